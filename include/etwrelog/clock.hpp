@@ -1,0 +1,36 @@
+// Converts raw time stamps of a trace: three clock types, one origin.
+#pragma once
+
+#include "etwrelog/format.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace etwrelog {
+
+inline constexpr std::int64_t kFiletimePerSecond = 10'000'000; // FILETIME: 100 ns since 1601-01-01 UTC
+
+// A raw time stamp t is (t - first_stamp) ticks after start_time.
+struct Clock {
+  format::ClockType type = format::ClockType::qpc;
+  std::int64_t perf_freq = 10'000'000; // QPC ticks per second
+  std::uint32_t cpu_mhz = 0;           // for cpu_cycles
+  std::int64_t first_stamp = 0;        // raw time of the logfile header event
+  std::int64_t start_time = 0;         // FILETIME of the same moment
+
+  // Saturates instead of overflowing, whatever the fields say.
+  [[nodiscard]] std::int64_t to_filetime(std::int64_t raw) const;
+  [[nodiscard]] double to_seconds(std::int64_t raw) const; // since the trace began
+  // The first raw time stamp at or after this moment; the inverse of to_filetime up to the tick.
+  [[nodiscard]] std::int64_t from_filetime(std::int64_t filetime) const;
+};
+
+[[nodiscard]] std::string_view clock_name(format::ClockType type);
+
+// "2020-07-29 08:27:00.6236167Z"; "-" for 0 (never set). Years outside 1601..9999 are printed as the number.
+[[nodiscard]] std::string filetime_text(std::int64_t filetime);
+// Parses what filetime_text prints, with 'T' or a blank in the middle, fraction and 'Z' optional.
+[[nodiscard]] std::optional<std::int64_t> parse_filetime(std::string_view text);
+
+} // namespace etwrelog

@@ -1,0 +1,55 @@
+// TRACE_LOGFILE_HEADER: the first event of the first buffer.
+#pragma once
+
+#include "etwrelog/clock.hpp"
+#include "etwrelog/error.hpp"
+#include "etwrelog/event.hpp"
+
+#include <string>
+#include <vector>
+
+namespace etwrelog {
+
+struct LogfileHeader {
+  std::uint32_t buffer_size = 0; // nominal, in bytes
+  std::uint8_t major = 0, minor = 0, sub_version = 0, sub_minor_version = 0;
+  std::uint32_t provider_version = 0; // build of Windows
+  std::uint32_t processors = 0;
+  std::int64_t end_time = 0; // FILETIME; 0 when the log was never closed
+  std::uint32_t timer_resolution = 0; // 100 ns
+  std::uint32_t maximum_file_size = 0; // MB, or KB with kModeKilobytes
+  std::uint32_t log_file_mode = 0;
+  std::uint32_t buffers_written = 0; // header buffer included; 0 when the log was never closed
+  std::uint32_t start_buffers = 1;
+  std::uint32_t pointer_size = 8; // of the session; each event has its own
+  std::uint32_t events_lost = 0;
+  std::uint32_t cpu_mhz = 0;
+  std::int32_t timezone_bias = 0; // minutes; UTC = local + bias
+  std::int64_t boot_time = 0;     // FILETIME
+  std::int64_t perf_freq = 0;
+  std::int64_t start_time = 0;    // FILETIME
+  std::uint32_t clock_type = 1;
+  std::uint32_t buffers_lost = 0;
+  std::string session_name, file_name; // UTF-8
+  std::int64_t first_stamp = 0;        // raw time of the event itself
+
+  [[nodiscard]] Clock clock() const {
+    return {static_cast<format::ClockType>(clock_type), perf_freq, cpu_mhz, first_stamp, start_time};
+  }
+};
+
+// Reads the event; the error names what is wrong and its offset from the start of the event.
+[[nodiscard]] Result<LogfileHeader> read_logfile_header(const EventView &event);
+
+// Writes the fields that a relogger changes into a copy of the event, all else stays as it is: BufferSize,
+// SubVersion.SubMinorVersion, LogFileMode, BuffersWritten, EndTime, EventsLost, BuffersLost.
+void patch_logfile_header(MutableBytes event, const LogfileHeader &header);
+
+// A whole new event: SYSTEM header of the form that pointer_size asks for, fields and names. Not padded.
+[[nodiscard]] std::vector<std::uint8_t> make_logfile_header(const LogfileHeader &header, std::uint32_t thread_id,
+                                                            std::uint32_t process_id);
+
+// SubVersion.SubMinorVersion as Windows writes it: 2.0 for what older systems cannot read, else 1.5.
+void set_log_version(LogfileHeader &header, bool compressed);
+
+} // namespace etwrelog

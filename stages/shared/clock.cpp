@@ -1,0 +1,141 @@
+#include "etwrelog/clock.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+namespace {
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+
+std::int64_t saturated(long double value) {
+  // Both bounds are exact in the 64-bit mantissa; where long double is shorter they round outwards.
+  if (value >= static_cast<long double>(kMax)) return kMax;
+  if (value <= static_cast<long double>(kMin)) return kMin;
+  return static_cast<std::int64_t>(value);
+}
+
+std::int64_t add_saturated(std::int64_t a, std::int64_t b) {
+  if (b > 0 && a > kMax - b) return kMax;
+  if (b < 0 && a < kMin - b) return kMin;
+  return a + b;
+}
+
+std::int64_t subtract_saturated(std::int64_t a, std::int64_t b) {
+  if (b < 0 && a > kMax + b) return kMax;
+  if (b > 0 && a < kMin + b) return kMin;
+  return a - b;
+}
+
+// value * multiplier / divisor, rounded towards zero; exact while multiplier and divisor are below 2^31.
+std::int64_t scale(std::int64_t value, std::int64_t multiplier, std::int64_t divisor) {
+  if (divisor <= 0) return 0;
+  if (divisor >= (std::int64_t{1} << 31) || multiplier >= (std::int64_t{1} << 31))
+    return saturated(static_cast<long double>(value) * static_cast<long double>(multiplier) /
+                     static_cast<long double>(divisor));
+  const std::int64_t whole = value / divisor, rest = value % divisor;
+  const std::int64_t part = rest * multiplier / divisor;
+  if (whole > 0 && whole > (kMax - part) / multiplier) return kMax;
+  if (whole < 0 && whole < (kMin - part) / multiplier) return kMin;
+  return whole * multiplier + part;
+}
+
+struct Rate {
+  std::int64_t filetime, ticks; // that many units of 100 ns per that many ticks
+};
+
+Rate rate(const Clock &clock) {
+  switch (clock.type) {
+  case format::ClockType::system_time: return {1, 1};
+  case format::ClockType::cpu_cycles: return {10, clock.cpu_mhz};
+  default: return {kFiletimePerSecond, clock.perf_freq};
+  }
+}
+
+} // namespace
+
+std::int64_t Clock::to_filetime(std::int64_t raw) const {
+  if (type == format::ClockType::system_time) return raw;
+  const Rate r = rate(*this);
+  return add_saturated(start_time, scale(subtract_saturated(raw, first_stamp), r.filetime, r.ticks));
+}
+
+double Clock::to_seconds(std::int64_t raw) const {
+  const Rate r = rate(*this);
+  if (r.ticks <= 0) return 0;
+  return static_cast<double>(subtract_saturated(raw, first_stamp)) / static_cast<double>(r.ticks) *
+         static_cast<double>(r.filetime) / static_cast<double>(kFiletimePerSecond);
+}
+
+std::int64_t Clock::from_filetime(std::int64_t filetime) const {
+  if (type == format::ClockType::system_time) return filetime;
+  const Rate r = rate(*this);
+  std::int64_t raw = add_saturated(first_stamp, scale(subtract_saturated(filetime, start_time), r.ticks, r.filetime));
+  // scale() rounds towards zero; step to the first tick that is not before the moment.
+  while (raw < kMax && r.ticks > 0 && to_filetime(raw) < filetime) ++raw;
+  return raw;
+}
+
+std::string_view clock_name(format::ClockType type) {
+  switch (type) {
+  case format::ClockType::qpc: return "QPC";
+  case format::ClockType::system_time: return "system time";
+  case format::ClockType::cpu_cycles: return "CPU cycles";
+  }
+  return "unknown";
+}
+
+namespace {
+using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kFiletimePerSecond>>;
+constexpr std::chrono::sys_days kEpoch = std::chrono::year{1601} / 1 / 1;
+constexpr std::int64_t kTicksPerDay = 86400 * kFiletimePerSecond;
+} // namespace
+
+std::string filetime_text(std::int64_t filetime) {
+  if (filetime == 0) return "-";
+  const std::int64_t days = filetime / kTicksPerDay, rest = filetime % kTicksPerDay;
+  if (filetime < 0 || days > 3'067'670) return fmt::format("{}", filetime); // past the year 9999
+  const std::chrono::year_month_day date{kEpoch + std::chrono::days(days)};
+  const std::int64_t seconds = rest / kFiletimePerSecond;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:07}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), seconds / 3600,
+                     seconds / 60 % 60, seconds % 60, rest % kFiletimePerSecond);
+}
+
+std::optional<std::int64_t> parse_filetime(std::string_view text) {
+  if (!text.empty() && (text.back() == 'Z' || text.back() == 'z')) text.remove_suffix(1);
+  auto number = [&text](std::size_t at, std::size_t digits) -> int {
+    int value = 0;
+    for (std::size_t i = at; i < at + digits; ++i) {
+      if (i >= text.size() || text[i] < '0' || text[i] > '9') return -1;
+      value = value * 10 + (text[i] - '0');
+    }
+    return value;
+  };
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
+      text[13] != ':' || text[16] != ':')
+    return std::nullopt;
+  const int year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2),
+            minute = number(14, 2), second = number(17, 2);
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (year < 1601 || month < 0 || day < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+      second < 0 || second > 59)
+    return std::nullopt;
+  std::int64_t fraction = 0;
+  if (text.size() > 19) {
+    if (text[19] != '.' || text.size() > 27 || text.size() == 20) return std::nullopt;
+    const int value = number(20, text.size() - 20);
+    if (value < 0) return std::nullopt;
+    fraction = value;
+    for (std::size_t i = text.size(); i < 27; ++i) fraction *= 10;
+  }
+  const std::int64_t days = (std::chrono::sys_days(date) - kEpoch).count();
+  return days * kTicksPerDay + (hour * 3600 + minute * 60 + second) * kFiletimePerSecond + fraction;
+}
+
+} // namespace etwrelog

@@ -1,0 +1,145 @@
+#include "etwrelog/logfile_header.hpp"
+#include "etwrelog/text.hpp"
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+
+using namespace format;
+
+namespace {
+
+const LogfileHeaderLayout &layout_of(HeaderType type) {
+  return type == HeaderType::system64 ? kLogfileHeader64 : kLogfileHeader32;
+}
+
+std::string take_wide_string(Bytes &rest) {
+  std::size_t end = 0;
+  while (end + 2 <= rest.size() && load<std::uint16_t>(rest.data() + end) != 0) end += 2;
+  std::string text = utf8_from_utf16(rest.first(end));
+  rest = rest.subspan(end + 2 <= rest.size() ? end + 2 : rest.size());
+  return text;
+}
+
+} // namespace
+
+Result<LogfileHeader> read_logfile_header(const EventView &event) {
+  auto wrong = [](std::uint64_t at, std::string what, std::string expected, std::string found) {
+    Error error;
+    error.offset = at;
+    error.what = "logfile header: " + std::move(what);
+    error.expected = std::move(expected);
+    error.found = std::move(found);
+    return error;
+  };
+  if (event.type() != HeaderType::system32 && event.type() != HeaderType::system64)
+    return wrong(2, "header type", "1 or 2 (SYSTEM)", fmt::format("{}", static_cast<unsigned>(event.type())));
+  if (event.hook() != kHookLogfileHeader) return wrong(kHookAt, "hook id", "0x0000", fmt::format("0x{:04x}", event.hook()));
+  const LogfileHeaderLayout &at = layout_of(event.type());
+  if (event.size() < kSystemHeaderSize + at.names)
+    return wrong(4, "Size", fmt::format("at least {}", kSystemHeaderSize + at.names), fmt::format("{}", event.size()));
+
+  const Bytes p = event.payload();
+  auto u32 = [p](std::size_t offset) { return load<std::uint32_t>(p.data() + offset); };
+  auto i64 = [p](std::size_t offset) { return load<std::int64_t>(p.data() + offset); };
+  LogfileHeader h;
+  h.buffer_size = u32(kLogBufferSizeAt);
+  h.major = p[kLogMajorAt];
+  h.minor = p[kLogMinorAt];
+  h.sub_version = p[kLogSubVersionAt];
+  h.sub_minor_version = p[kLogSubMinorVersionAt];
+  h.provider_version = u32(kLogProviderVersionAt);
+  h.processors = u32(kLogProcessorsAt);
+  h.end_time = i64(kLogEndTimeAt);
+  h.timer_resolution = u32(kLogTimerResolutionAt);
+  h.maximum_file_size = u32(kLogMaximumFileSizeAt);
+  h.log_file_mode = u32(kLogFileModeAt);
+  h.buffers_written = u32(kLogBuffersWrittenAt);
+  h.start_buffers = u32(kLogStartBuffersAt);
+  h.pointer_size = u32(kLogPointerSizeAt);
+  h.events_lost = u32(kLogEventsLostAt);
+  h.cpu_mhz = u32(kLogCpuSpeedAt);
+  h.timezone_bias = load<std::int32_t>(p.data() + at.bias);
+  h.boot_time = i64(at.boot_time);
+  h.perf_freq = i64(at.perf_freq);
+  h.start_time = i64(at.start_time);
+  h.clock_type = u32(at.clock_type);
+  h.buffers_lost = u32(at.buffers_lost);
+  h.first_stamp = event.time();
+  Bytes names = p.subspan(at.names);
+  h.session_name = take_wide_string(names);
+  h.file_name = take_wide_string(names);
+
+  if (h.buffer_size < kBufferHeaderSize || h.buffer_size > kMaxBufferSize)
+    return wrong(kSystemHeaderSize + kLogBufferSizeAt, "BufferSize",
+                 fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize), fmt::format("0x{:x}", h.buffer_size));
+  if (h.pointer_size != 4 && h.pointer_size != 8)
+    return wrong(kSystemHeaderSize + kLogPointerSizeAt, "PointerSize", "4 or 8", fmt::format("{}", h.pointer_size));
+  return h;
+}
+
+void patch_logfile_header(MutableBytes event, const LogfileHeader &h) {
+  const LogfileHeaderLayout &at = layout_of(static_cast<HeaderType>(event[2]));
+  std::uint8_t *const p = event.data() + kSystemHeaderSize;
+  store(p + kLogBufferSizeAt, h.buffer_size);
+  p[kLogSubVersionAt] = h.sub_version;
+  p[kLogSubMinorVersionAt] = h.sub_minor_version;
+  store(p + kLogEndTimeAt, h.end_time);
+  store(p + kLogFileModeAt, h.log_file_mode);
+  store(p + kLogBuffersWrittenAt, h.buffers_written);
+  store(p + kLogEventsLostAt, h.events_lost);
+  store(p + at.buffers_lost, h.buffers_lost);
+}
+
+std::vector<std::uint8_t> make_logfile_header(const LogfileHeader &h, std::uint32_t thread_id,
+                                              std::uint32_t process_id) {
+  const HeaderType type = h.pointer_size == 8 ? HeaderType::system64 : HeaderType::system32;
+  const LogfileHeaderLayout &at = layout_of(type);
+  const std::u16string names[] = {utf16_from_utf8(h.session_name), utf16_from_utf8(h.file_name)};
+  std::vector<std::uint8_t> event(kSystemHeaderSize + at.names + 2 * (names[0].size() + names[1].size() + 2));
+  constexpr std::uint8_t kMarkerVersion = 2; // since Vista
+  event[0] = kMarkerVersion;
+  event[2] = static_cast<std::uint8_t>(type);
+  event[3] = kMarkerStructured;
+  const HeaderLayout &header = kHeaderLayouts[static_cast<std::size_t>(type)];
+  store(&event[header.size_at], static_cast<std::uint16_t>(event.size()));
+  store(&event[kHookAt], kHookLogfileHeader);
+  store(&event[header.thread_at], thread_id);
+  store(&event[header.thread_at + 4u], process_id);
+  store(&event[header.time_at], h.first_stamp);
+
+  std::uint8_t *const p = event.data() + kSystemHeaderSize;
+  p[kLogMajorAt] = h.major;
+  p[kLogMinorAt] = h.minor;
+  store(p + kLogProviderVersionAt, h.provider_version);
+  store(p + kLogProcessorsAt, h.processors);
+  store(p + kLogTimerResolutionAt, h.timer_resolution);
+  store(p + kLogMaximumFileSizeAt, h.maximum_file_size);
+  store(p + kLogStartBuffersAt, h.start_buffers);
+  store(p + kLogPointerSizeAt, h.pointer_size);
+  store(p + kLogCpuSpeedAt, h.cpu_mhz);
+  store(p + at.bias, h.timezone_bias);
+  store(p + at.boot_time, h.boot_time);
+  store(p + at.perf_freq, h.perf_freq);
+  store(p + at.start_time, h.start_time);
+  store(p + at.clock_type, h.clock_type);
+  patch_logfile_header(event, h);
+
+  std::size_t name_at = kSystemHeaderSize + at.names;
+  for (const std::u16string &name : names) {
+    for (const char16_t unit : name) {
+      store(&event[name_at], static_cast<std::uint16_t>(unit));
+      name_at += 2;
+    }
+    name_at += 2;
+  }
+  return event;
+}
+
+void set_log_version(LogfileHeader &h, bool compressed) {
+  const bool modern = compressed || h.buffer_size > (1u << 20) || h.processors > 256;
+  h.sub_version = modern ? 2 : 1;
+  h.sub_minor_version = modern ? 0 : 5;
+}
+
+} // namespace etwrelog

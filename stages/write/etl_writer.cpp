@@ -1,0 +1,65 @@
+#include "stages/write/etl_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace etwrelog::write {
+
+using namespace format;
+
+Result<EtlWriter> EtlWriter::create(OutputFile file, const LogfileHeader &header, Bytes header_event,
+                                    Bytes more_events, bool compressed) {
+  EtlWriter writer;
+  writer.file_ = std::move(file);
+  writer.header_ = header;
+  writer.header_event_.assign(header_event.begin(), header_event.end());
+  writer.header_event_.resize(align8(header_event.size()));
+  std::vector<std::uint8_t> events = writer.header_event_;
+  events.insert(events.end(), more_events.begin(), more_events.end());
+  if (kBufferHeaderSize + events.size() > header.buffer_size) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.file = writer.file_.target();
+    error.what = fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
+                             kBufferHeaderSize + events.size(), header.buffer_size);
+    error.advice = "give a larger --buffer-size";
+    return error;
+  }
+  const std::vector<std::uint8_t> first = make_header_buffer(events, header.buffer_size, compressed);
+  if (Result<void> written = writer.file_.append(first); !written) return written.error();
+  writer.buffers_ = 1;
+  return writer;
+}
+
+Result<void> EtlWriter::append(const OutputBuffer &buffer) {
+  last_buffer_at_ = file_.size();
+  ++buffers_;
+  return file_.append(buffer.bytes);
+}
+
+Result<void> EtlWriter::finish(std::int64_t end_time) {
+  if (buffers_ > 1) {
+    std::array<std::uint8_t, kBufferHeaderSize> raw;
+    if (Result<void> read = file_.read_at(last_buffer_at_, raw); !read) return read;
+    BufferHeader last = load_buffer_header(raw.data());
+    last.flags |= kFlagFlushMarker;
+    store_buffer_header(raw.data(), last);
+    if (Result<void> written = file_.write_at(last_buffer_at_, raw); !written) return written;
+  }
+  header_.buffers_written = buffers_;
+  if (header_.end_time == 0) header_.end_time = end_time;
+  patch_logfile_header(header_event_, header_);
+  if (Result<void> written = file_.write_at(kBufferHeaderSize, header_event_); !written) return written;
+  return file_.commit();
+}
+
+void Stamper::stamp(OutputBuffer &buffer) {
+  latest_ = std::max(latest_, clock_.to_filetime(buffer.last_time));
+  buffer.time_stamp = latest_;
+  buffer.sequence = next_sequence_++;
+}
+
+} // namespace etwrelog::write
