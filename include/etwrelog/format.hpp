@@ -210,6 +210,8 @@ enum class ItemType : std::uint16_t {
   stack_key64 = 0x12, // u64 MatchId, u64 key
 };
 
+inline constexpr std::size_t kItemStackKeyAt = 8, kItemStackFramesAt = 8; // behind the MatchId
+
 // --- The logfile header event --------------------------------------------------------------------------------
 
 // At offset 0x48 of the file: a SYSTEM header with hook 0x0000, TRACE_LOGFILE_HEADER in the 32- or 64-bit form
@@ -258,6 +260,7 @@ inline constexpr Guid kKernelEventTracingGuid = make_guid(0xb675ec37, 0xbdb6, 0x
 
 // EventSource manifests travel in this event of their provider.
 inline constexpr std::uint16_t kManifestEventId = 65534;
+inline constexpr std::uint8_t kManifestOpcode = 0xFE;
 
 // Kernel addresses start here (TraceEvent's rule; user space ends below on every Windows version).
 [[nodiscard]] constexpr bool is_kernel_address(std::uint64_t address, unsigned pointer_size) {

@@ -104,6 +104,10 @@ struct HookInfo {
 // The scope of any event with a hook, documented or not: group rules for the whole groups 0x00 and 0x0B, else `header`.
 [[nodiscard]] Scope scope_of(std::uint16_t hook);
 
+// Layout of a classic event of the classes that a merge writes: image identity (format::kImageIdGuid) and metadata
+// (format::kMetaDataGuid, whose first field is the provider described).
+[[nodiscard]] const Layout *find_classic_layout(const Guid &guid, std::uint8_t opcode);
+
 // Class GUID and name ("DiskIO") of a hook group; zero / empty if not documented.
 [[nodiscard]] Guid group_guid(std::uint8_t group);
 [[nodiscard]] std::string_view group_name(std::uint8_t group);

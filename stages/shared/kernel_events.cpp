@@ -300,6 +300,43 @@ constexpr Field kStackReference[] = {{T::time, "EventTimeStamp", R::event_time},
                                      {T::u32, "StackThread", R::thread_id},
                                      {T::pointer, "StackKey", R::stack_key}};
 
+// KernelTraceControl's image identity, by opcode.
+constexpr Field kImageId[] = {{T::pointer, "ImageBase", R::image_base},
+                              {T::pointer, "ImageSize", R::image_size},
+                              {T::u32, "ProcessId", R::process_id},
+                              {T::u32, "TimeDateStamp", R::image_time},
+                              {T::wstr, "OriginalFileName", R::file_name}};
+constexpr Field kImageNone[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id}};
+constexpr Field kImageDbg[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
+                               {T::u32, "ImageChecksum", R::image_checksum}, {T::u32, "TimeDateStamp", R::image_time},
+                               {T::u32, "ImageSize"}, {T::wstr, "DbgFileName", R::file_name}};
+constexpr Field kImageRsds[] = {{T::pointer, "ImageBase", R::image_base},
+                                {T::u32, "ProcessId", R::process_id},
+                                {T::guid, "GuidSig"},
+                                {T::u32, "Age"},
+                                {T::astr, "PdbFileName", R::file_name}};
+constexpr Field kImagePpdb[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
+                                {T::u32, "TimeDateStamp", R::image_time}, {T::u16, "MajorVersion"},
+                                {T::u16, "MinorVersion"}};
+constexpr Field kImageEmbedded[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
+                                    {T::u16, "MajorVersion"}, {T::u16, "MinorVersion"}, {T::guid, "GuidSig"},
+                                    {T::u32, "Age"}};
+constexpr Field kImageFailure[] = {{T::wstr, "Message"}};
+constexpr Field kImageFileVersion[] = {
+    {T::u32, "ImageSize"},         {T::u32, "TimeDateStamp", R::image_time}, {T::wstr, "OrigFileName", R::file_name},
+    {T::wstr, "FileDescription"},  {T::wstr, "FileVersion"},                 {T::wstr, "BinFileVersion"},
+    {T::wstr, "VerLanguage"},      {T::wstr, "ProductName"},                 {T::wstr, "CompanyName"},
+    {T::wstr, "ProductVersion"},   {T::wstr, "FileId"},                      {T::wstr, "ProgramId"}};
+constexpr Field kMetaData[] = {{T::guid, "ProviderGuid"}, {T::rest, "Info"}};
+
+constexpr std::uint16_t kNoHook = 0xFFFF;
+// In `hook` stands the opcode.
+constexpr Layout kImageIdLayouts[] = {{0, 0, kImageId},    {32, 0, kImageNone},     {34, 0, kImageDbg},
+                                      {36, 0, kImageRsds}, {37, 0, kImageRsds},     {38, 0, kImagePpdb},
+                                      {39, 0, kImageEmbedded}, {40, 0, kImageNone}, {41, 0, kImageFailure},
+                                      {64, 0, kImageFileVersion}};
+constexpr Layout kMetaDataLayout = {kNoHook, 0, kMetaData};
+
 // Sorted by hook, then by version.
 constexpr Layout kLayouts[] = {
     {0x0005, 0, kLogExtension},  {0x0020, 0, kLogExtension},   {0x0040, 0, kSessionDbgId},  {0x0042, 0, kBuildLab},
@@ -593,6 +630,14 @@ Scope scope_of(std::uint16_t hook) {
   if (const HookInfo *info = find_hook(hook)) return info->scope;
   const unsigned group = hook >> 8;
   return group == 0x00 || group == 0x0B ? Scope::always : Scope::header;
+}
+
+const Layout *find_classic_layout(const Guid &guid, std::uint8_t opcode) {
+  if (guid == format::kMetaDataGuid) return &kMetaDataLayout;
+  if (guid != format::kImageIdGuid) return nullptr;
+  for (const Layout &layout : kImageIdLayouts)
+    if (layout.hook == opcode) return &layout;
+  return nullptr;
 }
 
 Guid group_guid(std::uint8_t group) { return group < std::size(kGroups) ? kGroups[group].guid : Guid{}; }

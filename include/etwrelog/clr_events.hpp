@@ -1,0 +1,20 @@
+// Events of the .NET runtime providers that concern stacks and symbols.
+#pragma once
+
+#include "etwrelog/format.hpp"
+
+#include <string_view>
+
+namespace etwrelog::clr {
+
+// Whether the event says where code lies or what it is called: methods, modules, assemblies, domains, IL maps, the
+// runtime itself. The same id means different things on the two providers; both ranges are covered whole.
+[[nodiscard]] constexpr bool names_code(const Guid &provider, std::uint16_t id) {
+  if (provider == format::kClrGuid) return (id >= 141 && id <= 144) || (id >= 151 && id <= 157) || id == 187 || id == 190;
+  return provider == format::kClrRundownGuid;
+}
+
+// "Method/LoadVerbose" as PerfView shows it behind the provider's name; empty if not in the table.
+[[nodiscard]] std::string_view event_name(const Guid &provider, std::uint16_t id);
+
+} // namespace etwrelog::clr

@@ -1,0 +1,208 @@
+#include "pipeline/trace.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+namespace {
+
+// The strictest first: XPRESS data never passes as LZNT1, and neither passes as Huffman's table and code.
+constexpr std::array kCodecs = {Codec::lznt1, Codec::xpress, Codec::xpress_huffman};
+constexpr std::size_t kDetectionTries = 8;
+
+} // namespace
+
+Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &options) {
+  Result<std::unique_ptr<read::Input>> input = read::open_input(name);
+  if (!input) return std::move(input).error();
+  return open(std::move(*input), options);
+}
+
+Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOptions &options) {
+  Result<read::Scan> scan = read::scan_buffers(*input, options);
+  if (!scan) return std::move(scan).error();
+  Trace trace;
+  trace.input_ = std::move(input);
+  trace.scan_ = std::move(*scan);
+  trace.clock_ = trace.scan_.header.clock();
+  trace.salvage_ = options.salvage;
+  if (Result<void> detected = trace.detect_codec(); !detected) return std::move(detected).error();
+  return trace;
+}
+
+Result<void> Trace::detect_codec() {
+  std::size_t tries = 0;
+  std::vector<std::uint8_t> stored, events;
+  for (const read::BufferSpan &span : scan_.buffers) {
+    if (span.cut) continue;
+    std::array<std::uint8_t, kBufferHeaderSize> raw{};
+    if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got) return got.error();
+    if (!load_buffer_header(raw.data()).compressed()) continue;
+    stored.resize(span.size - kBufferHeaderSize);
+    events.resize(span.decoded);
+    if (const Result<std::size_t> got = input_->read_at(span.offset + kBufferHeaderSize, stored); !got)
+      return got.error();
+    if (const std::optional<Codec> codec = decode(stored, events)) {
+      codec_ = *codec;
+      return {};
+    }
+    if (++tries == kDetectionTries) break;
+  }
+  return {};
+}
+
+std::optional<Codec> Trace::decode(Bytes stored, MutableBytes events) const {
+  if (codec_ != Codec::none && decompress(codec_, stored, events)) return codec_;
+  for (const Codec codec : kCodecs)
+    if (codec != codec_ && decompress(codec, stored, events)) return codec;
+  return std::nullopt;
+}
+
+std::uint64_t Trace::stored_bytes() const {
+  std::uint64_t sum = 0;
+  for (const read::BufferSpan &span : scan_.buffers) sum += span.size;
+  return sum;
+}
+
+std::uint64_t Trace::decoded_bytes() const {
+  std::uint64_t sum = 0;
+  for (const read::BufferSpan &span : scan_.buffers) sum += kBufferHeaderSize + span.decoded;
+  return sum;
+}
+
+Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const {
+  Error error;
+  error.file = input_->name();
+  error.offset = span.offset + kBufferHeaderSize;
+  error.what = fmt::format("buffer {}: compressed data", index);
+  error.expected = fmt::format("{} bytes that decode to {}", span.size - kBufferHeaderSize, span.decoded);
+  Codec shown = codec_ == Codec::none ? Codec::xpress : codec_;
+  std::vector<std::uint8_t> stored(span.size - kBufferHeaderSize), events(span.decoded);
+  (void)input_->read_at(span.offset + kBufferHeaderSize, stored);
+  const CodecResult result = decompress(shown, stored, events);
+  error.found = fmt::format("{} at byte {} of the {} data (no other codec fits either)",
+                            codec_status_text(result.status), result.consumed, codec_name(shown));
+  error.advice = "--salvage skips what is damaged";
+  return error;
+}
+
+void Trace::load(Batch &batch) const {
+  batch.buffers.clear();
+  batch.error.reset();
+  batch.skipped.clear();
+  batch.warnings.clear();
+  if (batch.count == 0) return;
+  const std::span<const read::BufferSpan> spans = buffers().subspan(batch.first, batch.count);
+
+  std::size_t raw_bytes = 0, decoded_bytes = 0;
+  for (const read::BufferSpan &span : spans) raw_bytes += span.size, decoded_bytes += align8(span.decoded);
+  batch.raw.resize(raw_bytes);
+
+  // Buffers that follow each other in the file come in with one read.
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < spans.size();) {
+    std::size_t bytes = spans[i].size, next = i + 1;
+    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size; ++next)
+      bytes += spans[next].size;
+    const Result<std::size_t> got = input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
+    if (!got || *got != bytes) {
+      if (!got) {
+        batch.error = got.error();
+        return;
+      }
+      Error error;
+      error.kind = ErrorKind::io;
+      error.file = input_->name();
+      error.offset = spans[i].offset + *got;
+      error.what = "the file became shorter while it was read";
+      batch.error = std::move(error);
+      return;
+    }
+    at += bytes;
+    i = next;
+  }
+
+  at = 0;
+  std::size_t decoded_at = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const read::BufferSpan &span = spans[i];
+    DecodedBuffer buffer;
+    buffer.index = static_cast<std::uint32_t>(batch.first + i);
+    buffer.file_offset = span.offset;
+    buffer.stored_size = span.size;
+    buffer.header = load_buffer_header(batch.raw.data() + at);
+    buffer.cut = span.cut;
+    const MutableBytes stored = MutableBytes(batch.raw).subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
+    at += span.size;
+    if (!buffer.header.compressed()) {
+      buffer.events = stored.first(std::min<std::size_t>(stored.size(), span.decoded));
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
+    buffer.events = MutableBytes(batch.decoded).subspan(decoded_at, span.decoded);
+    decoded_at += align8(span.decoded);
+    if (span.cut) {
+      // What decodes before the cut is right: a decoder's output does not depend on what follows.
+      const CodecResult result = decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);
+      buffer.codec = codec_;
+      buffer.events = buffer.events.first(result.produced);
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    if (const std::optional<Codec> codec = decode(stored, buffer.events)) {
+      buffer.codec = *codec;
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    Error error = undecodable(span, buffer.index);
+    if (!salvage_) {
+      if (!batch.error) batch.error = std::move(error);
+      return;
+    }
+    batch.skipped.push_back({span.offset, span.size, error.what + " decodes with no codec: " + error.found});
+  }
+}
+
+Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
+  Error error;
+  error.file = input_->name();
+  const bool compressed = buffer.header.compressed();
+  error.offset = buffer.file_offset + (compressed ? 0 : kBufferHeaderSize + end.at);
+  error.what = fmt::format("buffer {}: event at 0x{:x}{}", buffer.index, kBufferHeaderSize + end.at,
+                           compressed ? " (decoded)" : "");
+  switch (end.reason) {
+  case WalkEnd::Reason::bad_marker:
+    error.expected = "an event header (0xC0...... or 0x90......)";
+    error.found = fmt::format("0x{:08x}", end.found);
+    break;
+  case WalkEnd::Reason::bad_size:
+    error.expected = "a Size of at least the header's";
+    error.found = fmt::format("{}", end.found);
+    break;
+  default:
+    error.expected = fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
+    error.found = fmt::format("{}", end.found);
+  }
+  error.advice = "--salvage skips what is damaged";
+  return error;
+}
+
+void Trace::note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const {
+  if (buffer.cut && end.reason == WalkEnd::Reason::overrun) return; // the scan has warned of the cut
+  Error error = walk_error(buffer, end);
+  if (salvage_) {
+    batch.skipped.push_back({*error.offset, buffer.events.size() - end.at,
+                             fmt::format("{}: expected {}, found {}; the rest of the buffer", error.what,
+                                         error.expected, error.found)});
+  } else if (!batch.error) {
+    batch.error = std::move(error);
+  }
+}
+
+} // namespace etwrelog::pipeline

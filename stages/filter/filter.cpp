@@ -1,0 +1,343 @@
+#include "stages/filter/filter.hpp"
+
+#include "etwrelog/clr_events.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace etwrelog::filter {
+
+using kernel::Scope;
+
+std::string_view reason_name(Reason reason) {
+  switch (reason) {
+  case Reason::kept_always: return "kept: describes the trace or the machine";
+  case Reason::kept_process: return "kept: selected process";
+  case Reason::kept_context: return "kept: idle and system process, kernel images";
+  case Reason::kept_stack: return "kept: stack of a kept event";
+  case Reason::kept_reference: return "kept: stack definition, file name or manifest that a kept event needs";
+  case Reason::kept_system: return "kept: belongs to no process";
+  case Reason::dropped_process: return "dropped: another process";
+  case Reason::dropped_system: return "dropped: belongs to no process";
+  case Reason::dropped_unknown: return "dropped: thread of no known process";
+  case Reason::dropped_stack: return "dropped: stack of a dropped event";
+  case Reason::dropped_unreferenced: return "dropped: stack definition, file name or manifest that no kept event needs";
+  case Reason::dropped_kind: return "dropped: not of the selected providers, events or processors";
+  case Reason::dropped_time: return "dropped: outside the selected time";
+  case Reason::count_: break;
+  }
+  return "";
+}
+
+void Marks::Part::clear() {
+  definitions.clear();
+  files.clear();
+  providers.clear();
+  kept_events.clear();
+  dropped_events.clear();
+  references.clear();
+}
+
+namespace {
+
+std::int64_t raw_time(const Moment &moment, const Clock &clock) {
+  std::int64_t filetime = moment.filetime;
+  if (moment.relative) {
+    const double ticks = moment.seconds * static_cast<double>(kFiletimePerSecond);
+    const double limit = 9e18;
+    const std::int64_t begin = clock.type == format::ClockType::system_time ? clock.first_stamp : clock.start_time;
+    const double sum = static_cast<double>(begin) + ticks;
+    if (sum > limit) return kForever;
+    if (sum < -limit) return kBeginning;
+    filetime = begin + static_cast<std::int64_t>(std::llround(ticks));
+  }
+  return clock.from_filetime(filetime);
+}
+
+} // namespace
+
+Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock) {
+  Result<Targets> targets = Targets::resolve(selection, lifetimes);
+  if (!targets) return std::move(targets).error();
+  Filter filter;
+  filter.selection_ = selection;
+  filter.lifetimes_ = &lifetimes;
+  filter.targets_ = std::move(*targets);
+  filter.everything_ = selection.everything();
+  filter.by_kind_ = selection.by_kind();
+  if (selection.from) filter.from_ = raw_time(*selection.from, clock);
+  if (selection.to) filter.to_ = raw_time(*selection.to, clock);
+  if (filter.from_ > filter.to_) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "--from lies after --to";
+    return error;
+  }
+  for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
+    const bool kept = filter.targets_.contains(actor.subject, actor.time) || actor.kernel_image ||
+                      ((actor.subject == kIdleProcess || actor.subject == kSystemProcess) &&
+                       kernel::scope_of(actor.hook) != Scope::image);
+    filter.actors_.push_back({{actor.time, actor.tid}, kept});
+  }
+  return filter;
+}
+
+Reason Filter::by_process(std::uint32_t pid, std::int64_t time) const {
+  return targets_.contains(pid, time) ? Reason::kept_process : Reason::dropped_process;
+}
+
+Reason Filter::by_owner(const Owner &owner, std::int64_t time) const {
+  const bool keep_rest = targets_.all() || targets_.only_excludes();
+  switch (owner.kind) {
+  case Owner::Kind::process: return by_process(owner.pid, time);
+  case Owner::Kind::unknown: return keep_rest ? Reason::kept_process : Reason::dropped_unknown;
+  case Owner::Kind::nobody: break;
+  }
+  return keep_rest || selection_.keep_system ? Reason::kept_system : Reason::dropped_system;
+}
+
+bool Filter::of_kind(const EventView &event, const Position &position) const {
+  const auto contains = [](const auto &list, auto value) { return std::ranges::find(list, value) != list.end(); };
+  if (!selection_.processors.empty() && !contains(selection_.processors, position.processor)) return false;
+  const std::uint32_t id = event.is_classic() ? event.opcode() : event.id();
+  if (!selection_.events.empty() && !contains(selection_.events, id)) return false;
+  if (selection_.providers.empty()) return true;
+  const Guid provider = event.provider();
+  return std::ranges::any_of(selection_.providers, [&](const ProviderSelection &wanted) {
+    if (wanted.kernel) return event.has_hook();
+    if (wanted.guid != provider) return false;
+    if (wanted.level != 0 && event.level() > wanted.level) return false;
+    return wanted.keywords == 0 || event.keyword() == 0 || (event.keyword() & wanted.keywords) != 0;
+  });
+}
+
+Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Position &position) const {
+  if (event.has_hook()) return judge_hook(event, time, position);
+  // Kept whatever the time and kind: what gives stacks their names and events their meaning.
+  const Verdict state = event.is_classic() ? judge_classic(event, time) : judge_event(event, time);
+  if (state.reason != Reason::count_) return state;
+  if (!in_time(time)) return {Reason::dropped_time};
+  if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
+  return {by_owner(owner_of(event, time, position, *lifetimes_), time)};
+}
+
+Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Position &position) const {
+  const HookRule &rule = rule_for(event.hook(), event.version());
+  const FieldOffsets &at = rule.offsets(event.pointer_size());
+  const std::uint32_t ran_before = position.current_thread;
+  switch (rule.scope) {
+  case Scope::always: return {Reason::kept_always};
+  case Scope::process:
+  case Scope::thread: {
+    const Owner owner = owner_of(event, time, position, *lifetimes_);
+    const Reason reason = by_owner(owner, time);
+    const bool context = owner.kind == Owner::Kind::process && (owner.pid == kIdleProcess || owner.pid == kSystemProcess);
+    return {!is_kept(reason) && context ? Reason::kept_context : reason};
+  }
+  case Scope::image: {
+    const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), time);
+    if (is_kept(reason)) return {reason};
+    const auto base = FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
+    return {base && format::is_kernel_address(*base, event.pointer_size()) ? Reason::kept_context : reason};
+  }
+  case Scope::stack_definition: return {Reason::kept_reference, Need::definition};
+  case Scope::file_name: return {Reason::kept_reference, Need::file};
+  case Scope::stack_walk:
+  case Scope::stack_reference: {
+    const std::int64_t event_time = FieldOffsets::i64(event.payload(), at.event_time).value_or(time);
+    const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), event_time);
+    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::stack} : Verdict{reason};
+  }
+  default: break;
+  }
+
+  // Follows the context switches also where the event itself goes.
+  const Owner owner = owner_of(event, time, position, *lifetimes_);
+  if (!in_time(time)) return {Reason::dropped_time};
+  if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
+  if (rule.scope == Scope::context_switch_batch) return {Reason::kept_process};
+  const Reason reason = by_owner(owner, time);
+  if (is_kept(reason) || (rule.scope != Scope::context_switch && rule.scope != Scope::ready_thread)) return {reason};
+  const std::uint32_t other = rule.scope == Scope::context_switch
+                                  ? FieldOffsets::u32(event.payload(), at.old_thread).value_or(kUnknownId)
+                                  : ran_before;
+  const auto other_pid = other == kUnknownId ? std::nullopt : lifetimes_->pid_of_thread(other, time);
+  return {other_pid && targets_.contains(*other_pid, time) ? Reason::kept_process : reason};
+}
+
+Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time) const {
+  const Guid provider = event.provider();
+  if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid || provider == format::kEventTraceGuid)
+    return {Reason::kept_always};
+  if (provider == format::kMetaDataGuid) return {Reason::kept_reference, Need::provider};
+  if (provider != format::kImageIdGuid) return {Reason::count_};
+  // Identity of an image goes with the image: the process in the payload, or in the header where the payload has none.
+  const Bytes payload = event.payload();
+  const unsigned pointer_size = event.pointer_size();
+  const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
+  const std::uint32_t pid = FieldOffsets::u32(payload, at.process_id).value_or(event.process_id());
+  if (targets_.contains(pid, time)) return {Reason::kept_process};
+  const auto base = FieldOffsets::pointer(payload, at.image_base, pointer_size);
+  const bool kernel = base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess;
+  return {kernel ? Reason::kept_context : Reason::dropped_process};
+}
+
+Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) const {
+  if (!event.is_event()) return {Reason::count_};
+  if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode) {
+    // Of a selected process it stays for itself; of another while a kept process uses the provider.
+    const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
+    return own ? Verdict{Reason::kept_process} : Verdict{Reason::kept_reference, Need::provider};
+  }
+  // JIT methods and modules outside the time name the frames of stacks inside it.
+  if (!in_time(time) && clr::names_code(event.provider(), event.id()))
+    return {by_process(event.process_id(), time)};
+  return {Reason::count_};
+}
+
+bool Filter::stack_kept(const EventKey &event) const {
+  if (by_kind_) {
+    const auto has = [this](const EventKey &key) { return std::ranges::binary_search(marks_.kept_events, key); };
+    return has(event) || has({event.time, kUnknownId});
+  }
+  auto actor = std::ranges::lower_bound(actors_, event, {}, &ActorVerdict::event);
+  if (actor != actors_.end() && actor->event == event) {
+    for (; actor != actors_.end() && actor->event == event; ++actor)
+      if (actor->kept) return true;
+    return false;
+  }
+  return in_time(event.time) && !std::ranges::binary_search(marks_.dropped_events, event.time);
+}
+
+std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key, std::int64_t reference) const {
+  // A definition answers the references since the key's previous definition: the next one in time is the one.
+  const auto all = lifetimes_->definitions();
+  const auto before = [](const LifetimeRecords::Definition &a, const LifetimeRecords::Definition &b) {
+    return a.key != b.key ? a.key < b.key : a.time < b.time;
+  };
+  const auto first = std::lower_bound(all.begin(), all.end(), LifetimeRecords::Definition{key, reference}, before);
+  if (first == all.end() || first->key != key) return {0, 0};
+  const auto last = std::upper_bound(first, all.end(), *first, before);
+  return {static_cast<std::size_t>(first - all.begin()), static_cast<std::size_t>(last - all.begin())};
+}
+
+void Filter::mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
+                            Marks::Part &part) const {
+  // Where the stack's own thread is known to be of the stack's process, its event is decided the same way as the
+  // stack; the rest waits until all events are decided.
+  const bool settled = !by_kind_ && !lifetimes_->has_unowned() && lifetimes_->pid_of_thread(event.tid, event.time) == pid;
+  if (!settled) {
+    part.references.push_back({key, time, event});
+  } else if (stack_kept(event)) {
+    const auto [first, last] = definition_range(key, time);
+    for (std::size_t i = first; i < last; ++i) part.definitions.push_back(static_cast<std::uint32_t>(i));
+  }
+}
+
+void Filter::mark(const EventView &event, std::int64_t time, Position &position, Marks::Part &part) const {
+  const Verdict verdict = judge(event, time, position);
+  const Bytes payload = event.payload();
+  if (event.has_hook()) {
+    const HookRule &rule = rule_for(event.hook(), event.version());
+    const FieldOffsets &at = rule.offsets(event.pointer_size());
+    if (verdict.need == Need::stack) {
+      const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
+      const auto event_time = FieldOffsets::i64(payload, at.event_time);
+      const auto pid = FieldOffsets::u32(payload, at.process_id), tid = FieldOffsets::u32(payload, at.thread_id);
+      if (key && event_time && pid && tid) mark_reference(*key, time, {*event_time, *tid}, *pid, part);
+      return;
+    }
+    if (verdict.need != Need::none) return;
+    const bool kept = is_kept(verdict.reason);
+    if (!kept) {
+      const bool whose = verdict.reason == Reason::dropped_unknown || verdict.reason == Reason::dropped_system;
+      if (whose && lifetimes_->has_stacks() && rule.scope != Scope::system) part.dropped_events.push_back(time);
+      return;
+    }
+    for (const std::uint16_t offset : {at.file_object, at.file_key})
+      if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size())) part.files.push_back(*file);
+    if (by_kind_ && lifetimes_->has_stacks()) {
+      // The walked thread is the one that caused the event; of a switch the one switched in.
+      std::uint32_t tid = event.thread_id();
+      if (!event.has_ids()) tid = FieldOffsets::u32(payload, at.thread_id).value_or(kUnknownId);
+      if (rule.scope == Scope::context_switch) tid = position.current_thread;
+      if (rule.scope == Scope::ready_thread || rule.scope == Scope::current_thread) tid = position.current_thread;
+      part.kept_events.push_back({time, tid});
+    }
+    return;
+  }
+  if (verdict.need != Need::none || !is_kept(verdict.reason)) return;
+  if (by_kind_ && lifetimes_->has_stacks()) part.kept_events.push_back({time, event.thread_id()});
+  if (event.is_event() || event.is_classic()) {
+    const Guid provider = event.provider();
+    const bool manifest = event.is_event() && event.id() == format::kManifestEventId;
+    if (!manifest && (part.providers.empty() || part.providers.back() != provider)) part.providers.push_back(provider);
+  }
+  if (!event.has_items()) return;
+  ExtendedItems items = event.items();
+  ExtendedItem item;
+  while (items.next(item)) {
+    const bool narrow = item.type == format::ItemType::stack_key32, wide = item.type == format::ItemType::stack_key64;
+    if ((!narrow && !wide) || item.data.size() < 16) continue;
+    const std::uint64_t key = load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4);
+    const auto [first, last] = definition_range(key, time);
+    for (std::size_t i = first; i < last; ++i) part.definitions.push_back(static_cast<std::uint32_t>(i));
+  }
+}
+
+void Filter::merge(const Marks::Part &part, Marks &marks) const {
+  if (marks.definitions.empty()) marks.definitions.resize(lifetimes_->definitions().size());
+  for (const std::uint32_t index : part.definitions) marks.definitions[index] = true;
+  marks.files.insert(part.files.begin(), part.files.end());
+  marks.providers.insert(part.providers.begin(), part.providers.end());
+  auto append = [](auto &to, const auto &from) { to.insert(to.end(), from.begin(), from.end()); };
+  append(marks.kept_events, part.kept_events);
+  append(marks.dropped_events, part.dropped_events);
+  append(marks.references, part.references);
+}
+
+void Filter::set_marks(Marks marks) {
+  marks_ = std::move(marks);
+  marks_.definitions.resize(lifetimes_->definitions().size());
+  std::ranges::sort(marks_.kept_events);
+  std::ranges::sort(marks_.dropped_events);
+  for (const Marks::Reference &reference : marks_.references) {
+    if (!stack_kept(reference.event)) continue;
+    const auto [first, last] = definition_range(reference.key, reference.time);
+    for (std::size_t i = first; i < last; ++i) marks_.definitions[i] = true;
+  }
+  marks_.references.clear();
+}
+
+Reason Filter::decide(const EventView &event, std::int64_t time, Position &position) const {
+  if (everything_) return Reason::kept_process;
+  const Verdict verdict = judge(event, time, position);
+  if (verdict.need == Need::none) return verdict.reason;
+  const Bytes payload = event.payload();
+  if (verdict.need == Need::provider) {
+    const bool in_payload = event.is_classic();
+    if (in_payload && payload.size() < sizeof(Guid)) return Reason::kept_reference;
+    const Guid provider = in_payload ? load_guid(payload.data()) : event.provider();
+    return marks_.providers.contains(provider) ? Reason::kept_reference : Reason::dropped_unreferenced;
+  }
+  const FieldOffsets &at = rule_for(event.hook(), event.version()).offsets(event.pointer_size());
+  if (verdict.need == Need::stack) {
+    const auto event_time = FieldOffsets::i64(payload, at.event_time);
+    const auto tid = FieldOffsets::u32(payload, at.thread_id);
+    if (!event_time || !tid) return Reason::dropped_stack;
+    return stack_kept({*event_time, *tid}) ? Reason::kept_stack : Reason::dropped_stack;
+  }
+  if (verdict.need == Need::file) {
+    const auto file = FieldOffsets::pointer(payload, at.file_object, event.pointer_size());
+    return file && marks_.files.contains(*file) ? Reason::kept_reference : Reason::dropped_unreferenced;
+  }
+  const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
+  if (key) {
+    const auto [first, last] = definition_range(*key, time);
+    for (std::size_t i = first; i < last; ++i)
+      if (marks_.definitions[i]) return Reason::kept_reference;
+  }
+  return Reason::dropped_unreferenced;
+}
+
+} // namespace etwrelog::filter

@@ -1,0 +1,147 @@
+// Decides which events to keep. Three steps over a trace, each parallel over its buffers:
+//   1. LifetimeRecords collects processes, threads and what stack keys are defined (lifetimes.hpp);
+//   2. Marks collects what kept events refer to: stack definitions, file objects, providers;
+//   3. Filter::decide says of every event whether it stays and why.
+#pragma once
+
+#include "etwrelog/clock.hpp"
+#include "stages/filter/targets.hpp"
+
+#include <array>
+#include <string_view>
+#include <unordered_set>
+
+namespace etwrelog::filter {
+
+// Why an event stays or goes; also the rows of a report.
+enum class Reason : std::uint8_t {
+  kept_always,        // describes the trace or the machine
+  kept_process,       // belongs to a selected process
+  kept_context,       // idle and system process, kernel images
+  kept_stack,         // a stack of a kept event
+  kept_reference,     // a stack definition, file name or manifest that a kept event needs
+  kept_system,        // belongs to no process, kept on request
+  dropped_process,    // belongs to another process
+  dropped_system,     // belongs to no process
+  dropped_unknown,    // whose it is cannot be told: its thread has no known process
+  dropped_stack,      // a stack of a dropped event
+  dropped_unreferenced, // a definition, file name or manifest that no kept event needs
+  dropped_kind,       // not of the selected providers, events or processors
+  dropped_time,       // outside the selected time
+  count_,
+};
+inline constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::count_);
+[[nodiscard]] constexpr bool is_kept(Reason reason) { return reason <= Reason::kept_system; }
+[[nodiscard]] std::string_view reason_name(Reason reason); // "kept: selected process"
+
+// Where in a trace an event stands, and which thread runs on its processor as far as the walk has got. One for each
+// buffer, made by Filter::begin_buffer.
+struct Position {
+  std::uint16_t processor = 0;
+  std::uint32_t current_thread = kUnknownId;
+};
+
+// Whose an event is. `nobody`: it belongs to no process; `unknown`: to one that cannot be told.
+struct Owner {
+  enum class Kind : std::uint8_t { process, nobody, unknown } kind = Kind::nobody;
+  std::uint32_t pid = 0;
+};
+
+// The process that an event belongs to: by payload, by thread and time, by header, by the processor's current thread,
+// as the kernel event table says. Follows context switches: call it for every event of a buffer, in order. For a
+// context switch the owner is the process switched in.
+[[nodiscard]] Owner owner_of(const EventView &event, std::int64_t time, Position &position, const Lifetimes &lifetimes);
+
+// An event by its time and thread, as stacks refer to it. Events without a known thread stand for themselves with
+// the thread kUnknownId.
+struct EventKey {
+  std::int64_t time;
+  std::uint32_t tid;
+  auto operator<=>(const EventKey &) const = default;
+};
+
+// What the events that will be kept refer to.
+struct Marks {
+  std::vector<bool> definitions;              // by index in Lifetimes::definitions()
+  std::unordered_set<std::uint64_t> files;    // file objects and keys
+  std::unordered_set<Guid> providers;
+  std::vector<EventKey> kept_events;          // when stacks must be looked up: selections by kind
+  std::vector<std::int64_t> dropped_events;   // times of dropped events whose thread is not known
+
+  struct Reference { // of a stack to its definition
+    std::uint64_t key;
+    std::int64_t time; // of the reference itself
+    EventKey event;    // that the stack belongs to
+  };
+  std::vector<Reference> references; // decided when all kept events are known
+
+  // One batch's part, cheap to make in parallel.
+  struct Part {
+    std::vector<std::uint32_t> definitions;
+    std::vector<std::uint64_t> files;
+    std::vector<Guid> providers;
+    std::vector<EventKey> kept_events;
+    std::vector<std::int64_t> dropped_events;
+    std::vector<Reference> references;
+    void clear();
+  };
+};
+
+class Filter {
+public:
+  // `lifetimes` must outlive the filter.
+  static Result<Filter> make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock);
+
+  [[nodiscard]] bool keeps_everything() const { return everything_; }
+  [[nodiscard]] const Targets &targets() const { return targets_; }
+  [[nodiscard]] Position begin_buffer(std::uint32_t buffer, std::uint16_t processor) const {
+    return {processor, lifetimes_->thread_at_start(buffer)};
+  }
+
+  // Step 2. Notes what the event refers to if it will be kept.
+  void mark(const EventView &event, std::int64_t time, Position &position, Marks::Part &part) const;
+  // Serial.
+  void merge(const Marks::Part &part, Marks &marks) const;
+  // When all parts are merged; step 3 may begin.
+  void set_marks(Marks marks);
+
+  // Step 3. Any thread, each with its own position.
+  [[nodiscard]] Reason decide(const EventView &event, std::int64_t time, Position &position) const;
+
+private:
+  Filter() = default;
+  // The decision as far as it can be made without marks, and what it depends on otherwise.
+  enum class Need : std::uint8_t { none, definition, file, provider, stack };
+  struct Verdict {
+    Reason reason;
+    Need need = Need::none;
+  };
+  [[nodiscard]] Verdict judge(const EventView &event, std::int64_t time, Position &position) const;
+  [[nodiscard]] Verdict judge_hook(const EventView &event, std::int64_t time, Position &position) const;
+  // Reason::count_ where no special rule applies.
+  [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time) const;
+  [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time) const;
+  [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
+  [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
+  void mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
+                      Marks::Part &part) const;
+  [[nodiscard]] bool in_time(std::int64_t time) const { return from_ <= time && time <= to_; }
+  [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
+  [[nodiscard]] bool stack_kept(const EventKey &event) const;
+  [[nodiscard]] std::pair<std::size_t, std::size_t> definition_range(std::uint64_t key, std::int64_t reference) const;
+
+  Selection selection_;
+  const Lifetimes *lifetimes_ = nullptr;
+  Targets targets_;
+  bool everything_ = true;
+  bool by_kind_ = false;
+  std::int64_t from_ = kBeginning, to_ = kForever;
+  struct ActorVerdict {
+    EventKey event;
+    bool kept;
+  };
+  std::vector<ActorVerdict> actors_; // sorted
+  Marks marks_;
+};
+
+} // namespace etwrelog::filter

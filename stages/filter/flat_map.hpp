@@ -1,0 +1,66 @@
+// A hash map from 32-bit ids to small values for look-ups per event: open addressing, one array, built once.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace etwrelog::filter {
+
+template <class Value> class FlatMap {
+public:
+  // Null if absent. The pointer is valid until the next insertion.
+  [[nodiscard]] const Value *find(std::uint32_t key) const {
+    if (slots_.empty()) return nullptr;
+    for (std::size_t i = hash(key);; ++i) {
+      const Slot &slot = slots_[i & mask_];
+      if (!slot.used) return nullptr;
+      if (slot.key == key) return &slot.value;
+    }
+  }
+  [[nodiscard]] Value *find(std::uint32_t key) { return const_cast<Value *>(std::as_const(*this).find(key)); }
+
+  // The value of the key, made if absent.
+  Value &operator[](std::uint32_t key) {
+    if (Value *value = find(key)) return *value;
+    if ((size_ + 1) * 2 > slots_.size()) grow();
+    ++size_;
+    return insert(key, Value{});
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  template <class Visit> void for_each(Visit &&visit) const {
+    for (const Slot &slot : slots_)
+      if (slot.used) visit(slot.key, slot.value);
+  }
+
+private:
+  struct Slot {
+    std::uint32_t key = 0;
+    bool used = false;
+    Value value{};
+  };
+
+  // Windows ids are multiples of four; the multiplication spreads them.
+  static std::size_t hash(std::uint32_t key) { return static_cast<std::size_t>(key * 0x9E37'79B1u >> 7); }
+
+  Value &insert(std::uint32_t key, Value value) {
+    std::size_t i = hash(key);
+    while (slots_[i & mask_].used) ++i;
+    slots_[i & mask_] = {key, true, std::move(value)};
+    return slots_[i & mask_].value;
+  }
+
+  void grow() {
+    std::vector<Slot> old = std::move(slots_);
+    slots_.assign(old.empty() ? 64 : old.size() * 2, Slot{});
+    mask_ = slots_.size() - 1;
+    for (Slot &slot : old)
+      if (slot.used) insert(slot.key, std::move(slot.value));
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t mask_ = 0, size_ = 0;
+};
+
+} // namespace etwrelog::filter

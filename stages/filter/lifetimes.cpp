@@ -1,0 +1,238 @@
+#include "stages/filter/lifetimes.hpp"
+
+#include "etwrelog/text.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace etwrelog::filter {
+
+using kernel::Scope;
+
+namespace {
+
+constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownStart = 3, kRundownEnd = 4;
+
+std::optional<ProcessInstance> read_process(const EventView &event) {
+  const kernel::Layout *layout = kernel::find_layout(event.hook(), event.version());
+  if (!layout) return std::nullopt;
+  kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+  const kernel::Field *field = nullptr;
+  Bytes data;
+  ProcessInstance process;
+  bool has_id = false;
+  while (walk.next(field, data)) {
+    switch (field->role) {
+    case kernel::Role::process_id:
+      process.pid = load<std::uint32_t>(data.data());
+      has_id = true;
+      break;
+    case kernel::Role::parent_id: process.parent = load<std::uint32_t>(data.data()); break;
+    case kernel::Role::session_id: process.session = load<std::uint32_t>(data.data()); break;
+    case kernel::Role::exit_status: process.exit_status = load<std::int32_t>(data.data()); break;
+    case kernel::Role::image_name: process.image_name = utf8_from_bytes(data); break;
+    case kernel::Role::command_line: process.command_line = utf8_from_utf16(data); break;
+    default: break;
+    }
+  }
+  return has_id ? std::optional(std::move(process)) : std::nullopt;
+}
+
+} // namespace
+
+void LifetimeRecords::clear() {
+  processes.clear();
+  threads.clear();
+  actors.clear();
+  definitions.clear();
+  switches.clear();
+  has_stacks = has_switch_batches = has_unowned = false;
+}
+
+void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
+  if (!event.has_hook()) return;
+  const std::uint16_t hook = event.hook();
+  const HookRule &rule = rule_for(hook, event.version());
+  const FieldOffsets &at = rule.offsets(event.pointer_size());
+  const auto opcode = static_cast<std::uint8_t>(hook);
+  auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image) {
+    if (!event.has_ids() || !subject) return; // rundown: nobody caused it, and it has no stack
+    actors.push_back({time, event.thread_id(), *subject, hook, kernel_image});
+  };
+  switch (rule.scope) {
+  case Scope::process:
+    if (opcode >= kStart && opcode <= kRundownEnd)
+      if (std::optional<ProcessInstance> process = read_process(event)) {
+        if (opcode == kStart || opcode == kEnd) add_actor(process->pid, false);
+        processes.push_back({time, opcode, *std::move(process)});
+      }
+    break;
+  case Scope::thread:
+    if (opcode >= kStart && opcode <= kRundownEnd) {
+      const Bytes payload = event.payload();
+      const auto pid = FieldOffsets::u32(payload, at.process_id), tid = FieldOffsets::u32(payload, at.thread_id);
+      if (!pid || !tid) break;
+      threads.push_back({time, *tid, *pid, opcode});
+      if (opcode == kStart || opcode == kEnd) add_actor(pid, false);
+    }
+    break;
+  case Scope::image: {
+    const Bytes payload = event.payload();
+    const auto base = FieldOffsets::pointer(payload, at.image_base, event.pointer_size());
+    add_actor(FieldOffsets::u32(payload, at.process_id),
+              base && format::is_kernel_address(*base, event.pointer_size()));
+    break;
+  }
+  case Scope::payload_process:
+    if (event.has_ids() && hook >> 8 == 0x03) add_actor(FieldOffsets::u32(event.payload(), at.process_id), false);
+    break;
+  case Scope::context_switch: {
+    const Bytes payload = event.payload();
+    const auto old_thread = FieldOffsets::u32(payload, at.old_thread), new_thread = FieldOffsets::u32(payload, at.new_thread);
+    if (!old_thread || !new_thread) break;
+    if (switches.empty() || switches.back().buffer != buffer) switches.push_back({buffer, *old_thread, *new_thread});
+    else switches.back().last_new = *new_thread;
+    break;
+  }
+  case Scope::context_switch_batch: has_switch_batches = true; break;
+  case Scope::current_thread:
+  case Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
+  case Scope::stack_walk:
+  case Scope::stack_reference: has_stacks = true; break;
+  case Scope::stack_definition:
+    if (const auto key = FieldOffsets::pointer(event.payload(), at.stack_key, event.pointer_size()))
+      definitions.push_back({*key, time});
+    break;
+  default: break;
+  }
+}
+
+void LifetimeRecords::append(LifetimeRecords &&later) {
+  auto move_all = [](auto &to, auto &from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  move_all(processes, later.processes);
+  move_all(threads, later.threads);
+  move_all(actors, later.actors);
+  move_all(definitions, later.definitions);
+  move_all(switches, later.switches);
+  has_stacks = has_stacks || later.has_stacks;
+  has_switch_batches = has_switch_batches || later.has_switch_batches;
+  has_unowned = has_unowned || later.has_unowned;
+}
+
+Lifetimes::Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream)
+    : definitions_(std::move(records.definitions)), actors_(std::move(records.actors)),
+      has_stacks_(records.has_stacks), has_switch_batches_(records.has_switch_batches),
+      has_unowned_(records.has_unowned) {
+  build_processes(std::move(records.processes));
+  build_threads(std::move(records.threads));
+  std::ranges::sort(definitions_, [](const auto &a, const auto &b) {
+    return a.key != b.key ? a.key < b.key : a.time < b.time;
+  });
+  std::ranges::stable_sort(actors_, [](const auto &a, const auto &b) {
+    return a.time != b.time ? a.time < b.time : a.tid < b.tid;
+  });
+
+  // Compact batches hide switches from us: a carried-over thread would be wrong, and worse than none.
+  if (one_stream || has_switch_batches_ || records.switches.empty()) return;
+  thread_at_start_.assign(processors.size(), kUnknownId);
+  std::unordered_map<std::uint16_t, std::uint32_t> running;
+  std::size_t next = 0;
+  for (std::uint32_t buffer = 0; buffer < processors.size(); ++buffer) {
+    auto [current, fresh] = running.try_emplace(processors[buffer], kUnknownId);
+    thread_at_start_[buffer] = current->second;
+    if (next < records.switches.size() && records.switches[next].buffer == buffer) {
+      thread_at_start_[buffer] = records.switches[next].first_old;
+      current->second = records.switches[next].last_new;
+      ++next;
+    }
+  }
+}
+
+void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
+  // At the same time an end comes before a start of the same id: it is another process's.
+  auto rank = [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode == kStart ? 1 : opcode; };
+  std::ranges::stable_sort(records, [rank](const auto &a, const auto &b) {
+    if (a.facts.pid != b.facts.pid) return a.facts.pid < b.facts.pid;
+    return a.time != b.time ? a.time < b.time : rank(a.opcode) < rank(b.opcode);
+  });
+  for (LifetimeRecords::Process &record : records) {
+    const bool same = !processes_.empty() && processes_.back().pid == record.facts.pid;
+    const bool open = same && processes_.back().end == kForever;
+    // A rundown of an open instance says nothing new. A start after a start, or after a rundown at start, is a new
+    // process whose predecessor's end was lost.
+    const bool joins = open && record.opcode != kStart;
+    if (!joins) {
+      ProcessInstance fresh = std::move(record.facts);
+      if (record.opcode == kStart) {
+        fresh.start = record.time;
+        if (open) processes_.back().end = record.time;
+      } else if (same) {
+        fresh.start = processes_.back().end; // its start was lost; it cannot lie before its predecessor's end
+      }
+      if (record.opcode == kEnd) fresh.end = record.time;
+      processes_.push_back(std::move(fresh));
+      continue;
+    }
+    ProcessInstance &instance = processes_.back();
+    if (record.opcode == kEnd) {
+      instance.end = record.time;
+      instance.exit_status = record.facts.exit_status;
+    }
+    if (instance.image_name.empty()) instance.image_name = std::move(record.facts.image_name);
+    if (instance.command_line.empty()) instance.command_line = std::move(record.facts.command_line);
+  }
+  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
+    Range &range = instances_[processes_[i].pid];
+    if (range.count++ == 0) range.first = i;
+  }
+}
+
+void Lifetimes::build_threads(std::vector<LifetimeRecords::Thread> records) {
+  std::ranges::stable_sort(records, [](const auto &a, const auto &b) {
+    if (a.tid != b.tid) return a.tid < b.tid;
+    if (a.time != b.time) return a.time < b.time;
+    return (a.opcode == kEnd ? 0 : a.opcode) < (b.opcode == kEnd ? 0 : b.opcode);
+  });
+  std::uint32_t current = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const LifetimeRecords::Thread &record = records[i];
+    const bool same = i > 0 && current == record.tid;
+    current = record.tid;
+    Range &range = threads_[record.tid];
+    if (range.count == 0) range.first = static_cast<std::uint32_t>(spans_.size());
+    const bool open = same && spans_.back().end == kForever;
+    const bool joins = open && spans_.back().pid == record.pid && record.opcode != kStart;
+    if (joins) {
+      if (record.opcode == kEnd) spans_.back().end = record.time;
+      continue;
+    }
+    Span fresh{kBeginning, kForever, record.pid};
+    if (record.opcode == kStart) fresh.start = record.time;
+    else if (same) fresh.start = spans_.back().end == kForever ? record.time : spans_.back().end;
+    if (open) spans_.back().end = record.opcode == kStart ? record.time : fresh.start; // its own end was lost
+    if (record.opcode == kEnd) fresh.end = record.time;
+    spans_.push_back(fresh);
+    ++range.count;
+  }
+}
+
+std::optional<std::uint32_t> Lifetimes::process_at(std::uint32_t pid, std::int64_t time) const {
+  const Range *range = instances_.find(pid);
+  if (!range) return std::nullopt;
+  std::uint32_t found = range->first;
+  for (std::uint32_t i = range->first + 1; i < range->first + range->count && processes_[i].start <= time; ++i) found = i;
+  return found;
+}
+
+std::optional<std::uint32_t> Lifetimes::pid_of_thread(std::uint32_t tid, std::int64_t time) const {
+  if (const Range *range = threads_.find(tid))
+    // The latest that fits: at the very tick of a hand-over the new owner's start has been seen.
+    for (std::uint32_t i = range->first + range->count; i-- > range->first;)
+      if (spans_[i].start <= time && time <= spans_[i].end) return spans_[i].pid;
+  if (tid == 0) return kIdleProcess;
+  return std::nullopt;
+}
+
+} // namespace etwrelog::filter

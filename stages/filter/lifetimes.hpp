@@ -1,0 +1,122 @@
+// Which processes and threads a trace knows, and when each id meant which of them. Ids are reused: a thread id
+// belongs to a process, and a process id to one instance of it, for a time only.
+#pragma once
+
+#include "etwrelog/event.hpp"
+#include "stages/filter/flat_map.hpp"
+#include "stages/filter/rules.hpp"
+
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace etwrelog::filter {
+
+inline constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::uint32_t kIdleProcess = 0, kSystemProcess = 4;
+
+// One process from its start to its end, as far as the trace tells.
+struct ProcessInstance {
+  std::uint32_t pid = 0, parent = 0, session = 0;
+  std::int64_t start = kBeginning, end = kForever; // raw time; the extremes when not seen
+  std::int32_t exit_status = 0;                    // meaningful when `end` was seen
+  std::string image_name, command_line;            // UTF-8
+};
+
+// What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each stack
+// definition and each buffer with context switches.
+struct LifetimeRecords {
+  struct Process {
+    std::int64_t time;
+    std::uint8_t opcode; // 1 start, 2 end, 3 rundown at start, 4 rundown at end
+    ProcessInstance facts;
+  };
+  struct Thread {
+    std::int64_t time;
+    std::uint32_t tid, pid;
+    std::uint8_t opcode;
+  };
+  // An event that says something of another process than the one that caused it, or that is kept for its meaning:
+  // whether a stack of it is kept is not to be seen from the stack.
+  struct Actor {
+    std::int64_t time;
+    std::uint32_t tid;     // who caused it
+    std::uint32_t subject; // process that it is about
+    std::uint16_t hook;
+    bool kernel_image;
+  };
+  struct Definition {
+    std::uint64_t key;
+    std::int64_t time;
+  };
+  struct Switches { // of one buffer that has context switches
+    std::uint32_t buffer;
+    std::uint32_t first_old, last_new;
+  };
+  std::vector<Process> processes;
+  std::vector<Thread> threads;
+  std::vector<Actor> actors;
+  std::vector<Definition> definitions;
+  std::vector<Switches> switches;
+  bool has_stacks = false;
+  bool has_switch_batches = false;
+  bool has_unowned = false; // events that say neither process nor thread but belong to one
+
+  void clear();
+  // Looks at one event of the buffer with this index.
+  void add(const EventView &event, std::int64_t time, std::uint32_t buffer);
+  // Appends what a later batch found.
+  void append(LifetimeRecords &&later);
+};
+
+class Lifetimes {
+public:
+  Lifetimes() = default;
+  // `processors`: of each buffer in reading order. `one_stream`: buffers do not tell the processor of an event.
+  Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream);
+
+  [[nodiscard]] std::span<const ProcessInstance> processes() const { return processes_; }
+
+  // Index in processes() of the instance that the id meant at that time: the latest that had started, or the first if
+  // none had (a process is in use before and after its own start and end events).
+  [[nodiscard]] std::optional<std::uint32_t> process_at(std::uint32_t pid, std::int64_t time) const;
+  // The process that the thread belonged to at that time; the idle thread is the idle process's.
+  [[nodiscard]] std::optional<std::uint32_t> pid_of_thread(std::uint32_t tid, std::int64_t time) const;
+
+  // The thread that runs on the processor when the buffer begins; kUnknownId if context switches do not tell.
+  [[nodiscard]] std::uint32_t thread_at_start(std::uint32_t buffer) const {
+    return buffer < thread_at_start_.size() ? thread_at_start_[buffer] : kUnknownId;
+  }
+
+  // Sorted by key and time.
+  [[nodiscard]] std::span<const LifetimeRecords::Definition> definitions() const { return definitions_; }
+  [[nodiscard]] std::span<const LifetimeRecords::Actor> actors() const { return actors_; } // sorted by time and thread
+  [[nodiscard]] bool has_stacks() const { return has_stacks_; }
+  [[nodiscard]] bool has_switch_batches() const { return has_switch_batches_; }
+  [[nodiscard]] bool has_unowned() const { return has_unowned_; }
+
+private:
+  void build_processes(std::vector<LifetimeRecords::Process> records);
+  void build_threads(std::vector<LifetimeRecords::Thread> records);
+
+  struct Span {
+    std::int64_t start, end;
+    std::uint32_t pid;
+  };
+  struct Range {
+    std::uint32_t first = 0, count = 0;
+  };
+
+  std::vector<ProcessInstance> processes_; // by id, then by time
+  FlatMap<Range> instances_;               // by process id
+  std::vector<Span> spans_;
+  FlatMap<Range> threads_; // by thread id
+  std::vector<std::uint32_t> thread_at_start_;
+  std::vector<LifetimeRecords::Definition> definitions_;
+  std::vector<LifetimeRecords::Actor> actors_;
+  bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false;
+};
+
+} // namespace etwrelog::filter

@@ -1,0 +1,82 @@
+#include "stages/filter/rules.hpp"
+
+namespace etwrelog::filter {
+namespace {
+
+using kernel::Role;
+
+FieldOffsets compile(const kernel::Layout &layout, unsigned pointer_size) {
+  auto at = [&](Role role) {
+    const auto offset = kernel::fixed_offset(layout, role, pointer_size);
+    return offset ? static_cast<std::uint16_t>(*offset) : FieldOffsets::kAbsent;
+  };
+  FieldOffsets offsets;
+  offsets.process_id = at(Role::process_id);
+  offsets.thread_id = at(Role::thread_id);
+  offsets.new_thread = at(Role::new_thread_id);
+  offsets.old_thread = at(Role::old_thread_id);
+  offsets.event_time = at(Role::event_time);
+  offsets.stack_key = at(Role::stack_key);
+  offsets.file_object = at(Role::file_object);
+  offsets.file_key = at(Role::file_key);
+  offsets.image_base = at(Role::image_base);
+  return offsets;
+}
+
+// All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for hooks that
+// the table does not name.
+struct Table {
+  std::vector<HookRule> rows;
+  std::array<std::uint16_t, 0x10000> first{};
+
+  Table() {
+    for (const kernel::Scope scope : {kernel::Scope::header, kernel::Scope::always}) {
+      HookRule unknown;
+      unknown.scope = scope;
+      rows.push_back(unknown);
+    }
+    for (unsigned hook = 0; hook < 0x10000; ++hook)
+      first[hook] = kernel::scope_of(static_cast<std::uint16_t>(hook)) == kernel::Scope::always ? 1 : 0;
+    auto add = [this](std::uint16_t hook, const kernel::Layout *layout) {
+      HookRule rule;
+      rule.scope = kernel::scope_of(hook);
+      if (layout) {
+        rule.has_layout = true;
+        rule.min_version = layout->min_version;
+        rule.narrow = compile(*layout, 4);
+        rule.wide = compile(*layout, 8);
+      }
+      rows.push_back(rule);
+    };
+    const auto layouts = kernel::all_layouts();
+    for (const kernel::HookInfo &info : kernel::all_hooks()) {
+      first[info.hook] = static_cast<std::uint16_t>(rows.size());
+      for (std::size_t i = layouts.size(); i-- > 0;)
+        if (layouts[i].hook == info.hook) add(info.hook, &layouts[i]);
+      add(info.hook, nullptr); // versions older than every layout
+    }
+  }
+};
+
+} // namespace
+
+const HookRule &rule_for(std::uint16_t hook, std::uint16_t version) {
+  static const Table table;
+  std::size_t row = table.first[hook];
+  while (table.rows[row].has_layout && table.rows[row].min_version > version) ++row;
+  return table.rows[row];
+}
+
+const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size) {
+  static const auto table = [] {
+    std::array<std::array<FieldOffsets, 256>, 2> all{};
+    for (unsigned op = 0; op < 256; ++op)
+      if (const kernel::Layout *layout =
+              kernel::find_classic_layout(format::kImageIdGuid, static_cast<std::uint8_t>(op)))
+        for (const unsigned size : {4u, 8u}) all[size / 8][op] = compile(*layout, size);
+    return all;
+  }();
+  return table[pointer_size / 8][opcode];
+}
+
+} // namespace etwrelog::filter

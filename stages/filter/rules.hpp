@@ -1,0 +1,49 @@
+// The kernel event table compiled for speed: one look-up by hook gives the scope and the offsets of the fields that
+// a filter looks at.
+#pragma once
+
+#include "etwrelog/kernel_events.hpp"
+
+#include <array>
+#include <vector>
+
+namespace etwrelog::filter {
+
+// Offsets of identity fields in a payload of one layout and pointer size; kAbsent where there is none.
+struct FieldOffsets {
+  static constexpr std::uint16_t kAbsent = 0xFFFF;
+  std::uint16_t process_id = kAbsent, thread_id = kAbsent, new_thread = kAbsent, old_thread = kAbsent;
+  std::uint16_t event_time = kAbsent, stack_key = kAbsent, file_object = kAbsent, file_key = kAbsent;
+  std::uint16_t image_base = kAbsent;
+
+  // Reads one, if the payload reaches that far.
+  [[nodiscard]] static std::optional<std::uint32_t> u32(Bytes payload, std::uint16_t at) {
+    if (at == kAbsent || payload.size() < at + std::size_t{4}) return std::nullopt;
+    return load<std::uint32_t>(payload.data() + at);
+  }
+  [[nodiscard]] static std::optional<std::int64_t> i64(Bytes payload, std::uint16_t at) {
+    if (at == kAbsent || payload.size() < at + std::size_t{8}) return std::nullopt;
+    return load<std::int64_t>(payload.data() + at);
+  }
+  [[nodiscard]] static std::optional<std::uint64_t> pointer(Bytes payload, std::uint16_t at, unsigned pointer_size) {
+    if (at == kAbsent || payload.size() < at + std::size_t{pointer_size}) return std::nullopt;
+    return load_pointer(payload.data() + at, pointer_size);
+  }
+};
+
+struct HookRule {
+  kernel::Scope scope = kernel::Scope::header;
+  std::uint8_t min_version = 0;
+  bool has_layout = false;
+  FieldOffsets narrow, wide; // for pointer size 4 and 8
+
+  [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const { return pointer_size == 8 ? wide : narrow; }
+};
+
+// The rule for a hook event's payload version. Never null.
+[[nodiscard]] const HookRule &rule_for(std::uint16_t hook, std::uint16_t version);
+
+// Offsets in an image-identity event of KernelTraceControl, by opcode; all absent where the opcode is not known.
+[[nodiscard]] const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size);
+
+} // namespace etwrelog::filter

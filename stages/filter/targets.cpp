@@ -1,0 +1,134 @@
+#include "stages/filter/targets.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+namespace etwrelog::filter {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::optional<std::uint32_t> parse_pid(std::string_view text) {
+  std::uint32_t pid = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(pid) : std::nullopt;
+}
+
+Error usage(std::string what, std::string advice) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = std::move(what);
+  error.advice = std::move(advice);
+  return error;
+}
+
+bool matches(std::string_view pattern, const ProcessInstance &process) {
+  if (const auto pid = parse_pid(pattern)) return process.pid == *pid;
+  return matches_wildcard(pattern, process.image_name);
+}
+
+} // namespace
+
+bool matches_wildcard(std::string_view pattern, std::string_view text) {
+  // Greedy with one point of return: the last star decides.
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || lower(pattern[p]) == lower(text[t]))) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &lifetimes) {
+  Targets targets;
+  targets.lifetimes_ = &lifetimes;
+  const std::span<const ProcessInstance> processes = lifetimes.processes();
+  targets.instances_.assign(processes.size(), true);
+  if (!selection.by_process()) return targets;
+  targets.all_ = false;
+  targets.only_excludes_ = selection.processes.empty() && selection.command_line.empty();
+
+  if (!selection.processes.empty()) {
+    targets.instances_.assign(processes.size(), false);
+    for (const std::string &pattern : selection.processes) {
+      bool found = false;
+      for (std::size_t i = 0; i < processes.size(); ++i)
+        if (matches(pattern, processes[i])) targets.instances_[i] = found = true;
+      if (found) continue;
+      // A trace without process events (user-mode sessions) still has ids in its event headers.
+      if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::yes;
+      else
+        return usage(fmt::format("no process of the trace matches \"{}\"", pattern),
+                     processes.empty() ? "the trace names no processes: give a process id"
+                                       : "\"etwrelog info\" lists its processes");
+    }
+  }
+  if (!selection.command_line.empty()) {
+    RE2::Options options;
+    options.set_log_errors(false);
+    const RE2 expression(selection.command_line, options);
+    if (!expression.ok())
+      return usage(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
+    bool found = false;
+    for (std::size_t i = 0; i < processes.size(); ++i) {
+      const bool match = targets.instances_[i] && RE2::PartialMatch(processes[i].command_line, expression);
+      targets.instances_[i] = match;
+      found = found || match;
+    }
+    if (!found)
+      return usage(fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
+                   "\"etwrelog info\" lists the command lines");
+  }
+  if (selection.children && !targets.only_excludes_) {
+    // Parents may stand behind their children in the list: repeat until nothing changes.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < processes.size(); ++i) {
+        if (targets.instances_[i] || processes[i].pid == kIdleProcess) continue;
+        const auto parent = lifetimes.process_at(processes[i].parent, processes[i].start);
+        // A parent that started after its child only has the number of the real one.
+        if (!parent || *parent == i || processes[*parent].start > processes[i].start) continue;
+        if (targets.instances_[*parent]) targets.instances_[i] = changed = true;
+      }
+    }
+  }
+  for (const std::string &pattern : selection.exclude) {
+    bool found = false;
+    for (std::size_t i = 0; i < processes.size(); ++i)
+      if (matches(pattern, processes[i])) {
+        targets.instances_[i] = false;
+        found = true;
+      }
+    if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::no;
+    else if (!found)
+      return usage(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
+                   "\"etwrelog info\" lists its processes");
+  }
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const Verdict verdict = targets.instances_[i] ? Verdict::yes : Verdict::no;
+    const bool first = i == 0 || processes[i - 1].pid != processes[i].pid;
+    Verdict &slot = targets.verdicts_[processes[i].pid];
+    slot = first || slot == verdict ? verdict : Verdict::mixed;
+  }
+  return targets;
+}
+
+bool Targets::contains_slow(std::uint32_t pid, std::int64_t time) const {
+  const auto instance = lifetimes_->process_at(pid, time);
+  return instance && instances_[*instance];
+}
+
+} // namespace etwrelog::filter

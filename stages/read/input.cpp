@@ -1,0 +1,243 @@
+#include "stages/read/input.hpp"
+
+#include "stages/shared/platform.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+
+namespace etwrelog::read {
+namespace {
+
+constexpr std::size_t kChunk = 1u << 20;
+
+class FileInput final : public Input {
+public:
+  FileInput(std::string name, platform::File file, std::uint64_t size)
+      : Input(std::move(name)), file_(std::move(file)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    Result<std::size_t> got = file_.read_at(offset, into);
+    if (!got) got.error().file = name();
+    return got;
+  }
+
+private:
+  platform::File file_;
+  std::uint64_t size_;
+};
+
+class MemoryInput final : public Input {
+public:
+  MemoryInput(std::string name, std::vector<std::uint8_t> bytes) : Input(std::move(name)), bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const override { return bytes_.size(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    if (offset >= bytes_.size()) return std::size_t{0};
+    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
+    return count;
+  }
+
+private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+// Collects bytes of unknown number into a nameless temporary file.
+class Spool {
+public:
+  static Result<Spool> create() {
+    Result<platform::File> file = platform::File::create_spool();
+    if (!file) return std::move(file).error();
+    Spool spool;
+    spool.file_ = std::move(*file);
+    return spool;
+  }
+
+  Result<void> append(Bytes bytes) {
+    Result<void> written = file_.write_at(size_, bytes);
+    if (!written) written.error().advice = "set TMPDIR to a directory with room for the whole unpacked trace";
+    size_ += bytes.size();
+    return written;
+  }
+
+  std::unique_ptr<Input> finish(std::string name) && {
+    return std::make_unique<FileInput>(std::move(name), std::move(file_), size_);
+  }
+
+private:
+  platform::File file_;
+  std::uint64_t size_ = 0;
+};
+
+Result<std::unique_ptr<Input>> spool_sequential(std::string name, platform::File file) {
+  Result<Spool> spool = Spool::create();
+  if (!spool) return std::move(spool).error();
+  std::vector<std::uint8_t> chunk(kChunk);
+  for (;;) {
+    if (platform::stop_requested()) {
+      Error error;
+      error.kind = ErrorKind::cancelled;
+      error.file = name;
+      error.what = "interrupted while reading";
+      return error;
+    }
+    const Result<std::size_t> got = file.read_next(chunk);
+    if (!got) return got.error();
+    if (*got == 0) break;
+    if (Result<void> put = spool->append(Bytes(chunk).first(*got)); !put) return put.error();
+  }
+  return std::move(*spool).finish(std::move(name));
+}
+
+enum class Wrapping { none, container, filter };
+
+// A container holds members; a filter is one compressed stream.
+Wrapping wrapping_of(const Input &input) {
+  std::array<std::uint8_t, 6> head{};
+  const Result<std::size_t> got = input.read_at(0, head);
+  if (!got || *got < head.size()) return Wrapping::none;
+  auto starts = [&head](std::initializer_list<std::uint8_t> magic) {
+    return std::equal(magic.begin(), magic.end(), head.begin());
+  };
+  if (starts({'P', 'K', 3, 4}) || starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C})) return Wrapping::container;
+  if (starts({0xFD, '7', 'z', 'X', 'Z', 0}) || starts({0x28, 0xB5, 0x2F, 0xFD}) || starts({0x1F, 0x8B, 8}) ||
+      starts({'B', 'Z', 'h'}))
+    return Wrapping::filter;
+  return Wrapping::none;
+}
+
+struct ArchiveSource {
+  const Input *input;
+  std::uint64_t at = 0;
+  std::vector<std::uint8_t> chunk = std::vector<std::uint8_t>(kChunk);
+};
+
+la_ssize_t archive_read_callback(archive *, void *client, const void **data) {
+  auto &source = *static_cast<ArchiveSource *>(client);
+  const Result<std::size_t> got = source.input->read_at(source.at, source.chunk);
+  if (!got) return -1;
+  source.at += *got;
+  *data = source.chunk.data();
+  return static_cast<la_ssize_t>(*got);
+}
+
+// Seeking lets libarchive use a zip's central directory, without which members of unknown size cannot be read.
+la_int64_t archive_seek_callback(archive *, void *client, la_int64_t offset, int whence) {
+  auto &source = *static_cast<ArchiveSource *>(client);
+  const auto size = static_cast<la_int64_t>(source.input->size());
+  const la_int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? static_cast<la_int64_t>(source.at) : size;
+  if (offset < -base || offset > size - base) return ARCHIVE_FATAL;
+  source.at = static_cast<std::uint64_t>(base + offset);
+  return base + offset;
+}
+
+bool is_trace_name(std::string_view name) {
+  constexpr std::string_view kEnding = ".etl";
+  if (name.size() < kEnding.size()) return false;
+  const std::string_view ending = name.substr(name.size() - kEnding.size());
+  return std::equal(ending.begin(), ending.end(), kEnding.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b; });
+}
+
+// The first *.etl member of a container (PerfView's .etl.zip holds one, and symbol files), or the whole content of a
+// compressed stream.
+Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
+  ArchiveSource source{&input};
+  const std::unique_ptr<archive, int (*)(archive *)> reader(archive_read_new(), archive_read_free);
+  auto failed = [&](const char *doing) {
+    Error error;
+    error.kind = ErrorKind::corrupt;
+    error.file = input.name();
+    error.offset = source.at;
+    const char *text = archive_error_string(reader.get());
+    error.what = fmt::format("cannot {}: {}", doing, text ? text : "damaged archive");
+    return error;
+  };
+  archive_read_support_filter_all(reader.get());
+  if (wrapping == Wrapping::container) {
+    archive_read_support_format_zip_seekable(reader.get());
+    archive_read_support_format_zip_streamable(reader.get());
+    archive_read_support_format_7zip(reader.get());
+  } else {
+    archive_read_support_format_raw(reader.get());
+  }
+  archive_read_set_read_callback(reader.get(), archive_read_callback);
+  archive_read_set_seek_callback(reader.get(), archive_seek_callback);
+  archive_read_set_callback_data(reader.get(), &source);
+  if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed("open the archive");
+
+  archive_entry *entry = nullptr;
+  for (;;) {
+    const int status = archive_read_next_header(reader.get(), &entry);
+    if (status == ARCHIVE_EOF) {
+      Error error;
+      error.kind = ErrorKind::unsupported;
+      error.file = input.name();
+      error.what = "the archive holds no .etl file";
+      return error;
+    }
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failed("read the archive");
+    const char *member = archive_entry_pathname(entry);
+    if (wrapping == Wrapping::filter || (member && is_trace_name(member))) break;
+  }
+  const char *member = archive_entry_pathname(entry);
+  std::string name = wrapping == Wrapping::filter || !member ? input.name() : input.name() + ":" + member;
+
+  Result<Spool> spool = Spool::create();
+  if (!spool) return std::move(spool).error();
+  std::vector<std::uint8_t> chunk(kChunk);
+  for (;;) {
+    const la_ssize_t got = archive_read_data(reader.get(), chunk.data(), chunk.size());
+    if (got < 0) return failed("unpack");
+    if (got == 0) break;
+    if (platform::stop_requested()) {
+      Error error;
+      error.kind = ErrorKind::cancelled;
+      error.file = name;
+      error.what = "interrupted while unpacking";
+      return error;
+    }
+    if (Result<void> put = spool->append(Bytes(chunk).first(static_cast<std::size_t>(got))); !put) return put.error();
+  }
+  return std::move(*spool).finish(std::move(name));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Input>> open_input(const std::string &path) {
+  const bool standard_input = path == "-";
+  std::string name = standard_input ? "standard input" : path;
+  platform::File file = platform::File::standard_input();
+  if (!standard_input) {
+    Result<platform::File> opened = platform::File::open_read(path);
+    if (!opened) return std::move(opened).error();
+    file = std::move(*opened);
+  }
+  std::unique_ptr<Input> input;
+  if (file.is_regular() && !standard_input) {
+    const Result<std::uint64_t> size = file.size();
+    if (!size) return size.error();
+    input = std::make_unique<FileInput>(std::move(name), std::move(file), *size);
+  } else {
+    Result<std::unique_ptr<Input>> spooled = spool_sequential(std::move(name), std::move(file));
+    if (!spooled) return spooled;
+    input = std::move(*spooled);
+  }
+  const Wrapping wrapping = wrapping_of(*input);
+  if (wrapping == Wrapping::none) return input;
+  return unwrap(*input, wrapping);
+}
+
+std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes) {
+  return std::make_unique<MemoryInput>(std::move(name), std::move(bytes));
+}
+
+} // namespace etwrelog::read

@@ -1,0 +1,37 @@
+// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, xz, zstd, gzip or 7z file.
+// All are readable at any offset; what is not so by nature is spooled to a temporary file without a name.
+#pragma once
+
+#include "etwrelog/bytes.hpp"
+#include "etwrelog/error.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace etwrelog::read {
+
+class Input {
+public:
+  explicit Input(std::string name) : name_(std::move(name)) {}
+  virtual ~Input() = default;
+  Input(const Input &) = delete;
+  Input &operator=(const Input &) = delete;
+
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  // Fills `into`; returns less only at the end of the input. Any thread.
+  [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
+  // As the user named it, with the member of an archive behind a colon.
+  [[nodiscard]] const std::string &name() const { return name_; }
+
+private:
+  std::string name_;
+};
+
+// `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name.
+[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path);
+
+// Reads from memory that the input owns.
+[[nodiscard]] std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes);
+
+} // namespace etwrelog::read

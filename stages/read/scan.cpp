@@ -1,0 +1,232 @@
+#include "stages/read/scan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace etwrelog::read {
+
+using namespace format;
+
+namespace {
+
+constexpr std::uint16_t kKnownFlags = 0x007F;
+
+Error corrupt(const Input &input, std::uint64_t offset, std::string what, std::string expected, std::string found) {
+  Error error;
+  error.file = input.name();
+  error.offset = offset;
+  error.what = std::move(what);
+  error.expected = std::move(expected);
+  error.found = std::move(found);
+  return error;
+}
+
+Error no_trace(const Input &input, std::uint64_t offset, std::string what, std::string expected, std::string found) {
+  Error error = corrupt(input, offset, std::move(what), std::move(expected), std::move(found));
+  error.advice = "is this an ETW trace (.etl)?";
+  return error;
+}
+
+// The first event of the first buffer, which says all that holds for the whole file.
+Result<LogfileHeader> read_first_event(const Input &input) {
+  std::vector<std::uint8_t> head(kBufferHeaderSize + kMaxEventSize);
+  const Result<std::size_t> got = input.read_at(0, head);
+  if (!got) return got.error();
+  head.resize(*got);
+  if (head.empty()) return no_trace(input, 0, "the file is empty", "", "");
+  if (head.size() < kBufferHeaderSize + kSystemHeaderSize)
+    return no_trace(input, 0, "first buffer", fmt::format("at least {} bytes", kBufferHeaderSize + kSystemHeaderSize),
+                    fmt::format("{} bytes in the whole file", head.size()));
+  const BufferHeader buffer = load_buffer_header(head.data());
+  if (buffer.buffer_size < kBufferHeaderSize + kSystemHeaderSize || buffer.buffer_size > kMaxBufferSize)
+    return no_trace(input, 0, "first buffer: BufferSize",
+                    fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize + kSystemHeaderSize, kMaxBufferSize),
+                    fmt::format("0x{:x}", buffer.buffer_size));
+  Bytes events = Bytes(head).subspan(kBufferHeaderSize);
+  const std::uint32_t marker = load<std::uint32_t>(events.data());
+  const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
+  const auto type = static_cast<HeaderType>(static_cast<std::uint8_t>(marker >> 16));
+  if (marker >> 24 != kMarkerStructured || (type != HeaderType::system32 && type != HeaderType::system64))
+    return no_trace(input, kBufferHeaderSize, "first event", "a SYSTEM header (0xC001.... or 0xC002....)",
+                    fmt::format("0x{:08x}", marker));
+  if (size < kSystemHeaderSize || size > events.size() || size > buffer.buffer_size - kBufferHeaderSize)
+    return no_trace(input, kBufferHeaderSize + 4, "logfile header: Size",
+                    fmt::format("{}..{}", kSystemHeaderSize,
+                                std::min<std::size_t>(events.size(), buffer.buffer_size - kBufferHeaderSize)),
+                    fmt::format("{}", size));
+  Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
+  if (!header) {
+    Error &error = header.error();
+    error.file = input.name();
+    error.offset = kBufferHeaderSize + error.offset.value_or(0);
+    error.advice = "is this an ETW trace (.etl)?";
+  }
+  return header;
+}
+
+class Scanner {
+public:
+  Scanner(const Input &input, const ScanOptions &options) : input_(input), options_(options) {}
+
+  Result<Scan> run() {
+    Result<LogfileHeader> header = read_first_event(input_);
+    if (!header) return std::move(header).error();
+    scan_.header = std::move(*header);
+    while (at_ < input_.size())
+      if (Result<bool> more = step(); !more) return std::move(more).error();
+      else if (!*more) break;
+    if (scan_.header.end_time == 0 || scan_.header.buffers_written == 0)
+      scan_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
+    if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
+    return std::move(scan_);
+  }
+
+private:
+  // Takes one buffer; false at the end.
+  Result<bool> step() {
+    const std::uint64_t left = input_.size() - at_;
+    if (left < kBufferHeaderSize) {
+      scan_.trailing_bytes = left;
+      scan_.warnings.push_back(fmt::format("{} bytes behind the last buffer (from 0x{:x}) are too few for another: "
+                                           "ignored", left, at_));
+      return false;
+    }
+    std::array<std::uint8_t, kBufferHeaderSize> raw{};
+    if (const Result<std::size_t> got = input_.read_at(at_, raw); !got) return got.error();
+    const BufferHeader header = load_buffer_header(raw.data());
+    if (std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) {
+      const Result<bool> zeros = only_zeros(at_);
+      if (!zeros) return zeros.error();
+      if (*zeros) {
+        scan_.unwritten_bytes = left;
+        scan_.warnings.push_back(fmt::format("the last {} bytes (from 0x{:x}) were never written: ignored", left, at_));
+        return false;
+      }
+    }
+    if (std::optional<Error> wrong = check(header, left)) {
+      if (!options_.salvage) return *std::move(wrong);
+      return resynchronise(*wrong);
+    }
+    const bool cut = header.buffer_size > left;
+    BufferSpan span;
+    span.offset = at_;
+    span.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(header.buffer_size, left));
+    span.cut = cut;
+    span.decoded = decoded_size(header);
+    scan_.buffers.push_back(span);
+    sequences_.push_back(header.sequence_number);
+    processors_.push_back(header.processor());
+    if (cut)
+      scan_.warnings.push_back(fmt::format("the last buffer (at 0x{:x}) is cut short: {} of {} bytes are there; read "
+                                           "to its last whole event", at_, left, header.buffer_size));
+    at_ += span.size;
+    return true;
+  }
+
+  static std::uint32_t decoded_size(const BufferHeader &header) {
+    const std::uint32_t valid =
+        header.compressed() ? header.valid_bytes() : std::min(header.buffer_size, header.valid_bytes());
+    return valid > kBufferHeaderSize ? valid - static_cast<std::uint32_t>(kBufferHeaderSize) : 0u;
+  }
+
+  // What makes a buffer header impossible, if anything.
+  std::optional<Error> check(const BufferHeader &header, std::uint64_t left) const {
+    const std::string which = fmt::format("buffer {}: ", scan_.buffers.size());
+    const std::uint32_t largest = std::max(scan_.header.buffer_size, kMaxBufferSize);
+    if (header.buffer_size < kBufferHeaderSize || header.buffer_size > largest)
+      return corrupt(input_, at_, which + "BufferSize", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, largest),
+                     fmt::format("0x{:x}", header.buffer_size));
+    // A plausible header that overruns the end is the cut-off tail of a crash; anything else is damage.
+    const bool may_be_cut =
+        header.buffer_size <= scan_.header.buffer_size && (scan_.buffers.empty() || plausible(header));
+    if (header.buffer_size > left && !may_be_cut)
+      return corrupt(input_, at_, which + "BufferSize", fmt::format("at most the 0x{:x} bytes left in the file", left),
+                     fmt::format("0x{:x}", header.buffer_size));
+    if (header.compressed() && (header.valid_bytes() < kBufferHeaderSize || header.valid_bytes() > kMaxBufferSize))
+      return corrupt(input_, at_ + 4, which + "SavedOffset",
+                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
+                     fmt::format("0x{:x}", header.valid_bytes()));
+    return std::nullopt;
+  }
+
+  // Whether the fields that every real file keeps within narrow bounds are so.
+  bool plausible(const BufferHeader &header) const {
+    return header.buffer_size >= kBufferHeaderSize && header.buffer_size <= scan_.header.buffer_size &&
+           header.state <= kMaxBufferState && header.type <= kMaxBufferType && (header.flags & ~kKnownFlags) == 0 &&
+           header.reference_count == 0 && header.valid_bytes() >= kBufferHeaderSize &&
+           header.valid_bytes() <= scan_.header.buffer_size;
+  }
+
+  // Steps byte by byte to the next plausible header and records what was passed over.
+  Result<bool> resynchronise(const Error &why) {
+    constexpr std::size_t kWindow = 1u << 20;
+    std::vector<std::uint8_t> window(kWindow + kBufferHeaderSize);
+    for (std::uint64_t base = at_ + 1; base < input_.size(); base += kWindow) {
+      const Result<std::size_t> got = input_.read_at(base, window);
+      if (!got) return got.error();
+      for (std::size_t i = 0; i < kWindow && i + kBufferHeaderSize <= *got; ++i) {
+        const std::uint32_t size = load<std::uint32_t>(window.data() + i);
+        if (size < kBufferHeaderSize || size > scan_.header.buffer_size) continue;
+        if (!plausible(load_buffer_header(window.data() + i))) continue;
+        skip_to(base + i, why);
+        return true;
+      }
+    }
+    skip_to(input_.size(), why);
+    return false;
+  }
+
+  void skip_to(std::uint64_t next, const Error &why) {
+    scan_.skipped.push_back({at_, next - at_, fmt::format("{}: expected {}, found {}", why.what, why.expected, why.found)});
+    at_ = next;
+  }
+
+  Result<bool> only_zeros(std::uint64_t from) const {
+    std::vector<std::uint8_t> chunk(1u << 20);
+    for (std::uint64_t at = from; at < input_.size(); at += chunk.size()) {
+      const Result<std::size_t> got = input_.read_at(at, chunk);
+      if (!got) return got.error();
+      if (!std::all_of(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(*got),
+                       [](std::uint8_t b) { return b == 0; }))
+        return false;
+    }
+    return true;
+  }
+
+  // A circular log that ran over its size has its oldest buffer somewhere in the middle: one processor's sequence
+  // numbers step back there. The header buffer stays first.
+  void unwrap_circular() {
+    std::unordered_map<std::uint16_t, std::int64_t> latest;
+    for (std::size_t i = 1; i < sequences_.size(); ++i) {
+      auto [slot, fresh] = latest.try_emplace(processors_[i], sequences_[i]);
+      scan_.wrapped = scan_.wrapped || (!fresh && sequences_[i] < slot->second);
+      slot->second = sequences_[i];
+    }
+    if (!scan_.wrapped || options_.file_order) return;
+    std::vector<std::size_t> order(scan_.buffers.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin() + 1, order.end(),
+                     [this](std::size_t a, std::size_t b) { return sequences_[a] < sequences_[b]; });
+    std::vector<BufferSpan> sorted;
+    sorted.reserve(order.size());
+    for (const std::size_t i : order) sorted.push_back(scan_.buffers[i]);
+    scan_.buffers = std::move(sorted);
+  }
+
+  const Input &input_;
+  const ScanOptions &options_;
+  Scan scan_;
+  std::uint64_t at_ = 0;
+  std::vector<std::int64_t> sequences_;
+  std::vector<std::uint16_t> processors_;
+};
+
+} // namespace
+
+Result<Scan> scan_buffers(const Input &input, const ScanOptions &options) { return Scanner(input, options).run(); }
+
+} // namespace etwrelog::read

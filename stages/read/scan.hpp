@@ -1,0 +1,42 @@
+// Finds the buffers of a trace by their headers alone.
+#pragma once
+
+#include "etwrelog/logfile_header.hpp"
+#include "stages/read/input.hpp"
+
+namespace etwrelog::read {
+
+struct BufferSpan {
+  std::uint64_t offset = 0;  // in the input
+  std::uint32_t size = 0;    // bytes that are there, header included
+  std::uint32_t decoded = 0; // bytes of its events when decoded, as the header claims
+  bool cut = false;          // the input ends before the buffer does
+};
+
+// A stretch of the input that was left out, and why.
+struct Skipped {
+  std::uint64_t offset = 0, bytes = 0;
+  std::string why;
+};
+
+struct ScanOptions {
+  bool salvage = false;    // step over damage instead of failing
+  bool file_order = false; // leave a wrapped circular log in the order of the file
+};
+
+struct Scan {
+  LogfileHeader header;
+  std::vector<BufferSpan> buffers; // in the order in which they are to be read
+  std::vector<std::string> warnings;
+  std::vector<Skipped> skipped;
+  std::uint64_t trailing_bytes = 0; // behind the last buffer, too few for another
+  std::uint64_t unwritten_bytes = 0; // zeros at the end of a preallocated or unfinished log
+  bool wrapped = false;             // a circular log whose oldest buffer is not the second
+};
+
+// Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or, unless
+// salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it is kept, with a
+// warning, and so are trailing bytes.
+[[nodiscard]] Result<Scan> scan_buffers(const Input &input, const ScanOptions &options);
+
+} // namespace etwrelog::read
