@@ -139,14 +139,24 @@ void Trace::load(Batch &batch) const {
     buffer.cut = span.cut;
     const MutableBytes stored = MutableBytes(batch.raw).subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
     at += span.size;
+    auto take_room = [&] {
+      if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
+      buffer.events = MutableBytes(batch.decoded).subspan(decoded_at, span.decoded);
+      decoded_at += align8(span.decoded);
+    };
     if (!buffer.header.compressed()) {
-      buffer.events = stored.first(std::min<std::size_t>(stored.size(), span.decoded));
+      const MutableBytes events = stored.first(std::min<std::size_t>(stored.size(), span.decoded));
+      if (events.size() % 8 == 0) {
+        buffer.events = events;
+      } else { // room for the padding of the last event, which in place could be another buffer's header
+        take_room();
+        buffer.events = buffer.events.first(events.size());
+        std::copy(events.begin(), events.end(), buffer.events.begin());
+      }
       batch.buffers.push_back(buffer);
       continue;
     }
-    if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
-    buffer.events = MutableBytes(batch.decoded).subspan(decoded_at, span.decoded);
-    decoded_at += align8(span.decoded);
+    take_room();
     if (span.cut) {
       // What decodes before the cut is right: a decoder's output does not depend on what follows.
       const CodecResult result = decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);

@@ -18,7 +18,7 @@ struct DecodedBuffer {
   format::BufferHeader header;
   Codec codec = Codec::none;     // what its events were compressed with
   bool cut = false;              // the file ends inside it: a last event that does not fit is no damage
-  MutableBytes events;           // decoded; in the batch's memory
+  MutableBytes events;           // decoded; in the batch's memory, which has room up to the next multiple of 8
 };
 
 // Memory for some MiB of consecutive buffers. Reused from batch to batch.

@@ -38,6 +38,17 @@ void Marks::Part::clear() {
   references.clear();
 }
 
+void Marks::Part::shrink() {
+  auto unique = [](auto &list) {
+    std::ranges::sort(list);
+    const auto rest = std::ranges::unique(list);
+    list.erase(rest.begin(), rest.end());
+  };
+  unique(definitions);
+  unique(files);
+  unique(providers);
+}
+
 namespace {
 
 std::int64_t raw_time(const Moment &moment, const Clock &clock) {

@@ -84,6 +84,7 @@ struct Marks {
     std::vector<std::int64_t> dropped_events;
     std::vector<Reference> references;
     void clear();
+    void shrink(); // drops what stands in the part twice
   };
 };
 

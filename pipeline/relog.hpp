@@ -1,0 +1,50 @@
+// Relogging end to end.
+#pragma once
+
+#include "etwrelog/relog.hpp"
+#include "pipeline/graph.hpp"
+#include "stages/decode/type_counts.hpp"
+#include "stages/filter/filter.hpp"
+
+#include <deque>
+#include <map>
+
+namespace etwrelog::pipeline {
+
+struct RelogOptions {
+  std::string output;
+  bool replace_output = false;
+  Selection selection;
+  std::optional<Codec> codec;    // default: xpress if the input was compressed, else none
+  Level level = Level::normal;
+  std::uint32_t buffer_size = 0; // nominal; 0: the input's, at least 64 KiB
+  bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
+  bool count = false;            // fill in the report's counts by type and process
+  GraphOptions graph;
+};
+
+struct ProcessCount {
+  std::uint64_t events_in = 0, events_out = 0;
+};
+
+struct RelogReport {
+  std::uint64_t input_bytes = 0, output_bytes = 0;
+  std::uint64_t input_buffers = 0, output_buffers = 0;
+  std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
+  std::array<std::uint64_t, filter::kReasons> by_reason{}; // events, by filter::Reason
+  decode::TypeCounts types;                                // with `count`
+  std::map<std::uint32_t, ProcessCount> processes;         // by process id, with `count`
+  std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
+  std::vector<std::string> warnings;
+  std::vector<read::Skipped> skipped;
+  std::deque<std::pair<std::string, StepTimes>> passes; // busy time by pass and step
+  double seconds = 0;
+};
+
+[[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
+
+// Pass 1 of every command that attributes events: processes, threads, stack definitions.
+[[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
+                                                          PassResult &result, StepTimes *times = nullptr);
+
+} // namespace etwrelog::pipeline

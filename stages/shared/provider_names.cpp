@@ -1,0 +1,63 @@
+#include "etwrelog/provider_names.hpp"
+
+#include "etwrelog/format.hpp"
+#include "etwrelog/kernel_events.hpp"
+
+#include <algorithm>
+
+namespace etwrelog {
+namespace {
+
+struct Named {
+  Guid guid;
+  std::string_view name;
+};
+
+constexpr Named kProviders[] = {
+    {format::kClrGuid, "Microsoft-Windows-DotNETRuntime"},
+    {format::kClrRundownGuid, "Microsoft-Windows-DotNETRuntimeRundown"},
+    {format::kClrPrivateGuid, "Microsoft-Windows-DotNETRuntimePrivate"},
+    {make_guid(0x319dc449, 0xada5, 0x50f7, 0x428e, 0x957db6791668), "Microsoft-Windows-DotNETRuntimeStress"},
+    {make_guid(0x2e5dba47, 0xa3d2, 0x4d16, 0x8ee0, 0x6671ffdcd7b5), "System.Threading.Tasks.TplEventSource"},
+    {make_guid(0x8e9f5090, 0x2d75, 0x4d03, 0x8a81, 0xe5afbf85daf1), "System.Diagnostics.Eventing.FrameworkEventSource"},
+    {make_guid(0xa8a71ac1, 0x040f, 0x54a2, 0x07ca, 0x00a89b5ab761), "PerfView"},
+    {format::kKernelEventTracingGuid, "Microsoft-Windows-Kernel-EventTracing"},
+    {make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716), "Microsoft-Windows-Kernel-Process"},
+    {make_guid(0xedd08927, 0x9cc4, 0x4e65, 0xb970, 0xc2560fb5c289), "Microsoft-Windows-Kernel-File"},
+    {make_guid(0xc7bde69a, 0xe1e0, 0x4177, 0xb6ef, 0x283ad1525271), "Microsoft-Windows-Kernel-Disk"},
+    {make_guid(0x7dd42a49, 0x5329, 0x4832, 0x8dfd, 0x43d979153a88), "Microsoft-Windows-Kernel-Network"},
+    {make_guid(0x70eb4f03, 0xc1de, 0x4f73, 0xa051, 0x33d13d5413bd), "Microsoft-Windows-Kernel-Registry"},
+    {make_guid(0x1c95126e, 0x7eea, 0x49a9, 0xa3fe, 0xa378b03ddb4d), "Microsoft-Windows-DNS-Client"},
+    {make_guid(0x315a8872, 0x923e, 0x4ea2, 0x9889, 0x33cd4754bf64), "Microsoft-Windows-Immersive-Shell"},
+    {make_guid(0xdd5ef90a, 0x6398, 0x47a4, 0xad34, 0x4dcecdef795f), "Microsoft-Windows-HttpService"},
+    {make_guid(0xca11c036, 0x0102, 0x4a2d, 0xa6ad, 0xf03cfed5d3c9), "Microsoft-Windows-DXGI"},
+    {make_guid(0x802ec45a, 0x1e99, 0x4b83, 0x9920, 0x87c98277ba9d), "Microsoft-Windows-DxgKrnl"},
+    {format::kImageIdGuid, "KernelTraceControl/ImageID"},
+    {format::kMetaDataGuid, "KernelTraceControl/MetaData"},
+    {format::kSysConfigGuid, "Windows Kernel/SysConfig"},
+    {format::kWinSatGuid, "WinSat"},
+};
+
+bool same_name(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(a, b, [lower](char x, char y) { return lower(x) == lower(y); });
+}
+
+} // namespace
+
+std::string_view provider_name(const Guid &guid) {
+  for (const Named &provider : kProviders)
+    if (provider.guid == guid) return provider.name;
+  return {};
+}
+
+std::optional<Guid> provider_by_name(std::string_view name) {
+  for (const Named &provider : kProviders)
+    if (same_name(provider.name, name)) return provider.guid;
+  for (unsigned group = 0; group < 256 && !kernel::group_name(static_cast<std::uint8_t>(group)).empty(); ++group)
+    if (same_name(kernel::group_name(static_cast<std::uint8_t>(group)), name))
+      return kernel::group_guid(static_cast<std::uint8_t>(group));
+  return std::nullopt;
+}
+
+} // namespace etwrelog
