@@ -7,6 +7,11 @@
 
 namespace etwrelog::clr {
 
+// .NET's own stack event: u16 ClrInstanceID, u8, u8, u32 frame count, pointers. It belongs to the CLR event before it on
+// the same thread.
+inline constexpr std::uint16_t kStackWalkId = 82;
+inline constexpr std::size_t kStackFramesAt = 8;
+
 // Whether the event says where code lies or what it is called: methods, modules, assemblies, domains, IL maps, the
 // runtime itself. The same id means different things on the two providers; both ranges are covered whole.
 [[nodiscard]] constexpr bool names_code(const Guid &provider, std::uint16_t id) {

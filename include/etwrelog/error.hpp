@@ -16,6 +16,7 @@ enum class ErrorKind : std::uint8_t {
   corrupt,     // the input contradicts the format
   unsupported, // the input is sound but of a kind that this version does not handle
   usage,       // the caller's options contradict each other
+  no_match,    // the options are sound but fit nothing in the trace
   cancelled,   // stopped on request
 };
 

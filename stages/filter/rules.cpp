@@ -20,6 +20,7 @@ FieldOffsets compile(const kernel::Layout &layout, unsigned pointer_size) {
   offsets.file_object = at(Role::file_object);
   offsets.file_key = at(Role::file_key);
   offsets.image_base = at(Role::image_base);
+  offsets.frames = at(Role::frames);
   return offsets;
 }
 

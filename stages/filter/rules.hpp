@@ -14,7 +14,7 @@ struct FieldOffsets {
   static constexpr std::uint16_t kAbsent = 0xFFFF;
   std::uint16_t process_id = kAbsent, thread_id = kAbsent, new_thread = kAbsent, old_thread = kAbsent;
   std::uint16_t event_time = kAbsent, stack_key = kAbsent, file_object = kAbsent, file_key = kAbsent;
-  std::uint16_t image_base = kAbsent;
+  std::uint16_t image_base = kAbsent, frames = kAbsent;
 
   // Reads one, if the payload reaches that far.
   [[nodiscard]] static std::optional<std::uint32_t> u32(Bytes payload, std::uint16_t at) {

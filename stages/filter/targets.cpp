@@ -17,9 +17,9 @@ std::optional<std::uint32_t> parse_pid(std::string_view text) {
   return code == std::errc() && end == text.data() + text.size() ? std::optional(pid) : std::nullopt;
 }
 
-Error usage(std::string what, std::string advice) {
+Error no_match(std::string what, std::string advice) {
   Error error;
-  error.kind = ErrorKind::usage;
+  error.kind = ErrorKind::no_match;
   error.what = std::move(what);
   error.advice = std::move(advice);
   return error;
@@ -71,7 +71,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       // A trace without process events (user-mode sessions) still has ids in its event headers.
       if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::yes;
       else
-        return usage(fmt::format("no process of the trace matches \"{}\"", pattern),
+        return no_match(fmt::format("no process of the trace matches \"{}\"", pattern),
                      processes.empty() ? "the trace names no processes: give a process id"
                                        : "\"etwrelog info\" lists its processes");
     }
@@ -80,8 +80,11 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     RE2::Options options;
     options.set_log_errors(false);
     const RE2 expression(selection.command_line, options);
-    if (!expression.ok())
-      return usage(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
+    if (!expression.ok()) {
+      Error error = no_match(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
+      error.kind = ErrorKind::usage;
+      return error;
+    }
     bool found = false;
     for (std::size_t i = 0; i < processes.size(); ++i) {
       const bool match = targets.instances_[i] && RE2::PartialMatch(processes[i].command_line, expression);
@@ -89,7 +92,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       found = found || match;
     }
     if (!found)
-      return usage(fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
+      return no_match(fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
                    "\"etwrelog info\" lists the command lines");
   }
   if (selection.children && !targets.only_excludes_) {
@@ -114,7 +117,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       }
     if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::no;
     else if (!found)
-      return usage(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
+      return no_match(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
                    "\"etwrelog info\" lists its processes");
   }
   for (std::size_t i = 0; i < processes.size(); ++i) {

@@ -1,0 +1,40 @@
+// Names of event types: built-in for the kernel and .NET, learned from the trace for the rest (EventInfo records that a
+// merge adds, EventSource manifests, TraceLogging schemas).
+#pragma once
+
+#include "stages/decode/type_counts.hpp"
+
+#include <map>
+#include <string>
+
+namespace etwrelog::decode {
+
+class EventNames {
+public:
+  // Whether learn() has anything to gain from the event. Cheap; asked of every event.
+  [[nodiscard]] static bool teaches(const EventView &event);
+  void learn(const EventView &event);
+  void merge(const EventNames &other);
+
+  // As PerfView shows it: "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"; the provider's GUID (or its name
+  // where known) and "EventID(n)" where nothing is known.
+  [[nodiscard]] std::string name(const EventType &type) const;
+
+  // The type in the form "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/opcode/version", "wpp:GUID/number".
+  [[nodiscard]] static std::string key(const EventType &type);
+
+private:
+  void learn_event_info(Bytes payload);
+  void learn_manifest(const EventView &event);
+  void learn_schema(const EventView &event);
+
+  std::map<EventType, std::string> names_; // "Task/Opcode"
+  std::map<Guid, std::string> providers_;
+  struct Manifest {
+    std::string text;
+    unsigned next_chunk = 0;
+  };
+  std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
+};
+
+} // namespace etwrelog::decode

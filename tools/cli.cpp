@@ -1,0 +1,167 @@
+#include "tools/cli.hpp"
+
+#include "stages/shared/platform.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+
+int report(const Error &error) {
+  fmt::print(stderr, "etwrelog: error: {}\n", error.message());
+  return error.kind == ErrorKind::usage ? kUsage : kFailed;
+}
+
+void warn(std::string_view file, std::string_view text) {
+  fmt::print(stderr, "etwrelog: warning: {}: {}\n", file, text);
+}
+
+int report_damage(const std::string &file, const std::vector<std::string> &warnings,
+                  const std::vector<read::Skipped> &skipped) {
+  for (const std::string &text : warnings) warn(file, text);
+  for (const read::Skipped &part : skipped)
+    warn(file, fmt::format("skipped {} bytes from 0x{:x}: {}", part.bytes, part.offset, part.why));
+  return skipped.empty() ? kDone : kDamageSkipped;
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char *unit = "B";
+  for (const char *next : {"kB", "MB", "GB", "TB", "PB", "EB"}) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, unit);
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 120) return fmt::format("{:.3f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string percent(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : std::string("-");
+}
+
+nlohmann::json to_json(const std::vector<read::Skipped> &skipped) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const read::Skipped &part : skipped)
+    list.push_back({{"offset", part.offset}, {"bytes", part.bytes}, {"why", part.why}});
+  return list;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  unsigned shift = 0;
+  if (!text.empty() && (text.back() == 'B' || text.back() == 'b')) text.remove_suffix(1);
+  if (!text.empty() && text.back() == 'i') text.remove_suffix(1);
+  if (!text.empty()) {
+    switch (text.back()) {
+    case 'k': case 'K': shift = 10; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'g': case 'G': shift = 30; break;
+    default: break;
+    }
+  }
+  if (shift != 0) text.remove_suffix(1);
+  if (text.empty() || text.size() > 12) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  if (value > (UINT64_MAX >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+CLI::Validator size_validator() {
+  return CLI::Validator(
+      [](std::string &text) { return parse_size(text) ? std::string() : "\"" + text + "\" is no size such as 64K or 1M"; },
+      "SIZE");
+}
+
+namespace {
+constexpr auto kQuietTime = std::chrono::seconds(1);
+constexpr auto kRedrawTime = std::chrono::milliseconds(170);
+} // namespace
+
+Bar::Bar(bool forced)
+    : enabled_(forced || platform::is_terminal(2)), terminal_(platform::is_terminal(2)), started_(Clock::now()),
+      pass_started_(started_), last_drawn_(started_) {}
+
+Bar::~Bar() { wipe(); }
+
+void Bar::begin(std::string_view what, std::uint64_t bytes) {
+  what_ = what;
+  total_ = bytes;
+  done_ = events_ = 0;
+  pass_started_ = Clock::now();
+}
+
+void Bar::advance(std::uint64_t bytes, std::uint64_t events) {
+  done_ += bytes;
+  events_ += events;
+  if (!enabled_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - started_ < kQuietTime || now - last_drawn_ < kRedrawTime) return;
+  draw(now);
+}
+
+void Bar::draw(Clock::time_point now) {
+  last_drawn_ = now;
+  const double seconds = std::chrono::duration<double>(now - pass_started_).count();
+  const double share = total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
+  const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
+  const double left = rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0;
+  std::string line = fmt::format("{} {:3.0f}%  {} of {}  {}/s  {} events/s  {:.0f}s left", what_, 100 * share,
+                                 human_bytes(done_), human_bytes(total_), human_bytes(static_cast<std::uint64_t>(rate)),
+                                 human_count(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(events_) / seconds) : 0),
+                                 left);
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", line);
+    return;
+  }
+  const std::size_t width = platform::terminal_width(2);
+  constexpr std::size_t kBarWidth = 24;
+  if (line.size() + kBarWidth + 4 < width) {
+    const auto filled = static_cast<std::size_t>(share * kBarWidth);
+    line += "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";
+  }
+  if (line.size() >= width) line.resize(width > 0 ? width - 1 : 0);
+  fmt::print(stderr, "\r\x1b[K{}", line);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void Bar::wipe() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+void CommonOptions::add_to(CLI::App &command, bool with_json) {
+  command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
+  command.add_flag("--salvage", salvage, "Skip what is damaged and report it (exit status 3) instead of failing");
+  command.add_flag("--progress", progress, "Show progress even where stderr is no terminal");
+  if (with_json) command.add_flag("--json", json, "Print JSON");
+}
+
+pipeline::GraphOptions CommonOptions::graph(Bar &bar) const {
+  pipeline::GraphOptions options;
+  options.threads = threads;
+  options.progress = &bar;
+  return options;
+}
+
+} // namespace etwrelog::cli

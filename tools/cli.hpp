@@ -1,0 +1,70 @@
+// What the commands share: exit status, messages, units, progress.
+#pragma once
+
+#include "pipeline/graph.hpp"
+
+#include <chrono>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog::cli {
+
+enum Exit : int {
+  kDone = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kDamageSkipped = 3, // done; damage was skipped on request
+};
+
+// "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
+[[nodiscard]] int report(const Error &error);
+void warn(std::string_view file, std::string_view text);
+// Warnings and skipped stretches of one trace; returns kDamageSkipped if anything was skipped, else kDone.
+[[nodiscard]] int report_damage(const std::string &file, const std::vector<std::string> &warnings,
+                                const std::vector<read::Skipped> &skipped);
+
+[[nodiscard]] std::string human_bytes(std::uint64_t bytes);  // "1.23 GB", powers of 1000
+[[nodiscard]] std::string human_count(std::uint64_t count);  // "1,234,567"
+[[nodiscard]] std::string human_seconds(double seconds);     // "1.234 s", "2m03s"
+[[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
+[[nodiscard]] nlohmann::json to_json(const std::vector<read::Skipped> &skipped);
+
+// "64K", "1M", "3G" (powers of 1024) or plain bytes.
+[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
+// For CLI11: complains about what parse_size does not take.
+[[nodiscard]] CLI::Validator size_validator();
+
+// A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay quiet.
+class Bar final : public pipeline::Progress {
+public:
+  // `forced`: also where stderr is no terminal, then one line an update.
+  explicit Bar(bool forced);
+  ~Bar() override;
+  void begin(std::string_view what, std::uint64_t bytes) override;
+  void advance(std::uint64_t bytes, std::uint64_t events) override;
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void draw(Clock::time_point now);
+  void wipe();
+
+  bool enabled_, terminal_;
+  bool drawn_ = false;
+  std::string what_;
+  std::uint64_t total_ = 0, done_ = 0, events_ = 0;
+  Clock::time_point started_, pass_started_, last_drawn_;
+};
+
+// Options that every command on a trace has.
+struct CommonOptions {
+  std::vector<std::string> inputs;
+  unsigned threads = 0;
+  bool salvage = false, progress = false, json = false;
+
+  void add_to(CLI::App &command, bool with_json);
+  [[nodiscard]] pipeline::GraphOptions graph(Bar &bar) const;
+};
+
+} // namespace etwrelog::cli

@@ -1,0 +1,207 @@
+// etwrelog info: what is in a trace.
+#include "pipeline/statistics.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+struct InfoOptions : CommonOptions {
+  bool processes_only = false;
+};
+
+bool closed_cleanly(const LogfileHeader &h) { return h.end_time != 0 && h.buffers_written != 0; }
+
+std::string local_bias(std::int32_t bias) {
+  const int minutes = -bias;
+  return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
+}
+
+double ratio(const pipeline::Trace &trace) {
+  const std::uint64_t decoded = trace.decoded_bytes();
+  return decoded == 0 ? 0 : static_cast<double>(trace.stored_bytes()) / static_cast<double>(decoded);
+}
+
+json header_json(const LogfileHeader &h) {
+  const std::uint32_t version = h.major | (std::uint32_t{h.minor} << 8) | (std::uint32_t{h.sub_version} << 16) |
+                                (std::uint32_t{h.sub_minor_version} << 24);
+  return {{"buffer_size", h.buffer_size},       {"version", version},
+          {"provider_version", h.provider_version}, {"processors", h.processors},
+          {"end_time", h.end_time},             {"timer_resolution", h.timer_resolution},
+          {"maximum_file_size", h.maximum_file_size}, {"log_file_mode", h.log_file_mode},
+          {"buffers_written", h.buffers_written}, {"pointer_size", h.pointer_size},
+          {"events_lost", h.events_lost},       {"cpu_mhz", h.cpu_mhz},
+          {"timezone_bias", h.timezone_bias},   {"boot_time", h.boot_time},
+          {"perf_freq", h.perf_freq},           {"start_time", h.start_time},
+          {"clock_type", h.clock_type},         {"buffers_lost", h.buffers_lost},
+          {"first_stamp", h.first_stamp},       {"logger_name", h.session_name},
+          {"log_file_name", h.file_name}};
+}
+
+json counts_json(const std::map<std::uint32_t, std::uint64_t> &counts, bool hexadecimal) {
+  json object = json::object();
+  for (const auto &[key, count] : counts) object[hexadecimal ? fmt::format("0x{:x}", key) : std::to_string(key)] = count;
+  return object;
+}
+
+json codecs_json(const pipeline::CodecCounts &codecs) {
+  json object = json::object();
+  for (std::size_t i = 0; i < codecs.size(); ++i)
+    if (codecs[i] != 0) object[std::string(codec_name(static_cast<Codec>(i)))] = codecs[i];
+  return object;
+}
+
+json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+  const LogfileHeader &h = trace.header();
+  json processes = json::array();
+  for (std::size_t i = 0; i < s.lifetimes.processes().size(); ++i) {
+    const filter::ProcessInstance &p = s.lifetimes.processes()[i];
+    json entry = {{"pid", p.pid},         {"parent", p.parent},
+                  {"name", p.image_name}, {"command_line", p.command_line},
+                  {"session", p.session}, {"events", s.by_instance[i].events},
+                  {"bytes", s.by_instance[i].bytes}, {"samples", s.by_instance[i].samples},
+                  {"start", nullptr},     {"end", nullptr}};
+    if (p.start != filter::kBeginning)
+      entry["start"] = {{"seconds", trace.clock().to_seconds(p.start)}, {"utc", filetime_text(trace.clock().to_filetime(p.start))}};
+    if (p.end != filter::kForever) {
+      entry["end"] = {{"seconds", trace.clock().to_seconds(p.end)}, {"utc", filetime_text(trace.clock().to_filetime(p.end))}};
+      entry["exit_status"] = p.exit_status;
+    }
+    processes.push_back(std::move(entry));
+  }
+  json samples = counts_json(s.samples_by_pid, false);
+  if (s.unattributed_samples != 0) samples["None"] = s.unattributed_samples;
+  return {{"file", trace.input().name()},
+          {"size", trace.input().size()},
+          {"header", header_json(h)},
+          {"start", filetime_text(h.start_time)},
+          {"end", filetime_text(h.end_time)},
+          {"last_event", filetime_text(trace.clock().to_filetime(s.last_time))},
+          {"duration_seconds", trace.clock().to_seconds(s.last_time)},
+          {"closed_cleanly", closed_cleanly(h)},
+          {"buffers",
+           {{"count", trace.buffers().size()},
+            {"raw_bytes", s.claimed_bytes},
+            {"decoded_bytes", trace.decoded_bytes()},
+            {"ratio", ratio(trace)},
+            {"flags", counts_json(s.buffer_flags, true)},
+            {"types", counts_json(s.buffer_types, false)},
+            {"codecs", codecs_json(s.codecs)},
+            {"trailing_bytes", trace.scan().trailing_bytes},
+            {"unwritten_bytes", trace.scan().unwritten_bytes}}},
+          {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
+          {"processes", std::move(processes)},
+          {"samples_by_pid", std::move(samples)},
+          {"images_by_pid", counts_json(s.images_by_pid, false)},
+          {"events_by_header_pid", counts_json(s.events_by_header_pid, false)},
+          {"warnings", s.warnings},
+          {"skipped", to_json(s.skipped)}};
+}
+
+void print_processes(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+  const auto processes = s.lifetimes.processes();
+  std::vector<std::size_t> order(processes.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return s.by_instance[a].samples != s.by_instance[b].samples ? s.by_instance[a].samples > s.by_instance[b].samples
+                                                                : s.by_instance[a].events > s.by_instance[b].events;
+  });
+  auto moment = [&](std::int64_t raw, std::int64_t unknown) {
+    return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", trace.clock().to_seconds(raw));
+  };
+  fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples", "Events",
+             "Name, command line");
+  for (const std::size_t i : order) {
+    const filter::ProcessInstance &p = processes[i];
+    fmt::print("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}\n", p.pid, p.parent, moment(p.start, filter::kBeginning),
+               moment(p.end, filter::kForever), human_count(s.by_instance[i].samples),
+               human_count(s.by_instance[i].events), p.image_name.empty() ? "?" : p.image_name,
+               p.command_line.empty() ? "" : "  ", p.command_line);
+  }
+}
+
+void print_info(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+  const LogfileHeader &h = trace.header();
+  const Clock &clock = trace.clock();
+  auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
+  row("File", fmt::format("{}  ({})", trace.input().name(), human_bytes(trace.input().size())));
+  row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
+                             h.file_name.empty() ? "-" : h.file_name));
+  row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version, h.sub_version,
+                             h.sub_minor_version));
+  row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
+  row("Clock", fmt::format("{}, {} Hz", clock_name(clock.type), h.perf_freq));
+  row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
+  row("End", filetime_text(h.end_time));
+  row("Duration", fmt::format("{} to the last event", human_seconds(clock.to_seconds(s.last_time))));
+  row("Buffers", fmt::format("{} of {}{}", human_count(trace.buffers().size()), human_bytes(h.buffer_size),
+                             trace.scan().wrapped ? ", circular and wrapped" : ""));
+  std::string codecs;
+  for (std::size_t i = 1; i < s.codecs.size(); ++i)
+    if (s.codecs[i] != 0)
+      codecs += fmt::format("{}{} ({} buffers)", codecs.empty() ? "" : ", ", codec_name(static_cast<Codec>(i)),
+                            human_count(s.codecs[i]));
+  row("Compression", codecs.empty() ? "none" : fmt::format("{}, {} of {}", codecs, percent(ratio(trace), 1),
+                                                           human_bytes(trace.decoded_bytes())));
+  row("Lost", fmt::format("{} events, {} buffers", human_count(h.events_lost), human_count(h.buffers_lost)));
+  row("Closed", closed_cleanly(h) ? "cleanly" : "never: a crash or a copy of a running log");
+  row("Events", fmt::format("{}  ({})", human_count(s.events), human_bytes(s.event_bytes)));
+  std::uint64_t samples = s.unattributed_samples;
+  for (const auto &[pid, count] : s.samples_by_pid) samples += count;
+  row("Samples", samples == 0 ? "none"
+                              : fmt::format("{}{}", human_count(samples),
+                                            s.unattributed_samples == 0
+                                                ? ""
+                                                : fmt::format(", {} of threads of no known process",
+                                                              human_count(s.unattributed_samples))));
+  row("Processes", human_count(s.lifetimes.processes().size()));
+  if (!s.lifetimes.processes().empty()) print_processes(trace, s);
+}
+
+int run_info(const InfoOptions &options) {
+  int status = kDone;
+  json all = json::array();
+  for (const std::string &input : options.inputs) {
+    Bar bar(options.progress);
+    auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
+    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    if (!trace) {
+      failed(trace.error());
+      continue;
+    }
+    const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    if (!statistics) {
+      failed(statistics.error());
+      continue;
+    }
+    const int damage = report_damage(trace->input().name(), statistics->warnings, statistics->skipped);
+    if (status == kDone) status = damage;
+    if (options.json) all.push_back(info_json(*trace, *statistics));
+    else {
+      if (&input != &options.inputs.front()) fmt::print("\n");
+      print_info(*trace, *statistics);
+    }
+  }
+  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  return status;
+}
+
+} // namespace
+
+void add_info_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
+  command->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+      ->required();
+  options->add_to(*command, true);
+  command->callback([options, &exit_status] { exit_status = run_info(*options); });
+}
+
+} // namespace etwrelog::cli

@@ -1,0 +1,198 @@
+// etwrelog relog: filter, re-chunk and recompress into a valid trace.
+#include "pipeline/relog.hpp"
+#include "stages/decode/event_names.hpp"
+#include "stages/shared/platform.hpp"
+#include "stages/write/output_file.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options : CommonOptions {
+  std::string input, output, report, codec = "as-input", level = "default", buffer_size;
+  Selection selection;
+  std::string from, to;
+  std::vector<std::string> providers, events;
+  bool force = false, keep_order = false, quiet = false;
+};
+
+Error bad_option(std::string what, std::string advice) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = std::move(what);
+  error.advice = std::move(advice);
+  return error;
+}
+
+// Turns the words of the command line into a selection.
+Result<void> complete(Options &options) {
+  auto moment = [](const std::string &text, const char *name, std::optional<Moment> &to) -> Result<void> {
+    if (text.empty()) return {};
+    to = parse_moment(text);
+    if (to) return {};
+    return bad_option(fmt::format("{}: \"{}\" is no time", name, text),
+                      "give seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
+  };
+  if (Result<void> ok = moment(options.from, "--from", options.selection.from); !ok) return ok;
+  if (Result<void> ok = moment(options.to, "--to", options.selection.to); !ok) return ok;
+  for (const std::string &text : options.providers) {
+    const std::optional<ProviderSelection> provider = parse_provider(text);
+    if (!provider)
+      return bad_option(fmt::format("--provider: \"{}\" is no GUID and no known name", text),
+                        "\"etwrelog stats --json\" shows the GUIDs of a trace's providers");
+    options.selection.providers.push_back(*provider);
+  }
+  for (const std::string &text : options.events) {
+    try {
+      std::size_t used = 0;
+      const unsigned long id = std::stoul(text, &used, 0);
+      if (used != text.size() || id > 0xFFFF) throw std::out_of_range(text);
+      options.selection.events.push_back(static_cast<std::uint32_t>(id));
+    } catch (const std::exception &) {
+      return bad_option(fmt::format("--event: \"{}\" is no event id from 0 to 65535", text), "");
+    }
+  }
+  if (options.selection.children && options.selection.processes.empty() && options.selection.command_line.empty())
+    return bad_option("--children needs --process or --cmdline", "");
+  return {};
+}
+
+json times_json(const pipeline::RelogReport &report) {
+  json passes = json::array();
+  for (const auto &[name, times] : report.passes) {
+    auto seconds = [](const std::atomic<std::uint64_t> &ns) { return static_cast<double>(ns.load()) * 1e-9; };
+    passes.push_back({{"pass", name},
+                      {"busy_seconds",
+                       {{"read_and_decompress", seconds(times.load)},
+                        {"decode_and_filter", seconds(times.work)},
+                        {"in_order", seconds(times.in_order)},
+                        {"compress", seconds(times.finish)},
+                        {"write", seconds(times.last)}}}});
+  }
+  return passes;
+}
+
+json report_json(const pipeline::Trace &trace, const Options &options, const pipeline::RelogReport &r) {
+  json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
+  std::vector<decode::TypeCount> rows = r.types.rows();
+  std::ranges::sort(rows, {}, &decode::TypeCount::type);
+  for (const decode::TypeCount &row : rows)
+    types.push_back({{"key", decode::EventNames::key(row.type)},
+                     {"name", decode::EventNames().name(row.type)},
+                     {"events_in", row.events},
+                     {"events_out", row.kept_events},
+                     {"bytes_in", row.bytes},
+                     {"bytes_out", row.kept_bytes}});
+  for (const auto &[pid, count] : r.processes)
+    processes.push_back({{"pid", pid}, {"events_in", count.events_in}, {"events_out", count.events_out}});
+  for (std::size_t i = 0; i < r.by_reason.size(); ++i)
+    reasons[std::string(filter::reason_name(static_cast<filter::Reason>(i)))] = r.by_reason[i];
+  for (const auto &[pid, name] : r.targets) targets.push_back({{"pid", pid}, {"name", name}});
+  return {{"input", {{"file", trace.input().name()}, {"bytes", r.input_bytes}, {"buffers", r.input_buffers},
+                     {"events", r.events_in}, {"event_bytes", r.event_bytes_in}}},
+          {"output", {{"file", options.output}, {"bytes", r.output_bytes}, {"buffers", r.output_buffers},
+                      {"events", r.events_out}, {"event_bytes", r.event_bytes_out}}},
+          {"targets", std::move(targets)},
+          {"by_reason", std::move(reasons)},
+          {"by_type", std::move(types)},
+          {"by_process", std::move(processes)},
+          {"passes", times_json(r)},
+          {"seconds", r.seconds},
+          {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
+          {"peak_memory_bytes", platform::peak_memory_bytes()},
+          {"warnings", r.warnings},
+          {"skipped", to_json(r.skipped)}};
+}
+
+int write_report(const std::string &path, const json &content) {
+  std::ofstream file(path, std::ios::trunc);
+  file << content.dump(1) << '\n';
+  file.close();
+  if (file) return kDone;
+  Error error;
+  error.kind = ErrorKind::io;
+  error.file = path;
+  error.what = "cannot write the report (the trace itself is complete)";
+  return report(error);
+}
+
+int run_relog(Options &options) {
+  if (Result<void> ok = complete(options); !ok) return report(ok.error());
+  pipeline::RelogOptions relog;
+  relog.output = options.output;
+  relog.replace_output = options.force;
+  relog.selection = options.selection;
+  if (options.codec != "as-input")
+    relog.codec = options.codec == "none" ? Codec::none : options.codec == "xpress" ? Codec::xpress : Codec::lznt1;
+  relog.level = options.level == "fast" ? Level::fast : options.level == "max" ? Level::max : Level::normal;
+  if (!options.buffer_size.empty())
+    relog.buffer_size = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
+  relog.keep_grouping = options.keep_order;
+  relog.count = !options.report.empty();
+  if (!options.force && platform::exists(options.output)) return report(write::target_exists(options.output));
+
+  Bar bar(options.progress);
+  relog.graph = options.graph(bar);
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(options.input, {options.salvage, options.keep_order});
+  if (!trace) return report(trace.error());
+  pipeline::RelogReport result;
+  if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
+  const int damage = report_damage(trace->input().name(), result.warnings, result.skipped);
+  if (!options.report.empty())
+    if (const int status = write_report(options.report, report_json(*trace, options, result)); status != kDone)
+      return status;
+  if (options.json) {
+    fmt::print("{}\n", report_json(*trace, options, result).dump(1));
+  } else if (!options.quiet) {
+    fmt::print(stderr, "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output, human_bytes(result.input_bytes),
+               human_bytes(result.output_bytes),
+               percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
+               human_count(result.events_out), human_count(result.events_in), result.seconds);
+  }
+  return damage;
+}
+
+} // namespace
+
+void add_relog_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
+  c->add_option("TRACE", options->input, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")->required();
+  c->add_option("-o,--output", options->output, "The trace to write")->required();
+  c->add_flag("-f,--force", options->force, "Replace an existing output");
+  c->add_option("-p,--process", options->selection.processes,
+                "Keep this process: id or name, * and ? match any; repeatable")->group("Selection");
+  c->add_flag("--children", options->selection.children, "And its descendants")->group("Selection");
+  c->add_option("--cmdline", options->selection.command_line,
+                "Keep processes whose command line matches this regular expression (RE2)")->group("Selection");
+  c->add_option("--exclude", options->selection.exclude, "Drop this process; repeatable")->group("Selection");
+  c->add_option("--from", options->from, "Keep events from then on: 12.5s, 2m, or UTC time")->group("Selection");
+  c->add_option("--to", options->to, "Keep events up to then")->group("Selection");
+  c->add_option("--provider", options->providers, "Keep events of GUID|name[:keywords[:level]]; repeatable")->group("Selection");
+  c->add_option("--event", options->events, "Keep events with this id (kernel events: hook id); repeatable")->group("Selection");
+  c->add_option("--cpu", options->selection.processors, "Keep events of this processor; repeatable")->group("Selection");
+  c->add_flag("--keep-system", options->selection.keep_system, "Keep events of no process: DPC, ISR and others")->group("Selection");
+  c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
+      ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))->group("Output");
+  c->add_option("--level", options->level, "Effort of the compression: fast, default, max")
+      ->check(CLI::IsMember({"fast", "default", "max"}))->group("Output");
+  c->add_option("--buffer-size", options->buffer_size, "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
+      ->check(size_validator())->group("Output");
+  c->add_flag("--keep-order", options->keep_order, "Keep the input's grouping of events into buffers, and its order")->group("Output");
+  c->add_option("--report", options->report, "Write a JSON report: by type, process, reason, time of each step")->group("Output");
+  c->add_flag("-q,--quiet", options->quiet, "No summary line")->group("Output");
+  options->add_to(*c, true);
+  c->callback([options, &exit_status] { exit_status = run_relog(*options); });
+}
+
+} // namespace etwrelog::cli

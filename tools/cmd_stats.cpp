@@ -1,0 +1,137 @@
+// etwrelog stats: events and bytes by type, as WPA's Trace Statistics.
+#include "pipeline/statistics.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+double average_repeats(const pipeline::StackCounts &s) {
+  return s.distinct_stacks == 0 ? 0 : static_cast<double>(s.stack_events()) / static_cast<double>(s.distinct_stacks);
+}
+
+std::vector<decode::TypeCount> sorted_rows(const pipeline::Statistics &s) {
+  std::vector<decode::TypeCount> rows = s.types.rows();
+  std::ranges::sort(rows, [](const auto &a, const auto &b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.type < b.type;
+  });
+  return rows;
+}
+
+json stats_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+  json types = json::array();
+  for (const decode::TypeCount &row : sorted_rows(s))
+    types.push_back({{"key", decode::EventNames::key(row.type)},
+                     {"name", s.names.name(row.type)},
+                     {"events", row.events},
+                     {"bytes", row.bytes}});
+  const pipeline::StackCounts &k = s.stacks;
+  return {{"file", trace.input().name()},
+          {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
+          {"by_type", std::move(types)},
+          {"stacks",
+           {{"walk", k.walks},
+            {"ref_kernel", k.kernel_references},
+            {"ref_user", k.user_references},
+            {"key_delete", k.key_deletes},
+            {"key_rundown", k.key_rundowns},
+            {"frames", k.frames},
+            {"unique", k.distinct_stacks},
+            {"average_repeats", average_repeats(k)},
+            {"keys_defined", k.distinct_keys_defined},
+            {"keys_referenced", k.distinct_keys_referenced},
+            {"keys_never_defined", k.keys_never_defined},
+            {"item_stacks", k.item_stacks},
+            {"item_frames", k.item_frames},
+            {"clr_stacks", k.clr_stacks},
+            {"clr_frames", k.clr_frames}}},
+          {"warnings", s.warnings},
+          {"skipped", to_json(s.skipped)}};
+}
+
+void print_stats(const pipeline::Statistics &s, std::size_t top) {
+  const auto events = static_cast<double>(s.events), bytes = static_cast<double>(s.event_bytes);
+  fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", "Events", "", "Bytes", "", "Type");
+  std::size_t shown = 0;
+  std::uint64_t other_events = 0, other_bytes = 0;
+  for (const decode::TypeCount &row : sorted_rows(s)) {
+    if (top != 0 && shown++ >= top) {
+      other_events += row.events;
+      other_bytes += row.bytes;
+      continue;
+    }
+    std::string name = s.names.name(row.type);
+    if (row.type.family == decode::Family::event && row.type.version != 0) name += fmt::format("  v{}", row.type.version);
+    fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events), percent(static_cast<double>(row.events), events),
+               human_count(row.bytes), percent(static_cast<double>(row.bytes), bytes), name);
+  }
+  if (other_events != 0)
+    fmt::print("{:>12} {:>7} {:>15} {:>7}  (all others)\n", human_count(other_events),
+               percent(static_cast<double>(other_events), events), human_count(other_bytes),
+               percent(static_cast<double>(other_bytes), bytes));
+  fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "", human_count(s.event_bytes), "",
+             s.types.rows().size());
+  const pipeline::StackCounts &k = s.stacks;
+  fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
+             human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
+             human_count(k.user_references), human_count(k.key_deletes + k.key_rundowns));
+  fmt::print("        {} frames, {} distinct stacks, {:.1f} repeats on average\n", human_count(k.frames),
+             human_count(k.distinct_stacks), average_repeats(k));
+  if (k.item_stacks + k.clr_stacks != 0)
+    fmt::print("        {} in extended items ({} frames), {} of .NET's own ({} frames)\n", human_count(k.item_stacks),
+               human_count(k.item_frames), human_count(k.clr_stacks), human_count(k.clr_frames));
+}
+
+struct StatsOptions : CommonOptions {
+  std::size_t top = 0;
+};
+
+int run_stats(const StatsOptions &options) {
+  int status = kDone;
+  json all = json::array();
+  for (const std::string &input : options.inputs) {
+    Bar bar(options.progress);
+    auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
+    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    if (!trace) {
+      failed(trace.error());
+      continue;
+    }
+    const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    if (!statistics) {
+      failed(statistics.error());
+      continue;
+    }
+    const int damage = report_damage(trace->input().name(), statistics->warnings, statistics->skipped);
+    if (status == kDone) status = damage;
+    if (options.json) {
+      all.push_back(stats_json(*trace, *statistics));
+    } else {
+      if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
+      print_stats(*statistics, options.top);
+    }
+  }
+  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  return status;
+}
+
+} // namespace
+
+void add_stats_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<StatsOptions>();
+  CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
+  command->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+      ->required();
+  command->add_option("--top", options->top, "Show only that many types");
+  options->add_to(*command, true);
+  command->callback([options, &exit_status] { exit_status = run_stats(*options); });
+}
+
+} // namespace etwrelog::cli

@@ -1,0 +1,12 @@
+// One function a command: registers it and sets `exit_status` when it has run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace etwrelog::cli {
+
+void add_info_command(CLI::App &app, int &exit_status);
+void add_stats_command(CLI::App &app, int &exit_status);
+void add_relog_command(CLI::App &app, int &exit_status);
+
+} // namespace etwrelog::cli

@@ -1,0 +1,37 @@
+#include "stages/shared/platform.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
+int main(int argc, char **argv) {
+  using namespace etwrelog;
+  platform::catch_stop_requests();
+  CLI::App app("etwrelog: reads, filters, relogs and archives ETW traces (.etl), on any platform");
+  app.name("etwrelog");
+  app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n", error.what());
+  });
+  int exit_status = cli::kDone;
+  cli::add_info_command(app, exit_status);
+  cli::add_stats_command(app, exit_status);
+  cli::add_relog_command(app, exit_status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? cli::kDone : cli::kUsage;
+  } catch (const std::exception &error) {
+    fmt::print(stderr, "etwrelog: error: {}\n", error.what());
+    return cli::kFailed;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "etwrelog: error: cannot write to standard output\n");
+    return cli::kFailed;
+  }
+  return exit_status;
+}
