@@ -111,7 +111,7 @@ ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in_span, MutableBytes out_span, Xp
     length += nibble + byte;
     half = after >> 4 & 15 & (has_half - 1);
     has_half ^= 1;
-    if (length > 64 && (byte == 255 || length > static_cast<std::size_t>(out_safe - out))) [[unlikely]] {
+    if (length > 64 && (byte == 255 || static_cast<std::ptrdiff_t>(length) > out_safe - out)) [[unlikely]] {
       leave_token = true;
       in = token_at;
       has_half ^= 1;
