@@ -33,6 +33,7 @@ struct StepTimes {
 
 struct Pass {
   std::string_view name;
+  bool changes_buffers = false;                             // most of them: they are read rather than mapped then
   std::function<std::unique_ptr<Work>()> make_work;         // one for each batch in flight
   std::function<void(Batch &, Work &)> work;                // parallel; the batch is loaded
   std::function<Result<void>(Batch &, Work &)> in_order;    // serial, in file order; may be empty

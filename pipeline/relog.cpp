@@ -70,7 +70,9 @@ public:
       ++counts.events_out;
       counts.bytes_out += event.size();
       const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
-      std::fill(buffer.events.data() + at + event.size(), buffer.events.data() + end, std::uint8_t{0});
+      // Looked at first: a write to mapped memory copies a page.
+      for (std::uint8_t *pad = buffer.events.data() + at + event.size(); pad < buffer.events.data() + end; ++pad)
+        if (*pad != 0) *pad = 0;
       if (!runs.empty() && runs.back().end == at) runs.back().end = end;
       else runs.push_back({at, end, time});
       runs.back().last_time = time;
@@ -269,6 +271,7 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
 
   Pass pass;
   pass.name = "relogging";
+  pass.changes_buffers = filter->keeps_everything(); // padding is zeroed in place
   pass.make_work = [&] {
     auto work = std::make_unique<RelogWork>();
     if (compressed) work->compressor.emplace(codec, options.level, nominal);

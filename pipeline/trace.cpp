@@ -91,6 +91,36 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
   return error;
 }
 
+MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const {
+  const bool contiguous = spans.back().offset + spans.back().size == spans.front().offset + raw_bytes;
+  batch.mapping.reset();
+  if (batch.map && contiguous) {
+    batch.mapping = input_->map(spans.front().offset, raw_bytes);
+    if (batch.mapping.bytes().size() == raw_bytes) return batch.mapping.bytes();
+  }
+  batch.raw.resize(raw_bytes);
+  // Buffers that follow each other in the file come in with one read.
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < spans.size();) {
+    std::size_t bytes = spans[i].size, next = i + 1;
+    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size; ++next)
+      bytes += spans[next].size;
+    const Result<std::size_t> got = input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
+    if (!got || *got != bytes) {
+      Error error;
+      error.kind = ErrorKind::io;
+      error.file = input_->name();
+      error.offset = spans[i].offset + (got ? *got : 0);
+      error.what = "the file became shorter while it was read";
+      batch.error = got ? std::move(error) : got.error();
+      return {};
+    }
+    at += bytes;
+    i = next;
+  }
+  return batch.raw;
+}
+
 void Trace::load(Batch &batch) const {
   batch.buffers.clear();
   batch.error.reset();
@@ -101,33 +131,10 @@ void Trace::load(Batch &batch) const {
 
   std::size_t raw_bytes = 0, decoded_bytes = 0;
   for (const read::BufferSpan &span : spans) raw_bytes += span.size, decoded_bytes += align8(span.decoded);
-  batch.raw.resize(raw_bytes);
+  const MutableBytes raw = fetch(batch, spans, raw_bytes);
+  if (batch.error) return;
 
-  // Buffers that follow each other in the file come in with one read.
   std::size_t at = 0;
-  for (std::size_t i = 0; i < spans.size();) {
-    std::size_t bytes = spans[i].size, next = i + 1;
-    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size; ++next)
-      bytes += spans[next].size;
-    const Result<std::size_t> got = input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
-    if (!got || *got != bytes) {
-      if (!got) {
-        batch.error = got.error();
-        return;
-      }
-      Error error;
-      error.kind = ErrorKind::io;
-      error.file = input_->name();
-      error.offset = spans[i].offset + *got;
-      error.what = "the file became shorter while it was read";
-      batch.error = std::move(error);
-      return;
-    }
-    at += bytes;
-    i = next;
-  }
-
-  at = 0;
   std::size_t decoded_at = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const read::BufferSpan &span = spans[i];
@@ -135,9 +142,9 @@ void Trace::load(Batch &batch) const {
     buffer.index = static_cast<std::uint32_t>(batch.first + i);
     buffer.file_offset = span.offset;
     buffer.stored_size = span.size;
-    buffer.header = load_buffer_header(batch.raw.data() + at);
+    buffer.header = load_buffer_header(raw.data() + at);
     buffer.cut = span.cut;
-    const MutableBytes stored = MutableBytes(batch.raw).subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
+    const MutableBytes stored = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
     at += span.size;
     auto take_room = [&] {
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);

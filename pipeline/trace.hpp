@@ -25,6 +25,8 @@ struct DecodedBuffer {
 struct Batch {
   std::uint64_t ordinal = 0;
   std::size_t first = 0, count = 0; // in Trace::buffers()
+  bool map = true;                  // rather map the input than read it; better unless most of it will be changed
+  platform::Mapping mapping;
   std::vector<std::uint8_t> raw, decoded;
   std::vector<DecodedBuffer> buffers;
   std::uint64_t events = 0;                  // seen by visit()
@@ -77,6 +79,8 @@ public:
 private:
   Trace() = default;
   Result<void> detect_codec();
+  // The stored bytes of the spans, one behind the other; sets batch.error on failure.
+  [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const;
   // Tries the trace's codec, then the others; nullopt if none fits exactly.
   [[nodiscard]] std::optional<Codec> decode(Bytes stored, MutableBytes events) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,11 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? cli::kDone : cli::kUsage;
+  } catch (const std::system_error &error) {
+    // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
+    if (error.code() == std::errc::broken_pipe) return cli::kFailed;
+    fmt::print(stderr, "etwrelog: error: {}\n", error.what());
+    return cli::kFailed;
   } catch (const std::exception &error) {
     fmt::print(stderr, "etwrelog: error: {}\n", error.what());
     return cli::kFailed;

@@ -17,7 +17,9 @@ Error target_exists(const std::string &target) {
 }
 
 OutputFile::~OutputFile() {
-  if (!temporary_.empty()) platform::remove_file(temporary_);
+  if (temporary_.empty()) return;
+  platform::remove_file(temporary_);
+  platform::forget_temporary(temporary_);
 }
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
@@ -47,6 +49,7 @@ Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
   }
   output.file_ = std::move(*file);
   output.temporary_ = std::move(temporary);
+  platform::add_temporary(output.temporary_);
   return output;
 }
 
@@ -79,6 +82,7 @@ Result<void> OutputFile::commit() {
   if (Result<void> closed = file_.close(); !closed) return closed;
   if (!replace_ && platform::exists(target_)) return target_exists(target_);
   if (Result<void> renamed = platform::rename_into_place(temporary_, target_, replace_); !renamed) return renamed;
+  platform::forget_temporary(temporary_);
   temporary_.clear();
   return {};
 }
