@@ -47,7 +47,7 @@ Result<void> Trace::detect_codec() {
     events.resize(span.decoded);
     if (const Result<std::size_t> got = input_->read_at(span.offset + kBufferHeaderSize, stored); !got)
       return got.error();
-    if (const std::optional<Codec> codec = decode(stored, events)) {
+    if (const std::optional<Codec> codec = decode_events(codec_, stored, events)) {
       codec_ = *codec;
       return {};
     }
@@ -56,10 +56,10 @@ Result<void> Trace::detect_codec() {
   return {};
 }
 
-std::optional<Codec> Trace::decode(Bytes stored, MutableBytes events) const {
-  if (codec_ != Codec::none && decompress(codec_, stored, events)) return codec_;
+std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events) {
+  if (expected != Codec::none && decompress(expected, stored, events)) return expected;
   for (const Codec codec : kCodecs)
-    if (codec != codec_ && decompress(codec, stored, events)) return codec;
+    if (codec != expected && decompress(codec, stored, events)) return codec;
   return std::nullopt;
 }
 
@@ -172,7 +172,7 @@ void Trace::load(Batch &batch) const {
       batch.buffers.push_back(buffer);
       continue;
     }
-    if (const std::optional<Codec> codec = decode(stored, buffer.events)) {
+    if (const std::optional<Codec> codec = decode_events(codec_, stored, buffer.events)) {
       buffer.codec = *codec;
       batch.buffers.push_back(buffer);
       continue;

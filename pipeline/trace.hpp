@@ -38,6 +38,10 @@ struct Batch {
 // How many buffers used which codec, by Codec.
 using CodecCounts = std::array<std::uint64_t, 4>;
 
+// Decodes a buffer whose header does not name the codec: the expected one first, then the others; both lengths must
+// fit exactly. nullopt if none does.
+[[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
+
 class Trace {
 public:
   // `name` as for read::open_input.
@@ -81,8 +85,6 @@ private:
   Result<void> detect_codec();
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const;
-  // Tries the trace's codec, then the others; nullopt if none fits exactly.
-  [[nodiscard]] std::optional<Codec> decode(Bytes stored, MutableBytes events) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
   void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
 

@@ -67,8 +67,8 @@ std::int64_t raw_time(const Moment &moment, const Clock &clock) {
 
 } // namespace
 
-Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock) {
-  Result<Targets> targets = Targets::resolve(selection, lifetimes);
+Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock, bool so_far) {
+  Result<Targets> targets = Targets::resolve(selection, lifetimes, so_far);
   if (!targets) return std::move(targets).error();
   Filter filter;
   filter.selection_ = selection;
@@ -76,6 +76,7 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.targets_ = std::move(*targets);
   filter.everything_ = selection.everything();
   filter.by_kind_ = selection.by_kind();
+  filter.so_far_ = so_far;
   if (selection.from) filter.from_ = raw_time(*selection.from, clock);
   if (selection.to) filter.to_ = raw_time(*selection.to, clock);
   if (filter.from_ > filter.to_) {
@@ -207,6 +208,7 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) c
 }
 
 bool Filter::stack_kept(const EventKey &event) const {
+  if (by_kind_ && so_far_) return in_time(event.time);
   if (by_kind_) {
     const auto has = [this](const EventKey &key) { return std::ranges::binary_search(marks_.kept_events, key); };
     return has(event) || has({event.time, kUnknownId});
@@ -325,6 +327,7 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
   const Verdict verdict = judge(event, time, position);
   if (verdict.need == Need::none) return verdict.reason;
   const Bytes payload = event.payload();
+  if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;
   if (verdict.need == Need::provider) {
     const bool in_payload = event.is_classic();
     if (in_payload && payload.size() < sizeof(Guid)) return Reason::kept_reference;

@@ -91,7 +91,9 @@ struct Marks {
 class Filter {
 public:
   // `lifetimes` must outlive the filter.
-  static Result<Filter> make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock);
+  // `so_far`: as for Targets::resolve; without marks, everything that a kept event might refer to is kept.
+  static Result<Filter> make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock,
+                             bool so_far = false);
 
   [[nodiscard]] bool keeps_everything() const { return everything_; }
   [[nodiscard]] const Targets &targets() const { return targets_; }
@@ -136,6 +138,7 @@ private:
   Targets targets_;
   bool everything_ = true;
   bool by_kind_ = false;
+  bool so_far_ = false;
   std::int64_t from_ = kBeginning, to_ = kForever;
   struct ActorVerdict {
     EventKey event;

@@ -52,7 +52,7 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &lifetimes) {
+Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &lifetimes, bool so_far) {
   Targets targets;
   targets.lifetimes_ = &lifetimes;
   const std::span<const ProcessInstance> processes = lifetimes.processes();
@@ -69,8 +69,8 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         if (matches(pattern, processes[i])) targets.instances_[i] = found = true;
       if (found) continue;
       // A trace without process events (user-mode sessions) still has ids in its event headers.
-      if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::yes;
-      else
+      if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far)) targets.verdicts_[*pid] = Verdict::yes;
+      else if (!so_far)
         return no_match(fmt::format("no process of the trace matches \"{}\"", pattern),
                      processes.empty() ? "the trace names no processes: give a process id"
                                        : "\"etwrelog info\" lists its processes");
@@ -91,7 +91,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       targets.instances_[i] = match;
       found = found || match;
     }
-    if (!found)
+    if (!found && !so_far)
       return no_match(fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
                    "\"etwrelog info\" lists the command lines");
   }
@@ -115,8 +115,8 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         targets.instances_[i] = false;
         found = true;
       }
-    if (const auto pid = parse_pid(pattern); pid && processes.empty()) targets.verdicts_[*pid] = Verdict::no;
-    else if (!found)
+    if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far)) targets.verdicts_[*pid] = Verdict::no;
+    else if (!found && !so_far)
       return no_match(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
                    "\"etwrelog info\" lists its processes");
   }
@@ -127,6 +127,12 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     slot = first || slot == verdict ? verdict : Verdict::mixed;
   }
   return targets;
+}
+
+bool Targets::any_instance() const {
+  bool any = all_ || only_excludes_ || std::ranges::find(instances_, true) != instances_.end();
+  verdicts_.for_each([&any](std::uint32_t, Verdict verdict) { any = any || verdict != Verdict::no; });
+  return any;
 }
 
 bool Targets::contains_slow(std::uint32_t pid, std::int64_t time) const {

@@ -13,12 +13,14 @@ namespace etwrelog::filter {
 class Targets {
 public:
   // Without a selection by process every process is a target. Fails when a name or id matches no process of the
-  // trace, or when the regular expression is none.
-  static Result<Targets> resolve(const Selection &selection, const Lifetimes &lifetimes);
+  // trace, or when the regular expression is none. `so_far`: the lifetimes are those of the trace's beginning; what
+  // matches nothing yet may do so later, and ids that are not known yet are taken at their word.
+  static Result<Targets> resolve(const Selection &selection, const Lifetimes &lifetimes, bool so_far = false);
 
   [[nodiscard]] bool all() const { return all_; }
   // Only exclusions were given: what belongs to nobody stays.
   [[nodiscard]] bool only_excludes() const { return only_excludes_; }
+  [[nodiscard]] bool any_instance() const; // false: nothing of the trace is selected
   // By instance, in the order of Lifetimes::processes().
   [[nodiscard]] bool is_target(std::uint32_t instance) const { return instances_[instance]; }
 

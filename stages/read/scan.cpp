@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::uint16_t kKnownFlags = 0x007F;
 
-Error corrupt(const Input &input, std::uint64_t offset, std::string what, std::string expected, std::string found) {
+Error corrupt(const std::string &name, std::uint64_t offset, std::string what, std::string expected,
+              std::string found) {
   Error error;
-  error.file = input.name();
+  error.file = name;
   error.offset = offset;
   error.what = std::move(what);
   error.expected = std::move(expected);
@@ -25,55 +26,90 @@ Error corrupt(const Input &input, std::uint64_t offset, std::string what, std::s
   return error;
 }
 
-Error no_trace(const Input &input, std::uint64_t offset, std::string what, std::string expected, std::string found) {
-  Error error = corrupt(input, offset, std::move(what), std::move(expected), std::move(found));
+Error no_trace(const std::string &name, std::uint64_t offset, std::string what, std::string expected,
+               std::string found) {
+  Error error = corrupt(name, offset, std::move(what), std::move(expected), std::move(found));
   error.advice = "is this an ETW trace (.etl)?";
   return error;
 }
 
-// The first event of the first buffer, which says all that holds for the whole file.
-Result<LogfileHeader> read_first_event(const Input &input) {
-  std::vector<std::uint8_t> head(kBufferHeaderSize + kMaxEventSize);
-  const Result<std::size_t> got = input.read_at(0, head);
-  if (!got) return got.error();
-  head.resize(*got);
-  if (head.empty()) return no_trace(input, 0, "the file is empty", "", "");
+// Whether the fields that every real file keeps within narrow bounds are so.
+bool plausible(const BufferHeader &header, std::uint32_t nominal_size) {
+  return header.buffer_size >= kBufferHeaderSize && header.buffer_size <= nominal_size &&
+         header.state <= kMaxBufferState && header.type <= kMaxBufferType && (header.flags & ~kKnownFlags) == 0 &&
+         header.reference_count == 0 && header.valid_bytes() >= kBufferHeaderSize &&
+         header.valid_bytes() <= nominal_size;
+}
+
+} // namespace
+
+std::uint32_t decoded_size(const BufferHeader &header) {
+  const std::uint32_t valid =
+      header.compressed() ? header.valid_bytes() : std::min(header.buffer_size, header.valid_bytes());
+  return valid > kBufferHeaderSize ? valid - static_cast<std::uint32_t>(kBufferHeaderSize) : 0u;
+}
+
+std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64_t offset, std::uint64_t left,
+                                         std::size_t index, std::uint32_t nominal_size, const std::string &name) {
+  const std::string which = fmt::format("buffer {}: ", index);
+  const std::uint32_t largest = std::max(nominal_size, kMaxBufferSize);
+  if (header.buffer_size < kBufferHeaderSize || header.buffer_size > largest)
+    return corrupt(name, offset, which + "BufferSize", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, largest),
+                   fmt::format("0x{:x}", header.buffer_size));
+  // A plausible header that overruns the end is the cut-off tail of a crash; anything else is damage.
+  const bool may_be_cut = header.buffer_size <= nominal_size && (index == 0 || plausible(header, nominal_size));
+  if (header.buffer_size > left && !may_be_cut)
+    return corrupt(name, offset, which + "BufferSize", fmt::format("at most the 0x{:x} bytes left in the file", left),
+                   fmt::format("0x{:x}", header.buffer_size));
+  if (header.compressed() && (header.valid_bytes() < kBufferHeaderSize || header.valid_bytes() > kMaxBufferSize))
+    return corrupt(name, offset + 4, which + "SavedOffset", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
+                   fmt::format("0x{:x}", header.valid_bytes()));
+  return std::nullopt;
+}
+
+Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
+  if (head.empty()) return no_trace(name, 0, "the file is empty", "", "");
   if (head.size() < kBufferHeaderSize + kSystemHeaderSize)
-    return no_trace(input, 0, "first buffer", fmt::format("at least {} bytes", kBufferHeaderSize + kSystemHeaderSize),
-                    fmt::format("{} bytes in the whole file", head.size()));
+    return no_trace(name, 0, "first buffer", fmt::format("at least {} bytes", kBufferHeaderSize + kSystemHeaderSize),
+                    fmt::format("{} bytes in all", head.size()));
   const BufferHeader buffer = load_buffer_header(head.data());
   if (buffer.buffer_size < kBufferHeaderSize + kSystemHeaderSize || buffer.buffer_size > kMaxBufferSize)
-    return no_trace(input, 0, "first buffer: BufferSize",
+    return no_trace(name, 0, "first buffer: BufferSize",
                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize + kSystemHeaderSize, kMaxBufferSize),
                     fmt::format("0x{:x}", buffer.buffer_size));
-  Bytes events = Bytes(head).subspan(kBufferHeaderSize);
+  const Bytes events = head.subspan(kBufferHeaderSize);
   const std::uint32_t marker = load<std::uint32_t>(events.data());
   const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
   const auto type = static_cast<HeaderType>(static_cast<std::uint8_t>(marker >> 16));
   if (marker >> 24 != kMarkerStructured || (type != HeaderType::system32 && type != HeaderType::system64))
-    return no_trace(input, kBufferHeaderSize, "first event", "a SYSTEM header (0xC001.... or 0xC002....)",
+    return no_trace(name, kBufferHeaderSize, "first event", "a SYSTEM header (0xC001.... or 0xC002....)",
                     fmt::format("0x{:08x}", marker));
   if (size < kSystemHeaderSize || size > events.size() || size > buffer.buffer_size - kBufferHeaderSize)
-    return no_trace(input, kBufferHeaderSize + 4, "logfile header: Size",
+    return no_trace(name, kBufferHeaderSize + 4, "logfile header: Size",
                     fmt::format("{}..{}", kSystemHeaderSize,
                                 std::min<std::size_t>(events.size(), buffer.buffer_size - kBufferHeaderSize)),
                     fmt::format("{}", size));
   Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
   if (!header) {
     Error &error = header.error();
-    error.file = input.name();
+    error.file = name;
     error.offset = kBufferHeaderSize + error.offset.value_or(0);
     error.advice = "is this an ETW trace (.etl)?";
   }
   return header;
 }
 
+namespace {
+
 class Scanner {
 public:
   Scanner(const Input &input, const ScanOptions &options) : input_(input), options_(options) {}
 
   Result<Scan> run() {
-    Result<LogfileHeader> header = read_first_event(input_);
+    std::vector<std::uint8_t> head(kBufferHeaderSize + kMaxEventSize);
+    const Result<std::size_t> got = input_.read_at(0, head);
+    if (!got) return got.error();
+    Result<LogfileHeader> header = read_first_event(Bytes(head).first(*got), input_.name());
     if (!header) return std::move(header).error();
     scan_.header = std::move(*header);
     while (at_ < input_.size())
@@ -107,7 +143,8 @@ private:
         return false;
       }
     }
-    if (std::optional<Error> wrong = check(header, left)) {
+    if (std::optional<Error> wrong = check_buffer_header(header, at_, left, scan_.buffers.size(),
+                                                         scan_.header.buffer_size, input_.name())) {
       if (!options_.salvage) return *std::move(wrong);
       return resynchronise(*wrong);
     }
@@ -127,40 +164,6 @@ private:
     return true;
   }
 
-  static std::uint32_t decoded_size(const BufferHeader &header) {
-    const std::uint32_t valid =
-        header.compressed() ? header.valid_bytes() : std::min(header.buffer_size, header.valid_bytes());
-    return valid > kBufferHeaderSize ? valid - static_cast<std::uint32_t>(kBufferHeaderSize) : 0u;
-  }
-
-  // What makes a buffer header impossible, if anything.
-  std::optional<Error> check(const BufferHeader &header, std::uint64_t left) const {
-    const std::string which = fmt::format("buffer {}: ", scan_.buffers.size());
-    const std::uint32_t largest = std::max(scan_.header.buffer_size, kMaxBufferSize);
-    if (header.buffer_size < kBufferHeaderSize || header.buffer_size > largest)
-      return corrupt(input_, at_, which + "BufferSize", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, largest),
-                     fmt::format("0x{:x}", header.buffer_size));
-    // A plausible header that overruns the end is the cut-off tail of a crash; anything else is damage.
-    const bool may_be_cut =
-        header.buffer_size <= scan_.header.buffer_size && (scan_.buffers.empty() || plausible(header));
-    if (header.buffer_size > left && !may_be_cut)
-      return corrupt(input_, at_, which + "BufferSize", fmt::format("at most the 0x{:x} bytes left in the file", left),
-                     fmt::format("0x{:x}", header.buffer_size));
-    if (header.compressed() && (header.valid_bytes() < kBufferHeaderSize || header.valid_bytes() > kMaxBufferSize))
-      return corrupt(input_, at_ + 4, which + "SavedOffset",
-                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
-                     fmt::format("0x{:x}", header.valid_bytes()));
-    return std::nullopt;
-  }
-
-  // Whether the fields that every real file keeps within narrow bounds are so.
-  bool plausible(const BufferHeader &header) const {
-    return header.buffer_size >= kBufferHeaderSize && header.buffer_size <= scan_.header.buffer_size &&
-           header.state <= kMaxBufferState && header.type <= kMaxBufferType && (header.flags & ~kKnownFlags) == 0 &&
-           header.reference_count == 0 && header.valid_bytes() >= kBufferHeaderSize &&
-           header.valid_bytes() <= scan_.header.buffer_size;
-  }
-
   // Steps byte by byte to the next plausible header and records what was passed over.
   Result<bool> resynchronise(const Error &why) {
     constexpr std::size_t kWindow = 1u << 20;
@@ -171,7 +174,7 @@ private:
       for (std::size_t i = 0; i < kWindow && i + kBufferHeaderSize <= *got; ++i) {
         const std::uint32_t size = load<std::uint32_t>(window.data() + i);
         if (size < kBufferHeaderSize || size > scan_.header.buffer_size) continue;
-        if (!plausible(load_buffer_header(window.data() + i))) continue;
+        if (!plausible(load_buffer_header(window.data() + i), scan_.header.buffer_size)) continue;
         skip_to(base + i, why);
         return true;
       }

@@ -4,6 +4,8 @@
 #include "etwrelog/logfile_header.hpp"
 #include "stages/read/input.hpp"
 
+#include <optional>
+
 namespace etwrelog::read {
 
 struct BufferSpan {
@@ -33,6 +35,17 @@ struct Scan {
   std::uint64_t unwritten_bytes = 0; // zeros at the end of a preallocated or unfinished log
   bool wrapped = false;             // a circular log whose oldest buffer is not the second
 };
+
+// The logfile header from the first bytes of a trace (64 KiB + 0x48 suffice). The error says why it is no ETL trace.
+[[nodiscard]] Result<LogfileHeader> read_first_event(Bytes head, const std::string &name);
+
+// What makes a buffer header impossible at that offset, if anything. `left`: bytes of the input from there on.
+[[nodiscard]] std::optional<Error> check_buffer_header(const format::BufferHeader &header, std::uint64_t offset,
+                                                       std::uint64_t left, std::size_t index,
+                                                       std::uint32_t nominal_size, const std::string &name);
+
+// Bytes of a buffer's events when decoded, as its header claims.
+[[nodiscard]] std::uint32_t decoded_size(const format::BufferHeader &header);
 
 // Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or, unless
 // salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it is kept, with a
