@@ -1,12 +1,11 @@
 #include "pipeline/relog.hpp"
 
+#include "pipeline/sieve.hpp"
 #include "stages/shared/platform.hpp"
 #include "stages/write/etl_writer.hpp"
 
 #include <algorithm>
 #include <chrono>
-
-#include <fmt/format.h>
 
 namespace etwrelog::pipeline {
 
@@ -14,24 +13,8 @@ using namespace format;
 
 namespace {
 
-constexpr std::uint32_t kDefaultBufferSize = 64u << 10;
-
 struct MarkWork final : Work {
   filter::Marks::Part part;
-};
-
-struct Counts {
-  std::uint64_t events_in = 0, events_out = 0, bytes_in = 0, bytes_out = 0;
-  std::array<std::uint64_t, filter::kReasons> by_reason{};
-  decode::TypeCounts types;
-  std::map<std::uint32_t, ProcessCount> processes;
-
-  void clear() {
-    events_in = events_out = bytes_in = bytes_out = 0;
-    by_reason.fill(0);
-    types.clear();
-    processes.clear();
-  }
 };
 
 struct RelogWork final : Work {
@@ -42,77 +25,6 @@ struct RelogWork final : Work {
   std::optional<Compressor> compressor;
   std::vector<std::uint8_t> scratch;
 };
-
-// The part of a relog that one event at a time goes through.
-class EventSieve {
-public:
-  EventSieve(const filter::Filter &filter, const filter::Lifetimes &lifetimes, bool count)
-      : filter_(filter), lifetimes_(lifetimes), count_(count) {}
-
-  // Appends the runs of kept events of one buffer and zeroes the padding behind them, which in the input is whatever
-  // the memory held. Returns whether every event is kept.
-  bool sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, std::vector<write::Run> &runs,
-            Counts &counts) const {
-    bool whole = true;
-    filter::Position position = filter_.begin_buffer(buffer.index, buffer.header.processor());
-    filter::Position owner_position = position;
-    trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-      const filter::Reason reason = filter_.decide(event, time, position);
-      const bool kept = filter::is_kept(reason);
-      ++counts.events_in;
-      counts.bytes_in += event.size();
-      ++counts.by_reason[static_cast<std::size_t>(reason)];
-      if (count_) count(event, time, owner_position, kept, counts);
-      if (!kept) {
-        whole = false;
-        return;
-      }
-      ++counts.events_out;
-      counts.bytes_out += event.size();
-      const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
-      // Looked at first: a write to mapped memory copies a page.
-      for (std::uint8_t *pad = buffer.events.data() + at + event.size(); pad < buffer.events.data() + end; ++pad)
-        if (*pad != 0) *pad = 0;
-      if (!runs.empty() && runs.back().end == at) runs.back().end = end;
-      else runs.push_back({at, end, time});
-      runs.back().last_time = time;
-    });
-    return whole;
-  }
-
-private:
-  void count(const EventView &event, std::int64_t time, filter::Position &position, bool kept, Counts &counts) const {
-    decode::TypeCount &type = counts.types.at(decode::type_of(event));
-    ++type.events;
-    type.bytes += event.size();
-    if (kept) {
-      ++type.kept_events;
-      type.kept_bytes += event.size();
-    }
-    const filter::Owner owner = filter::owner_of(event, time, position, lifetimes_);
-    if (owner.kind != filter::Owner::Kind::process) return;
-    ProcessCount &process = counts.processes[owner.pid];
-    ++process.events_in;
-    process.events_out += kept ? 1 : 0;
-  }
-
-  const filter::Filter &filter_;
-  const filter::Lifetimes &lifetimes_;
-  bool count_;
-};
-
-void add_counts(const Counts &part, RelogReport &report) {
-  report.events_in += part.events_in;
-  report.events_out += part.events_out;
-  report.event_bytes_in += part.bytes_in;
-  report.event_bytes_out += part.bytes_out;
-  for (std::size_t i = 0; i < part.by_reason.size(); ++i) report.by_reason[i] += part.by_reason[i];
-  report.types.merge(part.types);
-  for (const auto &[pid, count] : part.processes) {
-    report.processes[pid].events_in += count.events_in;
-    report.processes[pid].events_out += count.events_out;
-  }
-}
 
 Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter, const GraphOptions &options,
                                     StepTimes *times) {
@@ -139,56 +51,28 @@ Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &fi
   return marks;
 }
 
-// What a relogger writes into the header event; the rest of it is copied.
-LogfileHeader output_header(const Trace &trace, std::uint32_t nominal_size, bool compressed) {
-  LogfileHeader header = trace.header();
-  header.buffer_size = nominal_size;
-  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both stay true.
-  header.log_file_mode = kModeSequential | kModeRelog | (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
-                         (compressed ? std::uint32_t{kModeCompressed} : 0u);
-  set_log_version(header, compressed);
-  return header;
-}
-
 std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
   const std::uint32_t input = trace.header().buffer_size;
-  if (!options.keep_grouping) return options.buffer_size != 0 ? options.buffer_size : std::max(input, kDefaultBufferSize);
+  if (!options.keep_grouping) return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
   std::uint32_t largest = input;
   for (const read::BufferSpan &span : trace.buffers())
     largest = std::max(largest, static_cast<std::uint32_t>(kBufferHeaderSize + align8(span.decoded)));
   return largest;
 }
 
-// The first buffer: the header event, and the other kept events behind it.
-struct FirstBuffer {
-  std::vector<std::uint8_t> header_event, more_events;
-  std::int64_t last_time = 0;
-};
-
 Result<FirstBuffer> sift_first_buffer(const Trace &trace, const EventSieve &sieve, RelogReport &report) {
   Batch batch;
   batch.count = 1;
   trace.load(batch);
   if (batch.error) return *std::move(batch.error);
-  FirstBuffer first;
-  if (batch.buffers.empty()) return first;
+  if (batch.buffers.empty()) return FirstBuffer{};
   const DecodedBuffer &buffer = batch.buffers.front();
   std::vector<write::Run> runs;
   Counts counts;
   sieve.sift(trace, batch, buffer, runs, counts);
   if (batch.error) return *std::move(batch.error);
-  add_counts(counts, report);
-  // The scan has read the header event: it is there, whole, and always kept.
-  const std::uint32_t header_size = load<std::uint16_t>(buffer.events.data() + 4);
-  first.header_event.assign(buffer.events.begin(), buffer.events.begin() + header_size);
-  const auto header_end = static_cast<std::uint32_t>(align8(header_size));
-  for (const write::Run &run : runs) {
-    const std::uint32_t begin = std::max(run.begin, header_end);
-    if (begin < run.end)
-      first.more_events.insert(first.more_events.end(), buffer.events.data() + begin, buffer.events.data() + run.end);
-    first.last_time = run.last_time;
-  }
-  return first;
+  counts.add_to(report);
+  return split_first_buffer(buffer.events, trace.header().event_size, runs);
 }
 
 Error with_file(Error error, const std::string &file) {
@@ -211,13 +95,7 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
   const Codec codec = options.codec.value_or(trace.codec() == Codec::none ? Codec::none : Codec::xpress);
   const bool compressed = codec != Codec::none;
   const std::uint32_t nominal = nominal_size(trace, options);
-  if (nominal > kMaxBufferSize || nominal < 1024 || nominal % 8 != 0) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = fmt::format("a buffer size of {} bytes", nominal);
-    error.expected = fmt::format("a multiple of 8 from 1024 to {}", kMaxBufferSize);
-    return error;
-  }
+  if (Result<void> checked = check_nominal_size(nominal); !checked) return checked;
   Result<write::OutputFile> file = write::OutputFile::create(options.output, options.replace_output);
   if (!file) return std::move(file).error();
 
@@ -256,7 +134,7 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
   Result<FirstBuffer> first = sift_first_buffer(trace, sieve, report);
   if (!first) return std::move(first).error();
   Result<write::EtlWriter> writer = write::EtlWriter::create(
-      std::move(*file), output_header(trace, nominal, compressed), first->header_event, first->more_events, compressed);
+      std::move(*file), output_header(trace.header(), nominal, compressed), first->header_event, first->more_events, compressed);
   if (!writer) return std::move(writer).error();
 
   write::Rechunker rechunker(nominal, options.keep_grouping);
@@ -291,7 +169,7 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
   pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
     auto &work = static_cast<RelogWork &>(base);
     work.closed.clear();
-    add_counts(work.counts, report);
+    work.counts.add_to(report);
     for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
       const BufferHeader &header = batch.buffers[i].header;
       write::Origin origin;

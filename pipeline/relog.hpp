@@ -43,6 +43,11 @@ struct RelogReport {
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 
+// Standard input filtered while it is read, with the processes and threads known so far; single-threaded. What kept
+// events might refer to later (stack definitions, file names, manifests) is kept whole. options.keep_grouping, the
+// threads and the stacks are not looked at; `salvage` is not supported.
+[[nodiscard]] Result<void> relog_stream(platform::File &input, const RelogOptions &options, RelogReport &report);
+
 // Pass 1 of every command that attributes events: processes, threads, stack definitions.
 [[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
                                                           PassResult &result, StepTimes *times = nullptr);

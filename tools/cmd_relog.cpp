@@ -22,7 +22,7 @@ struct Options : CommonOptions {
   Selection selection;
   std::string from, to;
   std::vector<std::string> providers, events;
-  bool force = false, keep_order = false, quiet = false;
+  bool force = false, keep_order = false, quiet = false, single_pass = false;
 };
 
 Error bad_option(std::string what, std::string advice) {
@@ -63,6 +63,9 @@ Result<void> complete(Options &options) {
   }
   if (options.selection.children && options.selection.processes.empty() && options.selection.command_line.empty())
     return bad_option("--children needs --process or --cmdline", "");
+  if (options.single_pass && (options.input != "-" || options.salvage || options.keep_order))
+    return bad_option("--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
+                      "a file is better filtered in several passes");
   return {};
 }
 
@@ -81,7 +84,7 @@ json times_json(const pipeline::RelogReport &report) {
   return passes;
 }
 
-json report_json(const pipeline::Trace &trace, const Options &options, const pipeline::RelogReport &r) {
+json report_json(const std::string &input, const Options &options, const pipeline::RelogReport &r) {
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
   std::vector<decode::TypeCount> rows = r.types.rows();
   std::ranges::sort(rows, {}, &decode::TypeCount::type);
@@ -97,7 +100,7 @@ json report_json(const pipeline::Trace &trace, const Options &options, const pip
   for (std::size_t i = 0; i < r.by_reason.size(); ++i)
     reasons[std::string(filter::reason_name(static_cast<filter::Reason>(i)))] = r.by_reason[i];
   for (const auto &[pid, name] : r.targets) targets.push_back({{"pid", pid}, {"name", name}});
-  return {{"input", {{"file", trace.input().name()}, {"bytes", r.input_bytes}, {"buffers", r.input_buffers},
+  return {{"input", {{"file", input}, {"bytes", r.input_bytes}, {"buffers", r.input_buffers},
                      {"events", r.events_in}, {"event_bytes", r.event_bytes_in}}},
           {"output", {{"file", options.output}, {"bytes", r.output_bytes}, {"buffers", r.output_buffers},
                       {"events", r.events_out}, {"event_bytes", r.event_bytes_out}}},
@@ -141,18 +144,28 @@ int run_relog(Options &options) {
   relog.count = !options.report.empty();
   if (!options.force && platform::exists(options.output)) return report(write::target_exists(options.output));
 
-  Bar bar(options.progress);
-  relog.graph = options.graph(bar);
-  const Result<pipeline::Trace> trace = pipeline::Trace::open(options.input, {options.salvage, options.keep_order});
-  if (!trace) return report(trace.error());
   pipeline::RelogReport result;
-  if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
-  const int damage = report_damage(trace->input().name(), result.warnings, result.skipped);
+  std::string input = options.input;
+  {
+    Bar bar(options.progress);
+    relog.graph = options.graph(bar);
+    if (options.single_pass) {
+      input = "standard input";
+      platform::File stream = platform::File::standard_input();
+      if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done) return report(done.error());
+    } else {
+      const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, options.keep_order});
+      if (!trace) return report(trace.error());
+      input = trace->input().name();
+      if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
+    }
+  }
+  const int damage = report_damage(input, result.warnings, result.skipped);
   if (!options.report.empty())
-    if (const int status = write_report(options.report, report_json(*trace, options, result)); status != kDone)
+    if (const int status = write_report(options.report, report_json(input, options, result)); status != kDone)
       return status;
   if (options.json) {
-    fmt::print("{}\n", report_json(*trace, options, result).dump(1));
+    fmt::print("{}\n", report_json(input, options, result).dump(1));
   } else if (!options.quiet) {
     fmt::print(stderr, "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output, human_bytes(result.input_bytes),
                human_bytes(result.output_bytes),
@@ -190,6 +203,8 @@ void add_relog_command(CLI::App &app, int &exit_status) {
       ->check(size_validator())->group("Output");
   c->add_flag("--keep-order", options->keep_order, "Keep the input's grouping of events into buffers, and its order")->group("Output");
   c->add_option("--report", options->report, "Write a JSON report: by type, process, reason, time of each step")->group("Output");
+  c->add_flag("--single-pass", options->single_pass,
+              "Filter standard input while it is read, with the processes known so far, instead of spooling it")->group("Output");
   c->add_flag("-q,--quiet", options->quiet, "No summary line")->group("Output");
   options->add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_relog(*options); });

@@ -32,6 +32,7 @@ struct LogfileHeader {
   std::uint32_t buffers_lost = 0;
   std::string session_name, file_name; // UTF-8
   std::int64_t first_stamp = 0;        // raw time of the event itself
+  std::uint32_t event_size = 0;        // of the event, padding excluded
 
   [[nodiscard]] Clock clock() const {
     return {static_cast<format::ClockType>(clock_type), perf_freq, cpu_mhz, first_stamp, start_time};

@@ -77,6 +77,8 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
     return no_trace(name, 0, "first buffer: BufferSize",
                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize + kSystemHeaderSize, kMaxBufferSize),
                     fmt::format("0x{:x}", buffer.buffer_size));
+  if (buffer.compressed())
+    return no_trace(name, 0x34, "first buffer: BufferFlag", "not compressed", fmt::format("0x{:04x}", buffer.flags));
   const Bytes events = head.subspan(kBufferHeaderSize);
   const std::uint32_t marker = load<std::uint32_t>(events.data());
   const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
@@ -154,6 +156,8 @@ private:
     span.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(header.buffer_size, left));
     span.cut = cut;
     span.decoded = decoded_size(header);
+    // The header event was read whole: it is there whatever the first buffer claims of its length.
+    if (scan_.buffers.empty()) span.decoded = std::max(span.decoded, scan_.header.event_size);
     scan_.buffers.push_back(span);
     sequences_.push_back(header.sequence_number);
     processors_.push_back(header.processor());

@@ -66,6 +66,7 @@ Result<LogfileHeader> read_logfile_header(const EventView &event) {
   h.clock_type = u32(at.clock_type);
   h.buffers_lost = u32(at.buffers_lost);
   h.first_stamp = event.time();
+  h.event_size = event.size();
   Bytes names = p.subspan(at.names);
   h.session_name = take_wide_string(names);
   h.file_name = take_wide_string(names);
