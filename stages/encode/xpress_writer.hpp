@@ -42,6 +42,9 @@ public:
     return static_cast<std::size_t>(at_ - begin_);
   }
 
+  // Whether the next length of 10 or more finds a nibble to share.
+  [[nodiscard]] bool half_byte_open() const { return half_byte_ != nullptr; }
+
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
 
 private:
