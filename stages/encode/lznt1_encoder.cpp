@@ -166,9 +166,9 @@ public:
   }
 
 private:
-  static constexpr unsigned kDepth = 24;
-  static constexpr unsigned kLazyDepth = 12;
-  static constexpr std::size_t kLazyBelow = 32;
+  static constexpr unsigned kDepth = 64;
+  static constexpr unsigned kLazyDepth = 32;
+  static constexpr std::size_t kLazyBelow = 128;
   Bytes in_;
   HashChain chain_;
 };
@@ -184,9 +184,14 @@ public:
 
   void parse(std::size_t start, std::size_t end, ChunkWriter &writer) {
     const std::size_t size = end - start;
+    Match last;
     for (std::size_t i = 0; i < size; ++i) {
       const std::size_t room = std::min(size - i, max_length(i));
-      matches_[i] = chain_.find(start + i, kMinMatch - 1, kDepth, i, in_.data() + start + i + room);
+      // What is left of the match a byte before need not be found again.
+      last.length = std::min(last.length > kMinMatch ? last.length - 1 : 0, room);
+      const std::size_t beat = std::max(last.length, kMinMatch - 1);
+      const Match match = chain_.find(start + i, beat, kDepth, i, in_.data() + start + i + room);
+      matches_[i] = last = match.length != 0 ? match : last;
     }
     // From the end: what the rest costs at best, in bits. A match always costs 17 of them.
     costs_[size] = 0;

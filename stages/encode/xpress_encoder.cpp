@@ -133,7 +133,7 @@ public:
 
 private:
   static constexpr std::size_t kBlock = std::size_t{1} << 17; // memory stays bounded; matches end at its end
-  static constexpr unsigned kDepth = 96;
+  static constexpr unsigned kDepth = 64;
   static constexpr std::size_t kLongEnough = 280; // inside such a match no other is looked for
 
   struct Step {
@@ -143,15 +143,15 @@ private:
 
   void find_matches(Bytes in, std::size_t start, std::size_t size) {
     const std::uint8_t *const end = in.data() + start + size;
-    for (std::size_t i = 0; i < size;) {
-      const Match match = chain_.find(start + i, kMinMatch - 1, kDepth, kWindow, end);
-      matches_[i] = {static_cast<std::uint32_t>(match.length), static_cast<std::uint32_t>(match.distance)};
-      ++i;
-      if (match.length >= kLongEnough) {
-        for (std::size_t left = match.length - 1; left != 0; --left, ++i) {
-          matches_[i] = {static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(match.distance)};
-        }
+    Match last;
+    for (std::size_t i = 0; i < size; ++i) {
+      // What is left of the match a byte before need not be found again, and where it is long not even improved.
+      last.length = last.length > kMinMatch ? last.length - 1 : 0;
+      if (last.length < kLongEnough) {
+        const Match match = chain_.find(start + i, std::max(last.length, kMinMatch - 1), kDepth, kWindow, end);
+        last = match.length != 0 ? match : last;
       }
+      matches_[i] = {static_cast<std::uint32_t>(last.length), static_cast<std::uint32_t>(last.distance)};
     }
   }
 
