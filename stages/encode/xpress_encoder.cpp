@@ -14,6 +14,11 @@ namespace {
 constexpr std::size_t kMinMatch = XpressWriter::kMinMatch;
 constexpr std::size_t kWindow = XpressWriter::kMaxDistance;
 
+// Where a match from `pos` on ends at the latest.
+[[nodiscard]] const std::uint8_t *match_end(Bytes in, std::size_t pos) {
+  return in.data() + pos + std::min(in.size() - pos, XpressWriter::kMaxMatch);
+}
+
 class XpressFast final : public Encoder {
 public:
   [[nodiscard]] std::size_t bound(std::size_t raw) const override { return XpressWriter::bound(raw); }
@@ -22,13 +27,12 @@ public:
     probe_.reset();
     XpressWriter writer(out);
     const std::uint8_t *const begin = in.data();
-    const std::uint8_t *const end = begin + in.size();
     std::size_t pos = 0;
     while (in.size() - pos >= kFinderNeeds) {
       if (writer.size() > limit) {
         return writer.size();
       }
-      const Match match = probe_.find(begin, pos, kWindow, end);
+      const Match match = probe_.find(begin, pos, kWindow, match_end(in, pos));
       if (match.length == 0) {
         writer.literal(begin[pos++]);
       } else {
@@ -55,9 +59,8 @@ public:
   [[nodiscard]] std::size_t encode(Bytes in, std::uint8_t *out, std::size_t limit) override {
     chain_.reset(in);
     XpressWriter writer(out);
-    const std::uint8_t *const end = in.data() + in.size();
     std::size_t pos = 0;
-    Match match = chain_.find(0, kMinMatch - 1, kDepth, kWindow, end);
+    Match match = chain_.find(0, kMinMatch - 1, kDepth, kWindow, match_end(in, 0));
     while (pos < in.size()) {
       if (writer.size() > limit) {
         return writer.size();
@@ -65,7 +68,7 @@ public:
       if (match.length >= kMinMatch) {
         // A longer match at the next byte is worth the literal, unless it needs a longer escape.
         if (match.length < kLazyBelow) {
-          const Match next = chain_.find(pos + 1, match.length, kLazyDepth, kWindow, end);
+          const Match next = chain_.find(pos + 1, match.length, kLazyDepth, kWindow, match_end(in, pos + 1));
           if (next.length > match.length && saved_bits(next.length) > saved_bits(match.length)) {
             writer.literal(in[pos++]);
             match = next;
@@ -78,7 +81,7 @@ public:
         writer.literal(in[pos++]);
       }
       if (pos < in.size()) {
-        match = chain_.find(pos, kMinMatch - 1, kDepth, kWindow, end);
+        match = chain_.find(pos, kMinMatch - 1, kDepth, kWindow, match_end(in, pos));
       }
     }
     return writer.finish();
@@ -142,13 +145,14 @@ private:
   };
 
   void find_matches(Bytes in, std::size_t start, std::size_t size) {
-    const std::uint8_t *const end = in.data() + start + size;
+    const Bytes block = in.first(start + size);
     Match last;
     for (std::size_t i = 0; i < size; ++i) {
       // What is left of the match a byte before need not be found again, and where it is long not even improved.
       last.length = last.length > kMinMatch ? last.length - 1 : 0;
       if (last.length < kLongEnough) {
-        const Match match = chain_.find(start + i, std::max(last.length, kMinMatch - 1), kDepth, kWindow, end);
+        const Match match = chain_.find(start + i, std::max(last.length, kMinMatch - 1), kDepth, kWindow,
+                                        match_end(block, start + i));
         last = match.length != 0 ? match : last;
       }
       matches_[i] = {static_cast<std::uint32_t>(last.length), static_cast<std::uint32_t>(last.distance)};
@@ -182,7 +186,7 @@ private:
           consider(length, nibble + 8, 1 - half);
         }
         for (std::size_t length = longest, n = 0; length >= 280 && n < 16; --length, ++n) {
-          consider(length, nibble + (length <= 0xFFFF + kMinMatch ? 24 : 56), 1 - half);
+          consider(length, nibble + 24, 1 - half);
         }
         costs_[i][half] = best;
         steps_[i][half] = step;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kBlock = 65536;
 constexpr std::size_t kWindow = 65535;
 constexpr std::size_t kMinMatch = 3;
+constexpr std::size_t kMaxMatch = 32768; // libfwnt refuses lengths of more than 15 bits
 constexpr std::size_t kTableBytes = 256;
 constexpr unsigned kEndSymbol = 256;
 
@@ -23,6 +24,11 @@ struct Token {
   std::uint32_t length = 0; // 0: a literal
   std::uint16_t value = 0;  // the literal, or the distance
 };
+
+// Where a match from `pos` on ends at the latest.
+[[nodiscard]] const std::uint8_t *match_end(Bytes in, std::size_t pos, std::size_t end) {
+  return in.data() + pos + std::min(end - pos, kMaxMatch);
+}
 
 [[nodiscard]] unsigned distance_bits(std::size_t distance) { return static_cast<unsigned>(std::bit_width(distance)) - 1; }
 
@@ -95,7 +101,7 @@ std::uint8_t *write_block(const std::vector<Token> &tokens, const HuffmanCode &c
     if (rest >= 15) {
       writer.byte(static_cast<std::uint8_t>(std::min<std::uint32_t>(rest - 15, 255)));
       if (rest >= 15 + 255) {
-        writer.word(static_cast<std::uint16_t>(rest)); // a block ends below 65536 + 3
+        writer.word(static_cast<std::uint16_t>(rest));
       }
     }
     const unsigned bits = distance_bits(t.value);
@@ -161,7 +167,7 @@ public:
     const std::uint8_t *const begin = in_.data();
     std::size_t pos = start;
     while (pos < end && in_.size() - pos >= kFinderNeeds) {
-      const Match match = probe_.find(begin, pos, kWindow, begin + end);
+      const Match match = probe_.find(begin, pos, kWindow, match_end(in_, pos, end));
       // Three bytes from afar cost more than three literals.
       if (match.length < kMinMatch || (match.length == kMinMatch && match.distance > kNear)) {
         add_literal(tokens, begin[pos++]);
@@ -226,8 +232,8 @@ private:
 
   [[nodiscard]] Found find(std::size_t pos, std::size_t end, std::size_t beat, unsigned depth) {
     Found best;
-    chain_.visit(pos, beat, depth, kWindow, in_.data() + end, [&best](std::size_t length, std::size_t distance) {
-      const int saved = kLiteralBits * static_cast<int>(std::min<std::size_t>(length, 1u << 20)) - kSymbolBits -
+    chain_.visit(pos, beat, depth, kWindow, match_end(in_, pos, end), [&best](std::size_t length, std::size_t distance) {
+      const int saved = kLiteralBits * static_cast<int>(length) - kSymbolBits -
                         static_cast<int>(distance_bits(distance) + extra_bits(length));
       if (saved > best.saved) {
         best = {{length, distance}, saved};
@@ -310,7 +316,7 @@ private:
         }
         continue;
       }
-      chain_.visit(start + i, kMinMatch - 1, kDepth, kWindow, in_.data() + end,
+      chain_.visit(start + i, kMinMatch - 1, kDepth, kWindow, match_end(in_, start + i, end),
                    [&](std::size_t length, std::size_t distance) {
                      if (matches_.size() - own == kPerPosition) {
                        matches_.pop_back();
