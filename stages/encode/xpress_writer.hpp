@@ -13,6 +13,9 @@ public:
   static constexpr std::size_t kMinMatch = 3;
   static constexpr std::size_t kMaxDistance = 8191; // the format could say 8192; Windows never does
 
+  // A length in 32 bits was never seen from Windows, and libfwnt refuses those of more than 15 bits.
+  static constexpr std::size_t kMaxMatch = 32768;
+
   // Literals cost a byte and a flag; a match never costs more than the literals it replaces.
   [[nodiscard]] static constexpr std::size_t bound(std::size_t raw) { return raw + raw / 32 * 4 + 16; }
 
@@ -24,7 +27,7 @@ public:
   }
 
   void match(std::size_t distance, std::size_t length) {
-    assert(distance >= 1 && distance <= kMaxDistance + 1 && length >= kMinMatch);
+    assert(distance >= 1 && distance <= kMaxDistance && length >= kMinMatch && length <= kMaxMatch);
     const std::uint32_t code = static_cast<std::uint32_t>(length - kMinMatch);
     const std::uint32_t token = static_cast<std::uint32_t>(distance - 1) << 3;
     store(at_, static_cast<std::uint16_t>(token | (code < 7 ? code : 7)));
@@ -41,6 +44,9 @@ public:
     store(flags_at_, left == 32 ? 0xFFFF'FFFFu : flags_ << left | ((1u << left) - 1));
     return static_cast<std::size_t>(at_ - begin_);
   }
+
+  // Whether the next length of 10 or more finds a nibble to share.
+  [[nodiscard]] bool half_byte_open() const { return half_byte_ != nullptr; }
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
 
@@ -72,14 +78,8 @@ private:
       return;
     }
     *at_++ = 255;
-    if (code <= 0xFFFF) {
-      store(at_, static_cast<std::uint16_t>(code));
-      at_ += 2;
-    } else {
-      store(at_, std::uint16_t{0});
-      store(at_ + 2, code);
-      at_ += 6;
-    }
+    store(at_, static_cast<std::uint16_t>(code));
+    at_ += 2;
   }
 
   std::uint8_t *begin_;
