@@ -53,8 +53,7 @@ struct CountWork final : Work {
 
 template <class T> void make_unique_list(std::vector<T> &list) {
   std::ranges::sort(list);
-  const auto rest = std::ranges::unique(list);
-  list.erase(rest.begin(), rest.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
 class Counter {

@@ -41,8 +41,7 @@ void Marks::Part::clear() {
 void Marks::Part::shrink() {
   auto unique = [](auto &list) {
     std::ranges::sort(list);
-    const auto rest = std::ranges::unique(list);
-    list.erase(rest.begin(), rest.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   };
   unique(definitions);
   unique(files);

@@ -91,6 +91,13 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
                     fmt::format("{}..{}", kSystemHeaderSize,
                                 std::min<std::size_t>(events.size(), buffer.buffer_size - kBufferHeaderSize)),
                     fmt::format("{}", size));
+  // Windows never compresses the first buffer, and whoever copies the header event relies on its being there.
+  if (buffer.compressed())
+    return no_trace(name, 0x34, "first buffer: flags", "no compression", fmt::format("0x{:x}", buffer.flags));
+  if (buffer.valid_bytes() < kBufferHeaderSize + size)
+    return no_trace(name, 0x04, "first buffer: SavedOffset and Offset",
+                    fmt::format("one of at least 0x{:x}, where the logfile header ends", kBufferHeaderSize + size),
+                    fmt::format("0x{:x}", buffer.valid_bytes()));
   Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
   if (!header) {
     Error &error = header.error();

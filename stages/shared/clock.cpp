@@ -33,7 +33,7 @@ std::int64_t subtract_saturated(std::int64_t a, std::int64_t b) {
 
 // value * multiplier / divisor, rounded towards zero; exact while multiplier and divisor are below 2^31.
 std::int64_t scale(std::int64_t value, std::int64_t multiplier, std::int64_t divisor) {
-  if (divisor <= 0) return 0;
+  if (divisor <= 0 || multiplier <= 0) return 0; // a header that says nothing of use
   if (divisor >= (std::int64_t{1} << 31) || multiplier >= (std::int64_t{1} << 31))
     return saturated(static_cast<long double>(value) * static_cast<long double>(multiplier) /
                      static_cast<long double>(divisor));
@@ -43,6 +43,9 @@ std::int64_t scale(std::int64_t value, std::int64_t multiplier, std::int64_t div
   if (whole < 0 && whole < (kMin - part) / multiplier) return kMin;
   return whole * multiplier + part;
 }
+
+// Enough for the rounding of both directions.
+constexpr int kMaxSteps = 4;
 
 struct Rate {
   std::int64_t filetime, ticks; // that many units of 100 ns per that many ticks
@@ -75,8 +78,9 @@ std::int64_t Clock::from_filetime(std::int64_t filetime) const {
   if (type == format::ClockType::system_time) return filetime;
   const Rate r = rate(*this);
   std::int64_t raw = add_saturated(first_stamp, scale(subtract_saturated(filetime, start_time), r.ticks, r.filetime));
-  // scale() rounds towards zero; step to the first tick that is not before the moment.
-  while (raw < kMax && r.ticks > 0 && to_filetime(raw) < filetime) ++raw;
+  // scale() rounds towards zero; step to the first tick that is not before the moment. One or two do it; where a sum
+  // has saturated none would.
+  for (int step = 0; step < kMaxSteps && raw < kMax && to_filetime(raw) < filetime; ++step) ++raw;
   return raw;
 }
 

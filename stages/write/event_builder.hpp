@@ -26,7 +26,7 @@ struct EventFields {
   std::uint8_t version = 0, channel = 0, level = 0, opcode = 0;
   std::uint16_t task = 0;
   std::uint64_t keyword = 0;
-  Guid activity;
+  Guid activity{};
 };
 
 class EventBuilder {
