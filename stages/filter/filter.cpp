@@ -85,10 +85,14 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
     return error;
   }
   for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
-    const bool kept = filter.targets_.contains(actor.subject, actor.time) || actor.kernel_image ||
-                      ((actor.subject == kIdleProcess || actor.subject == kSystemProcess) &&
-                       kernel::scope_of(actor.hook) != Scope::image);
-    filter.actors_.push_back({{actor.time, actor.tid}, kept});
+    const Scope scope = kernel::scope_of(actor.hook);
+    const bool start_or_end = scope == Scope::process || scope == Scope::thread, image = scope == Scope::image;
+    std::optional<std::uint32_t> subject = actor.subject;
+    if (actor.subject_is_thread) subject = lifetimes.pid_of_thread(actor.subject, actor.time);
+    if (!subject) continue; // then it goes by its header, as its stack does
+    const bool kept = filter.targets_.contains(*subject, actor.time) || (image && actor.kernel_image) ||
+                      (start_or_end && (*subject == kIdleProcess || *subject == kSystemProcess));
+    filter.actors_.push_back({{actor.time, actor.tid}, kept && (start_or_end || image || filter.in_time(actor.time))});
   }
   return filter;
 }
@@ -218,7 +222,8 @@ bool Filter::stack_kept(const EventKey &event) const {
       if (actor->kept) return true;
     return false;
   }
-  return in_time(event.time) && !std::ranges::binary_search(marks_.dropped_events, event.time);
+  const auto dropped = [this](const EventKey &key) { return std::ranges::binary_search(marks_.dropped_events, key); };
+  return in_time(event.time) && !dropped(event) && !dropped({event.time, kUnknownId});
 }
 
 std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key, std::int64_t reference) const {
@@ -263,7 +268,8 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
     const bool kept = is_kept(verdict.reason);
     if (!kept) {
       const bool whose = verdict.reason == Reason::dropped_unknown || verdict.reason == Reason::dropped_system;
-      if (whose && lifetimes_->has_stacks() && rule.scope != Scope::system) part.dropped_events.push_back(time);
+      if (whose && lifetimes_->has_stacks() && rule.scope != Scope::system)
+        part.dropped_events.push_back({time, FieldOffsets::u32(payload, at.thread_id).value_or(event.thread_id())});
       return;
     }
     for (const std::uint16_t offset : {at.file_object, at.file_key})

@@ -66,7 +66,7 @@ struct Marks {
   std::unordered_set<std::uint64_t> files;    // file objects and keys
   std::unordered_set<Guid> providers;
   std::vector<EventKey> kept_events;          // when stacks must be looked up: selections by kind
-  std::vector<std::int64_t> dropped_events;   // times of dropped events whose thread is not known
+  std::vector<EventKey> dropped_events;       // dropped because whose they are is not known
 
   struct Reference { // of a stack to its definition
     std::uint64_t key;
@@ -81,7 +81,7 @@ struct Marks {
     std::vector<std::uint64_t> files;
     std::vector<Guid> providers;
     std::vector<EventKey> kept_events;
-    std::vector<std::int64_t> dropped_events;
+    std::vector<EventKey> dropped_events;
     std::vector<Reference> references;
     void clear();
     void shrink(); // drops what stands in the part twice

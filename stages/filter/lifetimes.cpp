@@ -55,9 +55,9 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
   const HookRule &rule = rule_for(hook, event.version());
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto opcode = static_cast<std::uint8_t>(hook);
-  auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image) {
+  auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image, bool subject_is_thread = false) {
     if (!event.has_ids() || !subject) return; // rundown: nobody caused it, and it has no stack
-    actors.push_back({time, event.thread_id(), *subject, hook, kernel_image});
+    actors.push_back({time, event.thread_id(), *subject, hook, kernel_image, subject_is_thread});
   };
   switch (rule.scope) {
   case Scope::process:
@@ -84,7 +84,14 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
     break;
   }
   case Scope::payload_process:
-    if (event.has_ids() && hook >> 8 == 0x03) add_actor(FieldOffsets::u32(event.payload(), at.process_id), false);
+    if (event.has_ids())
+      if (const auto pid = FieldOffsets::u32(event.payload(), at.process_id); pid && *pid != event.process_id())
+        add_actor(pid, false);
+    break;
+  case Scope::payload_thread:
+    if (event.has_ids())
+      if (const auto tid = FieldOffsets::u32(event.payload(), at.thread_id); tid && *tid != event.thread_id())
+        add_actor(tid, false, true);
     break;
   case Scope::context_switch: {
     const Bytes payload = event.payload();

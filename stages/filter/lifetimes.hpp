@@ -46,6 +46,7 @@ struct LifetimeRecords {
     std::uint32_t subject; // process that it is about
     std::uint16_t hook;
     bool kernel_image;
+    bool subject_is_thread; // then `subject` is a thread: the one in the payload where the header has another
   };
   struct Definition {
     std::uint64_t key;
