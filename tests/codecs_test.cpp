@@ -149,6 +149,9 @@ TEST(Codecs, RoundTrip) {
       Compressor compressor(codec, level, 200000);
       for (const Kind kind : kKinds) {
         for (const std::size_t size : sizes) {
+          if (size > 100000 && level == Level::max && kind != Kind::period) {
+            continue; // slow, and 65537 bytes have shown it all
+          }
           SCOPED_TRACE(std::string(codec_name(codec)) + " level " + std::to_string(static_cast<int>(level)) + " kind " +
                        std::to_string(static_cast<int>(kind)) + " size " + std::to_string(size));
           const Buffer input = make_input(kind, size);
@@ -157,6 +160,9 @@ TEST(Codecs, RoundTrip) {
           if (codec != Codec::none && size != 0) {
             const auto theirs = testing::fwnt_decompress(codec, packed, size);
             EXPECT_TRUE(theirs && *theirs == input) << "libfwnt reads something else";
+          }
+          if (size > 5000) {
+            continue;
           }
           // A span of just that size takes it, with the same bytes; one byte less does not.
           Buffer exact(packed.size());
