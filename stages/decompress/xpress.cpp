@@ -94,7 +94,10 @@ ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in_span, MutableBytes out_span, Xp
         store(out, pattern);
         store(out + kPatternStep[distance], pattern);
       } else {
-        copy16(out, from); // loaded before it is stored: right for any distance of at least the length
+        const auto first = load<std::uint64_t>(from); // both before the stores: right for any distance >= length
+        const auto last = load<std::uint16_t>(from + 8);
+        store(out, first);
+        store(out + 8, last);
       }
       out += length;
       continue;
