@@ -48,6 +48,8 @@ template <class Step> std::optional<Error> guarded(const Trace &trace, const Bat
     error.advice = "use fewer --threads or a smaller --buffer-size";
   } catch (const std::exception &thrown) {
     error.what = thrown.what();
+  } catch (...) {
+    error.what = "an unknown exception";
   }
   error.kind = ErrorKind::io;
   error.file = trace.input().name();

@@ -1,0 +1,284 @@
+// The command line: exit status, one-line messages, inputs of every wrapping, and what a signal or a full disk leaves.
+#include "tests/support/run_tool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+using Names = std::vector<std::string>;
+
+class Cli : public ::testing::Test {
+protected:
+  Cli() {
+    t.process_rundown({1'000'100}, 100, 4, "target.exe", "target -x");
+    t.process_rundown({1'000'101}, 200, 4, "other.exe");
+    t.thread_rundown({1'000'102}, 110, 100);
+    t.thread_rundown({1'000'103}, 210, 200);
+    for (int i = 0; i < 300; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, i % 3 == 0 ? 110 : 210);
+    testing::write_file(in, t.bytes());
+  }
+  static void expect_one_line(const ToolRun &run) {
+    EXPECT_EQ(run.err.find("etwrelog: error: "), 0u) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_EQ(run.out, "");
+  }
+  ToolRun relog(std::vector<std::string> more) {
+    more.insert(more.begin(), {"relog", in, "-o", out});
+    return run_tool(more);
+  }
+  testing::SyntheticTrace t;
+  TempDir directory;
+  std::string in = directory.file("in.etl"), out = directory.file("out.etl");
+};
+
+TEST_F(Cli, ExitsWithZeroWhenDone) {
+  EXPECT_EQ(run_tool({"--version"}).status, 0);
+  EXPECT_EQ(run_tool({"--help"}).status, 0);
+  EXPECT_EQ(run_tool({"relog", "--help"}).status, 0);
+  for (const char *command : {"info", "stats"}) {
+    const ToolRun plain = run_tool({command, in}), as_json = run_tool({command, "--json", in});
+    EXPECT_EQ(plain.status, 0) << plain.err;
+    EXPECT_EQ(plain.err, "");
+    EXPECT_FALSE(plain.out.empty());
+    EXPECT_EQ(as_json.status, 0);
+    EXPECT_EQ(json::parse(as_json.out)["events"]["count"], t.count() + 1);
+  }
+  EXPECT_EQ(relog({"-q"}).err, "");
+  EXPECT_TRUE(std::filesystem::exists(out));
+}
+
+TEST_F(Cli, ReportsWhatTheFilterDid) {
+  const std::string report = directory.file("report.json");
+  const ToolRun run = relog({"-p", "target.exe", "--report", report, "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto bytes = testing::read_file(report);
+  const json r = json::parse(bytes.begin(), bytes.end());
+  EXPECT_EQ(r["input"]["events"], t.count() + 1);
+  EXPECT_EQ(r["output"]["events"], json::parse(run_tool({"info", "--json", out}).out)["events"]["count"]);
+  EXPECT_EQ(r["targets"][0]["pid"], 100);
+  EXPECT_EQ(r["output"]["bytes"], std::filesystem::file_size(out));
+  EXPECT_EQ(json::parse(run.out)["by_reason"], r["by_reason"]);
+}
+
+TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
+  const std::vector<Names> wrong = {{}, {"nonsense"}, {"info"}, {"relog", in}, {"info", "--nonsense", in}, {"relog", in, "-o", out, "--codec", "zip"},
+                                    {"relog", in, "-o", out, "--buffer-size", "huge"}, {"relog", in, "-o", out, "--buffer-size", "512"},
+                                    {"relog", in, "-o", out, "--buffer-size", "1G"}, {"relog", in, "-o", out, "--from", "yesterday"},
+                                    {"relog", in, "-o", out, "--from", "2s", "--to", "1s"}, {"relog", in, "-o", out, "--event", "70000"},
+                                    {"relog", in, "-o", out, "--event", "-1"}, {"relog", in, "-o", out, "--provider", "nobody"},
+                                    {"relog", in, "-o", out, "--cmdline", "("}, {"relog", in, "-o", out, "--children"}, {"relog", in, "-o", in, "-f"},
+                                    {"relog", in, "-o", out, "--threads", "0"}, {"relog", in, "-o", out, "--level", "best"}};
+  for (const Names &arguments : wrong) {
+    const ToolRun run = run_tool(arguments);
+    SCOPED_TRACE(arguments.empty() ? "" : arguments.back());
+    EXPECT_EQ(run.status, 2);
+    expect_one_line(run);
+  }
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+TEST_F(Cli, ExitsWithOneWhenItCannot) {
+  const std::string empty = directory.file("empty.etl"), garbage = directory.file("garbage.etl"), zeros = directory.file("zeros.etl");
+  testing::write_file(empty, {});
+  testing::write_file(garbage, std::vector<std::uint8_t>(100'000, 'x'));
+  testing::write_file(zeros, std::vector<std::uint8_t>(100'000));
+  for (const std::string &file : {directory.file("missing.etl"), empty, garbage, zeros, directory.path().string()}) {
+    for (const char *command : {"info", "stats"}) {
+      const ToolRun run = run_tool({command, file});
+      EXPECT_EQ(run.status, 1) << file;
+      expect_one_line(run);
+      EXPECT_NE(run.err.find(file), std::string::npos) << "says which file";
+    }
+    const ToolRun run = run_tool({"relog", file, "-o", out});
+    EXPECT_EQ(run.status, 1) << file;
+    expect_one_line(run);
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+  const ToolRun nobody = relog({"-p", "nobody.exe"});
+  EXPECT_EQ(nobody.status, 1);
+  expect_one_line(nobody);
+  EXPECT_EQ(run_tool({"relog", in, "-o", directory.file("no/such/dir.etl")}).status, 1);
+}
+
+TEST_F(Cli, ReadsEveryTraceOfALineEvenIfOneFails) {
+  const ToolRun run = run_tool({"info", directory.file("missing.etl"), in});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.out.find("in.etl"), std::string::npos);
+}
+
+TEST_F(Cli, RefusesToReplaceWithoutForce) {
+  testing::write_file(out, {});
+  const ToolRun refused = relog({});
+  EXPECT_EQ(refused.status, 1);
+  expect_one_line(refused);
+  EXPECT_EQ(std::filesystem::file_size(out), 0u);
+  EXPECT_EQ(relog({"-f"}).status, 0);
+  EXPECT_GT(std::filesystem::file_size(out), 0u);
+}
+
+TEST_F(Cli, WarnsOfACutTailAndGoesOn) {
+  std::vector<std::uint8_t> bytes = t.bytes();
+  bytes.resize(bytes.size() - 0x8000);
+  testing::write_file(in, bytes);
+  const ToolRun run = run_tool({"info", in});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err.find("etwrelog: warning: " + in), 0u) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+TEST_F(Cli, SalvageSkipsDamageAndExitsWithThree) {
+  std::vector<std::uint8_t> bytes = t.bytes();
+  bytes[0x10000 + format::kBufferHeaderSize + 3] = 0; // the first event of the second buffer
+  testing::write_file(in, bytes);
+  for (const char *command : {"info", "stats"}) {
+    const ToolRun strict = run_tool({command, in}), lenient = run_tool({command, "--salvage", in});
+    EXPECT_EQ(strict.status, 1);
+    expect_one_line(strict);
+    EXPECT_NE(strict.err.find("0x10048"), std::string::npos) << strict.err;
+    EXPECT_EQ(lenient.status, 3);
+    EXPECT_NE(lenient.err.find("skipped"), std::string::npos);
+  }
+  EXPECT_EQ(relog({}).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(relog({"--salvage"}).status, 3);
+  EXPECT_EQ(run_tool({"info", out}).status, 0) << "what was salvaged is sound";
+}
+
+std::vector<std::uint8_t> wrap(const std::vector<std::uint8_t> &bytes, const std::string &kind, const std::string &path) {
+  archive *writer = archive_write_new();
+  if (kind == "zip") archive_write_set_format_zip(writer);
+  else if (kind == "7z") archive_write_set_format_7zip(writer);
+  else archive_write_set_format_raw(writer);
+  if (kind == "xz") archive_write_add_filter_xz(writer);
+  if (kind == "zst") archive_write_add_filter_zstd(writer);
+  if (kind == "gz") archive_write_add_filter_gzip(writer);
+  if (kind == "bz2") archive_write_add_filter_bzip2(writer);
+  archive_write_open_filename(writer, path.c_str());
+  const bool container = kind == "zip" || kind == "7z";
+  auto add = [writer](const char *name, const void *data, std::size_t size) {
+    archive_entry *entry = archive_entry_new();
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_size(entry, static_cast<la_int64_t>(size));
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_write_header(writer, entry);
+    archive_write_data(writer, data, size);
+    archive_entry_free(entry);
+  };
+  if (container) add("symbols/a.pdb", "pdb", 3);
+  add(container ? "PerfViewData.ETL" : "data", bytes.data(), bytes.size());
+  archive_write_close(writer);
+  archive_write_free(writer);
+  return testing::read_file(path);
+}
+
+TEST_F(Cli, ReadsWrappedTracesAndStandardInput) {
+  const json expected = json::parse(run_tool({"stats", "--json", in}).out)["by_type"];
+  for (const std::string kind : {"zip", "7z", "xz", "zst", "gz", "bz2"}) {
+    const std::string wrapped = directory.file("wrapped." + kind);
+    const std::vector<std::uint8_t> bytes = wrap(t.bytes(), kind, wrapped);
+    ASSERT_FALSE(bytes.empty());
+    const ToolRun run = run_tool({"stats", "--json", wrapped});
+    ASSERT_EQ(run.status, 0) << kind << ' ' << run.err;
+    EXPECT_EQ(json::parse(run.out)["by_type"], expected) << kind;
+    const ToolRun piped = run_tool({"stats", "--json", "-"}, {.input = wrapped, .directory = {}, .while_running = {}});
+    ASSERT_EQ(piped.status, 0) << kind << ' ' << piped.err;
+    EXPECT_EQ(json::parse(piped.out)["by_type"], expected) << kind;
+    // Cut anywhere it is an error in one line, never a shorter trace without a word.
+    for (const std::size_t part : {3u, 2u}) {
+      testing::write_file(wrapped, Bytes(bytes).first(bytes.size() / part));
+      const ToolRun cut = run_tool({"stats", "--json", wrapped});
+      EXPECT_EQ(cut.status, 1) << kind;
+      expect_one_line(cut);
+    }
+  }
+  const ToolRun piped = run_tool({"stats", "--json", "-"}, {.input = in, .directory = {}, .while_running = {}});
+  ASSERT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(json::parse(piped.out)["by_type"], expected);
+  const ToolRun relogged = run_tool({"relog", "-", "-o", out, "-p", "100"}, {.input = in, .directory = {}, .while_running = {}});
+  ASSERT_EQ(relogged.status, 0) << relogged.err;
+  const ToolRun nothing = run_tool({"stats", "-"});
+  EXPECT_EQ(nothing.status, 1);
+  expect_one_line(nothing);
+}
+
+TEST_F(Cli, AnArchiveWithoutATraceSaysSo) {
+  const std::string path = directory.file("a.zip");
+  archive *writer = archive_write_new();
+  archive_write_set_format_zip(writer);
+  archive_write_open_filename(writer, path.c_str());
+  archive_entry *entry = archive_entry_new();
+  archive_entry_set_pathname(entry, "readme.txt");
+  archive_entry_set_size(entry, 2);
+  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_write_header(writer, entry);
+  archive_write_data(writer, "hi", 2);
+  archive_entry_free(entry);
+  archive_write_free(writer);
+  const ToolRun run = run_tool({"info", path});
+  EXPECT_EQ(run.status, 1);
+  expect_one_line(run);
+  EXPECT_NE(run.err.find("holds no .etl"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, AFullDiskLeavesNothing) {
+  for (const rlim_t limit : {rlim_t{100}, rlim_t{0x10000}, rlim_t{0x12000}}) {
+    const ToolRun run = run_tool({"relog", in, "-o", out, "--codec", "none"}, {.input = {}, .directory = {}, .largest_file = limit, .while_running = {}});
+    EXPECT_EQ(run.status, 1) << run.err << ' ' << run.signal;
+    EXPECT_EQ(run.err.find("etwrelog: error: " + out), 0u) << run.err;
+    EXPECT_EQ(directory.names(), Names{"in.etl"});
+  }
+}
+
+TEST_F(Cli, ASignalLeavesNothing) {
+  testing::SyntheticTrace large({.buffer_size = 1u << 20});
+  std::mt19937 random(1);
+  for (int i = 0; i < 400'000; ++i) large.sample({2'000'000 + i, 0}, random() % 50, random() % 5000);
+  testing::write_file(in, large.bytes());
+  for (const int signal : {SIGINT, SIGTERM}) {
+    bool in_time = false;
+    const ToolRun run = run_tool({"relog", in, "-o", out, "--codec", "xpress", "--level", "max", "--threads", "1", "--to", "1000s"},
+                                 {.input = {}, .directory = {}, .while_running = [&](pid_t child) {
+                                    // The temporary shows that it has begun.
+                                    for (int i = 0; i < 5000 && directory.names().size() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                    in_time = directory.names().size() == 2 && !std::filesystem::exists(out);
+                                    ::kill(child, signal);
+                                  }});
+    if (!in_time || run.status == 0) GTEST_SKIP() << "the relog was over before the signal";
+    EXPECT_EQ(run.status, 1) << run.signal;
+    expect_one_line(run);
+    EXPECT_EQ(directory.names(), Names{"in.etl"});
+  }
+}
+
+TEST_F(Cli, ASignalEndsTheWaitForStandardInput) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const std::string input = "/proc/self/fd/" + std::to_string(pipe_ends[0]);
+  const ToolRun run = run_tool({"relog", "-", "-o", out}, {.input = input, .directory = {}, .while_running = [](pid_t child) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(child, SIGINT);
+  }});
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+  EXPECT_EQ(run.status, 1) << run.signal << run.err;
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+TEST_F(Cli, ABrokenPipeIsNoCrash) {
+  const std::string command = std::string(ETWRELOG_TOOL) + " stats '" + in + "' | head -c 1 >/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+} // namespace
+} // namespace etwrelog

@@ -1,0 +1,78 @@
+// Writes the seed corpora of the fuzz targets: small traces made in memory. Usage: make_seeds DIRECTORY
+#include "tests/support/pipeline_runs.hpp"
+
+#include <cstdio>
+
+namespace {
+
+using namespace etwrelog;
+
+testing::SyntheticTrace small_trace(testing::TraceOptions options) {
+  testing::SyntheticTrace t(options);
+  const Guid provider = make_guid(0xAAAA0001, 1, 2, 3, 4);
+  t.in_first_buffer(true);
+  t.system({1'000'001}, 0x0042, 0, 1, 2);
+  t.in_first_buffer(false);
+  t.process_rundown({1'000'100}, 100, 4, "a.exe", "a -x");
+  t.thread_rundown({1'000'101}, 110, 100);
+  t.process_start({1'000'102}, 200, 100, "b.exe", "b", 110);
+  t.thread_start({1'000'103}, 210, 200, 110, 100);
+  t.image_load({1'000'104}, 200, 0x7FF6'0000'0000, 210);
+  t.image_id({1'000'105}, 200, 0x7FF6'0000'0000);
+  t.context_switch({2'000'000}, 110, 0);
+  t.sample({2'000'001}, 110);
+  t.stack_key({2'000'010}, 2'000'001, 100, 110, 0x9000'1000);
+  t.ready_thread({2'000'011}, 210);
+  t.page_fault({2'000'012});
+  t.end_buffer(0);
+  t.disk_read({2'000'013, 1}, 210, 0x1000);
+  t.file_name({2'000'014, 1}, 0x1000, "\\a");
+  t.tcp_send({2'000'015, 1}, 200);
+  t.dpc({2'000'016, 1});
+  t.trace_logging({2'000'017, 1}, provider, "P", "E", 110, 100);
+  t.manifest({2'000'018, 1}, provider, 110, 100, "<instrumentationManifest><provider name='P'/></instrumentationManifest>");
+  t.metadata({2'000'019, 1}, provider);
+  t.clr_stack({2'000'020, 1}, 110, 100, {1, 2});
+  t.message({2'000'021, 1}, provider, 110, 100);
+  t.stack_definition({2'000'900, 1}, 0x9000'1000, {1, 2});
+  t.thread_end({2'001'000, 1}, 210, 200);
+  t.process_end({2'001'001, 1}, 200, "b.exe", 210);
+  return t;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_seeds DIRECTORY\n");
+    return 2;
+  }
+  const std::filesystem::path root = argv[1];
+  for (const char *name : {"scan", "event", "trace"}) std::filesystem::create_directories(root / name);
+  int number = 0;
+  for (const unsigned pointers : {4u, 8u})
+    for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
+      for (const bool odd : {false, true}) {
+        testing::TraceOptions options;
+        options.pointer_size = pointers;
+        options.buffer_size = 4096;
+        options.codec = codec;
+        options.windows7 = odd;
+        options.closed = !odd;
+        options.mode = odd ? format::kModeCircular : format::kModeSequential;
+        const testing::SyntheticTrace t = small_trace(options);
+        const std::vector<std::uint8_t> bytes = t.bytes();
+        const std::string name = std::to_string(number++);
+        testing::write_file((root / "scan" / name).string(), bytes);
+        std::vector<std::uint8_t> with_choice = {static_cast<std::uint8_t>(number * 37), static_cast<std::uint8_t>(number * 91), 0, 5};
+        with_choice.insert(with_choice.end(), bytes.begin(), bytes.end());
+        testing::write_file((root / "trace" / name).string(), with_choice);
+        std::vector<std::uint8_t> events;
+        for (std::size_t i = 0; i < t.count(); ++i) {
+          events.insert(events.end(), t.event(i).begin(), t.event(i).end());
+          events.resize(align8(events.size()));
+        }
+        testing::write_file((root / "event" / name).string(), events);
+      }
+  return 0;
+}

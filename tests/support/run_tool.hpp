@@ -1,0 +1,72 @@
+// Runs the real etwrelog binary as a child process. Tests only; POSIX.
+#pragma once
+
+#include "tests/support/pipeline_runs.hpp"
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace etwrelog::testing {
+
+struct ToolRun {
+  int status = -1; // exit status; -1 if it died by a signal
+  int signal = 0;
+  std::string out, err;
+};
+
+struct ToolOptions {
+  std::string input;                       // file for standard input; /dev/null if empty
+  std::string directory;                   // to run in
+  rlim_t largest_file = RLIM_INFINITY;     // as a full disk would
+  std::function<void(pid_t)> while_running; // called in the parent once the child runs
+};
+
+inline ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOptions &options = {}) {
+  const TempDir directory;
+  const std::string out = directory.file("out"), err = directory.file("err");
+  std::vector<std::string> words{ETWRELOG_TOOL};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char *> argv;
+  for (std::string &word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto redirect = [](const char *path, int flags, int to) {
+      const int handle = ::open(path, flags, 0600);
+      if (handle < 0) ::_exit(126);
+      ::dup2(handle, to);
+    };
+    redirect(options.input.empty() ? "/dev/null" : options.input.c_str(), O_RDONLY, 0);
+    redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
+    redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 2);
+    if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(126);
+    if (options.largest_file != RLIM_INFINITY) {
+      const rlimit limit{options.largest_file, options.largest_file};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  if (options.while_running) options.while_running(child);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  ToolRun run;
+  if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) run.signal = WTERMSIG(status);
+  auto text = [](const std::string &path) {
+    const auto bytes = read_file(path);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  run.out = text(out);
+  run.err = text(err);
+  return run;
+}
+
+} // namespace etwrelog::testing
