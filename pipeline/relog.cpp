@@ -20,6 +20,7 @@ struct MarkWork final : Work {
 struct RelogWork final : Work {
   std::vector<std::vector<write::Run>> runs; // of each buffer of the batch
   std::vector<bool> whole;                   // every event of the buffer is kept
+  StackRewriter::Part stacks;
   Counts counts;
   std::vector<write::OutputBuffer> closed;
   std::optional<Compressor> compressor;
@@ -80,9 +81,10 @@ Error with_file(Error error, const std::string &file) {
   return error;
 }
 
-} // namespace
+// A trace without stack keys needs no pass to collect them, which shows only when it has been read.
+enum class StackKeysRead : std::uint8_t { no, met, yes };
 
-Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
+Result<void> relog_once(const Trace &trace, const RelogOptions &options, StackKeysRead &keys_read, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
   if (platform::same_file(trace.input().name(), options.output)) {
     Error error;
@@ -130,6 +132,21 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
       report.warnings.push_back("batched context switches (CompCS) hold several processes and are kept whole");
   }
 
+  std::optional<StackRewriter> stacks;
+  if (options.stacks.mode != StackMode::keep) {
+    StackInventory inventory;
+    const bool collect = keys_read == StackKeysRead::yes;
+    if (collect) {
+      StepTimes &times = report.passes.emplace_back().second;
+      report.passes.back().first = "stack keys";
+      PassResult collecting;
+      Result<StackInventory> collected = collect_stacks(trace, options.graph, collecting, &times);
+      if (!collected) return std::move(collected).error();
+      inventory = std::move(*collected);
+    }
+    stacks.emplace(options.stacks, std::move(inventory), collect);
+  }
+
   const EventSieve sieve(*filter, lifetimes, options.count);
   Result<FirstBuffer> first = sift_first_buffer(trace, sieve, report);
   if (!first) return std::move(first).error();
@@ -165,10 +182,22 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
       if (batch.buffers[i].index == 0) continue; // written by the writer's own hand
       work.whole[i] = sieve.sift(trace, batch, batch.buffers[i], work.runs[i], work.counts);
     }
+    if (!stacks) return;
+    stacks->begin(work.stacks, batch.buffers.size());
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i) stacks->rewrite(batch.buffers[i], work.runs[i], work.stacks, i);
   };
+  std::vector<std::uint8_t> definitions;
+  write::Run definitions_run;
   pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
     auto &work = static_cast<RelogWork &>(base);
     work.closed.clear();
+    if (stacks && !stacks->collected() && work.stacks.met_key) {
+      keys_read = StackKeysRead::met;
+      Error error;
+      error.kind = ErrorKind::cancelled;
+      error.what = "stack keys must be collected first";
+      return error;
+    }
     work.counts.add_to(report);
     for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
       const BufferHeader &header = batch.buffers[i].header;
@@ -179,12 +208,25 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
       origin.whole = work.whole[i];
       origin.failed_reservation =
           nominal == trace.header().buffer_size ? write::failed_reservation(header, nominal) : 0;
-      if (Result<void> added = rechunker.add(origin, batch.buffers[i].events, work.runs[i], work.closed); !added) {
+      Bytes events = batch.buffers[i].events;
+      std::span<const write::Run> runs = work.runs[i];
+      Result<void> added;
+      if (stacks) {
+        stacks->order(origin.processor, work.stacks, i, definitions, definitions_run);
+        const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
+        events = rewritten.bytes;
+        runs = rewritten.runs;
+        origin.whole = origin.whole && !rewritten.changed && definitions.empty();
+        if (!definitions.empty()) added = rechunker.add(origin, definitions, {&definitions_run, 1}, work.closed);
+      }
+      if (added) added = rechunker.add(origin, events, runs, work.closed);
+      if (!added) {
         Error error = with_file(std::move(added).error(), trace.input().name());
         error.offset = batch.buffers[i].file_offset;
         return error;
       }
     }
+    if (stacks) stacks->end_batch(work.stacks);
     stamp(work.closed);
     return {};
   };
@@ -205,20 +247,52 @@ Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport 
   if (!done) return std::move(done).error();
 
   RelogWork rest;
-  rechunker.flush(rest.closed);
-  stamp(rest.closed);
   if (compressed) rest.compressor.emplace(codec, options.level, nominal);
-  if (Result<void> sealed = pass.finish(rest); !sealed) return sealed;
-  if (Result<void> written = pass.last(rest); !written) return written;
+  auto write_rest = [&]() -> Result<void> {
+    stamp(rest.closed);
+    if (Result<void> sealed = pass.finish(rest); !sealed) return sealed;
+    if (Result<void> written = pass.last(rest); !written) return written;
+    rest.closed.clear();
+    return {};
+  };
+  while (stacks) {
+    write::Origin origin;
+    stacks->finish(definitions, definitions_run, origin.processor);
+    if (definitions.empty()) break;
+    if (Result<void> added = rechunker.add(origin, definitions, {&definitions_run, 1}, rest.closed); !added) return added;
+    if (Result<void> written = write_rest(); !written) return written;
+  }
+  rechunker.flush(rest.closed);
+  if (Result<void> written = write_rest(); !written) return written;
   if (Result<void> finished = writer->finish(trace.clock().to_filetime(last_time)); !finished) return finished;
 
   // Every pass meets the same damage; the last one's list is the whole of it.
   std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report.skipped));
   std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(report.warnings));
+  if (stacks) {
+    report.stacks = stacks->counts();
+    report.events_out = report.events_out + report.stacks.walks_out + report.stacks.references_out +
+                        report.stacks.definitions_out - report.stacks.walks_in - report.stacks.references_in -
+                        report.stacks.definitions_in;
+    report.event_bytes_out = report.event_bytes_out + report.stacks.event_bytes_out - report.stacks.event_bytes_in;
+    std::ranges::copy(stacks->warnings(), std::back_inserter(report.warnings));
+  }
   report.output_bytes = writer->size();
   report.output_buffers = writer->buffers();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return {};
+}
+
+} // namespace
+
+Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
+  // Only a cache without a look at JIT-compiled code can do with what it meets on the way.
+  StackKeysRead keys_read = options.stacks.mode == StackMode::cache ? StackKeysRead::no : StackKeysRead::yes;
+  Result<void> done = relog_once(trace, options, keys_read, report);
+  if (keys_read != StackKeysRead::met) return done;
+  report = RelogReport{};
+  keys_read = StackKeysRead::yes;
+  return relog_once(trace, options, keys_read, report);
 }
 
 } // namespace etwrelog::pipeline

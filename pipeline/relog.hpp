@@ -3,6 +3,7 @@
 
 #include "etwrelog/relog.hpp"
 #include "pipeline/graph.hpp"
+#include "pipeline/stack_rewrite.hpp"
 #include "stages/decode/type_counts.hpp"
 #include "stages/filter/filter.hpp"
 
@@ -20,6 +21,7 @@ struct RelogOptions {
   std::uint32_t buffer_size = 0; // nominal; 0: the input's, at least 64 KiB
   bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
   bool count = false;            // fill in the report's counts by type and process
+  StackOptions stacks;
   GraphOptions graph;
 };
 
@@ -33,6 +35,7 @@ struct RelogReport {
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
   std::array<std::uint64_t, filter::kReasons> by_reason{}; // events, by filter::Reason
   decode::TypeCounts types;                                // with `count`
+  StackCounts stacks;                                      // unless they are kept as they are
   std::map<std::uint32_t, ProcessCount> processes;         // by process id, with `count`
   std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
   std::vector<std::string> warnings;

@@ -19,6 +19,27 @@ inline constexpr std::size_t kStackFramesAt = 8;
   return provider == format::kClrRundownGuid;
 }
 
+// Methods that come and go while the trace runs: load and unload of the runtime provider, with or without names.
+[[nodiscard]] constexpr bool is_method_load(const Guid &provider, std::uint16_t id) {
+  return provider == format::kClrGuid && (id == 141 || id == 143);
+}
+[[nodiscard]] constexpr bool is_method_unload(const Guid &provider, std::uint16_t id) {
+  return provider == format::kClrGuid && (id == 142 || id == 144);
+}
+// Methods listed by a rundown.
+[[nodiscard]] constexpr bool is_method_rundown(const Guid &provider, std::uint16_t id) {
+  return provider == format::kClrRundownGuid && id >= 141 && id <= 144;
+}
+// Their payloads begin alike: u64 MethodID, u64 ModuleID, u64 MethodStartAddress, u32 MethodSize, u32 MethodToken,
+// u32 MethodFlags.
+inline constexpr std::size_t kMethodIdAt = 0, kMethodStartAt = 16, kMethodSizeAt = 24, kMethodFlagsAt = 32,
+                             kMethodFixedSize = 36;
+inline constexpr std::uint32_t kMethodJitted = 0x8;
+
+// The stack of the preceding CLR event of its thread: u16 ClrInstanceID, two bytes, u32 frame count, then frames.
+inline constexpr std::uint16_t kStackWalkId = 82;
+inline constexpr std::size_t kStackCountAt = 4, kStackFramesAt = 8;
+
 // "Method/LoadVerbose" as PerfView shows it behind the provider's name; empty if not in the table.
 [[nodiscard]] std::string_view event_name(const Guid &provider, std::uint16_t id);
 

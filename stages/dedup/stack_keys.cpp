@@ -7,8 +7,8 @@ namespace etwrelog::dedup {
 
 namespace {
 
-// Kernel addresses, as Windows' own keys are. The step keeps them apart like the allocations that they pretend to be.
-constexpr std::uint64_t kFirstKey64 = 0xFFFF'FA80'1000'0000ull, kFirstKey32 = 0x9000'0000ull;
+// Kernel addresses, as the keys of Windows are, but odd: no pool entry, and so no key of Windows, lies there.
+constexpr std::uint64_t kFirstKey64 = 0xFFFF'FA80'1000'0001ull, kFirstKey32 = 0x9000'0001ull;
 constexpr std::uint64_t kKeyStep = 0x10, kKeys32 = 0x0600'0000; // below 0xF000'0000
 
 } // namespace
@@ -49,17 +49,17 @@ void StackKeys::retire_oldest() {
   live = {};
 }
 
-void StackKeys::take_due(std::int64_t previous, std::int64_t next, std::vector<Definition> &out) {
-  while (any_due(next)) {
+void StackKeys::take_due(std::int64_t previous, std::int64_t next, std::size_t limit, std::vector<Definition> &out) {
+  for (; limit > 0 && any_due(next); --limit) {
     const Due &due = due_.top();
     out.push_back({due.key, std::max(previous, due.latest + 1), due.table, due.stack});
     due_.pop();
   }
 }
 
-void StackKeys::take_all(std::int64_t latest, std::vector<Definition> &out) {
-  while (!order_.empty()) retire_oldest();
-  while (!due_.empty()) {
+void StackKeys::take_left(std::int64_t latest, std::size_t limit, std::vector<Definition> &out) {
+  while (!order_.empty() && due_.size() < limit) retire_oldest();
+  for (; limit > 0 && !due_.empty(); --limit) {
     const Due &due = due_.top();
     const std::int64_t after = std::max(latest, due.latest);
     out.push_back({due.key, after == std::numeric_limits<std::int64_t>::max() ? after : after + 1, due.table, due.stack});

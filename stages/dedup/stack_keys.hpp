@@ -35,12 +35,13 @@ public:
   [[nodiscard]] std::uint64_t use(StackId stack, std::int64_t time, unsigned pointer_size);
 
   // Moves the definitions that can stand in one processor's stream between two events to `out`, in order of time: later
-  // than all their references, not before the event at `previous` nor after the one at `next`.
-  void take_due(std::int64_t previous, std::int64_t next, std::vector<Definition> &out);
+  // than all their references, not before the event at `previous` nor after the one at `next`. At most `limit`: the
+  // rest stays due.
+  void take_due(std::int64_t previous, std::int64_t next, std::size_t limit, std::vector<Definition> &out);
   [[nodiscard]] bool any_due(std::int64_t next) const { return !due_.empty() && due_.top().latest < next; }
 
-  // At the end: all that are left, each behind `latest` and its last reference.
-  void take_all(std::int64_t latest, std::vector<Definition> &out);
+  // At the end: up to `limit` of those that are left, each behind `latest` and its last reference. None when done.
+  void take_left(std::int64_t latest, std::size_t limit, std::vector<Definition> &out);
 
   // All definitions become due, and stacks are in another table from now on.
   void start_over(std::shared_ptr<StackTable> table);

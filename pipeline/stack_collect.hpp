@@ -1,0 +1,26 @@
+// What has to be known of a trace's stacks before its events can be looked at one by one: the definitions of stack
+// keys, which stand behind the references to them.
+#pragma once
+
+#include "pipeline/graph.hpp"
+#include "stages/dedup/jit_code.hpp"
+#include "stages/dedup/stack_definitions.hpp"
+
+namespace etwrelog::pipeline {
+
+struct StackInventory {
+  std::shared_ptr<dedup::StackTable> table = std::make_shared<dedup::StackTable>(); // of the definitions' frames
+  dedup::StackDefinitions definitions;
+  dedup::JitCode jit;
+};
+
+// The order of an event among those of equal time: one processor's events are in file order.
+[[nodiscard]] inline dedup::Place place_of(std::int64_t time, const DecodedBuffer &buffer, std::uint32_t at) {
+  return {time, std::uint64_t{buffer.index} << 32 | at};
+}
+
+// One pass. Definitions that references in user events or in the first buffer need are marked.
+[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options, PassResult &result,
+                                                    StepTimes *times = nullptr);
+
+} // namespace etwrelog::pipeline
