@@ -35,7 +35,7 @@ struct RelogReport {
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
   std::array<std::uint64_t, filter::kReasons> by_reason{}; // events, by filter::Reason
   decode::TypeCounts types;                                // with `count`
-  StackCounts stacks;                                      // unless they are kept as they are
+  StackRewriteCounts stacks;                                      // unless they are kept as they are
   std::map<std::uint32_t, ProcessCount> processes;         // by process id, with `count`
   std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
   std::vector<std::string> warnings;

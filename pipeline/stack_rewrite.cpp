@@ -20,7 +20,7 @@ constexpr std::size_t kDefinitionsAtOnce = 2048; // so that a restart of the tab
 
 } // namespace
 
-void StackCounts::add(const StackCounts &other) {
+void StackRewriteCounts::add(const StackRewriteCounts &other) {
   walks_in += other.walks_in;
   references_in += other.references_in;
   definitions_in += other.definitions_in;
@@ -82,7 +82,7 @@ void StackRewriter::rewrite(const DecodedBuffer &source, std::span<const write::
       }
       StackFields fields;
       if (!parse_stack_event(event, kind, fields)) return;
-      StackCounts &counts = part.counts;
+      StackRewriteCounts &counts = part.counts;
       const std::size_t end = at + align8(event.size()), before = buffer.bytes.size() + (at - copied);
       auto replace = [&](auto &&append) { // keeps the event when the append fails
         copy_up_to(at);

@@ -26,13 +26,13 @@ struct StackOptions {
   std::size_t memory = std::size_t{512} << 20; // for distinct stacks; beyond it all keys are defined and forgotten
 };
 
-struct StackCounts { // events, in and out
+struct StackRewriteCounts { // events, in and out
   std::uint64_t walks_in = 0, references_in = 0, definitions_in = 0;
   std::uint64_t walks_out = 0, references_out = 0, definitions_out = 0;
   std::uint64_t unresolved = 0; // references without a definition: left as they are
   std::uint64_t restarts = 0;   // of the stack table, for lack of memory
   std::uint64_t event_bytes_out = 0, event_bytes_in = 0; // of the events passed through, padding excluded
-  void add(const StackCounts &other);
+  void add(const StackRewriteCounts &other);
 };
 
 class StackRewriter {
@@ -62,7 +62,7 @@ public:
     std::vector<Buffer> buffers;
     std::vector<dedup::StackId> moved; // stacks of `table` in the current table, once they differ
     std::vector<std::uint64_t> frames;
-    StackCounts counts;
+    StackRewriteCounts counts;
     bool met_key = false; // a reference or definition
     dedup::JitCode jit;
   };
@@ -80,7 +80,7 @@ public:
   void finish(std::vector<std::uint8_t> &definitions, write::Run &run, std::uint16_t &processor);
 
   [[nodiscard]] bool collected() const { return collected_; }
-  [[nodiscard]] const StackCounts &counts() const { return counts_; }
+  [[nodiscard]] const StackRewriteCounts &counts() const { return counts_; }
   // When all is finished: what the user should know.
   [[nodiscard]] std::vector<std::string> warnings();
 
@@ -101,7 +101,7 @@ private:
   std::uint16_t latest_processor_ = 0;
   std::vector<dedup::StackKeys::Definition> due_;
   std::vector<std::uint64_t> frames_;
-  StackCounts counts_;
+  StackRewriteCounts counts_;
 };
 
 } // namespace etwrelog::pipeline

@@ -19,6 +19,8 @@ using nlohmann::json;
 
 struct Options : CommonOptions {
   std::string input, output, report, codec = "as-input", level = "default", buffer_size;
+  std::string stacks = "keep", stack_memory;
+  std::uint64_t stack_window = pipeline::StackOptions{}.window;
   Selection selection;
   std::string from, to;
   std::vector<std::string> providers, events;
@@ -63,6 +65,8 @@ Result<void> complete(Options &options) {
   }
   if (options.selection.children && options.selection.processes.empty() && options.selection.command_line.empty())
     return bad_option("--children needs --process or --cmdline", "");
+  if (options.single_pass && options.stacks != "keep")
+    return bad_option("--single-pass and --stacks go not together: a stack's definition stands behind its uses", "");
   if (options.single_pass && (options.input != "-" || options.salvage || options.keep_order))
     return bad_option("--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
                       "a file is better filtered in several passes");
@@ -82,6 +86,13 @@ json times_json(const pipeline::RelogReport &report) {
                         {"write", seconds(times.last)}}}});
   }
   return passes;
+}
+
+json stacks_json(const pipeline::StackRewriteCounts &s) {
+  return {{"walks_in", s.walks_in},           {"walks_out", s.walks_out},
+          {"references_in", s.references_in}, {"references_out", s.references_out},
+          {"definitions_in", s.definitions_in}, {"definitions_out", s.definitions_out},
+          {"unresolved", s.unresolved},       {"table_restarts", s.restarts}};
 }
 
 json report_json(const std::string &input, const Options &options, const pipeline::RelogReport &r) {
@@ -108,6 +119,7 @@ json report_json(const std::string &input, const Options &options, const pipelin
           {"by_reason", std::move(reasons)},
           {"by_type", std::move(types)},
           {"by_process", std::move(processes)},
+          {"stacks", stacks_json(r.stacks)},
           {"passes", times_json(r)},
           {"seconds", r.seconds},
           {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
@@ -141,6 +153,13 @@ int run_relog(Options &options) {
     relog.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
   relog.keep_grouping = options.keep_order;
+  using pipeline::StackMode;
+  relog.stacks.mode = options.stacks == "cache"               ? StackMode::cache
+                      : options.stacks == "cache=native-only" ? StackMode::cache_native
+                      : options.stacks == "expand"            ? StackMode::expand
+                                                              : StackMode::keep;
+  relog.stacks.window = options.stack_window;
+  if (!options.stack_memory.empty()) relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
   relog.count = !options.report.empty();
   if (!options.force && platform::exists(options.output)) return report(write::target_exists(options.output));
 
@@ -202,6 +221,15 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_option("--buffer-size", options->buffer_size, "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
       ->check(size_validator())->group("Output");
   c->add_flag("--keep-order", options->keep_order, "Keep the input's grouping of events into buffers, and its order")->group("Output");
+  c->add_option("--stacks", options->stacks,
+                "keep; cache: StackWalk events become references to a stack that is written once (cache=native-only: but "
+                "not those of JIT-compiled code); expand: the opposite")
+      ->check(CLI::IsMember({"keep", "cache", "cache=native-only", "expand"}))->group("Output");
+  c->add_option("--stack-window", options->stack_window,
+                "With --stacks cache: so many references may wait for their stack, in a reader's memory (default: 4000000)")
+      ->check(CLI::PositiveNumber)->group("Output");
+  c->add_option("--stack-memory", options->stack_memory, "With --stacks cache: memory for distinct stacks (default: 512M)")
+      ->check(size_validator())->group("Output");
   c->add_option("--report", options->report, "Write a JSON report: by type, process, reason, time of each step")->group("Output");
   c->add_flag("--single-pass", options->single_pass,
               "Filter standard input while it is read, with the processes known so far, instead of spooling it")->group("Output");

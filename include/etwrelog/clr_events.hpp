@@ -36,10 +36,6 @@ inline constexpr std::size_t kMethodIdAt = 0, kMethodStartAt = 16, kMethodSizeAt
                              kMethodFixedSize = 36;
 inline constexpr std::uint32_t kMethodJitted = 0x8;
 
-// The stack of the preceding CLR event of its thread: u16 ClrInstanceID, two bytes, u32 frame count, then frames.
-inline constexpr std::uint16_t kStackWalkId = 82;
-inline constexpr std::size_t kStackCountAt = 4, kStackFramesAt = 8;
-
 // "Method/LoadVerbose" as PerfView shows it behind the provider's name; empty if not in the table.
 [[nodiscard]] std::string_view event_name(const Guid &provider, std::uint16_t id);
 
