@@ -1,0 +1,260 @@
+// etwrelog stacks: how often stacks repeat, and what caching them saves.
+#include "pipeline/stack_report.hpp"
+#include "stages/write/output_file.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using dedup::StackCacheSim;
+using nlohmann::json;
+using pipeline::StackGroup;
+using pipeline::StackReport;
+
+struct StacksOptions : CommonOptions {
+  std::size_t top = 10;
+  bool simulate = false, force = false;
+  std::vector<unsigned> buckets = {256, 1021, 4093};
+  std::vector<std::string> cache_sizes = {"3M", "4M", "16M"};
+  std::string database;
+};
+
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+json group_json(const StackGroup &g) {
+  return {{"events", g.events}, {"frames", g.frames}, {"distinct", g.distinct}, {"average_repeats", ratio(g.events, g.distinct)}};
+}
+
+json simulation_json(const pipeline::CacheSimulation &s) {
+  const std::uint64_t stacks = s.counts.hits + s.counts.fresh + s.counts.plain;
+  return {{"buckets", s.options.buckets},
+          {"cache_bytes", s.options.bytes},
+          {"hits", s.counts.hits},
+          {"hit_rate", ratio(s.counts.hits, stacks)},
+          {"definitions", s.definitions},
+          {"evictions", s.counts.evictions},
+          {"plain", s.counts.plain},
+          {"most_pool_bytes", s.counts.most_pieces * StackCacheSim::kPieceBytes},
+          {"bytes_plain", s.plain_bytes},
+          {"bytes_cached", s.cached_bytes}};
+}
+
+json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64_t database_bytes) {
+  json kinds = json::object(), processes = json::array(), processors = json::array(), repeats = json::array(),
+       depths = json::array(), top = json::array(), simulations = json::array();
+  for (std::size_t i = 0; i < dedup::kStackKinds; ++i)
+    kinds[std::string(dedup::stack_kind_name(static_cast<dedup::StackKind>(i)))] = group_json(r.kinds[i]);
+  for (const auto &[pid, group] : r.processes) {
+    processes.push_back(group_json(group));
+    processes.back()["pid"] = pid;
+  }
+  for (const auto &[cpu, group] : r.processors) {
+    processors.push_back(group_json(group));
+    processors.back()["cpu"] = cpu;
+  }
+  for (const StackReport::Repeats &row : r.repeats)
+    repeats.push_back({{"least", row.least}, {"stacks", row.stacks}, {"events", row.events}});
+  for (std::size_t depth = 0; depth < r.depths.size(); ++depth)
+    if (r.depths[depth].events != 0)
+      depths.push_back({{"frames", depth}, {"events", r.depths[depth].events}, {"stacks", r.depths[depth].stacks}});
+  for (const StackReport::Top &row : r.top) {
+    json frames = json::array();
+    for (const std::uint64_t frame : row.frames) frames.push_back(fmt::format("0x{:x}", frame));
+    top.push_back({{"events", row.count}, {"frames", std::move(frames)}});
+  }
+  for (const pipeline::CacheSimulation &s : r.simulations) simulations.push_back(simulation_json(s));
+  json out = {{"file", trace.input().name()},
+              {"kernel_stacks", group_json(r.kernel_stacks)},
+              {"all", group_json(r.all)},
+              {"distinct_frames", r.distinct_frames},
+              {"definitions", r.definitions},
+              {"keys", r.keys},
+              {"unresolved", r.unresolved},
+              {"by_kind", std::move(kinds)},
+              {"by_process", std::move(processes)},
+              {"by_processor", std::move(processors)},
+              {"repeats", std::move(repeats)},
+              {"depths", std::move(depths)},
+              {"top", std::move(top)},
+              {"bytes", {{"now", r.bytes_now}, {"plain", r.bytes_plain}, {"cached", r.bytes_cached},
+                         {"database", r.bytes_database}, {"extended_items", r.item_bytes}, {"clr", r.clr_bytes}}},
+              {"table_memory_bytes", r.table_bytes},
+              {"warnings", r.warnings},
+              {"skipped", to_json(r.skipped)}};
+  if (!r.simulations.empty()) {
+    out["cache_simulations"] = std::move(simulations);
+    if (r.recommended) out["recommended"] = simulation_json(r.simulations[*r.recommended]);
+  }
+  if (database_bytes != 0) out["exported_bytes"] = database_bytes;
+  return out;
+}
+
+void print_group(const std::string &name, const StackGroup &g) {
+  if (g.events == 0) return;
+  fmt::print("{:>12} {:>14} {:>10} {:>9.1f} {:>7.1f}  {}\n", human_count(g.events), human_count(g.frames),
+             human_count(g.distinct), ratio(g.events, g.distinct), ratio(g.frames, g.events), name);
+}
+
+template <class Map> void print_largest(const char *label, const Map &groups, std::size_t shown) {
+  std::vector<std::pair<typename Map::key_type, StackGroup>> rows(groups.begin(), groups.end());
+  std::ranges::stable_sort(rows, [](const auto &a, const auto &b) { return a.second.events > b.second.events; });
+  for (std::size_t i = 0; i < rows.size() && i < shown; ++i)
+    print_group(fmt::format("{} {}", label, rows[i].first), rows[i].second);
+  if (rows.size() > shown) fmt::print("{:>12} {} more\n", "", rows.size() - shown);
+}
+
+void print_distributions(const StackReport &r) {
+  fmt::print("\n{:>12} {:>10}  Stacks that occur\n", "Events", "Stacks");
+  for (const StackReport::Repeats &row : r.repeats)
+    if (row.stacks != 0)
+      fmt::print("{:>12} {:>10}  {} times\n", human_count(row.events), human_count(row.stacks),
+                 row.least == 1 ? "1" : fmt::format("{} to {}", row.least, 2 * row.least - 1));
+  fmt::print("\n{:>12} {:>10}  Frames in a stack\n", "Events", "Stacks");
+  constexpr std::size_t kStep = 8;
+  for (std::size_t first = 0; first < r.depths.size(); first += kStep) {
+    StackReport::Depth sum;
+    for (std::size_t i = first; i < std::min(first + kStep, r.depths.size()); ++i) {
+      sum.events += r.depths[i].events;
+      sum.stacks += r.depths[i].stacks;
+    }
+    if (sum.events != 0)
+      fmt::print("{:>12} {:>10}  {} to {}\n", human_count(sum.events), human_count(sum.stacks), first, first + kStep - 1);
+  }
+}
+
+void print_simulations(const StackReport &r) {
+  if (r.simulations.empty()) return;
+  fmt::print("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", "Buckets",
+             "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes", "");
+  for (const pipeline::CacheSimulation &s : r.simulations)
+    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.options.buckets, human_bytes(s.options.bytes),
+               percent(static_cast<double>(s.counts.hits), static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
+               human_count(s.definitions), human_count(s.counts.evictions), human_count(s.counts.plain),
+               human_bytes(s.counts.most_pieces * StackCacheSim::kPieceBytes), human_bytes(s.cached_bytes),
+               percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
+  if (r.recommended) {
+    const pipeline::CacheSimulation &s = r.simulations[*r.recommended];
+    fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these within 1% of the best\n",
+               s.options.buckets, human_bytes(s.options.bytes), s.options.bytes);
+  }
+}
+
+void print_stacks(const StackReport &r, std::size_t top) {
+  fmt::print("{:>12} {:>14} {:>10} {:>9} {:>7}\n", "Events", "Frames", "Distinct", "Repeats", "Depth");
+  for (std::size_t i = 0; i < dedup::kStackKinds; ++i)
+    print_group(std::string(dedup::stack_kind_name(static_cast<dedup::StackKind>(i))), r.kinds[i]);
+  print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
+  print_group("all", r.all);
+  fmt::print("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
+             human_count(r.distinct_frames), human_count(r.definitions), human_count(r.keys), human_count(r.unresolved));
+  print_largest("process", r.processes, top);
+  print_largest("processor", r.processors, top);
+  print_distributions(r);
+  if (!r.top.empty()) fmt::print("\nMost frequent:\n");
+  for (const StackReport::Top &row : r.top) {
+    fmt::print("{:>12} ", human_count(row.count));
+    constexpr std::size_t kShown = 4;
+    for (std::size_t i = 0; i < std::min(kShown, row.frames.size()); ++i) fmt::print(" 0x{:x}", row.frames[i]);
+    fmt::print("{}\n", row.frames.size() > kShown ? fmt::format(" ... {} frames", row.frames.size()) : "");
+  }
+  const auto plain = static_cast<double>(r.bytes_plain);
+  auto size = [&](const char *name, std::uint64_t bytes) {
+    fmt::print("{:>12} {:>7}  {}\n", human_bytes(bytes), percent(static_cast<double>(bytes), plain), name);
+  };
+  fmt::print("\nBytes of kernel stack events:\n");
+  size("in full, as StackWalk events", r.bytes_plain);
+  size("now, in this trace", r.bytes_now);
+  size("with --stacks cache, each stack defined once", r.bytes_cached);
+  size("as a table of stacks, and 20 bytes for each use of one (not compressed)", r.bytes_database);
+  if (r.item_bytes + r.clr_bytes != 0)
+    fmt::print("Besides: {} in extended items, {} in .NET's stack events, which no relog changes\n", human_bytes(r.item_bytes),
+               human_bytes(r.clr_bytes));
+  print_simulations(r);
+}
+
+Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &input, int &status, json &all) {
+  Bar bar(options.progress);
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+  if (!trace) return trace.error();
+  pipeline::StackReportOptions report_options;
+  report_options.top = options.top;
+  if (options.simulate)
+    for (const std::string &size : options.cache_sizes)
+      for (const unsigned buckets : options.buckets) {
+        StackCacheSim::Options setting;
+        setting.buckets = buckets;
+        setting.bytes = static_cast<std::size_t>(parse_size(size).value_or(0));
+        setting.pointer_size = trace->header().pointer_size;
+        report_options.simulate.push_back(StackCacheSim::clamp(setting));
+      }
+  std::optional<write::OutputFile> file;
+  std::optional<dedup::StackDatabaseWriter> database;
+  if (!options.database.empty()) {
+    Result<write::OutputFile> created = write::OutputFile::create(options.database, options.force);
+    if (!created) return std::move(created).error();
+    file.emplace(std::move(*created));
+    database.emplace([&](Bytes bytes) { return file->append(bytes); }, trace->header().pointer_size);
+    report_options.database = &*database;
+  }
+  const Result<StackReport> report = pipeline::report_stacks(*trace, report_options, options.graph(bar));
+  if (!report) return report.error();
+  const std::uint64_t database_bytes = database ? database->size() : 0;
+  if (file)
+    if (Result<void> committed = file->commit(); !committed) return std::move(committed).error();
+  const int damage = report_damage(trace->input().name(), report->warnings, report->skipped);
+  if (status == kDone) status = damage;
+  if (options.json) {
+    all.push_back(stacks_json(*trace, *report, database_bytes));
+    return database_bytes;
+  }
+  if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
+  print_stacks(*report, options.top);
+  if (database)
+    fmt::print("\n{}: {}, {} of the stack events in full\n", options.database, human_bytes(database_bytes),
+               percent(static_cast<double>(database_bytes), static_cast<double>(report->bytes_plain)));
+  return database_bytes;
+}
+
+int run_stacks(const StacksOptions &options) {
+  if (!options.database.empty() && options.inputs.size() > 1) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "--export takes one trace";
+    return report(error);
+  }
+  int status = kDone;
+  json all = json::array();
+  for (const std::string &input : options.inputs)
+    if (const Result<std::uint64_t> done = run_one(options, input, status, all); !done)
+      status = std::max<int>(report(done.error()), kFailed);
+  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  return status;
+}
+
+} // namespace
+
+void add_stacks_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<StacksOptions>();
+  CLI::App *c = app.add_subcommand("stacks", "How often stacks repeat, and what caching them saves");
+  c->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")->required();
+  c->add_option("--top", options->top, "Show that many processes, processors and stacks (default: 10)");
+  c->add_flag("--simulate-cache", options->simulate, "Play the kernel's stack cache over the trace and recommend its settings");
+  c->add_option("--buckets", options->buckets, "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
+      ->delimiter(',')->check(CLI::PositiveNumber);
+  c->add_option("--cache-size", options->cache_sizes, "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
+      ->delimiter(',')->check(size_validator());
+  c->add_option("--export", options->database, "Write the stacks alone to this file; stages/dedup/stack_database.hpp has the format");
+  c->add_flag("-f,--force", options->force, "Replace an existing file");
+  options->add_to(*c, true);
+  c->callback([options, &exit_status] { exit_status = run_stacks(*options); });
+}
+
+} // namespace etwrelog::cli
