@@ -61,11 +61,18 @@ TEST(StackDatabase, HoldsNothing) { expect_reads_back(Sample(0)); }
 TEST(StackDatabase, RefusesAFileThatWasCutOrChanged) {
   const std::vector<std::uint8_t> good = Sample(300).file();
   for (std::size_t size = 0; size < good.size(); size += 7) EXPECT_FALSE(read_stack_database(Bytes(good).first(size)));
-  for (std::size_t at = 5; at < good.size(); at += 5) { // zstd checks; byte 4 has a bit that means nothing
+  const StackDatabase whole = *read_stack_database(good);
+  std::size_t accepted = 0;
+  for (std::size_t at = 0; at < good.size(); at += 3) { // a few bits of a zstd frame mean nothing; its checksum guards the rest
     std::vector<std::uint8_t> bad = good;
     bad[at] ^= 0x10;
-    EXPECT_FALSE(read_stack_database(bad)) << at;
+    const Result<StackDatabase> back = read_stack_database(bad);
+    if (!back) continue;
+    ++accepted;
+    EXPECT_EQ(back->references, whole.references) << at;
+    EXPECT_EQ(back->stacks, whole.stacks) << at;
   }
+  EXPECT_LT(accepted, good.size() / 100);
 }
 
 TEST(StackDatabase, RefusesMoreThanTheLimit) { EXPECT_FALSE(read_stack_database(Sample(300).file(), 1000)); }

@@ -65,6 +65,8 @@ Result<void> complete(Options &options) {
   }
   if (options.selection.children && options.selection.processes.empty() && options.selection.command_line.empty())
     return bad_option("--children needs --process or --cmdline", "");
+  if (options.single_pass && options.stacks != "keep")
+    return bad_option("--single-pass and --stacks go not together: a stack's definition stands behind its uses", "");
   if (options.single_pass && (options.input != "-" || options.salvage || options.keep_order))
     return bad_option("--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
                       "a file is better filtered in several passes");
