@@ -636,8 +636,11 @@ template <bool kDecode> void ModelCore<kDecode>::code_header(Type &type, Pattern
     } else {
       const bool miss = std::memcmp(guids[type.activity].data(), at, 16) != 0;
       pattern.put(miss);
-      if (miss)
-        code_object_number(kStreamActivity, ObjectClass::guid, nullptr, type.activity, type.activity, Bytes(at, 16));
+      if (miss) {
+        std::uint8_t *const kept = arena_.take(16); // `header` does not outlive this event
+        std::memcpy(kept, at, 16);
+        code_object_number(kStreamActivity, ObjectClass::guid, nullptr, type.activity, type.activity, Bytes(kept, 16));
+      }
     }
   }
   if (thread_ == nullptr) thread_ = &threads_.of(slots_[static_cast<std::size_t>(Slot::thread_id)]);
