@@ -16,7 +16,7 @@ enum class Method : std::uint8_t { stored, zstd, count_ };
 int zstd_level(Level level) {
   switch (level) {
   case Level::fast: return 1;
-  case Level::normal: return 6;
+  case Level::normal: return 4;
   default: return 19;
   }
 }

@@ -138,7 +138,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_signed(std::uint32_t strea
 }
 
 template <bool kDecode>
-std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
+inline std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
   switch (p) {
   case P::previous: return previous_row_[field];
   case P::match: return match_row_[field];

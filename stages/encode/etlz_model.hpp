@@ -161,7 +161,7 @@ protected:
   bool failed_ = false;
 
 private:
-  [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
+  [[nodiscard]] inline std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
   void code_number(const PlanField &f, unsigned index, const Family &family, Pattern &pattern);
   void code_object(const PlanField &f, unsigned index, const Family &family, Pattern &pattern);
   void code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value);
@@ -211,13 +211,19 @@ private:
     Plan plan;
     bool known = false;
     std::unordered_map<std::uint32_t, std::uint32_t> types; // fields << 1 | tail
+    std::uint32_t last_variant = ~0u, last_type = 0;        // nearly all events of a kind have the same fields
     std::uint32_t samples = 0;
     std::vector<Bytes> sample_payloads;
   };
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
 
+  struct CacheEntry {
+    std::uint64_t hash = 0;
+    std::uint32_t kindred = kMaxTypes;
+  };
   std::vector<Kindred> kindreds_;
+  std::vector<CacheEntry> kindred_cache_ = std::vector<CacheEntry>(1024);
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> kindred_by_hash_;
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
 };

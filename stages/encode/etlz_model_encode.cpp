@@ -13,9 +13,16 @@ std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
   const Identity id = identity_of(event, c);
   std::uint64_t hash = 0;
   for (unsigned i = 0; i < id.words; ++i) hash = mix(hash ^ id.word[i]) + i;
+  CacheEntry &cached = kindred_cache_[hash & (kindred_cache_.size() - 1)];
+  if (cached.hash == hash && cached.kindred != kMaxTypes && kindreds_[cached.kindred].identity == id)
+    return cached.kindred;
   std::vector<std::uint32_t> &candidates = kindred_by_hash_[hash];
-  for (const std::uint32_t k : candidates)
-    if (kindreds_[k].identity == id) return k;
+  for (const std::uint32_t k : candidates) {
+    if (kindreds_[k].identity == id) {
+      cached = {hash, k};
+      return k;
+    }
+  }
   if (kindreds_.size() >= kMaxTypes) return kMaxTypes;
   Kindred kindred;
   kindred.identity = id;
@@ -31,8 +38,12 @@ std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
 std::uint32_t ModelEncoder::type_of(std::uint32_t index, HeaderClass c, unsigned fields, bool tail) {
   Kindred &kindred = kindreds_[index];
   const std::uint32_t variant = fields << 1 | (tail ? 1u : 0u);
+  if (kindred.last_variant == variant) return kindred.last_type;
   const auto found = kindred.types.find(variant);
-  if (found != kindred.types.end()) return found->second;
+  if (found != kindred.types.end()) {
+    kindred.last_variant = variant;
+    return kindred.last_type = found->second;
+  }
   if (types_.size() >= kMaxTypes) return kMaxTypes;
   Plan plan = cut_plan(kindred.plan, fields, tail);
   std::vector<std::uint8_t> key;

@@ -183,7 +183,7 @@ public:
   void clear() { size_ = 0; }
 
 private:
-  void grow(std::size_t more) {
+  [[gnu::noinline, gnu::cold]] void grow(std::size_t more) {
     store_.resize(std::max<std::size_t>(64, (size_ + more) * 2));
     data_ = store_.data();
     capacity_ = store_.size();
