@@ -236,6 +236,10 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream
     }
     const Bytes narrow = code_text(stream, {});
     std::uint8_t *const out = arena_.take(narrow.size() * 2);
+    if (out == nullptr) {
+      failed_ = true;
+      return {};
+    }
     for (std::size_t i = 0; i < narrow.size(); ++i) {
       out[2 * i] = narrow[i];
       out[2 * i + 1] = 0;
@@ -294,6 +298,10 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
       return {};
     }
     out = arena_.take(count * width);
+    if (out == nullptr) {
+      failed_ = true;
+      return {};
+    }
     std::uint32_t up = node;
     for (std::uint64_t i = fresh; i < count; ++i, up = stacks_.parent(up))
       store_width(out + i * width, width, stacks_.frame(up));
@@ -334,11 +342,11 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
   code_unsigned(kStreamMapCount, count);
   std::uint8_t *out = nullptr;
   if constexpr (kDecode) {
-    if (count > 0xFFFF / 8) {
+    out = count > 0xFFFF / 8 ? nullptr : arena_.take(count * 8);
+    if (out == nullptr) {
       failed_ = true;
       return {};
     }
-    out = arena_.take(count * 8);
   }
   std::uint32_t from = 0, to = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -479,7 +487,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_fields(Family &family, Pat
       before_lookup_row_ = !has ? lookup_row_ : found > 0 ? history.row(found - 1) : history.zero();
     }
   }
-  family.history.add(current_.data());
+  family.history.add(current_.data(), history_values_);
 }
 
 template <bool kDecode>

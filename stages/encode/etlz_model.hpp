@@ -8,8 +8,10 @@
 #include "stages/encode/etlz_plan.hpp"
 #include "stages/encode/etlz_tables.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace etwrelog::etlz {
 
@@ -143,6 +145,8 @@ public:
   [[nodiscard]] const std::vector<Type> &types() const { return types_; }
   [[nodiscard]] const std::vector<Family> &families() const { return families_; }
   [[nodiscard]] std::vector<StreamName> stream_names() const;
+  // Decoder: every object stands in the output at least once, so honest input needs no more than the output's size.
+  void set_object_bound(std::size_t bytes) { arena_.set_bound(bytes); }
 
 protected:
   void code_type(std::uint32_t &type);
@@ -158,6 +162,8 @@ protected:
   std::vector<Type> types_;
   std::array<std::uint64_t, kMaxFields> current_{}; // of the record at hand: numbers, and objects by number
   std::array<Bytes, kMaxFields> content_{};         // and the objects' content
+  std::array<std::uint64_t, 256> slots_{};
+  std::uint64_t time_ = 0;
   bool failed_ = false;
 
 private:
@@ -179,11 +185,10 @@ private:
   StackTree stacks_;
   Threads threads_;
   Arena arena_;
-  std::array<std::uint64_t, 256> slots_{};
   std::vector<std::uint64_t> processor_time_;
   std::vector<std::uint16_t> next_type_;
   std::uint32_t type_context_ = 0;
-  std::uint64_t time_ = 0;
+  std::size_t history_values_ = 0;
   Threads::Entry *thread_ = nullptr;
   const std::uint64_t *match_row_ = nullptr;
   const std::uint64_t *lookup_row_ = nullptr;
@@ -196,6 +201,30 @@ extern template class ModelCore<true>;
 
 inline constexpr std::uint32_t kMaxTypes = 4000; // of a segment
 
+// Ids in the order in which they changed; cheap because neighbours rarely differ.
+class IdSet {
+public:
+  void note(std::uint64_t id) {
+    if (id == last_) return;
+    last_ = id;
+    const auto word = static_cast<std::uint32_t>(id);
+    std::uint32_t &cached = recent_[(word >> 2) & 255];
+    if (cached == word && word != 0) return;
+    cached = word;
+    ids_.insert(word);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> sorted() const {
+    std::vector<std::uint32_t> all(ids_.begin(), ids_.end());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+private:
+  std::uint64_t last_ = ~std::uint64_t{0};
+  std::array<std::uint32_t, 256> recent_{};
+  std::unordered_set<std::uint32_t> ids_;
+};
+
 class ModelEncoder : public ModelCore<false> {
 public:
   // Makes plans for kinds of events that no table knows. Before encoding, with all buffers of the segment.
@@ -204,6 +233,12 @@ public:
   // were coded: the rest belongs to the caller.
   [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor);
   void write_table(std::vector<std::uint8_t> &out) const;
+
+  // Of the events coded so far.
+  [[nodiscard]] const IdSet &processes() const { return processes_; }
+  [[nodiscard]] const IdSet &threads() const { return threads_seen_; }
+  [[nodiscard]] std::int64_t first_time() const { return first_time_; }
+  [[nodiscard]] std::int64_t last_time() const { return last_time_; }
 
 private:
   struct Kindred { // an identity with its full plan and the types cut from it
@@ -226,6 +261,8 @@ private:
   std::vector<CacheEntry> kindred_cache_ = std::vector<CacheEntry>(1024);
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> kindred_by_hash_;
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
+  IdSet processes_, threads_seen_;
+  std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
 };
 
 class ModelDecoder : public ModelCore<true> {

@@ -134,7 +134,18 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     std::uint8_t header[0x50];
     std::memcpy(header, event.bytes().data(), shape.size);
     code_header(type, pattern, header);
+    if (shape.ids) {
+      processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
+      threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);
+    }
+    if (shape.time) {
+      const auto time = static_cast<std::int64_t>(time_);
+      first_time_ = std::min(first_time_, time);
+      last_time_ = std::max(last_time_, time);
+    }
     code_fields(family, pattern);
+    processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
+    threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);
     code_pattern_symbol(type, family, pattern);
     done = next;
   });

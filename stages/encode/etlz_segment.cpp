@@ -225,13 +225,22 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     for (std::size_t i = 0; i < all.size(); ++i)
       explain->push_back({names[i].owner, names[i].column, 0, all[i].size(), cost[i]});
   }
-  if (facts != nullptr) facts->buffers = parts.size();
+  if (facts != nullptr) {
+    *facts = SegmentFacts{};
+    if (model.first_time() <= model.last_time()) facts->first_time = model.first_time(), facts->last_time = model.last_time();
+    for (const Type &type : model.types()) facts->events += type.events;
+    facts->buffers = static_cast<std::uint64_t>(std::count_if(parts.begin(), parts.end(), [](const Part &p) { return p.buffer; }));
+    facts->processes = model.processes().sorted();
+    facts->threads = model.threads().sorted();
+    for (const Bytes s : all) facts->stream_bytes += s.size();
+  }
 }
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit) {
   std::vector<Bytes> all;
   if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
   ModelDecoder model;
+  model.set_object_bound(bytes.size() + 4096);
   InStream table(all[kStreamTable]);
   if (!model.read_table(table) || model.families().empty() || model.types().empty() ||
       model.types()[0].family != 0 || model.families()[0].plan.fields.size() != kBufferFields)

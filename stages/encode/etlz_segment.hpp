@@ -19,7 +19,8 @@ struct Part {
 // What the index keeps of a segment.
 struct SegmentFacts {
   std::int64_t first_time = 0, last_time = 0; // 0, 0 when the segment has no event with a time
-  std::uint64_t events = 0, buffers = 0, decoded = 0;
+  std::uint64_t events = 0, buffers = 0;
+  std::uint64_t stream_bytes = 0; // that a decoder needs room for
   std::vector<std::uint32_t> processes, threads; // sorted: ids in event headers and payload fields of that meaning
 };
 

@@ -30,8 +30,11 @@ namespace etwrelog::etlz {
 // Chunked memory whose addresses stay.
 class Arena {
 public:
+  // Null when more than `bound` bytes were taken altogether.
   [[nodiscard]] std::uint8_t *take(std::size_t n) {
-    if (n > left_) {
+    if (n > bound_) return nullptr;
+    bound_ -= n;
+    if (n > left_ || at_ == nullptr) {
       const std::size_t size = n > kChunk ? n : kChunk;
       chunks_.push_back(std::make_unique<std::uint8_t[]>(size));
       at_ = chunks_.back().get();
@@ -43,8 +46,11 @@ public:
     return result;
   }
 
+  void set_bound(std::size_t bound) { bound_ = bound; }
+
 private:
   static constexpr std::size_t kChunk = 256 * 1024;
+  std::size_t bound_ = SIZE_MAX;
   std::vector<std::unique_ptr<std::uint8_t[]>> chunks_;
   std::uint8_t *at_ = nullptr;
   std::size_t left_ = 0;
@@ -200,9 +206,12 @@ private:
   std::vector<Entry> entries_;
 };
 
-// The records of a family, row by row, with the two ways to find the one that the next will resemble.
+// The records of a family, row by row, with the two ways to find the one that the next will resemble. All families of
+// a segment together keep kMaxValues: past that nothing new is learned, which bounds the memory of a decoder.
 class History {
 public:
+  static constexpr std::size_t kMaxValues = 24u << 20;
+
   void start(unsigned fields, std::uint8_t lead) {
     fields_ = fields, lead_ = lead;
     zero_.assign(fields + 1, 0);
@@ -221,7 +230,12 @@ public:
     return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
-  void add(const std::uint64_t *values) {
+  void add(const std::uint64_t *values, std::size_t &total) {
+    if (total + fields_ > kMaxValues) {
+      match_ = size_;
+      return;
+    }
+    total += fields_ + 1u;
     rows_.insert(rows_.end(), values, values + fields_);
     const std::uint32_t self = size_++;
     if (lead_ >= fields_) {
