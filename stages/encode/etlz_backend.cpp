@@ -89,12 +89,11 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     Bytes stored;
   };
   std::size_t total = 0;
-  auto next = [&source, &total, limit](Frame &f) {
+  auto next = [&source](Frame &f, std::size_t most) {
     f.method = static_cast<Method>(source.get());
     const std::uint64_t size = get_varint(source);
-    if (f.method >= Method::count_ || size > limit - total) return false;
+    if (f.method >= Method::count_ || size > most) return false;
     f.size = size;
-    total += f.size;
     const std::uint64_t stored = f.method == Method::stored ? size : get_varint(source);
     f.stored = source.get(static_cast<std::size_t>(std::min<std::uint64_t>(stored, SIZE_MAX)));
     return f.stored.size() == stored;
@@ -111,7 +110,7 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
   const std::uint64_t count = get_varint(source);
   if (count > kMaxStreams) return false;
   Frame directory{};
-  if (!next(directory) || directory.size > count * 10) return false;
+  if (!next(directory, count * 10)) return false;
   std::vector<std::uint8_t> sizes(directory.size);
   if (!decode(directory, sizes.data())) return false;
   InStream size_source{Bytes(sizes)};
@@ -119,18 +118,19 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
   std::size_t small = 0;
   for (std::size_t &length : lengths) {
     const std::uint64_t n = get_varint(size_source);
-    if (n > limit) return false;
+    if (n > limit - total) return false;
     length = n;
+    total += length;
     if (n < kOwnFrame) small += length;
   }
   // All frames are looked at before memory is taken for any.
   std::vector<Frame> frames;
   Frame shared{};
-  if (!next(shared) || shared.size != small) return false;
+  if (!next(shared, small) || shared.size != small) return false;
   for (const std::size_t length : lengths) {
     if (length < kOwnFrame) continue;
     Frame f{};
-    if (!next(f) || f.size != length) return false;
+    if (!next(f, length) || f.size != length) return false;
     frames.push_back(f);
   }
   if (!source.at_end() || source.overrun()) return false;
