@@ -77,7 +77,7 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
   family.plan = std::move(plan);
   if (family.plan.order.size() != family.plan.fields.size()) family.plan.finish();
   family.history.start(static_cast<unsigned>(family.plan.fields.size()), family.plan.lead);
-  unsigned bits = 8;
+  unsigned bits = 12; // padding and header take up to 10
   family.stream = static_cast<std::uint32_t>(streams_.size());
   std::uint32_t next = family.stream;
   for (std::size_t i = 0; i < family.plan.fields.size(); ++i) {
