@@ -23,6 +23,12 @@ constexpr std::uint64_t mask_of(unsigned width) {
 
 std::size_t time_at(HeaderClass c) { return c == HeaderClass::perfinfo ? 0x08 : 0x10; }
 
+// Streams of one field.
+std::uint32_t stream_count(const PlanField &f) {
+  if (!f.is_number()) return 1;
+  return f.residual == Residual::planes ? f.width : f.residual == Residual::address ? 4u : 1u;
+}
+
 } // namespace
 
 HeaderClass header_class(format::HeaderType type) {
@@ -64,7 +70,7 @@ Identity identity_of(const EventView &event, HeaderClass c) {
   return id;
 }
 
-template <bool kDecode> ModelCore<kDecode>::ModelCore() : processor_time_(2048, 0), next_type_(1u << 16, 0) {
+template <bool kDecode> ModelCore<kDecode>::ModelCore() : next_type_(1u << 16, 0), next_type_short_(1u << 16, 0) {
   streams_.resize(kFixedStreams);
   static constexpr std::uint8_t kZeroGuid[16] = {};
   for (std::size_t c = 0; c < static_cast<std::size_t>(ObjectClass::count_); ++c) {
@@ -82,9 +88,10 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
   std::uint32_t next = family.stream;
   for (std::size_t i = 0; i < family.plan.fields.size(); ++i) {
     const PlanField &f = family.plan.fields[i];
+    family.stack = family.stack || (f.is_number() && f.residual == Residual::recent_event);
     bits += (f.first != P::none ? 1u : 0u) + (f.second != P::none ? 1u : 0u);
     family.field_stream[i] = next;
-    next += f.is_number() && f.residual == Residual::planes ? f.width : 1u;
+    next += stream_count(f);
   }
   streams_.resize(next);
   family.pattern_words = (bits + 63) / 64;
@@ -148,6 +155,9 @@ inline std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, 
   case P::slot: return slots_[arg];
   case P::thread: return thread_->member[arg];
   case P::chain: return previous_row_[field] + previous_row_[arg];
+  case P::event: return by_event_->stack;
+  case P::owner: return by_owner_->stack;
+  case P::now: return time_;
   default: return 0;
   }
 }
@@ -172,6 +182,11 @@ void ModelCore<kDecode>::code_number(const PlanField &f, unsigned index, const F
     const std::uint32_t stream = family.field_stream[index];
     if (f.residual == Residual::planes) {
       code_planes(stream, f.width, value);
+    } else if (f.residual == Residual::address) {
+      code_address(stream, value);
+      value &= mask;
+    } else if (f.residual == Residual::recent_event) {
+      code_recent(stream, value);
     } else {
       const std::uint64_t base = predict(f.base, f.base_arg, index);
       // Differences of narrow fields wrap at their own width.
@@ -189,9 +204,63 @@ void ModelCore<kDecode>::code_number(const PlanField &f, unsigned index, const F
     }
   }
   if (f.slot != 0) {
-    slots_[f.slot & ~kThreadIs] = value;
+    if ((f.slot & kMemberIs) != 0) thread_->member[f.slot & kSlotMask] = value;
+    else slots_[f.slot & kSlotMask] = value;
     if ((f.slot & kThreadIs) != 0) thread_ = &threads_.of(value);
   }
+}
+
+// Page number 0xFFFF: a page follows that is new or has no number.
+template <bool kDecode> void ModelCore<kDecode>::code_address(std::uint32_t stream, std::uint64_t &value) {
+  std::uint64_t page = value >> 16, number = pages_.size(), offset = value & 0xFFFF;
+  if constexpr (!kDecode) {
+    number = pages_.find(page);
+    if (number == pages_.size()) number = 0xFFFF;
+  }
+  code_planes(stream, 2, number);
+  code_planes(stream + 2, 2, offset);
+  if (number == 0xFFFF) {
+    code_planes(kStreamPage, 6, page);
+    pages_.add(page, !kDecode);
+  } else if constexpr (kDecode) {
+    if (number >= pages_.size()) {
+      failed_ = true;
+      return;
+    }
+    page = pages_[static_cast<std::uint32_t>(number)];
+  }
+  if constexpr (kDecode) value = page << 16 | offset;
+}
+
+// 0: none of the recent events has this time; its difference to now follows.
+template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t stream, std::uint64_t &value) {
+  const std::size_t known = std::min(processor_->events, Processor::kRecent);
+  std::uint64_t ago = 0;
+  if constexpr (!kDecode) {
+    for (std::size_t n = 1; n <= known && ago == 0; ++n)
+      if (processor_->ago(n).time == value) ago = n;
+  }
+  code_unsigned(stream, ago);
+  if (ago == 0) {
+    std::uint64_t difference = value - time_;
+    code_signed(stream, difference);
+    if constexpr (kDecode) value = time_ + difference;
+    no_event_ = {};
+    event_ = &no_event_;
+  } else {
+    if constexpr (kDecode) {
+      if (ago > known) {
+        failed_ = true;
+        ago = 1;
+      }
+    }
+    event_ = &processor_->ago(ago);
+    if constexpr (kDecode) value = event_->time;
+    thread_ = &threads_.of(event_->thread);
+  }
+  by_event_ = &stack_contexts_[mix(event_->kind ^ mix(event_->address ^ mix(event_->stack + 1))) & (stack_contexts_.size() - 1)];
+  by_owner_ = &stack_contexts_[mix(event_->kind ^ mix(event_->thread + 77 + (event_->stack != 0 ? 1u << 30 : 0))) &
+                               (stack_contexts_.size() - 1)];
 }
 
 // --- Objects -------------------------------------------------------------------------------------------------
@@ -267,7 +336,6 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream
 }
 
 template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Bytes content) {
-  const std::uint32_t planes = width == 8 ? kStreamFrame64 : kStreamFrame32;
   std::uint64_t count = content.size() / width;
   std::uint32_t node = 0;
   std::uint64_t fresh = 0, back = 0;
@@ -318,7 +386,7 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
     }
     code_unsigned(kStreamFrame, symbol);
     if (symbol == 0) {
-      code_planes(planes, width, value);
+      code_address(kStreamFrameAddress, value);
       number = stacks_.add_frame(value, !kDecode);
     } else if constexpr (kDecode) {
       number = symbol == 1 ? stacks_.follower(outer)
@@ -462,6 +530,10 @@ void ModelCore<kDecode>::code_object(const PlanField &f, unsigned index, const F
     }
   }
   if (open) code_object_number(family.field_stream[index], c, &f, previous_row_[index], value, content);
+  if (f.first == P::event) {
+    by_event_->stack = by_owner_->stack = value;
+    event_->stack = value + 1;
+  }
   if constexpr (kDecode) {
     content_[index] = objects[value];
     if (f.kind == Kind::fixed && content_[index].size() != f.width) failed_ = true;
@@ -530,6 +602,7 @@ template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index
   Family &family = families_[type.family];
   const std::size_t n = family.plan.fields.size();
   thread_ = &threads_.of(0);
+  if (processor_ == nullptr) start_buffer(0);
   Pattern pattern;
   if constexpr (kDecode) {
     code_pattern_symbol(type, family, pattern);
@@ -544,22 +617,41 @@ template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index
 }
 
 template <bool kDecode> void ModelCore<kDecode>::start_buffer(std::uint16_t processor) {
-  if (processor >= processor_time_.size()) processor_time_.resize(processor + 1u, 0);
-  time_ = processor_time_[processor];
+  if (processor >= processors_.size()) processors_.resize(processor + 1u);
+  if (!processors_[processor]) processors_[processor] = std::make_unique<Processor>();
+  processor_ = processors_[processor].get();
+  time_ = processor_->time;
+  slot(Slot::thread_id) = processor_->thread_id;
+  slot(Slot::process_id) = processor_->process_id;
+  slot(Slot::running) = processor_->running;
+}
+
+template <bool kDecode> void ModelCore<kDecode>::end_buffer() {
+  processor_->time = time_;
+  processor_->thread_id = slot(Slot::thread_id);
+  processor_->process_id = slot(Slot::process_id);
+  processor_->running = slot(Slot::running);
+}
+
+template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, const Family &family) {
+  if (family.stack) return;
+  processor_->add({time_, slot(Slot::running), slot(Slot::address), type.stream, 0});
+  slot(Slot::address) = 0;
 }
 
 // --- Headers -------------------------------------------------------------------------------------------------
 
+// 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
 template <bool kDecode> void ModelCore<kDecode>::code_type(std::uint32_t &type) {
   std::uint16_t &guess = next_type_[type_context_];
+  std::uint16_t &second = next_type_short_[type_context_short_];
   if constexpr (kDecode) {
     const std::uint8_t symbol = streams_[kStreamTypes].get();
-    type = guess;
     if (symbol == 255) {
       type = streams_[kStreamTypesNew].get();
       type |= static_cast<std::uint32_t>(streams_[kStreamTypesNew].get()) << 8;
-    } else if (symbol != 0) {
-      type = symbol - 1u;
+    } else {
+      type = symbol == 0 ? guess : symbol == 1 ? second : symbol - 2u;
     }
     if (type >= types_.size()) {
       failed_ = true;
@@ -568,16 +660,19 @@ template <bool kDecode> void ModelCore<kDecode>::code_type(std::uint32_t &type) 
   } else {
     if (guess == type) {
       streams_[kStreamTypes].put(0);
-    } else if (type < 254) {
-      streams_[kStreamTypes].put(static_cast<std::uint8_t>(type + 1));
+    } else if (second == type) {
+      streams_[kStreamTypes].put(1);
+    } else if (type < 253) {
+      streams_[kStreamTypes].put(static_cast<std::uint8_t>(type + 2));
     } else {
       streams_[kStreamTypes].put(255);
       streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type));
       streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type >> 8));
     }
   }
-  guess = static_cast<std::uint16_t>(type);
+  guess = second = static_cast<std::uint16_t>(type);
   type_context_ = (type_context_ * 0x25 + type * 0x1F31 + 1) & 0xFFFF;
+  type_context_short_ = type & 0xFFFF;
 }
 
 template <bool kDecode> void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern, std::uint8_t *header) {
@@ -599,6 +694,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_header(Type &type, Pattern
     std::uint64_t id = load<std::uint32_t>(header + kThreadAt);
     if (!agree(id, last_thread) && !agree(id, type.thread_id)) code_planes(kStreamThreadId, 4, id);
     last_thread = type.thread_id = id;
+    if (id != kUnknownId) slot(Slot::running) = id;
     thread_ = &threads_.of(id);
     std::uint64_t process = load<std::uint32_t>(header + kProcessAt);
     std::uint64_t &known = thread_->member[static_cast<std::size_t>(ThreadMember::process_id)];
@@ -651,7 +747,8 @@ template <bool kDecode> void ModelCore<kDecode>::code_header(Type &type, Pattern
       }
     }
   }
-  if (thread_ == nullptr) thread_ = &threads_.of(slots_[static_cast<std::size_t>(Slot::thread_id)]);
+  if (thread_ == nullptr) thread_ = &threads_.of(slot(Slot::running));
+  event_ = &no_event_;
 }
 
 template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names() const {
@@ -675,14 +772,13 @@ template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names
   range(kStreamStackNew, kStreamMapCount, "(objects)", "stacks");
   names[kStreamStackNode].column = "stacks: nodes";
   names[kStreamFrame].column = "stacks: frame numbers";
-  range(kStreamFrame64, kStreamMapCount, "(objects)", "stacks: new frames");
+  range(kStreamFrameAddress, kStreamMapCount, "(objects)", "stacks: new frames");
   range(kStreamMapCount, kFixedStreams, "(objects)", "IL maps");
   for (const Family &family : families_) {
     const std::string owner = family.plan.name.empty() ? "learned" : family.plan.name;
     for (std::size_t i = 0; i < family.plan.fields.size(); ++i) {
       const PlanField &f = family.plan.fields[i];
-      const std::uint32_t width = f.is_number() && f.residual == Residual::planes ? f.width : 1u;
-      range(family.field_stream[i], family.field_stream[i] + width, owner.c_str(), f.name);
+      range(family.field_stream[i], family.field_stream[i] + stream_count(f), owner.c_str(), f.name);
     }
   }
   for (const Type &type : types_) {

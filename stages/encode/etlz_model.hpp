@@ -57,9 +57,9 @@ enum FixedStream : std::uint32_t {
   kStreamStackNew = kStreamText + kTextGroups,
   kStreamStackNode,
   kStreamFrame,
-  kStreamFrame64,                        // 8 planes
-  kStreamFrame32 = kStreamFrame64 + 8,   // 4 planes
-  kStreamMapCount = kStreamFrame32 + 4,
+  kStreamFrameAddress, // 4 planes: page number, offset
+  kStreamPage = kStreamFrameAddress + 4, // 6 planes
+  kStreamMapCount = kStreamPage + 6,
   kStreamMapFrom,
   kStreamMapTo,
   kFixedStreams,
@@ -113,6 +113,7 @@ struct Family {
   Plan plan;
   History history;
   unsigned pattern_words = 1;
+  bool stack = false; // belongs to another event
   std::uint32_t stream = 0; // first of this family's
   std::array<std::uint32_t, kMaxFields> field_stream{};
 };
@@ -154,7 +155,8 @@ protected:
   void code_fields(Family &family, Pattern &pattern);
   void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
   void start_buffer(std::uint16_t processor);
-  void end_buffer(std::uint16_t processor) { processor_time_[processor] = time_; }
+  void end_buffer();
+  void end_event(const Type &type, const Family &family);
 
   std::vector<Stream> streams_;
   Bits bits_;
@@ -180,14 +182,26 @@ private:
   Bytes code_wide(std::uint32_t stream, Bytes content);
   Bytes code_stack(unsigned width, Bytes content);
   Bytes code_map(Bytes content);
+  void code_address(std::uint32_t stream, std::uint64_t &value);
+  void code_recent(std::uint32_t stream, std::uint64_t &value);
+  std::uint64_t &slot(Slot s) { return slots_[static_cast<std::size_t>(s)]; }
 
   std::vector<Objects> objects_; // by class
   StackTree stacks_;
   Threads threads_;
   Arena arena_;
-  std::vector<std::uint64_t> processor_time_;
-  std::vector<std::uint16_t> next_type_;
-  std::uint32_t type_context_ = 0;
+  std::vector<std::unique_ptr<Processor>> processors_;
+  Processor *processor_ = nullptr;
+  Processor::Event *event_ = nullptr; // that the stack at hand belongs to
+  Processor::Event no_event_;
+  Pages pages_;
+  struct Context {
+    std::uint64_t key = 0, stack = 0;
+  };
+  std::vector<Context> stack_contexts_ = std::vector<Context>(1u << 15);
+  Context *by_event_ = nullptr, *by_owner_ = nullptr;
+  std::vector<std::uint16_t> next_type_, next_type_short_;
+  std::uint32_t type_context_ = 0, type_context_short_ = 0;
   std::size_t history_values_ = 0;
   Threads::Entry *thread_ = nullptr;
   const std::uint64_t *match_row_ = nullptr;

@@ -56,6 +56,7 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
     for (unsigned i = 1; i < type.identity.words; ++i) store(header + 0x10 + 8 * i, type.identity.word[i]);
     code_header(type, pattern, header);
     code_fields(family, pattern);
+    end_event(type, family);
     if (failed_) return false;
     // Lay the fields out.
     const std::vector<PlanField> &fields = family.plan.fields;
@@ -95,7 +96,7 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
     }
     at = next;
   }
-  end_buffer(processor);
+  end_buffer();
   return at == coded;
 }
 

@@ -144,12 +144,13 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
       last_time_ = std::max(last_time_, time);
     }
     code_fields(family, pattern);
+    end_event(type, family);
     processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
     threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);
     code_pattern_symbol(type, family, pattern);
     done = next;
   });
-  end_buffer(processor);
+  end_buffer();
   return done;
 }
 

@@ -57,15 +57,17 @@ void apply_role(PlanField &f, Role role, unsigned pointer_size) {
     f.slot = slot_of(Slot::process_id);
     break;
   case Role::thread_id:
-  case Role::new_thread_id:
-    set(P::slot, slot_of(Slot::thread_id), P::lookup, 0);
+    set(P::slot, slot_of(Slot::running), P::lookup, 0);
     f.slot = slot_of(Slot::thread_id) | kThreadIs;
     break;
-  case Role::old_thread_id: set(P::slot, slot_of(Slot::thread_id), P::previous, 0); break;
+  case Role::new_thread_id:
+    set(P::slot, slot_of(Slot::readied), P::zero, 0);
+    f.slot = slot_of(Slot::running) | kThreadIs;
+    break;
+  case Role::old_thread_id: set(P::slot, slot_of(Slot::running), P::none, 0); break;
   case Role::event_time:
-    set(P::thread, member(ThreadMember::last_time), P::none, 0);
-    f.residual = Residual::signed_token;
-    f.base = P::thread, f.base_arg = member(ThreadMember::last_time);
+    set(P::none, 0, P::none, 0);
+    f.residual = Residual::recent_event;
     break;
   case Role::image_base:
     set(P::slot, slot_of(Slot::image_base), P::match, 0);
@@ -93,7 +95,11 @@ void apply_role(PlanField &f, Role role, unsigned pointer_size) {
   case Role::code_size: f.residual = Residual::unsigned_token; break;
   case Role::method_name: set(P::match, 0, P::previous, 0); break;
   case Role::frames: set(P::match, 0, P::previous, 0); break;
-  case Role::instruction_pointer: set(P::previous, 0, P::slot, slot_of(Slot::address)); break;
+  case Role::instruction_pointer:
+    set(P::previous, 0, P::thread, member(ThreadMember::address));
+    f.residual = Residual::address;
+    f.slot = slot_of(Slot::address);
+    break;
   default: break;
   }
   if (f.is_number() && f.width == 8 && pointer_size == 4 && role == Role::image_base) f.slot = 0;
@@ -115,7 +121,8 @@ std::uint8_t text_group(Role role) {
 int lead_rank(Role role) {
   switch (role) {
   case Role::method_name: return 9;
-  case Role::image_base: return 8;
+  case Role::image_base:
+  case Role::old_thread_id: return 8;
   case Role::stack_key: return 7;
   case Role::file_object: return 6;
   case Role::module_id: return 5;
@@ -124,6 +131,35 @@ int lead_rank(Role role) {
   case Role::method_id: return 2;
   case Role::process_id: return 1;
   default: return 0;
+  }
+}
+
+bool has_role(const std::vector<Role> &roles, Role role) {
+  return std::find(roles.begin(), roles.end(), role) != roles.end();
+}
+
+// What depends on the company that a field keeps.
+void refine(PlanField &f, Role role, const std::vector<Role> &roles) {
+  auto named = [&f](const char *name) { return std::strcmp(f.name, name) == 0; };
+  const bool stack = has_role(roles, Role::event_time);
+  if (stack && role == Role::process_id) {
+    f.first = P::thread, f.first_arg = member(ThreadMember::process_id);
+    f.second = P::slot, f.second_arg = slot_of(Slot::process_id);
+  }
+  if (stack && role == Role::frames && f.width == 8) f.first = P::event, f.second = P::owner;
+  if (role == Role::thread_id && has_role(roles, Role::instruction_pointer))
+    f.slot = slot_of(Slot::running) | kThreadIs; // a sample is of the thread that runs
+  if (role == Role::thread_id && named("TThreadId") && roles.size() == 5)
+    f.slot = slot_of(Slot::readied), f.first = P::lookup, f.second = P::previous; // ReadyThread
+  if (named("NewThreadPriority")) {
+    f.first = P::thread, f.first_arg = member(ThreadMember::priority);
+    f.second = P::previous;
+    f.slot = member(ThreadMember::priority) | kMemberIs;
+  }
+  if (named("InitialTime")) f.first = P::none, f.second = P::none, f.residual = Residual::signed_token, f.base = P::now;
+  if (named("ProgramCounter") || named("Routine") || named("Win32StartAddr")) {
+    f.residual = Residual::address;
+    f.slot = slot_of(Slot::address);
   }
 }
 
@@ -177,6 +213,7 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
         if (roles[k] == Role::code_size) f.base_arg = static_cast<std::uint8_t>(k);
     }
     if (std::strcmp(f.name, "MethodToken") == 0) f.residual = Residual::signed_token, f.base = P::previous;
+    refine(f, roles[i], roles);
   }
 }
 
@@ -202,7 +239,8 @@ void Plan::finish() {
       if (std::find(order.begin(), order.end(), index) == order.end() && wanted(fields[i], i)) order.push_back(index);
     }
   };
-  place([this](const PlanField &, std::size_t i) { return i == lead; });
+  place([this](const PlanField &f, std::size_t i) { return i == lead && f.residual != Residual::recent_event; });
+  place([](const PlanField &f, std::size_t) { return f.is_number() && f.residual == Residual::recent_event; });
   place([](const PlanField &f, std::size_t) { return (f.slot & kThreadIs) != 0; });
   place([](const PlanField &, std::size_t) { return true; });
 }
@@ -391,6 +429,8 @@ namespace {
 bool valid_predictor(P predictor, std::uint8_t arg, const Plan &plan) {
   switch (predictor) {
   case P::slot: return arg < static_cast<unsigned>(Slot::count_);
+  case P::event:
+  case P::owner: return true; // checked by field
   case P::thread: return arg < static_cast<unsigned>(ThreadMember::count_);
   case P::field:
   case P::chain: return arg < plan.fields.size() && plan.fields[arg].is_number();
@@ -400,16 +440,26 @@ bool valid_predictor(P predictor, std::uint8_t arg, const Plan &plan) {
 
 bool valid_field(const PlanField &f, const Plan &plan) {
   if (f.kind >= Kind::count_ || f.residual >= Residual::count_ || f.text >= kTextGroups) return false;
-  if ((f.slot & ~kThreadIs) >= static_cast<unsigned>(Slot::count_)) return false;
+  const unsigned target = f.slot & kSlotMask;
+  if ((f.slot & kMemberIs) != 0 ? target >= static_cast<unsigned>(ThreadMember::count_)
+                                : target >= static_cast<unsigned>(Slot::count_))
+    return false;
   for (const auto &[predictor, arg] : {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
     if (!valid_predictor(predictor, arg, plan)) return false;
   // An object's value is its number in its class: only what an earlier record of the same field held is one.
   auto of_object = [](P p) {
     return p == P::none || p == P::zero || p == P::previous || p == P::match || p == P::lookup;
   };
-  const bool object_ok = f.slot == 0 && of_object(f.first) && of_object(f.second);
+  auto of_number = [](P p) { return p != P::event && p != P::owner; };
+  auto of_stack = [&f, &of_object](P p) {
+    return of_object(p) || ((p == P::event || p == P::owner) && f.object_class() == ObjectClass::stack64);
+  };
+  const bool object_ok = f.slot == 0 && of_stack(f.first) && of_stack(f.second);
+  if (f.is_number() && (!of_number(f.first) || !of_number(f.second) || !of_number(f.base))) return false;
   switch (f.kind) {
-  case Kind::number: return f.width == 1 || f.width == 2 || f.width == 4 || f.width == 8;
+  case Kind::number:
+    if (f.residual == Residual::recent_event && f.width != 8) return false;
+    return f.width == 1 || f.width == 2 || f.width == 4 || f.width == 8;
   case Kind::guid: return f.width == 16 && object_ok;
   case Kind::sid:
   case Kind::stack:

@@ -39,6 +39,9 @@ enum class Predictor : std::uint8_t {
   slot,     // the last value that any event put into slot `arg`
   thread,   // member `arg` of the entry of the thread that the event is about
   chain,    // previous + field `arg` of the previous record: address after start + size
+  event,    // of a stack: the object that last went with an event like the one that the stack belongs to
+  owner,    // of a stack: the one that last went with this kind of event of the same thread
+  now,      // the event's own time
   count_
 };
 
@@ -46,6 +49,8 @@ enum class Residual : std::uint8_t {
   planes,       // the value, byte by byte
   signed_token, // difference to `base`
   unsigned_token,
+  address,      // 64 KiB page by number, offset in it byte by byte
+  recent_event, // time of an event on the same processor, by how many events ago it was
   count_
 };
 
@@ -61,14 +66,17 @@ enum class Slot : std::uint8_t {
   module_id,
   file_object,
   stack_key,
-  address,
+  address, // of code that the event is about
   file_name,
+  running, // thread on this processor
+  readied, // thread that was made ready last
   count_
 };
 
-enum class ThreadMember : std::uint8_t { process_id, kernel_time, user_time, last_time, count_ };
+enum class ThreadMember : std::uint8_t { process_id, kernel_time, user_time, last_time, address, priority, count_ };
 
-inline constexpr std::uint8_t kThreadIs = 0x80; // flag on PlanField::slot: the value selects the thread entry
+// On PlanField::slot: the value selects the thread entry; the number is a ThreadMember to fill instead of a slot.
+inline constexpr std::uint8_t kThreadIs = 0x80, kMemberIs = 0x40, kSlotMask = 0x3F;
 
 struct PlanField {
   Kind kind = Kind::number;

@@ -184,6 +184,52 @@ private:
   std::vector<std::uint32_t> children_, by_value_;
 };
 
+// 64 KiB pages of addresses, numbered in the order of their first occurrence up to kMaxPages.
+class Pages {
+public:
+  static constexpr std::uint32_t kMaxPages = 0xFFFF;
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(pages_.size()); }
+  [[nodiscard]] std::uint64_t operator[](std::uint32_t number) const { return pages_[number]; }
+  // size() when it is not known.
+  [[nodiscard]] std::uint32_t find(std::uint64_t page) const {
+    if (table_.empty()) return size();
+    for (std::size_t slot = mix(page);; ++slot) {
+      const std::uint32_t found = table_[slot & (table_.size() - 1)];
+      if (found == 0) return size();
+      if (pages_[found - 1] == page) return found - 1;
+    }
+  }
+  void add(std::uint64_t page, bool index) {
+    if (size() == kMaxPages) return;
+    pages_.push_back(page);
+    if (!index) return;
+    if (table_.empty()) table_.resize(4 * (kMaxPages + 1u));
+    std::size_t slot = mix(page);
+    while (table_[slot & (table_.size() - 1)] != 0) ++slot;
+    table_[slot & (table_.size() - 1)] = size();
+  }
+
+private:
+  std::vector<std::uint64_t> pages_;
+  std::vector<std::uint32_t> table_;
+};
+
+// What a processor was last seen doing. Stacks name the event that they belong to by its time.
+struct Processor {
+  static constexpr std::size_t kRecent = 64;
+  struct Event {
+    std::uint64_t time = 0, thread = 0, address = 0;
+    std::uint64_t kind = 0;
+    std::uint64_t stack = 0; // the last one that belonged to it, plus 1
+  };
+  std::uint64_t time = 0, thread_id = 0, process_id = 0, running = 0;
+  std::array<Event, kRecent> recent{};
+  std::size_t events = 0;
+
+  [[nodiscard]] Event &ago(std::size_t n) { return recent[(events - n) % kRecent]; } // 1 is the last
+  void add(const Event &e) { recent[events++ % kRecent] = e; }
+};
+
 // What is known of each thread, by its id; a small table whose entries are taken over on collision.
 class Threads {
 public:
