@@ -375,23 +375,33 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
       store_width(out + i * width, width, stacks_.frame(up));
   }
   for (std::uint64_t i = fresh; i-- > 0;) {
+    // 0 new, 1 the frame that last followed, 2 the address that the event is about, else how far back.
     const std::uint32_t outer = stacks_.frame_number(node);
-    std::uint64_t value = 0, symbol = 0; // 0 new, 1 the frame that last followed, else distance back
+    std::uint64_t value = 0, symbol = 0;
     std::uint32_t number = 0;
+    const std::uint64_t about = i == 0 && event_ != nullptr ? event_->address : 0;
     if constexpr (!kDecode) {
       value = load_width(content.data() + i * width, width);
       number = stacks_.find_frame(value);
-      if (number != stacks_.frames())
-        symbol = number == stacks_.follower(outer) ? 1 : std::uint64_t{stacks_.frames() - number} + 1;
+      const bool known = number != stacks_.frames();
+      if (known && number == stacks_.follower(outer)) symbol = 1;
+      else if (about != 0 && value == about) symbol = 2;
+      else if (known) symbol = std::uint64_t{stacks_.frames() - number} + 2;
     }
     code_unsigned(kStreamFrame, symbol);
     if (symbol == 0) {
       code_address(kStreamFrameAddress, value);
-      number = stacks_.add_frame(value, !kDecode);
+      number = stacks_.add_frame(value, true);
+    } else if (symbol == 2) {
+      if constexpr (kDecode) {
+        value = about;
+        number = stacks_.find_frame(value);
+      }
+      if (number == stacks_.frames()) number = stacks_.add_frame(value, true);
     } else if constexpr (kDecode) {
       number = symbol == 1 ? stacks_.follower(outer)
-                           : static_cast<std::uint32_t>(stacks_.frames() + 1 - symbol);
-      if (symbol > stacks_.frames() || number == 0) {
+                           : static_cast<std::uint32_t>(stacks_.frames() + 2 - symbol);
+      if (symbol > stacks_.frames() + 1 || number == 0) {
         failed_ = true;
         return {};
       }
