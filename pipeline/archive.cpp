@@ -150,10 +150,11 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
     coder->encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                   options.explain != nullptr ? &job.explain : nullptr);
     header.stream_bytes = job.entry.facts.stream_bytes;
+    header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
       std::vector<std::uint8_t> again(job.bytes.size());
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->decode(coded, again, header.stream_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
+      if (!coder->decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
     }
     pool.give(std::move(coder));
   } else {
@@ -168,7 +169,7 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
                                         job.bytes.size(), level);
     if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, name, ZSTD_getErrorName(n));
     job.payload.resize(etlz::kSegmentHeaderSize + n);
-    header.stream_bytes = 0;
+    header.stream_bytes = header.scratch_bytes = 0;
   }
   const Bytes stored = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
   header.stored_size = stored.size();
@@ -303,7 +304,7 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
     break;
   default: {
     std::unique_ptr<etlz::SegmentCoder> coder = pool.take();
-    const bool good = coder->decode(stored, bytes, entry.header.stream_bytes);
+    const bool good = coder->decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
     pool.give(std::move(coder));
     if (!good) return damaged("segment: does not decode");
   }
@@ -312,7 +313,7 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
   return std::nullopt;
 }
 
-std::uint64_t decode_memory(const SegmentHeader &h) { return h.original_size * 3 + h.stream_bytes + h.stored_size; }
+std::uint64_t decode_memory(const SegmentHeader &h) { return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size; }
 
 std::optional<Error> over_limit(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
   if (decode_memory(h) <= limit) return std::nullopt;
@@ -488,7 +489,7 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
     if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
     const SegmentHeader &a = *header, &b = job.entry.header;
     if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
-        a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes || a.payload_hash != b.payload_hash ||
+        a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes || a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
         a.content_hash != b.content_hash) {
       Error e = problem(ErrorKind::corrupt, archive.name(), "segment header: contradicts the index");
       e.offset = job.entry.archive_at;

@@ -237,7 +237,7 @@ TEST(Archive, ModelDecodesWhatItEncoded) {
     etlz::SegmentFacts facts;
     coder.encode(trace, parts, Level::normal, coded, &facts);
     Buffer back(trace.size());
-    ASSERT_TRUE(coder.decode(coded, back, facts.stream_bytes)) << "seed " << seed;
+    ASSERT_TRUE(coder.decode(coded, back, facts.stream_bytes, facts.scratch_bytes)) << "seed " << seed;
     EXPECT_TRUE(back == trace) << "seed " << seed;
   }
 }
@@ -261,7 +261,7 @@ TEST(Archive, ModelSurvivesDamagedBuffers) {
       etlz::SegmentFacts facts;
       coder.encode(rest.first(n), parts, Level::fast, coded, &facts);
       Buffer piece(n);
-      ASSERT_TRUE(coder.decode(coded, piece, facts.stream_bytes)) << round;
+      ASSERT_TRUE(coder.decode(coded, piece, facts.stream_bytes, facts.scratch_bytes)) << round;
       back.insert(back.end(), piece.begin(), piece.end());
       done += n;
     }

@@ -1,5 +1,7 @@
 #include "stages/encode/etlz_container.hpp"
 
+#include "etwrelog/format.hpp"
+
 #include <algorithm>
 
 #include <xxhash.h>
@@ -97,8 +99,9 @@ void write_segment_header(const SegmentHeader &h, std::uint8_t *out) {
   store(out + 24, h.original_size);
   store(out + 32, h.stored_size);
   store(out + 40, h.stream_bytes);
-  store(out + 48, h.payload_hash);
-  store(out + 56, h.content_hash);
+  store(out + 48, h.scratch_bytes);
+  store(out + 56, h.payload_hash);
+  store(out + 64, h.content_hash);
   seal(out, kSegmentHeaderSize);
 }
 
@@ -111,10 +114,11 @@ Result<SegmentHeader> read_segment_header(Bytes bytes) {
   h.original_size = load<std::uint64_t>(bytes.data() + 24);
   h.stored_size = load<std::uint64_t>(bytes.data() + 32);
   h.stream_bytes = load<std::uint64_t>(bytes.data() + 40);
-  h.payload_hash = load<std::uint64_t>(bytes.data() + 48);
-  h.content_hash = load<std::uint64_t>(bytes.data() + 56);
+  h.scratch_bytes = load<std::uint64_t>(bytes.data() + 48);
+  h.payload_hash = load<std::uint64_t>(bytes.data() + 56);
+  h.content_hash = load<std::uint64_t>(bytes.data() + 64);
   if (h.method >= SegmentMethod::count_ || h.original_size > kMaxSegment || h.stored_size > 2 * kMaxSegment ||
-      h.stream_bytes > 16 * kMaxSegment || h.original_at > UINT64_MAX - h.original_size)
+      h.stream_bytes > 16 * kMaxSegment || h.scratch_bytes > format::kMaxBufferSize || h.original_at > UINT64_MAX - h.original_size)
     return corrupt("segment header: impossible sizes");
   return h;
 }
@@ -147,7 +151,7 @@ void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &o
   for (const IndexEntry &e : index) {
     list.push_back(static_cast<std::uint8_t>(e.header.method));
     for (const std::uint64_t v : {e.archive_at, e.header.original_at, e.header.original_size, e.header.stored_size,
-                                  e.header.stream_bytes, e.facts.events, e.facts.buffers,
+                                  e.header.stream_bytes, e.header.scratch_bytes, e.facts.events, e.facts.buffers,
                                   static_cast<std::uint64_t>(e.facts.first_time),
                                   static_cast<std::uint64_t>(e.facts.last_time)})
       put_varint(list, v);
@@ -182,13 +186,13 @@ Result<std::vector<IndexEntry>> read_index(Bytes bytes) {
   std::vector<IndexEntry> index(count);
   for (IndexEntry &e : index) {
     e.header.method = static_cast<SegmentMethod>(in.get());
-    std::uint64_t v[9];
+    std::uint64_t v[10];
     for (std::uint64_t &x : v) x = get_varint(in);
     e.archive_at = v[0];
     e.header.original_at = v[1], e.header.original_size = v[2], e.header.stored_size = v[3];
-    e.header.stream_bytes = v[4];
-    e.facts.events = v[5], e.facts.buffers = v[6];
-    e.facts.first_time = static_cast<std::int64_t>(v[7]), e.facts.last_time = static_cast<std::int64_t>(v[8]);
+    e.header.stream_bytes = v[4], e.header.scratch_bytes = v[5];
+    e.facts.events = v[6], e.facts.buffers = v[7];
+    e.facts.first_time = static_cast<std::int64_t>(v[8]), e.facts.last_time = static_cast<std::int64_t>(v[9]);
     const Bytes hashes = in.get(std::size_t{16});
     if (hashes.size() != 16 || !get_ids(in, e.facts.processes) || !get_ids(in, e.facts.threads) || in.overrun())
       return corrupt("index: damaged");

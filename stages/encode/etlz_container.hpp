@@ -9,7 +9,7 @@ namespace etwrelog::etlz {
 
 inline constexpr std::uint16_t kFormatVersion = 1;
 
-inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 72, kIndexHeaderSize = 32, kFooterSize = 72;
+inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kIndexHeaderSize = 32, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
 
 using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
@@ -27,7 +27,8 @@ struct SegmentHeader {
   SegmentMethod method = SegmentMethod::model;
   std::uint64_t original_at = 0, original_size = 0;
   std::uint64_t stored_size = 0;  // of the payload that follows the header
-  std::uint64_t stream_bytes = 0; // memory that its streams need
+  std::uint64_t stream_bytes = 0;  // memory that its streams need
+  std::uint64_t scratch_bytes = 0; // and the largest compressed buffer, decoded
   std::uint64_t payload_hash = 0, content_hash = 0; // XXH3-64
 };
 

@@ -324,6 +324,7 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream
       const std::size_t n = content.size() / 2;
       for (std::size_t i = 0; i < n; ++i) narrow[i] = content[2 * i];
       narrow[n] = 0;
+      object_bytes_ += content.size();
       streams_[stream].put(Bytes(narrow, n + 1));
     } else {
       streams_[stream].put(1);
@@ -412,7 +413,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
     node = stacks_.add_node(node, number, !kDecode);
   }
   if constexpr (kDecode) return {out, count * width};
-  else return content;
+  object_bytes_ += content.size();
+  return content;
 }
 
 template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
@@ -446,7 +448,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
     }
   }
   if constexpr (kDecode) return {out, count * 8};
-  else return content;
+  object_bytes_ += content.size();
+  return content;
 }
 
 template <bool kDecode> Bytes ModelCore<kDecode>::code_content(ObjectClass c, const PlanField *f, Bytes content) {
@@ -764,7 +767,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_header(Type &type, Pattern
 template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names() const {
   std::vector<StreamName> names(streams_.size());
   static constexpr const char *kFixed[] = {"tables", "buffers", "event types", "event types", "patterns", "raw bits",
-                                           "raw bytes", "padding"};
+                                           "raw bytes", "padding", "XPRESS corrections"};
   for (std::size_t i = 0; i < std::size(kFixed); ++i) names[i] = {"(segment)", kFixed[i]};
   auto range = [&names](std::size_t from, std::size_t to, const char *owner, const char *column) {
     for (; from < to; ++from) names[from] = {owner, column};

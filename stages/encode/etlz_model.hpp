@@ -45,6 +45,7 @@ enum FixedStream : std::uint32_t {
   kStreamBits,
   kStreamRaw,
   kStreamPadding,
+  kStreamCorrections, // of XPRESS token predictions
   kStreamThreadId,                      // 4 planes
   kStreamProcessId = kStreamThreadId + 4, // 4 planes
   kStreamKernelTime = kStreamProcessId + 4,
@@ -146,7 +147,8 @@ public:
   [[nodiscard]] const std::vector<Type> &types() const { return types_; }
   [[nodiscard]] const std::vector<Family> &families() const { return families_; }
   [[nodiscard]] std::vector<StreamName> stream_names() const;
-  // Decoder: every object stands in the output at least once, so honest input needs no more than the output's size.
+  // Memory for objects that a decoder builds: counted by the encoder, kept to by the decoder.
+  [[nodiscard]] std::uint64_t object_bytes() const { return object_bytes_; }
   void set_object_bound(std::size_t bytes) { arena_.set_bound(bytes); }
 
 protected:
@@ -203,6 +205,7 @@ private:
   std::vector<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   std::size_t history_values_ = 0;
+  std::uint64_t object_bytes_ = 0;
   Threads::Entry *thread_ = nullptr;
   const std::uint64_t *match_row_ = nullptr;
   const std::uint64_t *lookup_row_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "stages/encode/etlz_model.hpp"
+#include "stages/encode/xpress_predictor.hpp"
 
 #include <algorithm>
 
@@ -14,7 +15,8 @@ using format::kBufferHeaderSize;
 // How the bytes of a buffer behind its header are stored.
 enum class Content : std::uint8_t {
   events,     // as they are
-  verbatim,   // compressed by Windows, kept so
+  verbatim,   // compressed in a way that cannot be predicted, kept so
+  xpress,     // decoded, and what it takes to compress it the way Windows did
   count_,
 };
 
@@ -35,6 +37,12 @@ bool convincing(const std::uint8_t *at, std::size_t left) {
   const std::uint32_t marker = load<std::uint32_t>(at + kBufferHeaderSize);
   return marker == format::kEndOfEvents || (marker >> 24) == format::kMarkerStructured ||
          (marker >> 24) == format::kMarkerMessage;
+}
+
+// Decoded size that the header of a compressed buffer claims; 0 if it is none to believe.
+std::size_t claimed_size(const BufferHeader &h) {
+  const std::size_t valid = h.valid_bytes();
+  return valid > kBufferHeaderSize && valid <= format::kMaxBufferSize ? valid - kBufferHeaderSize : 0;
 }
 
 // The fields of a buffer header as a record of the model.
@@ -149,6 +157,16 @@ struct SegmentCoder::State {
   Backend backend;
   std::vector<std::uint8_t> table;
   std::vector<std::vector<std::uint8_t>> decoded;
+  std::unique_ptr<encode::XpressPredictor> predictor;
+  std::size_t predictor_size = 0;
+
+  encode::XpressPredictor &predictor_for(std::size_t size) {
+    if (predictor == nullptr || size > predictor_size) {
+      predictor_size = std::max<std::size_t>(size, 64 * 1024);
+      predictor = std::make_unique<encode::XpressPredictor>(predictor_size);
+    }
+    return *predictor;
+  }
 };
 
 SegmentCoder::SegmentCoder() : state_(std::make_unique<State>()) {}
@@ -162,6 +180,9 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   std::vector<Bytes> contents;
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
   std::vector<Content> kinds(parts.size(), Content::events);
+  std::vector<std::uint8_t> corrections;
+  std::vector<std::size_t> correction_sizes(parts.size(), 0);
+  std::size_t largest_decoded = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
     if (!part.buffer) {
@@ -173,7 +194,18 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
       kinds[i] = Content::verbatim;
-      contents.emplace_back();
+      std::vector<std::uint8_t> &decoded = state_->decoded[i];
+      decoded.resize(claimed_size(h));
+      const std::size_t before = corrections.size();
+      if (!decoded.empty() && decompress(Codec::xpress, content, decoded) &&
+          state_->predictor_for(decoded.size()).encode(content, decoded, corrections)) {
+        kinds[i] = Content::xpress;
+        correction_sizes[i] = corrections.size() - before;
+        largest_decoded = std::max(largest_decoded, decoded.size());
+        contents.push_back(decoded);
+      } else {
+        contents.emplace_back();
+      }
     } else {
       contents.push_back(content.first(valid_content(h, content.size())));
     }
@@ -204,6 +236,10 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const std::size_t coded = model.encode_events(events, h.processor());
     put_varint(streams[kStreamParts], events.size() - coded);
     raw(events.subspan(coded));
+    if (kinds[i] == Content::xpress) {
+      put_varint(streams[kStreamParts], correction_sizes[i]);
+      continue;
+    }
     // Slack, normally all fill bytes: its length up to the last byte that is none.
     const Bytes slack = content.subspan(events.size());
     std::size_t odd = slack.size();
@@ -211,6 +247,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     put_varint(streams[kStreamParts], odd);
     raw(slack.first(odd));
   }
+  streams[kStreamCorrections].put(corrections);
   std::vector<std::uint8_t> bits = model.bits().finish();
   streams[kStreamBits].put(bits);
   state_->table.clear();
@@ -233,14 +270,17 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     facts->processes = model.processes().sorted();
     facts->threads = model.threads().sorted();
     for (const Bytes s : all) facts->stream_bytes += s.size();
+    facts->stream_bytes += model.object_bytes();
+    facts->scratch_bytes = largest_decoded;
   }
 }
 
-bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit) {
+bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
+  state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));
   std::vector<Bytes> all;
   if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
   ModelDecoder model;
-  model.set_object_bound(bytes.size() + 4096);
+  model.set_object_bound(limit);
   InStream table(all[kStreamTable]);
   if (!model.read_table(table) || model.families().empty() || model.types().empty() ||
       model.types()[0].family != 0 || model.families()[0].plan.fields.size() != kBufferFields)
@@ -277,6 +317,20 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit) {
     at += h.buffer_size;
     if (static_cast<Content>(kind - 1) == Content::verbatim) {
       if (!raw(content.data(), content.size())) return false;
+      continue;
+    }
+    if (static_cast<Content>(kind - 1) == Content::xpress) {
+      const std::size_t size = claimed_size(h);
+      if (size == 0 || size > scratch) return false;
+      const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
+      if (tail > size) return false;
+      std::vector<std::uint8_t> &decoded = state_->decoded[0];
+      decoded.resize(size);
+      if (!model.decode_events(decoded, size - tail, h.processor()) || !raw(decoded.data() + (size - tail), tail))
+        return false;
+      const Bytes corrections = streams[kStreamCorrections].get(corrected);
+      if (corrections.size() != corrected || !state_->predictor_for(size).restore(decoded, corrections, content))
+        return false;
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());

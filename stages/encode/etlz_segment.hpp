@@ -20,7 +20,8 @@ struct Part {
 struct SegmentFacts {
   std::int64_t first_time = 0, last_time = 0; // 0, 0 when the segment has no event with a time
   std::uint64_t events = 0, buffers = 0;
-  std::uint64_t stream_bytes = 0; // that a decoder needs room for
+  std::uint64_t stream_bytes = 0;  // of streams and objects, that a decoder needs room for
+  std::uint64_t scratch_bytes = 0; // the largest compressed buffer, decoded
   std::vector<std::uint32_t> processes, threads; // sorted: ids in event headers and payload fields of that meaning
 };
 
@@ -43,8 +44,9 @@ public:
   // Appends the coded segment to `out`.
   void encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
               SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
-  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and decoded buffers.
-  [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit);
+  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects, `scratch` that for one decoded
+  // buffer.
+  [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
 
 private:
   struct State;
