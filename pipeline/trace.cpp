@@ -1,5 +1,7 @@
 #include "pipeline/trace.hpp"
 
+#include "pipeline/archive.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -19,6 +21,8 @@ constexpr std::size_t kDetectionTries = 8;
 
 Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &options) {
   Result<std::unique_ptr<read::Input>> input = read::open_input(name);
+  if (!input) return std::move(input).error();
+  if (is_archive(**input)) input = open_archive(std::move(*input));
   if (!input) return std::move(input).error();
   return open(std::move(*input), options);
 }

@@ -9,5 +9,6 @@ void add_info_command(CLI::App &app, int &exit_status);
 void add_stats_command(CLI::App &app, int &exit_status);
 void add_relog_command(CLI::App &app, int &exit_status);
 void add_stacks_command(CLI::App &app, int &exit_status);
+void add_pack_commands(CLI::App &app, int &exit_status); // pack, unpack, verify
 
 } // namespace etwrelog::cli

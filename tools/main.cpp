@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
   cli::add_stats_command(app, exit_status);
   cli::add_relog_command(app, exit_status);
   cli::add_stacks_command(app, exit_status);
+  cli::add_pack_commands(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -31,6 +31,8 @@ enum class FieldType : std::uint8_t {
   wstr,      // UTF-16 string and its terminating zero
   pointers,  // array of pointers up to the end of the payload
   rest,      // bytes without a public layout, up to the end
+  counted_pointers, // u32 count, that many pointers
+  offset_map,       // u16 count n, i32[n], i32[n]: IL to native code offsets
 };
 
 // What a field means to those who look across event types.
@@ -57,6 +59,13 @@ enum class Role : std::uint8_t {
   file_name,
   thread_name,
   instruction_pointer,
+  method_id,
+  module_id,
+  code_address,
+  code_size,
+  type_name,
+  method_name,
+  signature,
   count_,
 };
 

@@ -686,6 +686,14 @@ bool FieldWalk::next(const Field *&field, Bytes &data) {
     length = *size, next = at_ + length;
     break;
   }
+  case FieldType::counted_pointers:
+    if (payload_.size() - at_ < 4) return false;
+    length = 4 + std::size_t{load<std::uint32_t>(payload_.data() + at_)} * pointer_size_, next = at_ + length;
+    break;
+  case FieldType::offset_map:
+    if (payload_.size() - at_ < 2) return false;
+    length = 2 + std::size_t{load<std::uint16_t>(payload_.data() + at_)} * 8, next = at_ + length;
+    break;
   default: break;
   }
   if (next > payload_.size()) return false;

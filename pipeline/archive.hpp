@@ -1,0 +1,69 @@
+// Packing a file into an .etlz archive, and back.
+//   read segments (serial) -> encode and check (parallel) -> write (serial, in file order)
+//   read segments (serial) -> check and decode (parallel) -> write (serial, in file order)
+// The archive does not depend on the number of threads.
+#pragma once
+
+#include "stages/encode/etlz_container.hpp"
+#include "stages/read/input.hpp"
+#include "stages/write/output_file.hpp"
+
+#include <atomic>
+#include <functional>
+
+namespace etwrelog::pipeline {
+
+struct ArchiveOptions {
+  Level level = Level::normal;
+  unsigned threads = 0;                     // 0: all that the machine has
+  bool verify = true;                       // pack: decode every segment again before it is written
+  bool salvage = false;                     // unpack: take what is whole
+  std::uint64_t memory_limit = 1u << 30;    // of everything that is in flight
+  std::function<void(std::uint64_t)> progress; // original bytes done; from one thread at a time
+  const std::atomic<bool> *cancel = nullptr;
+  std::vector<etlz::ColumnCost> *explain = nullptr; // pack: bytes in and out per column, summed
+};
+
+struct PackResult {
+  std::uint64_t original = 0, archived = 0; // bytes
+  std::uint64_t decoded = 0;                // bytes of buffers when decompressed
+  std::uint64_t segments = 0, events = 0, buffers = 0;
+  bool trace = true; // false: not an ETL file, stored with plain zstd
+  etlz::ContentHash content{};
+};
+
+// Appends the archive to `out`, which the caller commits.
+[[nodiscard]] Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out,
+                                           const ArchiveOptions &options);
+
+struct MissingRange {
+  std::uint64_t at = 0, size = 0; // in the original
+};
+
+struct UnpackResult {
+  std::uint64_t original = 0, archived = 0, segments = 0;
+  std::vector<MissingRange> missing; // when salvaging: not written; the rest was
+  bool hash_checked = false;         // the content hash of the whole was compared
+};
+
+// Writes the original to `out`, or only checks everything when `out` is null. When salvaging, missing ranges are left
+// out of the output: what is written is whole segments, one after the other.
+[[nodiscard]] Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out,
+                                               const ArchiveOptions &options);
+
+// What an archive says of itself, without decoding any of it.
+struct ArchiveIndex {
+  etlz::FileHeader header;
+  etlz::Footer footer;
+  std::vector<etlz::IndexEntry> segments;
+};
+[[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive);
+
+// The original as an input: read_at decodes the segments it touches and keeps the last few.
+[[nodiscard]] Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
+                                                                std::uint64_t memory_limit = 1u << 30);
+
+// Whether an input is an archive, by its first bytes.
+[[nodiscard]] bool is_archive(const read::Input &input);
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,77 @@
+// The container of an archive: header, segments, index, footer. See etlz-format.md for the byte layout.
+#pragma once
+
+#include "stages/encode/etlz_segment.hpp"
+
+#include <array>
+
+namespace etwrelog::etlz {
+
+inline constexpr std::uint16_t kFormatVersion = 1;
+
+inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kIndexHeaderSize = 32, kFooterSize = 72;
+inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
+
+using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
+
+struct FileHeader {
+  std::uint16_t version = kFormatVersion;
+  std::uint16_t reader_version = kFormatVersion; // the oldest reader that can decode this
+  bool trace = true;                             // false: no ETL file, plain zstd
+  std::uint64_t original_size = 0;
+};
+
+enum class SegmentMethod : std::uint32_t { model = 0, zstd = 1, stored = 2, count_ };
+
+struct SegmentHeader {
+  SegmentMethod method = SegmentMethod::model;
+  std::uint64_t original_at = 0, original_size = 0;
+  std::uint64_t stored_size = 0;  // of the payload that follows the header
+  std::uint64_t stream_bytes = 0;  // memory that its streams need
+  std::uint64_t scratch_bytes = 0; // and the largest compressed buffer, decoded
+  std::uint64_t payload_hash = 0, content_hash = 0; // XXH3-64
+};
+
+struct IndexEntry {
+  std::uint64_t archive_at = 0; // of the segment's header
+  SegmentHeader header;
+  SegmentFacts facts;
+};
+
+struct Footer {
+  std::uint64_t index_at = 0, index_size = 0;
+  std::uint64_t original_size = 0;
+  ContentHash content{};
+};
+
+[[nodiscard]] std::uint64_t hash64(Bytes bytes);
+
+void write_file_header(const FileHeader &header, std::uint8_t *out);
+void write_segment_header(const SegmentHeader &header, std::uint8_t *out);
+void write_footer(const Footer &footer, std::uint8_t *out);
+void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &out);
+
+// Each checks the magic, its own checksum and that the values are possible.
+[[nodiscard]] Result<FileHeader> read_file_header(Bytes bytes);
+[[nodiscard]] Result<SegmentHeader> read_segment_header(Bytes bytes);
+[[nodiscard]] Result<Footer> read_footer(Bytes bytes);
+[[nodiscard]] Result<std::vector<IndexEntry>> read_index(Bytes bytes);
+
+// Whether these first bytes of a file are those of an archive.
+[[nodiscard]] bool is_archive(Bytes first);
+
+// The content hash of a stream of bytes.
+class ContentHasher {
+public:
+  ContentHasher();
+  ~ContentHasher();
+  ContentHasher(const ContentHasher &) = delete;
+  ContentHasher &operator=(const ContentHasher &) = delete;
+  void update(Bytes bytes);
+  [[nodiscard]] ContentHash finish() const;
+
+private:
+  void *state_;
+};
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,292 @@
+// The column model: turns events into streams of what could not be predicted, and back.
+//
+// Encoder and decoder are one template, so that every prediction is computed by the same code on both sides. Each
+// event is coded as: its type (predicted from the three before it), one symbol that tells which of its fields were
+// mispredicted, and the values of those. See etlz-format.md.
+#pragma once
+
+#include "stages/encode/etlz_plan.hpp"
+#include "stages/encode/etlz_tables.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace etwrelog::etlz {
+
+// The part of an event header that all events of a type share. Word 0 holds the first eight bytes without Size.
+struct Identity {
+  std::array<std::uint64_t, 5> word{};
+  std::uint8_t words = 1;
+  bool operator==(const Identity &) const = default;
+};
+
+enum class HeaderClass : std::uint8_t { bare, system, compact, perfinfo, classic, event };
+
+struct HeaderShape {
+  std::uint8_t size;      // bytes before the payload, as the model sees it
+  std::uint8_t size_at;
+  bool ids, time, cpu_time;
+  std::uint8_t cpu_time_at;
+  bool activity;
+};
+[[nodiscard]] HeaderClass header_class(format::HeaderType type);
+[[nodiscard]] const HeaderShape &header_shape(HeaderClass c);
+[[nodiscard]] Identity identity_of(const EventView &event, HeaderClass c);
+
+// Streams with a fixed place; those of types and families follow in the order of their creation.
+enum FixedStream : std::uint32_t {
+  kStreamTable, // types and families
+  kStreamParts,
+  kStreamTypes,
+  kStreamTypesNew,
+  kStreamMasks,
+  kStreamBits,
+  kStreamRaw,
+  kStreamPadding,
+  kStreamCorrections, // of XPRESS token predictions
+  kStreamThreadId,                      // 4 planes
+  kStreamProcessId = kStreamThreadId + 4, // 4 planes
+  kStreamKernelTime = kStreamProcessId + 4,
+  kStreamUserTime,
+  kStreamActivity,
+  kStreamGuid,
+  kStreamLength,
+  kStreamWide,
+  kStreamText, // kTextGroups streams
+  kStreamStackNew = kStreamText + kTextGroups,
+  kStreamStackNode,
+  kStreamFrame,
+  kStreamFrameAddress, // 4 planes: page number, offset
+  kStreamPage = kStreamFrameAddress + 4, // 6 planes
+  kStreamMapCount = kStreamPage + 6,
+  kStreamMapFrom,
+  kStreamMapTo,
+  kFixedStreams,
+};
+
+struct StreamName { // for --explain
+  std::string owner, column;
+};
+
+// Which fields of an event were mispredicted, in the order of coding.
+struct Pattern {
+  std::array<std::uint64_t, 4> word{};
+  unsigned bits = 0;
+
+  void put(bool miss) {
+    word[bits >> 6] |= std::uint64_t{miss} << (bits & 63);
+    ++bits;
+  }
+  [[nodiscard]] bool get() {
+    const bool miss = ((word[bits >> 6] >> (bits & 63)) & 1) != 0;
+    ++bits;
+    return miss;
+  }
+};
+
+// The patterns of one type by the order of their first occurrence.
+class PatternTable {
+public:
+  static constexpr unsigned kNew = 255;
+  [[nodiscard]] unsigned find(const Pattern &p) const {
+    if (last_ < size_ && patterns_[last_] == p.word) return last_;
+    for (unsigned i = 0; i < size_; ++i)
+      if (patterns_[i] == p.word) return i;
+    return kNew;
+  }
+  void hit(unsigned index) { last_ = index; }
+  void add(const std::array<std::uint64_t, 4> &word) {
+    if (size_ == kNew) return;
+    patterns_.push_back(word);
+    last_ = size_++;
+  }
+  [[nodiscard]] unsigned size() const { return size_; }
+  [[nodiscard]] const std::array<std::uint64_t, 4> &operator[](unsigned i) const { return patterns_[i]; }
+
+private:
+  std::vector<std::array<std::uint64_t, 4>> patterns_;
+  unsigned size_ = 0, last_ = 0;
+};
+
+struct Family {
+  Plan plan;
+  History history;
+  unsigned pattern_words = 1;
+  bool stack = false; // belongs to another event
+  std::uint32_t stream = 0; // first of this family's
+  std::array<std::uint32_t, kMaxFields> field_stream{};
+};
+
+struct Type {
+  Identity identity;
+  HeaderClass header_class = HeaderClass::bare;
+  std::uint32_t family = 0;
+  std::uint32_t stream = 0; // pattern, then time
+  PatternTable patterns;
+  std::uint64_t thread_id = 0, activity = 0, kernel_time = 0, user_time = 0; // of the type's last event
+  std::uint64_t events = 0;
+};
+
+template <bool kDecode> class ModelCore {
+public:
+  using Stream = std::conditional_t<kDecode, InStream, OutStream>;
+  using Bits = std::conditional_t<kDecode, BitReader, BitWriter>;
+
+  ModelCore();
+
+  [[nodiscard]] std::uint32_t add_family(Plan plan);
+  [[nodiscard]] std::uint32_t add_type(const Identity &identity, HeaderClass c, std::uint32_t family);
+
+  // One record of a type that stands for no event, such as buffer headers.
+  bool code_record(std::uint32_t type, std::uint64_t *values);
+
+  [[nodiscard]] std::vector<Stream> &streams() { return streams_; }
+  [[nodiscard]] Bits &bits() { return bits_; }
+  [[nodiscard]] const std::vector<Type> &types() const { return types_; }
+  [[nodiscard]] const std::vector<Family> &families() const { return families_; }
+  [[nodiscard]] std::vector<StreamName> stream_names() const;
+  // Memory for objects that a decoder builds: counted by the encoder, kept to by the decoder.
+  [[nodiscard]] std::uint64_t object_bytes() const { return object_bytes_; }
+  void set_object_bound(std::size_t bytes) { arena_.set_bound(bytes); }
+
+protected:
+  void code_type(std::uint32_t &type);
+  void code_header(Type &type, Pattern &pattern, std::uint8_t *header);
+  void code_fields(Family &family, Pattern &pattern);
+  void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
+  void start_buffer(std::uint16_t processor);
+  void end_buffer();
+  void end_event(const Type &type, const Family &family);
+
+  std::vector<Stream> streams_;
+  Bits bits_;
+  std::vector<Family> families_;
+  std::vector<Type> types_;
+  std::array<std::uint64_t, kMaxFields> current_{}; // of the record at hand: numbers, and objects by number
+  std::array<Bytes, kMaxFields> content_{};         // and the objects' content
+  std::array<std::uint64_t, 256> slots_{};
+  std::uint64_t time_ = 0;
+  bool failed_ = false;
+
+private:
+  [[nodiscard]] inline std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
+  void code_number(const PlanField &f, unsigned index, const Family &family, Pattern &pattern);
+  void code_object(const PlanField &f, unsigned index, const Family &family, Pattern &pattern);
+  void code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value);
+  void code_unsigned(std::uint32_t stream, std::uint64_t &value);
+  void code_signed(std::uint32_t stream, std::uint64_t &difference);
+  void code_object_number(std::uint32_t stream, ObjectClass c, const PlanField *f, std::uint64_t near,
+                          std::uint64_t &id, Bytes content);
+  Bytes code_content(ObjectClass c, const PlanField *f, Bytes content);
+  Bytes code_text(std::uint32_t stream, Bytes content);
+  Bytes code_wide(std::uint32_t stream, Bytes content);
+  Bytes code_stack(unsigned width, Bytes content);
+  Bytes code_map(Bytes content);
+  void code_address(std::uint32_t stream, std::uint64_t &value);
+  void code_recent(std::uint32_t stream, std::uint64_t &value);
+  std::uint64_t &slot(Slot s) { return slots_[static_cast<std::size_t>(s)]; }
+
+  std::vector<Objects> objects_; // by class
+  StackTree stacks_;
+  Threads threads_;
+  Arena arena_;
+  std::vector<std::unique_ptr<Processor>> processors_;
+  Processor *processor_ = nullptr;
+  Processor::Event *event_ = nullptr; // that the stack at hand belongs to
+  Processor::Event no_event_;
+  Pages pages_;
+  struct Context {
+    std::uint64_t key = 0, stack = 0;
+  };
+  std::vector<Context> stack_contexts_ = std::vector<Context>(1u << 15);
+  Context *by_event_ = nullptr, *by_owner_ = nullptr;
+  std::vector<std::uint16_t> next_type_, next_type_short_;
+  std::uint32_t type_context_ = 0, type_context_short_ = 0;
+  std::size_t history_values_ = 0;
+  std::uint64_t object_bytes_ = 0;
+  Threads::Entry *thread_ = nullptr;
+  const std::uint64_t *match_row_ = nullptr;
+  const std::uint64_t *lookup_row_ = nullptr;
+  const std::uint64_t *before_lookup_row_ = nullptr;
+  const std::uint64_t *previous_row_ = nullptr;
+};
+
+extern template class ModelCore<false>;
+extern template class ModelCore<true>;
+
+inline constexpr std::uint32_t kMaxTypes = 4000; // of a segment
+
+// Ids in the order in which they changed; cheap because neighbours rarely differ.
+class IdSet {
+public:
+  void note(std::uint64_t id) {
+    if (id == last_) return;
+    last_ = id;
+    const auto word = static_cast<std::uint32_t>(id);
+    std::uint32_t &cached = recent_[(word >> 2) & 255];
+    if (cached == word && word != 0) return;
+    cached = word;
+    ids_.insert(word);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> sorted() const {
+    std::vector<std::uint32_t> all(ids_.begin(), ids_.end());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+private:
+  std::uint64_t last_ = ~std::uint64_t{0};
+  std::array<std::uint32_t, 256> recent_{};
+  std::unordered_set<std::uint32_t> ids_;
+};
+
+class ModelEncoder : public ModelCore<false> {
+public:
+  // Makes plans for kinds of events that no table knows. Before encoding, with all buffers of the segment.
+  void learn(std::span<const Bytes> buffers);
+  // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of them
+  // were coded: the rest belongs to the caller.
+  [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor);
+  void write_table(std::vector<std::uint8_t> &out) const;
+
+  // Of the events coded so far.
+  [[nodiscard]] const IdSet &processes() const { return processes_; }
+  [[nodiscard]] const IdSet &threads() const { return threads_seen_; }
+  [[nodiscard]] std::int64_t first_time() const { return first_time_; }
+  [[nodiscard]] std::int64_t last_time() const { return last_time_; }
+
+private:
+  struct Kindred { // an identity with its full plan and the types cut from it
+    Identity identity;
+    Plan plan;
+    bool known = false;
+    std::unordered_map<std::uint32_t, std::uint32_t> types; // fields << 1 | tail
+    std::uint32_t last_variant = ~0u, last_type = 0;        // nearly all events of a kind have the same fields
+    std::uint32_t samples = 0;
+    std::vector<Bytes> sample_payloads;
+  };
+  [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
+  [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
+
+  struct CacheEntry {
+    std::uint64_t hash = 0;
+    std::uint32_t kindred = kMaxTypes;
+  };
+  std::vector<Kindred> kindreds_;
+  std::vector<CacheEntry> kindred_cache_ = std::vector<CacheEntry>(1024);
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> kindred_by_hash_;
+  std::unordered_map<std::string, std::uint32_t> family_by_plan_;
+  IdSet processes_, threads_seen_;
+  std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
+};
+
+class ModelDecoder : public ModelCore<true> {
+public:
+  [[nodiscard]] bool read_table(InStream &table);
+  // Fills exactly `coded` bytes of `events` from the start; false when the streams contradict themselves.
+  [[nodiscard]] bool decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor);
+};
+
+} // namespace etwrelog::etlz

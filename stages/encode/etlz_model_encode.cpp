@@ -1,0 +1,181 @@
+#include "stages/encode/etlz_model.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::etlz {
+namespace {
+
+constexpr unsigned kSamples = 48;
+
+} // namespace
+
+std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
+  const Identity id = identity_of(event, c);
+  std::uint64_t hash = 0;
+  for (unsigned i = 0; i < id.words; ++i) hash = mix(hash ^ id.word[i]) + i;
+  CacheEntry &cached = kindred_cache_[hash & (kindred_cache_.size() - 1)];
+  if (cached.hash == hash && cached.kindred != kMaxTypes && kindreds_[cached.kindred].identity == id)
+    return cached.kindred;
+  std::vector<std::uint32_t> &candidates = kindred_by_hash_[hash];
+  for (const std::uint32_t k : candidates) {
+    if (kindreds_[k].identity == id) {
+      cached = {hash, k};
+      return k;
+    }
+  }
+  if (kindreds_.size() >= kMaxTypes) return kMaxTypes;
+  Kindred kindred;
+  kindred.identity = id;
+  const bool plain = !(event.is_perfinfo() && !event.perfinfo_items().empty()) && !event.is_message() &&
+                     c != HeaderClass::bare &&
+                     event.type() != format::HeaderType::instance32 && event.type() != format::HeaderType::instance64;
+  kindred.known = plain && known_plan(event, kindred.plan);
+  candidates.push_back(static_cast<std::uint32_t>(kindreds_.size()));
+  kindreds_.push_back(std::move(kindred));
+  return static_cast<std::uint32_t>(kindreds_.size() - 1);
+}
+
+std::uint32_t ModelEncoder::type_of(std::uint32_t index, HeaderClass c, unsigned fields, bool tail) {
+  Kindred &kindred = kindreds_[index];
+  const std::uint32_t variant = fields << 1 | (tail ? 1u : 0u);
+  if (kindred.last_variant == variant) return kindred.last_type;
+  const auto found = kindred.types.find(variant);
+  if (found != kindred.types.end()) {
+    kindred.last_variant = variant;
+    return kindred.last_type = found->second;
+  }
+  if (types_.size() >= kMaxTypes) return kMaxTypes;
+  Plan plan = cut_plan(kindred.plan, fields, tail);
+  std::vector<std::uint8_t> key;
+  write_plan(key, plan);
+  std::string name(key.begin(), key.end());
+  if (!kindred.known) name += static_cast<char>(index), name += static_cast<char>(index >> 8);
+  const auto same = family_by_plan_.find(name);
+  const std::uint32_t family = same != family_by_plan_.end() ? same->second : add_family(std::move(plan));
+  family_by_plan_.emplace(std::move(name), family);
+  const std::uint32_t type = add_type(kindred.identity, c, family);
+  kindred.types.emplace(variant, type);
+  return type;
+}
+
+void ModelEncoder::learn(std::span<const Bytes> buffers) {
+  for (const Bytes buffer : buffers) {
+    for_each_event(buffer, [this](const EventView &event, std::int64_t, std::uint32_t) {
+      const HeaderClass c = header_class(event.type());
+      const std::uint32_t index = kindred_of(event, c);
+      if (index == kMaxTypes) return;
+      Kindred &kindred = kindreds_[index];
+      // Samples from all over the segment: every power-of-two-th event.
+      if (kindred.known || (std::popcount(++kindred.samples) > 3) || kindred.sample_payloads.size() >= kSamples) return;
+      const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
+      kindred.sample_payloads.push_back(payload);
+    });
+  }
+  for (Kindred &kindred : kindreds_) {
+    if (!kindred.known) {
+      kindred.plan = learned_plan(kindred.sample_payloads, 8);
+      kindred.plan.name = "";
+    }
+    if ((kindred.identity.words == 5) && (kindred.identity.word[0] >> 32 & format::kEventFlagExtended) != 0) {
+      PlanField items;
+      items.kind = Kind::items;
+      items.first = Predictor::lookup, items.second = Predictor::previous;
+      items.text = kTextItems;
+      items.name = "items";
+      if (kindred.plan.fields.size() < kMaxFields - 1) {
+        kindred.plan.fields.insert(kindred.plan.fields.begin(), items);
+        if (kindred.plan.lead != 0xFF) ++kindred.plan.lead;
+        for (PlanField &f : kindred.plan.fields)
+          if (f.base == Predictor::chain) ++f.base_arg;
+      }
+    }
+  }
+}
+
+std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
+  start_buffer(processor);
+  std::size_t done = 0;
+  bool full = false;
+  Split split;
+  for_each_event(events, [&](const EventView &event, std::int64_t, std::uint32_t at) {
+    if (full) return;
+    const HeaderClass c = header_class(event.type());
+    const HeaderShape &shape = header_shape(c);
+    const std::uint32_t kindred = kindred_of(event, c);
+    const Bytes payload = event.bytes().subspan(shape.size);
+    std::uint32_t index = kMaxTypes;
+    if (kindred != kMaxTypes) {
+      split_payload(kindreds_[kindred].plan.fields, payload, split);
+      index = type_of(kindred, c, split.fields, split.end < payload.size());
+    }
+    if (index == kMaxTypes) {
+      full = true;
+      return;
+    }
+    Type &type = types_[index];
+    Family &family = families_[type.family];
+    ++type.events;
+    const std::vector<PlanField> &fields = family.plan.fields;
+    for (unsigned i = 0; i < split.fields; ++i) {
+      const std::uint8_t *const p = payload.data() + split.at[i];
+      if (fields[i].is_number()) current_[i] = load_width(p, fields[i].width);
+      else content_[i] = Bytes(p, split.length[i]);
+    }
+    if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
+    code_type(index);
+    Pattern pattern;
+    // The padding after the event, as far as the buffer has it.
+    const std::size_t end = at + event.size();
+    const std::size_t next = std::min<std::size_t>(align8(end), events.size());
+    const Bytes padding = events.subspan(end, next - end);
+    const bool dirty = std::any_of(padding.begin(), padding.end(), [](std::uint8_t b) { return b != 0; });
+    pattern.put(dirty);
+    if (dirty) streams_[kStreamPadding].put(padding);
+    std::uint8_t header[0x50];
+    std::memcpy(header, event.bytes().data(), shape.size);
+    code_header(type, pattern, header);
+    if (shape.ids) {
+      processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
+      threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);
+    }
+    if (shape.time) {
+      const auto time = static_cast<std::int64_t>(time_);
+      first_time_ = std::min(first_time_, time);
+      last_time_ = std::max(last_time_, time);
+    }
+    code_fields(family, pattern);
+    end_event(type, family);
+    processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
+    threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);
+    code_pattern_symbol(type, family, pattern);
+    done = next;
+  });
+  end_buffer();
+  return done;
+}
+
+void ModelEncoder::write_table(std::vector<std::uint8_t> &out) const {
+  // Families and types in the order of creation, which numbers their streams.
+  put_varint(out, families_.size());
+  put_varint(out, types_.size());
+  std::size_t f = 0, t = 0;
+  while (f < families_.size() || t < types_.size()) {
+    // An empty family has no streams: it stands before the type with the same first stream.
+    const bool family = t == types_.size() || (f < families_.size() && families_[f].stream <= types_[t].stream);
+    out.push_back(family ? 1 : 0);
+    if (family) {
+      write_plan(out, families_[f++].plan);
+      continue;
+    }
+    const Type &type = types_[t++];
+    out.push_back(static_cast<std::uint8_t>(type.header_class));
+    out.push_back(type.identity.words);
+    for (unsigned i = 0; i < type.identity.words; ++i) {
+      out.resize(out.size() + 8);
+      store(out.data() + out.size() - 8, type.identity.word[i]);
+    }
+    put_varint(out, type.family);
+  }
+}
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,249 @@
+// The byte streams of a segment: what the model writes and reads, before and after the entropy coder.
+//
+// Numbers go out in one of three shapes. A plane is one byte of a value in a stream of its own, so that bytes of
+// like meaning lie together. A token is one byte telling magnitude and leading bits, with the remaining bits in the
+// bit stream: the part of a time difference that is worth an entropy coder, and the part that is noise.
+#pragma once
+
+#include "etwrelog/bytes.hpp"
+
+#include <bit>
+#include <vector>
+
+namespace etwrelog::etlz {
+
+// --- Integers of a width known at run time ----------------------------------------------------------------
+
+[[nodiscard]] inline std::uint64_t load_width(const std::uint8_t *at, unsigned width) {
+  switch (width) {
+  case 1: return *at;
+  case 2: return load<std::uint16_t>(at);
+  case 4: return load<std::uint32_t>(at);
+  default: return load<std::uint64_t>(at);
+  }
+}
+inline void store_width(std::uint8_t *at, unsigned width, std::uint64_t v) {
+  switch (width) {
+  case 1: *at = static_cast<std::uint8_t>(v); break;
+  case 2: store(at, static_cast<std::uint16_t>(v)); break;
+  case 4: store(at, static_cast<std::uint32_t>(v)); break;
+  default: store(at, v);
+  }
+}
+
+
+// --- Tokens --------------------------------------------------------------------------------------------------
+
+// Unsigned: 0..15 are themselves; above, the bit width and the two bits below the leading one, then width - 3
+// raw bits. 64-bit values end at token 255.
+struct Token {
+  std::uint8_t symbol;
+  std::uint8_t raw_bits;
+  std::uint64_t raw;
+};
+
+[[nodiscard]] inline Token unsigned_token(std::uint64_t v) {
+  if (v < 16) return {static_cast<std::uint8_t>(v), 0, 0};
+  const unsigned width = static_cast<unsigned>(std::bit_width(v));
+  const unsigned raw = width - 3;
+  return {static_cast<std::uint8_t>(16 + (width - 5) * 4 + ((v >> raw) & 3)), static_cast<std::uint8_t>(raw),
+          v & ((std::uint64_t{1} << raw) - 1)};
+}
+
+[[nodiscard]] constexpr unsigned unsigned_token_raw_bits(unsigned symbol) {
+  return symbol < 16 ? 0 : (symbol - 16) / 4 + 2;
+}
+[[nodiscard]] constexpr std::uint64_t unsigned_token_base(unsigned symbol) {
+  return symbol < 16 ? symbol : std::uint64_t{4 + (symbol & 3)} << unsigned_token_raw_bits(symbol);
+}
+
+// Signed: 0..16 are the zigzag of -8..8; above, width of the magnitude, sign and one bit below the leading one.
+// The sign stands in the token because most differences lean to one side.
+[[nodiscard]] inline Token signed_token(std::uint64_t difference) {
+  const bool negative = (difference >> 63) != 0;
+  const std::uint64_t m = negative ? 0 - difference : difference;
+  if (m <= 8) return {static_cast<std::uint8_t>(negative ? m * 2 - 1 : m * 2), 0, 0};
+  const unsigned width = static_cast<unsigned>(std::bit_width(m)); // 4..64
+  if (width > 62) return {255, 64, difference};
+  const unsigned raw = width - 2;
+  return {static_cast<std::uint8_t>(17 + (width - 4) * 4 + (negative ? 2 : 0) + ((m >> raw) & 1)),
+          static_cast<std::uint8_t>(raw), m & ((std::uint64_t{1} << raw) - 1)};
+}
+
+[[nodiscard]] constexpr unsigned signed_token_raw_bits(unsigned symbol) {
+  return symbol <= 16 ? 0 : symbol == 255 ? 64 : (symbol - 17) / 4 + 2;
+}
+[[nodiscard]] constexpr std::uint64_t signed_token_value(unsigned symbol, std::uint64_t raw) {
+  if (symbol <= 16) {
+    const std::uint64_t m = (symbol + 1) / 2;
+    return (symbol & 1) != 0 ? 0 - m : m;
+  }
+  if (symbol == 255) return raw;
+  const std::uint64_t m = (std::uint64_t{2 + ((symbol - 17) & 1u)} << signed_token_raw_bits(symbol)) + raw;
+  return ((symbol - 17) & 2) != 0 ? 0 - m : m;
+}
+
+// --- Bits ----------------------------------------------------------------------------------------------------
+
+class BitWriter {
+public:
+  void put(std::uint64_t bits, unsigned count) {
+    if (count > 32) {
+      put32(bits & 0xFFFF'FFFF, 32);
+      put32(bits >> 32, count - 32);
+    } else if (count != 0) {
+      put32(bits, count);
+    }
+  }
+  [[nodiscard]] std::vector<std::uint8_t> finish() {
+    while (held_ > 0) {
+      bytes_.push_back(static_cast<std::uint8_t>(buffer_));
+      buffer_ >>= 8;
+      held_ = held_ > 8 ? held_ - 8 : 0;
+    }
+    return std::move(bytes_);
+  }
+
+private:
+  void put32(std::uint64_t bits, unsigned count) {
+    buffer_ |= bits << held_;
+    held_ += count;
+    if (held_ >= 32) {
+      const std::size_t at = bytes_.size();
+      bytes_.resize(at + 4);
+      store(bytes_.data() + at, static_cast<std::uint32_t>(buffer_));
+      buffer_ >>= 32;
+      held_ -= 32;
+    }
+  }
+  std::vector<std::uint8_t> bytes_;
+  std::uint64_t buffer_ = 0; // held_ < 32 bits between calls
+  unsigned held_ = 0;
+};
+
+// Reads zeros past the end; `overrun()` then tells.
+class BitReader {
+public:
+  BitReader() = default;
+  explicit BitReader(Bytes bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  [[nodiscard]] std::uint64_t get(unsigned count) {
+    if (count > 32) {
+      const std::uint64_t low = get32(32);
+      return low | (get32(count - 32) << 32);
+    }
+    return count == 0 ? 0 : get32(count);
+  }
+  [[nodiscard]] bool overrun() const { return overrun_; }
+
+private:
+  std::uint64_t get32(unsigned count) {
+    if (held_ < count) refill();
+    const std::uint64_t value = buffer_ & ((std::uint64_t{1} << count) - 1);
+    buffer_ >>= count;
+    held_ -= count;
+    return value;
+  }
+  void refill() { // held_ < 32
+    if (end_ - at_ >= 4) {
+      buffer_ |= std::uint64_t{load<std::uint32_t>(at_)} << held_;
+      at_ += 4;
+      held_ += 32;
+      return;
+    }
+    while (held_ < 32) {
+      if (at_ == end_) overrun_ = ++zeros_ > 8 || overrun_;
+      else buffer_ |= std::uint64_t{*at_++} << held_;
+      held_ += 8;
+    }
+  }
+  const std::uint8_t *at_ = nullptr;
+  const std::uint8_t *end_ = nullptr;
+  std::uint64_t buffer_ = 0;
+  unsigned held_ = 0;
+  unsigned zeros_ = 0;
+  bool overrun_ = false;
+};
+
+// --- Byte streams --------------------------------------------------------------------------------------------
+
+class OutStream {
+public:
+  void put(std::uint8_t byte) {
+    if (size_ == capacity_) grow(1);
+    data_[size_++] = byte;
+  }
+  void put(Bytes bytes) {
+    if (bytes.size() > capacity_ - size_) grow(bytes.size());
+    if (!bytes.empty()) std::memcpy(data_ + size_, bytes.data(), bytes.size());
+    size_ += bytes.size();
+  }
+  [[nodiscard]] Bytes bytes() const { return {data_, size_}; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  void clear() { size_ = 0; }
+
+private:
+  [[gnu::noinline, gnu::cold]] void grow(std::size_t more) {
+    store_.resize(std::max<std::size_t>(64, (size_ + more) * 2));
+    data_ = store_.data();
+    capacity_ = store_.size();
+  }
+  std::uint8_t *data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+  std::vector<std::uint8_t> store_;
+};
+
+// Yields zeros past the end and remembers that it did: the model checks once per buffer, not per byte.
+class InStream {
+public:
+  InStream() = default;
+  explicit InStream(Bytes bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  [[nodiscard]] std::uint8_t get() {
+    if (at_ == end_) {
+      overrun_ = true;
+      return 0;
+    }
+    return *at_++;
+  }
+  // An empty span when fewer are left.
+  [[nodiscard]] Bytes get(std::size_t count) {
+    if (count > static_cast<std::size_t>(end_ - at_)) {
+      overrun_ = true;
+      return {};
+    }
+    const Bytes result(at_, count);
+    at_ += count;
+    return result;
+  }
+  [[nodiscard]] Bytes rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+  [[nodiscard]] bool overrun() const { return overrun_; }
+  [[nodiscard]] bool at_end() const { return at_ == end_; }
+
+private:
+  const std::uint8_t *at_ = nullptr;
+  const std::uint8_t *end_ = nullptr;
+  bool overrun_ = false;
+};
+
+// --- Varints of the segment's own tables ---------------------------------------------------------------------
+
+inline void put_varint(std::vector<std::uint8_t> &out, std::uint64_t v) {
+  while (v >= 0x80) {
+    out.push_back(static_cast<std::uint8_t>(v | 0x80));
+    v >>= 7;
+  }
+  out.push_back(static_cast<std::uint8_t>(v));
+}
+
+[[nodiscard]] inline std::uint64_t get_varint(InStream &in) {
+  std::uint64_t v = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const std::uint8_t byte = in.get();
+    v |= std::uint64_t{byte & 0x7Fu} << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  return v;
+}
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,328 @@
+// The memory of the model: objects by number, call stacks as a tree, threads, and the history of a family's records.
+// Encoder and decoder run the same updates in the same order, which is what makes the predictions agree.
+#pragma once
+
+#include "stages/encode/etlz_plan.hpp"
+
+#include <array>
+#include <memory>
+
+namespace etwrelog::etlz {
+
+[[nodiscard]] inline std::uint64_t mix(std::uint64_t v) {
+  v *= 0x9E37'79B9'7F4A'7C15ull;
+  return v ^ (v >> 32);
+}
+
+[[nodiscard]] inline std::uint64_t hash_bytes(Bytes b) {
+  std::uint64_t h = b.size() * 0x9FB2'1C65'1E98'DF25ull;
+  const std::uint8_t *p = b.data();
+  std::size_t n = b.size();
+  for (; n >= 8; p += 8, n -= 8) {
+    h = (h ^ load<std::uint64_t>(p)) * 0x9E37'79B9'7F4A'7C15ull;
+    h ^= h >> 29;
+  }
+  std::uint64_t last = 0;
+  if (n != 0) std::memcpy(&last, p, n);
+  return mix(h ^ last);
+}
+
+// Chunked memory whose addresses stay.
+class Arena {
+public:
+  // Null when more than `bound` bytes were taken altogether.
+  [[nodiscard]] std::uint8_t *take(std::size_t n) {
+    if (n > bound_) return nullptr;
+    bound_ -= n;
+    if (n > left_ || at_ == nullptr) {
+      const std::size_t size = n > kChunk ? n : kChunk;
+      chunks_.push_back(std::make_unique<std::uint8_t[]>(size));
+      at_ = chunks_.back().get();
+      left_ = size;
+    }
+    std::uint8_t *const result = at_;
+    at_ += n;
+    left_ -= n;
+    return result;
+  }
+
+  void set_bound(std::size_t bound) { bound_ = bound; }
+
+private:
+  static constexpr std::size_t kChunk = 256 * 1024;
+  std::size_t bound_ = SIZE_MAX;
+  std::vector<std::unique_ptr<std::uint8_t[]>> chunks_;
+  std::uint8_t *at_ = nullptr;
+  std::size_t left_ = 0;
+};
+
+// Contents by number. Number 0 is the empty object, or 16 zero bytes for GUIDs. Only the encoder looks up by content.
+class Objects {
+public:
+  explicit Objects(Bytes zero) { add_unhashed(zero); }
+
+  [[nodiscard]] Bytes operator[](std::uint64_t id) const { return objects_[id]; }
+  [[nodiscard]] std::size_t size() const { return objects_.size(); }
+  void add_unhashed(Bytes content) { objects_.push_back(content); }
+
+  // The number of `content`, or size() when it is new; it has been added then.
+  [[nodiscard]] std::uint64_t intern(Bytes content) {
+    if (objects_.size() * 2 > table_.size()) rehash();
+    const std::uint64_t hash = hash_bytes(content);
+    std::size_t slot = hash & (table_.size() - 1);
+    const auto tag = static_cast<std::uint32_t>(hash >> 32);
+    while (table_[slot].id != kFree) {
+      const Bytes known = objects_[table_[slot].id];
+      if (table_[slot].tag == tag && known.size() == content.size() &&
+          std::memcmp(known.data(), content.data(), content.size()) == 0)
+        return table_[slot].id;
+      slot = (slot + 1) & (table_.size() - 1);
+    }
+    table_[slot] = {static_cast<std::uint32_t>(objects_.size()), tag};
+    objects_.push_back(content);
+    return objects_.size() - 1;
+  }
+
+private:
+  static constexpr std::uint32_t kFree = 0xFFFF'FFFF;
+  struct Entry {
+    std::uint32_t id = kFree, tag = 0;
+  };
+  void rehash() {
+    table_.assign(std::max<std::size_t>(256, table_.size() * 4), Entry{});
+    for (std::size_t id = 0; id < objects_.size(); ++id) {
+      const std::uint64_t hash = hash_bytes(objects_[id]);
+      std::size_t slot = hash & (table_.size() - 1);
+      while (table_[slot].id != kFree) slot = (slot + 1) & (table_.size() - 1);
+      table_[slot] = {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(hash >> 32)};
+    }
+  }
+  std::vector<Bytes> objects_;
+  std::vector<Entry> table_;
+};
+
+// Call stacks from the outermost frame inwards; node 0 is the root. A frame remembers which frame it was last
+// followed by, anywhere.
+class StackTree {
+public:
+  StackTree() { nodes_.push_back({0, 0, 0}); }
+
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
+  [[nodiscard]] std::uint32_t depth(std::uint32_t node) const { return nodes_[node].depth; }
+  [[nodiscard]] std::uint64_t frame(std::uint32_t node) const { return frames_[nodes_[node].frame]; }
+  [[nodiscard]] std::uint32_t frame_number(std::uint32_t node) const { return nodes_[node].frame; }
+
+  // 0 when there is no such child.
+  [[nodiscard]] std::uint32_t child(std::uint32_t node, std::uint32_t frame_number) const {
+    if (children_.empty()) return 0;
+    for (std::size_t slot = hash(node, frame_number);; ++slot) {
+      const std::uint32_t found = children_[slot & (children_.size() - 1)];
+      if (found == 0 || (nodes_[found].parent == node && nodes_[found].frame == frame_number)) return found;
+    }
+  }
+  // The number of a frame value, or frames() if it is new.
+  [[nodiscard]] std::uint32_t find_frame(std::uint64_t value) const {
+    if (by_value_.empty()) return frames();
+    for (std::size_t slot = mix(value);; ++slot) {
+      const std::uint32_t found = by_value_[slot & (by_value_.size() - 1)];
+      if (found == 0) return frames();
+      if (frames_[found] == value) return found;
+    }
+  }
+  [[nodiscard]] std::uint32_t frames() const { return static_cast<std::uint32_t>(frames_.size()); }
+  [[nodiscard]] std::uint64_t frame_value(std::uint32_t number) const { return frames_[number]; }
+  [[nodiscard]] std::uint32_t follower(std::uint32_t frame_number) const { return follower_[frame_number]; }
+  void follow(std::uint32_t frame_number, std::uint32_t by) { follower_[frame_number] = by; }
+
+  std::uint32_t add_frame(std::uint64_t value, bool index) {
+    frames_.push_back(value);
+    follower_.push_back(0);
+    if (index) {
+      if (frames_.size() * 2 > by_value_.size()) {
+        by_value_.assign(std::max<std::size_t>(256, by_value_.size() * 4), 0);
+        for (std::uint32_t i = 1; i < frames(); ++i) place_frame(i);
+      } else {
+        place_frame(frames() - 1);
+      }
+    }
+    return frames() - 1;
+  }
+  std::uint32_t add_node(std::uint32_t node, std::uint32_t frame_number, bool index) {
+    nodes_.push_back({node, frame_number, nodes_[node].depth + 1});
+    if (index) {
+      if (nodes_.size() * 2 > children_.size()) {
+        children_.assign(std::max<std::size_t>(256, children_.size() * 4), 0);
+        for (std::uint32_t i = 1; i < size(); ++i) place_node(i);
+      } else {
+        place_node(size() - 1);
+      }
+    }
+    return size() - 1;
+  }
+
+private:
+  struct Node {
+    std::uint32_t parent, frame, depth;
+  };
+  [[nodiscard]] static std::size_t hash(std::uint32_t node, std::uint32_t frame_number) {
+    return mix((std::uint64_t{node} << 32) | frame_number);
+  }
+  void place_node(std::uint32_t index) {
+    std::size_t slot = hash(nodes_[index].parent, nodes_[index].frame);
+    while (children_[slot & (children_.size() - 1)] != 0) ++slot;
+    children_[slot & (children_.size() - 1)] = index;
+  }
+  void place_frame(std::uint32_t index) {
+    std::size_t slot = mix(frames_[index]);
+    while (by_value_[slot & (by_value_.size() - 1)] != 0) ++slot;
+    by_value_[slot & (by_value_.size() - 1)] = index;
+  }
+  std::vector<Node> nodes_;
+  std::vector<std::uint64_t> frames_{0}; // number 0 is no frame
+  std::vector<std::uint32_t> follower_{0};
+  std::vector<std::uint32_t> children_, by_value_;
+};
+
+// 64 KiB pages of addresses, numbered in the order of their first occurrence up to kMaxPages.
+class Pages {
+public:
+  static constexpr std::uint32_t kMaxPages = 0xFFFF;
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(pages_.size()); }
+  [[nodiscard]] std::uint64_t operator[](std::uint32_t number) const { return pages_[number]; }
+  // size() when it is not known.
+  [[nodiscard]] std::uint32_t find(std::uint64_t page) const {
+    if (table_.empty()) return size();
+    for (std::size_t slot = mix(page);; ++slot) {
+      const std::uint32_t found = table_[slot & (table_.size() - 1)];
+      if (found == 0) return size();
+      if (pages_[found - 1] == page) return found - 1;
+    }
+  }
+  void add(std::uint64_t page, bool index) {
+    if (size() == kMaxPages) return;
+    pages_.push_back(page);
+    if (!index) return;
+    if (table_.empty()) table_.resize(4 * (kMaxPages + 1u));
+    std::size_t slot = mix(page);
+    while (table_[slot & (table_.size() - 1)] != 0) ++slot;
+    table_[slot & (table_.size() - 1)] = size();
+  }
+
+private:
+  std::vector<std::uint64_t> pages_;
+  std::vector<std::uint32_t> table_;
+};
+
+// What a processor was last seen doing. Stacks name the event that they belong to by its time.
+struct Processor {
+  static constexpr std::size_t kRecent = 64;
+  struct Event {
+    std::uint64_t time = 0, thread = 0, address = 0;
+    std::uint64_t kind = 0;
+    std::uint64_t stack = 0; // the last one that belonged to it, plus 1
+  };
+  std::uint64_t time = 0, thread_id = 0, process_id = 0, running = 0;
+  std::array<Event, kRecent> recent{};
+  std::size_t events = 0;
+
+  [[nodiscard]] Event &ago(std::size_t n) { return recent[(events - n) % kRecent]; } // 1 is the last
+  void add(const Event &e) { recent[events++ % kRecent] = e; }
+};
+
+// What is known of each thread, by its id; a small table whose entries are taken over on collision.
+class Threads {
+public:
+  struct Entry {
+    std::uint64_t id = ~std::uint64_t{0};
+    std::uint64_t member[static_cast<std::size_t>(ThreadMember::count_)] = {};
+  };
+  Threads() : entries_(kSize) {}
+  [[nodiscard]] Entry &of(std::uint64_t id) {
+    Entry &e = entries_[(id >> 2) & (kSize - 1)];
+    if (e.id != id) {
+      e = Entry{};
+      e.id = id;
+    }
+    return e;
+  }
+
+private:
+  static constexpr std::size_t kSize = 8192;
+  std::vector<Entry> entries_;
+};
+
+// The records of a family, row by row, with the two ways to find the one that the next will resemble. All families of
+// a segment together keep kMaxValues: past that nothing new is learned, which bounds the memory of a decoder.
+class History {
+public:
+  static constexpr std::size_t kMaxValues = 24u << 20;
+
+  void start(unsigned fields, std::uint8_t lead) {
+    fields_ = fields, lead_ = lead;
+    zero_.assign(fields + 1, 0);
+  }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const { return rows_.data() + std::size_t{index} * fields_; }
+  [[nodiscard]] const std::uint64_t *previous() const { return size_ == 0 ? zero_.data() : row(size_ - 1); }
+  [[nodiscard]] const std::uint64_t *zero() const { return zero_.data(); }
+  // The record that the run of leads suggests next; size() when there is none.
+  [[nodiscard]] std::uint32_t match() const { return match_; }
+
+  // The last record with this lead; size() when there is none.
+  [[nodiscard]] std::uint32_t find(std::uint64_t lead) const {
+    if (by_lead_.empty()) return size_;
+    const std::uint32_t found = by_lead_[mix(lead) & (by_lead_.size() - 1)];
+    return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
+  }
+
+  void add(const std::uint64_t *values, std::size_t &total) {
+    if (total + fields_ > kMaxValues) {
+      match_ = size_;
+      return;
+    }
+    total += fields_ + 1u;
+    rows_.insert(rows_.end(), values, values + fields_);
+    const std::uint32_t self = size_++;
+    if (lead_ >= fields_) {
+      match_ = size_;
+      return;
+    }
+    if (std::size_t{size_} * 2 > by_lead_.size()) grow();
+    const std::uint64_t lead = values[lead_];
+    const std::uint64_t before = self == 0 ? 0 : row(self - 1)[lead_];
+    std::uint32_t &pair = by_pair_[mix(lead ^ mix(before + 1)) & (by_pair_.size() - 1)];
+    std::uint32_t &one = by_lead_[mix(lead) & (by_lead_.size() - 1)];
+    if (match_ < self && row(match_)[lead_] == lead) {
+      ++match_;
+    } else if (pair != 0 && row(pair - 1)[lead_] == lead) {
+      match_ = pair;
+    } else if (one != 0 && row(one - 1)[lead_] == lead) {
+      match_ = one;
+    } else {
+      match_ = size_;
+    }
+    pair = one = self + 1;
+  }
+
+private:
+  void grow() {
+    const std::size_t size = std::max<std::size_t>(64, by_lead_.size() * 4);
+    by_lead_.assign(size, 0);
+    by_pair_.assign(size, 0);
+    std::uint64_t before = 0;
+    for (std::uint32_t i = 0; i + 1 < size_; ++i) {
+      const std::uint64_t lead = row(i)[lead_];
+      by_lead_[mix(lead) & (size - 1)] = i + 1;
+      by_pair_[mix(lead ^ mix(before + 1)) & (size - 1)] = i + 1;
+      before = lead;
+    }
+  }
+  unsigned fields_ = 0;
+  std::uint8_t lead_ = 0xFF;
+  std::uint32_t size_ = 0, match_ = 0;
+  std::vector<std::uint64_t> rows_, zero_;
+  std::vector<std::uint32_t> by_lead_, by_pair_;
+};
+
+} // namespace etwrelog::etlz

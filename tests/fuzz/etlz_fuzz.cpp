@@ -1,0 +1,86 @@
+// The archive reader must survive any bytes, and what the model encodes it must give back.
+//
+// The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams, the
+// container, or a round trip of the bytes as a trace.
+#include "pipeline/archive.hpp"
+#include "stages/encode/etlz_model.hpp"
+
+#include <cstdlib>
+
+namespace {
+
+using namespace etwrelog;
+
+void decode_segment(Bytes data) {
+  etlz::SegmentCoder coder;
+  std::vector<std::uint8_t> out(4096);
+  static_cast<void>(coder.decode(data, out, 1u << 20, 1u << 17));
+}
+
+// Streams behind a valid directory, so that mutations reach the model instead of the entropy coder.
+void decode_streams(Bytes data) {
+  etlz::ModelDecoder model;
+  etlz::InStream source(data);
+  const std::size_t table_size = std::min<std::size_t>(source.get() * 8u, source.rest().size());
+  etlz::InStream table(source.get(table_size));
+  if (!model.read_table(table) || model.types().empty()) return;
+  model.set_object_bound(1u << 20);
+  const Bytes rest = source.rest();
+  auto &streams = model.streams();
+  // The rest of the input is dealt out to the streams in turn.
+  std::vector<std::vector<std::uint8_t>> dealt(streams.size());
+  for (std::size_t i = 0; i < rest.size(); ++i) dealt[(i * 7) % streams.size()].push_back(rest[i]);
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i] = etlz::InStream(Bytes(dealt[i]));
+  model.bits() = etlz::BitReader(rest);
+  std::vector<std::uint8_t> out(2048);
+  for (std::uint16_t cpu = 0; cpu < 3; ++cpu)
+    if (!model.decode_events(out, out.size(), cpu)) return;
+}
+
+void read_archive(Bytes data) {
+  const auto input = read::memory_input("fuzz", std::vector<std::uint8_t>(data.begin(), data.end()));
+  pipeline::ArchiveOptions options;
+  options.threads = 1;
+  options.memory_limit = 16u << 20;
+  static_cast<void>(pipeline::unpack_file(*input, nullptr, options));
+  options.salvage = true;
+  static_cast<void>(pipeline::unpack_file(*input, nullptr, options));
+  for (const std::size_t size : {etlz::kFileHeaderSize, etlz::kSegmentHeaderSize, etlz::kFooterSize}) {
+    if (data.size() < size) continue;
+    static_cast<void>(etlz::read_segment_header(data.first(size)));
+    static_cast<void>(etlz::read_footer(data.first(size)));
+  }
+  static_cast<void>(etlz::read_index(data));
+}
+
+void round_trip(Bytes data) {
+  std::vector<etlz::Part> parts;
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const Bytes rest = data.subspan(done);
+    const std::size_t n = etlz::split_parts(rest, true, 1u << 16, parts);
+    if (n == 0) std::abort();
+    etlz::SegmentCoder coder;
+    std::vector<std::uint8_t> coded;
+    etlz::SegmentFacts facts;
+    coder.encode(rest.first(n), parts, Level::fast, coded, &facts);
+    std::vector<std::uint8_t> back(n);
+    if (!coder.decode(coded, back, facts.stream_bytes, facts.scratch_bytes)) std::abort();
+    if (std::memcmp(back.data(), rest.data(), n) != 0) std::abort();
+    done += n;
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  if (size == 0) return 0;
+  const Bytes rest(data + 1, size - 1);
+  switch (data[0] & 3) {
+  case 0: decode_segment(rest); break;
+  case 1: decode_streams(rest); break;
+  case 2: read_archive(rest); break;
+  default: round_trip(rest);
+  }
+  return 0;
+}

@@ -1,0 +1,464 @@
+// etwrelog pack | unpack | verify: many files at once, each on its own.
+#include "pipeline/archive.hpp"
+#include "pipeline/ordered.hpp"
+#include "stages/shared/platform.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = std::chrono::duration<double>;
+
+enum class Task : std::uint8_t { pack, unpack, verify };
+
+struct BulkOptions {
+  std::vector<std::string> inputs;
+  std::string output, out_dir;
+  Level level = Level::normal;
+  unsigned threads = 0;
+  std::string memory_limit = "1G";
+  bool recursive = false, skip_existing = false, delete_original = false, explain = false, no_verify = false;
+  bool salvage = false, json = false, force = false, progress = false;
+};
+
+struct Item {
+  std::string source, target;
+  std::uint64_t size = 0;
+};
+
+struct Outcome {
+  enum class State : std::uint8_t { pending, done, damaged, skipped, failed } state = State::pending;
+  std::uint64_t before = 0, after = 0; // bytes of source and target
+  std::uint64_t decoded = 0;
+  double seconds = 0;
+  bool trace = true, deleted = false;
+  std::vector<pipeline::MissingRange> missing;
+  std::optional<Error> error;
+};
+
+constexpr std::uint64_t kLargeFile = 48u << 20; // from here on a file keeps all threads busy alone
+
+bool has_extension(const fs::path &path, std::string_view wanted) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == wanted;
+}
+
+Error usage_error(std::string what) {
+  Error e;
+  e.kind = ErrorKind::usage;
+  e.what = std::move(what);
+  return e;
+}
+
+Error io_error(const std::string &file, std::string what) {
+  Error e;
+  e.kind = ErrorKind::io;
+  e.file = file;
+  e.what = std::move(what);
+  return e;
+}
+
+// x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole.
+std::string target_name(Task task, const fs::path &source) {
+  if (task == Task::pack) return has_extension(source, ".etl") ? source.string() + "z" : source.string() + ".etlz";
+  if (!has_extension(source, ".etlz")) return source.string() + ".etl";
+  const std::string name = source.string();
+  if (const Result<std::unique_ptr<read::Input>> input = read::open_input(name)) {
+    std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
+    const Result<std::size_t> got = (*input)->read_at(0, first);
+    if (got && *got == first.size()) {
+      const Result<etlz::FileHeader> header = etlz::read_file_header(first);
+      if (header && !header->trace) return name.substr(0, name.size() - 5);
+    }
+  }
+  return name.substr(0, name.size() - 1);
+}
+
+Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
+  std::vector<Item> items;
+  const std::string_view wanted = task == Task::pack ? ".etl" : ".etlz";
+  auto add = [&](const fs::path &file, const fs::path &under) {
+    std::error_code failed;
+    Item item;
+    item.source = file.string();
+    item.size = fs::file_size(file, failed);
+    if (failed) item.size = 0;
+    if (task != Task::verify) {
+      fs::path target = target_name(task, file);
+      if (!options.out_dir.empty()) {
+        const fs::path relative = under.empty() ? target.filename() : fs::relative(target, under, failed);
+        target = fs::path(options.out_dir) / (failed || relative.empty() ? target.filename() : relative);
+      }
+      item.target = options.output.empty() ? target.string() : options.output;
+    }
+    items.push_back(std::move(item));
+  };
+  for (const std::string &name : options.inputs) {
+    std::error_code failed;
+    if (!fs::is_directory(name, failed)) {
+      add(name, {});
+      continue;
+    }
+    if (!options.recursive) return usage_error(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
+    std::vector<fs::path> found;
+    for (fs::recursive_directory_iterator i(name, fs::directory_options::skip_permission_denied, failed), end;
+         !failed && i != end; i.increment(failed))
+      if (i->is_regular_file(failed) && has_extension(i->path(), wanted)) found.push_back(i->path());
+    if (failed) return io_error(name, failed.message());
+    std::sort(found.begin(), found.end());
+    for (const fs::path &file : found) add(file, name);
+  }
+  if (!options.output.empty() && items.size() != 1) return usage_error("-o takes one input; use --out-dir for several");
+  std::map<std::string, std::string> targets;
+  for (const Item &item : items) {
+    if (item.target.empty()) continue;
+    const auto [same, fresh] = targets.emplace(item.target, item.source);
+    if (!fresh) return usage_error(fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
+    if (platform::same_file(item.source, item.target)) return usage_error(fmt::format("\"{}\" would replace itself", item.source));
+  }
+  return items;
+}
+
+// One bar over all files, told by any of them.
+class SharedProgress {
+public:
+  SharedProgress(Bar &bar, std::atomic<bool> &cancel) : bar_(bar), cancel_(cancel) {}
+  void advance(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (platform::stop_requested()) cancel_.store(true);
+    bar_.advance(bytes, 0);
+  }
+
+private:
+  Bar &bar_;
+  std::atomic<bool> &cancel_;
+  std::mutex mutex_;
+};
+
+// The archive as it now lies on disk, decoded, against the file as it now lies on disk.
+Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &options) {
+  const Result<std::unique_ptr<read::Input>> archive = read::open_input(item.target);
+  if (!archive) return archive.error();
+  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(**archive);
+  if (!index) return index.error();
+  pipeline::ArchiveOptions quiet = options;
+  quiet.progress = nullptr;
+  quiet.explain = nullptr;
+  const Result<pipeline::UnpackResult> decoded = pipeline::unpack_file(**archive, nullptr, quiet);
+  if (!decoded) return decoded.error();
+  const Result<platform::File> file = platform::File::open_read(item.source);
+  if (!file) return file.error();
+  etlz::ContentHasher hasher;
+  std::vector<std::uint8_t> piece(4u << 20);
+  for (std::uint64_t at = 0;;) {
+    const Result<std::size_t> got = file->read_at(at, piece);
+    if (!got) return got.error();
+    if (*got == 0) break;
+    hasher.update(Bytes(piece).first(*got));
+    at += *got;
+  }
+  if (hasher.finish() != index->footer.content) return io_error(item.target, "read back, it differs from the original");
+  return {};
+}
+
+class Bulk {
+public:
+  Bulk(Task task, const BulkOptions &options) : task_(task), options_(options), bar_(options.progress), progress_(bar_, cancel_) {}
+
+  int run() {
+    Result<std::vector<Item>> items = collect(task_, options_);
+    if (!items) return report(items.error());
+    items_ = *std::move(items);
+    if (items_.empty()) {
+      fmt::print(stderr, "etwrelog: error: no files\n");
+      return kFailed;
+    }
+    outcomes_.resize(items_.size());
+    std::uint64_t total = 0;
+    for (const Item &item : items_) total += item.size;
+    static constexpr std::string_view kNames[] = {"packing", "unpacking", "verifying"};
+    bar_.begin(kNames[static_cast<std::size_t>(task_)], total);
+    const auto began = std::chrono::steady_clock::now();
+    // Small files side by side, each on one thread; then the large ones, each on all.
+    std::vector<std::size_t> small, large;
+    for (std::size_t i = 0; i < items_.size(); ++i) (items_[i].size >= kLargeFile ? large : small).push_back(i);
+    const unsigned threads = options_.threads != 0 ? options_.threads : pipeline::default_threads();
+    const std::uint64_t limit = *parse_size(options_.memory_limit);
+    const std::uint64_t each = std::uint64_t{options_.level == Level::max ? 256u : 128u} << 20;
+    const auto side_by_side = static_cast<std::size_t>(std::clamp<std::uint64_t>(limit / each, 1, threads));
+    std::size_t next = 0;
+    struct Job : pipeline::OrderedJob {
+      std::size_t index = 0;
+    };
+    pipeline::OrderedSteps steps;
+    steps.next = [&]() -> std::shared_ptr<pipeline::OrderedJob> {
+      if (next == small.size() || cancel_) return nullptr;
+      auto job = std::make_shared<Job>();
+      job->index = small[next++];
+      return job;
+    };
+    steps.work = [&](pipeline::OrderedJob &job) -> std::optional<Error> {
+      do_file(dynamic_cast<Job &>(job).index, small.size() == 1 ? threads : 1, limit / side_by_side);
+      return std::nullopt;
+    };
+    steps.sink = [](pipeline::OrderedJob &) -> std::optional<Error> { return std::nullopt; };
+    if (std::optional<Error> error = pipeline::run_ordered(steps, threads, side_by_side, &cancel_);
+        error && error->kind != ErrorKind::cancelled)
+      return report(*error);
+    for (const std::size_t index : large)
+      if (!cancel_) do_file(index, threads, limit);
+    return finish(Seconds(std::chrono::steady_clock::now() - began).count());
+  }
+
+private:
+  void do_file(std::size_t index, unsigned threads, std::uint64_t memory) {
+    const Item &item = items_[index];
+    Outcome &outcome = outcomes_[index];
+    const auto began = std::chrono::steady_clock::now();
+    outcome.before = item.size;
+    try {
+      outcome.error = process(item, outcome, threads, memory);
+    } catch (const std::exception &thrown) {
+      outcome.error = io_error(item.source, thrown.what());
+    }
+    outcome.seconds = Seconds(std::chrono::steady_clock::now() - began).count();
+    if (outcome.error) outcome.state = Outcome::State::failed;
+    progress_.advance(outcome.state == Outcome::State::done ? 0 : item.size);
+  }
+
+  std::optional<Error> process(const Item &item, Outcome &outcome, unsigned threads, std::uint64_t memory) {
+    pipeline::ArchiveOptions archive;
+    archive.level = options_.level;
+    archive.threads = threads;
+    archive.verify = !options_.no_verify;
+    archive.salvage = options_.salvage;
+    archive.memory_limit = memory;
+    archive.cancel = &cancel_;
+    std::vector<etlz::ColumnCost> costs;
+    if (options_.explain) archive.explain = &costs;
+
+    if (!item.target.empty() && options_.skip_existing && platform::exists(item.target)) {
+      outcome.state = Outcome::State::skipped;
+      return std::nullopt;
+    }
+    Result<std::unique_ptr<read::Input>> input = read::open_input(item.source);
+    if (!input) return input.error();
+    outcome.before = (*input)->size();
+    // The bar runs over bytes of the sources: of an archive they pass in proportion to what was decoded.
+    double scale = 1;
+    if (task_ != Task::pack)
+      if (const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(**input);
+          index && index->footer.original_size > 0)
+        scale = static_cast<double>(item.size) / static_cast<double>(index->footer.original_size);
+    archive.progress = [this, scale](std::uint64_t bytes) {
+      progress_.advance(static_cast<std::uint64_t>(static_cast<double>(bytes) * scale));
+    };
+
+    std::optional<write::OutputFile> out;
+    if (!item.target.empty()) {
+      std::error_code ignored;
+      const fs::path folder = fs::path(item.target).parent_path();
+      if (!folder.empty()) fs::create_directories(folder, ignored);
+      Result<write::OutputFile> created = write::OutputFile::create(item.target, options_.force);
+      if (!created) return created.error();
+      out = *std::move(created);
+    }
+    if (task_ == Task::pack) {
+      if (pipeline::is_archive(**input)) return io_error(item.source, "is an .etlz archive already");
+      const Result<pipeline::PackResult> packed = pipeline::pack_file(**input, *out, archive);
+      if (!packed) return packed.error();
+      outcome.after = packed->archived;
+      outcome.decoded = packed->decoded;
+      outcome.trace = packed->trace;
+    } else {
+      const Result<pipeline::UnpackResult> unpacked = pipeline::unpack_file(**input, out ? &*out : nullptr, archive);
+      if (!unpacked) return unpacked.error();
+      outcome.after = outcome.decoded = unpacked->original;
+      outcome.missing = unpacked->missing;
+      if (options_.salvage && unpacked->segments == 0 && outcome.before > 0 && unpacked->original == 0)
+        return io_error(item.source, "holds no whole segment");
+    }
+    if (out)
+      if (Result<void> committed = out->commit(); !committed) return committed.error();
+    if (task_ == Task::pack && options_.delete_original) {
+      if (Result<void> same = compare_again(item, archive); !same) return same.error();
+      platform::remove_file(item.source);
+      outcome.deleted = !platform::exists(item.source);
+      if (!outcome.deleted) return io_error(item.source, "cannot be deleted; its archive is good");
+    }
+    outcome.state = outcome.missing.empty() ? Outcome::State::done : Outcome::State::damaged;
+    if (options_.explain) {
+      const std::lock_guard lock(explain_mutex_);
+      for (const etlz::ColumnCost &cost : costs) {
+        etlz::ColumnCost &sum = explained_[cost.owner + "\t" + cost.column];
+        sum.owner = cost.owner, sum.column = cost.column;
+        sum.in += cost.in, sum.out += cost.out;
+      }
+    }
+    return std::nullopt;
+  }
+
+  int finish(double seconds) {
+    std::uint64_t before = 0, after = 0, decoded = 0;
+    std::size_t done = 0, failed = 0, skipped = 0, damaged = 0, left = 0;
+    for (const Outcome &o : outcomes_) {
+      switch (o.state) {
+      case Outcome::State::done: ++done; break;
+      case Outcome::State::damaged: ++damaged; break;
+      case Outcome::State::skipped: ++skipped; continue;
+      case Outcome::State::failed: ++failed; continue;
+      case Outcome::State::pending: ++left; continue;
+      }
+      before += o.before, after += o.after, decoded += o.decoded;
+    }
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const Outcome &o = outcomes_[i];
+      if (o.error) {
+        Error e = *o.error;
+        if (e.file.empty()) e.file = items_[i].source;
+        static_cast<void>(report(e));
+      }
+      if (task_ == Task::pack && o.state == Outcome::State::done && !o.trace)
+        warn(items_[i].source, "is no ETL trace: stored with plain zstd");
+      for (const pipeline::MissingRange &m : o.missing)
+        warn(items_[i].source, fmt::format("{} bytes of the original from 0x{:x} are missing", m.size, m.at));
+    }
+    if (options_.json) print_json(seconds);
+    else print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
+    if (options_.explain) print_explain();
+    if (cancel_) {
+      fmt::print(stderr, "etwrelog: stopped on request; {} of {} files not done\n", left + failed, items_.size());
+      return kFailed;
+    }
+    return failed > 0 ? kFailed : damaged > 0 ? kDamageSkipped : kDone;
+  }
+
+  static std::string_view state_name(const Outcome &o) {
+    switch (o.state) {
+    case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
+    case Outcome::State::damaged: return "damaged";
+    case Outcome::State::skipped: return "exists, skipped";
+    case Outcome::State::failed: return "FAILED";
+    default: return "not done";
+    }
+  }
+
+  static std::string rate(std::uint64_t bytes, double seconds) {
+    return seconds > 0 ? fmt::format("{:.0f}", static_cast<double>(bytes) / 1e6 / seconds) : std::string("-");
+  }
+  // The rate counts decoded bytes: of a compressed trace those that the model worked on.
+  static std::string ratio(std::uint64_t before, std::uint64_t after) {
+    const std::uint64_t small = std::min(before, after), big = std::max(before, after);
+    return small > 0 ? fmt::format("{:.2f}", static_cast<double>(big) / static_cast<double>(small)) : std::string("-");
+  }
+
+  void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done, std::size_t skipped,
+                   std::size_t failed, double seconds) const {
+    constexpr std::size_t kMostLines = 200;
+    fmt::print("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
+    std::size_t lines = 0;
+    for (std::size_t i = 0; i < items_.size() && lines < kMostLines; ++i) {
+      const Outcome &o = outcomes_[i];
+      const bool plain = o.state == Outcome::State::done;
+      ++lines;
+      fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before), o.after > 0 ? human_count(o.after) : "-",
+                 ratio(o.before, o.after), rate(o.decoded, o.seconds), items_[i].source,
+                 plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
+    }
+    if (lines < items_.size()) fmt::print("... and {} more\n", items_.size() - lines);
+    fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before), human_count(after),
+               ratio(before, after), rate(decoded, seconds), done, skipped, failed, human_seconds(seconds));
+  }
+
+  void print_json(double seconds) const {
+    nlohmann::json list = nlohmann::json::array();
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const Outcome &o = outcomes_[i];
+      nlohmann::json entry = {{"source", items_[i].source}, {"before", o.before},   {"after", o.after},
+                              {"decoded", o.decoded},       {"seconds", o.seconds}, {"state", state_name(o)}};
+      if (!items_[i].target.empty()) entry["target"] = items_[i].target;
+      if (!o.trace) entry["plain"] = true;
+      if (o.error) entry["error"] = o.error->message();
+      for (const pipeline::MissingRange &m : o.missing) entry["missing"].push_back({{"offset", m.at}, {"bytes", m.size}});
+      list.push_back(std::move(entry));
+    }
+    fmt::print("{}\n", nlohmann::json{{"files", list}, {"seconds", seconds}}.dump(2));
+  }
+
+  void print_explain() const {
+    std::vector<etlz::ColumnCost> rows;
+    std::uint64_t in = 0, out = 0;
+    for (const auto &[key, cost] : explained_) rows.push_back(cost), in += cost.in, out += cost.out;
+    std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.out > b.out; });
+    fmt::print("\n{:>13} {:>13} {:>7}  {}\n", "column bytes", "stored", "share", "event type, column");
+    for (const etlz::ColumnCost &row : rows) {
+      if (row.in == 0) continue;
+      fmt::print("{:>13} {:>13} {:>7}  {}, {}\n", human_count(row.in), human_count(row.out),
+                 percent(static_cast<double>(row.out), static_cast<double>(out)), row.owner, row.column);
+    }
+    fmt::print("{:>13} {:>13} {:>7}  all columns\n", human_count(in), human_count(out), "");
+  }
+
+  Task task_;
+  const BulkOptions &options_;
+  std::atomic<bool> cancel_{false};
+  Bar bar_;
+  SharedProgress progress_;
+  std::vector<Item> items_;
+  std::vector<Outcome> outcomes_;
+  std::mutex explain_mutex_;
+  std::map<std::string, etlz::ColumnCost> explained_;
+};
+
+void add_command(CLI::App &app, int &exit_status, Task task, const char *name, const char *description) {
+  CLI::App *command = app.add_subcommand(name, description);
+  auto options = std::make_shared<BulkOptions>();
+  command->add_option("input", options->inputs, "Files, or folders with -r")->required();
+  if (task != Task::verify) {
+    command->add_option("-o,--output", options->output, "Name of the result, for one input");
+    command->add_option("--out-dir", options->out_dir, "Folder for the results; the place below a folder given is kept");
+    command->add_flag("--skip-existing", options->skip_existing, "Leave alone what has its result already");
+    command->add_flag("--force", options->force, "Replace existing results");
+  }
+  command->add_flag("-r,--recursive", options->recursive,
+                    task == Task::pack ? "Take all .etl files below the folders" : "Take all .etlz files below the folders");
+  command->add_option("--threads", options->threads, "Threads to use; 0: all")->check(CLI::Range(0u, 1024u));
+  command->add_option("--memory-limit", options->memory_limit, "Most memory to use, such as 512M")
+      ->check(size_validator())
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Results as JSON");
+  command->add_flag("--progress", options->progress, "Progress even where stderr is no terminal");
+  if (task == Task::pack) {
+    const std::map<std::string, Level> levels = {{"fast", Level::fast}, {"default", Level::normal}, {"max", Level::max}};
+    command->add_option("--level", options->level, "fast, default or max: smaller takes longer")
+        ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case));
+    command->add_flag("--no-verify", options->no_verify, "Do not decode every segment again before it is written");
+    command->add_flag("--delete-original", options->delete_original,
+                      "Delete each original once its archive was read back and compared");
+    command->add_flag("--explain", options->explain, "Show what each column of each event type takes");
+  } else {
+    command->add_flag("--salvage", options->salvage, "Of a damaged archive take every whole segment");
+  }
+  command->callback([options, task, &exit_status] { exit_status = Bulk(task, *options).run(); });
+}
+
+} // namespace
+
+void add_pack_commands(CLI::App &app, int &exit_status) {
+  add_command(app, exit_status, Task::pack, "pack", "Packs traces into .etlz archives that give back the very same bytes");
+  add_command(app, exit_status, Task::unpack, "unpack", "Gives back the originals of .etlz archives");
+  add_command(app, exit_status, Task::verify, "verify", "Checks .etlz archives without writing anything");
+}
+
+} // namespace etwrelog::cli
