@@ -192,7 +192,7 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
   const bool wide = options_.pointer_size == 8;
   auto process = std::make_shared<Process>();
   process->index = process_index_++;
-  process->pid = take_id();
+  process->pid = pid_reuse_.pid != 0 && pid_reuse_.started == 0 ? pid_reuse_.pid : take_id();
   process->parent = parent;
   process->session = p.service ? 0 : 1;
   process->name = p.name;
@@ -211,9 +211,9 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
   for (std::uint32_t i = 0; i < p.own_images; ++i) {
     const std::string stem(p.name, std::string_view(p.name).find('.'));
     const std::string name = i == 0 ? p.name : stem + (i < 3 ? "Core" : "Plugin") + std::to_string(i) + ".dll";
-    const auto known = std::ranges::find(images_, name, [](const auto &image) { return image->name; });
-    if (known == images_.end()) images_.push_back(make_image(name, p.folder, i == 0 ? 4 : 2));
-    const Image *image = known == images_.end() ? images_.back().get() : known->get();
+    const auto known = std::ranges::find_if(images_, [&name](const auto &other) { return other->name == name; });
+    const Image *image = known != images_.end() ? known->get() : nullptr;
+    if (image == nullptr) image = images_.emplace_back(make_image(name, p.folder, i == 0 ? 4 : 2)).get();
     process->images.push_back({image, at});
     code.push_back(code_of(process->images.back(), 60u / (1 + i) + 2));
     at += (image->size + 0xFFFF) & ~std::uint64_t{0xFFFF};
@@ -296,12 +296,8 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
       forget(t.get());
       release_id(t->tid, plan.end);
     }
-    release_id(process->pid, plan.end);
-    if (options_.early_pid_reuse && pid_reuse_.pid == 0) {
-      pid_reuse_ = {process->pid, end.time, 0};
-      free_ids_.pop_back();
-      free_ids_.emplace_front(process->pid, 0);
-    }
+    if (options_.early_pid_reuse && pid_reuse_.pid == 0) pid_reuse_ = {process->pid, end.time, 0};
+    else release_id(process->pid, plan.end);
     std::erase(processes_, process);
     cpu->actions.push_back(std::move(end));
     mortal_.erase(mortal_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -310,10 +306,14 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
     const double expected = rate * slice_s;
     return static_cast<unsigned>(expected) + (rng_.hit(Chance(expected - static_cast<unsigned>(expected))) ? 1u : 0u);
   };
+  std::vector<const Thread *> used;
   auto some_thread = [&]() -> ThreadRef {
     for (unsigned tries = 0; tries < 16 && !threads_.empty(); ++tries) {
-      const ThreadRef &t = threads_[rng_.below(static_cast<std::uint32_t>(threads_.size()))];
-      if (t->process->pid > 4 && (!p.filtered || t->process->target)) return t;
+      const ThreadRef t = threads_[rng_.below(static_cast<std::uint32_t>(threads_.size()))];
+      if (t->process->pid <= 4 || (p.filtered && !t->process->target)) continue;
+      if (std::ranges::find(used, t.get()) != used.end()) continue; // an actor is on one processor only
+      used.push_back(t.get());
+      return t;
     }
     return nullptr;
   };
@@ -330,6 +330,7 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
       cpu->actions.push_back({Action::Kind::thread_end, time_at(3), actor, nullptr, {}});
     } else {
       ThreadRef thread = make_thread(actor->process);
+      used.push_back(thread.get());
       cpu->actions.push_back({Action::Kind::thread_start, time_at(4), actor, thread, {}});
       forget(actor.get()); // runs here and nowhere else; comes back with the next slice
       threads_.push_back(actor);
@@ -346,6 +347,7 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
     const auto process = make_process(kShortLived[rng_.below(std::size(kShortLived))], actor->process->pid, time);
     if (process->pid == pid_reuse_.pid && pid_reuse_.started == 0) pid_reuse_.started = time;
     ThreadRef thread = make_thread(process);
+    used.push_back(thread.get());
     processes_.push_back(process);
     threads_.push_back(thread);
     mortal_.emplace_back(plan.end + rng_.gap(options_.early_pid_reuse ? kTicksPerSecond / 4 : 4 * kTicksPerSecond), process);
@@ -382,8 +384,6 @@ void Machine::plan_processors(SlicePlan &plan) {
                         return std::pair(a.first, (*a.second)->number) < std::pair(b.first, (*b.second)->number);
                       });
     for (std::size_t i = 0; i < n; ++i) cpu.hot.push_back(*queue[i].second);
-    for (const Action &a : cpu.actions)
-      if (a.kind == Action::Kind::thread_start || a.kind == Action::Kind::process_start) cpu.hot.push_back(a.actor);
     // Slices are joined where the processor is idle: its thread then is on no other processor.
     cpu.first = cpu.next_first = p.filtered ? stranger_ : idle_[c];
   }

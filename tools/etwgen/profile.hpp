@@ -47,12 +47,12 @@ struct Profile {
   double switch_stacks = 1;      // context switches with stacks
   double ready = 0.8;            // switches announced by a ReadyThread event
   double wait_varies = 0.1;      // switches whose stack is not the thread's usual wait
-  StackModel user, kernel;
-  OtherRates other;
+  StackModel user{}, kernel{};
+  OtherRates other{};
   double epoch_s = 1;            // how long a thread keeps one of its bases
   double starts_per_s = 1, thread_starts_per_s = 4;
   double sample_jitter = 24;     // ticks around the nominal millisecond
-  std::optional<Published> published;
+  std::optional<Published> published{};
 };
 
 [[nodiscard]] const Profile *find_profile(std::string_view name);
