@@ -43,10 +43,16 @@ const Base &BaseCache::find(const CallGraph &graph, std::uint64_t base, double m
   unsigned n = 0;
   // A handful of roots: what kinds of threads a process has, which services of the kernel are called.
   CallGraph::Function f = graph.root(turn_of(rng.next()));
-  for (; n < depth; ++n) {
-    const std::uint64_t turn = turn_of(rng.next());
-    frames[n] = graph.address(f, turn);
+  while (n < depth) {
+    const std::uint64_t bits = rng.next();
+    const std::uint64_t turn = turn_of(bits);
+    frames[n++] = graph.address(f, turn);
     f = graph.callee(f, turn);
+    // Now and then a few functions call each other over and over: parsers, trees, nested windows.
+    const unsigned period = 1 + static_cast<unsigned>(bits >> 20 & 1);
+    if ((bits >> 32 & 15) != 0 || n < period) continue;
+    for (unsigned left = period * static_cast<unsigned>(1 + (bits >> 40 & 3)); left > 0 && n < depth; --left, ++n)
+      frames[n] = frames[n - period];
   }
   b.top = f;
   b.count = 0;

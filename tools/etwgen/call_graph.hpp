@@ -36,8 +36,13 @@ public:
   };
   [[nodiscard]] Function callee(Function caller, std::uint64_t turn) const {
     const std::uint64_t h = mix(seed_ ^ (std::uint64_t{caller.range} << 40) ^ (std::uint64_t{caller.index} << 4), turn);
-    // Calls mostly stay in their image; else they go where the weights say.
-    const std::uint32_t range = (h & 7) < 4 ? caller.range : pick_[(h >> 8) & 0xFF];
+    // Calls mostly stay in their image, near their caller: linkers lay out code that runs together side by side. The
+    // others go where the weights say.
+    if ((h & 15) < 12) {
+      const std::uint32_t functions = ranges_[caller.range].functions;
+      return {caller.range, static_cast<std::uint32_t>((caller.index + functions + (h >> 32) % 65 - 32) % functions)};
+    }
+    const std::uint32_t range = pick_[(h >> 8) & 0xFF];
     return {range, static_cast<std::uint32_t>(((h >> 32) * ranges_[range].functions) >> 32)};
   }
   // An instruction of the function: where it makes its `turn`th call, or any other of its 60.

@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kMillisecond = kTicksPerSecond / 1000, kMicrosecond = kTicksPerSecond / 1'000'000;
 
 Dice::Stacks stacks_of(const StackModel &m) {
-  return {Chance(1 - m.stay), Chance(m.stay >= 1 ? 0 : m.revisit / (1 - m.stay)), Chance(m.same_leaf),
-          Zipf(m.base_exponent, 36), Zipf(m.leaf_exponent, 20), m.depth, m.leaf_depth};
+  return {Chance(1 - m.stay), Chance(m.revisit), Chance(m.same_leaf),
+          Zipf(m.base_exponent, m.base_octaves), Zipf(m.leaf_exponent, m.leaf_octaves), m.depth, m.leaf_depth};
 }
 
 } // namespace
@@ -24,7 +24,8 @@ Dice::Dice(const Profile &p)
       busy_ticks(static_cast<std::int64_t>(p.busy_burst_us * kMicrosecond)),
       idle_ticks(static_cast<std::int64_t>(p.idle_burst_us * kMicrosecond)),
       epoch_ticks(static_cast<std::int64_t>(p.epoch_s * kTicksPerSecond)),
-      jitter_ticks(static_cast<std::int64_t>(p.sample_jitter)) {
+      jitter_ticks(static_cast<std::int64_t>(p.sample_jitter)), walk_ticks(static_cast<std::int64_t>(p.walk_ticks)),
+      burst(std::max<std::int64_t>(1, static_cast<std::int64_t>(p.other_burst))) {
   const OtherRates &o = p.other;
   const std::pair<Kind, double> rates[] = {{Kind::dpc, o.dpc},
                                            {Kind::isr, o.isr},
@@ -126,9 +127,9 @@ void CpuSlice::write_stack(const Thread &thread, std::int64_t event_time, std::i
 }
 
 void CpuSlice::kernel_and_user(std::int64_t event_time, std::int64_t time, const Stack &kernel) {
-  write_stack(*current_->thread, event_time, time + 45 + rng_.below(40), kernel);
+  write_stack(*current_->thread, event_time, time + 40 + rng_.gap(dice_.walk_ticks / 2), kernel);
   if (current_->user.graph != nullptr && rng_.hit(dice_.user_part))
-    pending_.push_back({out_.last() + 60 + rng_.gap(60), event_time});
+    pending_.push_back({out_.last() + 60 + rng_.gap(dice_.walk_ticks), event_time});
 }
 
 void CpuSlice::flush_pending(std::int64_t upto) {
@@ -144,7 +145,8 @@ void CpuSlice::flush_pending(std::int64_t upto) {
 CpuSlice::Runner *CpuSlice::choose_next() {
   const bool filtered = machine_.options().profile->filtered;
   const std::size_t hot = plan_.cpus[cpu_].hot.size();
-  if (hot == 0 || (filtered ? current_ != &runners_.front() : rng_.hit(dice_.idle_next))) return &runners_.front();
+  if (hot == 0) return &runners_.front();
+  if (current_ != &runners_.front() && (filtered || rng_.hit(dice_.idle_next))) return &runners_.front();
   // Mostly the first of the hot ones.
   const std::size_t i = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(rng_.next())), hot - 1);
   return &runners_[1 + i];
@@ -206,7 +208,7 @@ void CpuSlice::take_sample(std::int64_t time) {
   if (idle) return;
   const std::int64_t at = out_.last();
   if (kernel) kernel_and_user(at, at, stack);
-  else write_stack(thread, at, at + 90 + rng_.below(60), stack);
+  else write_stack(thread, at, at + 80 + rng_.gap(dice_.walk_ticks), stack);
 }
 
 void CpuSlice::finish_disk(std::int64_t time) {
@@ -250,7 +252,8 @@ void CpuSlice::run() {
       sample += kMillisecond;
     } else if (time == other) {
       if (current_ != &runners_.front()) other_event(time);
-      other = time + rng_.gap(dice_.other_ticks);
+      // Inside a burst events follow each other at a fraction of the mean distance.
+      other = time + rng_.gap(burst_left_ > 0 ? dice_.other_ticks / 8 + 20 : dice_.other_ticks * dice_.burst);
     } else {
       switch_to(choose_next(), time);
       burst_end = std::max(time, out_.last()) +

@@ -16,7 +16,8 @@ struct Dice {
   };
   Stacks user, kernel;
   Chance idle_next, kernel_mode, user_part, switch_stacks, ready, wait_varies;
-  std::int64_t busy_ticks, idle_ticks, other_ticks, epoch_ticks, jitter_ticks;
+  std::int64_t busy_ticks, idle_ticks, other_ticks, epoch_ticks, jitter_ticks, walk_ticks;
+  std::int64_t burst;         // mean number of other events in a row
   std::vector<Kind> others; // 256 slots by weight
 };
 
@@ -65,7 +66,7 @@ private:
   Runner *choose_next();
   void take_sample(std::int64_t time);
   void other_event(std::int64_t time);
-  void file_event(std::int64_t time);
+  void file_event(Rng &same, std::int64_t time);
   void finish_disk(std::int64_t time);
   void act(const Action &action);
   void start_process(const Action &action);
@@ -81,6 +82,9 @@ private:
   Runner *current_ = nullptr;
   std::vector<Pending> pending_;
   std::vector<Completion> disk_;
+  Kind burst_kind_{};
+  std::uint32_t burst_left_ = 0;
+  std::uint64_t burst_seed_ = 0;
   std::uint64_t switch_leaf_[4];
 };
 

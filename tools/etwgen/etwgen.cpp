@@ -1,4 +1,5 @@
 // etwgen: writes traces of any size whose structure and statistics are those of real ones.
+#include "calibration.hpp"
 #include "generate.hpp"
 
 #include "stages/write/etl_writer.hpp"
@@ -42,16 +43,16 @@ int run(int argc, char **argv) {
   std::string profile = "real", output, codec = "none", truth_path;
   std::uint64_t size = 0, buffer_size = options.buffer_size;
   double duration = 0;
-  bool force = false, dry_run = false;
+  bool force = false, dry_run = false, check = false;
   std::vector<std::string> names;
   for (const Profile &p : all_profiles()) names.emplace_back(p.name);
-  app.add_option("--profile", profile, "What the machine does")->check(CLI::IsMember(names))->capture_default_str();
+  CLI::Option *profile_option = app.add_option("--profile", profile, "What the machine does")->check(CLI::IsMember(names))->capture_default_str();
   app.add_option("-o,--output", output, "Trace to write");
   CLI::Option *size_option = app.add_option("--size", size, "Size before compression, such as 64M or 4G")->transform(CLI::AsSizeValue(false));
   CLI::Option *duration_option = app.add_option("--duration", duration, "Simulated time, such as 90s or 30m")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"ms", 0.001}}));
   app.add_option("--seed", options.seed)->capture_default_str();
-  app.add_option("--cpus", options.cpus)->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--cpus", options.cpus, "Processors of the machine (default: those of the profile)")->check(CLI::Range(1, 1024));
   app.add_option("--processes", options.processes)->check(CLI::Range(2, 1000))->capture_default_str();
   app.add_option("--codec", codec)->check(CLI::IsMember({"none", "xpress", "lznt1"}))->capture_default_str();
   app.add_flag("--stack-cache", options.stack_cache, "Stacks by reference, as the kernel's stack cache writes them");
@@ -61,12 +62,14 @@ int run(int argc, char **argv) {
   app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
   app.add_flag("--force", force, "Replace an existing output");
   app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
+  app.add_flag("--check-calibration", check, "Measure the profiles against the published figures and exit");
   CLI11_PARSE(app, argc, argv);
   options.profile = find_profile(profile);
   options.codec = codec == "xpress" ? Codec::xpress : codec == "lznt1" ? Codec::lznt1 : Codec::none;
   options.buffer_size = static_cast<std::uint32_t>(buffer_size);
   if (*size_option) options.size = size;
   if (*duration_option) options.duration_s = duration;
+  if (check) return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed, options.threads);
   if (output.empty() && !dry_run) {
     fmt::print(stderr, "etwgen: error: no output; give -o FILE or --dry-run\n");
     return 2;

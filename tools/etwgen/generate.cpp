@@ -119,6 +119,12 @@ private:
     if (Result<void> begun = sink_.begin(header_, event, stream.bytes); !begun) return begun;
     put(prologue, 0, prologue.streams[0]);
     closed_before_ = std::move(prologue.closed);
+    // The rundown at the end counts towards the size that was asked for.
+    Work epilogue;
+    epilogue.streams.resize(1);
+    Emitter last(epilogue.streams[0], epilogue.tally, options_.pointer_size);
+    write_epilogue(last, machine_, {machine_.processes(), machine_.threads()}, files_for(size_), Machine::kStart);
+    event_bytes_ = prologue.streams[0].bytes.size() + epilogue.streams[0].bytes.size();
     result_.truth.add(prologue.tally);
     return {};
   }
@@ -221,13 +227,16 @@ private:
     return work;
   }
 
+  // File names grow with the trace up to what a machine has open in all.
+  static std::uint32_t files_for(std::uint64_t bytes) {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(bytes / 40'000, 64, 30'000));
+  }
+
   void finish(Work &work) {
     Stream stream;
     Tally tally;
     Emitter out(stream, tally, options_.pointer_size);
-    // File names grow with the trace up to what a machine has open in all.
-    const auto files = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(event_bytes_ / 40'000, 64, 30'000));
-    write_epilogue(out, machine_, work.alive, files, std::max(last_time_, work.plan.end) + 1000);
+    write_epilogue(out, machine_, work.alive, files_for(event_bytes_), std::max(last_time_, work.plan.end) + 1000);
     put(work, 0, stream);
     rechunker_.flush(work.closed);
     result_.truth.add(tally);
@@ -293,7 +302,9 @@ Result<Generated> generate(const Options &options, Sink &sink) {
     error.what = "a clock jump cannot be planted into a trace with a stack cache";
     return error;
   }
-  return Generator(options, sink).run();
+  Options complete = options;
+  if (complete.cpus == 0) complete.cpus = options.profile->cpus;
+  return Generator(complete, sink).run();
 }
 
 Result<void> MemorySink::begin(const LogfileHeader &h, Bytes header_event, Bytes more_events) {

@@ -17,7 +17,7 @@ struct Options {
   std::optional<std::uint64_t> size; // of the trace before compression, in bytes; generation stops at the first slice past it
   std::optional<double> duration_s;  // without either: the published size of the profile, or 64 MB
   std::uint64_t seed = 1;
-  std::uint32_t cpus = 8, processes = 60;
+  std::uint32_t cpus = 0, processes = 60; // cpus 0: those of the profile
   unsigned pointer_size = 8;
   std::uint32_t buffer_size = 64 << 10;
   Codec codec = Codec::none;

@@ -224,7 +224,7 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
   }
   if (p.dotnet) {
     const std::uint64_t heap = wide ? 0x7FFA'0000'0000ull - 0x1000'0000 + (process->index % 16) * 0x80'0000 : 0x0D00'0000ull;
-    add_methods(*process, heap, 2400);
+    add_methods(*process, heap, 1200);
     process->module_id = heap + 0x2000'0000;
     code.push_back({heap, static_cast<std::uint32_t>(process->methods.size()), 400});
   }

@@ -26,9 +26,10 @@ struct OtherRates {
 // A thread has a small set of bases that it returns to; the rest is drawn from the whole graph.
 struct StackModel {
   double stay = 0.9;       // the base of the stack before
-  double revisit = 0.09;   // one of the thread's bases; else any base
+  double revisit = 0.9;    // of changes: to one of the thread's bases; else to any base
   double same_leaf = 0.6;  // while the base stays
   double base_exponent = 1.2, leaf_exponent = 1.6;
+  unsigned base_octaves = 36, leaf_octaves = 20; // 2^n - 1 bases of a graph, leaves of a base at most
   double depth = 12;       // mean frames of a base
   double leaf_depth = 1.6; // mean frames of a leaf
 };
@@ -36,11 +37,11 @@ struct StackModel {
 struct Profile {
   std::string_view name;
   bool filtered = false;         // holds one process and what a filter keeps around it
-  std::uint32_t processes = 60;
+  std::uint32_t processes = 60, cpus = 8;
   double slice_s = 0.1;          // unit of work; about 1 MB of events
   double busy_burst_us = 300;    // mean time that a thread runs before it is switched out
   double idle_burst_us = 500;    // mean time of idle (filtered: of other processes) in between
-  double idle_share = 0.4;       // of switches that go to idle (filtered: always)
+  double idle_share = 0.4;       // of threads switched out that leave the processor idle (filtered: all)
   std::uint32_t hot_threads = 4; // threads that share a processor for the length of a slice
   double kernel_share = 0.3;     // of samples taken in kernel mode
   double user_part = 0.9;        // kernel stacks that get a user part later
@@ -49,9 +50,11 @@ struct Profile {
   double wait_varies = 0.1;      // switches whose stack is not the thread's usual wait
   StackModel user{}, kernel{};
   OtherRates other{};
+  double other_burst = 20;       // other events come in rows of one kind, of this mean length
   double epoch_s = 1;            // how long a thread keeps one of its bases
   double starts_per_s = 1, thread_starts_per_s = 4;
   double sample_jitter = 24;     // ticks around the nominal millisecond
+  double walk_ticks = 60;        // mean time from an event to its stack, beyond the shortest possible
   std::optional<Published> published{};
 };
 

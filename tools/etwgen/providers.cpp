@@ -65,33 +65,34 @@ std::string manifest_text() {
 
 } // namespace
 
-void write_trace_logging(Emitter &out, Rng &rng, const Thread &thread, std::int64_t time) {
-  const bool request = rng.below(2) == 0;
+void write_trace_logging(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
+  const bool request = draw.same.below(2) == 0;
   const write::EventFields fields{.provider = kTraceLoggingProvider, .channel = 11, .level = 5, .keyword = 0x2000'0000'0000ull,
                                   .activity = activity_of(thread, time)};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
   e.item(format::ItemType::provider_traits, kTraits);
   e.item(format::ItemType::schema_tl, request ? kRequestSchema : kFrameSchema);
   if (request) {
-    e.astr(kUrls[rng.below(5)]).put<std::uint32_t>(200 + rng.below(4096));
-    e.put<double>(0.25 * rng.below(400)).put<std::int32_t>(rng.below(20) == 0 ? 404 : 200);
+    e.astr(kUrls[draw.same.below(5)]).put<std::uint32_t>(200 + draw.same.below(4096));
+    e.put<double>(0.25 * draw.fresh.below(200)).put<std::int32_t>(draw.fresh.below(20) == 0 ? 404 : 200);
   } else {
-    e.put<std::uint64_t>(static_cast<std::uint64_t>(time) / 166'667).put<std::uint32_t>(4000 + rng.below(3000));
-    e.put<std::uint32_t>(2000 + rng.below(2000)).wstr(kScenes[rng.below(4)]);
+    e.put<std::uint64_t>(static_cast<std::uint64_t>(time) / 166'667).put<std::uint32_t>(4000 + draw.fresh.below(200));
+    e.put<std::uint32_t>(2000 + draw.fresh.below(200)).wstr(kScenes[draw.same.below(4)]);
   }
   out.done(Kind::trace_logging, thread.process.get());
 }
 
-void write_event_source(Emitter &out, Rng &rng, const Thread &thread, std::int64_t time) {
+void write_event_source(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
   write::EventFields fields{.provider = kEventSourceProvider, .id = 7, .level = 4, .keyword = 0xF000'0000'0001ull};
   fields.activity = activity_of(thread, time);
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
-  if (rng.below(4) == 0) {
+  if (draw.same.below(4) == 0) {
     std::uint8_t related[16];
     store_guid(related, activity_of(thread, time - kTicksPerSecond / 50));
     e.item(format::ItemType::related_activity, related);
   }
-  e.wstr(kUrls[rng.below(5)]).put<std::int64_t>(1'000'000 + rng.below(5000)).put<std::int32_t>(static_cast<std::int32_t>(rng.below(64)));
+  e.wstr(kUrls[draw.same.below(5)]).put<std::int64_t>(1'000'000 + draw.same.below(5000));
+  e.put<std::int32_t>(static_cast<std::int32_t>(draw.fresh.below(64)));
   out.done(Kind::event_source, thread.process.get());
 }
 
@@ -106,8 +107,8 @@ void write_event_source_manifest(Emitter &out, const Thread &thread, std::int64_
   out.done(Kind::event_source_manifest, thread.process.get());
 }
 
-void write_manifest(Emitter &out, Rng &rng, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames) {
-  const bool start = rng.below(2) == 0;
+void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames) {
+  const bool start = draw.fresh.below(2) == 0;
   write::EventFields fields{.provider = kManifestProvider, .level = 4, .task = 3, .keyword = 0x8000'0000'0000'0010ull};
   fields.id = start ? 301 : 302;
   fields.version = start ? 1 : 0;
@@ -120,8 +121,8 @@ void write_manifest(Emitter &out, Rng &rng, const Thread &thread, std::int64_t t
     std::memcpy(item.data() + 8, frames.data(), frames.size_bytes());
     e.item(format::ItemType::stack_trace64, item);
   }
-  e.pointer(0xFFFF'8A0E'5000'0000ull + rng.below(64) * 0x40).put<std::uint32_t>(rng.below(16)).put<std::uint32_t>(thread.tid);
-  if (start) e.wstr("\\Device\\Mup\\fileserver\\build").put<std::uint64_t>(rng.below(1 << 20));
+  e.pointer(0xFFFF'8A0E'5000'0000ull + draw.same.below(64) * 0x40).put<std::uint32_t>(draw.fresh.below(16)).put<std::uint32_t>(thread.tid);
+  if (start) e.wstr("\\Device\\Mup\\fileserver\\build").put<std::uint64_t>(draw.same.below(1 << 20));
   out.done(start ? Kind::manifest_start : Kind::manifest_stop, thread.process.get());
 }
 
@@ -134,13 +135,13 @@ void write_clr_method(Emitter &out, const Thread &thread, const Method &method, 
   out.done(Kind::clr_method, thread.process.get());
 }
 
-void write_clr_gc(Emitter &out, Rng &rng, const Thread &thread, std::int64_t time) {
+void write_clr_gc(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
   // GC/AllocationTick.
   const write::EventFields fields{.provider = format::kClrGuid, .id = 10, .version = 2, .level = 5, .opcode = 11, .task = 1,
                                   .keyword = 1};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
-  e.put<std::uint32_t>(106'496 + rng.below(512) * 8).put<std::uint32_t>(0).put<std::uint16_t>(9).put<std::uint64_t>(106'496);
-  e.pointer(0x7FF9'2000'0000ull + rng.below(40) * 0x68).wstr("System.String").put<std::uint32_t>(0);
+  e.put<std::uint32_t>(106'496 + draw.fresh.below(32) * 8).put<std::uint32_t>(0).put<std::uint16_t>(9).put<std::uint64_t>(106'496);
+  e.pointer(0x7FF9'2000'0000ull + draw.same.below(40) * 0x68).wstr("System.String").put<std::uint32_t>(0);
   out.done(Kind::clr_gc, thread.process.get());
 }
 
@@ -151,9 +152,9 @@ void write_clr_stack(Emitter &out, const Thread &thread, std::int64_t time, std:
   out.done(Kind::clr_stack, thread.process.get());
 }
 
-void write_wpp(Emitter &out, Rng &rng, const Thread &thread, std::int64_t time) {
-  out.message(static_cast<std::uint16_t>(10 + rng.below(8)), kWppProvider, thread.tid, thread.process->pid, time)
-      .put<std::uint32_t>(rng.below(32))
+void write_wpp(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
+  out.message(static_cast<std::uint16_t>(10 + draw.same.below(8)), kWppProvider, thread.tid, thread.process->pid, time)
+      .put<std::uint32_t>(draw.fresh.below(32))
       .put<std::uint64_t>(0xC000'0022);
   out.done(Kind::wpp, thread.process.get());
 }
