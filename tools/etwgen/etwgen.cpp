@@ -1,0 +1,110 @@
+// etwgen: writes traces of any size whose structure and statistics are those of real ones.
+#include "calibration.hpp"
+#include "generate.hpp"
+
+#include "stages/write/etl_writer.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+
+namespace etwrelog::gen {
+namespace {
+
+class FileSink : public Sink {
+public:
+  explicit FileSink(write::OutputFile file) : file_(std::move(file)) {}
+  Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override {
+    const bool compressed = (header.log_file_mode & format::kModeCompressed) != 0;
+    auto writer = write::EtlWriter::create(std::move(file_), header, header_event, more_events, compressed);
+    if (!writer) return writer.error();
+    writer_.emplace(std::move(*writer));
+    return {};
+  }
+  Result<void> buffer(const write::OutputBuffer &buffer) override { return writer_->append(buffer); }
+  Result<void> finish(std::int64_t end_time) { return writer_->finish(end_time); }
+  [[nodiscard]] std::uint64_t size() const { return writer_->size(); }
+
+private:
+  write::OutputFile file_;
+  std::optional<write::EtlWriter> writer_;
+};
+
+int report(const Error &error) {
+  fmt::print(stderr, "etwgen: error: {}\n", error.message());
+  return error.kind == ErrorKind::usage ? 2 : 1;
+}
+
+int run(int argc, char **argv) {
+  CLI::App app("Generates an ETW trace of a simulated machine.", "etwgen");
+  Options options;
+  std::string profile = "real", output, codec = "none", truth_path;
+  std::uint64_t size = 0, buffer_size = options.buffer_size;
+  double duration = 0;
+  bool force = false, dry_run = false, check = false;
+  std::vector<std::string> names;
+  for (const Profile &p : all_profiles()) names.emplace_back(p.name);
+  CLI::Option *profile_option = app.add_option("--profile", profile, "What the machine does")->check(CLI::IsMember(names))->capture_default_str();
+  app.add_option("-o,--output", output, "Trace to write");
+  CLI::Option *size_option = app.add_option("--size", size, "Size before compression, such as 64M or 4G")->transform(CLI::AsSizeValue(false));
+  CLI::Option *duration_option = app.add_option("--duration", duration, "Simulated time, such as 90s or 30m")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"ms", 0.001}}));
+  app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_option("--cpus", options.cpus, "Processors of the machine (default: those of the profile)")->check(CLI::Range(1, 1024));
+  app.add_option("--processes", options.processes)->check(CLI::Range(2, 1000))->capture_default_str();
+  app.add_option("--codec", codec)->check(CLI::IsMember({"none", "xpress", "lznt1"}))->capture_default_str();
+  app.add_flag("--stack-cache", options.stack_cache, "Stacks by reference, as the kernel's stack cache writes them");
+  app.add_option("--pointer-size", options.pointer_size)->check(CLI::IsMember({4, 8}))->capture_default_str();
+  app.add_option("--buffer-size", buffer_size)->transform(CLI::AsSizeValue(false))->check(CLI::Range(8192, 16 << 20))->capture_default_str();
+  app.add_option("--threads", options.threads, "0: all processors")->capture_default_str();
+  app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
+  app.add_flag("--force", force, "Replace an existing output");
+  app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
+  app.add_flag("--check-calibration", check, "Measure the profiles against the published figures and exit");
+  CLI11_PARSE(app, argc, argv);
+  options.profile = find_profile(profile);
+  options.codec = codec == "xpress" ? Codec::xpress : codec == "lznt1" ? Codec::lznt1 : Codec::none;
+  options.buffer_size = static_cast<std::uint32_t>(buffer_size);
+  if (*size_option) options.size = size;
+  if (*duration_option) options.duration_s = duration;
+  if (check) return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed, options.threads);
+  if (output.empty() && !dry_run) {
+    fmt::print(stderr, "etwgen: error: no output; give -o FILE or --dry-run\n");
+    return 2;
+  }
+
+  const auto started = std::chrono::steady_clock::now();
+  Result<Generated> generated = Error{};
+  if (dry_run) {
+    NullSink sink;
+    generated = generate(options, sink);
+  } else {
+    Result<write::OutputFile> file = write::OutputFile::create(output, force);
+    if (!file) return report(file.error());
+    FileSink sink(std::move(*file));
+    generated = generate(options, sink);
+    if (generated)
+      if (Result<void> finished = sink.finish(generated->end_time); !finished) return report(finished.error());
+  }
+  if (!generated) return report(generated.error());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  const Truth &t = generated->truth;
+  if (!truth_path.empty()) {
+    std::ofstream file(truth_path, std::ios::binary | std::ios::trunc);
+    if (!(file << t.json("[]"))) {
+      fmt::print(stderr, "etwgen: error: {}: cannot write\n", truth_path);
+      return 1;
+    }
+  }
+  fmt::print(stderr, "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, {:.0f} MB/s\n", profile,
+             static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(), t.stack_events(), t.distinct_stacks(),
+             static_cast<double>(t.stack_bytes()) / 1e6, seconds, static_cast<double>(t.raw_bytes) / 1e6 / seconds);
+  return 0;
+}
+
+} // namespace
+} // namespace etwrelog::gen
+
+int main(int argc, char **argv) { return etwrelog::gen::run(argc, argv); }

@@ -1,0 +1,65 @@
+// Generates a trace: plan a slice, fill it with events on any thread, put these into buffers in order, seal, hand on.
+#pragma once
+
+#include "tally.hpp"
+
+#include "etwrelog/codec.hpp"
+#include "etwrelog/logfile_header.hpp"
+#include "stages/write/etl_writer.hpp"
+
+#include <functional>
+#include <optional>
+
+namespace etwrelog::gen {
+
+struct Options {
+  const Profile *profile = nullptr;
+  std::optional<std::uint64_t> size; // of the trace before compression, in bytes; generation stops at the first slice past it
+  std::optional<double> duration_s;  // without either: the published size of the profile, or 64 MB
+  std::uint64_t seed = 1;
+  std::uint32_t cpus = 0, processes = 60; // cpus 0: those of the profile
+  unsigned pointer_size = 8;
+  std::uint32_t buffer_size = 64 << 10;
+  Codec codec = Codec::none;
+  bool stack_cache = false;
+  std::uint32_t stack_cache_buckets = 256;
+  std::uint64_t stack_cache_pool = 3 << 20;
+  bool clock_jump = false, pid_reuse = false; // defects of the machine itself; the others are done to the file
+  unsigned threads = 0;                       // 0: as many as there are processors
+};
+
+// Takes the trace as it comes. Called from one thread at a time, in order.
+class Sink {
+public:
+  virtual ~Sink() = default;
+  // The first buffer: its logfile header event and the other events.
+  virtual Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) = 0;
+  virtual Result<void> buffer(const write::OutputBuffer &buffer) = 0;
+};
+
+struct Generated {
+  Truth truth;
+  std::int64_t end_time = 0; // FILETIME of the last event
+  double seconds = 0;        // of simulated time
+  std::uint64_t events_in_first_buffer = 0;
+  Machine::PidReuse pid_reuse;
+  std::int64_t clock_jump_at = 0, clock_jump_ticks = 0;
+};
+[[nodiscard]] Result<Generated> generate(const Options &options, Sink &sink);
+
+// The trace as one block of memory, for measurements and tests; needs options.size or duration within reason.
+class MemorySink : public Sink {
+public:
+  Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override;
+  Result<void> buffer(const write::OutputBuffer &buffer) override;
+  std::vector<std::uint8_t> bytes;
+  LogfileHeader header;
+};
+
+class NullSink : public Sink {
+public:
+  Result<void> begin(const LogfileHeader &, Bytes, Bytes) override { return {}; }
+  Result<void> buffer(const write::OutputBuffer &) override { return {}; }
+};
+
+} // namespace etwrelog::gen
