@@ -81,218 +81,290 @@ Error with_file(Error error, const std::string &file) {
   return error;
 }
 
-// A trace without stack keys needs no pass to collect them, which shows only when it has been read.
-enum class StackKeysRead : std::uint8_t { no, met, yes };
+// One relog from input to committed output. The steps run in the order in which they stand here.
+class Relogger {
+public:
+  // `collect_stack_keys`: read all stack definitions and references first, as most rewriting of stacks needs.
+  Relogger(const Trace &trace, const RelogOptions &options, bool collect_stack_keys, RelogReport &report)
+      : trace_(trace), options_(options), report_(report), collect_stack_keys_(collect_stack_keys),
+        codec_(options.codec.value_or(trace.codec() == Codec::none ? Codec::none : Codec::xpress)),
+        nominal_(nominal_size(trace, options)), stamper_(trace.clock()) {}
 
-Result<void> relog_once(const Trace &trace, const RelogOptions &options, StackKeysRead &keys_read, RelogReport &report) {
-  const auto began = std::chrono::steady_clock::now();
-  if (platform::same_file(trace.input().name(), options.output)) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.file = options.output;
-    error.what = "is the input itself";
-    error.advice = "choose another name for the output";
-    return error;
-  }
-  const Codec codec = options.codec.value_or(trace.codec() == Codec::none ? Codec::none : Codec::xpress);
-  const bool compressed = codec != Codec::none;
-  const std::uint32_t nominal = nominal_size(trace, options);
-  if (Result<void> checked = check_nominal_size(nominal); !checked) return checked;
-  Result<write::OutputFile> file = write::OutputFile::create(options.output, options.replace_output);
-  if (!file) return std::move(file).error();
+  // Met a stack key without having collected them: the run was in vain and has to be repeated with them.
+  [[nodiscard]] bool needs_stack_keys() const { return needs_stack_keys_; }
 
-  report.input_bytes = trace.input().size();
-  report.input_buffers = trace.buffers().size();
-  report.warnings = trace.scan().warnings;
-  report.skipped = trace.scan().skipped;
-
-  filter::Lifetimes lifetimes;
-  const bool selective = !options.selection.everything();
-  PassResult first_pass;
-  if (selective || options.count) {
-    StepTimes &times = report.passes.emplace_back().second;
-    report.passes.back().first = "collect";
-    Result<filter::Lifetimes> collected = collect_lifetimes(trace, options.graph, first_pass, &times);
-    if (!collected) return std::move(collected).error();
-    lifetimes = std::move(*collected);
-  }
-  Result<filter::Filter> filter = filter::Filter::make(options.selection, lifetimes, trace.clock());
-  if (!filter) return with_file(std::move(filter).error(), trace.input().name());
-  if (selective) {
-    StepTimes &times = report.passes.emplace_back().second;
-    report.passes.back().first = "mark";
-    Result<filter::Marks> marks = collect_marks(trace, *filter, options.graph, &times);
-    if (!marks) return std::move(marks).error();
-    filter->set_marks(std::move(*marks));
-    if (!filter->targets().all())
-      for (std::uint32_t i = 0; i < lifetimes.processes().size(); ++i)
-        if (filter->targets().is_target(i))
-          report.targets.emplace_back(lifetimes.processes()[i].pid, lifetimes.processes()[i].image_name);
-    if (lifetimes.has_switch_batches())
-      report.warnings.push_back("batched context switches (CompCS) hold several processes and are kept whole");
+  Result<void> run() {
+    if (Result<void> done = open_output(); !done) return done;
+    if (Result<void> done = prepare_filter(); !done) return done;
+    if (Result<void> done = prepare_stacks(); !done) return done;
+    if (Result<void> done = write_first_buffer(); !done) return done;
+    if (Result<void> done = relog_buffers(); !done) return done;
+    if (Result<void> done = write_rest(); !done) return done;
+    if (Result<void> done = writer_->finish(trace_.clock().to_filetime(last_time_)); !done) return done;
+    complete_report();
+    return {};
   }
 
-  std::optional<StackRewriter> stacks;
-  if (options.stacks.mode != StackMode::keep) {
+private:
+  [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
+  StepTimes &times_of(std::string pass) {
+    report_.passes.emplace_back().first = std::move(pass);
+    return report_.passes.back().second;
+  }
+
+  Result<void> open_output() {
+    if (platform::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
+    if (Result<void> checked = check_nominal_size(nominal_); !checked) return checked;
+    Result<write::OutputFile> file = write::OutputFile::create(options_.output, options_.replace_output);
+    if (!file) return std::move(file).error();
+    file_ = std::move(*file);
+    report_.input_bytes = trace_.input().size();
+    report_.input_buffers = trace_.buffers().size();
+    report_.warnings = trace_.scan().warnings;
+    report_.skipped = trace_.scan().skipped;
+    return {};
+  }
+
+  Result<void> prepare_filter() {
+    const bool selective = !options_.selection.everything();
+    if (selective || options_.count) {
+      PassResult ignored; // the relogging pass meets the same damage
+      Result<filter::Lifetimes> collected = collect_lifetimes(trace_, options_.graph, ignored, &times_of("collect"));
+      if (!collected) return std::move(collected).error();
+      lifetimes_ = std::move(*collected);
+    }
+    Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, trace_.clock());
+    if (!filter) return with_file(std::move(filter).error(), trace_.input().name());
+    filter_.emplace(std::move(*filter));
+    if (selective) {
+      Result<filter::Marks> marks = collect_marks(trace_, *filter_, options_.graph, &times_of("mark"));
+      if (!marks) return std::move(marks).error();
+      filter_->set_marks(std::move(*marks));
+      if (!filter_->targets().all())
+        for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
+          if (filter_->targets().is_target(i))
+            report_.targets.emplace_back(lifetimes_.processes()[i].pid, lifetimes_.processes()[i].image_name);
+      if (lifetimes_.has_switch_batches())
+        report_.warnings.push_back("batched context switches (CompCS) hold several processes and are kept whole");
+    }
+    sieve_.emplace(*filter_, lifetimes_, options_.count);
+    return {};
+  }
+
+  Result<void> prepare_stacks() {
+    if (options_.stacks.mode == StackMode::keep) return {};
     StackInventory inventory;
-    const bool collect = keys_read == StackKeysRead::yes;
-    if (collect) {
-      StepTimes &times = report.passes.emplace_back().second;
-      report.passes.back().first = "stack keys";
-      PassResult collecting;
-      Result<StackInventory> collected = collect_stacks(trace, options.graph, collecting, &times);
+    if (collect_stack_keys_) {
+      PassResult ignored;
+      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, &times_of("stack keys"));
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }
-    stacks.emplace(options.stacks, std::move(inventory), collect);
+    stacks_.emplace(options_.stacks, std::move(inventory), collect_stack_keys_);
+    return {};
   }
 
-  const EventSieve sieve(*filter, lifetimes, options.count);
-  Result<FirstBuffer> first = sift_first_buffer(trace, sieve, report);
-  if (!first) return std::move(first).error();
-  Result<write::EtlWriter> writer = write::EtlWriter::create(
-      std::move(*file), output_header(trace.header(), nominal, compressed), first->header_event, first->more_events, compressed);
-  if (!writer) return std::move(writer).error();
+  Result<void> write_first_buffer() {
+    Result<FirstBuffer> first = sift_first_buffer(trace_, *sieve_, report_);
+    if (!first) return std::move(first).error();
+    last_time_ = first->last_time;
+    Result<write::EtlWriter> writer =
+        write::EtlWriter::create(std::move(file_), output_header(trace_.header(), nominal_, compressed()),
+                                 first->header_event, first->more_events, compressed());
+    if (!writer) return std::move(writer).error();
+    writer_.emplace(std::move(*writer));
+    rechunker_.emplace(nominal_, options_.keep_grouping);
+    return {};
+  }
 
-  write::Rechunker rechunker(nominal, options.keep_grouping);
-  write::Stamper stamper(trace.clock());
-  std::int64_t last_time = first->last_time;
-  auto stamp = [&](std::vector<write::OutputBuffer> &closed) {
-    for (write::OutputBuffer &buffer : closed) {
-      stamper.stamp(buffer);
-      last_time = std::max(last_time, buffer.last_time);
-    }
-  };
-
-  Pass pass;
-  pass.name = "relogging";
-  pass.changes_buffers = filter->keeps_everything(); // padding is zeroed in place
-  pass.make_work = [&] {
+  std::unique_ptr<RelogWork> make_work() const {
     auto work = std::make_unique<RelogWork>();
-    if (compressed) work->compressor.emplace(codec, options.level, nominal);
+    if (compressed()) work->compressor.emplace(codec_, options_.level, nominal_);
     return work;
-  };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<RelogWork &>(base);
+  }
+
+  Result<void> relog_buffers() {
+    Pass pass;
+    pass.name = "relogging";
+    pass.changes_buffers = filter_->keeps_everything(); // padding is zeroed in place
+    pass.make_work = [this] { return make_work(); };
+    pass.work = [this](Batch &batch, Work &work) { sift(batch, static_cast<RelogWork &>(work)); };
+    pass.in_order = [this](Batch &batch, Work &work) { return rechunk(batch, static_cast<RelogWork &>(work)); };
+    pass.finish = [this](Work &work) -> Result<void> {
+      seal(static_cast<RelogWork &>(work));
+      return {};
+    };
+    pass.last = [this](Work &work) { return append(static_cast<RelogWork &>(work)); };
+    Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"));
+    if (!done) return std::move(done).error();
+    std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report_.skipped));
+    std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(report_.warnings));
+    return {};
+  }
+
+  // Parallel.
+  void sift(Batch &batch, RelogWork &work) const {
     work.counts.clear();
     work.runs.resize(batch.buffers.size());
     work.whole.assign(batch.buffers.size(), false);
     for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
       work.runs[i].clear();
-      if (batch.buffers[i].index == 0) continue; // written by the writer's own hand
-      work.whole[i] = sieve.sift(trace, batch, batch.buffers[i], work.runs[i], work.counts);
+      if (batch.buffers[i].index == 0) continue; // has been written by hand
+      work.whole[i] = sieve_->sift(trace_, batch, batch.buffers[i], work.runs[i], work.counts);
     }
-    if (!stacks) return;
-    stacks->begin(work.stacks, batch.buffers.size());
-    for (std::size_t i = 0; i < batch.buffers.size(); ++i) stacks->rewrite(batch.buffers[i], work.runs[i], work.stacks, i);
-  };
-  std::vector<std::uint8_t> definitions;
-  write::Run definitions_run;
-  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
-    auto &work = static_cast<RelogWork &>(base);
+    if (!stacks_) return;
+    stacks_->begin(work.stacks, batch.buffers.size());
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i)
+      stacks_->rewrite(batch.buffers[i], work.runs[i], work.stacks, i);
+  }
+
+  // Serial, in file order.
+  Result<void> rechunk(Batch &batch, RelogWork &work) {
     work.closed.clear();
-    if (stacks && !stacks->collected() && work.stacks.met_key) {
-      keys_read = StackKeysRead::met;
+    if (stacks_ && !stacks_->collected() && work.stacks.met_key) {
+      needs_stack_keys_ = true;
       Error error;
       error.kind = ErrorKind::cancelled;
       error.what = "stack keys must be collected first";
       return error;
     }
-    work.counts.add_to(report);
-    for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
-      const BufferHeader &header = batch.buffers[i].header;
-      write::Origin origin;
-      origin.processor = header.processor();
-      origin.type = header.type;
-      origin.lost_flags = header.flags & (kFlagEventsLost | kFlagBufferLost);
-      origin.whole = work.whole[i];
-      origin.failed_reservation =
-          nominal == trace.header().buffer_size ? write::failed_reservation(header, nominal) : 0;
-      Bytes events = batch.buffers[i].events;
-      std::span<const write::Run> runs = work.runs[i];
-      Result<void> added;
-      if (stacks) {
-        stacks->order(origin.processor, work.stacks, i, definitions, definitions_run);
-        const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
-        events = rewritten.bytes;
-        runs = rewritten.runs;
-        origin.whole = origin.whole && !rewritten.changed && definitions.empty();
-        if (!definitions.empty()) added = rechunker.add(origin, definitions, {&definitions_run, 1}, work.closed);
-      }
-      if (added) added = rechunker.add(origin, events, runs, work.closed);
-      if (!added) {
-        Error error = with_file(std::move(added).error(), trace.input().name());
+    work.counts.add_to(report_);
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i)
+      if (Result<void> added = rechunk_buffer(batch.buffers[i], work, i); !added) {
+        Error error = with_file(std::move(added).error(), trace_.input().name());
         error.offset = batch.buffers[i].file_offset;
         return error;
       }
-    }
-    if (stacks) stacks->end_batch(work.stacks);
+    if (stacks_) stacks_->end_batch(work.stacks);
     stamp(work.closed);
     return {};
-  };
-  pass.finish = [&](Work &base) -> Result<void> {
-    auto &work = static_cast<RelogWork &>(base);
-    for (write::OutputBuffer &buffer : work.closed)
-      write::seal(buffer, nominal, work.compressor ? &*work.compressor : nullptr, work.scratch);
-    return {};
-  };
-  pass.last = [&](Work &base) -> Result<void> {
-    for (const write::OutputBuffer &buffer : static_cast<RelogWork &>(base).closed)
-      if (Result<void> written = writer->append(buffer); !written) return written;
-    return {};
-  };
-  StepTimes &times = report.passes.emplace_back().second;
-  report.passes.back().first = "relog";
-  Result<PassResult> done = run_pass(trace, pass, options.graph, &times);
-  if (!done) return std::move(done).error();
+  }
 
-  RelogWork rest;
-  if (compressed) rest.compressor.emplace(codec, options.level, nominal);
-  auto write_rest = [&]() -> Result<void> {
-    stamp(rest.closed);
-    if (Result<void> sealed = pass.finish(rest); !sealed) return sealed;
-    if (Result<void> written = pass.last(rest); !written) return written;
-    rest.closed.clear();
-    return {};
-  };
-  while (stacks) {
+  Result<void> rechunk_buffer(const DecodedBuffer &buffer, RelogWork &work, std::size_t i) {
     write::Origin origin;
-    stacks->finish(definitions, definitions_run, origin.processor);
-    if (definitions.empty()) break;
-    if (Result<void> added = rechunker.add(origin, definitions, {&definitions_run, 1}, rest.closed); !added) return added;
-    if (Result<void> written = write_rest(); !written) return written;
+    origin.processor = buffer.header.processor();
+    origin.type = buffer.header.type;
+    origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    origin.whole = work.whole[i];
+    if (nominal_ == trace_.header().buffer_size)
+      origin.failed_reservation = write::failed_reservation(buffer.header, nominal_);
+    if (!stacks_) return rechunker_->add(origin, buffer.events, work.runs[i], work.closed);
+    stacks_->order(origin.processor, work.stacks, i, definitions_, definitions_run_);
+    const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
+    origin.whole = origin.whole && !rewritten.changed && definitions_.empty();
+    if (!definitions_.empty())
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed); !added)
+        return added;
+    return rechunker_->add(origin, rewritten.bytes, rewritten.runs, work.closed);
   }
-  rechunker.flush(rest.closed);
-  if (Result<void> written = write_rest(); !written) return written;
-  if (Result<void> finished = writer->finish(trace.clock().to_filetime(last_time)); !finished) return finished;
 
-  // Every pass meets the same damage; the last one's list is the whole of it.
-  std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report.skipped));
-  std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(report.warnings));
-  if (stacks) {
-    report.stacks = stacks->counts();
-    report.events_out = report.events_out + report.stacks.walks_out + report.stacks.references_out +
-                        report.stacks.definitions_out - report.stacks.walks_in - report.stacks.references_in -
-                        report.stacks.definitions_in;
-    report.event_bytes_out = report.event_bytes_out + report.stacks.event_bytes_out - report.stacks.event_bytes_in;
-    std::ranges::copy(stacks->warnings(), std::back_inserter(report.warnings));
+  // Serial, in output order.
+  void stamp(std::vector<write::OutputBuffer> &closed) {
+    for (write::OutputBuffer &buffer : closed) {
+      stamper_.stamp(buffer);
+      last_time_ = std::max(last_time_, buffer.last_time);
+    }
   }
-  report.output_bytes = writer->size();
-  report.output_buffers = writer->buffers();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  return {};
-}
+
+  // Parallel.
+  void seal(RelogWork &work) const {
+    for (write::OutputBuffer &buffer : work.closed)
+      write::seal(buffer, nominal_, work.compressor ? &*work.compressor : nullptr, work.scratch);
+  }
+
+  // Serial, in output order.
+  Result<void> append(const RelogWork &work) {
+    for (const write::OutputBuffer &buffer : work.closed)
+      if (Result<void> written = writer_->append(buffer); !written) return written;
+    return {};
+  }
+
+  // What is still open when the input has ended: stack definitions, then the buffers.
+  Result<void> write_rest() {
+    const std::unique_ptr<RelogWork> work = make_work();
+    auto write_closed = [&]() -> Result<void> {
+      stamp(work->closed);
+      seal(*work);
+      Result<void> written = append(*work);
+      work->closed.clear();
+      return written;
+    };
+    while (stacks_) {
+      write::Origin origin;
+      stacks_->finish(definitions_, definitions_run_, origin.processor);
+      if (definitions_.empty()) break;
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work->closed); !added)
+        return added;
+      if (Result<void> written = write_closed(); !written) return written;
+    }
+    rechunker_->flush(work->closed);
+    return write_closed();
+  }
+
+  void complete_report() {
+    if (stacks_) {
+      report_.stacks = stacks_->counts();
+      const StackRewriteCounts &s = report_.stacks;
+      report_.events_out += s.walks_out + s.references_out + s.definitions_out;
+      report_.events_out -= s.walks_in + s.references_in + s.definitions_in;
+      report_.event_bytes_out += s.event_bytes_out;
+      report_.event_bytes_out -= s.event_bytes_in;
+      std::ranges::copy(stacks_->warnings(), std::back_inserter(report_.warnings));
+    }
+    report_.output_bytes = writer_->size();
+    report_.output_buffers = writer_->buffers();
+  }
+
+  const Trace &trace_;
+  const RelogOptions &options_;
+  RelogReport &report_;
+  const bool collect_stack_keys_;
+  bool needs_stack_keys_ = false;
+  const Codec codec_;
+  const std::uint32_t nominal_;
+
+  write::OutputFile file_; // until the writer takes it
+  filter::Lifetimes lifetimes_;
+  std::optional<filter::Filter> filter_;
+  std::optional<EventSieve> sieve_;
+  std::optional<StackRewriter> stacks_;
+  std::vector<std::uint8_t> definitions_; // that become due with a buffer
+  write::Run definitions_run_;
+  std::optional<write::Rechunker> rechunker_;
+  write::Stamper stamper_;
+  std::optional<write::EtlWriter> writer_;
+  std::int64_t last_time_ = 0;
+};
 
 } // namespace
 
+Error output_is_input(const std::string &output) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.file = output;
+  error.what = "is the input itself";
+  error.advice = "choose another name for the output";
+  return error;
+}
+
 Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
-  // Only a cache without a look at JIT-compiled code can do with what it meets on the way.
-  StackKeysRead keys_read = options.stacks.mode == StackMode::cache ? StackKeysRead::no : StackKeysRead::yes;
-  Result<void> done = relog_once(trace, options, keys_read, report);
-  if (keys_read != StackKeysRead::met) return done;
-  report = RelogReport{};
-  keys_read = StackKeysRead::yes;
-  return relog_once(trace, options, keys_read, report);
+  const auto began = std::chrono::steady_clock::now();
+  // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that does not
+  // look at JIT-compiled code can do without until then.
+  const bool try_without = options.stacks.mode == StackMode::cache;
+  Result<void> done;
+  bool again = false;
+  {
+    Relogger relogger(trace, options, !try_without, report);
+    done = relogger.run();
+    again = relogger.needs_stack_keys();
+  }
+  if (again) {
+    report = RelogReport{};
+    done = Relogger(trace, options, true, report).run();
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return done;
 }
 
 } // namespace etwrelog::pipeline

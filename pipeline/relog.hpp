@@ -46,6 +46,9 @@ struct RelogReport {
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 
+// The error for an output that is the input under whatever name.
+[[nodiscard]] Error output_is_input(const std::string &output);
+
 // Standard input filtered while it is read, with the processes and threads known so far; single-threaded. What kept
 // events might refer to later (stack definitions, file names, manifests) is kept whole. options.keep_grouping, the
 // threads and the stacks are not looked at; `salvage` is not supported.

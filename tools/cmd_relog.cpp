@@ -161,6 +161,9 @@ int run_relog(Options &options) {
   relog.stacks.window = options.stack_window;
   if (!options.stack_memory.empty()) relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
   relog.count = !options.report.empty();
+  // Also where the trace is wrapped and its name therefore another.
+  if (options.input != "-" && platform::same_file(options.input, options.output))
+    return report(pipeline::output_is_input(options.output));
   if (!options.force && platform::exists(options.output)) return report(write::target_exists(options.output));
 
   pipeline::RelogReport result;
