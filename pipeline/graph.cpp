@@ -8,6 +8,7 @@
 #include <new>
 
 #include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -232,6 +233,10 @@ unsigned default_threads() { return static_cast<unsigned>(oneapi::tbb::info::def
 
 Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOptions &options, StepTimes *times) {
   const unsigned threads = options.threads == 0 ? default_threads() : options.threads;
+  // Without this, oneTBB grants no more threads than there are processors, and says so on stderr.
+  std::optional<oneapi::tbb::global_control> more;
+  if (threads > default_threads())
+    more.emplace(oneapi::tbb::global_control::max_allowed_parallelism, std::size_t{threads});
   oneapi::tbb::task_arena arena(static_cast<int>(threads));
   Runner runner(trace, pass, options, times);
   std::optional<Result<PassResult>> result;

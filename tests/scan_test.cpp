@@ -225,6 +225,21 @@ TEST(Scan, SalvageEndsWhereNothingFollows) {
   EXPECT_EQ(s->skipped[0].bytes, 5000u);
 }
 
+// Many small gaps, each far from the next: a megabyte read for each would take minutes.
+TEST(Scan, SalvageStaysFastOverManySmallGaps) {
+  std::vector<std::uint8_t> bytes = three_buffers().bytes();
+  BufferHeader empty;
+  empty.buffer_size = empty.saved_offset = empty.filled_bytes = kBufferHeaderSize;
+  constexpr std::size_t kGaps = 50'000, kStep = kBufferHeaderSize + 40;
+  const std::size_t begin = bytes.size();
+  bytes.resize(begin + kGaps * kStep, 0xEE);
+  for (std::size_t i = 0; i < kGaps; ++i) store_buffer_header(&bytes[begin + i * kStep], empty);
+  const Result<Scan> s = scan(bytes, {.salvage = true});
+  ASSERT_TRUE(s);
+  EXPECT_EQ(s->buffers.size(), 4 + kGaps);
+  EXPECT_EQ(s->skipped.size(), kGaps);
+}
+
 TEST(Scan, OrdersAWrappedCircularLogBySequence) {
   auto make = [](std::vector<std::int64_t> sequences, std::uint32_t mode) {
     SyntheticTrace t({.mode = mode});

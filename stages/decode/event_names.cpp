@@ -38,6 +38,7 @@ std::string task_and_opcode(std::string task, std::string_view opcode) {
 }
 
 constexpr std::string_view kKernel = "Windows Kernel/";
+constexpr const char *kTraceLogging = "TraceLogging"; // several names under one id
 
 std::string kernel_name(std::uint16_t hook) {
   if (const kernel::HookInfo *info = kernel::find_hook(hook)) {
@@ -118,19 +119,38 @@ void EventNames::learn_event_info(Bytes payload) {
 void EventNames::learn_manifest(const EventView &event) {
   constexpr std::size_t kHeader = 8;
   constexpr std::uint8_t kMagic = 0x5B;
-  constexpr std::size_t kLargest = 16u << 20;
   const Bytes payload = event.payload();
   if (payload.size() < kHeader || payload[0] != 1 || payload[3] != kMagic) return;
   const unsigned chunks = load<std::uint16_t>(payload.data() + 4), chunk = load<std::uint16_t>(payload.data() + 6);
   const Guid guid = event.provider();
-  Manifest &manifest = manifests_[guid];
-  if (chunk == 0) manifest = {};
-  if (chunk != manifest.next_chunk || manifest.text.size() > kLargest) return;
-  manifest.text.append(payload.begin() + kHeader, payload.end());
-  if (++manifest.next_chunk < chunks) return;
+  const std::string_view text(reinterpret_cast<const char *>(payload.data()) + kHeader, payload.size() - kHeader);
+  if (chunks <= 1) {
+    read_manifest(guid, text);
+    return;
+  }
+  add_chunk(guid, chunks, chunk, text);
+}
 
+// Chunks come in any order of batches: whoever sees the last one missing reads the whole.
+void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text) {
+  constexpr std::size_t kLargest = 16u << 20;
+  Manifest &manifest = manifests_[guid];
+  if (chunk >= chunks || manifest.bytes + text.size() > kLargest) return;
+  if (manifest.total != chunks) manifest = {};
+  manifest.total = chunks;
+  if (!manifest.chunks.try_emplace(chunk, text).second) return;
+  manifest.bytes += text.size();
+  if (manifest.chunks.size() < chunks) return;
+  std::string whole;
+  whole.reserve(manifest.bytes);
+  for (const auto &[number, part] : manifest.chunks) whole += part;
+  manifests_.erase(guid);
+  read_manifest(guid, whole);
+}
+
+void EventNames::read_manifest(const Guid &guid, std::string_view text) {
   pugi::xml_document document;
-  if (!document.load_buffer(manifest.text.data(), manifest.text.size())) return;
+  if (!document.load_buffer(text.data(), text.size())) return;
   for (const pugi::xpath_node &found : document.select_nodes("//provider")) {
     const pugi::xml_node provider = found.node();
     if (const char *name = provider.attribute("name").value(); *name) providers_[guid] = name;
@@ -143,7 +163,6 @@ void EventNames::learn_manifest(const EventView &event) {
     }
   }
   names_[{Family::event, 1, kManifestEventId, guid}] = "ManifestData";
-  manifests_.erase(guid);
 }
 
 // TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
@@ -161,9 +180,11 @@ void EventNames::learn_schema(const EventView &event) {
       std::size_t at = 2;
       while (at < item.data.size() && (item.data[at] & 0x80) != 0) ++at;
       std::string name = take_text(item.data, at + 1);
-      auto [slot, fresh] = names_.try_emplace(type_of(event), name);
+      const EventType type = type_of(event);
+      auto [slot, fresh] = names_.try_emplace(type, name);
       // Events of one provider may all have id 0; a row of them has no one name.
-      if (!fresh && slot->second != name) slot->second = "TraceLogging";
+      if (!fresh && slot->second != name) slot->second = kTraceLogging;
+      else if (fresh) from_schema_.insert(type);
     }
   }
 }
@@ -172,8 +193,13 @@ void EventNames::merge(const EventNames &other) {
   for (const auto &[guid, name] : other.providers_) providers_.try_emplace(guid, name);
   for (const auto &[type, name] : other.names_) {
     auto [slot, fresh] = names_.try_emplace(type, name);
-    if (!fresh && slot->second != name) slot->second = name == "TraceLogging" ? name : std::min(slot->second, name);
+    if (fresh || slot->second == name) continue;
+    const bool schema = from_schema_.contains(type) || other.from_schema_.contains(type);
+    slot->second = schema ? std::string(kTraceLogging) : std::min(slot->second, name);
   }
+  from_schema_.insert(other.from_schema_.begin(), other.from_schema_.end());
+  for (const auto &[guid, manifest] : other.manifests_)
+    for (const auto &[chunk, text] : manifest.chunks) add_chunk(guid, manifest.total, chunk, text);
 }
 
 std::string EventNames::name(const EventType &type) const {

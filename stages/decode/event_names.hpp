@@ -5,6 +5,7 @@
 #include "stages/decode/type_counts.hpp"
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace etwrelog::decode {
@@ -27,12 +28,16 @@ private:
   void learn_event_info(Bytes payload);
   void learn_manifest(const EventView &event);
   void learn_schema(const EventView &event);
+  void add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text);
+  void read_manifest(const Guid &guid, std::string_view text);
 
   std::map<EventType, std::string> names_; // "Task/Opcode"
   std::map<Guid, std::string> providers_;
+  std::set<EventType> from_schema_;        // whose name a TraceLogging schema gave
   struct Manifest {
-    std::string text;
-    unsigned next_chunk = 0;
+    std::map<unsigned, std::string> chunks;
+    unsigned total = 0;
+    std::size_t bytes = 0;
   };
   std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
 };

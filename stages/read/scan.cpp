@@ -175,17 +175,18 @@ private:
     return true;
   }
 
-  // Steps byte by byte to the next plausible header and records what was passed over.
+  // Steps byte by byte to the next plausible header and records what was passed over. The window grows with the gap:
+  // a file of many small gaps costs no megabyte for each.
   Result<bool> resynchronise(const Error &why) {
-    constexpr std::size_t kWindow = 1u << 20;
-    std::vector<std::uint8_t> window(kWindow + kBufferHeaderSize);
-    for (std::uint64_t base = at_ + 1; base < input_.size(); base += kWindow) {
-      const Result<std::size_t> got = input_.read_at(base, window);
+    for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
+         base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
+      window_.resize(std::max<std::size_t>(window_.size(), size + kBufferHeaderSize));
+      const Result<std::size_t> got = input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize));
       if (!got) return got.error();
-      for (std::size_t i = 0; i < kWindow && i + kBufferHeaderSize <= *got; ++i) {
-        const std::uint32_t size = load<std::uint32_t>(window.data() + i);
-        if (size < kBufferHeaderSize || size > scan_.header.buffer_size) continue;
-        if (!plausible(load_buffer_header(window.data() + i), scan_.header.buffer_size)) continue;
+      for (std::size_t i = 0; i < size && i + kBufferHeaderSize <= *got; ++i) {
+        const std::uint32_t buffer_size = load<std::uint32_t>(window_.data() + i);
+        if (buffer_size < kBufferHeaderSize || buffer_size > scan_.header.buffer_size) continue;
+        if (!plausible(load_buffer_header(window_.data() + i), scan_.header.buffer_size)) continue;
         skip_to(base + i, why);
         return true;
       }
@@ -199,12 +200,13 @@ private:
     at_ = next;
   }
 
-  Result<bool> only_zeros(std::uint64_t from) const {
-    std::vector<std::uint8_t> chunk(1u << 20);
-    for (std::uint64_t at = from; at < input_.size(); at += chunk.size()) {
-      const Result<std::size_t> got = input_.read_at(at, chunk);
+  Result<bool> only_zeros(std::uint64_t from) {
+    for (std::uint64_t at = from, size = kSmallWindow; at < input_.size();
+         at += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
+      window_.resize(std::max<std::size_t>(window_.size(), size));
+      const Result<std::size_t> got = input_.read_at(at, MutableBytes(window_).first(size));
       if (!got) return got.error();
-      if (!std::all_of(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(*got),
+      if (!std::all_of(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(*got),
                        [](std::uint8_t b) { return b == 0; }))
         return false;
     }
@@ -231,9 +233,12 @@ private:
     scan_.buffers = std::move(sorted);
   }
 
+  static constexpr std::uint64_t kSmallWindow = 4u << 10, kLargeWindow = 1u << 20;
+
   const Input &input_;
   const ScanOptions &options_;
   Scan scan_;
+  std::vector<std::uint8_t> window_;
   std::uint64_t at_ = 0;
   std::vector<std::int64_t> sequences_;
   std::vector<std::uint16_t> processors_;

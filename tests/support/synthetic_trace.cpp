@@ -171,13 +171,13 @@ std::size_t SyntheticTrace::thread_rundown(At at, std::uint32_t tid, std::uint32
 std::size_t SyntheticTrace::image_load(At at, std::uint32_t pid, std::uint64_t base, std::uint32_t tid, bool unload) {
   return emit(at, [&](EventBuilder &e) {
     e.system(unload ? 0x1402 : 0x030A, 3, options_.pointer_size, tid, pid, at.time);
-    e.value(base).value(0x10000).value(pid).rest(8).text("\\Device\\a.dll");
+    e.value(base).value(0x10000).value(pid).rest(10).text("\\Device\\a.dll");
   });
 }
 std::size_t SyntheticTrace::image_rundown(At at, std::uint32_t pid, std::uint64_t base, bool at_end) {
   return emit(at, [&](EventBuilder &e) {
     e.perfinfo(at_end ? 0x1404 : 0x1403, 3, options_.pointer_size, at.time);
-    e.value(base).value(0x10000).value(pid).rest(8).text("\\Device\\a.dll");
+    e.value(base).value(0x10000).value(pid).rest(10).text("\\Device\\a.dll");
   });
 }
 
