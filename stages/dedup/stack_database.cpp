@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMaxReferences = std::size_t{1} << 18;
 constexpr std::uint32_t kSectionEnd = 0, kSectionReferences = 1, kSectionTable = 2, kVersion = 1;
-constexpr std::size_t kHeaderSize = 16, kListLength = 32;
+constexpr std::size_t kListLength = 32;
 constexpr std::uint8_t kMagic[8] = {'e', 't', 'w', 's', 't', 'k', 'd', 'b'};
 
 std::uint64_t zigzag(std::uint64_t value) { return (value << 1) ^ (0 - (value >> 63)); }
