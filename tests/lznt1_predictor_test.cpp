@@ -41,8 +41,9 @@ Buffer compress(const Buffer &decoded) {
   return out;
 }
 
-// A greedy encoder of the plainest kind: the longest match anywhere in the chunk, the latest of equals.
-Buffer compress_exhaustively(const Buffer &decoded) {
+// Greedy encoders of the plainest kind: with the longest match anywhere in the chunk, the latest of equals, or with the
+// only candidate of a small hash table.
+Buffer compress_greedily(const Buffer &decoded, bool exhaustively = true) {
   Buffer out;
   for (std::size_t start = 0; start < decoded.size(); start += 4096) {
     const std::size_t size = std::min<std::size_t>(4096, decoded.size() - start);
@@ -50,6 +51,7 @@ Buffer compress_exhaustively(const Buffer &decoded) {
     Buffer data;
     std::size_t group = 0;
     unsigned count = 8;
+    std::vector<std::size_t> table(4096, 4096);
     for (std::size_t pos = 0; pos < size;) {
       if (count == 8) {
         group = data.size();
@@ -63,7 +65,20 @@ Buffer compress_exhaustively(const Buffer &decoded) {
       const std::size_t limit = std::min(size - pos, (std::size_t{1} << (16 - bits)) + 2);
       std::size_t length = 0;
       std::size_t distance = 0;
-      for (std::size_t d = 1; d <= pos; ++d) {
+      std::size_t first = 1;
+      std::size_t last = pos;
+      if (!exhaustively) {
+        first = 1;
+        last = 0;
+        if (size - pos >= 4) {
+          std::size_t &entry = table[load<std::uint32_t>(chunk + pos) * 2654435761u >> 20];
+          if (entry < pos) {
+            first = last = pos - entry;
+          }
+          entry = pos;
+        }
+      }
+      for (std::size_t d = first; d <= last; ++d) {
         std::size_t n = 0;
         while (n < limit && chunk[pos - d + n] == chunk[pos + n]) {
           ++n;
@@ -105,12 +120,25 @@ void expect_restored(Lznt1Predictor &predictor, const Buffer &stream, const Buff
   EXPECT_EQ(out, stream);
 }
 
+// Ours looks a position ahead, which neither rule does.
 TEST(Lznt1Predictor, RestoresOurOwnEncodersStreams) {
   Lznt1Predictor predictor(1 << 17);
   for (const std::size_t size : {1, 2, 3, 4096, 4097, 8191, 65536, 100000}) {
     const Buffer decoded = text_like(size, static_cast<unsigned>(size));
     const Buffer stream = compress(decoded);
-    expect_restored(predictor, stream, decoded, 3 + stream.size() / 20);
+    expect_restored(predictor, stream, decoded, 3 + stream.size() / 4);
+  }
+}
+
+TEST(Lznt1Predictor, NeedsNoCorrectionsWhereTheFirstRuleHolds) {
+  Lznt1Predictor predictor(1 << 17);
+  for (const std::size_t size : {1, 100, 4096, 65536}) {
+    const Buffer decoded = text_like(size, static_cast<unsigned>(size));
+    const Buffer stream = compress_greedily(decoded, false);
+    Buffer again(size);
+    ASSERT_TRUE(decompress(Codec::lznt1, stream, again));
+    ASSERT_EQ(again, decoded);
+    expect_restored(predictor, stream, decoded, size == 1 ? 3 : 1); // one byte does not shrink: a stored chunk
   }
 }
 
@@ -118,7 +146,7 @@ TEST(Lznt1Predictor, RestoresAnExhaustiveEncodersStreams) {
   Lznt1Predictor predictor(1 << 17);
   for (const std::size_t size : {5, 4096, 20000}) {
     const Buffer decoded = text_like(size, static_cast<unsigned>(size));
-    const Buffer stream = compress_exhaustively(decoded);
+    const Buffer stream = compress_greedily(decoded);
     Buffer again(size);
     ASSERT_TRUE(decompress(Codec::lznt1, stream, again));
     ASSERT_EQ(again, decoded);
@@ -129,7 +157,7 @@ TEST(Lznt1Predictor, RestoresAnExhaustiveEncodersStreams) {
 TEST(Lznt1Predictor, KeepsStoredChunksAndTheZeroHeader) {
   Lznt1Predictor predictor(1 << 17);
   const Buffer decoded = text_like(30000, 4, 2, 8192);
-  Buffer stream = compress_exhaustively(decoded);
+  Buffer stream = compress_greedily(decoded);
   expect_restored(predictor, stream, decoded, 3 + stream.size() / 4);
   stream.insert(stream.end(), {0, 0});
   expect_restored(predictor, stream, decoded, 3 + stream.size() / 4);
@@ -138,7 +166,7 @@ TEST(Lznt1Predictor, KeepsStoredChunksAndTheZeroHeader) {
 TEST(Lznt1Predictor, RefusesWhatItCannotModel) {
   Lznt1Predictor predictor(1 << 17);
   const Buffer decoded = text_like(9000, 6);
-  const Buffer stream = compress_exhaustively(decoded);
+  const Buffer stream = compress_greedily(decoded);
   Buffer corrections;
   for (std::size_t size = 0; size < stream.size(); ++size) {
     EXPECT_FALSE(predictor.encode(Bytes(stream).first(size), decoded, corrections)) << size;
@@ -156,7 +184,7 @@ TEST(Lznt1Predictor, RefusesWhatItCannotModel) {
 TEST(Lznt1Predictor, ReportsCorrectionsThatDoNotFit) {
   Lznt1Predictor predictor(1 << 17);
   const Buffer decoded = text_like(20000, 8, 10, 4096);
-  const Buffer stream = compress_exhaustively(decoded);
+  const Buffer stream = compress_greedily(decoded);
   Buffer corrections;
   ASSERT_TRUE(predictor.encode(stream, decoded, corrections));
   Buffer out(stream.size());

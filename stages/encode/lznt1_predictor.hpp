@@ -2,8 +2,7 @@
 //
 // No trace with LZNT1 buffers is known, so the rules are guesses, both greedy with matches of full length and every
 // compressed chunk starting afresh; encode() takes the one that costs less:
-//   0  one candidate: the last position whose token started there with the same hash of four bytes, as our own encoder
-//      does it
+//   0  one candidate: the latest token start with the same hash of four bytes
 //   1  the longest match in the chunk, the latest of equals, of the last 32 positions with the same hash of three bytes
 //
 // Corrections: a byte (bit 0 the rule, bit 1 a list of stored chunks follows, bit 2 the stream ends in a zero header);

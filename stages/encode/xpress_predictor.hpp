@@ -1,7 +1,7 @@
 // Brings back the XPRESS bytes that Windows wrote, from the decoded content of a buffer and a few corrections.
 //
 // Windows' encoder makes the same choice every time, so its output follows from its input once its rules are known.
-// They were inferred from net.4.5.2.x64.etl (359 buffers, 2,752,257 tokens) and hold for all but 40 tokens
+// They were inferred from net.4.5.2.x64.etl (359 buffers, 2,752,257 tokens) and hold for all but 50 tokens
 // there. b0, b1, ... are the bytes at the position looked at; a candidate further back than 8,191 counts as
 // none; only positions where a token starts enter a table.
 //
