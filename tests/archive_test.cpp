@@ -410,6 +410,45 @@ TEST(Archive, ReadsAtAnyOffset) {
   }
 }
 
+// Counts what is read of the archive.
+class CountingInput final : public read::Input {
+public:
+  CountingInput(Buffer bytes, std::uint64_t &count) : read::Input("counted"), bytes_(std::move(bytes)), count_(count) {}
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    const std::size_t n = offset >= bytes_.size() ? 0 : std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
+    count_ += n;
+    return n;
+  }
+
+private:
+  Buffer bytes_;
+  std::uint64_t &count_;
+};
+
+TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
+  const Buffer trace = TraceMaker(23).make(600, 65536);
+  pipeline::ArchiveOptions options;
+  options.level = Level::fast;
+  std::uint64_t count = 0;
+  const Buffer archive = pack(trace, options);
+  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(std::make_unique<CountingInput>(archive, count));
+  ASSERT_TRUE(input);
+  const std::uint64_t opened = count;
+  Buffer header(format::kBufferHeaderSize);
+  for (std::size_t at = 0; at < trace.size(); at += 65536) {
+    ASSERT_TRUE((*input)->read_at(at, header));
+    EXPECT_TRUE(std::equal(header.begin(), header.end(), trace.begin() + static_cast<std::ptrdiff_t>(at)));
+  }
+  EXPECT_EQ(count, opened);
+  // One buffer takes one segment, not all.
+  Buffer buffer(65536);
+  ASSERT_TRUE((*input)->read_at(300 * 65536, buffer));
+  EXPECT_TRUE(std::equal(buffer.begin(), buffer.end(), trace.begin() + 300 * 65536));
+  EXPECT_LT(count - opened, archive.size() / 3);
+}
+
 TEST(Archive, IndexKnowsTimesAndProcesses) {
   const Buffer archive = pack(TraceMaker(19).make(4, 16384));
   const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input("memory", archive));
