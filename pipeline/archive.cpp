@@ -45,18 +45,22 @@ Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> off
   return e;
 }
 
-// Coders are expensive to make: one for each thread that needs one at a time.
+// Coders are expensive to make: one for each thread that needs one at a time, with memory to decode into.
+struct Coder {
+  etlz::SegmentCoder coder;
+  std::vector<std::uint8_t> scratch;
+};
 class CoderPool {
 public:
-  std::unique_ptr<etlz::SegmentCoder> take() {
-    std::unique_ptr<etlz::SegmentCoder> coder;
-    if (!free_.try_pop(coder)) coder = std::make_unique<etlz::SegmentCoder>();
+  std::unique_ptr<Coder> take() {
+    std::unique_ptr<Coder> coder;
+    if (!free_.try_pop(coder)) coder = std::make_unique<Coder>();
     return coder;
   }
-  void give(std::unique_ptr<etlz::SegmentCoder> coder) { free_.push(std::move(coder)); }
+  void give(std::unique_ptr<Coder> coder) { free_.push(std::move(coder)); }
 
 private:
-  oneapi::tbb::concurrent_queue<std::unique_ptr<etlz::SegmentCoder>> free_;
+  oneapi::tbb::concurrent_queue<std::unique_ptr<Coder>> free_;
 };
 
 struct PackJob : OrderedJob {
@@ -146,15 +150,16 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
   header.content_hash = etlz::hash64(job.bytes);
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (trace) {
-    std::unique_ptr<etlz::SegmentCoder> coder = pool.take();
-    coder->encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
+    std::unique_ptr<Coder> coder = pool.take();
+    coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                   options.explain != nullptr ? &job.explain : nullptr);
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
-      std::vector<std::uint8_t> again(job.bytes.size());
+      std::vector<std::uint8_t> &again = coder->scratch;
+      again.resize(job.bytes.size());
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
+      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
     }
     pool.give(std::move(coder));
   } else {
@@ -311,8 +316,8 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
       return damaged("segment: does not decode");
     break;
   default: {
-    std::unique_ptr<etlz::SegmentCoder> coder = pool.take();
-    const bool good = coder->decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
+    std::unique_ptr<Coder> coder = pool.take();
+    const bool good = coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
     pool.give(std::move(coder));
     if (!good) return damaged("segment: does not decode");
   }
