@@ -228,14 +228,12 @@ inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::
   const std::uint8_t *const at = decoded.data() + pos;
   const std::uint64_t key = load<std::uint64_t>(at);
   std::uint32_t &slot = first_[slot3(key)];
-  const std::uint32_t distance = pos + 1 - slot; // more than kMaxDistance for an empty slot, but near the start
-  const bool known = slot != 0 && distance <= kMaxDistance;
-  slot = pos + 1;
-  if (!known) {
-    return {};
-  }
+  const std::uint32_t distance = pos - slot;
+  slot = pos;
   const std::uint64_t difference = load<std::uint64_t>(at - distance) ^ key;
-  if ((difference & 0xFF'FFFF) != 0) {
+  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0, and does
+  // no harm: had that the same three bytes, it would have filled the slot.
+  if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
     return {};
   }
   const std::uint8_t *const end = decoded.data() + decoded.size();
@@ -253,8 +251,8 @@ void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint
   const std::uint32_t first_length = token.length;
   while (token.length < kTakenAtOnce) {
     std::uint32_t &slot = second_[second_slot(key, token.length)];
-    const std::uint32_t distance = pos + 1 - slot;
-    if (slot == 0 || distance == 0 || distance > kMaxDistance) {
+    const std::uint32_t distance = pos - slot;
+    if (distance - 1 >= kMaxDistance) {
       break;
     }
     const std::uint64_t theirs = load<std::uint64_t>(at - distance);
@@ -263,14 +261,14 @@ void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint
       break;
     }
     const std::uint32_t taken_over = slot;
-    slot = pos + 1;
+    slot = pos;
     if (length < kTakenAtOnce) {
       second_[second_slot(theirs, length)] = taken_over;
     }
     token = {distance, length};
   }
   const std::uint64_t first = load<std::uint64_t>(at - prediction.first_distance);
-  second_[second_slot(first, first_length)] = pos + 1 - prediction.first_distance;
+  second_[second_slot(first, first_length)] = pos - prediction.first_distance;
 }
 
 bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
