@@ -19,6 +19,9 @@ constexpr std::size_t kLeftToSearch = 32;
 constexpr std::size_t kLeftAfterMatch = 39;
 constexpr std::size_t kMaxDecoded = std::size_t{1} << 30;
 
+// 8 * 255 + 2 * 511 + 255, of slot6(); that of slot4() is 12 * 255.
+constexpr std::uint32_t kLargestKnownSlot = 3317;
+
 // Byte n of the eight at a position, and the rotation of one byte; in 32 bits, where the compiler keeps them anyway.
 constexpr std::uint32_t byte(std::uint64_t key, unsigned n) { return static_cast<std::uint32_t>(key >> (8 * n)) & 0xFF; }
 constexpr std::uint32_t rotate(std::uint32_t value, unsigned n) {
@@ -39,10 +42,14 @@ constexpr std::uint32_t slot5(std::uint64_t key) {
   return 8 * h + 2 * mix(key) + byte(key, 4);
 }
 
-// Certain where b2 and b4 are zero, as they nearly always are here; how they enter is the best of what was tried.
+// How b2 and b4 enter in general is not known, except that such keys rarely meet others: they get slots of their own,
+// by any hash. A 0xC0 with b0 = 0 is the one b4 that is common, and fits the rotation.
 constexpr std::uint32_t slot6(std::uint64_t key) {
-  const std::uint32_t f = (byte(key, 0) + 0xA8) ^ byte(key, 2) ^ rotate(byte(key, 4), 5);
-  return 8 * mix(key) + 2 * f + byte(key, 5);
+  if (byte(key, 2) != 0 || (byte(key, 4) != 0 && byte(key, 0) != 0)) {
+    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    return kLargestKnownSlot + 1 + static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
+  }
+  return 8 * mix(key) + 2 * ((byte(key, 0) + 0xA8) ^ rotate(byte(key, 4), 5)) + byte(key, 5);
 }
 
 constexpr std::uint32_t second_slot(std::uint64_t key, std::uint32_t length) {
@@ -228,14 +235,12 @@ inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::
   const std::uint8_t *const at = decoded.data() + pos;
   const std::uint64_t key = load<std::uint64_t>(at);
   std::uint32_t &slot = first_[slot3(key)];
-  const std::uint32_t distance = pos + 1 - slot; // more than kMaxDistance for an empty slot, but near the start
-  const bool known = slot != 0 && distance <= kMaxDistance;
-  slot = pos + 1;
-  if (!known) {
-    return {};
-  }
+  const std::uint32_t distance = pos - slot;
+  slot = pos;
   const std::uint64_t difference = load<std::uint64_t>(at - distance) ^ key;
-  if ((difference & 0xFF'FFFF) != 0) {
+  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0, and does
+  // no harm: had that the same three bytes, it would have filled the slot.
+  if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
     return {};
   }
   const std::uint8_t *const end = decoded.data() + decoded.size();
@@ -253,8 +258,8 @@ void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint
   const std::uint32_t first_length = token.length;
   while (token.length < kTakenAtOnce) {
     std::uint32_t &slot = second_[second_slot(key, token.length)];
-    const std::uint32_t distance = pos + 1 - slot;
-    if (slot == 0 || distance == 0 || distance > kMaxDistance) {
+    const std::uint32_t distance = pos - slot;
+    if (distance - 1 >= kMaxDistance) {
       break;
     }
     const std::uint64_t theirs = load<std::uint64_t>(at - distance);
@@ -263,14 +268,14 @@ void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint
       break;
     }
     const std::uint32_t taken_over = slot;
-    slot = pos + 1;
+    slot = pos;
     if (length < kTakenAtOnce) {
       second_[second_slot(theirs, length)] = taken_over;
     }
     token = {distance, length};
   }
   const std::uint64_t first = load<std::uint64_t>(at - prediction.first_distance);
-  second_[second_slot(first, first_length)] = pos + 1 - prediction.first_distance;
+  second_[second_slot(first, first_length)] = pos - prediction.first_distance;
 }
 
 bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {

@@ -1,8 +1,8 @@
 // Brings back the XPRESS bytes that Windows wrote, from the decoded content of a buffer and a few corrections.
 //
 // Windows' encoder makes the same choice every time, so its output follows from its input once its rules are known.
-// They were inferred from net.4.5.2.x64.etl (359 buffers, 2,751,627 tokens) and hold for all but about one token in
-// 20,000 there. b0, b1, ... are the bytes at the position looked at; a candidate further back than 8,191 counts as
+// They were inferred from net.4.5.2.x64.etl (359 buffers, 2,752,257 tokens) and hold for all but 40 tokens
+// there. b0, b1, ... are the bytes at the position looked at; a candidate further back than 8,191 counts as
 // none; only positions where a token starts enter a table.
 //
 //   1. Greedy: a match is taken at its full length, a literal only where no candidate has its first three bytes.
@@ -18,7 +18,7 @@
 //   5. Slots of the second table (rot is a rotation of one byte to the left, sums inside it are of one byte):
 //        4 bytes: b0 + 8*b1 + 2*b2 + b3
 //        5 bytes: 8*h + 2*g + b4,  h = rot3(b0) ^ rot2(b1 + b2 + 0x61),  g = rot2(b0 + b3) ^ rot7(b1)
-//        6 bytes: 8*g + 2*f + b5,  f as in slot6() in xpress_predictor.cpp: the one part not known for certain
+//        6 bytes: 8*g + 2*(b0 + 0xA8) + b5 where b2 = b4 = 0; otherwise unknown, see slot6() in xpress_predictor.cpp
 //   6. The search ends for good once a match leaves fewer than 39 bytes, and needs 32 at a position.
 //
 // Corrections name the tokens that the rules get wrong: varint of the tokens since the last one named, then a varint:
@@ -41,6 +41,8 @@ namespace etwrelog::encode {
 // Holds the tables; made once a thread and reused. Not thread-safe itself.
 class XpressPredictor {
 public:
+  static constexpr unsigned kApartBits = 12; // slots for the keys whose slot is not known, see slot6()
+
   // Allocates all it will ever need for buffers of up to `max_decoded` bytes (at most 1 GiB), except that the
   // corrections grow in the caller's vector.
   explicit XpressPredictor(std::size_t max_decoded);
@@ -71,7 +73,7 @@ private:
   [[nodiscard]] std::optional<std::size_t> write(Bytes decoded, Bytes corrections); // to stream_
 
   static constexpr std::size_t kFirstSlots = 255 * (1 + 8 + 2) + 1;
-  static constexpr std::size_t kSecondSlots = 4096;
+  static constexpr std::size_t kSecondSlots = 3318 + (std::size_t{1} << kApartBits);
 
   std::size_t max_decoded_;
   std::array<std::uint32_t, kFirstSlots> first_{};   // position + 1, 0 for none
