@@ -45,18 +45,22 @@ Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> off
   return e;
 }
 
-// Coders are expensive to make: one for each thread that needs one at a time.
+// Coders are expensive to make: one for each thread that needs one at a time, with memory to decode into.
+struct Coder {
+  etlz::SegmentCoder coder;
+  std::vector<std::uint8_t> scratch;
+};
 class CoderPool {
 public:
-  std::unique_ptr<etlz::SegmentCoder> take() {
-    std::unique_ptr<etlz::SegmentCoder> coder;
-    if (!free_.try_pop(coder)) coder = std::make_unique<etlz::SegmentCoder>();
+  std::unique_ptr<Coder> take() {
+    std::unique_ptr<Coder> coder;
+    if (!free_.try_pop(coder)) coder = std::make_unique<Coder>();
     return coder;
   }
-  void give(std::unique_ptr<etlz::SegmentCoder> coder) { free_.push(std::move(coder)); }
+  void give(std::unique_ptr<Coder> coder) { free_.push(std::move(coder)); }
 
 private:
-  oneapi::tbb::concurrent_queue<std::unique_ptr<etlz::SegmentCoder>> free_;
+  oneapi::tbb::concurrent_queue<std::unique_ptr<Coder>> free_;
 };
 
 struct PackJob : OrderedJob {
@@ -146,15 +150,16 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
   header.content_hash = etlz::hash64(job.bytes);
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (trace) {
-    std::unique_ptr<etlz::SegmentCoder> coder = pool.take();
-    coder->encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
+    std::unique_ptr<Coder> coder = pool.take();
+    coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                   options.explain != nullptr ? &job.explain : nullptr);
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
-      std::vector<std::uint8_t> again(job.bytes.size());
+      std::vector<std::uint8_t> &again = coder->scratch;
+      again.resize(job.bytes.size());
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
+      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
     }
     pool.give(std::move(coder));
   } else {
@@ -231,6 +236,14 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
     auto &job = dynamic_cast<PackJob &>(base);
     hasher.update(job.bytes);
     job.entry.archive_at = out.size();
+    if (result.trace) {
+      for (const etlz::Part &part : job.parts) {
+        if (!part.buffer) continue;
+        const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
+        job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
+      }
+      job.entry.parts = std::move(job.parts);
+    }
     if (Result<void> r = out.append(job.payload); !r) return r.error();
     result.events += job.entry.facts.events;
     result.buffers += job.entry.facts.buffers;
@@ -303,8 +316,8 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
       return damaged("segment: does not decode");
     break;
   default: {
-    std::unique_ptr<etlz::SegmentCoder> coder = pool.take();
-    const bool good = coder->decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
+    std::unique_ptr<Coder> coder = pool.take();
+    const bool good = coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
     pool.give(std::move(coder));
     if (!good) return damaged("segment: does not decode");
   }
@@ -527,12 +540,22 @@ namespace {
 class ArchiveInput final : public read::Input {
 public:
   ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t keep)
-      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), keep_(keep) {}
+      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), keep_(keep) {
+    for (const etlz::IndexEntry &e : index_.segments) {
+      const std::uint8_t *header = e.buffer_headers.data();
+      for (const etlz::Part &part : e.parts) {
+        if (!part.buffer) continue;
+        headers_.push_back({e.header.original_at + part.at, header});
+        header += format::kBufferHeaderSize;
+      }
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const override { return index_.footer.original_size; }
 
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     std::size_t done = 0;
+    if (read_header(offset, into)) return into.size();
     while (done < into.size() && offset + done < size()) {
       const std::uint64_t at = offset + done;
       const auto after = std::upper_bound(
@@ -568,6 +591,22 @@ private:
     std::vector<std::uint8_t> bytes;
     std::uint64_t used = 0;
   };
+  struct Header {
+    std::uint64_t at;
+    const std::uint8_t *bytes;
+  };
+  // Buffer headers stand in the index: a walk over them decodes nothing.
+  bool read_header(std::uint64_t offset, MutableBytes into) const {
+    if (into.size() > format::kBufferHeaderSize) return false;
+    const auto after = std::upper_bound(headers_.begin(), headers_.end(), offset,
+                                        [](std::uint64_t value, const Header &h) { return value < h.at; });
+    if (after == headers_.begin()) return false;
+    const Header &header = *(after - 1);
+    const std::uint64_t within = offset - header.at;
+    if (within + into.size() > format::kBufferHeaderSize) return false;
+    if (!into.empty()) std::memcpy(into.data(), header.bytes + within, into.size());
+    return true;
+  }
   std::shared_ptr<Kept> slot(std::size_t number) const {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Kept> &kept = kept_[number];
@@ -586,6 +625,7 @@ private:
   std::unique_ptr<read::Input> archive_;
   ArchiveIndex index_;
   std::size_t keep_;
+  std::vector<Header> headers_;
   mutable CoderPool pool_;
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<Kept>> kept_;

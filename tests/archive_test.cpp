@@ -312,6 +312,8 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     const Buffer archive = pack(trace, {}, &packed);
     EXPECT_TRUE(packed.trace) << path;
     EXPECT_LT(archive.size(), trace.size()) << path;
+    // Its buffers are compressed; kept as they are they would take three times as much.
+    if (path.filename() == "net.4.5.2.x64.etl") EXPECT_LT(archive.size(), 1'300'000u);
     const auto memory = read::memory_input("memory", archive);
     const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*memory);
     ASSERT_TRUE(index) << text(index.error());
@@ -320,6 +322,36 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     ASSERT_TRUE(back.good) << path << back.error;
     EXPECT_TRUE(back.bytes == trace) << path;
   }
+}
+
+// Buffers that another encoder than Windows' compressed are kept as they are, with those beside them modelled.
+TEST(Archive, BuffersOfOtherEncodersComeBack) {
+  Buffer trace = TraceMaker(29).make(12, 16384), mixed;
+  for (std::size_t at = 0; at < trace.size(); at += 16384) {
+    format::BufferHeader h = format::load_buffer_header(trace.data() + at);
+    const Bytes events = Bytes(trace).subspan(at + format::kBufferHeaderSize, h.saved_offset - format::kBufferHeaderSize);
+    const Codec codec = at / 16384 % 3 == 1 ? Codec::xpress : Codec::lznt1;
+    Buffer coded(events.size());
+    Compressor compressor(codec, Level::normal, events.size());
+    const CodecResult r = compressor.compress(events, coded);
+    if (at / 16384 % 3 == 0 || !r) {
+      mixed.insert(mixed.end(), trace.begin() + static_cast<std::ptrdiff_t>(at), trace.begin() + static_cast<std::ptrdiff_t>(at + 16384));
+      continue;
+    }
+    h.flags |= format::kFlagCompressed;
+    h.buffer_size = static_cast<std::uint32_t>(format::kBufferHeaderSize + r.produced);
+    const std::size_t to = mixed.size();
+    mixed.resize(to + h.buffer_size);
+    format::store_buffer_header(mixed.data() + to, h);
+    std::copy_n(coded.begin(), r.produced, mixed.begin() + static_cast<std::ptrdiff_t>(to + format::kBufferHeaderSize));
+  }
+  const Buffer archive = pack(mixed);
+  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input("memory", archive));
+  ASSERT_TRUE(index);
+  for (const etlz::IndexEntry &e : index->segments) EXPECT_EQ(e.header.method, etlz::SegmentMethod::model);
+  const Unpacked back = unpack(archive);
+  ASSERT_TRUE(back.good) << back.error;
+  EXPECT_TRUE(back.bytes == mixed);
 }
 
 // --- Damage ----------------------------------------------------------------------------------------------------
@@ -408,6 +440,45 @@ TEST(Archive, ReadsAtAnyOffset) {
     ASSERT_EQ(*got, std::min(piece.size(), trace.size() - at));
     EXPECT_TRUE(std::equal(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got), trace.begin() + static_cast<std::ptrdiff_t>(at)));
   }
+}
+
+// Counts what is read of the archive.
+class CountingInput final : public read::Input {
+public:
+  CountingInput(Buffer bytes, std::uint64_t &count) : read::Input("counted"), bytes_(std::move(bytes)), count_(count) {}
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    const std::size_t n = offset >= bytes_.size() ? 0 : std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
+    count_ += n;
+    return n;
+  }
+
+private:
+  Buffer bytes_;
+  std::uint64_t &count_;
+};
+
+TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
+  const Buffer trace = TraceMaker(23).make(600, 65536);
+  pipeline::ArchiveOptions options;
+  options.level = Level::fast;
+  std::uint64_t count = 0;
+  const Buffer archive = pack(trace, options);
+  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(std::make_unique<CountingInput>(archive, count));
+  ASSERT_TRUE(input);
+  const std::uint64_t opened = count;
+  Buffer header(format::kBufferHeaderSize);
+  for (std::size_t at = 0; at < trace.size(); at += 65536) {
+    ASSERT_TRUE((*input)->read_at(at, header));
+    EXPECT_TRUE(std::equal(header.begin(), header.end(), trace.begin() + static_cast<std::ptrdiff_t>(at)));
+  }
+  EXPECT_EQ(count, opened);
+  // One buffer takes one segment, not all.
+  Buffer buffer(65536);
+  ASSERT_TRUE((*input)->read_at(300 * 65536, buffer));
+  EXPECT_TRUE(std::equal(buffer.begin(), buffer.end(), trace.begin() + 300 * 65536));
+  EXPECT_LT(count - opened, archive.size() / 3);
 }
 
 TEST(Archive, IndexKnowsTimesAndProcesses) {

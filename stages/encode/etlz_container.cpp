@@ -57,6 +57,22 @@ bool get_ids(InStream &in, std::vector<std::uint32_t> &ids) {
   return id <= 0xFFFF'FFFF;
 }
 
+// Parts tile the segment, if there are any.
+bool get_parts(InStream &in, IndexEntry &e) {
+  const std::uint64_t count = get_varint(in);
+  if (count > in.rest().size()) return false;
+  e.parts.resize(count);
+  std::uint64_t at = 0;
+  for (Part &part : e.parts) {
+    const std::uint64_t v = get_varint(in);
+    part = {(v & 1) != 0, at, v >> 1};
+    if (part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize)) return false;
+    at += part.size;
+    if (at > kMaxSegment) return false;
+  }
+  return !in.overrun() && (count == 0 || at == e.header.original_size);
+}
+
 } // namespace
 
 std::uint64_t hash64(Bytes bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
@@ -146,7 +162,7 @@ Result<Footer> read_footer(Bytes bytes) {
 }
 
 void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &out) {
-  std::vector<std::uint8_t> list;
+  std::vector<std::uint8_t> list, headers;
   put_varint(list, index.size());
   for (const IndexEntry &e : index) {
     list.push_back(static_cast<std::uint8_t>(e.header.method));
@@ -160,7 +176,14 @@ void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &o
     store(list.data() + list.size() - 8, e.header.content_hash);
     put_ids(list, e.facts.processes);
     put_ids(list, e.facts.threads);
+    put_varint(list, e.parts.size());
+    for (const Part &part : e.parts) put_varint(list, part.size << 1 | (part.buffer ? 1u : 0u));
+    headers.insert(headers.end(), e.buffer_headers.begin(), e.buffer_headers.end());
   }
+  // Byte by byte: all first bytes, all second bytes, ...
+  const std::size_t count = headers.size() / format::kBufferHeaderSize;
+  for (std::size_t b = 0; b < format::kBufferHeaderSize; ++b)
+    for (std::size_t i = 0; i < count; ++i) list.push_back(headers[i * format::kBufferHeaderSize + b]);
   std::vector<std::uint8_t> packed(ZSTD_compressBound(list.size()));
   packed.resize(ZSTD_compress(packed.data(), packed.size(), list.data(), list.size(), 12));
   const std::size_t at = out.size();
@@ -184,6 +207,7 @@ Result<std::vector<IndexEntry>> read_index(Bytes bytes) {
   const std::uint64_t count = get_varint(in);
   if (count > size / 20) return corrupt("index: damaged");
   std::vector<IndexEntry> index(count);
+  std::size_t buffers = 0;
   for (IndexEntry &e : index) {
     e.header.method = static_cast<SegmentMethod>(in.get());
     std::uint64_t v[10];
@@ -194,12 +218,23 @@ Result<std::vector<IndexEntry>> read_index(Bytes bytes) {
     e.facts.events = v[6], e.facts.buffers = v[7];
     e.facts.first_time = static_cast<std::int64_t>(v[8]), e.facts.last_time = static_cast<std::int64_t>(v[9]);
     const Bytes hashes = in.get(std::size_t{16});
-    if (hashes.size() != 16 || !get_ids(in, e.facts.processes) || !get_ids(in, e.facts.threads) || in.overrun())
+    if (hashes.size() != 16 || !get_ids(in, e.facts.processes) || !get_ids(in, e.facts.threads) || !get_parts(in, e))
       return corrupt("index: damaged");
+    for (const Part &part : e.parts) buffers += part.buffer ? 1 : 0;
     e.header.payload_hash = load<std::uint64_t>(hashes.data());
     e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
   }
-  if (!in.at_end()) return corrupt("index: damaged");
+  const Bytes planes = in.rest();
+  if (in.overrun() || planes.size() != buffers * format::kBufferHeaderSize) return corrupt("index: damaged");
+  std::size_t next = 0;
+  for (IndexEntry &e : index) {
+    const auto here = static_cast<std::size_t>(std::count_if(e.parts.begin(), e.parts.end(), [](const Part &p) { return p.buffer; }));
+    e.buffer_headers.resize(here * format::kBufferHeaderSize);
+    for (std::size_t b = 0; b < format::kBufferHeaderSize; ++b)
+      for (std::size_t i = 0; i < here; ++i)
+        e.buffer_headers[i * format::kBufferHeaderSize + b] = planes[b * buffers + next + i];
+    next += here;
+  }
   return index;
 }
 

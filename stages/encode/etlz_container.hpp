@@ -36,6 +36,10 @@ struct IndexEntry {
   std::uint64_t archive_at = 0; // of the segment's header
   SegmentHeader header;
   SegmentFacts facts;
+  // The original's parts in this segment, and the headers of those that are buffers, so that a reader finds its way
+  // through the trace without decoding it.
+  std::vector<Part> parts;
+  std::vector<std::uint8_t> buffer_headers; // 72 bytes each
 };
 
 struct Footer {

@@ -8,6 +8,7 @@
 #include "etwrelog/bytes.hpp"
 
 #include <bit>
+#include <memory>
 #include <vector>
 
 namespace etwrelog::etlz {
@@ -184,13 +185,16 @@ public:
 
 private:
   [[gnu::noinline, gnu::cold]] void grow(std::size_t more) {
-    store_.resize(std::max<std::size_t>(64, (size_ + more) * 2));
-    data_ = store_.data();
-    capacity_ = store_.size();
+    const std::size_t capacity = std::max<std::size_t>(64, (size_ + more) * 2);
+    std::unique_ptr<std::uint8_t[]> larger(new std::uint8_t[capacity]); // not zeroed first
+    if (size_ != 0) std::memcpy(larger.get(), data_, size_);
+    store_ = std::move(larger);
+    data_ = store_.get();
+    capacity_ = capacity;
   }
   std::uint8_t *data_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0;
-  std::vector<std::uint8_t> store_;
+  std::unique_ptr<std::uint8_t[]> store_;
 };
 
 // Yields zeros past the end and remembers that it did: the model checks once per buffer, not per byte.
