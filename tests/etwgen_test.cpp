@@ -65,7 +65,11 @@ struct Facts {
 };
 Facts facts(Bytes trace) {
   Facts f;
-  std::map<std::uint32_t, std::uint32_t> process_of; // by thread, as last told
+  std::map<std::uint32_t, std::uint32_t> process_of; // by thread
+  walk(trace, [&](const EventView &e, std::int64_t, unsigned) {
+    if (e.has_hook() && e.hook() >= 0x0501 && e.hook() <= 0x0504)
+      process_of[load<std::uint32_t>(e.payload().data() + 4)] = load<std::uint32_t>(e.payload().data());
+  });
   f.damaged = walk(trace, [&](const EventView &e, std::int64_t time, unsigned cpu) {
     ++f.events;
     if (time < f.last[cpu]) ++f.unordered;
@@ -74,7 +78,6 @@ Facts facts(Bytes trace) {
     char name[16];
     std::snprintf(name, sizeof name, "hook:0x%04x", e.hook());
     ++f.hooks[name];
-    if (e.hook() >> 8 == 0x05 && (e.hook() & 0xFF) <= 4) process_of[load<std::uint32_t>(e.payload().data() + 4)] = load<std::uint32_t>(e.payload().data());
     if (e.hook() == 0x0F2E) {
       const std::uint32_t tid = load<std::uint32_t>(e.payload().data() + e.pointer_size());
       ++f.samples[tid == 0 ? "0" : std::to_string(process_of[tid])];
@@ -95,7 +98,7 @@ void expect_truth(const Made &made, const Facts &f) {
   EXPECT_EQ(f.events, made.truth["events"]["count"].get<std::uint64_t>());
   EXPECT_EQ(f.stacks, made.truth["stacks"]["events"].get<std::uint64_t>());
   EXPECT_EQ(f.distinct.size(), made.truth["stacks"]["unique"].get<std::uint64_t>());
-  for (const auto &[name, count] : f.hooks) EXPECT_EQ(count, made.truth["events"]["by_type"][name][0].get<std::uint64_t>()) << name;
+  for (const auto &[name, count] : f.hooks) EXPECT_EQ(nlohmann::json(count), made.truth["events"]["by_type"].at(name)[0]) << name;
 }
 
 TEST(EtwGen, HoldsWhatItsTruthSays) {
@@ -108,9 +111,8 @@ TEST(EtwGen, HoldsWhatItsTruthSays) {
       const Facts f = facts(made.bytes);
       expect_truth(made, f);
       EXPECT_GT(f.stacks, 1000u);
-      // Thread ids are reused only after seconds: in so short a trace, the order of a processor's events will do.
-      if (profile.filtered)
-        for (const auto &[pid, count] : f.samples) EXPECT_EQ(count, made.truth["samples_by_pid"][pid].get<std::uint64_t>()) << pid;
+      // Thread ids come back, but with a single process always in that one.
+      if (profile.filtered) { EXPECT_EQ(nlohmann::json(f.samples), made.truth["samples_by_pid"]); }
     }
 }
 
@@ -168,7 +170,9 @@ TEST(EtwGen, ReusesIdsAcrossProcesses) {
   std::map<std::uint32_t, std::set<std::uint32_t>> owners;
   std::uint64_t ends = 0;
   walk(made.bytes, [&](const EventView &e, std::int64_t, unsigned) {
-    if (!e.has_hook() || (e.hook() != 0x0501 && e.hook() != 0x0503)) return ends += e.has_hook() && e.hook() == 0x0302, void();
+    if (!e.has_hook()) return;
+    if (e.hook() == 0x0302) ++ends;
+    if (e.hook() != 0x0501 && e.hook() != 0x0503) return;
     owners[load<std::uint32_t>(e.payload().data() + 4)].insert(load<std::uint32_t>(e.payload().data()));
   });
   EXPECT_GT(ends, 0u);
@@ -224,7 +228,7 @@ TEST(EtwGen, AgreesWithTheOracle) {
   const std::filesystem::path oracle = shared / "tools/etl_oracle.py";
   if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "no " << oracle;
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("etwgen_test_" + std::to_string(std::random_device{}()) + ".etl");
-  for (const bool cache : {false, true}) {
+  for (const bool cache : {false, true}) { // the names of WPP types hold the message number: not compared
     Options o = options_for("real", 2'500'000);
     o.stack_cache = cache;
     const Made made = make(o);
@@ -235,7 +239,7 @@ TEST(EtwGen, AgreesWithTheOracle) {
     const auto read = nlohmann::json::parse(json);
     EXPECT_EQ(read["events"]["count"], made.truth["events"]["count"]);
     for (const auto &[name, value] : read["events"]["by_type"].items())
-      if (!name.starts_with("wpp:")) { EXPECT_EQ(value, made.truth["events"]["by_type"][name]) << name; }
+      if (!name.starts_with("wpp:")) { EXPECT_EQ(value, made.truth["events"]["by_type"].at(name)) << name; }
     EXPECT_EQ(read["samples_by_pid"], made.truth["samples_by_pid"]);
     EXPECT_EQ(read["images_by_pid"], made.truth["images_by_pid"]);
     EXPECT_EQ(read["stacks"]["unique"], made.truth["stacks"]["unique"]);
