@@ -66,15 +66,15 @@ Output per_buffer(Codec codec, std::uint32_t nominal, int rank) {
     Compressor compressor(codec, Level::normal, nominal);
     std::vector<std::uint8_t> scratch;
     Packed packed;
-    XXH3_state_t check;
-    XXH3_64bits_reset(&check);
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> check(XXH3_createState(), &XXH3_freeState);
+    XXH3_64bits_reset(check.get());
     for (write::OutputBuffer &b : buffers.list) {
-      XXH3_64bits_update(&check, b.bytes.data() + format::kBufferHeaderSize, b.bytes.size() - format::kBufferHeaderSize);
+      XXH3_64bits_update(check.get(), b.bytes.data() + format::kBufferHeaderSize, b.bytes.size() - format::kBufferHeaderSize);
       write::seal(b, nominal, &compressor, scratch);
       packed.blocks.push_back(static_cast<std::uint32_t>(b.bytes.size()));
       packed.bytes.insert(packed.bytes.end(), b.bytes.begin(), b.bytes.end());
     }
-    packed.check = XXH3_64bits_digest(&check);
+    packed.check = XXH3_64bits_digest(check.get());
     return packed;
   };
   o.unpack = [codec](const Packed &packed, std::size_t) {
