@@ -124,6 +124,7 @@ void CpuSlice::write_stack(const Thread &thread, std::int64_t event_time, std::i
   out_.done(Kind::stack_walk, thread.process.get());
   out_.tally.frames += stack.leaves + stack.base->count;
   out_.tally.stack_hashes.push_back(stack.hash);
+  out_.tally.stack_owners.push_back(thread.process->index);
 }
 
 void CpuSlice::kernel_and_user(std::int64_t event_time, std::int64_t time, const Stack &kernel) {

@@ -56,6 +56,12 @@ public:
     if (stream_.bytes.size() - begin_ < kRun) return;
     close_run();
   }
+  // An event that is complete already and counted elsewhere.
+  void copy(Bytes event) {
+    stream_.bytes.insert(stream_.bytes.end(), event.begin(), event.end());
+    stream_.bytes.resize(align8(stream_.bytes.size()));
+    if (stream_.bytes.size() - begin_ >= kRun) close_run();
+  }
   void close_run() {
     if (stream_.bytes.size() == begin_) return;
     const auto end = static_cast<std::uint32_t>(stream_.bytes.size());

@@ -1,5 +1,6 @@
 // etwgen: writes traces of any size whose structure and statistics are those of real ones.
 #include "calibration.hpp"
+#include "defects.hpp"
 #include "generate.hpp"
 
 #include "stages/write/etl_writer.hpp"
@@ -7,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 
@@ -59,6 +61,9 @@ int run(int argc, char **argv) {
   app.add_option("--pointer-size", options.pointer_size)->check(CLI::IsMember({4, 8}))->capture_default_str();
   app.add_option("--buffer-size", buffer_size)->transform(CLI::AsSizeValue(false))->check(CLI::Range(8192, 16 << 20))->capture_default_str();
   app.add_option("--threads", options.threads, "0: all processors")->capture_default_str();
+  std::vector<std::string> defect_names;
+  app.add_option("--defects", defect_names, "Damage to plant, recorded in OUTPUT.truth.json")->delimiter(',')->check(CLI::IsMember(
+      {"cut-tail", "unclosed", "zero-saved-offset", "bit-flips", "lost-buffers", "out-of-order", "clock-jump", "pid-reuse", "foreign-bytes"}));
   app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
   app.add_flag("--force", force, "Replace an existing output");
   app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
@@ -75,8 +80,16 @@ int run(int argc, char **argv) {
     return 2;
   }
 
+  std::vector<Defect> defects;
+  for (const std::string &name : defect_names) defects.push_back(*find_defect(name));
+  auto wants = [&defects](Defect d) { return std::ranges::find(defects, d) != defects.end(); };
+  options.clock_jump = wants(Defect::clock_jump);
+  options.pid_reuse = wants(Defect::pid_reuse);
+  if (!defects.empty() && truth_path.empty()) truth_path = output + ".truth.json";
+
   const auto started = std::chrono::steady_clock::now();
   Result<Generated> generated = Error{};
+  std::string planted = "[]";
   if (dry_run) {
     NullSink sink;
     generated = generate(options, sink);
@@ -84,16 +97,21 @@ int run(int argc, char **argv) {
     Result<write::OutputFile> file = write::OutputFile::create(output, force);
     if (!file) return report(file.error());
     FileSink sink(std::move(*file));
-    generated = generate(options, sink);
-    if (generated)
-      if (Result<void> finished = sink.finish(generated->end_time); !finished) return report(finished.error());
+    DefectSink damaged(defects, sink);
+    generated = generate(options, damaged);
+    if (!generated) return report(generated.error());
+    if (Result<void> ended = damaged.end(); !ended) return report(ended.error());
+    if (Result<void> finished = sink.finish(generated->end_time); !finished) return report(finished.error());
+    if (wants(Defect::unclosed))
+      if (Result<void> left_open = unclose(output); !left_open) return report(left_open.error());
+    planted = damaged.planted(*generated);
   }
   if (!generated) return report(generated.error());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const Truth &t = generated->truth;
   if (!truth_path.empty()) {
     std::ofstream file(truth_path, std::ios::binary | std::ios::trunc);
-    if (!(file << t.json("[]"))) {
+    if (!(file << t.json(planted))) {
       fmt::print(stderr, "etwgen: error: {}: cannot write\n", truth_path);
       return 1;
     }

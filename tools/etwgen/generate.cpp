@@ -2,6 +2,7 @@
 
 #include "cpu_slice.hpp"
 #include "lifecycle.hpp"
+#include "stack_cache.hpp"
 
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
@@ -66,6 +67,7 @@ public:
   Generator(const Options &options, Sink &sink)
       : options_(options), sink_(sink), machine_(machine_options(options)), dice_(*options.profile),
         rechunker_(options.buffer_size, false), header_(header_of(options)), stamper_(header_.clock()) {
+    if (options_.stack_cache) stack_cache_.emplace(dedup::StackCacheSim::Options{options_.stack_cache_buckets, options_.stack_cache_pool, options_.pointer_size});
     if (options_.duration_s) slices_ = static_cast<std::uint64_t>(std::max(1.0, *options_.duration_s / options.profile->slice_s + 0.5));
     if (options_.size) size_ = *options_.size;
     else if (!options_.duration_s) size_ = options.profile->published ? static_cast<std::uint64_t>(options.profile->published->size) : 64 << 20;
@@ -86,6 +88,13 @@ public:
               tbb::make_filter<Work *, void>(tbb::filter_mode::serial_in_order, [this](Work *w) { hand_on(w); }));
     });
     if (error_) return *error_;
+    if (options_.pid_reuse && machine_.pid_reuse().started == 0) {
+      Error error;
+      error.kind = ErrorKind::usage;
+      error.what = "pid-reuse: no process ended and started in this trace";
+      error.advice = "use a profile that is not filtered, or a larger --size";
+      return error;
+    }
     result_.pid_reuse = machine_.pid_reuse();
     return std::move(result_);
   }
@@ -208,6 +217,7 @@ private:
       return work;
     }
     std::swap(work->closed, closed_before_);
+    if (stack_cache_) stack_cache_->rewrite(work->streams, work->tally);
     for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu) put(*work, cpu, work->streams[cpu]);
     for (const Stream &s : work->streams) event_bytes_ += s.bytes.size();
     result_.truth.add(work->tally);
@@ -238,6 +248,11 @@ private:
     Emitter out(stream, tally, options_.pointer_size);
     write_epilogue(out, machine_, work.alive, files_for(event_bytes_), std::max(last_time_, work.plan.end) + 1000);
     put(work, 0, stream);
+    if (stack_cache_) {
+      Stream definitions;
+      stack_cache_->run_down(definitions, tally, out.last() + 10);
+      put(work, 0, definitions);
+    }
     rechunker_.flush(work.closed);
     result_.truth.add(tally);
     result_.truth.last_time = last_time_;
@@ -277,6 +292,7 @@ private:
   LogfileHeader header_;
   write::Stamper stamper_;
   Generated result_;
+  std::optional<StackCache> stack_cache_;
   std::uint64_t slices_ = 0, size_ = 0, event_bytes_ = 0;
   std::int64_t last_time_ = 0;
   bool planned_last_ = false;
@@ -295,13 +311,6 @@ private:
 } // namespace
 
 Result<Generated> generate(const Options &options, Sink &sink) {
-  if (options.clock_jump && options.stack_cache) {
-    // Nothing stands against it but that nobody asked: the cache would need a second clock.
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "a clock jump cannot be planted into a trace with a stack cache";
-    return error;
-  }
   Options complete = options;
   if (complete.cpus == 0) complete.cpus = options.profile->cpus;
   return Generator(complete, sink).run();

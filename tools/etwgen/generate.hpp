@@ -22,8 +22,8 @@ struct Options {
   std::uint32_t buffer_size = 64 << 10;
   Codec codec = Codec::none;
   bool stack_cache = false;
-  std::uint32_t stack_cache_buckets = 256;
-  std::uint64_t stack_cache_pool = 3 << 20;
+  std::uint32_t stack_cache_buckets = 256; // at most 4,096
+  std::uint64_t stack_cache_pool = 3 << 20; // bytes, at most 50 MB
   bool clock_jump = false, pid_reuse = false; // defects of the machine itself; the others are done to the file
   unsigned threads = 0;                       // 0: as many as there are processors
 };

@@ -74,6 +74,7 @@ void Tally::clear() {
   bytes.fill(0);
   frames = 0;
   stack_hashes.clear();
+  stack_owners.clear();
   processes.clear();
   appeared.clear();
   last_ = 0;

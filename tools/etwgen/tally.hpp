@@ -45,6 +45,7 @@ public:
   std::array<std::uint64_t, kKinds> count{}, bytes{}; // bytes without padding
   std::uint64_t frames = 0;
   std::vector<std::uint64_t> stack_hashes;            // some may repeat
+  std::vector<std::uint32_t> stack_owners;            // Process::index of each, in order of writing; for the stack cache
   std::vector<std::pair<std::uint32_t, ProcessTally>> processes; // by Process::index, in order of first use
   std::vector<std::shared_ptr<const Process>> appeared; // processes that started
 
