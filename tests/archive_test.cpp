@@ -324,7 +324,7 @@ TEST(Archive, RealTracesComeBackByTheModel) {
   }
 }
 
-// Buffers that another encoder than Windows' compressed are kept as they are, with those beside them modelled.
+// Buffers that another encoder than Windows' compressed: predicted or kept as they are, beside modelled ones.
 TEST(Archive, BuffersOfOtherEncodersComeBack) {
   Buffer trace = TraceMaker(29).make(12, 16384), mixed;
   for (std::size_t at = 0; at < trace.size(); at += 16384) {

@@ -2,6 +2,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "stages/encode/etlz_model.hpp"
+#include "stages/encode/lznt1_predictor.hpp"
 #include "stages/encode/xpress_predictor.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ enum class Content : std::uint8_t {
   events,     // as they are
   verbatim,   // compressed in a way that cannot be predicted, kept so
   xpress,     // decoded, and what it takes to compress it the way Windows did
+  lznt1,      // the same
   count_,
 };
 
@@ -157,15 +159,31 @@ struct SegmentCoder::State {
   Backend backend;
   std::vector<std::uint8_t> table;
   std::vector<std::vector<std::uint8_t>> decoded;
-  std::unique_ptr<encode::XpressPredictor> predictor;
+  std::unique_ptr<encode::XpressPredictor> xpress;
+  std::unique_ptr<encode::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
 
-  encode::XpressPredictor &predictor_for(std::size_t size) {
-    if (predictor == nullptr || size > predictor_size) {
-      predictor_size = std::max<std::size_t>(size, 64 * 1024);
-      predictor = std::make_unique<encode::XpressPredictor>(predictor_size);
-    }
-    return *predictor;
+  void size_predictors(std::size_t size) {
+    if (xpress != nullptr && size <= predictor_size) return;
+    predictor_size = std::max<std::size_t>(size, 64 * 1024);
+    xpress = std::make_unique<encode::XpressPredictor>(predictor_size);
+    lznt1 = std::make_unique<encode::Lznt1Predictor>(predictor_size);
+  }
+  // How a compressed buffer is kept; fills `decoded` unless it is verbatim. LZNT1 is tried first: XPRESS streams never
+  // look like it.
+  Content predict(Bytes content, MutableBytes decoded, std::vector<std::uint8_t> &corrections) {
+    if (decoded.empty()) return Content::verbatim;
+    size_predictors(decoded.size());
+    if (decompress(Codec::lznt1, content, decoded) && lznt1->encode(content, decoded, corrections))
+      return Content::lznt1;
+    if (decompress(Codec::xpress, content, decoded) && xpress->encode(content, decoded, corrections))
+      return Content::xpress;
+    return Content::verbatim;
+  }
+  bool restore(Content kind, Bytes decoded, Bytes corrections, MutableBytes content) {
+    size_predictors(decoded.size());
+    return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(decoded, corrections, content))
+                                  : static_cast<bool>(xpress->restore(decoded, corrections, content));
   }
 };
 
@@ -193,13 +211,11 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const BufferHeader h = format::load_buffer_header(whole.data());
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
-      kinds[i] = Content::verbatim;
       std::vector<std::uint8_t> &decoded = state_->decoded[i];
       decoded.resize(claimed_size(h));
       const std::size_t before = corrections.size();
-      if (!decoded.empty() && decompress(Codec::xpress, content, decoded) &&
-          state_->predictor_for(decoded.size()).encode(content, decoded, corrections)) {
-        kinds[i] = Content::xpress;
+      kinds[i] = state_->predict(content, decoded, corrections);
+      if (kinds[i] != Content::verbatim) {
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
         contents.push_back(decoded);
@@ -236,7 +252,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const std::size_t coded = model.encode_events(events, h.processor());
     put_varint(streams[kStreamParts], events.size() - coded);
     raw(events.subspan(coded));
-    if (kinds[i] == Content::xpress) {
+    if (kinds[i] != Content::events) {
       put_varint(streams[kStreamParts], correction_sizes[i]);
       continue;
     }
@@ -319,7 +335,7 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
       if (!raw(content.data(), content.size())) return false;
       continue;
     }
-    if (static_cast<Content>(kind - 1) == Content::xpress) {
+    if (static_cast<Content>(kind - 1) != Content::events) {
       const std::size_t size = claimed_size(h);
       if (size == 0 || size > scratch) return false;
       const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
@@ -329,7 +345,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
       if (!model.decode_events(decoded, size - tail, h.processor()) || !raw(decoded.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
-      if (corrections.size() != corrected || !state_->predictor_for(size).restore(decoded, corrections, content))
+      if (corrections.size() != corrected ||
+          !state_->restore(static_cast<Content>(kind - 1), decoded, corrections, content))
         return false;
       continue;
     }
