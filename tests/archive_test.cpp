@@ -313,7 +313,9 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     EXPECT_TRUE(packed.trace) << path;
     EXPECT_LT(archive.size(), trace.size()) << path;
     // Its buffers are compressed; kept as they are they would take three times as much.
-    if (path.filename() == "net.4.5.2.x64.etl") EXPECT_LT(archive.size(), 1'300'000u);
+    if (path.filename() == "net.4.5.2.x64.etl") {
+      EXPECT_LT(archive.size(), 1'300'000u);
+    }
     const auto memory = read::memory_input("memory", archive);
     const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*memory);
     ASSERT_TRUE(index) << text(index.error());

@@ -229,8 +229,9 @@ TEST(Scan, SalvageEndsWhereNothingFollows) {
 TEST(Scan, SalvageStaysFastOverManySmallGaps) {
   std::vector<std::uint8_t> bytes = three_buffers().bytes();
   BufferHeader empty;
-  empty.buffer_size = empty.saved_offset = empty.filled_bytes = kBufferHeaderSize;
-  constexpr std::size_t kGaps = 50'000, kStep = kBufferHeaderSize + 40;
+  empty.saved_offset = empty.filled_bytes = kBufferHeaderSize;
+  empty.buffer_size = 0x148;
+  constexpr std::size_t kGaps = 20'000, kStep = 0x148 + 40;
   const std::size_t begin = bytes.size();
   bytes.resize(begin + kGaps * kStep, 0xEE);
   for (std::size_t i = 0; i < kGaps; ++i) store_buffer_header(&bytes[begin + i * kStep], empty);

@@ -169,21 +169,21 @@ struct SegmentCoder::State {
     xpress = std::make_unique<encode::XpressPredictor>(predictor_size);
     lznt1 = std::make_unique<encode::Lznt1Predictor>(predictor_size);
   }
-  // How a compressed buffer is kept; fills `decoded` unless it is verbatim. LZNT1 is tried first: XPRESS streams never
+  // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS streams never
   // look like it.
-  Content predict(Bytes content, MutableBytes decoded, std::vector<std::uint8_t> &corrections) {
-    if (decoded.empty()) return Content::verbatim;
-    size_predictors(decoded.size());
-    if (decompress(Codec::lznt1, content, decoded) && lznt1->encode(content, decoded, corrections))
+  Content predict(Bytes content, MutableBytes plain, std::vector<std::uint8_t> &corrections) {
+    if (plain.empty()) return Content::verbatim;
+    size_predictors(plain.size());
+    if (decompress(Codec::lznt1, content, plain) && lznt1->encode(content, plain, corrections))
       return Content::lznt1;
-    if (decompress(Codec::xpress, content, decoded) && xpress->encode(content, decoded, corrections))
+    if (decompress(Codec::xpress, content, plain) && xpress->encode(content, plain, corrections))
       return Content::xpress;
     return Content::verbatim;
   }
-  bool restore(Content kind, Bytes decoded, Bytes corrections, MutableBytes content) {
-    size_predictors(decoded.size());
-    return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(decoded, corrections, content))
-                                  : static_cast<bool>(xpress->restore(decoded, corrections, content));
+  bool restore(Content kind, Bytes plain, Bytes corrections, MutableBytes content) {
+    size_predictors(plain.size());
+    return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(plain, corrections, content))
+                                  : static_cast<bool>(xpress->restore(plain, corrections, content));
   }
 };
 
