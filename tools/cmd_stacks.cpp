@@ -148,6 +148,10 @@ void print_simulations(const StackReport &r) {
 }
 
 void print_stacks(const StackReport &r, std::size_t top) {
+  if (r.all.events == 0) {
+    fmt::print("No stacks\n");
+    return;
+  }
   fmt::print("{:>12} {:>14} {:>10} {:>9} {:>7}\n", "Events", "Frames", "Distinct", "Repeats", "Depth");
   for (std::size_t i = 0; i < dedup::kStackKinds; ++i)
     print_group(std::string(dedup::stack_kind_name(static_cast<dedup::StackKind>(i))), r.kinds[i]);
@@ -218,8 +222,10 @@ Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &i
   if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
   print_stacks(*report, options.top);
   if (database)
-    fmt::print("\n{}: {}, {} of the stack events in full\n", options.database, human_bytes(database_bytes),
-               percent(static_cast<double>(database_bytes), static_cast<double>(report->bytes_plain)));
+    fmt::print("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n", options.database,
+               human_bytes(database_bytes),
+               percent(static_cast<double>(database_bytes),
+                       static_cast<double>(report->bytes_plain + report->item_bytes + report->clr_bytes)));
   return database_bytes;
 }
 
