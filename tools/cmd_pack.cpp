@@ -429,7 +429,7 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
     command->add_option("-o,--output", options->output, "Name of the result, for one input");
     command->add_option("--out-dir", options->out_dir, "Folder for the results; the place below a folder given is kept");
     command->add_flag("--skip-existing", options->skip_existing, "Leave alone what has its result already");
-    command->add_flag("--force", options->force, "Replace existing results");
+    command->add_flag("-f,--force", options->force, "Replace existing results");
   }
   command->add_flag("-r,--recursive", options->recursive,
                     task == Task::pack ? "Take all .etl files below the folders" : "Take all .etlz files below the folders");

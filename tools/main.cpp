@@ -2,6 +2,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <system_error>
@@ -38,7 +39,7 @@ int main(int argc, char **argv) {
     return cli::kFailed;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "etwrelog: error: cannot write to standard output\n");
+    if (errno != EPIPE) fmt::print(stderr, "etwrelog: error: cannot write to standard output\n");
     return cli::kFailed;
   }
   return exit_status;
