@@ -116,7 +116,6 @@ private:
     // node fills the next batch before the limiter takes it.
     for (std::size_t i = 0; i < count + 1; ++i) {
       slots_.push_back(std::make_unique<Slot>());
-      slots_.back()->batch.map = !pass_.changes_buffers;
       slots_.back()->work = pass_.make_work ? pass_.make_work() : std::make_unique<Work>();
     }
     return count;

@@ -33,7 +33,6 @@ struct StepTimes {
 
 struct Pass {
   std::string_view name;
-  bool changes_buffers = false;                             // most of them: they are read rather than mapped then
   std::function<std::unique_ptr<Work>()> make_work;         // one for each batch in flight
   std::function<void(Batch &, Work &)> work;                // parallel; the batch is loaded
   std::function<Result<void>(Batch &, Work &)> in_order;    // serial, in file order; may be empty
@@ -43,7 +42,7 @@ struct Pass {
 
 struct GraphOptions {
   unsigned threads = 0;                  // 0: all that the machine has
-  std::uint64_t batch_bytes = 2u << 20;  // decoded; at least one buffer
+  std::uint64_t batch_bytes = 1u << 20;  // decoded; at least one buffer. What a core's cache holds between steps
   std::uint64_t in_flight_bytes = 192u << 20; // decoded, over all batches
   Progress *progress = nullptr;
   const std::atomic<bool> *cancel = nullptr; // set by another thread to stop early

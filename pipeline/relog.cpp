@@ -186,7 +186,6 @@ private:
   Result<void> relog_buffers() {
     Pass pass;
     pass.name = "relogging";
-    pass.changes_buffers = filter_->keeps_everything(); // padding is zeroed in place
     pass.make_work = [this] { return make_work(); };
     pass.work = [this](Batch &batch, Work &work) { sift(batch, static_cast<RelogWork &>(work)); };
     pass.in_order = [this](Batch &batch, Work &work) { return rechunk(batch, static_cast<RelogWork &>(work)); };

@@ -1,5 +1,7 @@
 #include "pipeline/sieve.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace etwrelog::pipeline {
@@ -39,9 +41,7 @@ bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t a
   ++counts.events_out;
   counts.bytes_out += event.size();
   const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
-  // Looked at first: a write to mapped memory copies a page.
-  for (std::uint8_t *pad = events.data() + at + event.size(); pad < events.data() + end; ++pad)
-    if (*pad != 0) *pad = 0;
+  std::fill(events.data() + at + event.size(), events.data() + end, std::uint8_t{0});
   if (!runs.empty() && runs.back().end == at) runs.back().end = end;
   else runs.push_back({at, end, time});
   runs.back().last_time = time;

@@ -96,12 +96,6 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
 }
 
 MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const {
-  const bool contiguous = spans.back().offset + spans.back().size == spans.front().offset + raw_bytes;
-  batch.mapping.reset();
-  if (batch.map && contiguous) {
-    batch.mapping = input_->map(spans.front().offset, raw_bytes);
-    if (batch.mapping.bytes().size() == raw_bytes) return batch.mapping.bytes();
-  }
   batch.raw.resize(raw_bytes);
   // Buffers that follow each other in the file come in with one read.
   std::size_t at = 0;

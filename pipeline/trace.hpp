@@ -25,8 +25,6 @@ struct DecodedBuffer {
 struct Batch {
   std::uint64_t ordinal = 0;
   std::size_t first = 0, count = 0; // in Trace::buffers()
-  bool map = true;                  // rather map the input than read it; better unless most of it will be changed
-  platform::Mapping mapping;
   std::vector<std::uint8_t> raw, decoded;
   std::vector<DecodedBuffer> buffers;
   std::uint64_t events = 0;                  // seen by visit()

@@ -28,9 +28,6 @@ public:
     if (!got) got.error().file = name();
     return got;
   }
-  platform::Mapping map(std::uint64_t offset, std::size_t size) const override {
-    return offset + size <= size_ ? file_.map(offset, size) : platform::Mapping();
-  }
 
 private:
   platform::File file_;

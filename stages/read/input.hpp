@@ -22,8 +22,6 @@ public:
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   // Fills `into`; returns less only at the end of the input. Any thread.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
-  // The bytes as memory, where the input has a cheap way; an empty mapping otherwise: read then.
-  [[nodiscard]] virtual platform::Mapping map(std::uint64_t, std::size_t) const { return {}; }
   // As the user named it, with the member of an archive behind a colon.
   [[nodiscard]] const std::string &name() const { return name_; }
 

@@ -13,7 +13,6 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,12 +37,8 @@ void remove_temporaries() {
     if (slot.used.load(std::memory_order_acquire)) ::unlink(slot.path.data());
 }
 
-void end_at_once(int signal) {
+void end_at_once() {
   remove_temporaries();
-  if (signal == SIGBUS) {
-    constexpr char kMessage[] = "etwrelog: error: the input became shorter while it was read\n";
-    (void)!::write(2, kMessage, sizeof kMessage - 1);
-  }
   ::_exit(1);
 }
 
@@ -139,36 +134,6 @@ Result<std::size_t> File::read_next(MutableBytes into) {
   return done;
 }
 
-Mapping File::map(std::uint64_t offset, std::size_t size) const {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  Mapping mapping;
-  const std::size_t lead = static_cast<std::size_t>(offset % page);
-  void *const base = ::mmap(nullptr, size + lead, PROT_READ | PROT_WRITE, MAP_PRIVATE, handle_,
-                            static_cast<off_t>(offset - lead));
-  if (base == MAP_FAILED) return mapping;
-#ifdef MADV_POPULATE_READ
-  (void)::madvise(base, size + lead, MADV_POPULATE_READ); // one call instead of a fault for every few pages
-#endif
-  mapping.base_ = base;
-  mapping.length_ = size + lead;
-  mapping.bytes_ = MutableBytes(static_cast<std::uint8_t *>(base) + lead, size);
-  return mapping;
-}
-
-Mapping::~Mapping() {
-  if (base_) ::munmap(base_, length_);
-}
-
-Mapping::Mapping(Mapping &&other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), length_(other.length_), bytes_(std::exchange(other.bytes_, {})) {}
-
-Mapping &Mapping::operator=(Mapping &&other) noexcept {
-  std::swap(base_, other.base_);
-  std::swap(length_, other.length_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 Result<void> File::write_at(std::uint64_t offset, Bytes from) {
   std::size_t done = 0;
   while (done < from.size()) {
@@ -232,12 +197,10 @@ unsigned process_id() { return static_cast<unsigned>(::getpid()); }
 
 void catch_stop_requests() {
   struct sigaction action {};
-  action.sa_handler = [](int signal) {
-    if (stop_flag.exchange(true, std::memory_order_relaxed)) end_at_once(signal); // the second request
+  action.sa_handler = [](int) {
+    if (stop_flag.exchange(true, std::memory_order_relaxed)) end_at_once(); // the second request
   };
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-  action.sa_handler = end_at_once;
-  ::sigaction(SIGBUS, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a write error like any other
   std::signal(SIGXFSZ, SIG_IGN); // so is a file-size limit
 }

@@ -8,24 +8,6 @@
 
 namespace etwrelog::platform {
 
-// A stretch of a file as memory. Writing to it changes the memory only, never the file. Unmapped on destruction.
-class Mapping {
-public:
-  Mapping() = default;
-  ~Mapping();
-  Mapping(Mapping &&other) noexcept;
-  Mapping &operator=(Mapping &&other) noexcept;
-
-  [[nodiscard]] MutableBytes bytes() const { return bytes_; }
-  void reset() { *this = Mapping(); }
-
-private:
-  friend class File;
-  void *base_ = nullptr;
-  std::size_t length_ = 0;
-  MutableBytes bytes_;
-};
-
 // An open file, closed on destruction. Reads and writes at an offset may run on any number of threads at once.
 class File {
 public:
@@ -48,9 +30,6 @@ public:
   // Reads until `into` is full or the file ends.
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const;
   [[nodiscard]] Result<std::size_t> read_next(MutableBytes into); // sequential: pipes, standard input
-  // Cheaper than reading where the bytes are looked at once. An empty mapping if the system refuses: read then. Should
-  // the file shrink meanwhile, touching what is gone ends the process (see catch_stop_requests).
-  [[nodiscard]] Mapping map(std::uint64_t offset, std::size_t size) const;
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
   [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<void> close(); // reports what a silent close in the destructor would lose
@@ -72,8 +51,8 @@ private:
 void remove_file(const std::string &path) noexcept;
 [[nodiscard]] unsigned process_id();
 
-// After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it. A mapped
-// file that shrinks ends it with a message. Temporary files are removed in both cases.
+// After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it and
+// removes the temporary files.
 void catch_stop_requests();
 // Files to remove when the process has to end at once.
 void add_temporary(const std::string &path);
