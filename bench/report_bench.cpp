@@ -1,4 +1,5 @@
-// The measuring half of bench/report: one compressor on one trace a call, so that peak memory is that of one of them.
+// The measuring half of bench/report: one compressor on one trace a call, so that peak memory is that of one
+// of them.
 //
 //   report_bench --list                        names of all that is registered
 //   report_bench --run NAME TRACE [RUNS]       sizes and times as JSON
@@ -38,7 +39,8 @@ std::vector<std::uint8_t> read_file(const char *path) {
 int list() {
   std::ranges::sort(outputs(), {}, &Output::rank);
   ordered_json all = ordered_json::array();
-  for (const Output &o : outputs()) all.push_back({{"name", o.name}, {"tool", o.tool}, {"level", o.level}, {"opens", o.opens}});
+  for (const Output &o : outputs())
+    all.push_back({{"name", o.name}, {"tool", o.tool}, {"level", o.level}, {"opens", o.opens}});
   std::cout << all.dump() << "\n";
   return 0;
 }
@@ -47,7 +49,8 @@ int run(const std::string &name, const char *path, int runs) {
   const auto found = std::ranges::find(outputs(), name, &Output::name);
   const std::vector<std::uint8_t> trace = read_file(path);
   if (found == outputs().end() || trace.empty()) return 1;
-  ordered_json result = {{"raw", trace.size()}, {"pack_s", ordered_json::array()}, {"unpack_s", ordered_json::array()}};
+  ordered_json result = {
+      {"raw", trace.size()}, {"pack_s", ordered_json::array()}, {"unpack_s", ordered_json::array()}};
   for (int i = 0; i < runs; ++i) {
     auto start = Clock::now();
     const Packed packed = found->pack(trace);
@@ -57,7 +60,8 @@ int run(const std::string &name, const char *path, int runs) {
     result["unpack_s"].push_back(std::chrono::duration<double>(Clock::now() - start).count());
     result["size"] = packed.bytes.size();
     // Nothing is reported that does not come back.
-    const bool same = packed.blocks.empty() ? back == trace : XXH3_64bits(back.data(), back.size()) == packed.check;
+    const bool same =
+        packed.blocks.empty() ? back == trace : XXH3_64bits(back.data(), back.size()) == packed.check;
     if (packed.bytes.empty() || !same) {
       std::cerr << name << ": what was packed does not come back\n";
       return 1;
@@ -70,7 +74,9 @@ int run(const std::string &name, const char *path, int runs) {
 std::string type_of(const EventView &e) {
   if (e.has_hook()) {
     const kernel::HookInfo *info = kernel::find_hook(e.hook());
-    return info != nullptr ? info->name : std::string(kernel::group_name(static_cast<std::uint8_t>(e.hook() >> 8))) + "/other";
+    return info != nullptr
+               ? info->name
+               : std::string(kernel::group_name(static_cast<std::uint8_t>(e.hook() >> 8))) + "/other";
   }
   if (e.provider() == format::kImageIdGuid) return "image identity";
   if (e.provider() == format::kClrGuid || e.provider() == format::kClrRundownGuid) return ".NET runtime";
@@ -82,7 +88,8 @@ template <class Visit> void for_each_buffer(Bytes trace, Visit &&visit) {
     const format::BufferHeader h = format::load_buffer_header(trace.data() + at);
     if (h.buffer_size < format::kBufferHeaderSize || h.buffer_size > trace.size() - at) return;
     const std::uint32_t end = std::min(h.buffer_size, h.valid_bytes());
-    if (!h.compressed() && end > format::kBufferHeaderSize) visit(trace.subspan(at + format::kBufferHeaderSize, end - format::kBufferHeaderSize));
+    if (!h.compressed() && end > format::kBufferHeaderSize)
+      visit(trace.subspan(at + format::kBufferHeaderSize, end - format::kBufferHeaderSize));
     at += h.buffer_size;
   }
 }
@@ -98,7 +105,8 @@ int types(const char *path) {
     });
   });
   ordered_json out;
-  for (const auto &[name, entry] : by_type) out[name] = {entry.first, entry.second};
+  for (const auto &[name, entry] : by_type)
+    out[name] = {entry.first, entry.second};
   std::cout << out.dump() << "\n";
   return 0;
 }
@@ -122,7 +130,8 @@ int shares(const char *path) {
                         {"LZMA2", gen::lzma_size(data, 5, 16 << 20)},
                         {"zstd 9", ZSTD_compress(out.data(), out.size(), data.data(), data.size(), 9)}};
   };
-  std::cout << ordered_json{{"whole", sizes(trace)}, {"stacks", sizes(stacks)}, {"rest", sizes(rest)}}.dump() << "\n";
+  std::cout << ordered_json{{"whole", sizes(trace)}, {"stacks", sizes(stacks)}, {"rest", sizes(rest)}}.dump()
+            << "\n";
   return 0;
 }
 

@@ -1,5 +1,6 @@
-// The compressors that bench/report compares, each in the same form. A new one registers itself: define a static
-// Registration in any bench/report_*.cpp. Outputs of the etwrelog tool itself are registered in bench/report.
+// The compressors that bench/report compares, each in the same form. A new one registers itself: define a
+// static Registration in any bench/report_*.cpp. Outputs of the etwrelog tool itself are registered in
+// bench/report.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -17,10 +18,10 @@ struct Packed {
 };
 
 struct Output {
-  std::string name;             // "zstd -19 long"
-  std::string tool, level;      // "zstd", "19"
-  bool opens = false;           // Windows tools read the result as it is
-  int rank = 0;                 // order in the report
+  std::string name;        // "zstd -19 long"
+  std::string tool, level; // "zstd", "19"
+  bool opens = false;      // Windows tools read the result as it is
+  int rank = 0;            // order in the report
   std::function<Packed(Bytes trace)> pack;
   std::function<std::vector<std::uint8_t>(const Packed &packed, std::size_t size)> unpack;
 };

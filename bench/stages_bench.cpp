@@ -1,5 +1,6 @@
-// Each stage alone and the whole graph, on a real trace when it is there and on generated ones always. Bytes are
-// decoded bytes of the trace; "memory" is the peak of the process, which only ever grows: run one benchmark alone
+// Each stage alone and the whole graph, on a real trace when it is there and on generated ones always. Bytes
+// are decoded bytes of the trace; "memory" is the peak of the process, which only ever grows: run one
+// benchmark alone
 // (--benchmark_filter) to read it.
 #include "pipeline/relog.hpp"
 #include "stages/shared/platform.hpp"
@@ -23,7 +24,9 @@ struct Input {
 };
 
 std::string scratch(const std::string &name) {
-  return (std::filesystem::temp_directory_path() / ("etwrelog_bench_" + std::to_string(platform::process_id()) + "_" + name)).string();
+  return (std::filesystem::temp_directory_path() /
+          ("etwrelog_bench_" + std::to_string(platform::process_id()) + "_" + name))
+      .string();
 }
 
 // Written once, removed at the end.
@@ -36,15 +39,20 @@ std::string generated(const char *profile) {
   if (!gen::generate(options, sink)) return {};
   const std::string path = scratch(std::string(profile) + ".etl");
   std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char *>(sink.bytes.data()), static_cast<std::streamsize>(sink.bytes.size()));
+      .write(reinterpret_cast<const char *>(sink.bytes.data()),
+             static_cast<std::streamsize>(sink.bytes.size()));
   return path;
 }
 
-Result<pipeline::Trace> open(const Input &input) { return pipeline::Trace::open(input.path, {}); }
+Result<pipeline::Trace> open(const Input &input) {
+  return pipeline::Trace::open(input.path, {});
+}
 
 void set_counters(benchmark::State &state, std::uint64_t bytes, std::uint64_t events) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
-  if (events != 0) state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+  if (events != 0)
+    state.counters["events/s"] =
+        benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
   state.counters["memory"] = static_cast<double>(platform::peak_memory_bytes());
 }
 
@@ -171,10 +179,12 @@ void relog(benchmark::State &state, const Input &input, Codec codec, bool filter
   pipeline::RelogReport report;
   for (auto _ : state) {
     report = {};
-    if (const auto done = pipeline::relog(*trace, options, report); !done) return state.SkipWithError(done.error().message().c_str());
+    if (const auto done = pipeline::relog(*trace, options, report); !done)
+      return state.SkipWithError(done.error().message().c_str());
   }
   set_counters(state, trace->decoded_bytes(), report.events_in);
-  state.counters["ratio"] = static_cast<double>(report.output_bytes) / static_cast<double>(trace->decoded_bytes());
+  state.counters["ratio"] =
+      static_cast<double>(report.output_bytes) / static_cast<double>(trace->decoded_bytes());
   std::remove(options.output.c_str());
 }
 
@@ -200,29 +210,48 @@ void generate(benchmark::State &state, const char *profile, bool cache) {
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  std::vector<Input> inputs = {{"medium", generated("medium"), "game.exe"}, {"real", generated("real"), "game.exe"}};
-  if (const auto path = testing::trace_path("net.4.5.2.x64")) inputs.push_back({"net.4.5.2.x64", path->string(), "*"});
+  std::vector<Input> inputs = {{"medium", generated("medium"), "game.exe"},
+                               {"real", generated("real"), "game.exe"}};
+  if (const auto path = testing::trace_path("net.4.5.2.x64"))
+    inputs.push_back({"net.4.5.2.x64", path->string(), "*"});
   for (const Input &in : inputs) {
     auto add = [&in](const std::string &name, auto &&...rest) {
-      return benchmark::RegisterBenchmark((name + "/" + in.name).c_str(), rest..., in)->Unit(benchmark::kMillisecond)->UseRealTime();
+      return benchmark::RegisterBenchmark((name + "/" + in.name).c_str(), rest..., in)
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
     };
     add("scan", [](benchmark::State &s, const Input &i) { scan(s, i); });
     add("load", [](benchmark::State &s, const Input &i) { load(s, i); });
     add("walk", [](benchmark::State &s, const Input &i) { walk(s, i); });
     add("count_types", [](benchmark::State &s, const Input &i) { count_types(s, i); });
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
-      add("rechunk_and_seal_" + std::string(codec_name(codec)), [codec](benchmark::State &s, const Input &i) { rechunk_and_seal(s, i, codec); });
-    add("lifetimes", [](benchmark::State &s, const Input &i) { lifetimes(s, i); })->Arg(1)->Arg(2)->ArgName("threads");
+      add("rechunk_and_seal_" + std::string(codec_name(codec)),
+          [codec](benchmark::State &s, const Input &i) { rechunk_and_seal(s, i, codec); });
+    add("lifetimes", [](benchmark::State &s, const Input &i) { lifetimes(s, i); })
+        ->Arg(1)
+        ->Arg(2)
+        ->ArgName("threads");
     for (const Codec codec : {Codec::none, Codec::xpress})
-      add("relog_" + std::string(codec_name(codec)), [codec](benchmark::State &s, const Input &i) { relog(s, i, codec, false); })
-          ->Arg(1)->Arg(2)->ArgName("threads");
-    add("relog_process_xpress", [](benchmark::State &s, const Input &i) { relog(s, i, Codec::xpress, true); })->Arg(1)->Arg(2)->ArgName("threads");
+      add("relog_" + std::string(codec_name(codec)),
+          [codec](benchmark::State &s, const Input &i) { relog(s, i, codec, false); })
+          ->Arg(1)
+          ->Arg(2)
+          ->ArgName("threads");
+    add("relog_process_xpress", [](benchmark::State &s, const Input &i) { relog(s, i, Codec::xpress, true); })
+        ->Arg(1)
+        ->Arg(2)
+        ->ArgName("threads");
   }
   for (const char *profile : {"medium", "largef"})
     for (const bool cache : {false, true})
-      benchmark::RegisterBenchmark((std::string("generate") + (cache ? "_stack_cache/" : "/") + profile).c_str(),
-                                   [profile, cache](benchmark::State &s) { generate(s, profile, cache); })
-          ->Arg(1)->Arg(2)->ArgName("threads")->Unit(benchmark::kMillisecond)->UseRealTime();
+      benchmark::RegisterBenchmark(
+          (std::string("generate") + (cache ? "_stack_cache/" : "/") + profile).c_str(),
+          [profile, cache](benchmark::State &s) { generate(s, profile, cache); })
+          ->Arg(1)
+          ->Arg(2)
+          ->ArgName("threads")
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
   benchmark::RunSpecifiedBenchmarks();
   for (const Input &in : inputs)
     if (in.name == "medium" || in.name == "real") std::remove(in.path.c_str());

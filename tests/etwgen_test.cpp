@@ -1,5 +1,5 @@
-// The generator's promise: its traces read without damage, hold exactly what it says they hold, and are the same bytes
-// whatever the number of threads.
+// The generator's promise: its traces read without damage, hold exactly what it says they hold, and are the
+// same bytes whatever the number of threads.
 #include "tools/etwgen/defects.hpp"
 #include "tools/etwgen/generate.hpp"
 
@@ -41,15 +41,17 @@ Made make(const Options &o) {
   return {std::move(sink.bytes), std::move(*g), truth};
 }
 
-// A plain walk over an uncompressed trace: calls visit(event, time, cpu); returns buffers that did not walk to their end.
+// A plain walk over an uncompressed trace: calls visit(event, time, cpu); returns buffers that did not walk
+// to their end.
 template <class Visit> int walk(Bytes trace, Visit &&visit) {
   int damaged = 0;
   std::size_t at = 0;
   while (at + format::kBufferHeaderSize <= trace.size()) {
     const format::BufferHeader h = format::load_buffer_header(trace.data() + at);
     if (h.buffer_size < format::kBufferHeaderSize || h.buffer_size > trace.size() - at) return damaged + 1;
-    const WalkEnd end = for_each_event(trace.subspan(at + format::kBufferHeaderSize, h.valid_bytes() - format::kBufferHeaderSize),
-                                       [&](const EventView &e, std::int64_t time, std::uint32_t) { visit(e, time, h.processor()); });
+    const WalkEnd end = for_each_event(
+        trace.subspan(at + format::kBufferHeaderSize, h.valid_bytes() - format::kBufferHeaderSize),
+        [&](const EventView &e, std::int64_t time, std::uint32_t) { visit(e, time, h.processor()); });
     if (!end) ++damaged;
     at += h.buffer_size;
   }
@@ -98,7 +100,8 @@ void expect_truth(const Made &made, const Facts &f) {
   EXPECT_EQ(f.events, made.truth["events"]["count"].get<std::uint64_t>());
   EXPECT_EQ(f.stacks, made.truth["stacks"]["events"].get<std::uint64_t>());
   EXPECT_EQ(f.distinct.size(), made.truth["stacks"]["unique"].get<std::uint64_t>());
-  for (const auto &[name, count] : f.hooks) EXPECT_EQ(nlohmann::json(count), made.truth["events"]["by_type"].at(name)[0]) << name;
+  for (const auto &[name, count] : f.hooks)
+    EXPECT_EQ(nlohmann::json(count), made.truth["events"]["by_type"].at(name)[0]) << name;
 }
 
 TEST(EtwGen, HoldsWhatItsTruthSays) {
@@ -112,7 +115,9 @@ TEST(EtwGen, HoldsWhatItsTruthSays) {
       expect_truth(made, f);
       EXPECT_GT(f.stacks, 1000u);
       // Thread ids come back, but with a single process always in that one.
-      if (profile.filtered) { EXPECT_EQ(nlohmann::json(f.samples), made.truth["samples_by_pid"]); }
+      if (profile.filtered) {
+        EXPECT_EQ(nlohmann::json(f.samples), made.truth["samples_by_pid"]);
+      }
     }
 }
 
@@ -139,8 +144,10 @@ TEST(EtwGen, WritesReferencesThatAllFindTheirDefinition) {
   std::map<std::uint64_t, int> open;
   int idle_definitions = 0;
   for (const Step &s : steps) {
-    if (s.order == 1) ++open[s.key];
-    else if (open.erase(s.key) == 0) ++idle_definitions;
+    if (s.order == 1)
+      ++open[s.key];
+    else if (open.erase(s.key) == 0)
+      ++idle_definitions;
   }
   EXPECT_TRUE(open.empty()) << open.size() << " keys were never defined";
   EXPECT_EQ(idle_definitions, 0);
@@ -197,11 +204,14 @@ TEST(EtwGen, PlantsDefectsAndSaysWhere) {
     const auto planted = nlohmann::json::parse(sink.planted(*g));
     ASSERT_FALSE(planted.empty());
     std::uint64_t unreadable = 0;
-    for (const auto &p : planted) unreadable += p["events_unreadable"].get<std::uint64_t>();
+    for (const auto &p : planted)
+      unreadable += p["events_unreadable"].get<std::uint64_t>();
     const Facts f = facts(memory.bytes);
     if (defect == Defect::foreign_bytes) {
       const std::size_t at = planted[0]["offset"].get<std::size_t>();
-      EXPECT_EQ(std::string(memory.bytes.begin() + static_cast<std::ptrdiff_t>(at), memory.bytes.begin() + static_cast<std::ptrdiff_t>(at) + 5), "not a");
+      EXPECT_EQ(std::string(memory.bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                            memory.bytes.begin() + static_cast<std::ptrdiff_t>(at) + 5),
+                "not a");
       continue; // a walk that cannot find the next buffer ends here
     }
     if (defect == Defect::cut_tail) {
@@ -212,7 +222,9 @@ TEST(EtwGen, PlantsDefectsAndSaysWhere) {
     EXPECT_EQ(f.events + unreadable, g->truth.events());
     EXPECT_EQ(f.damaged, defect == Defect::bit_flips ? 1 : 0);
     EXPECT_EQ(f.unordered, defect == Defect::out_of_order ? 1 : 0);
-    if (defect == Defect::lost_buffers || defect == Defect::bit_flips) { EXPECT_GT(unreadable, 0u); }
+    if (defect == Defect::lost_buffers || defect == Defect::bit_flips) {
+      EXPECT_GT(unreadable, 0u);
+    }
     if (defect == Defect::pid_reuse) {
       const auto gap = planted[0]["started"].get<std::int64_t>() - planted[0]["ended"].get<std::int64_t>();
       EXPECT_GT(gap, 0);
@@ -224,22 +236,31 @@ TEST(EtwGen, PlantsDefectsAndSaysWhere) {
 // The independent reader agrees, where it is at hand.
 TEST(EtwGen, AgreesWithTheOracle) {
   const char *named = std::getenv("ETWRELOG_SHARED");
-  const std::filesystem::path shared = named != nullptr ? std::filesystem::path(named) : std::filesystem::path(__FILE__).parent_path() / "../../shared";
+  const std::filesystem::path shared = named != nullptr
+                                           ? std::filesystem::path(named)
+                                           : std::filesystem::path(__FILE__).parent_path() / "../../shared";
   const std::filesystem::path oracle = shared / "tools/etl_oracle.py";
   if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "no " << oracle;
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("etwgen_test_" + std::to_string(std::random_device{}()) + ".etl");
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("etwgen_test_" + std::to_string(std::random_device{}()) + ".etl");
   for (const bool cache : {false, true}) { // the names of WPP types hold the message number: not compared
     Options o = options_for("real", 2'500'000);
     o.stack_cache = cache;
     const Made made = make(o);
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(made.bytes.data()), static_cast<std::streamsize>(made.bytes.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(made.bytes.data()),
+               static_cast<std::streamsize>(made.bytes.size()));
     const std::string out = path.string() + ".json";
-    ASSERT_EQ(std::system(("python3 '" + oracle.string() + "' '" + path.string() + "' > '" + out + "'").c_str()), 0);
+    ASSERT_EQ(
+        std::system(("python3 '" + oracle.string() + "' '" + path.string() + "' > '" + out + "'").c_str()),
+        0);
     std::ifstream json(out);
     const auto read = nlohmann::json::parse(json);
     EXPECT_EQ(read["events"]["count"], made.truth["events"]["count"]);
     for (const auto &[name, value] : read["events"]["by_type"].items())
-      if (!name.starts_with("wpp:")) { EXPECT_EQ(value, made.truth["events"]["by_type"].at(name)) << name; }
+      if (!name.starts_with("wpp:")) {
+        EXPECT_EQ(value, made.truth["events"]["by_type"].at(name)) << name;
+      }
     EXPECT_EQ(read["samples_by_pid"], made.truth["samples_by_pid"]);
     EXPECT_EQ(read["images_by_pid"], made.truth["images_by_pid"]);
     EXPECT_EQ(read["stacks"]["unique"], made.truth["stacks"]["unique"]);

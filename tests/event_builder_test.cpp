@@ -15,7 +15,8 @@ struct Walked {
 };
 Walked walk(const std::vector<std::uint8_t> &bytes) {
   Walked walked;
-  walked.end = for_each_event(bytes, [&](const EventView &e, std::int64_t, std::uint32_t) { walked.events.push_back(e); });
+  walked.end = for_each_event(
+      bytes, [&](const EventView &e, std::int64_t, std::uint32_t) { walked.events.push_back(e); });
   return walked;
 }
 

@@ -1,5 +1,6 @@
-// Builds events byte by byte, for the generator, for tests and for the few events that the tool writes itself.
-// Offsets come from format.hpp and the kernel payload table; nothing is known here but the order of calls.
+// Builds events byte by byte, for the generator, for tests and for the few events that the tool writes
+// itself. Offsets come from format.hpp and the kernel payload table; nothing is known here but the order of
+// calls.
 //
 //   EventBuilder e(events);
 //   e.system(0x0501, 3, 8, creator_thread, creator_process, time);
@@ -38,14 +39,16 @@ public:
 
   EventBuilder &system(std::uint16_t hook, std::uint8_t version, unsigned pointer_size, std::uint32_t thread,
                        std::uint32_t process, std::int64_t time) {
-    start_kernel(pointer_size == 8 ? format::HeaderType::system64 : format::HeaderType::system32, hook, version, time);
+    start_kernel(pointer_size == 8 ? format::HeaderType::system64 : format::HeaderType::system32, hook,
+                 version, time);
     store_ids(thread, process);
     return *this;
   }
 
   EventBuilder &compact(std::uint16_t hook, std::uint8_t version, unsigned pointer_size, std::uint32_t thread,
                         std::uint32_t process, std::int64_t time) {
-    start_kernel(pointer_size == 8 ? format::HeaderType::compact64 : format::HeaderType::compact32, hook, version, time);
+    start_kernel(pointer_size == 8 ? format::HeaderType::compact64 : format::HeaderType::compact32, hook,
+                 version, time);
     store_ids(thread, process);
     return *this;
   }
@@ -54,15 +57,17 @@ public:
   EventBuilder &perfinfo(std::uint16_t hook, std::uint8_t version, unsigned pointer_size, std::int64_t time,
                          std::span<const std::uint64_t> counters = {}) {
     assert(counters.size() <= format::kPerfinfoCounterMask);
-    start_kernel(pointer_size == 8 ? format::HeaderType::perfinfo64 : format::HeaderType::perfinfo32, hook, version,
-                 time);
+    start_kernel(pointer_size == 8 ? format::HeaderType::perfinfo64 : format::HeaderType::perfinfo32, hook,
+                 version, time);
     at()[format::kPerfinfoItemsAt] = static_cast<std::uint8_t>(counters.size());
-    for (const std::uint64_t counter : counters) put(counter);
+    for (const std::uint64_t counter : counters)
+      put(counter);
     return *this;
   }
 
   EventBuilder &classic(const Guid &guid, std::uint8_t opcode, std::uint16_t version, unsigned pointer_size,
-                        std::uint32_t thread, std::uint32_t process, std::int64_t time, std::uint8_t level = 0) {
+                        std::uint32_t thread, std::uint32_t process, std::int64_t time,
+                        std::uint8_t level = 0) {
     start(pointer_size == 8 ? format::HeaderType::full64 : format::HeaderType::full32, time);
     store_ids(thread, process);
     at()[format::kClassicOpcodeAt] = opcode;
@@ -73,8 +78,8 @@ public:
   }
 
   // Extended items, if any, follow with item(), then the user data.
-  EventBuilder &event(const EventFields &fields, unsigned pointer_size, std::uint32_t thread, std::uint32_t process,
-                      std::int64_t time) {
+  EventBuilder &event(const EventFields &fields, unsigned pointer_size, std::uint32_t thread,
+                      std::uint32_t process, std::int64_t time) {
     start(pointer_size == 8 ? format::HeaderType::event64 : format::HeaderType::event32, time);
     store_ids(thread, process);
     std::uint8_t *const e = at();
@@ -114,9 +119,10 @@ public:
     std::uint8_t *const e = extend(kHeaderLayouts[static_cast<std::size_t>(type_)].header_size);
     e[3] = kMarkerMessage;
     store(e + kMessageNumberAt, number);
-    store<std::uint16_t>(e + kMessageOptionsAt,
-                         static_cast<std::uint16_t>(kMessageGuid | kMessageTime | kMessageSystemInfo |
-                                                    (pointer_size == 8 ? kMessagePointer64 : kMessagePointer32)));
+    store<std::uint16_t>(
+        e + kMessageOptionsAt,
+        static_cast<std::uint16_t>(kMessageGuid | kMessageTime | kMessageSystemInfo |
+                                   (pointer_size == 8 ? kMessagePointer64 : kMessagePointer32)));
     pointer_size_ = pointer_size;
     return put(guid).put(time).put(thread).put(process);
   }
@@ -161,13 +167,15 @@ public:
     return *this;
   }
   // TOKEN_USER image (a stale pointer and attributes), then S-1-authority-parts.
-  EventBuilder &sid(std::uint8_t authority, std::span<const std::uint32_t> parts, std::uint64_t stale_pointer = 0) {
+  EventBuilder &sid(std::uint8_t authority, std::span<const std::uint32_t> parts,
+                    std::uint64_t stale_pointer = 0) {
     pointer(stale_pointer).zeros(pointer_size_);
     std::uint8_t *const p = extend(8);
     p[0] = 1;
     p[1] = static_cast<std::uint8_t>(parts.size());
     p[7] = authority;
-    for (const std::uint32_t part : parts) put(part);
+    for (const std::uint32_t part : parts)
+      put(part);
     return *this;
   }
   EventBuilder &frames(std::span<const std::uint64_t> addresses) {
@@ -207,7 +215,8 @@ public:
     assert(type == kernel::FieldType::astr || type == kernel::FieldType::wstr);
     return type == kernel::FieldType::astr ? astr(ascii) : wstr(ascii);
   }
-  EventBuilder &user(std::uint8_t authority, std::span<const std::uint32_t> parts, std::uint64_t stale_pointer = 0) {
+  EventBuilder &user(std::uint8_t authority, std::span<const std::uint32_t> parts,
+                     std::uint64_t stale_pointer = 0) {
     [[maybe_unused]] const kernel::FieldType type = advance();
     assert(type == kernel::FieldType::sid);
     return sid(authority, parts, stale_pointer);
@@ -217,8 +226,8 @@ public:
     assert(type == kernel::FieldType::pointers);
     return frames(addresses);
   }
-  // Zero, or empty strings, for `count` fields that do not matter; all remaining ones by default. Open-ended fields
-  // (frames, undocumented tails) stay empty.
+  // Zero, or empty strings, for `count` fields that do not matter; all remaining ones by default. Open-ended
+  // fields (frames, undocumented tails) stay empty.
   EventBuilder &rest(std::size_t count = SIZE_MAX) {
     for (; count > 0 && layout_ != nullptr && field_ < layout_->fields.size(); --count) {
       switch (const kernel::FieldType type = advance()) {
@@ -248,7 +257,8 @@ public:
   std::uint32_t finish() {
     const std::size_t size = out_->size() - start_;
     assert(size <= format::kMaxEventSize);
-    store(at() + format::kHeaderLayouts[static_cast<std::size_t>(type_)].size_at, static_cast<std::uint16_t>(size));
+    store(at() + format::kHeaderLayouts[static_cast<std::size_t>(type_)].size_at,
+          static_cast<std::uint16_t>(size));
     out_->resize(start_ + static_cast<std::size_t>(align8(size)));
     return static_cast<std::uint32_t>(size);
   }

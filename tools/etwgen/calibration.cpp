@@ -17,8 +17,8 @@ public:
   void row(const char *name, const char *unit, double measured, double published, double tolerance) {
     const double off = measured / published - 1;
     const bool good = std::abs(off) <= tolerance;
-    fmt::print("  {:<34} {:>14} {:>14} {:>+8.1f}%  {}\n", name, text(measured, unit), text(published, unit), off * 100,
-               good ? "ok" : fmt::format("outside {:.0f}%", tolerance * 100));
+    fmt::print("  {:<34} {:>14} {:>14} {:>+8.1f}%  {}\n", name, text(measured, unit), text(published, unit),
+               off * 100, good ? "ok" : fmt::format("outside {:.0f}%", tolerance * 100));
     if (!good) ++bad;
   }
   int bad = 0;
@@ -47,8 +47,8 @@ int check(const Profile &profile, std::optional<std::uint64_t> size, std::uint64
   if (!full) return 1;
   const Truth &t = full->truth;
 
-  // Ratios on a smaller trace. Its rundown shrinks with it, as on a machine with fewer processes: otherwise a rundown
-  // made for gigabytes would fill it.
+  // Ratios on a smaller trace. Its rundown shrinks with it, as on a machine with fewer processes: otherwise a
+  // rundown made for gigabytes would fill it.
   options.size = std::min(size.value_or(kDefaultSize), static_cast<std::uint64_t>(p.size));
   options.processes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*options.size / 4'000'000, 8, 60));
   MemorySink memory;
@@ -57,9 +57,10 @@ int check(const Profile &profile, std::optional<std::uint64_t> size, std::uint64
   const Ratios r = measure(memory.bytes);
 
   Table table;
-  fmt::print("{}: ratios measured on {:.1f} MB, counts on the whole {:.1f} MB; {:.1f} MB held {} distinct stacks\n", profile.name,
-             static_cast<double>(memory.bytes.size()) / 1e6, static_cast<double>(t.raw_bytes) / 1e6,
-             static_cast<double>(memory.bytes.size()) / 1e6, part->truth.distinct_stacks());
+  fmt::print(
+      "{}: ratios measured on {:.1f} MB, counts on the whole {:.1f} MB; {:.1f} MB held {} distinct stacks\n",
+      profile.name, static_cast<double>(memory.bytes.size()) / 1e6, static_cast<double>(t.raw_bytes) / 1e6,
+      static_cast<double>(memory.bytes.size()) / 1e6, part->truth.distinct_stacks());
   fmt::print("  {:<34} {:>14} {:>14} {:>9}\n", "", "measured", "published", "off");
   table.row("duration", "s", full->seconds, p.duration_s, 0.15);
   table.row("size", "M", static_cast<double>(t.raw_bytes), p.size, 0.15);
@@ -75,11 +76,14 @@ int check(const Profile &profile, std::optional<std::uint64_t> size, std::uint64
 
 } // namespace
 
-int check_calibration(const Profile *only, std::optional<std::uint64_t> size, std::uint64_t seed, unsigned threads) {
+int check_calibration(const Profile *only, std::optional<std::uint64_t> size, std::uint64_t seed,
+                      unsigned threads) {
   int bad = 0;
   for (const Profile &profile : all_profiles())
-    if (profile.published && (only == nullptr || only == &profile)) bad += check(profile, size, seed, threads);
-  fmt::print("{}\n", bad == 0 ? "all rows within their tolerance" : fmt::format("{} rows outside their tolerance", bad));
+    if (profile.published && (only == nullptr || only == &profile))
+      bad += check(profile, size, seed, threads);
+  fmt::print("{}\n", bad == 0 ? "all rows within their tolerance"
+                              : fmt::format("{} rows outside their tolerance", bad));
   return bad == 0 ? 0 : 1;
 }
 

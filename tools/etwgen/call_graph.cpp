@@ -13,20 +13,24 @@ std::uint64_t turn_of(std::uint64_t bits) {
 
 // A count with this mean, at least 1, spread to about half and double.
 unsigned spread(std::uint64_t bits, double mean, unsigned most) {
-  const double u = static_cast<double>(bits >> 40) / 16777216.0, v = static_cast<double>(bits & 0xFF'FFFF) / 16777216.0;
+  const double u = static_cast<double>(bits >> 40) / 16777216.0,
+               v = static_cast<double>(bits & 0xFF'FFFF) / 16777216.0;
   const double factor = 0.35 + 1.3 * (u + v) / 2;
   return static_cast<unsigned>(std::clamp(mean * factor + 0.5, 1.0, static_cast<double>(most)));
 }
 
 } // namespace
 
-CallGraph::CallGraph(std::uint64_t seed, std::vector<CodeRange> ranges, std::vector<std::uint64_t> outer, bool kernel)
+CallGraph::CallGraph(std::uint64_t seed, std::vector<CodeRange> ranges, std::vector<std::uint64_t> outer,
+                     bool kernel)
     : seed_(seed), ranges_(std::move(ranges)), outer_(std::move(outer)), kernel_(kernel) {
   std::uint64_t total = 0, upto = 0;
-  for (const CodeRange &r : ranges_) total += r.weight;
+  for (const CodeRange &r : ranges_)
+    total += r.weight;
   std::size_t i = 0;
   for (unsigned slot = 0; slot < 256; ++slot) {
-    while (i + 1 < ranges_.size() && (upto + ranges_[i].weight) * 256 <= slot * total) upto += ranges_[i++].weight;
+    while (i + 1 < ranges_.size() && (upto + ranges_[i].weight) * 256 <= slot * total)
+      upto += ranges_[i++].weight;
     pick_.push_back(static_cast<std::uint8_t>(i));
   }
 }
@@ -38,7 +42,8 @@ const Base &BaseCache::find(const CallGraph &graph, std::uint64_t base, double m
   b.key = key;
   Rng rng(key);
   const unsigned outer = static_cast<unsigned>(graph.outer().size());
-  const unsigned depth = std::min(spread(rng.next(), mean_depth, kMaxFrames - kMaxLeaf), kMaxFrames - kMaxLeaf - outer);
+  const unsigned depth =
+      std::min(spread(rng.next(), mean_depth, kMaxFrames - kMaxLeaf), kMaxFrames - kMaxLeaf - outer);
   std::uint64_t frames[kMaxFrames];
   unsigned n = 0;
   // A handful of roots: what kinds of threads a process has, which services of the kernel are called.
@@ -51,15 +56,19 @@ const Base &BaseCache::find(const CallGraph &graph, std::uint64_t base, double m
     // Now and then a few functions call each other over and over: parsers, trees, nested windows.
     const unsigned period = 1 + static_cast<unsigned>(bits >> 20 & 1);
     if ((bits >> 32 & 15) != 0 || n < period) continue;
-    for (unsigned left = period * static_cast<unsigned>(1 + (bits >> 40 & 3)); left > 0 && n < depth; --left, ++n)
+    for (unsigned left = period * static_cast<unsigned>(1 + (bits >> 40 & 3)); left > 0 && n < depth;
+         --left, ++n)
       frames[n] = frames[n - period];
   }
   b.top = f;
   b.count = 0;
-  while (n > 0) b.frames[b.count++] = frames[--n];
-  for (const std::uint64_t frame : graph.outer()) b.frames[b.count++] = frame;
+  while (n > 0)
+    b.frames[b.count++] = frames[--n];
+  for (const std::uint64_t frame : graph.outer())
+    b.frames[b.count++] = frame;
   b.hash = 0x1234'5678'9ABC'DEF0ull;
-  for (unsigned i = b.count; i > 0; --i) b.hash = hash_frame(b.hash, b.frames[i - 1]);
+  for (unsigned i = b.count; i > 0; --i)
+    b.hash = hash_frame(b.hash, b.frames[i - 1]);
   return b;
 }
 

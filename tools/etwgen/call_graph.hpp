@@ -1,7 +1,8 @@
 // Call stacks by walking a call graph that is never stored: the callees of a function follow from its number.
 //
-// Functions lie in the images of a process (or of the kernel, or in JIT-compiled code), so every frame is an address
-// inside one of them. Two stacks whose walks take the same turns share their outer frames, as real ones do.
+// Functions lie in the images of a process (or of the kernel, or in JIT-compiled code), so every frame is an
+// address inside one of them. Two stacks whose walks take the same turns share their outer frames, as real
+// ones do.
 #pragma once
 
 #include "rng.hpp"
@@ -35,12 +36,14 @@ public:
     std::uint32_t range = 0, index = 0;
   };
   [[nodiscard]] Function callee(Function caller, std::uint64_t turn) const {
-    const std::uint64_t h = mix(seed_ ^ (std::uint64_t{caller.range} << 40) ^ (std::uint64_t{caller.index} << 4), turn);
-    // Calls mostly stay in their image, near their caller: linkers lay out code that runs together side by side. The
-    // others go where the weights say.
+    const std::uint64_t h =
+        mix(seed_ ^ (std::uint64_t{caller.range} << 40) ^ (std::uint64_t{caller.index} << 4), turn);
+    // Calls mostly stay in their image, near their caller: linkers lay out code that runs together side by
+    // side. The others go where the weights say.
     if ((h & 15) < 12) {
       const std::uint32_t functions = ranges_[caller.range].functions;
-      return {caller.range, static_cast<std::uint32_t>((caller.index + functions + (h >> 32) % 65 - 32) % functions)};
+      return {caller.range,
+              static_cast<std::uint32_t>((caller.index + functions + (h >> 32) % 65 - 32) % functions)};
     }
     const std::uint32_t range = pick_[(h >> 8) & 0xFF];
     return {range, static_cast<std::uint32_t>(((h >> 32) * ranges_[range].functions) >> 32)};
@@ -73,7 +76,8 @@ struct Base {
   std::uint64_t frames[kMaxFrames]; // innermost first
 };
 
-// Recently walked bases, per thread of the generator. Only a memo: what it returns does not depend on what it holds.
+// Recently walked bases, per thread of the generator. Only a memo: what it returns does not depend on what it
+// holds.
 class BaseCache {
 public:
   BaseCache() : entries_(kEntries) {}
@@ -84,8 +88,9 @@ private:
   std::vector<Base> entries_;
 };
 
-// Frames of leaf number `leaf` on a base, innermost first; returns their count. `hash` becomes the whole stack's.
-[[nodiscard]] unsigned walk_leaf(const CallGraph &graph, const Base &base, std::uint64_t leaf, double mean_depth,
-                                 std::uint64_t (&frames)[kMaxLeaf], std::uint64_t &hash);
+// Frames of leaf number `leaf` on a base, innermost first; returns their count. `hash` becomes the whole
+// stack's.
+[[nodiscard]] unsigned walk_leaf(const CallGraph &graph, const Base &base, std::uint64_t leaf,
+                                 double mean_depth, std::uint64_t (&frames)[kMaxLeaf], std::uint64_t &hash);
 
 } // namespace etwrelog::gen

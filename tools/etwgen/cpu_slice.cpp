@@ -12,19 +12,25 @@ namespace {
 constexpr std::int64_t kMillisecond = kTicksPerSecond / 1000, kMicrosecond = kTicksPerSecond / 1'000'000;
 
 Dice::Stacks stacks_of(const StackModel &m) {
-  return {Chance(1 - m.stay), Chance(m.revisit), Chance(m.same_leaf),
-          Zipf(m.base_exponent, m.base_octaves), Zipf(m.leaf_exponent, m.leaf_octaves), m.depth, m.leaf_depth};
+  return {Chance(1 - m.stay),
+          Chance(m.revisit),
+          Chance(m.same_leaf),
+          Zipf(m.base_exponent, m.base_octaves),
+          Zipf(m.leaf_exponent, m.leaf_octaves),
+          m.depth,
+          m.leaf_depth};
 }
 
 } // namespace
 
 Dice::Dice(const Profile &p)
-    : user(stacks_of(p.user)), kernel(stacks_of(p.kernel)), idle_next(p.idle_share), kernel_mode(p.kernel_share),
-      user_part(p.user_part), switch_stacks(p.switch_stacks), ready(p.ready), wait_varies(p.wait_varies),
-      busy_ticks(static_cast<std::int64_t>(p.busy_burst_us * kMicrosecond)),
+    : user(stacks_of(p.user)), kernel(stacks_of(p.kernel)), idle_next(p.idle_share),
+      kernel_mode(p.kernel_share), user_part(p.user_part), switch_stacks(p.switch_stacks), ready(p.ready),
+      wait_varies(p.wait_varies), busy_ticks(static_cast<std::int64_t>(p.busy_burst_us * kMicrosecond)),
       idle_ticks(static_cast<std::int64_t>(p.idle_burst_us * kMicrosecond)),
       epoch_ticks(static_cast<std::int64_t>(p.epoch_s * kTicksPerSecond)),
-      jitter_ticks(static_cast<std::int64_t>(p.sample_jitter)), walk_ticks(static_cast<std::int64_t>(p.walk_ticks)),
+      jitter_ticks(static_cast<std::int64_t>(p.sample_jitter)),
+      walk_ticks(static_cast<std::int64_t>(p.walk_ticks)),
       burst(std::max<std::int64_t>(1, static_cast<std::int64_t>(p.other_burst))) {
   const OtherRates &o = p.other;
   const std::pair<Kind, double> rates[] = {{Kind::dpc, o.dpc},
@@ -41,25 +47,30 @@ Dice::Dice(const Profile &p)
                                            {Kind::clr_gc, o.clr},
                                            {Kind::wpp, o.wpp}};
   double total = 0, upto = 0;
-  for (const auto &[kind, rate] : rates) total += rate;
-  other_ticks = total <= 0 ? INT64_MAX / 4 : std::max<std::int64_t>(1, static_cast<std::int64_t>(kTicksPerSecond / total));
+  for (const auto &[kind, rate] : rates)
+    total += rate;
+  other_ticks = total <= 0 ? INT64_MAX / 4
+                           : std::max<std::int64_t>(1, static_cast<std::int64_t>(kTicksPerSecond / total));
   for (const auto &[kind, rate] : rates) {
     upto += rate;
     const auto end = static_cast<std::size_t>(total <= 0 ? 0 : upto / total * 256 + 0.5);
-    while (others.size() < end) others.push_back(kind);
+    while (others.size() < end)
+      others.push_back(kind);
   }
   others.resize(256, Kind::dpc);
 }
 
-CpuSlice::CpuSlice(const Machine &machine, const Dice &dice, const SlicePlan &plan, std::uint32_t cpu, BaseCache &cache,
-                   Emitter &out)
+CpuSlice::CpuSlice(const Machine &machine, const Dice &dice, const SlicePlan &plan, std::uint32_t cpu,
+                   BaseCache &cache, Emitter &out)
     : machine_(machine), dice_(dice), plan_(plan), cpu_(cpu), cache_(cache), out_(out),
       rng_(mix(machine.options().seed, plan.number + 1, cpu + 1)) {
   const CpuPlan &c = plan.cpus[cpu];
   runners_.reserve(c.hot.size() + c.actions.size() + 1);
   runners_.push_back(make_runner(c.first));
-  for (const ThreadRef &t : c.hot) runners_.push_back(make_runner(t));
-  for (const Action &a : c.actions) runners_.push_back(make_runner(a.actor));
+  for (const ThreadRef &t : c.hot)
+    runners_.push_back(make_runner(t));
+  for (const Action &a : c.actions)
+    runners_.push_back(make_runner(a.actor));
   current_ = &runners_.front();
   // What every wait ends in: KeWaitForSingleObject, KiCommitThreadWait, KiSwapThread, KiSwapContext.
   const std::uint64_t nt = machine.kernel_graph().ranges()[0].start;
@@ -75,12 +86,15 @@ CpuSlice::Runner CpuSlice::make_runner(const ThreadRef &thread) {
   r.kernel = {&kernel, &dice_.kernel, mix(thread->number, 2), 0, 0};
   r.wait = {&kernel, &dice_.kernel, mix(thread->number, 3), 0, 0};
   r.visible = !machine_.options().profile->filtered || thread->process->target;
-  if (thread->process->graph.ranges().empty() || thread->process->pid <= 4) r.user.graph = nullptr; // never leaves the kernel
-  for (Voice *v : {&r.user, &r.kernel, &r.wait}) v->base = member(*v, 0);
+  if (thread->process->graph.ranges().empty() || thread->process->pid <= 4)
+    r.user.graph = nullptr; // never leaves the kernel
+  for (Voice *v : {&r.user, &r.kernel, &r.wait})
+    v->base = member(*v, 0);
   return r;
 }
 
-// The bases that a thread returns to, each replaced once an epoch at its own time: the same in every slice of it.
+// The bases that a thread returns to, each replaced once an epoch at its own time: the same in every slice of
+// it.
 std::uint64_t CpuSlice::member(const Voice &voice, unsigned slot) const {
   const std::uint64_t h = mix(voice.seed, slot);
   const std::int64_t shift = static_cast<std::int64_t>(h % static_cast<std::uint64_t>(dice_.epoch_ticks));
@@ -95,12 +109,14 @@ void CpuSlice::draw(Voice &voice, Stack &stack) {
   if (rng_.hit(voice.dice->leave)) {
     if (rng_.hit(voice.dice->revisit))
       voice.base = member(voice, std::min<unsigned>(static_cast<unsigned>(std::countr_zero(rng_.next())), 7));
-    else voice.base = voice.dice->base.draw(rng_.next());
+    else
+      voice.base = voice.dice->base.draw(rng_.next());
     same_leaf = false;
   }
   if (!same_leaf) voice.leaf = voice.dice->leaf.draw(rng_.next());
   stack.base = &cache_.find(*voice.graph, voice.base, voice.dice->depth);
-  stack.leaves = walk_leaf(*voice.graph, *stack.base, voice.leaf, voice.dice->leaf_depth, stack.leaf, stack.hash);
+  stack.leaves =
+      walk_leaf(*voice.graph, *stack.base, voice.leaf, voice.dice->leaf_depth, stack.leaf, stack.hash);
 }
 
 void CpuSlice::draw_wait(Voice &voice, Stack &stack) {
@@ -117,7 +133,8 @@ void CpuSlice::draw_wait(Voice &voice, Stack &stack) {
   }
 }
 
-void CpuSlice::write_stack(const Thread &thread, std::int64_t event_time, std::int64_t time, const Stack &stack) {
+void CpuSlice::write_stack(const Thread &thread, std::int64_t event_time, std::int64_t time,
+                           const Stack &stack) {
   auto &e = out_.perfinfo(Kind::stack_walk, 2, time);
   e.value(static_cast<std::uint64_t>(event_time)).value(thread.process->pid).value(thread.tid);
   e.stack({stack.leaf, stack.leaves}).frames({stack.base->frames, stack.base->count});
@@ -149,7 +166,8 @@ CpuSlice::Runner *CpuSlice::choose_next() {
   if (hot == 0) return &runners_.front();
   if (current_ != &runners_.front() && (filtered || rng_.hit(dice_.idle_next))) return &runners_.front();
   // Mostly the first of the hot ones.
-  const std::size_t i = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(rng_.next())), hot - 1);
+  const std::size_t i =
+      std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(rng_.next())), hot - 1);
   return &runners_[1 + i];
 }
 
@@ -162,7 +180,11 @@ void CpuSlice::switch_to(Runner *next, std::int64_t time) {
     // Woken by the thread that runs, or by an interrupt: then the stack is the kernel's alone.
     const std::int64_t at = out_.stamp(time);
     auto &e = out_.perfinfo(Kind::ready_thread, 2, at);
-    e.value(next->thread->tid).value(1 + rng_.below(2)).value(rng_.below(3)).value(current_->thread->tid == 0 ? 1 : 0).rest();
+    e.value(next->thread->tid)
+        .value(1 + rng_.below(2))
+        .value(rng_.below(3))
+        .value(current_->thread->tid == 0 ? 1 : 0)
+        .rest();
     out_.done(Kind::ready_thread, next->thread->process.get());
     if (current_->thread->tid != 0) {
       Stack stack;
@@ -177,9 +199,13 @@ void CpuSlice::switch_to(Runner *next, std::int64_t time) {
     const std::uint32_t stranger = filtered ? 0x1000 + 4 * rng_.below(12) : 0;
     auto &e = out_.perfinfo(Kind::context_switch, 4, time);
     const Thread &in = *next->thread, &gone = *current_->thread;
-    e.value(next == &runners_.front() ? stranger : in.tid).value(current_ == &runners_.front() ? stranger : gone.tid);
+    e.value(next == &runners_.front() ? stranger : in.tid)
+        .value(current_ == &runners_.front() ? stranger : gone.tid);
     e.value(in.priority).value(gone.priority).value(gone.tid == 0 ? 1 : 0).value(0);
-    e.value(gone.tid == 0 ? 0 : 6 + (rng_.below(8) == 0 ? 9 : 0)).value(0).value(gone.tid == 0 ? 2 : 5).value(cpu_);
+    e.value(gone.tid == 0 ? 0 : 6 + (rng_.below(8) == 0 ? 9 : 0))
+        .value(0)
+        .value(gone.tid == 0 ? 2 : 5)
+        .value(cpu_);
     e.value(in.tid == 0 ? 0 : rng_.below(2)).value(0);
     const Process *a = in.process.get(), *b = gone.process.get();
     if (next->visible && current_->visible && a != b) out_.tally.own(Kind::context_switch, b->index);
@@ -202,14 +228,17 @@ void CpuSlice::take_sample(std::int64_t time) {
   const bool kernel = idle || current_->user.graph == nullptr || rng_.hit(dice_.kernel_mode);
   if (!idle) draw(kernel ? current_->kernel : current_->user, stack);
   // The processor sleeps at one of two instructions.
-  const std::uint64_t ip = idle ? machine_.kernel_graph().ranges()[0].start + 0x3112 + (rng_.below(8) == 0 ? 9 : 0) : stack.top();
+  const std::uint64_t ip =
+      idle ? machine_.kernel_graph().ranges()[0].start + 0x3112 + (rng_.below(8) == 0 ? 9 : 0) : stack.top();
   auto &e = out_.perfinfo(Kind::sample, 2, time);
   e.value(ip).value(thread.tid).value(1).value(kernel ? 0x40 : 0).value(0);
   out_.done(Kind::sample, thread.process.get());
   if (idle) return;
   const std::int64_t at = out_.last();
-  if (kernel) kernel_and_user(at, at, stack);
-  else write_stack(thread, at, at + 80 + rng_.gap(dice_.walk_ticks), stack);
+  if (kernel)
+    kernel_and_user(at, at, stack);
+  else
+    write_stack(thread, at, at + 80 + rng_.gap(dice_.walk_ticks), stack);
 }
 
 void CpuSlice::finish_disk(std::int64_t time) {
@@ -220,7 +249,13 @@ void CpuSlice::finish_disk(std::int64_t time) {
       continue;
     }
     auto &e = out_.perfinfo(d.write ? Kind::disk_write : Kind::disk_read, 3, d.due);
-    e.value(0).value(d.write ? 0x60A00 : 0x60043).value(d.size).value(0).value(d.offset).value(d.file).value(d.irp);
+    e.value(0)
+        .value(d.write ? 0x60A00 : 0x60043)
+        .value(d.size)
+        .value(0)
+        .value(d.offset)
+        .value(d.file)
+        .value(d.irp);
     e.value(static_cast<std::uint64_t>(out_.last() - d.started)).value(d.tid);
     out_.done(d.write ? Kind::disk_write : Kind::disk_read, d.process);
     disk_[i] = disk_.back();
@@ -287,7 +322,8 @@ void CpuSlice::act(const Action &action) {
     break;
   case Action::Kind::process_end: {
     std::int64_t at = time;
-    for (const ThreadRef &t : action.siblings) write_thread(out_, Kind::thread_end, *t, t->tid, process.pid, at += 90);
+    for (const ThreadRef &t : action.siblings)
+      write_thread(out_, Kind::thread_end, *t, t->tid, process.pid, at += 90);
     for (const LoadedImage &i : process.images)
       write_image(out_, Kind::image_unload, i, &process, nullptr, actor.tid, process.pid, at += 40, false);
     write_process(out_, Kind::process_end, process, actor.tid, process.pid, at += 60);
@@ -309,7 +345,8 @@ void CpuSlice::start_process(const Action &action) {
   write_process(out_, Kind::process_start, process, creator.tid, creator.process->pid, time);
   write_thread(out_, Kind::thread_start, thread, creator.tid, creator.process->pid, time += 160);
   for (const LoadedImage &i : process.images)
-    write_image(out_, Kind::image_load, i, &process, nullptr, thread.tid, process.pid, time += 700 + rng_.below(900), true);
+    write_image(out_, Kind::image_load, i, &process, nullptr, thread.tid, process.pid,
+                time += 700 + rng_.below(900), true);
   if (process.dotnet)
     for (std::size_t i = 0; i < process.methods.size(); i += 8)
       write_clr_method(out_, thread, process.methods[i], time += 400);

@@ -1,4 +1,5 @@
-// One processor for the length of one slice: who runs, what is sampled, which stacks follow, what else happens.
+// One processor for the length of one slice: who runs, what is sampled, which stacks follow, what else
+// happens.
 #pragma once
 
 #include "emitter.hpp"
@@ -17,13 +18,14 @@ struct Dice {
   Stacks user, kernel;
   Chance idle_next, kernel_mode, user_part, switch_stacks, ready, wait_varies;
   std::int64_t busy_ticks, idle_ticks, other_ticks, epoch_ticks, jitter_ticks, walk_ticks;
-  std::int64_t burst;         // mean number of other events in a row
+  std::int64_t burst;       // mean number of other events in a row
   std::vector<Kind> others; // 256 slots by weight
 };
 
 class CpuSlice {
 public:
-  CpuSlice(const Machine &machine, const Dice &dice, const SlicePlan &plan, std::uint32_t cpu, BaseCache &cache, Emitter &out);
+  CpuSlice(const Machine &machine, const Dice &dice, const SlicePlan &plan, std::uint32_t cpu,
+           BaseCache &cache, Emitter &out);
   void run();
 
 private:

@@ -11,13 +11,14 @@
 namespace etwrelog::gen {
 namespace {
 
-constexpr std::string_view kNames[] = {"cut-tail",     "unclosed",   "zero-saved-offset", "bit-flips",    "lost-buffers",
-                                       "out-of-order", "clock-jump", "pid-reuse",         "foreign-bytes"};
+constexpr std::string_view kNames[] = {"cut-tail",   "unclosed",     "zero-saved-offset",
+                                       "bit-flips",  "lost-buffers", "out-of-order",
+                                       "clock-jump", "pid-reuse",    "foreign-bytes"};
 static_assert(std::size(kNames) == static_cast<std::size_t>(Defect::count_));
 
 // Where each is done: far enough apart that none hides another.
-constexpr std::uint64_t kZeroSavedAt = 2, kFlipMarkerAt = 4, kFlipPayloadAt = 5, kForeignAfter = 6, kOutOfOrderAt = 8, kLostFrom = 10,
-                        kLostTo = 11;
+constexpr std::uint64_t kZeroSavedAt = 2, kFlipMarkerAt = 4, kFlipPayloadAt = 5, kForeignAfter = 6,
+                        kOutOfOrderAt = 8, kLostFrom = 10, kLostTo = 11;
 constexpr std::size_t kForeignBytes = 333;
 
 struct EventAt {
@@ -26,9 +27,11 @@ struct EventAt {
 };
 std::vector<EventAt> events_of(const write::OutputBuffer &buffer) {
   std::vector<EventAt> found;
-  const Bytes events = Bytes(buffer.bytes).subspan(format::kBufferHeaderSize, buffer.valid_bytes - format::kBufferHeaderSize);
+  const Bytes events =
+      Bytes(buffer.bytes).subspan(format::kBufferHeaderSize, buffer.valid_bytes - format::kBufferHeaderSize);
   for_each_event(events, [&](const EventView &e, std::int64_t time, std::uint32_t at) {
-    found.push_back({static_cast<std::uint32_t>(format::kBufferHeaderSize + at), static_cast<std::uint32_t>(align8(e.size())), time});
+    found.push_back({static_cast<std::uint32_t>(format::kBufferHeaderSize + at),
+                     static_cast<std::uint32_t>(align8(e.size())), time});
   });
   return found;
 }
@@ -43,7 +46,9 @@ Error refusal(std::string what, std::string advice) {
 
 } // namespace
 
-std::string_view defect_name(Defect defect) { return kNames[static_cast<std::size_t>(defect)]; }
+std::string_view defect_name(Defect defect) {
+  return kNames[static_cast<std::size_t>(defect)];
+}
 
 std::optional<Defect> find_defect(std::string_view name) {
   const auto found = std::ranges::find(kNames, name);
@@ -51,21 +56,26 @@ std::optional<Defect> find_defect(std::string_view name) {
   return static_cast<Defect>(found - std::begin(kNames));
 }
 
-bool DefectSink::wants(Defect defect) const { return std::ranges::find(defects_, defect) != defects_.end(); }
+bool DefectSink::wants(Defect defect) const {
+  return std::ranges::find(defects_, defect) != defects_.end();
+}
 
-void DefectSink::plant(Defect defect, std::uint64_t offset, std::uint64_t unreadable, std::uint64_t bytes, std::string what) {
+void DefectSink::plant(Defect defect, std::uint64_t offset, std::uint64_t unreadable, std::uint64_t bytes,
+                       std::string what) {
   done_.push_back({defect, index_, offset, unreadable, bytes, std::move(what)});
 }
 
 Result<void> DefectSink::begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) {
   compressed_ = (header.log_file_mode & format::kModeCompressed) != 0;
   const std::size_t events = align8(header_event.size()) + more_events.size();
-  offset_ = compressed_ ? (format::kBufferHeaderSize + events + format::kHeaderBufferGranule - 1) / format::kHeaderBufferGranule *
-                              format::kHeaderBufferGranule
+  offset_ = compressed_ ? (format::kBufferHeaderSize + events + format::kHeaderBufferGranule - 1) /
+                              format::kHeaderBufferGranule * format::kHeaderBufferGranule
                         : header.buffer_size;
   if (compressed_)
     for (const Defect d : {Defect::bit_flips, Defect::out_of_order, Defect::lost_buffers, Defect::cut_tail})
-      if (wants(d)) return refusal(std::string(defect_name(d)) + ": what it hides cannot be told in a compressed buffer", "use --codec none");
+      if (wants(d))
+        return refusal(std::string(defect_name(d)) + ": what it hides cannot be told in a compressed buffer",
+                       "use --codec none");
   return out_.begin(header, header_event, more_events);
 }
 
@@ -116,7 +126,8 @@ void DefectSink::damage(write::OutputBuffer &b, bool last) {
   }
   if (wants(Defect::foreign_bytes) && index_ == kForeignAfter) {
     plant(Defect::foreign_bytes, offset_ + b.bytes.size(), 0, kForeignBytes, "text after a buffer");
-    for (std::size_t i = 0; i < kForeignBytes; ++i) b.bytes.push_back(static_cast<std::uint8_t>("not a buffer header; "[i % 21]));
+    for (std::size_t i = 0; i < kForeignBytes; ++i)
+      b.bytes.push_back(static_cast<std::uint8_t>("not a buffer header; "[i % 21]));
   }
   if (wants(Defect::lost_buffers) && index_ >= kLostFrom && index_ <= kLostTo && !last) {
     plant(Defect::lost_buffers, offset_, events_of(b).size(), b.bytes.size(), "buffer left out");
@@ -138,7 +149,8 @@ Result<void> DefectSink::end() {
   for (const Defect d : defects_) {
     if (d == Defect::unclosed || d == Defect::clock_jump || d == Defect::pid_reuse) continue;
     if (std::ranges::find(done_, d, &Planted::defect) == done_.end())
-      return refusal(std::string(defect_name(d)) + ": the trace has too few buffers for it", "give a larger --size");
+      return refusal(std::string(defect_name(d)) + ": the trace has too few buffers for it",
+                     "give a larger --size");
   }
   return {};
 }
@@ -146,13 +158,24 @@ Result<void> DefectSink::end() {
 std::string DefectSink::planted(const Generated &g) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Planted &p : done_)
-    list.push_back({{"defect", defect_name(p.defect)}, {"buffer", p.buffer}, {"offset", p.offset}, {"bytes", p.bytes},
-                    {"events_unreadable", p.events_unreadable}, {"what", p.what}});
-  if (wants(Defect::unclosed)) list.push_back({{"defect", "unclosed"}, {"buffer", 0}, {"offset", 0}, {"events_unreadable", 0}});
+    list.push_back({{"defect", defect_name(p.defect)},
+                    {"buffer", p.buffer},
+                    {"offset", p.offset},
+                    {"bytes", p.bytes},
+                    {"events_unreadable", p.events_unreadable},
+                    {"what", p.what}});
+  if (wants(Defect::unclosed))
+    list.push_back({{"defect", "unclosed"}, {"buffer", 0}, {"offset", 0}, {"events_unreadable", 0}});
   if (wants(Defect::clock_jump))
-    list.push_back({{"defect", "clock-jump"}, {"time", g.clock_jump_at}, {"ticks", g.clock_jump_ticks}, {"events_unreadable", 0}});
+    list.push_back({{"defect", "clock-jump"},
+                    {"time", g.clock_jump_at},
+                    {"ticks", g.clock_jump_ticks},
+                    {"events_unreadable", 0}});
   if (wants(Defect::pid_reuse))
-    list.push_back({{"defect", "pid-reuse"}, {"pid", g.pid_reuse.pid}, {"ended", g.pid_reuse.ended}, {"started", g.pid_reuse.started},
+    list.push_back({{"defect", "pid-reuse"},
+                    {"pid", g.pid_reuse.pid},
+                    {"ended", g.pid_reuse.ended},
+                    {"started", g.pid_reuse.started},
                     {"events_unreadable", 0}});
   return list.dump();
 }

@@ -12,7 +12,8 @@ namespace etwrelog::gen {
 enum class Defect : std::uint8_t {
   cut_tail,          // the file ends inside its last buffer
   unclosed,          // the session never stopped: EndTime 0, BuffersWritten 1, no flush marker at the end
-  zero_saved_offset, // in one data buffer, as Windows 7 leaves it in the first; the Offset field still says it
+  zero_saved_offset, // in one data buffer, as Windows 7 leaves it in the first; the Offset field still says
+                     // it
   bit_flips,         // the marker of one event, which hides the rest of its buffer; one bit of a payload
   lost_buffers,      // two buffers missing, which shows in the sequence numbers
   out_of_order,      // two neighbours of one buffer in the wrong order of time
@@ -45,7 +46,8 @@ private:
   };
   void damage(write::OutputBuffer &buffer, bool last);
   Result<void> pass_on(bool last);
-  void plant(Defect defect, std::uint64_t offset, std::uint64_t unreadable, std::uint64_t bytes, std::string what);
+  void plant(Defect defect, std::uint64_t offset, std::uint64_t unreadable, std::uint64_t bytes,
+             std::string what);
 
   std::vector<Defect> defects_;
   Sink &out_;

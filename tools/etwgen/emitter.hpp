@@ -1,4 +1,5 @@
-// Events of one processor in order, with what is needed to put them into buffers and the count of what they are.
+// Events of one processor in order, with what is needed to put them into buffers and the count of what they
+// are.
 #pragma once
 
 #include "tally.hpp"
@@ -32,14 +33,16 @@ public:
   write::EventBuilder &perfinfo(Kind kind, std::uint8_t version, std::int64_t time) {
     return builder_.perfinfo(hook_of(kind), version, pointer_size_, stamp(time));
   }
-  write::EventBuilder &system(Kind kind, std::uint8_t version, std::uint32_t tid, std::uint32_t pid, std::int64_t time) {
+  write::EventBuilder &system(Kind kind, std::uint8_t version, std::uint32_t tid, std::uint32_t pid,
+                              std::int64_t time) {
     return builder_.system(hook_of(kind), version, pointer_size_, tid, pid, stamp(time));
   }
-  write::EventBuilder &classic(const Guid &guid, std::uint8_t opcode, std::uint16_t version, std::uint32_t tid,
-                               std::uint32_t pid, std::int64_t time) {
+  write::EventBuilder &classic(const Guid &guid, std::uint8_t opcode, std::uint16_t version,
+                               std::uint32_t tid, std::uint32_t pid, std::int64_t time) {
     return builder_.classic(guid, opcode, version, pointer_size_, tid, pid, stamp(time));
   }
-  write::EventBuilder &event(const write::EventFields &fields, std::uint32_t tid, std::uint32_t pid, std::int64_t time) {
+  write::EventBuilder &event(const write::EventFields &fields, std::uint32_t tid, std::uint32_t pid,
+                             std::int64_t time) {
     return builder_.event(fields, pointer_size_, tid, pid, stamp(time));
   }
   write::EventBuilder &message(std::uint16_t number, const Guid &guid, std::uint32_t tid, std::uint32_t pid,

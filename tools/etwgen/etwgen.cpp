@@ -47,23 +47,35 @@ int run(int argc, char **argv) {
   double duration = 0;
   bool force = false, dry_run = false, check = false;
   std::vector<std::string> names;
-  for (const Profile &p : all_profiles()) names.emplace_back(p.name);
-  CLI::Option *profile_option = app.add_option("--profile", profile, "What the machine does")->check(CLI::IsMember(names))->capture_default_str();
+  for (const Profile &p : all_profiles())
+    names.emplace_back(p.name);
+  CLI::Option *profile_option = app.add_option("--profile", profile, "What the machine does")
+                                    ->check(CLI::IsMember(names))
+                                    ->capture_default_str();
   app.add_option("-o,--output", output, "Trace to write");
-  CLI::Option *size_option = app.add_option("--size", size, "Size before compression, such as 64M or 4G")->transform(CLI::AsSizeValue(false));
+  CLI::Option *size_option = app.add_option("--size", size, "Size before compression, such as 64M or 4G")
+                                 ->transform(CLI::AsSizeValue(false));
   CLI::Option *duration_option = app.add_option("--duration", duration, "Simulated time, such as 90s or 30m")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"ms", 0.001}}));
+                                     ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{
+                                         {"s", 1}, {"m", 60}, {"h", 3600}, {"ms", 0.001}}));
   app.add_option("--seed", options.seed)->capture_default_str();
-  app.add_option("--cpus", options.cpus, "Processors of the machine (default: those of the profile)")->check(CLI::Range(1, 1024));
+  app.add_option("--cpus", options.cpus, "Processors of the machine (default: those of the profile)")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--processes", options.processes)->check(CLI::Range(2, 1000))->capture_default_str();
   app.add_option("--codec", codec)->check(CLI::IsMember({"none", "xpress", "lznt1"}))->capture_default_str();
-  app.add_flag("--stack-cache", options.stack_cache, "Stacks by reference, as the kernel's stack cache writes them");
+  app.add_flag("--stack-cache", options.stack_cache,
+               "Stacks by reference, as the kernel's stack cache writes them");
   app.add_option("--pointer-size", options.pointer_size)->check(CLI::IsMember({4, 8}))->capture_default_str();
-  app.add_option("--buffer-size", buffer_size)->transform(CLI::AsSizeValue(false))->check(CLI::Range(8192, 16 << 20))->capture_default_str();
+  app.add_option("--buffer-size", buffer_size)
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(8192, 16 << 20))
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "0: all processors")->capture_default_str();
   std::vector<std::string> defect_names;
-  app.add_option("--defects", defect_names, "Damage to plant, recorded in OUTPUT.truth.json")->delimiter(',')->check(CLI::IsMember(
-      {"cut-tail", "unclosed", "zero-saved-offset", "bit-flips", "lost-buffers", "out-of-order", "clock-jump", "pid-reuse", "foreign-bytes"}));
+  app.add_option("--defects", defect_names, "Damage to plant, recorded in OUTPUT.truth.json")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cut-tail", "unclosed", "zero-saved-offset", "bit-flips", "lost-buffers",
+                             "out-of-order", "clock-jump", "pid-reuse", "foreign-bytes"}));
   app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
   app.add_flag("--force", force, "Replace an existing output");
   app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
@@ -74,14 +86,17 @@ int run(int argc, char **argv) {
   options.buffer_size = static_cast<std::uint32_t>(buffer_size);
   if (*size_option) options.size = size;
   if (*duration_option) options.duration_s = duration;
-  if (check) return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed, options.threads);
+  if (check)
+    return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed,
+                             options.threads);
   if (output.empty() && !dry_run) {
     fmt::print(stderr, "etwgen: error: no output; give -o FILE or --dry-run\n");
     return 2;
   }
 
   std::vector<Defect> defects;
-  for (const std::string &name : defect_names) defects.push_back(*find_defect(name));
+  for (const std::string &name : defect_names)
+    defects.push_back(*find_defect(name));
   auto wants = [&defects](Defect d) { return std::ranges::find(defects, d) != defects.end(); };
   options.clock_jump = wants(Defect::clock_jump);
   options.pid_reuse = wants(Defect::pid_reuse);
@@ -116,13 +131,18 @@ int run(int argc, char **argv) {
       return 1;
     }
   }
-  fmt::print(stderr, "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, {:.0f} MB/s\n", profile,
-             static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(), t.stack_events(), t.distinct_stacks(),
-             static_cast<double>(t.stack_bytes()) / 1e6, seconds, static_cast<double>(t.raw_bytes) / 1e6 / seconds);
+  fmt::print(stderr,
+             "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, "
+             "{:.0f} MB/s\n",
+             profile, static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(),
+             t.stack_events(), t.distinct_stacks(), static_cast<double>(t.stack_bytes()) / 1e6, seconds,
+             static_cast<double>(t.raw_bytes) / 1e6 / seconds);
   return 0;
 }
 
 } // namespace
 } // namespace etwrelog::gen
 
-int main(int argc, char **argv) { return etwrelog::gen::run(argc, argv); }
+int main(int argc, char **argv) {
+  return etwrelog::gen::run(argc, argv);
+}

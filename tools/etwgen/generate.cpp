@@ -17,7 +17,7 @@
 namespace etwrelog::gen {
 namespace {
 
-constexpr std::int64_t kPrologueLead = 600'000;               // ticks from the header event to the first slice
+constexpr std::int64_t kPrologueLead = 600'000; // ticks from the header event to the first slice
 constexpr std::int64_t kStartFiletime = 132'539'328'000'000'000; // some noon of 2020
 
 struct Work { // one slice on its way
@@ -36,7 +36,8 @@ LogfileHeader header_of(const Options &o) {
   h.provider_version = 19041;
   h.processors = o.cpus;
   h.timer_resolution = 156'250;
-  h.log_file_mode = format::kModeSequential | (o.codec != Codec::none ? format::kModeCompressed | format::kModeRelog : 0u);
+  h.log_file_mode =
+      format::kModeSequential | (o.codec != Codec::none ? format::kModeCompressed | format::kModeRelog : 0u);
   h.pointer_size = o.pointer_size;
   h.cpu_mhz = 3600;
   h.timezone_bias = -60;
@@ -67,25 +68,39 @@ public:
   Generator(const Options &options, Sink &sink)
       : options_(options), sink_(sink), machine_(machine_options(options)), dice_(*options.profile),
         rechunker_(options.buffer_size, false), header_(header_of(options)), stamper_(header_.clock()) {
-    if (options_.stack_cache) stack_cache_.emplace(dedup::StackCacheSim::Options{options_.stack_cache_buckets, options_.stack_cache_pool, options_.pointer_size});
-    if (options_.duration_s) slices_ = static_cast<std::uint64_t>(std::max(1.0, *options_.duration_s / options.profile->slice_s + 0.5));
-    if (options_.size) size_ = *options_.size;
-    else if (!options_.duration_s) size_ = options.profile->published ? static_cast<std::uint64_t>(options.profile->published->size) : 64 << 20;
+    if (options_.stack_cache)
+      stack_cache_.emplace(dedup::StackCacheSim::Options{options_.stack_cache_buckets,
+                                                         options_.stack_cache_pool, options_.pointer_size});
+    if (options_.duration_s)
+      slices_ =
+          static_cast<std::uint64_t>(std::max(1.0, *options_.duration_s / options.profile->slice_s + 0.5));
+    if (options_.size)
+      size_ = *options_.size;
+    else if (!options_.duration_s)
+      size_ = options.profile->published ? static_cast<std::uint64_t>(options.profile->published->size)
+                                         : 64 << 20;
   }
 
   Result<Generated> run() {
     if (Result<void> began = begin(); !began) return began.error();
-    const unsigned threads = options_.threads != 0 ? options_.threads : static_cast<unsigned>(tbb::info::default_concurrency());
+    const unsigned threads =
+        options_.threads != 0 ? options_.threads : static_cast<unsigned>(tbb::info::default_concurrency());
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
     tbb::task_arena arena(static_cast<int>(threads));
     arena.execute([&] {
       tbb::parallel_pipeline(
           2 * threads + 1,
-          tbb::make_filter<void, Work *>(tbb::filter_mode::serial_in_order, [this](tbb::flow_control &fc) { return plan(fc); }) &
-              tbb::make_filter<Work *, Work *>(tbb::filter_mode::parallel, [this](Work *w) { return fill(w); }) &
-              tbb::make_filter<Work *, Work *>(tbb::filter_mode::serial_in_order, [this](Work *w) { return pack(w); }) &
-              tbb::make_filter<Work *, Work *>(tbb::filter_mode::parallel, [this](Work *w) { return seal(w); }) &
-              tbb::make_filter<Work *, void>(tbb::filter_mode::serial_in_order, [this](Work *w) { hand_on(w); }));
+          tbb::make_filter<void, Work *>(tbb::filter_mode::serial_in_order, [this](tbb::flow_control &fc) {
+            return plan(fc);
+          }) & tbb::make_filter<Work *, Work *>(tbb::filter_mode::parallel, [this](Work *w) {
+            return fill(w);
+          }) & tbb::make_filter<Work *, Work *>(tbb::filter_mode::serial_in_order, [this](Work *w) {
+            return pack(w);
+          }) & tbb::make_filter<Work *, Work *>(tbb::filter_mode::parallel, [this](Work *w) {
+            return seal(w);
+          }) & tbb::make_filter<Work *, void>(tbb::filter_mode::serial_in_order, [this](Work *w) {
+            hand_on(w);
+          }));
     });
     if (error_) return *error_;
     if (options_.pid_reuse && machine_.pid_reuse().started == 0) {
@@ -117,13 +132,15 @@ private:
     result_.truth.raw_bytes = format::kBufferHeaderSize + align8(event.size()) + stream.bytes.size();
     result_.truth.first_time = header_.first_stamp;
     result_.events_in_first_buffer = 3;
-    for (const auto &p : machine_.processes()) result_.truth.know(p);
+    for (const auto &p : machine_.processes())
+      result_.truth.know(p);
     result_.truth.know(machine_.idle(0)->process);
 
     Work prologue;
     prologue.streams.resize(1);
     Emitter first(prologue.streams[0], prologue.tally, options_.pointer_size);
-    write_prologue(first, machine_, {machine_.processes(), machine_.threads()}, Machine::kStart - kPrologueLead + 100);
+    write_prologue(first, machine_, {machine_.processes(), machine_.threads()},
+                   Machine::kStart - kPrologueLead + 100);
     assert(first.last() < Machine::kStart);
     if (Result<void> begun = sink_.begin(header_, event, stream.bytes); !begun) return begun;
     put(prologue, 0, prologue.streams[0]);
@@ -132,7 +149,8 @@ private:
     Work epilogue;
     epilogue.streams.resize(1);
     Emitter last(epilogue.streams[0], epilogue.tally, options_.pointer_size);
-    write_epilogue(last, machine_, {machine_.processes(), machine_.threads()}, files_for(size_), Machine::kStart);
+    write_epilogue(last, machine_, {machine_.processes(), machine_.threads()}, files_for(size_),
+                   Machine::kStart);
     event_bytes_ = prologue.streams[0].bytes.size() + epilogue.streams[0].bytes.size();
     result_.truth.add(prologue.tally);
     return {};
@@ -172,7 +190,8 @@ private:
     plan.begin += kJump;
     plan.end += kJump;
     for (CpuPlan &cpu : plan.cpus)
-      for (Action &a : cpu.actions) a.time += kJump;
+      for (Action &a : cpu.actions)
+        a.time += kJump;
   }
 
   Work *fill(Work *work) {
@@ -206,7 +225,8 @@ private:
   void put(Work &work, std::uint32_t cpu, const Stream &stream) {
     write::Origin origin;
     origin.processor = static_cast<std::uint16_t>(cpu);
-    if (Result<void> added = rechunker_.add(origin, stream.bytes, stream.runs, work.closed); !added) fail(added.error());
+    if (Result<void> added = rechunker_.add(origin, stream.bytes, stream.runs, work.closed); !added)
+      fail(added.error());
     if (!stream.runs.empty()) last_time_ = std::max(last_time_, stream.runs.back().last_time);
   }
 
@@ -218,8 +238,10 @@ private:
     }
     std::swap(work->closed, closed_before_);
     if (stack_cache_) stack_cache_->rewrite(work->streams, work->tally);
-    for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu) put(*work, cpu, work->streams[cpu]);
-    for (const Stream &s : work->streams) event_bytes_ += s.bytes.size();
+    for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu)
+      put(*work, cpu, work->streams[cpu]);
+    for (const Stream &s : work->streams)
+      event_bytes_ += s.bytes.size();
     result_.truth.add(work->tally);
     const bool last = work->last || (size_ != 0 && event_bytes_ >= size_);
     if (last) {
@@ -246,7 +268,8 @@ private:
     Stream stream;
     Tally tally;
     Emitter out(stream, tally, options_.pointer_size);
-    write_epilogue(out, machine_, work.alive, files_for(event_bytes_), std::max(last_time_, work.plan.end) + 1000);
+    write_epilogue(out, machine_, work.alive, files_for(event_bytes_),
+                   std::max(last_time_, work.plan.end) + 1000);
     put(work, 0, stream);
     if (stack_cache_) {
       Stream definitions;
@@ -264,7 +287,8 @@ private:
     std::unique_ptr<Compressor> &compressor = compressors_.local();
     if (options_.codec != Codec::none && !compressor)
       compressor = std::make_unique<Compressor>(options_.codec, Level::normal, options_.buffer_size);
-    for (write::OutputBuffer &b : work->closed) write::seal(b, options_.buffer_size, compressor.get(), scratch_.local());
+    for (write::OutputBuffer &b : work->closed)
+      write::seal(b, options_.buffer_size, compressor.get(), scratch_.local());
     return work;
   }
 

@@ -1,4 +1,5 @@
-// Generates a trace: plan a slice, fill it with events on any thread, put these into buffers in order, seal, hand on.
+// Generates a trace: plan a slice, fill it with events on any thread, put these into buffers in order, seal,
+// hand on.
 #pragma once
 
 #include "tally.hpp"
@@ -14,18 +15,20 @@ namespace etwrelog::gen {
 
 struct Options {
   const Profile *profile = nullptr;
-  std::optional<std::uint64_t> size; // of the trace before compression, in bytes; generation stops at the first slice past it
-  std::optional<double> duration_s;  // without either: the published size of the profile, or 64 MB
+  std::optional<std::uint64_t>
+      size; // of the trace before compression, in bytes; generation stops at the first slice past it
+  std::optional<double> duration_s; // without either: the published size of the profile, or 64 MB
   std::uint64_t seed = 1;
   std::uint32_t cpus = 0, processes = 60; // cpus 0: those of the profile
   unsigned pointer_size = 8;
   std::uint32_t buffer_size = 64 << 10;
   Codec codec = Codec::none;
   bool stack_cache = false;
-  std::uint32_t stack_cache_buckets = 256; // at most 4,096
+  std::uint32_t stack_cache_buckets = 256;  // at most 4,096
   std::uint64_t stack_cache_pool = 3 << 20; // bytes, at most 50 MB
-  bool clock_jump = false, pid_reuse = false; // defects of the machine itself; the others are done to the file
-  unsigned threads = 0;                       // 0: as many as there are processors
+  bool clock_jump = false,
+       pid_reuse = false; // defects of the machine itself; the others are done to the file
+  unsigned threads = 0;   // 0: as many as there are processors
 };
 
 // Takes the trace as it comes. Called from one thread at a time, in order.

@@ -7,20 +7,22 @@ namespace etwrelog::gen {
 namespace {
 
 constexpr const char *kKernelNames[] = {
-    "ntoskrnl.exe", "hal.dll",      "win32kfull.sys", "win32kbase.sys", "dxgkrnl.sys",  "ntfs.sys",     "fltmgr.sys",
-    "tcpip.sys",    "ndis.sys",     "afd.sys",        "storport.sys",   "stornvme.sys", "ci.dll",       "cng.sys",
-    "nvlddmkm.sys", "dxgmms2.sys",  "usbxhci.sys",    "wdf01000.sys",   "rdbss.sys",    "srv2.sys",     "http.sys",
-    "volsnap.sys",  "fvevol.sys",   "partmgr.sys",    "classpnp.sys",   "disk.sys",     "pci.sys",      "acpi.sys",
-    "intelppm.sys", "netio.sys",    "wfplwfs.sys",    "mrxsmb.sys",     "bindflt.sys",  "wcifs.sys",    "luafv.sys",
-    "npfs.sys",     "msfs.sys",     "ksecdd.sys",     "clfs.sys",       "tm.sys"};
+    "ntoskrnl.exe", "hal.dll",    "win32kfull.sys", "win32kbase.sys", "dxgkrnl.sys",  "ntfs.sys",
+    "fltmgr.sys",   "tcpip.sys",  "ndis.sys",       "afd.sys",        "storport.sys", "stornvme.sys",
+    "ci.dll",       "cng.sys",    "nvlddmkm.sys",   "dxgmms2.sys",    "usbxhci.sys",  "wdf01000.sys",
+    "rdbss.sys",    "srv2.sys",   "http.sys",       "volsnap.sys",    "fvevol.sys",   "partmgr.sys",
+    "classpnp.sys", "disk.sys",   "pci.sys",        "acpi.sys",       "intelppm.sys", "netio.sys",
+    "wfplwfs.sys",  "mrxsmb.sys", "bindflt.sys",    "wcifs.sys",      "luafv.sys",    "npfs.sys",
+    "msfs.sys",     "ksecdd.sys", "clfs.sys",       "tm.sys"};
 constexpr const char *kUserNames[] = {
-    "ntdll.dll",      "kernel32.dll",  "KernelBase.dll",   "ucrtbase.dll",   "msvcrt.dll",      "rpcrt4.dll",
-    "combase.dll",    "sechost.dll",   "advapi32.dll",     "user32.dll",     "win32u.dll",      "gdi32full.dll",
-    "ole32.dll",      "oleaut32.dll",  "shell32.dll",      "shlwapi.dll",    "bcrypt.dll",      "crypt32.dll",
-    "ws2_32.dll",     "mswsock.dll",   "dnsapi.dll",       "winhttp.dll",    "kernel.appcore.dll", "uxtheme.dll",
-    "dxgi.dll",       "d3d11.dll",     "dwmapi.dll",       "msctf.dll",      "imm32.dll",       "propsys.dll",
-    "WindowsCodecs.dll", "clbcatq.dll", "cfgmgr32.dll",    "powrprof.dll",   "profapi.dll",     "wintrust.dll",
-    "version.dll",    "iphlpapi.dll",  "userenv.dll",      "netapi32.dll"};
+    "ntdll.dll",         "kernel32.dll",  "KernelBase.dll",     "ucrtbase.dll", "msvcrt.dll",
+    "rpcrt4.dll",        "combase.dll",   "sechost.dll",        "advapi32.dll", "user32.dll",
+    "win32u.dll",        "gdi32full.dll", "ole32.dll",          "oleaut32.dll", "shell32.dll",
+    "shlwapi.dll",       "bcrypt.dll",    "crypt32.dll",        "ws2_32.dll",   "mswsock.dll",
+    "dnsapi.dll",        "winhttp.dll",   "kernel.appcore.dll", "uxtheme.dll",  "dxgi.dll",
+    "d3d11.dll",         "dwmapi.dll",    "msctf.dll",          "imm32.dll",    "propsys.dll",
+    "WindowsCodecs.dll", "clbcatq.dll",   "cfgmgr32.dll",       "powrprof.dll", "profapi.dll",
+    "wintrust.dll",      "version.dll",   "iphlpapi.dll",       "userenv.dll",  "netapi32.dll"};
 
 struct Program {
   const char *name, *folder;
@@ -56,7 +58,8 @@ std::string device_path(const char *folder, const std::string &name) {
 std::unique_ptr<Image> make_image(const std::string &name, const char *folder, std::uint64_t size_scale) {
   auto image = std::make_unique<Image>();
   std::uint64_t h = 0xE7A6;
-  for (const char c : name) h = mix(h, static_cast<unsigned char>(c));
+  for (const char c : name)
+    h = mix(h, static_cast<unsigned char>(c));
   Rng rng(h);
   image->name = name;
   image->path = device_path(folder, name);
@@ -74,15 +77,23 @@ std::unique_ptr<Image> make_image(const std::string &name, const char *folder, s
 
 CodeRange code_of(const LoadedImage &loaded, std::uint32_t weight) {
   // Code takes up the first two thirds, after the headers.
-  return {loaded.base + 0x1000, static_cast<std::uint32_t>(loaded.image->size * 2 / 3 / kFunctionBytes), weight};
+  return {loaded.base + 0x1000, static_cast<std::uint32_t>(loaded.image->size * 2 / 3 / kFunctionBytes),
+          weight};
 }
 
 void add_methods(Process &process, std::uint64_t heap, std::uint32_t count) {
-  static constexpr const char *kTypes[] = {"Orders.Store", "Orders.Pricing.Rules", "System.Collections.Generic.Dictionary`2",
-                                           "System.Text.Json.Utf8JsonReader", "Orders.Api.Controllers.CartController",
-                                           "System.Threading.Tasks.Task`1", "Orders.Data.Session", "System.String"};
-  static constexpr const char *kVerbs[] = {"Get", "Set", "Find", "Update", "Parse", "Read", "Write", "Invoke", "Next", "Build"};
-  static constexpr const char *kNouns[] = {"Item", "Price", "Entry", "Token", "State", "Result", "Row", "Key", "Async", "Range"};
+  static constexpr const char *kTypes[] = {"Orders.Store",
+                                           "Orders.Pricing.Rules",
+                                           "System.Collections.Generic.Dictionary`2",
+                                           "System.Text.Json.Utf8JsonReader",
+                                           "Orders.Api.Controllers.CartController",
+                                           "System.Threading.Tasks.Task`1",
+                                           "Orders.Data.Session",
+                                           "System.String"};
+  static constexpr const char *kVerbs[] = {"Get",  "Set",   "Find",   "Update", "Parse",
+                                           "Read", "Write", "Invoke", "Next",   "Build"};
+  static constexpr const char *kNouns[] = {"Item",   "Price", "Entry", "Token", "State",
+                                           "Result", "Row",   "Key",   "Async", "Range"};
   Rng rng(0xD07);
   for (std::uint32_t i = 0; i < count; ++i) {
     Method m;
@@ -92,7 +103,8 @@ void add_methods(Process &process, std::uint64_t heap, std::uint32_t count) {
     m.token = 0x0600'0001 + i;
     m.type = kTypes[rng.below(std::size(kTypes))];
     m.name = std::string(kVerbs[rng.below(10)]) + kNouns[rng.below(10)] + (i % 7 == 0 ? "Core" : "");
-    m.signature = i % 3 == 0 ? "instance void  (int32,class System.String)" : "instance class System.Object  (!0)";
+    m.signature =
+        i % 3 == 0 ? "instance void  (int32,class System.String)" : "instance class System.Object  (!0)";
     process.methods.push_back(std::move(m));
   }
 }
@@ -105,14 +117,16 @@ Machine::Machine(const MachineOptions &options) : options_(options), rng_(mix(op
   options_.processes = std::max(options_.processes, 2u);
 
   // Address space layout is drawn once a boot.
-  std::uint64_t at = wide ? 0xFFFF'F803'0000'0000ull + std::uint64_t{rng_.below(0x4000)} * 0x10000
-                          : 0x8180'0000ull;
+  std::uint64_t at =
+      wide ? 0xFFFF'F803'0000'0000ull + std::uint64_t{rng_.below(0x4000)} * 0x10000 : 0x8180'0000ull;
   std::vector<CodeRange> code;
   for (const char *name : kKernelNames) {
-    images_.push_back(make_image(name, name == kKernelNames[0] ? "Windows\\System32" : "Windows\\System32\\drivers",
+    images_.push_back(make_image(name,
+                                 name == kKernelNames[0] ? "Windows\\System32" : "Windows\\System32\\drivers",
                                  name == kKernelNames[0] ? 8 : 1));
     kernel_images_.push_back({images_.back().get(), at});
-    code.push_back(code_of(kernel_images_.back(), code.empty() ? 100u : 40u / (1 + static_cast<std::uint32_t>(code.size()))+ 1));
+    code.push_back(code_of(kernel_images_.back(),
+                           code.empty() ? 100u : 40u / (1 + static_cast<std::uint32_t>(code.size())) + 1));
     at += (images_.back()->size + 0xFFFF) & ~std::uint64_t{0xFFFF};
   }
   const std::uint64_t nt = code[0].start;
@@ -153,7 +167,8 @@ Machine::Machine(const MachineOptions &options) : options_(options), rng_(mix(op
   const bool filtered = options_.profile->filtered;
   processes_.push_back(make_process(kController, 4, 0));
   auto populate = [&](const std::shared_ptr<const Process> &process, std::uint32_t threads) {
-    for (std::uint32_t i = 0; i < threads; ++i) threads_.push_back(make_thread(process));
+    for (std::uint32_t i = 0; i < threads; ++i)
+      threads_.push_back(make_thread(process));
   };
   if (filtered) {
     processes_.push_back(make_process(0, processes_[0]->pid, 0));
@@ -185,9 +200,12 @@ std::uint32_t Machine::take_id() {
   return id;
 }
 
-void Machine::release_id(std::uint32_t id, std::int64_t time) { free_ids_.emplace_back(id, time + 3 * kTicksPerSecond); }
+void Machine::release_id(std::uint32_t id, std::int64_t time) {
+  free_ids_.emplace_back(id, time + 3 * kTicksPerSecond);
+}
 
-std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::uint32_t parent, std::int64_t started) {
+std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::uint32_t parent,
+                                                     std::int64_t started) {
   const Program &p = kPrograms[program];
   const bool wide = options_.pointer_size == 8;
   auto process = std::make_shared<Process>();
@@ -206,12 +224,15 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
   process->target = program == 0;
   process->started = started;
 
-  std::uint64_t at = wide ? 0x7FF6'0000'0000ull + std::uint64_t{rng_.below(0x4000)} * 0x10000 : 0x0040'0000ull;
+  std::uint64_t at =
+      wide ? 0x7FF6'0000'0000ull + std::uint64_t{rng_.below(0x4000)} * 0x10000 : 0x0040'0000ull;
   std::vector<CodeRange> code;
   for (std::uint32_t i = 0; i < p.own_images; ++i) {
     const std::string stem(p.name, std::string_view(p.name).find('.'));
-    const std::string name = i == 0 ? p.name : stem + (i < 3 ? "Core" : "Plugin") + std::to_string(i) + ".dll";
-    const auto known = std::ranges::find_if(images_, [&name](const auto &other) { return other->name == name; });
+    const std::string name =
+        i == 0 ? p.name : stem + (i < 3 ? "Core" : "Plugin") + std::to_string(i) + ".dll";
+    const auto known =
+        std::ranges::find_if(images_, [&name](const auto &other) { return other->name == name; });
     const Image *image = known != images_.end() ? known->get() : nullptr;
     if (image == nullptr) image = images_.emplace_back(make_image(name, p.folder, i == 0 ? 4 : 2)).get();
     process->images.push_back({image, at});
@@ -223,7 +244,8 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
     code.push_back(code_of(user_images_[i], 60u / (2 + i) + 1));
   }
   if (p.dotnet) {
-    const std::uint64_t heap = wide ? 0x7FFA'0000'0000ull - 0x1000'0000 + (process->index % 16) * 0x80'0000 : 0x0D00'0000ull;
+    const std::uint64_t heap =
+        wide ? 0x7FFA'0000'0000ull - 0x1000'0000 + (process->index % 16) * 0x80'0000 : 0x0D00'0000ull;
     add_methods(*process, heap, 1200);
     process->module_id = heap + 0x2000'0000;
     code.push_back({heap, static_cast<std::uint32_t>(process->methods.size()), 400});
@@ -231,13 +253,15 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
   // BaseThreadInitThunk, RtlUserThreadStart.
   std::vector<std::uint64_t> outer = {user_images_[1].base + 0x17344, user_images_[0].base + 0x226A1};
   std::uint64_t seed = 0x9E77;
-  for (const char *c = p.name; *c != 0; ++c) seed = mix(seed, static_cast<unsigned char>(*c));
+  for (const char *c = p.name; *c != 0; ++c)
+    seed = mix(seed, static_cast<unsigned char>(*c));
   process->graph = CallGraph(seed, std::move(code), std::move(outer), false);
   return process;
 }
 
 ThreadRef Machine::make_thread(const std::shared_ptr<const Process> &process) {
-  static constexpr const char *kNames[] = {"", "", "", "RenderThread", "WorkerPool", "", "AudioMix", "IoCompletion", ""};
+  static constexpr const char *kNames[] = {
+      "", "", "", "RenderThread", "WorkerPool", "", "AudioMix", "IoCompletion", ""};
   const bool wide = options_.pointer_size == 8;
   auto thread = std::make_shared<Thread>();
   thread->tid = take_id();
@@ -246,7 +270,8 @@ ThreadRef Machine::make_thread(const std::shared_ptr<const Process> &process) {
   Rng rng(mix(options_.seed, thread->number));
   thread->stack_base = wide ? 0xFFFF'8B00'0000'0000ull + std::uint64_t{rng.below(0x3FFFFF)} * 0x8000
                             : 0x9000'0000ull + std::uint64_t{rng.below(0xFFF)} * 0x4000;
-  thread->user_stack_base = wide ? 0x00000012'00000000ull + thread->number * 0x100000 : 0x0010'0000ull + (thread->number % 64) * 0x10000;
+  thread->user_stack_base = wide ? 0x00000012'00000000ull + thread->number * 0x100000
+                                 : 0x0010'0000ull + (thread->number % 64) * 0x10000;
   thread->teb = (wide ? 0x00000011'00000000ull : 0x7EFD'0000ull) + (thread->number % 1024) * 0x2000;
   const CodeRange &code = process->graph.ranges()[0];
   thread->start_address = code.start + std::uint64_t{rng.below(code.functions)} * kFunctionBytes;
@@ -267,10 +292,11 @@ void Machine::forget(const Thread *thread) {
 
 void Machine::plan_births_and_deaths(SlicePlan &plan) {
   const Profile &p = *options_.profile;
-  // Ends come first in a slice and starts after them, and each processor gets one action at most: then actors of
-  // different processors cannot be each other.
+  // Ends come first in a slice and starts after them, and each processor gets one action at most: then actors
+  // of different processors cannot be each other.
   std::vector<std::uint32_t> idle_cpus;
-  for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu) idle_cpus.push_back(cpu);
+  for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu)
+    idle_cpus.push_back(cpu);
   auto take_cpu = [&]() -> CpuPlan * {
     if (idle_cpus.empty()) return nullptr;
     const std::uint32_t i = rng_.below(static_cast<std::uint32_t>(idle_cpus.size()));
@@ -296,15 +322,18 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
       forget(t.get());
       release_id(t->tid, plan.end);
     }
-    if (options_.early_pid_reuse && pid_reuse_.pid == 0) pid_reuse_ = {process->pid, end.time, 0};
-    else release_id(process->pid, plan.end);
+    if (options_.early_pid_reuse && pid_reuse_.pid == 0)
+      pid_reuse_ = {process->pid, end.time, 0};
+    else
+      release_id(process->pid, plan.end);
     std::erase(processes_, process);
     cpu->actions.push_back(std::move(end));
     mortal_.erase(mortal_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   auto many = [&](double rate) { // events of this rate that fall into the slice
     const double expected = rate * slice_s;
-    return static_cast<unsigned>(expected) + (rng_.hit(Chance(expected - static_cast<unsigned>(expected))) ? 1u : 0u);
+    return static_cast<unsigned>(expected) +
+           (rng_.hit(Chance(expected - static_cast<unsigned>(expected))) ? 1u : 0u);
   };
   std::vector<const Thread *> used;
   auto some_thread = [&]() -> ThreadRef {
@@ -323,7 +352,8 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
     if (actor == nullptr) break;
     if (rng_.below(2) == 0) {
       // Only one thread of a process ends or starts another in one slice, and main threads stay.
-      const bool first_of_process = std::ranges::find(threads_, actor->process, &Thread::process)->get() == actor.get();
+      const bool first_of_process =
+          std::ranges::find(threads_, actor->process, &Thread::process)->get() == actor.get();
       if (first_of_process) continue;
       forget(actor.get());
       release_id(actor->tid, plan.end);
@@ -337,20 +367,23 @@ void Machine::plan_births_and_deaths(SlicePlan &plan) {
       threads_.push_back(std::move(thread));
     }
   }
-  const double starts = options_.early_pid_reuse && pid_reuse_.pid != 0 && pid_reuse_.started == 0 ? 1 / slice_s
-                                                                                                  : p.starts_per_s;
+  const double starts = options_.early_pid_reuse && pid_reuse_.pid != 0 && pid_reuse_.started == 0
+                            ? 1 / slice_s
+                            : p.starts_per_s;
   for (unsigned n = p.filtered ? 0 : many(starts); n > 0; --n) {
     CpuPlan *cpu = take_cpu();
     ThreadRef actor = cpu != nullptr ? some_thread() : nullptr;
     if (actor == nullptr) break;
     const std::int64_t time = time_at(5);
-    const auto process = make_process(kShortLived[rng_.below(std::size(kShortLived))], actor->process->pid, time);
+    const auto process =
+        make_process(kShortLived[rng_.below(std::size(kShortLived))], actor->process->pid, time);
     if (process->pid == pid_reuse_.pid && pid_reuse_.started == 0) pid_reuse_.started = time;
     ThreadRef thread = make_thread(process);
     used.push_back(thread.get());
     processes_.push_back(process);
     threads_.push_back(thread);
-    mortal_.emplace_back(plan.end + rng_.gap(options_.early_pid_reuse ? kTicksPerSecond / 4 : 4 * kTicksPerSecond), process);
+    mortal_.emplace_back(
+        plan.end + rng_.gap(options_.early_pid_reuse ? kTicksPerSecond / 4 : 4 * kTicksPerSecond), process);
     cpu->actions.push_back({Action::Kind::process_start, time, actor, thread, {}});
   }
 }
@@ -381,9 +414,11 @@ void Machine::plan_processors(SlicePlan &plan) {
     const std::size_t n = std::min<std::size_t>(queue.size(), p.hot_threads);
     std::partial_sort(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(n), queue.end(),
                       [](const auto &a, const auto &b) {
-                        return std::pair(a.first, (*a.second)->number) < std::pair(b.first, (*b.second)->number);
+                        return std::pair(a.first, (*a.second)->number) <
+                               std::pair(b.first, (*b.second)->number);
                       });
-    for (std::size_t i = 0; i < n; ++i) cpu.hot.push_back(*queue[i].second);
+    for (std::size_t i = 0; i < n; ++i)
+      cpu.hot.push_back(*queue[i].second);
     // Slices are joined where the processor is idle: its thread then is on no other processor.
     cpu.first = cpu.next_first = p.filtered ? stranger_ : idle_[c];
   }

@@ -1,7 +1,7 @@
 // The simulated machine: kernel, processes, threads and images with their lifetimes, and who may run where.
 //
-// Planner::next() advances it by one slice, serially and cheaply; everything that a slice needs to be filled with
-// events stands in the SlicePlan, which any thread may work on afterwards.
+// Planner::next() advances it by one slice, serially and cheaply; everything that a slice needs to be filled
+// with events stands in the SlicePlan, which any thread may work on afterwards.
 #pragma once
 
 #include "call_graph.hpp"
@@ -41,11 +41,11 @@ struct Process {
   std::string name, command_line;
   std::uint64_t key = 0, directory_table = 0;
   std::vector<LoadedImage> images;
-  std::vector<Method> methods;      // if it is a .NET process
-  std::uint64_t module_id = 0;      // of those methods
+  std::vector<Method> methods; // if it is a .NET process
+  std::uint64_t module_id = 0; // of those methods
   CallGraph graph;
   bool dotnet = false, service = false, target = false;
-  std::int64_t started = 0;         // 0: before the trace
+  std::int64_t started = 0; // 0: before the trace
 };
 
 struct Thread {
@@ -65,9 +65,9 @@ struct Action {
   enum class Kind : std::uint8_t { process_start, process_end, thread_start, thread_end };
   Kind kind{};
   std::int64_t time = 0;
-  ThreadRef actor;                  // who does it: the creator, or the thread that ends
-  ThreadRef thread;                 // the new thread, if any
-  std::vector<ThreadRef> siblings;  // process_end: the other threads, which end with it
+  ThreadRef actor;                 // who does it: the creator, or the thread that ends
+  ThreadRef thread;                // the new thread, if any
+  std::vector<ThreadRef> siblings; // process_end: the other threads, which end with it
 };
 
 struct CpuPlan {
@@ -117,7 +117,8 @@ public:
 private:
   std::uint32_t take_id();
   void release_id(std::uint32_t id, std::int64_t time);
-  std::shared_ptr<const Process> make_process(std::size_t program, std::uint32_t parent, std::int64_t started);
+  std::shared_ptr<const Process> make_process(std::size_t program, std::uint32_t parent,
+                                              std::int64_t started);
   ThreadRef make_thread(const std::shared_ptr<const Process> &process);
   void plan_births_and_deaths(SlicePlan &plan);
   void plan_processors(SlicePlan &plan);
@@ -128,7 +129,8 @@ private:
   std::int64_t now_ = kStart, slice_ticks_ = 0;
   std::uint64_t slice_ = 0, thread_number_ = 0;
   std::uint32_t process_index_ = 0;
-  std::deque<std::pair<std::uint32_t, std::int64_t>> free_ids_; // with the time from which on they may be used
+  std::deque<std::pair<std::uint32_t, std::int64_t>>
+      free_ids_; // with the time from which on they may be used
   std::uint32_t next_id_ = 8;
   std::vector<std::unique_ptr<Image>> images_;
   std::vector<LoadedImage> kernel_images_, user_images_; // loaded at one address in every process

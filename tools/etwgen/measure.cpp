@@ -16,7 +16,9 @@ template <class Visit> void for_each_buffer(Bytes trace, Visit &&visit) {
     const format::BufferHeader h = format::load_buffer_header(trace.data() + at);
     if (h.buffer_size < format::kBufferHeaderSize || h.buffer_size > trace.size() - at) return;
     const std::uint32_t end = std::min(h.buffer_size, h.valid_bytes());
-    if (end > format::kBufferHeaderSize) visit(trace.subspan(at, h.buffer_size), trace.subspan(at + format::kBufferHeaderSize, end - format::kBufferHeaderSize));
+    if (end > format::kBufferHeaderSize)
+      visit(trace.subspan(at, h.buffer_size),
+            trace.subspan(at + format::kBufferHeaderSize, end - format::kBufferHeaderSize));
     at += h.buffer_size;
   }
 }
@@ -56,10 +58,12 @@ std::size_t lznt1_size(Bytes data) {
       const std::size_t most = std::min(in.size() - pos, (std::size_t{1} << (16 - distance_bits)) + 2);
       std::size_t best = 0;
       if (pos + 3 <= in.size())
-        for (std::int16_t i = head[hash(pos)]; i >= 0 && best < most; i = previous[static_cast<std::size_t>(i)]) {
+        for (std::int16_t i = head[hash(pos)]; i >= 0 && best < most;
+             i = previous[static_cast<std::size_t>(i)]) {
           const auto from = static_cast<std::size_t>(i);
           std::size_t n = 0;
-          while (n < most && in[from + n] == in[pos + n]) ++n;
+          while (n < most && in[from + n] == in[pos + n])
+            ++n;
           best = std::max(best, n);
         }
       bits += best >= 3 ? 17 : 9;
@@ -85,8 +89,8 @@ std::size_t lzma_size(Bytes data, std::uint32_t preset, std::uint32_t dictionary
   const lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, nullptr}};
   std::vector<std::uint8_t> out(lzma_stream_buffer_bound(data.size()));
   std::size_t n = 0;
-  const lzma_ret r = lzma_stream_buffer_encode(const_cast<lzma_filter *>(filters), LZMA_CHECK_NONE, nullptr, data.data(), data.size(),
-                                               out.data(), &n, out.size());
+  const lzma_ret r = lzma_stream_buffer_encode(const_cast<lzma_filter *>(filters), LZMA_CHECK_NONE, nullptr,
+                                               data.data(), data.size(), out.data(), &n, out.size());
   return r == LZMA_OK ? n : data.size();
 }
 
@@ -94,12 +98,12 @@ Ratios measure(Bytes trace) {
   Ratios r;
   const auto whole = static_cast<double>(trace.size());
   std::size_t packed = 0;
-  for_each_buffer(trace, [&](Bytes, Bytes events) {
-    packed += format::kBufferHeaderSize + lznt1_size(events);
-  });
+  for_each_buffer(trace,
+                  [&](Bytes, Bytes events) { packed += format::kBufferHeaderSize + lznt1_size(events); });
   r.lznt1_whole = static_cast<double>(packed) / whole;
   const std::vector<std::uint8_t> stacks = stack_events(trace);
-  if (!stacks.empty()) r.lznt1_stacks = static_cast<double>(lznt1_size(stacks)) / static_cast<double>(stacks.size());
+  if (!stacks.empty())
+    r.lznt1_stacks = static_cast<double>(lznt1_size(stacks)) / static_cast<double>(stacks.size());
   r.deflate = static_cast<double>(deflate_size(trace, 6)) / whole;
   r.lzma = static_cast<double>(lzma_size(trace, 5, 16 << 20)) / whole;
   return r;

@@ -1,5 +1,5 @@
-// How a trace compresses, by the codecs of the published study. Needs libdeflate and liblzma, which the product does
-// not link: a library of its own, for etwgen and the benchmarks.
+// How a trace compresses, by the codecs of the published study. Needs libdeflate and liblzma, which the
+// product does not link: a library of its own, for etwgen and the benchmarks.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -12,10 +12,10 @@ struct Ratios { // compressed over whole
   double lznt1_whole = 0, lznt1_stacks = 0, deflate = 0, lzma = 0;
 };
 
-// `trace`: an uncompressed ETL file. LZNT1 runs per buffer, headers counted; stacks are taken out and cut into
-// buffers of the same size. Its size is that of a greedy encoder with full search, so that the calibration does not
-// move with the speed settings of our own. Deflate is libdeflate's level 6, close to what ZIP tools do by default; LZMA2 is liblzma
-// with the settings of 7-Zip's default level.
+// `trace`: an uncompressed ETL file. LZNT1 runs per buffer, headers counted; stacks are taken out and cut
+// into buffers of the same size. Its size is that of a greedy encoder with full search, so that the
+// calibration does not move with the speed settings of our own. Deflate is libdeflate's level 6, close to
+// what ZIP tools do by default; LZMA2 is liblzma with the settings of 7-Zip's default level.
 [[nodiscard]] Ratios measure(Bytes trace);
 
 [[nodiscard]] std::vector<std::uint8_t> stack_events(Bytes trace);

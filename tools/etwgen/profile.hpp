@@ -9,7 +9,8 @@
 
 namespace etwrelog::gen {
 
-// One row of the study of three traces by which the generator is calibrated. Sizes are in 10^6 and 10^9 bytes.
+// One row of the study of three traces by which the generator is calibrated. Sizes are in 10^6 and 10^9
+// bytes.
 struct Published {
   double duration_s, size, stack_bytes;
   double stack_events, distinct_stacks;
@@ -22,21 +23,21 @@ struct OtherRates {
          trace_logging = 0, event_source = 0, manifest = 0, clr = 0, wpp = 0;
 };
 
-// How one kind of stacks varies. A stack is a base (a path through the call graph) and a leaf (the last few calls).
-// A thread has a small set of bases that it returns to; the rest is drawn from the whole graph.
+// How one kind of stacks varies. A stack is a base (a path through the call graph) and a leaf (the last few
+// calls). A thread has a small set of bases that it returns to; the rest is drawn from the whole graph.
 struct StackModel {
-  double stay = 0.9;       // the base of the stack before
-  double revisit = 0.9;    // of changes: to one of the thread's bases; else to any base
-  double same_leaf = 0.6;  // while the base stays
+  double stay = 0.9;      // the base of the stack before
+  double revisit = 0.9;   // of changes: to one of the thread's bases; else to any base
+  double same_leaf = 0.6; // while the base stays
   double base_exponent = 1.2, leaf_exponent = 1.6;
   unsigned base_octaves = 36, leaf_octaves = 20; // 2^n - 1 bases of a graph, leaves of a base at most
-  double depth = 12;       // mean frames of a base
-  double leaf_depth = 1.6; // mean frames of a leaf
+  double depth = 12;                             // mean frames of a base
+  double leaf_depth = 1.6;                       // mean frames of a leaf
 };
 
 struct Profile {
   std::string_view name;
-  bool filtered = false;         // holds one process and what a filter keeps around it
+  bool filtered = false; // holds one process and what a filter keeps around it
   std::uint32_t processes = 60, cpus = 8;
   double slice_s = 0.1;          // unit of work; about 1 MB of events
   double busy_burst_us = 300;    // mean time that a thread runs before it is switched out
@@ -50,11 +51,11 @@ struct Profile {
   double wait_varies = 0.1;      // switches whose stack is not the thread's usual wait
   StackModel user{}, kernel{};
   OtherRates other{};
-  double other_burst = 20;       // other events come in rows of one kind, of this mean length
-  double epoch_s = 1;            // how long a thread keeps one of its bases
+  double other_burst = 20; // other events come in rows of one kind, of this mean length
+  double epoch_s = 1;      // how long a thread keeps one of its bases
   double starts_per_s = 1, thread_starts_per_s = 4;
-  double sample_jitter = 24;     // ticks around the nominal millisecond
-  double walk_ticks = 60;        // mean time from an event to its stack, beyond the shortest possible
+  double sample_jitter = 24; // ticks around the nominal millisecond
+  double walk_ticks = 60;    // mean time from an event to its stack, beyond the shortest possible
   std::optional<Published> published{};
 };
 

@@ -50,24 +50,32 @@ constexpr SchemaField kFrameFields[] = {{"FrameId", 10}, {"GpuTime", 8}, {"CpuTi
 const std::vector<std::uint8_t> kRequestSchema = make_schema("RequestDone", kRequestFields);
 const std::vector<std::uint8_t> kFrameSchema = make_schema("FramePresented", kFrameFields);
 
-constexpr std::string_view kUrls[] = {"/api/cart/items", "/api/orders?page=2", "/static/app.js", "/health", "/api/price/4711"};
+constexpr std::string_view kUrls[] = {"/api/cart/items", "/api/orders?page=2", "/static/app.js", "/health",
+                                      "/api/price/4711"};
 constexpr std::string_view kScenes[] = {"Harbour", "Station", "Menu", "Canyon"};
 
 std::string manifest_text() {
-  std::string text = "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n <instrumentation>\n"
-                     "  <events>\n   <provider name=\"Contoso-Orders\" guid=\"{2e5dba47-a3d2-4d16-8ee0-6671ffdcd7b5}\" "
-                     "symbol=\"ContosoOrders\">\n    <events>\n";
+  std::string text =
+      "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n "
+      "<instrumentation>\n"
+      "  <events>\n   <provider name=\"Contoso-Orders\" guid=\"{2e5dba47-a3d2-4d16-8ee0-6671ffdcd7b5}\" "
+      "symbol=\"ContosoOrders\">\n    <events>\n";
   for (int id = 1; id <= 24; ++id)
-    text += "     <event value=\"" + std::to_string(id) + "\" version=\"0\" level=\"win:Informational\" symbol=\"Event" +
-            std::to_string(id) + "\" template=\"T" + std::to_string(id % 5) + "\"/>\n";
-  return text + "    </events>\n   </provider>\n  </events>\n </instrumentation>\n</instrumentationManifest>\n";
+    text += "     <event value=\"" + std::to_string(id) +
+            "\" version=\"0\" level=\"win:Informational\" symbol=\"Event" + std::to_string(id) +
+            "\" template=\"T" + std::to_string(id % 5) + "\"/>\n";
+  return text +
+         "    </events>\n   </provider>\n  </events>\n </instrumentation>\n</instrumentationManifest>\n";
 }
 
 } // namespace
 
 void write_trace_logging(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
   const bool request = draw.same.below(2) == 0;
-  const write::EventFields fields{.provider = kTraceLoggingProvider, .channel = 11, .level = 5, .keyword = 0x2000'0000'0000ull,
+  const write::EventFields fields{.provider = kTraceLoggingProvider,
+                                  .channel = 11,
+                                  .level = 5,
+                                  .keyword = 0x2000'0000'0000ull,
                                   .activity = activity_of(thread, time)};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
   e.item(format::ItemType::provider_traits, kTraits);
@@ -76,14 +84,16 @@ void write_trace_logging(Emitter &out, Draw draw, const Thread &thread, std::int
     e.astr(kUrls[draw.same.below(5)]).put<std::uint32_t>(200 + draw.same.below(4096));
     e.put<double>(0.25 * draw.fresh.below(200)).put<std::int32_t>(draw.fresh.below(20) == 0 ? 404 : 200);
   } else {
-    e.put<std::uint64_t>(static_cast<std::uint64_t>(time) / 166'667).put<std::uint32_t>(4000 + draw.fresh.below(200));
+    e.put<std::uint64_t>(static_cast<std::uint64_t>(time) / 166'667)
+        .put<std::uint32_t>(4000 + draw.fresh.below(200));
     e.put<std::uint32_t>(2000 + draw.fresh.below(200)).wstr(kScenes[draw.same.below(4)]);
   }
   out.done(Kind::trace_logging, thread.process.get());
 }
 
 void write_event_source(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
-  write::EventFields fields{.provider = kEventSourceProvider, .id = 7, .level = 4, .keyword = 0xF000'0000'0001ull};
+  write::EventFields fields{
+      .provider = kEventSourceProvider, .id = 7, .level = 4, .keyword = 0xF000'0000'0001ull};
   fields.activity = activity_of(thread, time);
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
   if (draw.same.below(4) == 0) {
@@ -98,8 +108,12 @@ void write_event_source(Emitter &out, Draw draw, const Thread &thread, std::int6
 
 void write_event_source_manifest(Emitter &out, const Thread &thread, std::int64_t time) {
   static const std::string text = manifest_text();
-  const write::EventFields fields{.provider = kEventSourceProvider, .id = format::kManifestEventId, .version = 1, .opcode = 0xFE,
-                                  .task = 0xFFFE, .keyword = ~std::uint64_t{0}};
+  const write::EventFields fields{.provider = kEventSourceProvider,
+                                  .id = format::kManifestEventId,
+                                  .version = 1,
+                                  .opcode = 0xFE,
+                                  .task = 0xFFFE,
+                                  .keyword = ~std::uint64_t{0}};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
   e.put<std::uint8_t>(1).put<std::uint8_t>(1).put<std::uint8_t>(0).put<std::uint8_t>(0x5B);
   e.put<std::uint16_t>(1).put<std::uint16_t>(0);
@@ -107,9 +121,11 @@ void write_event_source_manifest(Emitter &out, const Thread &thread, std::int64_
   out.done(Kind::event_source_manifest, thread.process.get());
 }
 
-void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames) {
+void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t time,
+                    std::span<const std::uint64_t> frames) {
   const bool start = draw.fresh.below(2) == 0;
-  write::EventFields fields{.provider = kManifestProvider, .level = 4, .task = 3, .keyword = 0x8000'0000'0000'0010ull};
+  write::EventFields fields{
+      .provider = kManifestProvider, .level = 4, .task = 3, .keyword = 0x8000'0000'0000'0010ull};
   fields.id = start ? 301 : 302;
   fields.version = start ? 1 : 0;
   fields.opcode = start ? 1 : 2;
@@ -121,46 +137,78 @@ void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t 
     std::memcpy(item.data() + 8, frames.data(), frames.size_bytes());
     e.item(format::ItemType::stack_trace64, item);
   }
-  e.pointer(0xFFFF'8A0E'5000'0000ull + draw.same.below(64) * 0x40).put<std::uint32_t>(draw.fresh.below(16)).put<std::uint32_t>(thread.tid);
+  e.pointer(0xFFFF'8A0E'5000'0000ull + draw.same.below(64) * 0x40)
+      .put<std::uint32_t>(draw.fresh.below(16))
+      .put<std::uint32_t>(thread.tid);
   if (start) e.wstr("\\Device\\Mup\\fileserver\\build").put<std::uint64_t>(draw.same.below(1 << 20));
   out.done(start ? Kind::manifest_start : Kind::manifest_stop, thread.process.get());
 }
 
 void write_clr_method(Emitter &out, const Thread &thread, const Method &method, std::int64_t time) {
-  const write::EventFields fields{.provider = format::kClrGuid, .id = 143, .version = 1, .level = 5, .opcode = 37, .task = 9,
+  const write::EventFields fields{.provider = format::kClrGuid,
+                                  .id = 143,
+                                  .version = 1,
+                                  .level = 5,
+                                  .opcode = 37,
+                                  .task = 9,
                                   .keyword = 0x30};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
-  e.put(method.id).put(thread.process->module_id).put(method.start).put(method.size).put(method.token).put<std::uint32_t>(8);
+  e.put(method.id)
+      .put(thread.process->module_id)
+      .put(method.start)
+      .put(method.size)
+      .put(method.token)
+      .put<std::uint32_t>(8);
   e.wstr(method.type).wstr(method.name).wstr(method.signature).put<std::uint16_t>(9);
   out.done(Kind::clr_method, thread.process.get());
 }
 
 void write_clr_gc(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
   // GC/AllocationTick.
-  const write::EventFields fields{.provider = format::kClrGuid, .id = 10, .version = 2, .level = 5, .opcode = 11, .task = 1,
+  const write::EventFields fields{.provider = format::kClrGuid,
+                                  .id = 10,
+                                  .version = 2,
+                                  .level = 5,
+                                  .opcode = 11,
+                                  .task = 1,
                                   .keyword = 1};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
-  e.put<std::uint32_t>(106'496 + draw.fresh.below(32) * 8).put<std::uint32_t>(0).put<std::uint16_t>(9).put<std::uint64_t>(106'496);
+  e.put<std::uint32_t>(106'496 + draw.fresh.below(32) * 8)
+      .put<std::uint32_t>(0)
+      .put<std::uint16_t>(9)
+      .put<std::uint64_t>(106'496);
   e.pointer(0x7FF9'2000'0000ull + draw.same.below(40) * 0x68).wstr("System.String").put<std::uint32_t>(0);
   out.done(Kind::clr_gc, thread.process.get());
 }
 
-void write_clr_stack(Emitter &out, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames) {
-  const write::EventFields fields{.provider = format::kClrGuid, .id = 82, .level = 0, .opcode = 82, .task = 11, .keyword = 0x4000'0000};
+void write_clr_stack(Emitter &out, const Thread &thread, std::int64_t time,
+                     std::span<const std::uint64_t> frames) {
+  const write::EventFields fields{
+      .provider = format::kClrGuid, .id = 82, .level = 0, .opcode = 82, .task = 11, .keyword = 0x4000'0000};
   auto &e = out.event(fields, thread.tid, thread.process->pid, time);
-  e.put<std::uint16_t>(9).put<std::uint8_t>(0).put<std::uint8_t>(0).put(static_cast<std::uint32_t>(frames.size())).frames(frames);
+  e.put<std::uint16_t>(9)
+      .put<std::uint8_t>(0)
+      .put<std::uint8_t>(0)
+      .put(static_cast<std::uint32_t>(frames.size()))
+      .frames(frames);
   out.done(Kind::clr_stack, thread.process.get());
 }
 
 void write_wpp(Emitter &out, Draw draw, const Thread &thread, std::int64_t time) {
-  out.message(static_cast<std::uint16_t>(10 + draw.same.below(8)), kWppProvider, thread.tid, thread.process->pid, time)
+  out.message(static_cast<std::uint16_t>(10 + draw.same.below(8)), kWppProvider, thread.tid,
+              thread.process->pid, time)
       .put<std::uint32_t>(draw.fresh.below(32))
       .put<std::uint64_t>(0xC000'0022);
   out.done(Kind::wpp, thread.process.get());
 }
 
 void write_clr_rundown(Emitter &out, const Process &process, std::uint32_t tid, std::int64_t time) {
-  write::EventFields fields{.provider = format::kClrRundownGuid, .id = 154, .version = 1, .level = 4, .opcode = 36, .task = 2,
+  write::EventFields fields{.provider = format::kClrRundownGuid,
+                            .id = 154,
+                            .version = 1,
+                            .level = 4,
+                            .opcode = 36,
+                            .task = 2,
                             .keyword = 0x48};
   auto &module = out.event(fields, tid, process.pid, time);
   module.put(process.module_id).put(process.module_id + 0x1000).put<std::uint32_t>(8).put<std::uint32_t>(0);

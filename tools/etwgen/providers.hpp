@@ -11,8 +11,8 @@ inline constexpr Guid kManifestProvider = make_guid(0x1c95126e, 0x7eea, 0x49a9, 
 inline constexpr Guid kWppProvider = make_guid(0x93a1c0de, 0x0f21, 0x4b7c, 0x9d55, 0x00a1b2c3d4e5);
 inline constexpr Guid kMarkClass = make_guid(0xce1dbfb4, 0x137e, 0x4da6, 0x87b0, 0x3f59aa102cbc);
 
-// Where the values of an event come from: `same` starts anew with every event of a burst, so that they are about one
-// thing, as a thread that emits many events in a row mostly is.
+// Where the values of an event come from: `same` starts anew with every event of a burst, so that they are
+// about one thing, as a thread that emits many events in a row mostly is.
 struct Draw {
   Rng same;
   Rng &fresh;
@@ -23,10 +23,12 @@ void write_trace_logging(Emitter &out, Draw draw, const Thread &thread, std::int
 void write_event_source(Emitter &out, Draw draw, const Thread &thread, std::int64_t time);
 void write_event_source_manifest(Emitter &out, const Thread &thread, std::int64_t time);
 // With a stack as extended item when `frames` is not empty.
-void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames);
+void write_manifest(Emitter &out, Draw draw, const Thread &thread, std::int64_t time,
+                    std::span<const std::uint64_t> frames);
 void write_clr_method(Emitter &out, const Thread &thread, const Method &method, std::int64_t time);
 void write_clr_gc(Emitter &out, Draw draw, const Thread &thread, std::int64_t time);
-void write_clr_stack(Emitter &out, const Thread &thread, std::int64_t time, std::span<const std::uint64_t> frames);
+void write_clr_stack(Emitter &out, const Thread &thread, std::int64_t time,
+                     std::span<const std::uint64_t> frames);
 void write_wpp(Emitter &out, Draw draw, const Thread &thread, std::int64_t time);
 void write_clr_rundown(Emitter &out, const Process &process, std::uint32_t tid, std::int64_t time);
 

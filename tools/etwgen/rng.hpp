@@ -1,5 +1,6 @@
-// Random numbers of the generator: a counter-based stream per (seed, purpose), so that any slice of a trace can be
-// made without the ones before it, and integer samplers, so that a seed means the same bytes on every machine.
+// Random numbers of the generator: a counter-based stream per (seed, purpose), so that any slice of a trace
+// can be made without the ones before it, and integer samplers, so that a seed means the same bytes on every
+// machine.
 #pragma once
 
 #include <array>
@@ -18,7 +19,9 @@ namespace etwrelog::gen {
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return mix(a * 0x9E37'79B9'7F4A'7C15ull + b + 0x632B'E59B'D9B4'E019ull);
 }
-[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) { return mix(mix(a, b), c); }
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return mix(mix(a, b), c);
+}
 
 // A probability as a threshold for 32 random bits.
 class Chance {
@@ -37,7 +40,9 @@ public:
 
   std::uint64_t next() { return mix(state_ += 0x9E37'79B9'7F4A'7C15ull); }
   std::uint32_t bits() { return static_cast<std::uint32_t>(next() >> 32); }
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>((std::uint64_t{bits()} * n) >> 32); }
+  std::uint32_t below(std::uint32_t n) {
+    return static_cast<std::uint32_t>((std::uint64_t{bits()} * n) >> 32);
+  }
   std::uint32_t between(std::uint32_t low, std::uint32_t high) { return low + below(high - low + 1); }
   bool hit(const Chance &chance) { return chance.hit(bits()); }
   // Exponentially distributed with this mean, at least 1.
@@ -52,7 +57,8 @@ namespace detail {
 inline const std::array<std::uint32_t, 1024> kExponential = [] {
   std::array<std::uint32_t, 1024> t{};
   for (std::size_t i = 0; i < t.size(); ++i)
-    t[i] = static_cast<std::uint32_t>(std::lround(-std::log((static_cast<double>(i) + 0.5) / 1024.0) * 1024.0));
+    t[i] =
+        static_cast<std::uint32_t>(std::lround(-std::log((static_cast<double>(i) + 0.5) / 1024.0) * 1024.0));
   return t;
 }();
 } // namespace detail
@@ -61,11 +67,12 @@ inline std::int64_t Rng::gap(std::int64_t mean) {
   const std::uint64_t r = next();
   const std::int64_t scaled = mean * detail::kExponential[r & 1023] / 1024;
   // The table is coarse at its short end; a little uniform noise keeps gaps from repeating.
-  return 1 + scaled + static_cast<std::int64_t>(((r >> 32) * static_cast<std::uint64_t>(mean / 64 + 1)) >> 32);
+  return 1 + scaled +
+         static_cast<std::int64_t>(((r >> 32) * static_cast<std::uint64_t>(mean / 64 + 1)) >> 32);
 }
 
-// Zipf-like ranks 0, 1, 2, ...: weights of k^-s by octave, uniform inside one. The octave form makes draws cheap and
-// exact in integers; what matters here, how fast new ranks keep coming, is that of Zipf's law.
+// Zipf-like ranks 0, 1, 2, ...: weights of k^-s by octave, uniform inside one. The octave form makes draws
+// cheap and exact in integers; what matters here, how fast new ranks keep coming, is that of Zipf's law.
 class Zipf {
 public:
   Zipf() = default;
@@ -75,8 +82,10 @@ public:
     for (unsigned j = 0; j < octaves; ++j) {
       double w = 0;
       if (j < 10)
-        for (std::uint32_t k = 1u << j; k < (2u << j); ++k) w += std::pow(k, -exponent);
-      else w = weights.back() * std::pow(2.0, 1.0 - exponent);
+        for (std::uint32_t k = 1u << j; k < (2u << j); ++k)
+          w += std::pow(k, -exponent);
+      else
+        w = weights.back() * std::pow(2.0, 1.0 - exponent);
       weights.push_back(w);
       sum += w;
     }
@@ -91,7 +100,8 @@ public:
   [[nodiscard]] std::uint64_t draw(std::uint64_t bits) const {
     const std::uint64_t high = bits >> 32;
     unsigned j = 0;
-    while (high >= cumulative_[j]) ++j;
+    while (high >= cumulative_[j])
+      ++j;
     return (std::uint64_t{1} << j) - 1 + (mix(bits) & ((std::uint64_t{1} << j) - 1));
   }
 

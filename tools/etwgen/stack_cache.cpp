@@ -21,7 +21,8 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
   std::ranges::sort(walks_, {}, [](const Walk &w) { return std::tuple(w.time, w.cpu, w.at); });
   for (Walk &w : walks_) {
     const EventView event(streams[w.cpu].bytes.data() + w.at, w.size,
-                          pointer_size_ == 8 ? format::HeaderType::perfinfo64 : format::HeaderType::perfinfo32);
+                          pointer_size_ == 8 ? format::HeaderType::perfinfo64
+                                             : format::HeaderType::perfinfo32);
     dedup::StackFields fields;
     if (!dedup::parse_stack_event(event, dedup::StackEventKind::walk, fields)) continue;
     dedup::load_frames(fields.frames, pointer_size_, frames_);
@@ -38,7 +39,8 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
   std::ranges::sort(walks_, {}, &Walk::number);
   constexpr auto kWalk = static_cast<std::size_t>(Kind::stack_walk);
   tally.count[kWalk] = tally.bytes[kWalk] = tally.frames = 0;
-  for (auto &[index, own] : tally.processes) own.count[kWalk] = 0;
+  for (auto &[index, own] : tally.processes)
+    own.count[kWalk] = 0;
   std::size_t next = 0;
   for (std::uint32_t cpu = 0; cpu < streams.size(); ++cpu) {
     Stream &from = streams[cpu];
@@ -53,7 +55,9 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
       dedup::StackFields fields;
       (void)dedup::parse_stack_event(e, dedup::StackEventKind::walk, fields);
       if (w.evicted_count != 0) {
-        out.perfinfo(Kind::key_delete, 2, time).value(w.evicted_key).stack({definitions_.data() + w.evicted_at, w.evicted_count});
+        out.perfinfo(Kind::key_delete, 2, time)
+            .value(w.evicted_key)
+            .stack({definitions_.data() + w.evicted_at, w.evicted_count});
         out.done(Kind::key_delete, nullptr);
         tally.frames += w.evicted_count;
       }
@@ -66,7 +70,10 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
       }
       dedup::load_frames(fields.frames, pointer_size_, frames_);
       const Kind kind = dedup::is_kernel_stack(frames_, pointer_size_) ? Kind::key_kernel : Kind::key_user;
-      out.perfinfo(kind, 2, time).value(static_cast<std::uint64_t>(fields.event_time)).value(fields.process_id).value(fields.thread_id);
+      out.perfinfo(kind, 2, time)
+          .value(static_cast<std::uint64_t>(fields.event_time))
+          .value(fields.process_id)
+          .value(fields.thread_id);
       out.builder().value(w.key);
       out.done(kind, nullptr);
       tally.own(kind, owner);

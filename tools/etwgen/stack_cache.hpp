@@ -1,5 +1,6 @@
-// Turns the StackWalk events of a slice into what the kernel's stack cache logs instead: references, and definitions
-// when a stack leaves the cache. The cache is one for all processors, so this runs serially, in order of time.
+// Turns the StackWalk events of a slice into what the kernel's stack cache logs instead: references, and
+// definitions when a stack leaves the cache. The cache is one for all processors, so this runs serially, in
+// order of time.
 #pragma once
 
 #include "emitter.hpp"

@@ -9,17 +9,17 @@ namespace {
 
 // In the order of Kind.
 constexpr std::uint16_t kHooks[] = {
-    0x0000, 0x0005, 0x0020, 0x0050, 0x0008, 0x0042,                                 // trace
-    0x010A, 0x010B, 0x010C, 0x010D,                                                 // disk
-    0x020B, 0x0220, 0x0262, 0x0263,                                                 // memory
-    0x0301, 0x0302, 0x0303, 0x0304, 0x030A, 0x030B,                                 // process
-    0x0420, 0x0424, 0x0440, 0x0442, 0x0443, 0x0444, 0x044C,                         // file
-    0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0532,                                 // thread
-    0x060A, 0x060B, 0x080A, 0x080B,                                                 // network
-    0x0B0A, 0x0B0F,                                                                 // configuration
-    0x0F2E, 0x0F43, 0x0F44, 0x0F45, 0x0F49, 0x0F4A,                                 // sampling, interrupts
-    0x1402, 0x1403, 0x1404, 0x1421,                                                 // image
-    0x1820, 0x1823, 0x1824, 0x1825, 0x1826,                                         // stacks
+    0x0000, 0x0005, 0x0020, 0x0050, 0x0008, 0x0042,         // trace
+    0x010A, 0x010B, 0x010C, 0x010D,                         // disk
+    0x020B, 0x0220, 0x0262, 0x0263,                         // memory
+    0x0301, 0x0302, 0x0303, 0x0304, 0x030A, 0x030B,         // process
+    0x0420, 0x0424, 0x0440, 0x0442, 0x0443, 0x0444, 0x044C, // file
+    0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0532,         // thread
+    0x060A, 0x060B, 0x080A, 0x080B,                         // network
+    0x0B0A, 0x0B0F,                                         // configuration
+    0x0F2E, 0x0F43, 0x0F44, 0x0F45, 0x0F49, 0x0F4A,         // sampling, interrupts
+    0x1402, 0x1403, 0x1404, 0x1421,                         // image
+    0x1820, 0x1823, 0x1824, 0x1825, 0x1826,                 // stacks
 };
 static_assert(std::size(kHooks) == static_cast<std::size_t>(Kind::kernel_count_));
 
@@ -31,14 +31,19 @@ std::string classic(const Guid &guid, unsigned opcode, unsigned version) {
 }
 
 bool is_image(Kind k) {
-  return k == Kind::image_load || k == Kind::image_unload || k == Kind::image_dc_start || k == Kind::image_dc_end;
+  return k == Kind::image_load || k == Kind::image_unload || k == Kind::image_dc_start ||
+         k == Kind::image_dc_end;
 }
 
 } // namespace
 
-std::uint16_t hook_of(Kind kind) { return kHooks[static_cast<std::size_t>(kind)]; }
+std::uint16_t hook_of(Kind kind) {
+  return kHooks[static_cast<std::size_t>(kind)];
+}
 
-bool is_stack(Kind kind) { return kind >= Kind::stack_walk && kind <= Kind::key_user; }
+bool is_stack(Kind kind) {
+  return kind >= Kind::stack_walk && kind <= Kind::key_user;
+}
 
 std::string type_name(Kind kind) {
   if (kind < Kind::kernel_count_) {
@@ -88,13 +93,16 @@ void Truth::add(const Tally &tally) {
   frames += tally.frames;
   stacks_.insert(tally.stack_hashes.begin(), tally.stack_hashes.end());
   for (const auto &[index, own] : tally.processes)
-    for (std::size_t i = 0; i < kKinds; ++i) processes_[index].count[i] += own.count[i];
-  for (const auto &p : tally.appeared) know(p);
+    for (std::size_t i = 0; i < kKinds; ++i)
+      processes_[index].count[i] += own.count[i];
+  for (const auto &p : tally.appeared)
+    know(p);
 }
 
 std::uint64_t Truth::events() const {
   std::uint64_t sum = 0;
-  for (const std::uint64_t n : count) sum += n;
+  for (const std::uint64_t n : count)
+    sum += n;
   return sum;
 }
 std::uint64_t Truth::stack_events() const {
@@ -125,7 +133,8 @@ std::string Truth::json(const std::string &planted) const {
     const auto found = known_.find(index);
     if (found == known_.end()) continue;
     const Process &p = *found->second;
-    ordered_json entry = {{"pid", p.pid}, {"name", p.name}, {"parent", p.parent}, {"started", p.started}, {"target", p.target}};
+    ordered_json entry = {
+        {"pid", p.pid}, {"name", p.name}, {"parent", p.parent}, {"started", p.started}, {"target", p.target}};
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < kKinds; ++i) {
       if (own.count[i] == 0) continue;
@@ -138,8 +147,10 @@ std::string Truth::json(const std::string &planted) const {
     entry["events"] = sum;
     list.push_back(std::move(entry));
   }
-  for (const auto &[pid, n] : samples) root["samples_by_pid"][std::to_string(pid)] = n;
-  for (const auto &[pid, n] : images) root["images_by_pid"][std::to_string(pid)] = n;
+  for (const auto &[pid, n] : samples)
+    root["samples_by_pid"][std::to_string(pid)] = n;
+  for (const auto &[pid, n] : images)
+    root["images_by_pid"][std::to_string(pid)] = n;
   auto number = [this](Kind kind) { return count[static_cast<std::size_t>(kind)]; };
   root["stacks"] = {{"events", stack_events()},
                     {"bytes", stack_bytes()},

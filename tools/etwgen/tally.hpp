@@ -13,27 +13,86 @@ namespace etwrelog::gen {
 
 // Every kind of event that the generator emits. Kernel kinds stand first, in the order of kHooks.
 enum class Kind : std::uint8_t {
-  header, extension, end_extension, partition, rundown_complete, build_lab,
-  disk_read, disk_write, disk_read_init, disk_write_init,
-  demand_zero, hard_fault, virtual_alloc, virtual_free,
-  process_start, process_end, process_dc_start, process_dc_end, image_load, process_terminate,
-  file_name_create, file_rundown, file_create, file_close, file_read, file_write, file_end,
-  thread_start, thread_end, thread_dc_start, thread_dc_end, context_switch, ready_thread,
-  tcp_send, tcp_receive, udp_send, udp_receive,
-  cpu_config, service_config,
-  sample, isr, dpc, timer_dpc, interval_start, interval_end,
-  image_unload, image_dc_start, image_dc_end, kernel_base,
-  stack_walk, key_delete, key_rundown, key_kernel, key_user,
+  header,
+  extension,
+  end_extension,
+  partition,
+  rundown_complete,
+  build_lab,
+  disk_read,
+  disk_write,
+  disk_read_init,
+  disk_write_init,
+  demand_zero,
+  hard_fault,
+  virtual_alloc,
+  virtual_free,
+  process_start,
+  process_end,
+  process_dc_start,
+  process_dc_end,
+  image_load,
+  process_terminate,
+  file_name_create,
+  file_rundown,
+  file_create,
+  file_close,
+  file_read,
+  file_write,
+  file_end,
+  thread_start,
+  thread_end,
+  thread_dc_start,
+  thread_dc_end,
+  context_switch,
+  ready_thread,
+  tcp_send,
+  tcp_receive,
+  udp_send,
+  udp_receive,
+  cpu_config,
+  service_config,
+  sample,
+  isr,
+  dpc,
+  timer_dpc,
+  interval_start,
+  interval_end,
+  image_unload,
+  image_dc_start,
+  image_dc_end,
+  kernel_base,
+  stack_walk,
+  key_delete,
+  key_rundown,
+  key_kernel,
+  key_user,
   kernel_count_,
-  image_id = kernel_count_, debug_id, file_version, build_info, system_paths, volume_mapping, mark,
-  trace_logging, event_source, event_source_manifest, manifest_start, manifest_stop, clr_method, clr_gc, clr_stack,
-  clr_rundown_method, clr_rundown_module, wpp,
+  image_id = kernel_count_,
+  debug_id,
+  file_version,
+  build_info,
+  system_paths,
+  volume_mapping,
+  mark,
+  trace_logging,
+  event_source,
+  event_source_manifest,
+  manifest_start,
+  manifest_stop,
+  clr_method,
+  clr_gc,
+  clr_stack,
+  clr_rundown_method,
+  clr_rundown_module,
+  wpp,
   count_
 };
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::count_);
 
-[[nodiscard]] std::uint16_t hook_of(Kind kind);        // kernel kinds only
-[[nodiscard]] std::string type_name(Kind kind);        // "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/op/version"
+[[nodiscard]] std::uint16_t hook_of(Kind kind); // kernel kinds only
+[[nodiscard]] std::string
+type_name(Kind kind); // "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/op/version"
 [[nodiscard]] bool is_stack(Kind kind);
 
 struct ProcessTally {
@@ -44,16 +103,18 @@ class Tally {
 public:
   std::array<std::uint64_t, kKinds> count{}, bytes{}; // bytes without padding
   std::uint64_t frames = 0;
-  std::vector<std::uint64_t> stack_hashes;            // some may repeat
-  std::vector<std::uint32_t> stack_owners;            // Process::index of each, in order of writing; for the stack cache
+  std::vector<std::uint64_t> stack_hashes; // some may repeat
+  std::vector<std::uint32_t> stack_owners; // Process::index of each, in order of writing; for the stack cache
   std::vector<std::pair<std::uint32_t, ProcessTally>> processes; // by Process::index, in order of first use
-  std::vector<std::shared_ptr<const Process>> appeared; // processes that started
+  std::vector<std::shared_ptr<const Process>> appeared;          // processes that started
 
   void add(Kind kind, std::uint32_t size) {
     ++count[static_cast<std::size_t>(kind)];
     bytes[static_cast<std::size_t>(kind)] += size;
   }
-  void own(Kind kind, std::uint32_t process_index) { ++of(process_index).count[static_cast<std::size_t>(kind)]; }
+  void own(Kind kind, std::uint32_t process_index) {
+    ++of(process_index).count[static_cast<std::size_t>(kind)];
+  }
   void clear();
 
 private:
