@@ -23,7 +23,12 @@ unsigned spread(std::uint64_t bits, double mean, unsigned most) {
 
 CallGraph::CallGraph(std::uint64_t seed, std::vector<CodeRange> ranges, std::vector<std::uint64_t> outer,
                      bool kernel)
-    : seed_(seed), ranges_(std::move(ranges)), outer_(std::move(outer)), kernel_(kernel) {
+    : seed_(seed), identity_(mix(seed)), ranges_(std::move(ranges)), outer_(std::move(outer)),
+      kernel_(kernel) {
+  for (const CodeRange &r : ranges_)
+    identity_ = mix(identity_, r.start);
+  for (const std::uint64_t frame : outer_)
+    identity_ = mix(identity_, frame);
   std::uint64_t total = 0, upto = 0;
   for (const CodeRange &r : ranges_)
     total += r.weight;
@@ -37,9 +42,10 @@ CallGraph::CallGraph(std::uint64_t seed, std::vector<CodeRange> ranges, std::vec
 
 const Base &BaseCache::find(const CallGraph &graph, std::uint64_t base, double mean_depth) {
   const std::uint64_t key = mix(graph.seed(), base);
-  Base &b = entries_[key % kEntries];
-  if (b.key == key) return b;
+  Base &b = entries_[(key ^ graph.identity()) % kEntries];
+  if (b.key == key && b.graph == graph.identity()) return b;
   b.key = key;
+  b.graph = graph.identity();
   Rng rng(key);
   const unsigned outer = static_cast<unsigned>(graph.outer().size());
   const unsigned depth =

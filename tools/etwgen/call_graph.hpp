@@ -28,6 +28,8 @@ public:
   CallGraph(std::uint64_t seed, std::vector<CodeRange> ranges, std::vector<std::uint64_t> outer, bool kernel);
 
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
+  // Of the seed and all addresses: two runs of a program take the same turns at different places.
+  [[nodiscard]] std::uint64_t identity() const { return identity_; }
   [[nodiscard]] bool kernel() const { return kernel_; }
   [[nodiscard]] std::span<const CodeRange> ranges() const { return ranges_; }
   [[nodiscard]] std::span<const std::uint64_t> outer() const { return outer_; }
@@ -56,7 +58,7 @@ public:
   [[nodiscard]] Function root(std::uint64_t kind) const { return callee({0, 0}, mix(kind)); }
 
 private:
-  std::uint64_t seed_ = 0;
+  std::uint64_t seed_ = 0, identity_ = 0;
   std::vector<CodeRange> ranges_;
   std::vector<std::uint8_t> pick_;
   std::vector<std::uint64_t> outer_;
@@ -69,7 +71,8 @@ private:
 }
 
 struct Base {
-  std::uint64_t key = ~std::uint64_t{0};
+  std::uint64_t key = ~std::uint64_t{0}; // of the graph's seed: decides the turns
+  std::uint64_t graph = 0;               // its identity: decides the addresses
   std::uint64_t hash = 0;
   CallGraph::Function top; // innermost function: leaves start here
   std::uint32_t count = 0;
