@@ -99,7 +99,7 @@ public:
     std::uint8_t *const e = at();
     if (last_item_ != 0) e[last_item_ + format::kItemLinkageAt] = 1;
     store<std::uint16_t>(e + format::kEventFlagsAt, format::kEventFlagExtended);
-    last_item_ = out_->size() - start_;
+    last_item_ = end_ - start_;
     const auto size = static_cast<std::size_t>(align8(format::kItemHeaderSize + data.size()));
     std::uint8_t *const i = extend(size);
     store(i, static_cast<std::uint16_t>(size));
@@ -113,7 +113,7 @@ public:
   EventBuilder &message(std::uint16_t number, const Guid &guid, unsigned pointer_size, std::uint32_t thread,
                         std::uint32_t process, std::int64_t time) {
     using namespace format;
-    start_ = out_->size();
+    start_ = end_ = out_->size();
     type_ = HeaderType::message;
     layout_ = nullptr;
     std::uint8_t *const e = extend(kHeaderLayouts[static_cast<std::size_t>(type_)].header_size);
@@ -194,16 +194,11 @@ public:
   // --- Payload by the layout of the event's hook and version, one field (or one of `repeat`) a call.
 
   EventBuilder &value(std::uint64_t v) {
-    switch (advance()) {
-    case kernel::FieldType::u8: return put(static_cast<std::uint8_t>(v));
-    case kernel::FieldType::u16: return put(static_cast<std::uint16_t>(v));
-    case kernel::FieldType::u32: return put(static_cast<std::uint32_t>(v));
-    case kernel::FieldType::u64:
-    case kernel::FieldType::time:
-    case kernel::FieldType::filetime: return put(v);
-    case kernel::FieldType::pointer: return pointer(v);
-    default: assert(false && "not an integer field"); return *this;
-    }
+    const std::size_t size = kernel::fixed_size(advance(), pointer_size_);
+    assert(size != 0 && size <= sizeof v && "not an integer field");
+    store(extend(sizeof v), v & (~std::uint64_t{0} >> (8 * (sizeof v - size))));
+    end_ -= sizeof v - size;
+    return *this;
   }
   EventBuilder &value(const Guid &guid) {
     [[maybe_unused]] const kernel::FieldType type = advance();
@@ -255,7 +250,7 @@ public:
   // --- The end of the event: Size without, `out` with padding to 8. Returns Size.
 
   std::uint32_t finish() {
-    const std::size_t size = out_->size() - start_;
+    const std::size_t size = end_ - start_;
     assert(size <= format::kMaxEventSize);
     store(at() + format::kHeaderLayouts[static_cast<std::size_t>(type_)].size_at,
           static_cast<std::uint16_t>(size));
@@ -264,11 +259,11 @@ public:
   }
 
   [[nodiscard]] unsigned pointer_size() const { return pointer_size_; }
-  [[nodiscard]] std::size_t size() const { return out_->size() - start_; } // so far
+  [[nodiscard]] std::size_t size() const { return end_ - start_; } // so far
 
 private:
   void start(format::HeaderType type, std::int64_t time) {
-    start_ = out_->size();
+    start_ = end_ = out_->size();
     assert(start_ % 8 == 0);
     type_ = type;
     layout_ = nullptr;
@@ -293,7 +288,7 @@ private:
     layout_ = found_;
     field_ = 0;
     repeat_ = 0;
-    payload_ = out_->size() - start_;
+    payload_ = end_ - start_;
   }
 
   void store_ids(std::uint32_t thread, std::uint32_t process) {
@@ -315,12 +310,16 @@ private:
 
   [[nodiscard]] std::uint8_t *at() const { return out_->data() + start_; }
   std::uint8_t *extend(std::size_t count) {
-    out_->resize(out_->size() + count);
-    return out_->data() + out_->size() - count;
+    // Grown ahead of need, as most fields are a few bytes; finish() takes the rest back.
+    if (count > out_->size() - end_) out_->resize(end_ + count + kAhead);
+    end_ += count;
+    return out_->data() + end_ - count;
   }
 
   std::vector<std::uint8_t> *out_;
-  std::size_t start_ = 0, payload_ = 0, last_item_ = 0; // the last two from the start of the event
+  static constexpr std::size_t kAhead = 112;
+  std::size_t start_ = 0, end_ = 0;         // of the event, in `out`
+  std::size_t payload_ = 0, last_item_ = 0; // from its start
   format::HeaderType type_{};
   unsigned pointer_size_ = 8;
   const kernel::Layout *layout_ = nullptr, *found_ = nullptr;
