@@ -2,6 +2,7 @@
 
 #include "etwrelog/format.hpp"
 #include "pipeline/ordered.hpp"
+#include "pipeline/outline.hpp"
 
 #include <algorithm>
 #include <map>
@@ -49,6 +50,7 @@ Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> off
 struct Coder {
   etlz::SegmentCoder coder;
   std::vector<std::uint8_t> scratch;
+  Outliner outliner;
 };
 class CoderPool {
 public:
@@ -142,6 +144,20 @@ Result<bool> looks_like_trace(const read::Input &input) {
          h.type <= format::kMaxBufferType && (h.compressed() || (marker >> 24) == format::kMarkerStructured);
 }
 
+// Beyond this share of a segment it is cheaper to read the segment itself.
+constexpr std::uint64_t kOutlineShare = 64;
+
+void outline_segment(PackJob &job, Outliner &outliner) {
+  if (job.at == 0) return; // has the header event: nobody does without
+  Outline &outline = job.entry.outline;
+  outline = outliner.outline(job.bytes, job.parts, static_cast<std::size_t>(job.decoded / kOutlineShare));
+  if (!outline.complete) return;
+  job.entry.facts.events = outline.events;
+  const bool any = outline.events != 0;
+  job.entry.facts.first_time = any ? outline.first_time : 0;
+  job.entry.facts.last_time = any ? outline.last_time : 0;
+}
+
 std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptions &options, CoderPool &pool,
                                     const std::string &name) {
   SegmentHeader &header = job.entry.header;
@@ -153,6 +169,7 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
     std::unique_ptr<Coder> coder = pool.take();
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                   options.explain != nullptr ? &job.explain : nullptr);
+    outline_segment(job, coder->outliner);
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
@@ -552,6 +569,20 @@ public:
   }
 
   [[nodiscard]] std::uint64_t size() const override { return index_.footer.original_size; }
+
+  [[nodiscard]] std::vector<read::Outlined> outlined() const override {
+    std::vector<read::Outlined> all;
+    for (const etlz::IndexEntry &e : index_.segments) {
+      if (!e.outline.complete) continue;
+      read::Outlined &o = all.emplace_back();
+      o.begin = e.header.original_at;
+      o.end = o.begin + e.header.original_size;
+      o.outline = &e.outline;
+      for (const etlz::Part &part : e.parts)
+        if (part.buffer) o.buffers.emplace_back(o.begin + part.at, part.size);
+    }
+    return all;
+  }
 
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     std::size_t done = 0;

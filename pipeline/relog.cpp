@@ -310,6 +310,11 @@ private:
       report_.event_bytes_out -= s.event_bytes_in;
       std::ranges::copy(stacks_->warnings(), std::back_inserter(report_.warnings));
     }
+    const Trace::LeftOut &out = trace_.left_out();
+    report_.buffers_left_out = out.buffers;
+    report_.events_in += out.events;
+    report_.event_bytes_in += out.event_bytes;
+    report_.by_reason[static_cast<std::size_t>(filter::Reason::dropped_time)] += out.events;
     report_.output_bytes = writer_->size();
     report_.output_buffers = writer_->buffers();
   }
@@ -344,6 +349,13 @@ Error output_is_input(const std::string &output) {
   error.what = "is the input itself";
   error.advice = "choose another name for the output";
   return error;
+}
+
+void leave_out_by_time(Trace &trace, const RelogOptions &options) {
+  if (!options.selection.from && !options.selection.to) return;
+  if (options.count || options.keep_grouping || options.stacks.mode != StackMode::keep) return;
+  const filter::TimeRange time = filter::selected_time(options.selection, trace.clock());
+  trace.leave_out(time.from, time.to);
 }
 
 Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {

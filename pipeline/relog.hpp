@@ -32,6 +32,7 @@ struct ProcessCount {
 struct RelogReport {
   std::uint64_t input_bytes = 0, output_bytes = 0;
   std::uint64_t input_buffers = 0, output_buffers = 0;
+  std::uint64_t buffers_left_out = 0; // of the input: not read, as the archive's index says that they do not matter
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
   std::array<std::uint64_t, filter::kReasons> by_reason{}; // events, by filter::Reason
   decode::TypeCounts types;                                // with `count`
@@ -43,6 +44,10 @@ struct RelogReport {
   std::deque<std::pair<std::string, StepTimes>> passes; // busy time by pass and step
   double seconds = 0;
 };
+
+// Before relog(): where the options select by time, keeps the trace from reading more of an archive than its index says
+// can matter (Trace::leave_out). The output is the same. Not done where the report or the stacks need all events.
+void leave_out_by_time(Trace &trace, const RelogOptions &options);
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 

@@ -50,7 +50,7 @@ bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t a
 
 bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, std::vector<write::Run> &runs,
                       Counts &counts) const {
-  bool whole = true;
+  bool whole = !buffer.left_out;
   filter::Position position = filter_.begin_buffer(buffer.index, buffer.header.processor());
   filter::Position owner_position = position;
   trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {

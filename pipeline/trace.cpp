@@ -101,7 +101,14 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
   std::size_t at = 0;
   for (std::size_t i = 0; i < spans.size();) {
     std::size_t bytes = spans[i].size, next = i + 1;
-    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size; ++next)
+    if (outlined(spans[i])) { // comes from the index
+      at += bytes;
+      i = next;
+      continue;
+    }
+    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size &&
+           !outlined(spans[next]);
+         ++next)
       bytes += spans[next].size;
     const Result<std::size_t> got = input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
     if (!got || *got != bytes) {
@@ -117,6 +124,80 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
     i = next;
   }
   return batch.raw;
+}
+
+const read::Outlined *Trace::outlined(const read::BufferSpan &span) const {
+  if (outlined_.empty()) return nullptr;
+  const auto after = std::ranges::upper_bound(outlined_, span.offset, {}, &read::Outlined::begin);
+  if (after == outlined_.begin()) return nullptr;
+  const read::Outlined &stretch = *(after - 1);
+  return span.offset < stretch.end ? &stretch : nullptr;
+}
+
+void Trace::leave_out(std::int64_t from, std::int64_t to) {
+  if (salvage_ || scan_.buffers.empty()) return;
+  outlined_ = input_->outlined();
+  std::erase_if(outlined_, [&](const read::Outlined &o) {
+    // The first buffer holds the header event, which is read by hand.
+    const std::uint64_t first = scan_.buffers.front().offset;
+    const bool inside = o.outline->first_time <= to && o.outline->last_time >= from;
+    return inside || (o.begin <= first && first < o.end);
+  });
+  // The index must see the same buffers here as the walk over their headers.
+  std::vector<std::size_t> seen(outlined_.size());
+  for (const read::BufferSpan &span : scan_.buffers) {
+    const read::Outlined *stretch = outlined(span);
+    if (!stretch) continue;
+    const std::pair<std::uint64_t, std::uint64_t> place(span.offset, span.size);
+    if (!span.cut && std::ranges::binary_search(stretch->buffers, place))
+      ++seen[static_cast<std::size_t>(stretch - outlined_.data())];
+  }
+  std::vector<read::Outlined> agreed;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] == outlined_[i].buffers.size()) agreed.push_back(std::move(outlined_[i]));
+  outlined_ = std::move(agreed);
+  left_out_ = {};
+  for (const read::Outlined &o : outlined_) {
+    ++left_out_.segments;
+    left_out_.buffers += o.buffers.size();
+    left_out_.events += o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());
+    left_out_.event_bytes +=
+        o.outline->event_bytes - std::min<std::uint64_t>(o.outline->event_bytes, o.outline->bytes.size());
+  }
+}
+
+bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
+                         DecodedBuffer &buffer) const {
+  std::array<std::uint8_t, kBufferHeaderSize> raw{};
+  if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size()) return false;
+  buffer.header = load_buffer_header(raw.data());
+  buffer.codec = buffer.header.compressed() ? codec_ : Codec::none;
+  const Outline &outline = *stretch.outline;
+  const auto begin = static_cast<std::uint32_t>(span.offset - stretch.begin);
+  const auto kept = std::ranges::equal_range(outline.kept, begin, {}, &Outline::Event::buffer);
+  std::size_t size = 0;
+  for (const Outline::Event &event : kept) {
+    const auto padded = static_cast<std::size_t>(align8(event.size));
+    if (padded > room.size() - size || event.from > outline.bytes.size() ||
+        event.size > outline.bytes.size() - event.from)
+      return false;
+    const auto source = outline.bytes.begin() + event.from;
+    std::fill(std::copy(source, source + event.size, room.begin() + static_cast<std::ptrdiff_t>(size)),
+              room.begin() + static_cast<std::ptrdiff_t>(size + padded), std::uint8_t{0});
+    size += padded;
+  }
+  buffer.events = room.first(size);
+  buffer.left_out = size < align8(span.decoded);
+  return true;
+}
+
+Error Trace::contradiction(const read::BufferSpan &span) const {
+  Error error;
+  error.file = input_->name();
+  error.offset = span.offset;
+  error.what = "index: what it says of a buffer contradicts the buffer's header";
+  error.advice = "unpack the archive and use the trace";
+  return error;
 }
 
 void Trace::load(Batch &batch) const {
@@ -140,8 +221,19 @@ void Trace::load(Batch &batch) const {
     buffer.index = static_cast<std::uint32_t>(batch.first + i);
     buffer.file_offset = span.offset;
     buffer.stored_size = span.size;
-    buffer.header = load_buffer_header(raw.data() + at);
     buffer.cut = span.cut;
+    if (const read::Outlined *stretch = outlined(span)) {
+      at += span.size;
+      if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
+      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at), buffer)) {
+        batch.error = contradiction(span);
+        return;
+      }
+      decoded_at += align8(buffer.events.size());
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    buffer.header = load_buffer_header(raw.data() + at);
     const MutableBytes stored = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
     at += span.size;
     auto take_room = [&] {

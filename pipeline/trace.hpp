@@ -18,6 +18,7 @@ struct DecodedBuffer {
   format::BufferHeader header;
   Codec codec = Codec::none;     // what its events were compressed with
   bool cut = false;              // the file ends inside it: a last event that does not fit is no damage
+  bool left_out = false;         // `events` are those alone that matter whatever the time: see Trace::leave_out
   MutableBytes events;           // decoded; in the batch's memory, which has room up to the next multiple of 8
 };
 
@@ -55,6 +56,15 @@ public:
   [[nodiscard]] Codec codec() const { return codec_; }
   [[nodiscard]] bool salvage() const { return salvage_; }
 
+  // From now on does not read what an archive's index says lies wholly outside a time: of buffers there load() gives
+  // only the events that matter whatever the time (filter::outlives_time), out of the index. Not when salvaging.
+  void leave_out(std::int64_t from, std::int64_t to);
+  struct LeftOut {
+    std::uint64_t segments = 0, buffers = 0;
+    std::uint64_t events = 0, event_bytes = 0; // that load() does not give
+  };
+  [[nodiscard]] const LeftOut &left_out() const { return left_out_; }
+
   // Bytes of stored buffers, and of headers and decoded events.
   [[nodiscard]] std::uint64_t stored_bytes() const;
   [[nodiscard]] std::uint64_t decoded_bytes() const;
@@ -83,6 +93,12 @@ private:
   Result<void> detect_codec();
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const;
+  // The stretch that is left out and holds the span; null for one that is read.
+  [[nodiscard]] const read::Outlined *outlined(const read::BufferSpan &span) const;
+  // False if the index contradicts the buffer.
+  [[nodiscard]] bool load_outline(const read::Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
+                                  DecodedBuffer &buffer) const;
+  [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
   void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
 
@@ -91,6 +107,8 @@ private:
   Clock clock_;
   Codec codec_ = Codec::none;
   bool salvage_ = false;
+  std::vector<read::Outlined> outlined_; // sorted
+  LeftOut left_out_;
 };
 
 } // namespace etwrelog::pipeline

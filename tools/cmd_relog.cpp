@@ -112,7 +112,7 @@ json report_json(const std::string &input, const Options &options, const pipelin
     reasons[std::string(filter::reason_name(static_cast<filter::Reason>(i)))] = r.by_reason[i];
   for (const auto &[pid, name] : r.targets) targets.push_back({{"pid", pid}, {"name", name}});
   return {{"input", {{"file", input}, {"bytes", r.input_bytes}, {"buffers", r.input_buffers},
-                     {"events", r.events_in}, {"event_bytes", r.event_bytes_in}}},
+                     {"buffers_left_out", r.buffers_left_out}, {"events", r.events_in}, {"event_bytes", r.event_bytes_in}}},
           {"output", {{"file", options.output}, {"bytes", r.output_bytes}, {"buffers", r.output_buffers},
                       {"events", r.events_out}, {"event_bytes", r.event_bytes_out}}},
           {"targets", std::move(targets)},
@@ -176,8 +176,9 @@ int run_relog(Options &options) {
       platform::File stream = platform::File::standard_input();
       if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done) return report(done.error());
     } else {
-      const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, options.keep_order});
+      Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, options.keep_order});
       if (!trace) return report(trace.error());
+      pipeline::leave_out_by_time(*trace, relog);
       input = trace->input().name();
       if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
     }

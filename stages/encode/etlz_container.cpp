@@ -73,6 +73,49 @@ bool get_parts(InStream &in, IndexEntry &e) {
   return !in.overrun() && (count == 0 || at == e.header.original_size);
 }
 
+// 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its place in it in
+// units of 8, its size. The bytes of the events follow behind all segments.
+void put_outline(std::vector<std::uint8_t> &out, const Outline &outline, std::vector<std::uint8_t> &bytes) {
+  const bool there = outline.complete && bytes.size() + outline.bytes.size() <= kMaxOutlines;
+  out.push_back(there ? 1 : 0);
+  if (!there) return;
+  put_varint(out, outline.event_bytes);
+  put_varint(out, outline.kept.size());
+  std::uint32_t buffer = 0;
+  for (const Outline::Event &event : outline.kept) {
+    put_varint(out, event.buffer - buffer);
+    put_varint(out, event.at / 8);
+    put_varint(out, event.size);
+    buffer = event.buffer;
+  }
+  bytes.insert(bytes.end(), outline.bytes.begin(), outline.bytes.end());
+}
+
+bool get_outline(InStream &in, IndexEntry &e) {
+  const std::uint8_t there = in.get();
+  if (there == 0) return !in.overrun();
+  Outline &o = e.outline;
+  o.complete = true;
+  o.events = e.facts.events;
+  o.first_time = e.facts.first_time;
+  o.last_time = e.facts.last_time;
+  o.event_bytes = get_varint(in);
+  const std::uint64_t count = get_varint(in);
+  if (there != 1 || count > in.rest().size()) return false;
+  o.kept.resize(count);
+  std::uint64_t buffer = 0, bytes = 0;
+  for (Outline::Event &event : o.kept) {
+    buffer += get_varint(in);
+    const std::uint64_t at = get_varint(in), size = get_varint(in);
+    if (buffer > kMaxSegment || at > format::kMaxBufferSize / 8 || size < 8 || size > format::kMaxEventSize) return false;
+    event = {static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(at * 8), static_cast<std::uint32_t>(size),
+             static_cast<std::uint32_t>(bytes)};
+    bytes += size;
+    if (bytes > kMaxOutlines) return false;
+  }
+  return !in.overrun();
+}
+
 } // namespace
 
 std::uint64_t hash64(Bytes bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
@@ -162,7 +205,7 @@ Result<Footer> read_footer(Bytes bytes) {
 }
 
 void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &out) {
-  std::vector<std::uint8_t> list, headers;
+  std::vector<std::uint8_t> list, headers, outlines;
   put_varint(list, index.size());
   for (const IndexEntry &e : index) {
     list.push_back(static_cast<std::uint8_t>(e.header.method));
@@ -178,8 +221,10 @@ void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &o
     put_ids(list, e.facts.threads);
     put_varint(list, e.parts.size());
     for (const Part &part : e.parts) put_varint(list, part.size << 1 | (part.buffer ? 1u : 0u));
+    put_outline(list, e.outline, outlines);
     headers.insert(headers.end(), e.buffer_headers.begin(), e.buffer_headers.end());
   }
+  list.insert(list.end(), outlines.begin(), outlines.end());
   // Byte by byte: all first bytes, all second bytes, ...
   const std::size_t count = headers.size() / format::kBufferHeaderSize;
   for (std::size_t b = 0; b < format::kBufferHeaderSize; ++b)
@@ -218,11 +263,19 @@ Result<std::vector<IndexEntry>> read_index(Bytes bytes) {
     e.facts.events = v[6], e.facts.buffers = v[7];
     e.facts.first_time = static_cast<std::int64_t>(v[8]), e.facts.last_time = static_cast<std::int64_t>(v[9]);
     const Bytes hashes = in.get(std::size_t{16});
-    if (hashes.size() != 16 || !get_ids(in, e.facts.processes) || !get_ids(in, e.facts.threads) || !get_parts(in, e))
+    if (hashes.size() != 16 || !get_ids(in, e.facts.processes) || !get_ids(in, e.facts.threads) || !get_parts(in, e) ||
+        !get_outline(in, e))
       return corrupt("index: damaged");
     for (const Part &part : e.parts) buffers += part.buffer ? 1 : 0;
     e.header.payload_hash = load<std::uint64_t>(hashes.data());
     e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
+  }
+  for (IndexEntry &e : index) {
+    std::size_t total = 0;
+    for (const Outline::Event &event : e.outline.kept) total += event.size;
+    const Bytes kept = in.get(total);
+    if (kept.size() != total) return corrupt("index: damaged");
+    e.outline.bytes.assign(kept.begin(), kept.end());
   }
   const Bytes planes = in.rest();
   if (in.overrun() || planes.size() != buffers * format::kBufferHeaderSize) return corrupt("index: damaged");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stages/encode/etlz_segment.hpp"
+#include "stages/shared/outline.hpp"
 
 #include <array>
 
@@ -11,6 +12,7 @@ inline constexpr std::uint16_t kFormatVersion = 1;
 
 inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kIndexHeaderSize = 32, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
+inline constexpr std::uint64_t kMaxOutlines = 64u << 20; // event bytes in the outlines of one archive
 
 using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
 
@@ -40,6 +42,7 @@ struct IndexEntry {
   // through the trace without decoding it.
   std::vector<Part> parts;
   std::vector<std::uint8_t> buffer_headers; // 72 bytes each
+  Outline outline;
 };
 
 struct Footer {
@@ -53,6 +56,7 @@ struct Footer {
 void write_file_header(const FileHeader &header, std::uint8_t *out);
 void write_segment_header(const SegmentHeader &header, std::uint8_t *out);
 void write_footer(const Footer &footer, std::uint8_t *out);
+// Outlines are left out from where they come to more than kMaxOutlines in all.
 void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &out);
 
 // Each checks the magic, its own checksum and that the values are possible.

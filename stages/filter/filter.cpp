@@ -3,6 +3,7 @@
 #include "etwrelog/clr_events.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace etwrelog::filter {
@@ -66,6 +67,36 @@ std::int64_t raw_time(const Moment &moment, const Clock &clock) {
 
 } // namespace
 
+TimeRange selected_time(const Selection &selection, const Clock &clock) {
+  TimeRange range;
+  if (selection.from) range.from = raw_time(*selection.from, clock);
+  if (selection.to) range.to = raw_time(*selection.to, clock);
+  return range;
+}
+
+bool outlives_time(const EventView &event) {
+  if (event.has_hook()) {
+    switch (rule_for(event.hook(), event.version()).scope) {
+    case Scope::always:
+    case Scope::process:
+    case Scope::thread:
+    case Scope::image:
+    case Scope::stack_definition:
+    case Scope::file_name:
+    case Scope::stack_walk:
+    case Scope::stack_reference: return true;
+    default: return false;
+    }
+  }
+  const Guid provider = event.provider();
+  if (event.is_classic())
+    return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
+           provider == format::kEventTraceGuid || provider == format::kMetaDataGuid ||
+           provider == format::kImageIdGuid;
+  return event.is_event() && (clr::names_code(provider, event.id()) ||
+                              (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
+}
+
 Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock, bool so_far) {
   Result<Targets> targets = Targets::resolve(selection, lifetimes, so_far);
   if (!targets) return std::move(targets).error();
@@ -76,9 +107,8 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.everything_ = selection.everything();
   filter.by_kind_ = selection.by_kind();
   filter.so_far_ = so_far;
-  if (selection.from) filter.from_ = raw_time(*selection.from, clock);
-  if (selection.to) filter.to_ = raw_time(*selection.to, clock);
-  if (filter.from_ > filter.to_) {
+  filter.time_ = selected_time(selection, clock);
+  if (filter.time_.from > filter.time_.to) {
     Error error;
     error.kind = ErrorKind::usage;
     error.what = "--from lies after --to";
@@ -330,6 +360,7 @@ void Filter::set_marks(Marks marks) {
 Reason Filter::decide(const EventView &event, std::int64_t time, Position &position) const {
   if (everything_) return Reason::kept_process;
   const Verdict verdict = judge(event, time, position);
+  assert(in_time(time) || verdict.reason == Reason::dropped_time || outlives_time(event));
   if (verdict.need == Need::none) return verdict.reason;
   const Bytes payload = event.payload();
   if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;

@@ -52,6 +52,17 @@ struct Owner {
 // context switch the owner is the process switched in.
 [[nodiscard]] Owner owner_of(const EventView &event, std::int64_t time, Position &position, const Lifetimes &lifetimes);
 
+// Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the event that
+// they belong to; they count as such.
+[[nodiscard]] bool outlives_time(const EventView &event);
+
+// The first and last raw time that a selection takes.
+struct TimeRange {
+  std::int64_t from = kBeginning, to = kForever;
+  [[nodiscard]] bool contains(std::int64_t time) const { return from <= time && time <= to; }
+};
+[[nodiscard]] TimeRange selected_time(const Selection &selection, const Clock &clock);
+
 // An event by its time and thread, as stacks refer to it. Events without a known thread stand for themselves with
 // the thread kUnknownId.
 struct EventKey {
@@ -128,7 +139,7 @@ private:
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
   void mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
                       Marks::Part &part) const;
-  [[nodiscard]] bool in_time(std::int64_t time) const { return from_ <= time && time <= to_; }
+  [[nodiscard]] bool in_time(std::int64_t time) const { return time_.contains(time); }
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
   [[nodiscard]] std::pair<std::size_t, std::size_t> definition_range(std::uint64_t key, std::int64_t reference) const;
@@ -139,7 +150,7 @@ private:
   bool everything_ = true;
   bool by_kind_ = false;
   bool so_far_ = false;
-  std::int64_t from_ = kBeginning, to_ = kForever;
+  TimeRange time_;
   struct ActorVerdict {
     EventKey event;
     bool kept;

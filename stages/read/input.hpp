@@ -4,6 +4,7 @@
 
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
+#include "stages/shared/outline.hpp"
 #include "stages/shared/platform.hpp"
 
 #include <memory>
@@ -11,6 +12,13 @@
 #include <vector>
 
 namespace etwrelog::read {
+
+// Bytes of an input whose buffers are known in outline.
+struct Outlined {
+  std::uint64_t begin = 0, end = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers; // begin and size of each, in order
+  const Outline *outline = nullptr;                             // the input's
+};
 
 class Input {
 public:
@@ -22,6 +30,8 @@ public:
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   // Fills `into`; returns less only at the end of the input. Any thread.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
+  // Of an input with an index: in order, without overlap.
+  [[nodiscard]] virtual std::vector<Outlined> outlined() const { return {}; }
   // As the user named it, with the member of an archive behind a colon.
   [[nodiscard]] const std::string &name() const { return name_; }
 

@@ -1,0 +1,192 @@
+// The promise of an archive's index: a selection by time gives the same bytes from the archive as from the
+// trace, while most of the archive is not read.
+#include "pipeline/archive.hpp"
+#include "tests/support/pipeline_runs.hpp"
+#include "tests/support/trace_files.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using Buffer = std::vector<std::uint8_t>;
+
+Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = size;
+  options.cpus = 4;
+  options.processes = 16;
+  options.codec = codec;
+  options.stack_cache = stack_cache;
+  gen::MemorySink sink;
+  const auto made = gen::generate(options, sink);
+  EXPECT_TRUE(made);
+  return std::move(sink.bytes);
+}
+
+Buffer archive_of(const Buffer &trace, const testing::TempDir &directory) {
+  const std::string path = directory.file("a.etlz");
+  Result<write::OutputFile> out = write::OutputFile::create(path, true);
+  EXPECT_TRUE(out);
+  pipeline::ArchiveOptions options;
+  options.level = Level::fast; // the smallest segments
+  const auto packed = pipeline::pack_file(*read::memory_input("trace", trace), *out, options);
+  EXPECT_TRUE(packed) << (packed ? "" : packed.error().message());
+  EXPECT_TRUE(out->commit());
+  return testing::read_file(path);
+}
+
+struct Relogged {
+  Buffer bytes;
+  pipeline::RelogReport report;
+};
+
+Relogged relog(std::unique_ptr<read::Input> input, const Selection &selection,
+               const testing::TempDir &directory) {
+  Relogged result;
+  Result<pipeline::Trace> trace = pipeline::Trace::open(std::move(input), {});
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message());
+  if (!trace) return result;
+  pipeline::RelogOptions options;
+  options.output = directory.file("out.etl");
+  options.replace_output = true;
+  options.selection = selection;
+  pipeline::leave_out_by_time(*trace, options);
+  const Result<void> done = pipeline::relog(*trace, options, result.report);
+  EXPECT_TRUE(done) << (done ? "" : done.error().message());
+  result.bytes = testing::read_file(options.output);
+  return result;
+}
+
+Selection between(double from, double to) {
+  Selection selection;
+  selection.from = Moment{true, from, 0};
+  selection.to = Moment{true, to, 0};
+  return selection;
+}
+
+// Relogs from both and compares; returns how many buffers of the archive were left out.
+std::uint64_t expect_same(const Buffer &trace, const Buffer &archive, const Selection &selection) {
+  const testing::TempDir directory;
+  const Relogged plain = relog(read::memory_input("trace", trace), selection, directory);
+  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(read::memory_input("archive", archive));
+  EXPECT_TRUE(input);
+  if (!input) return 0;
+  const Relogged packed = relog(std::move(*input), selection, directory);
+  EXPECT_TRUE(plain.bytes == packed.bytes);
+  EXPECT_EQ(plain.report.events_in, packed.report.events_in);
+  EXPECT_EQ(plain.report.event_bytes_in, packed.report.event_bytes_in);
+  EXPECT_EQ(plain.report.events_out, packed.report.events_out);
+  EXPECT_EQ(plain.report.buffers_left_out, 0u);
+  return packed.report.buffers_left_out;
+}
+
+TEST(ArchiveSeek, SelectionByTimeGivesTheSameBytesAndReadsLess) {
+  const testing::TempDir directory;
+  for (const Codec codec : {Codec::none, Codec::xpress}) {
+    SCOPED_TRACE(codec_name(codec));
+    const Buffer trace = generated(60'000'000, codec, false);
+    const Buffer archive = archive_of(trace, directory);
+    const std::uint64_t buffers = testing::open_trace(trace)->buffers().size();
+    Selection one_process = between(2.0, 2.1);
+    one_process.processes.push_back("game.exe");
+    EXPECT_GT(expect_same(trace, archive, one_process), buffers / 2);
+    EXPECT_GT(expect_same(trace, archive, between(2.0, 2.1)), 0u);
+    EXPECT_GT(expect_same(trace, archive, between(0.0, 0.5)), 0u);
+    EXPECT_GT(expect_same(trace, archive, between(30.0, 1000.0)), 0u);
+    EXPECT_EQ(expect_same(trace, archive, between(0.0, 1000.0)), 0u);
+  }
+}
+
+TEST(ArchiveSeek, StackDefinitionsBehindTheTimeAreFound) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(40'000'000, Codec::none, true);
+  Selection one_process = between(1.0, 1.2);
+  one_process.processes.push_back("game.exe");
+  static_cast<void>(expect_same(trace, archive_of(trace, directory), one_process));
+}
+
+TEST(ArchiveSeek, RealTracesGiveTheSameBytes) {
+  const std::vector<std::string> names = testing::trace_names();
+  if (names.empty()) GTEST_SKIP() << "no ../shared/traces beside the project";
+  const testing::TempDir directory;
+  for (const std::string &name : names) {
+    SCOPED_TRACE(name);
+    const std::string path = testing::trace_path(name)->string();
+    const Buffer trace = testing::read_file(path);
+    const Buffer archive = archive_of(trace, directory);
+    const Result<pipeline::Trace> opened = pipeline::Trace::open(path, {});
+    ASSERT_TRUE(opened);
+    if (opened->header().end_time <= opened->header().start_time)
+      continue; // never closed: how long it is takes reading
+    const double length =
+        opened->clock().to_seconds(opened->clock().from_filetime(opened->header().end_time));
+    for (const auto &[from, to] : {std::pair(0.4, 0.41), {0.0, 0.05}, {0.9, 1.0}})
+      static_cast<void>(expect_same(trace, archive, between(from * length, to * length)));
+  }
+}
+
+// An input whose index lies.
+class Lying final : public read::Input {
+public:
+  Lying(Buffer bytes, Outline outline, std::uint64_t begin)
+      : Input("lying"), bytes_(std::move(bytes)), outline_(std::move(outline)), begin_(begin) {}
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    const std::size_t n =
+        offset >= bytes_.size() ? 0 : std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
+    return n;
+  }
+  [[nodiscard]] std::vector<read::Outlined> outlined() const override {
+    return {{begin_, begin_ + 65536, {{begin_, 65536}}, &outline_}};
+  }
+
+private:
+  Buffer bytes_;
+  Outline outline_;
+  std::uint64_t begin_;
+};
+
+TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(2'000'000, Codec::none, false);
+  Outline outline;
+  outline.complete = true;
+  outline.first_time = outline.last_time = 1;
+  outline.bytes.resize(100);
+  outline.kept = {{0, 0, 200, 0}};
+  for (const std::uint32_t from : {0u, 90u, 4000u}) {
+    outline.kept[0].from = from;
+    Result<pipeline::Trace> opened =
+        pipeline::Trace::open(std::make_unique<Lying>(trace, outline, 10 * 65536), {});
+    ASSERT_TRUE(opened);
+    pipeline::RelogOptions options;
+    options.output = directory.file("out.etl");
+    options.selection = between(0.1, 0.2);
+    pipeline::leave_out_by_time(*opened, options);
+    ASSERT_EQ(opened->left_out().buffers, 1u);
+    pipeline::RelogReport report;
+    const Result<void> done = pipeline::relog(*opened, options, report);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().kind, ErrorKind::corrupt);
+    EXPECT_EQ(done.error().offset, 10u * 65536);
+  }
+  // Events that are none: the walk finds that out.
+  outline.bytes.assign(100, 0xAB);
+  outline.kept = {{0, 0, 96, 0}};
+  Result<pipeline::Trace> opened =
+      pipeline::Trace::open(std::make_unique<Lying>(trace, outline, 10 * 65536), {});
+  ASSERT_TRUE(opened);
+  pipeline::RelogOptions options;
+  options.output = directory.file("out.etl");
+  options.selection = between(0.1, 0.2);
+  pipeline::leave_out_by_time(*opened, options);
+  pipeline::RelogReport report;
+  EXPECT_FALSE(pipeline::relog(*opened, options, report));
+}
+
+} // namespace
+} // namespace etwrelog
