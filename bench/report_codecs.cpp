@@ -23,7 +23,7 @@ std::vector<Output> &outputs() {
 
 namespace {
 
-const Registration as_is({"as is", "as is", "", true, 0,
+const Registration as_is({"as is", "as is", "", "yes", 0,
                           [](Bytes trace) {
                             return Packed{{trace.begin(), trace.end()}, {}};
                           },
@@ -62,7 +62,7 @@ Output per_buffer(Codec codec, std::uint32_t nominal, int rank) {
   o.name = name + " per buffer of " + size;
   o.tool = name;
   o.level = size;
-  o.opens = codec == Codec::xpress;
+  o.opens = codec == Codec::xpress ? "yes" : "not known"; // no trace was seen that Windows wrote with LZNT1
   o.rank = rank;
   o.pack = [codec, nominal](Bytes trace) {
     Buffers buffers = rechunk(trace, nominal);
@@ -112,7 +112,7 @@ Output deflate(int level) {
   return {"deflate " + l,
           "deflate (libdeflate)",
           l,
-          false,
+          "no",
           20 + level,
           [level](Bytes trace) {
             const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> c(
@@ -139,7 +139,7 @@ Output lzma(std::uint32_t preset, const std::string &level, int rank) {
   return {"LZMA2 " + level,
           "LZMA2 (liblzma)",
           level,
-          false,
+          "no",
           rank,
           [preset](Bytes trace) {
             Packed p;
@@ -169,7 +169,7 @@ Output zstd(int level) {
   return {"zstd " + l + " long",
           "zstd --long",
           l,
-          false,
+          "no",
           50 + level,
           [level](Bytes trace) {
             const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> c(ZSTD_createCCtx(), &ZSTD_freeCCtx);

@@ -27,7 +27,7 @@ struct BulkOptions {
   unsigned threads = 0;
   std::string memory_limit = "1G";
   bool recursive = false, skip_existing = false, delete_original = false, explain = false, no_verify = false;
-  bool salvage = false, json = false, force = false, progress = false;
+  bool salvage = false, json = false, quiet = false, force = false, progress = false;
 };
 
 struct Item {
@@ -335,7 +335,7 @@ private:
         warn(items_[i].source, fmt::format("{} bytes of the original from 0x{:x} are missing", m.size, m.at));
     }
     if (options_.json) print_json(seconds);
-    else print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
+    else if (!options_.quiet) print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
     if (options_.explain) print_explain();
     if (cancel_) {
       fmt::print(stderr, "etwrelog: stopped on request; {} of {} files not done\n", left + failed, items_.size());
@@ -438,6 +438,7 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
       ->check(size_validator())
       ->capture_default_str();
   command->add_flag("--json", options->json, "Results as JSON");
+  command->add_flag("-q,--quiet", options->quiet, "No table; only errors and warnings");
   command->add_flag("--progress", options->progress, "Progress even where stderr is no terminal");
   if (task == Task::pack) {
     const std::map<std::string, Level> levels = {{"fast", Level::fast}, {"default", Level::normal}, {"max", Level::max}};
