@@ -43,8 +43,8 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, std:
   // Back into the order of the file; a context switch may be there twice.
   auto place = [](const Outline::Event &e) { return std::pair(e.buffer, e.at); };
   std::ranges::sort(outline_.kept, {}, place);
-  const auto twice = std::ranges::unique(outline_.kept, {}, place);
-  outline_.kept.erase(twice.begin(), twice.end());
+  const auto twice = [place](const Outline::Event &a, const Outline::Event &b) { return place(a) == place(b); };
+  outline_.kept.erase(std::unique(outline_.kept.begin(), outline_.kept.end(), twice), outline_.kept.end());
   const std::vector<std::uint8_t> unordered = std::exchange(outline_.bytes, {});
   for (Outline::Event &event : outline_.kept) {
     const auto source = unordered.begin() + event.from;

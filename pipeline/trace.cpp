@@ -174,15 +174,15 @@ bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &
   buffer.codec = buffer.header.compressed() ? codec_ : Codec::none;
   const Outline &outline = *stretch.outline;
   const auto begin = static_cast<std::uint32_t>(span.offset - stretch.begin);
-  const auto kept = std::ranges::equal_range(outline.kept, begin, {}, &Outline::Event::buffer);
+  auto event = std::ranges::lower_bound(outline.kept, begin, {}, &Outline::Event::buffer);
   std::size_t size = 0;
-  for (const Outline::Event &event : kept) {
-    const auto padded = static_cast<std::size_t>(align8(event.size));
-    if (padded > room.size() - size || event.from > outline.bytes.size() ||
-        event.size > outline.bytes.size() - event.from)
+  for (; event != outline.kept.end() && event->buffer == begin; ++event) {
+    const auto padded = static_cast<std::size_t>(align8(event->size));
+    if (padded > room.size() - size || event->from > outline.bytes.size() ||
+        event->size > outline.bytes.size() - event->from)
       return false;
-    const auto source = outline.bytes.begin() + event.from;
-    std::fill(std::copy(source, source + event.size, room.begin() + static_cast<std::ptrdiff_t>(size)),
+    const auto source = outline.bytes.begin() + event->from;
+    std::fill(std::copy(source, source + event->size, room.begin() + static_cast<std::ptrdiff_t>(size)),
               room.begin() + static_cast<std::ptrdiff_t>(size + padded), std::uint8_t{0});
     size += padded;
   }
@@ -225,7 +225,7 @@ void Trace::load(Batch &batch) const {
     if (const read::Outlined *stretch = outlined(span)) {
       at += span.size;
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
-      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at), buffer)) {
+      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)), buffer)) {
         batch.error = contradiction(span);
         return;
       }
