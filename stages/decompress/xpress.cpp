@@ -1,10 +1,10 @@
 // Plain XPRESS (MS-XCA 2.3/2.4): 32-bit flag words, most significant bit first, each governing 32 tokens: 0 a
-// literal byte, 1 a u16 match (distance - 1 in the upper 13 bits, length code in the lower 3). A full length code
-// continues in a nibble (two matches share a byte), a byte, a u16 and a u32.
+// literal byte, 1 a u16 match (distance - 1 in the upper 13 bits, length code in the lower 3). A full length
+// code continues in a nibble (two matches share a byte), a byte, a u16 and a u32.
 //
-// The fast loop takes a run of literals and the match after it per round, without a branch that depends on the
-// data but for rare cases; it leaves the last bytes of either side, and every token it finds wrong, to the
-// careful one.
+// The fast loop takes a run of literals and the match after it per round, with one branch that depends on
+// the data: whether the length is a long one. It leaves the last bytes of either side, and every token it
+// finds wrong, to the careful one.
 #include "stages/decompress/codecs.hpp"
 #include "stages/decompress/wild_copy.hpp"
 
@@ -14,6 +14,7 @@ namespace etwrelog::codecs {
 namespace {
 
 constexpr std::size_t kMinMatch = 3;
+constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 constexpr std::uint32_t kLongLengthMinimum = 7 + 15; // a u16 or u32 length states the whole code
 
 struct XpressState {
@@ -24,125 +25,144 @@ struct XpressState {
   std::uint32_t half_byte = 0; // the nibble that the next long length uses, plus 16; 0 = none
 };
 
-// What a round of the fast loop may touch: 32 bytes of literals, then a token of up to 4 bytes; or the literals and
-// the first copies of a match.
+// What a round may touch: 32 bytes of literals, then a token of up to 4 bytes; or the literals, and a match
+// with what its copy writes past the end. Matches of more than kOneGo bytes check for themselves.
+constexpr std::size_t kOneGo = 64;
 constexpr std::size_t kRoundIn = 40;
-constexpr std::size_t kRoundOut = 32 + 64;
-// What the 32 tokens of a flag word may use up, and touch beyond. Matches of more than 64 bytes apart.
+constexpr std::size_t kRoundOut = 32 + kOneGo + kCopySlack;
+// What the 32 tokens of a flag word may use up, and touch beyond.
 constexpr std::size_t kWordIn = 4 + 32 * 4 + kRoundIn;
-constexpr std::size_t kWordOut = 32 * 64 + kRoundOut;
+constexpr std::size_t kWordOut = 32 * kOneGo + kRoundOut;
 
-// Rounds while both sides have room: for a whole flag word at a time, or (near the end) for a single round. Returns
-// true when the next token is for the careful decoder: a length in more than a byte, a bad distance. (No call stands
-// in the loop; it would cost registers that all tokens need.)
-template <bool kPerWord>
-ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in_span, MutableBytes out_span, XpressState &s) {
-  constexpr std::size_t kNeedIn = kPerWord ? kWordIn : kRoundIn;
-  constexpr std::size_t kNeedOut = kPerWord ? kWordOut : kRoundOut;
-  if (in_span.size() < kNeedIn || out_span.size() < kNeedOut) {
-    return false;
-  }
-  const std::uint8_t *in = in_span.data() + s.in_pos;
-  const std::uint8_t *const in_safe = in_span.data() + in_span.size() - kNeedIn;
-  std::uint8_t *const out_begin = out_span.data();
-  std::uint8_t *const out_safe = out_begin + out_span.size() - kNeedOut;
-  std::uint8_t *out = out_begin + s.out_pos;
-  if (in > in_safe || out > out_safe) {
-    return false;
-  }
-  // The flags left, then a one that marks the end of the word, then zeros.
-  const unsigned mark = 63 - s.flags_left;
-  std::uint64_t flags = (std::uint64_t{s.flags} << 32 >> mark | 1) << mark;
-  std::uint32_t has_half = s.half_byte >> 4;
-  std::uint32_t half = s.half_byte & 15; // 0 without has_half
-  bool leave_token = false;
+struct Cursor {
+  const std::uint8_t *in;
+  std::uint8_t *out;
+  std::uint64_t flags; // those left, then a one that marks the end of the word
+  std::uint32_t half;  // the nibble left by the last long length
+};
+
+struct Limits {
+  const std::uint8_t *in_safe; // up to here (and out_safe) a word or a round fits
+  const std::uint8_t *out_begin;
+  const std::uint8_t *out_safe;
+};
+
+enum class Stop {
+  long_length, // one is done: it took the nibble, or left one
+  margin,      // there may be no room for another word or round
+  token,       // the next token is for the careful decoder: a length in more than a byte, a bad distance
+};
+
+// Rounds of literals and a match, up to and with the next long length. Each of these takes a nibble or leaves
+// one, in turn: two copies of the loop know without asking which it is. Whether a length is long is
+// mispredicted for every fifth match, more than all other branches together; but the reckoning without a
+// branch takes longer than that.
+template <bool kPerWord, bool kHasHalf>
+ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
   for (;;) {
-    if (!kPerWord && (in > in_safe || out > out_safe)) {
-      break;
+    if (!kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
+      return Stop::margin;
     }
-    const auto run = static_cast<unsigned>(std::countl_zero(flags));
-    copy16(out, in);
+    const auto run = static_cast<std::size_t>(std::countl_zero(c.flags));
+    copy16(c.out, c.in);
     if (run > 16) [[unlikely]] {
-      copy16(out + 16, in + 16);
+      copy16(c.out + 16, c.in + 16);
     }
-    in += run;
-    out += run;
-    flags <<= run;
-    const std::uint64_t flags_before = flags;
-    flags <<= 1;
-    if (flags == 0) [[unlikely]] { // that was the mark
-      if (kPerWord && (in > in_safe || out > out_safe)) {
-        flags = flags_before;
-        break;
+    c.in += run;
+    c.out += run;
+    c.flags <<= run;
+    c.flags <<= 1;
+    if (c.flags == 0) [[unlikely]] { // that was the mark
+      if (kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
+        c.flags = kMark;
+        return Stop::margin;
       }
-      flags = std::uint64_t{load<std::uint32_t>(in)} << 32 | std::uint64_t{1} << 31;
-      in += 4;
+      c.flags = std::uint64_t{load<std::uint32_t>(c.in)} << 32 | kMark >> 32;
+      c.in += 4;
       continue;
     }
-    const std::uint32_t token = load<std::uint16_t>(in);
-    const std::size_t distance = (token >> 3) + 1;
-    const std::uint8_t *const from = out - distance;
-    std::size_t length = (token & 7) + kMinMatch;
-    if (distance > static_cast<std::size_t>(out - out_begin)) [[unlikely]] {
-      leave_token = true;
-      break;
+    std::uint8_t *const out = c.out;
+    const std::size_t token = load<std::uint16_t>(c.in);
+    const std::size_t less_one = token >> 3; // the distance
+    const std::uint8_t *const from = out - less_one - 1;
+    if (from < limits.out_begin) [[unlikely]] {
+      return Stop::token;
     }
-    if (length < 7 + kMinMatch) {
-      in += 2;
-      if (distance < length) [[unlikely]] { // so it is 8 at most
-        const std::uint64_t pattern = repeat(load<std::uint64_t>(from), distance);
-        store(out, pattern);
-        store(out + kPatternStep[distance], pattern);
+    std::size_t length = token & 7;
+    if (length < 7) {
+      length += kMinMatch;
+      c.in += 2;
+      c.out += length;
+      if (less_one + 1 < length) [[unlikely]] {
+        copy_overlapping(out, less_one + 1, length);
       } else {
-        const auto first = load<std::uint64_t>(from); // both before the stores: right for any distance >= length
+        const auto first = load<std::uint64_t>(from); // both before the stores, as in copy_apart
         const auto last = load<std::uint16_t>(from + 8);
         store(out, first);
         store(out + 8, last);
       }
-      out += length;
       continue;
     }
-    // Measured on real traces: the branch above is predicted well, one on the nibble is not. Hence the arithmetic,
-    // and 64 bytes copied before the length is looked at. `extra` is the nibble with the bytes after it.
-    const std::uint32_t after = load<std::uint16_t>(in + 2);
-    const std::uint32_t extra = after << (8 * has_half) | half;
-    const std::uint32_t nibble = extra & 15;
-    const std::uint32_t has_byte = (nibble + 1) >> 4;
-    const std::uint32_t byte = extra >> 8 & 0xFF & (0 - has_byte);
-    const std::uint8_t *const token_at = in;
-    in += 3 - has_half + has_byte;
-    length += nibble + byte;
-    half = after >> 4 & 15 & (has_half - 1);
-    has_half ^= 1;
-    if (length > 64 && (byte == 255 || static_cast<std::ptrdiff_t>(length) > out_safe - out)) [[unlikely]] {
-      leave_token = true;
-      in = token_at;
-      has_half ^= 1;
-      half = has_half * 15; // no other nibble has a byte after it
-      break;
+    // Half of the nibbles are full, in no order: no branch there.
+    const std::uint8_t *in = c.in + 2;
+    const std::uint32_t nibble = kHasHalf ? c.half : *in & 15u;
+    const std::uint32_t half = kHasHalf ? 0 : *in++ >> 4;
+    const std::size_t has_byte = (nibble + 1) >> 4;
+    const std::size_t byte = *in & (0 - has_byte);
+    in += has_byte;
+    length = 7 + kMinMatch + nibble + byte;
+    if (length > kOneGo && (byte == 255 || static_cast<std::ptrdiff_t>(length) > limits.out_safe - out))
+        [[unlikely]] {
+      return Stop::token;
     }
-    if (distance < 16) [[unlikely]] {
-      copy_overlapping(out, distance, length);
+    c.in = in;
+    c.out += length;
+    c.half = half;
+    if (less_one + 1 < length) [[unlikely]] {
+      copy_overlapping(out, less_one + 1, length);
     } else {
-      copy16(out, from);
-      copy16(out + 16, from + 16);
-      copy16(out + 32, from + 32);
-      copy16(out + 48, from + 48);
-      if (length > 64) [[unlikely]] {
-        copy_blocks(out + 64, from + 64, out + length);
+      copy_apart<kOneGo>(out, from);
+      if (length > kOneGo) [[unlikely]] {
+        copy_blocks(out + kOneGo, from + kOneGo, out + length);
       }
     }
-    out += length;
+    return Stop::long_length;
   }
-  if (leave_token) {
-    flags = flags >> 1 | std::uint64_t{1} << 63;
+}
+
+// Rounds while both sides have room: for a whole flag word at a time, or (near the end) for a single round.
+// True when the next token is for the careful decoder. (No call stands in the loops; it would cost registers
+// that all tokens need.)
+template <bool kPerWord> ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in, MutableBytes out, XpressState &s) {
+  constexpr std::size_t kNeedIn = kPerWord ? kWordIn : kRoundIn;
+  constexpr std::size_t kNeedOut = kPerWord ? kWordOut : kRoundOut;
+  if (in.size() < kNeedIn || out.size() < kNeedOut || s.in_pos > in.size() - kNeedIn ||
+      s.out_pos > out.size() - kNeedOut) {
+    return false;
   }
-  s.in_pos = static_cast<std::size_t>(in - in_span.data());
-  s.out_pos = static_cast<std::size_t>(out - out_begin);
-  s.flags = static_cast<std::uint32_t>(flags >> 32);
-  s.flags_left = 63u - static_cast<unsigned>(std::countr_zero(flags));
-  s.half_byte = has_half != 0 ? half | 16 : 0;
-  return leave_token;
+  const Limits limits{in.data() + (in.size() - kNeedIn), out.data(), out.data() + (out.size() - kNeedOut)};
+  const unsigned flags_used = 32 - s.flags_left;
+  Cursor c{in.data() + s.in_pos, out.data() + s.out_pos,
+           std::uint64_t{s.flags} << 32 | kMark >> 32 << flags_used, s.half_byte & 15};
+  bool has_half = s.half_byte != 0;
+  Stop stop = has_half ? Stop::long_length : until_long_length<kPerWord, false>(c, limits);
+  while (stop == Stop::long_length) {
+    has_half = true;
+    stop = until_long_length<kPerWord, true>(c, limits);
+    if (stop == Stop::long_length) {
+      has_half = false;
+      stop = until_long_length<kPerWord, false>(c, limits);
+    }
+  }
+  if (stop == Stop::token) { // its flag is still to come
+    c.flags = c.flags >> 1 | kMark;
+  }
+  s.in_pos = static_cast<std::size_t>(c.in - in.data());
+  s.out_pos = static_cast<std::size_t>(c.out - out.data());
+  s.flags = static_cast<std::uint32_t>(c.flags >> 32);
+  s.flags_left = 63u - static_cast<unsigned>(std::countr_zero(c.flags));
+  s.half_byte = has_half ? c.half | 16 : 0;
+  return stop == Stop::token;
 }
 
 template <bool kPerWord> ETWRELOG_NOINLINE bool rounds_portable(Bytes in, MutableBytes out, XpressState &s) {
@@ -258,7 +278,8 @@ CodecResult decode_xpress(Bytes in, MutableBytes out) {
     } while (!one && s.out_pos < out.size());
   }
   // Windows writes one more flag word when the last one is used up.
-  if (s.flags_left == 0 && in.size() - s.in_pos == 4 && load<std::uint32_t>(in.data() + s.in_pos) == 0xFFFF'FFFF) {
+  if (s.flags_left == 0 && in.size() - s.in_pos == 4 &&
+      load<std::uint32_t>(in.data() + s.in_pos) == 0xFFFF'FFFF) {
     s.in_pos = in.size();
   }
   return {s.in_pos == in.size() ? CodecStatus::ok : CodecStatus::trailing_input, s.in_pos, s.out_pos};
