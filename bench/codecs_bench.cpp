@@ -1,5 +1,6 @@
-// Every codec and level on the buffers of real traces (when they are there, generated ones otherwise), with other
-// libraries in the same run. Speeds are decoded bytes per second, on one core; "ratio" is packed/raw in percent.
+// Every codec and level on the buffers of real traces (when they are there, generated ones otherwise), with
+// other libraries in the same run. Speeds are decoded bytes per second, on one core; "ratio" is packed/raw in
+// percent.
 //
 // The baselines pack buffer by buffer, too: that is what a trace must do.
 #include "etwrelog/codec.hpp"
@@ -32,7 +33,8 @@ struct Data {
   std::size_t largest = 0;
 };
 
-// Records with counters, addresses that repeat and some noise: in place of real events, without being like them.
+// Records with counters, addresses that repeat and some noise: in place of real events, without being like
+// them.
 std::vector<Buffer> generated_buffers() {
   std::mt19937_64 random(1);
   std::vector<Buffer> buffers(64, Buffer(65536 - 72));
@@ -119,7 +121,8 @@ void run_pack(benchmark::State &state, const Data &data, const std::function<Pac
   report(state, data, packed);
 }
 
-void run_unpack(benchmark::State &state, const Data &data, const std::vector<Buffer> &packed, const Unpack &unpack) {
+void run_unpack(benchmark::State &state, const Data &data, const std::vector<Buffer> &packed,
+                const Unpack &unpack) {
   Buffer out(data.largest);
   std::size_t size = 0;
   for (const Buffer &p : packed) {
@@ -158,7 +161,8 @@ Unpack fwnt_unpack(Codec codec) {
 }
 
 Unpack our_unpack(Codec codec) {
-  return [codec](const Buffer &in, MutableBytes out) { return static_cast<bool>(decompress(codec, in, out)); };
+  return
+      [codec](const Buffer &in, MutableBytes out) { return static_cast<bool>(decompress(codec, in, out)); };
 }
 
 Pack our_pack(Codec codec, Level level, std::size_t largest) {
@@ -227,18 +231,30 @@ Unpack lzma_unpack(std::uint32_t preset) {
   };
 }
 
-void add(const std::string &name, std::function<void(benchmark::State &)> run) {
-  benchmark::RegisterBenchmark(name.c_str(), [run = std::move(run)](benchmark::State &state) { run(state); })
+benchmark::internal::Benchmark *add(const std::string &name, std::function<void(benchmark::State &)> run) {
+  return benchmark::RegisterBenchmark(name.c_str(),
+                                      [run = std::move(run)](benchmark::State &state) { run(state); })
       ->Unit(benchmark::kMillisecond); // CPU time counts: all of this is one thread
 }
 
-void add_pack(const Data &data, const std::string &name, const std::function<Pack()> &make) {
-  add("encode/" + name + "/" + data.name, [&data, make](benchmark::State &state) { run_pack(state, data, make); });
+// A few MB/s: once is enough, and the noise is small beside the seconds that it takes.
+bool is_slow(const std::string &name) {
+  return name.starts_with("lzma2") || name == "zstd-19" || name == "libdeflate-12";
 }
 
-// Packed on first use: registering must not take minutes.
-void add_unpack(const Data &data, const std::string &name, const std::function<Pack()> &make, const Unpack &unpack) {
-  auto packed = std::make_shared<std::vector<Buffer>>();
+void add_pack(const Data &data, const std::string &name, const std::function<Pack()> &make) {
+  benchmark::internal::Benchmark *const b =
+      add("encode/" + name + "/" + data.name,
+          [&data, make](benchmark::State &state) { run_pack(state, data, make); });
+  if (is_slow(name)) {
+    b->Iterations(1)->Repetitions(1);
+  }
+}
+
+// Packed on first use, since registering must not take minutes; once for all that decode it.
+void add_unpack(const Data &data, const std::string &name, const std::function<Pack()> &make,
+                const Unpack &unpack,
+                std::shared_ptr<std::vector<Buffer>> packed = std::make_shared<std::vector<Buffer>>()) {
   add("decode/" + name + "/" + data.name, [&data, make, unpack, packed](benchmark::State &state) {
     if (packed->empty()) {
       *packed = pack_all(data, make());
@@ -249,10 +265,12 @@ void add_unpack(const Data &data, const std::string &name, const std::function<P
 
 void add_all(const Data &data) {
   if (!data.stored.empty()) {
-    add("decode/xpress-windows/" + data.name,
-        [&data](benchmark::State &state) { run_unpack(state, data, data.stored, our_unpack(Codec::xpress)); });
-    add("decode/xpress-windows:libfwnt/" + data.name,
-        [&data](benchmark::State &state) { run_unpack(state, data, data.stored, fwnt_unpack(Codec::xpress)); });
+    add("decode/xpress-windows/" + data.name, [&data](benchmark::State &state) {
+      run_unpack(state, data, data.stored, our_unpack(Codec::xpress));
+    });
+    add("decode/xpress-windows:libfwnt/" + data.name, [&data](benchmark::State &state) {
+      run_unpack(state, data, data.stored, fwnt_unpack(Codec::xpress));
+    });
   }
   constexpr std::pair<Level, const char *> levels[] = {
       {Level::fast, "fast"}, {Level::normal, "normal"}, {Level::max, "max"}};
@@ -266,24 +284,28 @@ void add_all(const Data &data) {
         return [compressor](const Buffer &in, Buffer &out) { return compressor->compress(in, out).produced; };
       };
       add_pack(data, name, make);
-      add_unpack(data, name, make_whole, our_unpack(codec));
-      add_unpack(data, name + ":libfwnt", make_whole, fwnt_unpack(codec));
+      const auto packed = std::make_shared<std::vector<Buffer>>();
+      add_unpack(data, name, make_whole, our_unpack(codec), packed);
+      add_unpack(data, name + ":libfwnt", make_whole, fwnt_unpack(codec), packed);
     }
   }
   for (const int level : {1, 6, 12}) {
     const std::string name = "libdeflate-" + std::to_string(level);
     add_pack(data, name, [level] { return deflate_pack(level); });
-    add_unpack(data, name, [level] { return deflate_pack(level); }, deflate_unpack());
+    add_unpack(
+        data, name, [level] { return deflate_pack(level); }, deflate_unpack());
   }
   for (const int level : {1, 3, 9, 19}) {
     const std::string name = "zstd-" + std::to_string(level);
     add_pack(data, name, [level] { return zstd_pack(level); });
-    add_unpack(data, name, [level] { return zstd_pack(level); }, zstd_unpack());
+    add_unpack(
+        data, name, [level] { return zstd_pack(level); }, zstd_unpack());
   }
   for (const std::uint32_t preset : {6u, 9u | LZMA_PRESET_EXTREME}) {
     const std::string name = preset == 6 ? "lzma2-6" : "lzma2-9e";
     add_pack(data, name, [preset] { return lzma_pack(preset); });
-    add_unpack(data, name, [preset] { return lzma_pack(preset); }, lzma_unpack(preset));
+    add_unpack(
+        data, name, [preset] { return lzma_pack(preset); }, lzma_unpack(preset));
   }
 }
 

@@ -39,7 +39,7 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string human_count(std::uint64_t count) {
   std::string text = std::to_string(count);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 
