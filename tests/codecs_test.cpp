@@ -178,6 +178,51 @@ TEST(Codecs, RoundTrip) {
   }
 }
 
+// Wild copies are widest where literals and a short period meet; the output's end comes anywhere after them.
+TEST(Codecs, ShortPeriodsUpToTheVeryEnd) {
+  std::mt19937 random(23);
+  for (const Codec codec : kCodecs) {
+    Compressor compressor(codec, Level::fast, 20000);
+    for (int i = 0; i < 1500; ++i) {
+      Buffer input;
+      const std::size_t blocks = 1 + random() % (i % 4 == 0 ? 120 : 6);
+      for (std::size_t b = 0; b < blocks; ++b) {
+        for (std::size_t n = random() % 33; n != 0; --n) {
+          input.push_back(static_cast<std::uint8_t>(random()));
+        }
+        const std::size_t period = 1 + random() % 20;
+        for (std::size_t n = period + random() % 70; n != 0; --n) {
+          input.push_back(input.size() < period ? std::uint8_t{7} : input[input.size() - period]);
+        }
+      }
+      const Buffer packed = pack(compressor, input);
+      expect_decodes(codec, packed, input);
+      const auto theirs = input.empty() ? input : testing::fwnt_decompress(codec, packed, input.size());
+      EXPECT_TRUE(theirs && *theirs == input) << codec_name(codec) << ": libfwnt reads something else";
+    }
+  }
+}
+
+// The same at its widest: 31 literals and a match that is laid down in steps of less than eight bytes.
+TEST(Codecs, LiteralsAndPeriodAtTheVeryEnd) {
+  std::mt19937 random(29);
+  Compressor compressor(Codec::xpress, Level::fast, 200);
+  for (const std::size_t period : {3, 5, 6, 7}) {
+    for (std::size_t literals = 28; literals <= 31; ++literals) {
+      for (std::size_t length = 56; length <= 64; ++length) {
+        for (std::size_t tail = 0; tail < 24; ++tail) {
+          Buffer input(literals + length + tail);
+          for (std::size_t i = 0; i < input.size(); ++i) {
+            const bool repeats = i >= literals && i < literals + length;
+            input[i] = repeats ? input[i - period] : static_cast<std::uint8_t>(random());
+          }
+          expect_decodes(Codec::xpress, pack(compressor, input), input);
+        }
+      }
+    }
+  }
+}
+
 TEST(Codecs, RoundTripOfTheLargestBuffers) {
   constexpr std::size_t kSize = 16u << 20;
   const Buffer records = make_input(Kind::records, kSize);

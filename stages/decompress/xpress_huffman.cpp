@@ -207,9 +207,6 @@ CodecStatus decode_token(const CodeTable &table, Bytes in, MutableBytes out, Bit
     state = bits;
     return CodecStatus::ok;
   }
-  if (symbol == kEndSymbol && bits.in_pos == in.size()) {
-    return CodecStatus::output_short;
-  }
   const auto has = [&](std::size_t n) { return in.size() - bits.in_pos >= n; };
   const std::uint8_t *const base = in.data();
   std::size_t length = symbol & 15;
