@@ -1,27 +1,36 @@
-#include "stages/encode/etlz_model.hpp"
-
-#include <algorithm>
+#include "stages/encode/etlz_model_code.hpp"
 
 namespace etwrelog::etlz {
+
+template class ModelCore<false>;
+
 namespace {
 
 constexpr unsigned kSamples = 48;
 
 } // namespace
 
+void ModelEncoder::reset() {
+  ModelCore::reset();
+  kindreds_.clear();
+  std::fill(kindred_by_hash_.begin(), kindred_by_hash_.end(), 0);
+  family_by_plan_.clear();
+  kindred_of_event_.clear();
+  next_event_ = 0;
+  processes_.clear();
+  threads_seen_.clear();
+  first_time_ = INT64_MAX, last_time_ = INT64_MIN;
+}
+
 std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
   const Identity id = identity_of(event, c);
-  std::uint64_t hash = 0;
-  for (unsigned i = 0; i < id.words; ++i) hash = mix(hash ^ id.word[i]) + i;
-  CacheEntry &cached = kindred_cache_[hash & (kindred_cache_.size() - 1)];
-  if (cached.hash == hash && cached.kindred != kMaxTypes && kindreds_[cached.kindred].identity == id)
-    return cached.kindred;
-  std::vector<std::uint32_t> &candidates = kindred_by_hash_[hash];
-  for (const std::uint32_t k : candidates) {
-    if (kindreds_[k].identity == id) {
-      cached = {hash, k};
-      return k;
-    }
+  std::uint64_t hash = id.word[0] * 0x9E37'79B9'7F4A'7C15ull;
+  for (unsigned i = 1; i < id.words; ++i) hash ^= id.word[i] * (0xC2B2'AE3D'27D4'EB4Full + 2 * i);
+  const std::size_t mask = kindred_by_hash_.size() - 1;
+  std::size_t slot = mix(hash ^ hash >> 29) & mask;
+  for (; kindred_by_hash_[slot] != 0; slot = (slot + 1) & mask) {
+    const std::uint32_t k = kindred_by_hash_[slot] - 1;
+    if (kindreds_[k].identity == id) return k;
   }
   if (kindreds_.size() >= kMaxTypes) return kMaxTypes;
   Kindred kindred;
@@ -30,8 +39,8 @@ std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
                      c != HeaderClass::bare &&
                      event.type() != format::HeaderType::instance32 && event.type() != format::HeaderType::instance64;
   kindred.known = plain && known_plan(event, kindred.plan);
-  candidates.push_back(static_cast<std::uint32_t>(kindreds_.size()));
   kindreds_.push_back(std::move(kindred));
+  kindred_by_hash_[slot] = static_cast<std::uint32_t>(kindreds_.size());
   return static_cast<std::uint32_t>(kindreds_.size() - 1);
 }
 
@@ -63,6 +72,7 @@ void ModelEncoder::learn(std::span<const Bytes> buffers) {
     for_each_event(buffer, [this](const EventView &event, std::int64_t, std::uint32_t) {
       const HeaderClass c = header_class(event.type());
       const std::uint32_t index = kindred_of(event, c);
+      kindred_of_event_.push_back(static_cast<std::uint16_t>(index));
       if (index == kMaxTypes) return;
       Kindred &kindred = kindreds_[index];
       // Samples from all over the segment: every power-of-two-th event.
@@ -89,6 +99,7 @@ void ModelEncoder::learn(std::span<const Bytes> buffers) {
           if (f.base == Predictor::chain) ++f.base_arg;
       }
     }
+    kindred.start = split_start(kindred.plan.fields);
   }
 }
 
@@ -97,15 +108,17 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
   std::size_t done = 0;
   bool full = false;
   Split split;
+  const std::uint8_t *const last_word = events.size() < 8 ? nullptr : events.data() + (events.size() - 8);
   for_each_event(events, [&](const EventView &event, std::int64_t, std::uint32_t at) {
+    const std::uint32_t kindred = kindred_of_event_[next_event_++];
     if (full) return;
     const HeaderClass c = header_class(event.type());
     const HeaderShape &shape = header_shape(c);
-    const std::uint32_t kindred = kindred_of(event, c);
     const Bytes payload = event.bytes().subspan(shape.size);
     std::uint32_t index = kMaxTypes;
     if (kindred != kMaxTypes) {
-      split_payload(kindreds_[kindred].plan.fields, payload, split);
+      const Kindred &k = kindreds_[kindred];
+      split_payload(k.plan.fields, k.start, payload, split);
       index = type_of(kindred, c, split.fields, split.end < payload.size());
     }
     if (index == kMaxTypes) {
@@ -115,11 +128,14 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     Type &type = types_[index];
     Family &family = families_[type.family];
     ++type.events;
-    const std::vector<PlanField> &fields = family.plan.fields;
+    start_record(family);
+    const FieldPlace *const places = family.places.data();
     for (unsigned i = 0; i < split.fields; ++i) {
-      const std::uint8_t *const p = payload.data() + split.at[i];
-      if (fields[i].is_number()) current_[i] = load_width(p, fields[i].width);
-      else content_[i] = Bytes(p, split.length[i]);
+      const FieldPlace &place = places[i];
+      const std::uint8_t *const p = payload.data() + (i < split.started ? place.at : split.at[i]);
+      if (place.kind != Kind::number) content_[i] = Bytes(p, i < split.started ? place.width : split.length[i]);
+      else if (p <= last_word) current_[i] = load<std::uint64_t>(p) & place.mask;
+      else current_[i] = load_width(p, place.width);
     }
     if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
     code_type(index);
@@ -127,10 +143,10 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     // The padding after the event, as far as the buffer has it.
     const std::size_t end = at + event.size();
     const std::size_t next = std::min<std::size_t>(align8(end), events.size());
-    const Bytes padding = events.subspan(end, next - end);
-    const bool dirty = std::any_of(padding.begin(), padding.end(), [](std::uint8_t b) { return b != 0; });
-    pattern.put(dirty);
-    if (dirty) streams_[kStreamPadding].put(padding);
+    if (next > end && load<std::uint64_t>(events.data() + (next - 8)) >> (64 - 8 * (next - end)) != 0) {
+      pattern.put(kBitPadding, true);
+      streams_[kStreamPadding].put(events.subspan(end, next - end));
+    }
     std::uint8_t header[0x50];
     std::memcpy(header, event.bytes().data(), shape.size);
     code_header(type, pattern, header);

@@ -245,11 +245,25 @@ void Plan::finish() {
   place([](const PlanField &, std::size_t) { return true; });
 }
 
-void split_payload(const std::vector<PlanField> &fields, Bytes payload, Split &split) {
-  const std::size_t end = payload.size();
-  std::size_t at = 0;
-  unsigned n = 0;
+SplitStart split_start(const std::vector<PlanField> &fields) {
+  SplitStart start;
   for (const PlanField &f : fields) {
+    if (f.kind != Kind::number && f.kind != Kind::guid && f.kind != Kind::fixed) break;
+    if (start.end + f.width > 0x7FFF) break;
+    start.at[start.fields++] = start.end;
+    start.end = static_cast<std::uint16_t>(start.end + f.width);
+  }
+  return start;
+}
+
+void split_payload(const std::vector<PlanField> &fields, const SplitStart &start_of_all, Bytes payload, Split &split) {
+  const std::size_t end = payload.size();
+  const bool whole = end >= start_of_all.end;
+  std::size_t at = whole ? start_of_all.end : 0;
+  unsigned n = whole ? start_of_all.fields : 0;
+  split.started = n;
+  for (std::size_t i = n; i < fields.size(); ++i) {
+    const PlanField &f = fields[i];
     std::size_t start = at, length = f.width, next = at + f.width;
     switch (f.kind) {
     case Kind::number:

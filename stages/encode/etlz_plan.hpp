@@ -6,6 +6,7 @@
 #include "etwrelog/kernel_events.hpp"
 #include "stages/encode/etlz_streams.hpp"
 
+#include <array>
 #include <string>
 
 namespace etwrelog::etlz {
@@ -130,9 +131,18 @@ struct Split {
   std::uint16_t at[kMaxFields + 1];
   std::uint16_t length[kMaxFields + 1]; // of an object without count or terminator
   unsigned fields = 0;                  // how many fit
+  unsigned started = 0;                 // how many of them SplitStart has
   std::uint16_t end = 0;                // bytes that they cover
 };
-void split_payload(const std::vector<PlanField> &fields, Bytes payload, Split &split);
+// The leading fields of a plan whose size is fixed: found in one step where the payload holds them all.
+struct SplitStart {
+  std::array<std::uint16_t, kMaxFields> at{};
+  unsigned fields = 0;
+  std::uint16_t end = 0;
+};
+[[nodiscard]] SplitStart split_start(const std::vector<PlanField> &fields);
+// Of the fields that `start` covers, `at` and `length` are left unset: they are those of `start`.
+void split_payload(const std::vector<PlanField> &fields, const SplitStart &start, Bytes payload, Split &split);
 
 // The plan of an event kind from the tables of known layouts; false where they have none.
 [[nodiscard]] bool known_plan(const EventView &event, Plan &plan);

@@ -157,6 +157,8 @@ std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector
 
 struct SegmentCoder::State {
   Backend backend;
+  ModelEncoder encoder;
+  ModelDecoder decoder;
   std::vector<std::uint8_t> table;
   std::vector<std::vector<std::uint8_t>> decoded;
   std::unique_ptr<encode::XpressPredictor> xpress;
@@ -192,7 +194,8 @@ SegmentCoder::~SegmentCoder() = default;
 
 void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
                           SegmentFacts *facts, std::vector<ColumnCost> *explain) {
-  ModelEncoder model;
+  ModelEncoder &model = state_->encoder;
+  model.reset();
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   std::vector<Bytes> contents;
@@ -264,8 +267,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     raw(slack.first(odd));
   }
   streams[kStreamCorrections].put(corrections);
-  std::vector<std::uint8_t> bits = model.bits().finish();
-  streams[kStreamBits].put(bits);
+  streams[kStreamBits].put(model.bits().finish());
   state_->table.clear();
   model.write_table(state_->table);
   streams[kStreamTable].put(state_->table);
@@ -295,7 +297,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
   state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));
   std::vector<Bytes> all;
   if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
-  ModelDecoder model;
+  ModelDecoder &model = state_->decoder;
+  model.reset();
   model.set_object_bound(limit);
   InStream table(all[kStreamTable]);
   if (!model.read_table(table) || model.families().empty() || model.types().empty() ||

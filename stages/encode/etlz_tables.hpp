@@ -35,10 +35,17 @@ public:
     if (n > bound_) return nullptr;
     bound_ -= n;
     if (n > left_ || at_ == nullptr) {
-      const std::size_t size = n > kChunk ? n : kChunk;
-      chunks_.push_back(std::make_unique<std::uint8_t[]>(size));
-      at_ = chunks_.back().get();
-      left_ = size;
+      if (n <= kChunk && used_ < chunks_.size()) {
+        at_ = chunks_[used_++].get();
+        left_ = kChunk;
+      } else if (n <= kChunk) {
+        chunks_.push_back(std::unique_ptr<std::uint8_t[]>(new std::uint8_t[kChunk]));
+        at_ = chunks_[used_++].get();
+        left_ = kChunk;
+      } else {
+        large_.push_back(std::unique_ptr<std::uint8_t[]>(new std::uint8_t[n]));
+        return large_.back().get();
+      }
     }
     std::uint8_t *const result = at_;
     at_ += n;
@@ -47,11 +54,18 @@ public:
   }
 
   void set_bound(std::size_t bound) { bound_ = bound; }
+  // Everything taken is given back, the memory kept.
+  void clear() {
+    large_.clear();
+    if (used_ * 4 < chunks_.size()) chunks_.resize(used_ * 4);
+    used_ = 0, left_ = 0, at_ = nullptr, bound_ = SIZE_MAX;
+  }
 
 private:
   static constexpr std::size_t kChunk = 256 * 1024;
   std::size_t bound_ = SIZE_MAX;
-  std::vector<std::unique_ptr<std::uint8_t[]>> chunks_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> chunks_, large_; // chunks are of kChunk bytes
+  std::size_t used_ = 0;
   std::uint8_t *at_ = nullptr;
   std::size_t left_ = 0;
 };
@@ -59,7 +73,12 @@ private:
 // Contents by number. Number 0 is the empty object, or 16 zero bytes for GUIDs. Only the encoder looks up by content.
 class Objects {
 public:
-  explicit Objects(Bytes zero) { add_unhashed(zero); }
+  explicit Objects(Bytes zero) : zero_(zero) { clear(); }
+  void clear() {
+    objects_.clear();
+    objects_.push_back(zero_);
+    table_.clear();
+  }
 
   [[nodiscard]] Bytes operator[](std::uint64_t id) const { return objects_[id]; }
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
@@ -97,6 +116,7 @@ private:
       table_[slot] = {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(hash >> 32)};
     }
   }
+  Bytes zero_;
   std::vector<Bytes> objects_;
   std::vector<Entry> table_;
 };
@@ -105,7 +125,14 @@ private:
 // followed by, anywhere.
 class StackTree {
 public:
-  StackTree() { nodes_.push_back({0, 0, 0}); }
+  StackTree() { clear(); }
+  void clear() {
+    nodes_.assign(1, {0, 0, 0});
+    frames_.assign(1, 0);
+    follower_.assign(1, 0);
+    children_.clear();
+    by_value_.clear();
+  }
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
   [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
@@ -179,8 +206,8 @@ private:
     by_value_[slot & (by_value_.size() - 1)] = index;
   }
   std::vector<Node> nodes_;
-  std::vector<std::uint64_t> frames_{0}; // number 0 is no frame
-  std::vector<std::uint32_t> follower_{0};
+  std::vector<std::uint64_t> frames_; // number 0 is no frame
+  std::vector<std::uint32_t> follower_;
   std::vector<std::uint32_t> children_, by_value_;
 };
 
@@ -203,13 +230,21 @@ public:
     if (size() == kMaxPages) return;
     pages_.push_back(page);
     if (!index) return;
-    if (table_.empty()) table_.resize(4 * (kMaxPages + 1u));
-    std::size_t slot = mix(page);
-    while (table_[slot & (table_.size() - 1)] != 0) ++slot;
-    table_[slot & (table_.size() - 1)] = size();
+    if (pages_.size() * 2 <= table_.size()) return place(size() - 1);
+    table_.assign(std::max<std::size_t>(256, table_.size() * 4), 0);
+    for (std::uint32_t i = 0; i < size(); ++i) place(i);
+  }
+  void clear() {
+    pages_.clear();
+    table_.clear();
   }
 
 private:
+  void place(std::uint32_t number) {
+    std::size_t slot = mix(pages_[number]);
+    while (table_[slot & (table_.size() - 1)] != 0) ++slot;
+    table_[slot & (table_.size() - 1)] = number + 1;
+  }
   std::vector<std::uint64_t> pages_;
   std::vector<std::uint32_t> table_;
 };
@@ -238,6 +273,7 @@ public:
     std::uint64_t member[static_cast<std::size_t>(ThreadMember::count_)] = {};
   };
   Threads() : entries_(kSize) {}
+  void clear() { entries_.assign(kSize, Entry{}); }
   [[nodiscard]] Entry &of(std::uint64_t id) {
     Entry &e = entries_[(id >> 2) & (kSize - 1)];
     if (e.id != id) {
@@ -258,41 +294,49 @@ class History {
 public:
   static constexpr std::size_t kMaxValues = 24u << 20;
 
+  // Memory of an earlier use is kept.
   void start(unsigned fields, std::uint8_t lead) {
-    fields_ = fields, lead_ = lead;
-    zero_.assign(fields + 1, 0);
+    fields_ = fields, lead_ = lead < fields ? lead : kNoLead;
+    size_ = match_ = 0;
+    hashed_ = 0;
   }
   [[nodiscard]] std::uint32_t size() const { return size_; }
-  [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const { return rows_.data() + std::size_t{index} * fields_; }
-  [[nodiscard]] const std::uint64_t *previous() const { return size_ == 0 ? zero_.data() : row(size_ - 1); }
-  [[nodiscard]] const std::uint64_t *zero() const { return zero_.data(); }
+  [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const { return rows_.get() + std::size_t{index} * fields_; }
   // The record that the run of leads suggests next; size() when there is none.
   [[nodiscard]] std::uint32_t match() const { return match_; }
+  [[nodiscard]] std::size_t memory() const { return (capacity_ + by_lead_.capacity()) * 8; }
+
+  // Where the next record is put together. Moves the others.
+  [[nodiscard]] std::uint64_t *next_row() {
+    const std::size_t end = (std::size_t{size_} + 1) * fields_;
+    if (end > capacity_) reserve(end);
+    return rows_.get() + (end - fields_);
+  }
 
   // The last record with this lead; size() when there is none.
   [[nodiscard]] std::uint32_t find(std::uint64_t lead) const {
-    if (by_lead_.empty()) return size_;
-    const std::uint32_t found = by_lead_[mix(lead) & (by_lead_.size() - 1)];
+    if (hashed_ == 0) return size_;
+    const std::uint32_t found = by_lead_[mix(lead) & (hashed_ - 1)].one;
     return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
-  void add(const std::uint64_t *values, std::size_t &total) {
+  // The record at next_row() is complete.
+  void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
       match_ = size_;
       return;
     }
     total += fields_ + 1u;
-    rows_.insert(rows_.end(), values, values + fields_);
     const std::uint32_t self = size_++;
-    if (lead_ >= fields_) {
+    if (lead_ == kNoLead) {
       match_ = size_;
       return;
     }
-    if (std::size_t{size_} * 2 > by_lead_.size()) grow();
-    const std::uint64_t lead = values[lead_];
+    if (std::size_t{size_} * 2 > hashed_) grow();
+    const std::uint64_t lead = row(self)[lead_];
     const std::uint64_t before = self == 0 ? 0 : row(self - 1)[lead_];
-    std::uint32_t &pair = by_pair_[mix(lead ^ mix(before + 1)) & (by_pair_.size() - 1)];
-    std::uint32_t &one = by_lead_[mix(lead) & (by_lead_.size() - 1)];
+    std::uint32_t &pair = by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair;
+    std::uint32_t &one = by_lead_[mix(lead) & (hashed_ - 1)].one;
     if (match_ < self && row(match_)[lead_] == lead) {
       ++match_;
     } else if (pair != 0 && row(pair - 1)[lead_] == lead) {
@@ -306,23 +350,35 @@ public:
   }
 
 private:
-  void grow() {
-    const std::size_t size = std::max<std::size_t>(64, by_lead_.size() * 4);
-    by_lead_.assign(size, 0);
-    by_pair_.assign(size, 0);
+  static constexpr std::uint8_t kNoLead = 0xFF;
+  struct Last { // record by hash, plus 1
+    std::uint32_t one = 0, pair = 0;
+  };
+  [[gnu::noinline]] void reserve(std::size_t values) {
+    const std::size_t capacity = std::max<std::size_t>(16, values * 2);
+    std::unique_ptr<std::uint64_t[]> larger(new std::uint64_t[capacity]); // not zeroed first
+    if (size_ != 0) std::memcpy(larger.get(), rows_.get(), std::size_t{size_} * fields_ * sizeof(std::uint64_t));
+    rows_ = std::move(larger);
+    capacity_ = capacity;
+  }
+  [[gnu::noinline]] void grow() {
+    hashed_ = std::max<std::size_t>(64, hashed_ * 4);
+    by_lead_.assign(hashed_, Last{});
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i + 1 < size_; ++i) {
       const std::uint64_t lead = row(i)[lead_];
-      by_lead_[mix(lead) & (size - 1)] = i + 1;
-      by_pair_[mix(lead ^ mix(before + 1)) & (size - 1)] = i + 1;
+      by_lead_[mix(lead) & (hashed_ - 1)].one = i + 1;
+      by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair = i + 1;
       before = lead;
     }
   }
   unsigned fields_ = 0;
-  std::uint8_t lead_ = 0xFF;
+  std::uint8_t lead_ = kNoLead;
   std::uint32_t size_ = 0, match_ = 0;
-  std::vector<std::uint64_t> rows_, zero_;
-  std::vector<std::uint32_t> by_lead_, by_pair_;
+  std::size_t hashed_ = 0; // size of by_lead_ in use, or 0
+  std::size_t capacity_ = 0;
+  std::unique_ptr<std::uint64_t[]> rows_;
+  std::vector<Last> by_lead_;
 };
 
 } // namespace etwrelog::etlz
