@@ -98,6 +98,14 @@ struct Pattern {
   [[nodiscard]] bool get(unsigned bit) const { return ((word[bit >> 6] >> (bit & 63)) & 1) != 0; }
 };
 
+// A pattern of one word: it stays in a register.
+struct NarrowPattern {
+  std::uint64_t word;
+
+  void put(unsigned bit, bool miss) { word |= std::uint64_t{miss} << bit; }
+  [[nodiscard]] bool get(unsigned bit) const { return ((word >> bit) & 1) != 0; }
+};
+
 // The questions about the header, and where those about the fields begin.
 enum PatternBit : unsigned {
   kBitPadding,
@@ -227,10 +235,10 @@ public:
 
 protected:
   void start_record(Family &family) { current_ = family.history.next_row(); }
-  void code_type(std::uint32_t &type);
-  void code_header(Type &type, Pattern &pattern, std::uint8_t *header);
-  void code_fields(Family &family, Pattern &pattern);
-  void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
+  [[gnu::always_inline]] inline void code_type(std::uint32_t &type);
+  [[gnu::always_inline]] inline void code_header(Type &type, Pattern &pattern, std::uint8_t *header);
+  [[gnu::always_inline]] inline void code_fields(Family &family, Pattern &pattern);
+  [[gnu::always_inline]] inline void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
   void start_buffer(std::uint16_t processor);
   void end_buffer();
   void end_event(const Type &type, const Family &family);
@@ -250,10 +258,11 @@ private:
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
-  [[nodiscard]] std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg, unsigned field) const;
-  void code_number(const FieldStep &step, const Family &family, Pattern &pattern);
-  void code_object(const FieldStep &step, const Family &family, Pattern &pattern);
-  void code_residual(const FieldStep &step, const Family &family);
+  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg, unsigned field) const;
+  template <class Answers> void code_fields_as(Family &family, Answers &pattern);
+  template <class Answers> void code_number(const FieldStep &step, const Family &family, Answers &pattern);
+  template <class Answers> void code_object(const FieldStep &step, const Family &family, Answers &pattern);
+  [[gnu::noinline]] void code_residual(const FieldStep &step, const Family &family);
   void set_thread(Threads::Entry &entry) {
     thread_ = &entry;
     base_[kFromThread] = entry.member;

@@ -221,8 +221,9 @@ template <bool kDecode>
 }
 
 template <bool kDecode>
+template <class Answers>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_number(const FieldStep &step, const Family &family,
-                                                                   Pattern &pattern) {
+                                                                   Answers &pattern) {
   std::uint64_t &value = current_[step.index];
   const PlanField *const f = family.plan.fields.data() + step.index;
   bool open = true;
@@ -250,8 +251,9 @@ template <bool kDecode>
 }
 
 template <bool kDecode>
+template <class Answers>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step, const Family &family,
-                                                                   Pattern &pattern) {
+                                                                   Answers &pattern) {
   const PlanField &f = family.plan.fields[step.index];
   const ObjectClass c = f.object_class();
   Objects &objects = objects_[static_cast<std::size_t>(c)];
@@ -284,7 +286,8 @@ template <bool kDecode>
 
 // `current_` is the history's next row.
 template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields(Family &family, Pattern &pattern) {
+template <class Answers>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields_as(Family &family, Answers &pattern) {
   History &history = family.history;
   const std::uint32_t size = history.size();
   const bool matched = history.match() < size;
@@ -310,6 +313,14 @@ template <bool kDecode>
     }
   }
   history.add(history_values_);
+}
+
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields(Family &family, Pattern &pattern) {
+  if (family.pattern_words > 1) [[unlikely]] return code_fields_as(family, pattern);
+  NarrowPattern narrow{pattern.word[0]};
+  code_fields_as(family, narrow);
+  pattern.word[0] = narrow.word;
 }
 
 template <bool kDecode>
@@ -390,7 +401,8 @@ template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, con
 // --- Headers -------------------------------------------------------------------------------------------------
 
 // 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
-template <bool kDecode> void ModelCore<kDecode>::code_type(std::uint32_t &type) {
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_type(std::uint32_t &type) {
   std::uint16_t &guess = next_type_[type_context_];
   std::uint16_t &second = next_type_short_[type_context_short_];
   if constexpr (kDecode) {
@@ -406,14 +418,12 @@ template <bool kDecode> void ModelCore<kDecode>::code_type(std::uint32_t &type) 
       type = 0;
     }
   } else {
-    if (guess == type) {
-      streams_[kStreamTypes].put(0);
-    } else if (second == type) {
-      streams_[kStreamTypes].put(1);
-    } else if (type < 253) {
-      streams_[kStreamTypes].put(static_cast<std::uint8_t>(type + 2));
-    } else {
-      streams_[kStreamTypes].put(255);
+    // Without branches, as nobody could foretell them.
+    std::uint32_t symbol = std::min(type + 2, std::uint32_t{255});
+    symbol = second == type ? 1 : symbol;
+    symbol = guess == type ? 0 : symbol;
+    streams_[kStreamTypes].put(static_cast<std::uint8_t>(symbol));
+    if (symbol == 255) [[unlikely]] {
       streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type));
       streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type >> 8));
     }

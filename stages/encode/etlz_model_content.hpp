@@ -8,7 +8,8 @@ namespace etwrelog::etlz {
 
 // --- Values --------------------------------------------------------------------------------------------------
 
-template <bool kDecode> void ModelCore<kDecode>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
+template <bool kDecode>
+inline void ModelCore<kDecode>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
   if constexpr (kDecode) {
     value = 0;
     for (unsigned i = 0; i < width; ++i) value |= std::uint64_t{streams_[stream + i].get()} << (8 * i);
@@ -17,7 +18,8 @@ template <bool kDecode> void ModelCore<kDecode>::code_planes(std::uint32_t strea
   }
 }
 
-template <bool kDecode> void ModelCore<kDecode>::code_unsigned(std::uint32_t stream, std::uint64_t &value) {
+template <bool kDecode>
+inline void ModelCore<kDecode>::code_unsigned(std::uint32_t stream, std::uint64_t &value) {
   if constexpr (kDecode) {
     const TokenMeaning &token = kUnsignedTokens[streams_[stream].get()];
     value = token.base + bits_.get(token.raw_bits);
@@ -28,7 +30,8 @@ template <bool kDecode> void ModelCore<kDecode>::code_unsigned(std::uint32_t str
   }
 }
 
-template <bool kDecode> void ModelCore<kDecode>::code_signed(std::uint32_t stream, std::uint64_t &difference) {
+template <bool kDecode>
+inline void ModelCore<kDecode>::code_signed(std::uint32_t stream, std::uint64_t &difference) {
   if constexpr (kDecode) {
     const TokenMeaning &token = kSignedTokens[streams_[stream].get()];
     const std::uint64_t magnitude = token.base + bits_.get(token.raw_bits);

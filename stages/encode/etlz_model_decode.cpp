@@ -2,8 +2,6 @@
 
 namespace etwrelog::etlz {
 
-template class ModelCore<true>;
-
 
 bool ModelDecoder::read_table(InStream &table) {
   const std::uint64_t families = get_varint(table), types = get_varint(table);
@@ -105,5 +103,7 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
   end_buffer();
   return at == coded;
 }
+
+template class ModelCore<true>;
 
 } // namespace etwrelog::etlz

@@ -2,8 +2,6 @@
 
 namespace etwrelog::etlz {
 
-template class ModelCore<false>;
-
 namespace {
 
 constexpr unsigned kSamples = 48;
@@ -193,5 +191,7 @@ void ModelEncoder::write_table(std::vector<std::uint8_t> &out) const {
     put_varint(out, type.family);
   }
 }
+
+template class ModelCore<false>;
 
 } // namespace etwrelog::etlz
