@@ -213,6 +213,7 @@ template <bool kDecode> class ModelCore {
 public:
   using Stream = std::conditional_t<kDecode, InStream, OutStream>;
   using Bits = std::conditional_t<kDecode, BitReader, BitWriter>;
+  using HeaderBytes = std::conditional_t<kDecode, std::uint8_t *, const std::uint8_t *>;
 
   ModelCore();
   // Forgets all but the memory, for the next segment.
@@ -236,7 +237,7 @@ public:
 protected:
   void start_record(Family &family) { current_ = family.history.next_row(); }
   [[gnu::always_inline]] inline void code_type(std::uint32_t &type);
-  [[gnu::always_inline]] inline void code_header(Type &type, Pattern &pattern, std::uint8_t *header);
+  [[gnu::always_inline]] inline void code_header(Type &type, Pattern &pattern, HeaderBytes header);
   [[gnu::always_inline]] inline void code_fields(Family &family, Pattern &pattern);
   [[gnu::always_inline]] inline void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
   void start_buffer(std::uint16_t processor);

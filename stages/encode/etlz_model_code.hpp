@@ -431,10 +431,11 @@ template <bool kDecode>
   guess = second = static_cast<std::uint16_t>(type);
   type_context_ = (type_context_ * 0x25 + type * 0x1F31 + 1) & 0xFFFF;
   type_context_short_ = type & 0xFFFF;
+  __builtin_prefetch(&next_type_[type_context_]);
 }
 
 template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern, std::uint8_t *header) {
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern, HeaderBytes header) {
   const HeaderShape &shape = header_shape(type.header_class);
   auto agree = [&pattern](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
     if constexpr (kDecode) {
@@ -476,7 +477,7 @@ template <bool kDecode>
   }
   if (shape.cpu_time) {
     for (const bool user : {false, true}) {
-      std::uint8_t *const at = header + shape.cpu_time_at + (user ? 4 : 0);
+      const HeaderBytes at = header + shape.cpu_time_at + (user ? 4 : 0);
       const unsigned bit = user ? kBitUserTime : kBitKernelTime;
       std::uint64_t value = load<std::uint32_t>(at);
       std::uint64_t &known =
@@ -492,7 +493,7 @@ template <bool kDecode>
     }
   }
   if (shape.activity) {
-    std::uint8_t *const at = header + format::kEventActivityAt;
+    const HeaderBytes at = header + format::kEventActivityAt;
     Objects &guids = objects_[static_cast<std::size_t>(ObjectClass::guid)];
     if constexpr (kDecode) {
       std::uint64_t id = type.activity;
@@ -503,12 +504,8 @@ template <bool kDecode>
     } else {
       const bool miss = std::memcmp(guids[type.activity].data(), at, 16) != 0;
       pattern.put(kBitActivity, miss);
-      if (miss) {
-        std::uint8_t *const kept = arena_.take(16); // `header` does not outlive this event
-        std::memcpy(kept, at, 16);
-        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity,
-                           Bytes(kept, 16));
-      }
+      if (miss)
+        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity, Bytes(at, 16));
     }
   }
   set_thread(thread != nullptr ? *thread : threads_.of(slot(Slot::running)));

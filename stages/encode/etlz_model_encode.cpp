@@ -116,8 +116,13 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     std::uint32_t index = kMaxTypes;
     if (kindred != kMaxTypes) {
       const Kindred &k = kindreds_[kindred];
-      split_payload(k.plan.fields, k.start, payload, split);
-      index = type_of(kindred, c, split.fields, split.end < payload.size());
+      if (k.start.fields == k.plan.fields.size() && k.start.end <= payload.size())
+        split.fields = split.started = k.start.fields, split.end = k.start.end;
+      else
+        split_payload(k.plan.fields, k.start, payload, split);
+      const bool tail = split.end < payload.size();
+      index = k.last_variant == (split.fields << 1 | (tail ? 1u : 0u)) ? k.last_type
+                                                                      : type_of(kindred, c, split.fields, tail);
     }
     if (index == kMaxTypes) {
       full = true;
@@ -136,6 +141,7 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
       else current_[i] = load_width(p, place.width);
     }
     if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
+    family.history.prefetch(current_);
     code_type(index);
     Pattern pattern;
     // The padding after the event, as far as the buffer has it.
@@ -145,9 +151,7 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
       pattern.put(kBitPadding, true);
       streams_[kStreamPadding].put(events.subspan(end, next - end));
     }
-    std::uint8_t header[0x50];
-    std::memcpy(header, event.bytes().data(), shape.size);
-    code_header(type, pattern, header);
+    code_header(type, pattern, event.bytes().data());
     if (shape.ids) {
       processes_.note(slots_[static_cast<std::size_t>(Slot::process_id)]);
       threads_seen_.note(slots_[static_cast<std::size_t>(Slot::thread_id)]);

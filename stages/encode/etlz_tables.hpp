@@ -320,6 +320,14 @@ public:
     return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
+  // To be called some time before find and add, where the lead is known that early.
+  void prefetch(const std::uint64_t *values) const {
+    if (hashed_ == 0) return;
+    const std::uint64_t lead = values[lead_], before = size_ == 0 ? 0 : row(size_ - 1)[lead_];
+    __builtin_prefetch(&by_lead_[mix(lead) & (hashed_ - 1)], 1);
+    __builtin_prefetch(&by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)], 1);
+  }
+
   // The record at next_row() is complete.
   void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
