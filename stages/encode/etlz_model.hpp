@@ -207,6 +207,8 @@ struct Type {
   PatternTable patterns;
   std::uint64_t thread_id = 0, activity = 0, kernel_time = 0, user_time = 0; // of the type's last event
   std::uint64_t events = 0;
+  std::uint64_t period = 0; // of a type whose events come at a steady rate on each processor
+  unsigned periodic = 0;    // its place in Processor::beat
 };
 
 template <bool kDecode> class ModelCore {
@@ -220,7 +222,9 @@ public:
   void reset();
 
   [[nodiscard]] std::uint32_t add_family(Plan plan);
-  [[nodiscard]] std::uint32_t add_type(const Identity &identity, HeaderClass c, std::uint32_t family);
+  // A period is dropped when there are too many.
+  [[nodiscard]] std::uint32_t add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
+                                       std::uint64_t period = 0);
 
   // One record of a type that stands for no event, such as buffer headers.
   bool code_record(std::uint32_t type, std::uint64_t *values);
@@ -268,6 +272,7 @@ private:
     thread_ = &entry;
     base_[kFromThread] = entry.member;
   }
+  void code_beat(Type &type, std::uint64_t time);
   void code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value);
   void code_unsigned(std::uint32_t stream, std::uint64_t &value);
   void code_signed(std::uint32_t stream, std::uint64_t &difference);
@@ -298,6 +303,7 @@ private:
   Context *by_event_ = nullptr, *by_owner_ = nullptr;
   std::vector<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
+  unsigned periodic_ = 0; // types that have a period
   std::size_t history_values_ = 0;
   std::uint64_t object_bytes_ = 0;
   Threads::Entry *thread_ = nullptr;
@@ -310,6 +316,7 @@ private:
 extern template class ModelCore<false>; // in etlz_model_encode.cpp
 extern template class ModelCore<true>;  // in etlz_model_decode.cpp
 
+inline constexpr std::uint64_t kMaxPeriod = std::uint64_t{1} << 40; // of events that come at a steady rate
 inline constexpr std::uint32_t kMaxTypes = 4000; // of a segment; also of kinds
 
 // Ids in the order in which they changed; cheap because neighbours rarely differ.
@@ -344,7 +351,11 @@ private:
 class ModelEncoder : public ModelCore<false> {
 public:
   // Makes plans for kinds of events that no table knows. Before encoding, with all buffers of the segment.
-  void learn(std::span<const Bytes> buffers);
+  struct Source {
+    Bytes events;
+    std::uint16_t processor = 0;
+  };
+  void learn(std::span<const Source> buffers);
   void reset();
   // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of them
   // were coded: the rest belongs to the caller.
@@ -367,6 +378,9 @@ private:
     std::uint32_t last_variant = ~0u, last_type = 0;        // nearly all events of a kind have the same fields
     std::uint32_t samples = 0;
     std::vector<Bytes> sample_payloads;
+    std::vector<std::uint64_t> gaps; // between events on the first processor that has any
+    std::uint64_t last_time = 0, period = 0;
+    std::uint32_t processor = ~0u;
     SplitStart start; // the leading fields of fixed size
   };
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);

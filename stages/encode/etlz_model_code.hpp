@@ -84,6 +84,7 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
   next_type_short_.assign(1u << 16, 0);
   type_context_ = type_context_short_ = 0;
   history_values_ = 0;
+  periodic_ = 0;
   object_bytes_ = 0;
   slots_ = {};
   time_ = 0;
@@ -161,8 +162,13 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
 }
 
 template <bool kDecode>
-std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass c, std::uint32_t family) {
+std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
+                                           std::uint64_t period) {
   Type type;
+  if (period != 0 && periodic_ < Processor::kPeriodic) {
+    type.period = period;
+    type.periodic = periodic_++;
+  }
   type.identity = identity;
   type.header_class = c;
   type.family = family;
@@ -434,6 +440,21 @@ template <bool kDecode>
   __builtin_prefetch(&next_type_[type_context_]);
 }
 
+// The time of an event that comes at a steady rate: its distance to when it was due. The beat follows the events
+// slowly, so that what delays one of them is not paid for twice.
+template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint64_t time) {
+  std::uint64_t &beat = processor_->beat[type.periodic];
+  std::uint64_t due = beat + type.period;
+  const std::uint64_t late = time_ - due, slack = type.period / 8;
+  if (static_cast<std::int64_t>(late) > static_cast<std::int64_t>(slack)) // some were left out
+    due += (late - slack + type.period - 1) / type.period * type.period;
+  std::uint64_t difference = time - due;
+  code_signed(type.stream + 1, difference);
+  time_ = due + difference;
+  const bool steady = difference + type.period / 2 < type.period;
+  beat = steady ? due + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 4) : time_;
+}
+
 template <bool kDecode>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern, HeaderBytes header) {
   const HeaderShape &shape = header_shape(type.header_class);
@@ -469,9 +490,13 @@ template <bool kDecode>
   }
   if (shape.time) {
     const std::size_t at = time_at(type.header_class);
-    std::uint64_t difference = load<std::uint64_t>(header + at) - time_;
-    code_unsigned(type.stream + 1, difference);
-    time_ += difference;
+    if (type.period == 0) {
+      std::uint64_t difference = load<std::uint64_t>(header + at) - time_;
+      code_unsigned(type.stream + 1, difference);
+      time_ += difference;
+    } else {
+      code_beat(type, load<std::uint64_t>(header + at));
+    }
     if constexpr (kDecode) store(header + at, time_);
     if (thread != nullptr) thread->member[static_cast<std::size_t>(ThreadMember::last_time)] = time_;
   }

@@ -26,8 +26,9 @@ bool ModelDecoder::read_table(InStream &table) {
       id.word[i] = load<std::uint64_t>(b.data());
     }
     const std::uint64_t family = get_varint(table);
-    if (family >= families_.size() || types_.size() == types) return false;
-    static_cast<void>(add_type(id, header, static_cast<std::uint32_t>(family)));
+    const std::uint64_t period = get_varint(table);
+    if (family >= families_.size() || types_.size() == types || period > kMaxPeriod) return false;
+    static_cast<void>(add_type(id, header, static_cast<std::uint32_t>(family), period));
   }
   return !table.overrun();
 }

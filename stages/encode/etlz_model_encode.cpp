@@ -5,6 +5,23 @@ namespace etwrelog::etlz {
 namespace {
 
 constexpr unsigned kSamples = 48;
+constexpr std::size_t kGaps = 256;
+
+// The period of events that come at a steady rate; 0 if most do not.
+std::uint64_t steady_period(std::vector<std::uint64_t> &gaps) {
+  if (gaps.size() < kGaps / 4) return 0;
+  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  const std::uint64_t median = *middle;
+  if (median < 64 || median > kMaxPeriod) return 0;
+  std::uint64_t sum = 0, steady = 0;
+  for (const std::uint64_t gap : gaps) {
+    if (gap - median + median / 16 > median / 8) continue;
+    sum += gap;
+    ++steady;
+  }
+  return steady * 10 >= gaps.size() * 7 ? (sum + steady / 2) / steady : 0;
+}
 
 } // namespace
 
@@ -60,19 +77,26 @@ std::uint32_t ModelEncoder::type_of(std::uint32_t index, HeaderClass c, unsigned
   const auto same = family_by_plan_.find(name);
   const std::uint32_t family = same != family_by_plan_.end() ? same->second : add_family(std::move(plan));
   family_by_plan_.emplace(std::move(name), family);
-  const std::uint32_t type = add_type(kindred.identity, c, family);
+  const std::uint32_t type = add_type(kindred.identity, c, family, header_shape(c).time ? kindred.period : 0);
   kindred.types.emplace(variant, type);
   return type;
 }
 
-void ModelEncoder::learn(std::span<const Bytes> buffers) {
-  for (const Bytes buffer : buffers) {
-    for_each_event(buffer, [this](const EventView &event, std::int64_t, std::uint32_t) {
+void ModelEncoder::learn(std::span<const Source> buffers) {
+  for (const Source &buffer : buffers) {
+    for_each_event(buffer.events, [this, &buffer](const EventView &event, std::int64_t time, std::uint32_t) {
       const HeaderClass c = header_class(event.type());
       const std::uint32_t index = kindred_of(event, c);
       kindred_of_event_.push_back(static_cast<std::uint16_t>(index));
       if (index == kMaxTypes) return;
       Kindred &kindred = kindreds_[index];
+      if (kindred.processor == ~0u) {
+        kindred.processor = buffer.processor;
+        kindred.last_time = static_cast<std::uint64_t>(time);
+      } else if (kindred.processor == buffer.processor && kindred.gaps.size() < kGaps) {
+        kindred.gaps.push_back(static_cast<std::uint64_t>(time) - kindred.last_time);
+        kindred.last_time = static_cast<std::uint64_t>(time);
+      }
       // Samples from all over the segment: every power-of-two-th event.
       if (kindred.known || (std::popcount(++kindred.samples) > 3) || kindred.sample_payloads.size() >= kSamples) return;
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
@@ -98,6 +122,7 @@ void ModelEncoder::learn(std::span<const Bytes> buffers) {
       }
     }
     kindred.start = split_start(kindred.plan.fields);
+    kindred.period = steady_period(kindred.gaps);
   }
 }
 
@@ -193,6 +218,7 @@ void ModelEncoder::write_table(std::vector<std::uint8_t> &out) const {
       store(out.data() + out.size() - 8, type.identity.word[i]);
     }
     put_varint(out, type.family);
+    put_varint(out, type.period);
   }
 }
 

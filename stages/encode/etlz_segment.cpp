@@ -112,6 +112,8 @@ BufferHeader values_to_header(const std::uint64_t *v) {
   return h;
 }
 
+constexpr std::uint64_t kFillWord = 0x0101'0101'0101'0101ull * format::kFillByte;
+
 // Bytes of events in an uncompressed buffer; what follows up to `content` is slack.
 std::size_t valid_content(const BufferHeader &h, std::size_t content) {
   const std::size_t valid = h.valid_bytes();
@@ -198,7 +200,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   model.reset();
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
-  std::vector<Bytes> contents;
+  std::vector<ModelEncoder::Source> contents;
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
@@ -221,12 +223,12 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       if (kinds[i] != Content::verbatim) {
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
-        contents.push_back(decoded);
+        contents.push_back({decoded, h.processor()});
       } else {
         contents.emplace_back();
       }
     } else {
-      contents.push_back(content.first(valid_content(h, content.size())));
+      contents.push_back({content.first(valid_content(h, content.size())), h.processor()});
     }
   }
   model.learn(contents);
@@ -251,7 +253,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       raw(content);
       continue;
     }
-    const Bytes events = contents[i];
+    const Bytes events = contents[i].events;
     const std::size_t coded = model.encode_events(events, h.processor());
     put_varint(streams[kStreamParts], events.size() - coded);
     raw(events.subspan(coded));
@@ -262,6 +264,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     // Slack, normally all fill bytes: its length up to the last byte that is none.
     const Bytes slack = content.subspan(events.size());
     std::size_t odd = slack.size();
+    while (odd >= 8 && load<std::uint64_t>(slack.data() + odd - 8) == kFillWord) odd -= 8;
     while (odd > 0 && slack[odd - 1] == format::kFillByte) --odd;
     put_varint(streams[kStreamParts], odd);
     raw(slack.first(odd));

@@ -257,7 +257,9 @@ struct Processor {
     std::uint64_t kind = 0;
     std::uint64_t stack = 0; // the last one that belonged to it, plus 1
   };
+  static constexpr unsigned kPeriodic = 4; // types whose events come at a steady rate, at most
   std::uint64_t time = 0, thread_id = 0, process_id = 0, running = 0;
+  std::array<std::uint64_t, kPeriodic> beat{}; // when the last event of each was due
   std::array<Event, kRecent> recent{};
   std::size_t events = 0;
 
