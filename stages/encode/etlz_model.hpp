@@ -252,6 +252,7 @@ protected:
   Bits bits_;
   std::vector<Family> families_;
   std::vector<Type> types_;
+  bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
   std::uint64_t *current_ = nullptr;                // of the record at hand: numbers, and objects by number
   std::array<Bytes, kMaxFields> content_{};         // and the objects' content
   std::array<std::uint64_t, 256> slots_{};
@@ -356,6 +357,7 @@ public:
     std::uint16_t processor = 0;
   };
   void learn(std::span<const Source> buffers);
+  void set_plain_types(bool plain) { plain_types_ = plain; }
   void reset();
   // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of them
   // were coded: the rest belongs to the caller.

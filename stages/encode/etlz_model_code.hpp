@@ -426,8 +426,8 @@ template <bool kDecode>
   } else {
     // Without branches, as nobody could foretell them.
     std::uint32_t symbol = std::min(type + 2, std::uint32_t{255});
-    symbol = second == type ? 1 : symbol;
-    symbol = guess == type ? 0 : symbol;
+    symbol = second == type && !plain_types_ ? 1 : symbol;
+    symbol = guess == type && !plain_types_ ? 0 : symbol;
     streams_[kStreamTypes].put(static_cast<std::uint8_t>(symbol));
     if (symbol == 255) [[unlikely]] {
       streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type));

@@ -198,6 +198,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
                           SegmentFacts *facts, std::vector<ColumnCost> *explain) {
   ModelEncoder &model = state_->encoder;
   model.reset();
+  model.set_plain_types(level == Level::max);
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   std::vector<ModelEncoder::Source> contents;
