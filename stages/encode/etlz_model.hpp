@@ -279,6 +279,7 @@ private:
   void code_signed(std::uint32_t stream, std::uint64_t &difference);
   void code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text, std::uint64_t near,
                           std::uint64_t &id, Bytes content);
+  void code_stack_number(std::uint32_t stream, std::uint64_t near, std::uint64_t &id, Bytes content);
   Bytes code_content(ObjectClass c, std::uint32_t text, Bytes content);
   Bytes code_text(std::uint32_t stream, Bytes content);
   Bytes code_wide(std::uint32_t stream, Bytes content);
@@ -297,11 +298,8 @@ private:
   Processor::Event *event_ = nullptr; // that the stack at hand belongs to
   Processor::Event no_event_;
   Pages pages_;
-  struct Context {
-    std::uint64_t key = 0, stack = 0;
-  };
-  std::vector<Context> stack_contexts_;
-  Context *by_event_ = nullptr, *by_owner_ = nullptr;
+  std::vector<StackContext> stack_contexts_;
+  StackContext *by_event_ = nullptr, *by_owner_ = nullptr;
   std::vector<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   unsigned periodic_ = 0; // types that have a period

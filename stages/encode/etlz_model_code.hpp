@@ -78,7 +78,7 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
   processor_ = nullptr;
   no_event_ = {};
   event_ = &no_event_;
-  stack_contexts_.assign(1u << 15, Context{});
+  stack_contexts_.assign(1u << 15, StackContext{});
   by_event_ = by_owner_ = stack_contexts_.data();
   next_type_.assign(1u << 16, 0);
   next_type_short_.assign(1u << 16, 0);
@@ -278,11 +278,14 @@ template <class Answers>
     }
     if (!open) value = id;
   }
-  if (open)
-    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value, content);
+  const std::uint64_t near = base_[kFromPrevious][step.index];
   if (step.first.source == kFromEvent) {
-    by_event_->stack = by_owner_->stack = value;
+    if (open) code_stack_number(step.stream, near, value, content);
+    by_event_->use(value);
+    by_owner_->use(value);
     event_->stack = value + 1;
+  } else if (open) {
+    code_object_number(step.stream, c, kStreamText + f.text, near, value, content);
   }
   if constexpr (kDecode) {
     content_[step.index] = objects[value];

@@ -356,4 +356,46 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
   }
 }
 
+// Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same thread.
+template <bool kDecode>
+void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t near, std::uint64_t &id, Bytes content) {
+  constexpr std::uint64_t kOfOwner = StackContext::kEarlier, kOther = 2 * StackContext::kEarlier;
+  Objects &objects = objects_[static_cast<std::size_t>(ObjectClass::stack64)];
+  std::uint64_t symbol = 0;
+  if constexpr (kDecode) {
+    code_unsigned(stream, symbol);
+    if (symbol == 0) {
+      const Bytes fresh = code_stack(8, {});
+      id = objects.size();
+      objects.add_unhashed(fresh);
+    } else if (symbol <= kOfOwner) {
+      id = by_event_->earlier[symbol - 1];
+    } else if (symbol <= kOther) {
+      id = by_owner_->earlier[symbol - kOfOwner - 1];
+    } else {
+      const std::uint64_t z = symbol - kOther - 1;
+      id = near + ((z >> 1) ^ (0 - (z & 1)));
+      if (id >= objects.size()) {
+        failed_ = true;
+        id = 0;
+      }
+    }
+  } else {
+    const std::size_t before = objects.size();
+    id = objects.intern(content);
+    if (id == before) {
+      code_unsigned(stream, symbol);
+      static_cast<void>(code_stack(8, content));
+      return;
+    }
+    symbol = by_event_->rank(id);
+    if (symbol == 0 && (symbol = by_owner_->rank(id)) != 0) symbol += kOfOwner;
+    if (symbol == 0) {
+      const std::uint64_t d = id - near;
+      symbol = ((d << 1) ^ (0 - (d >> 63))) + kOther + 1;
+    }
+    code_unsigned(stream, symbol);
+  }
+}
+
 } // namespace etwrelog::etlz

@@ -267,6 +267,29 @@ struct Processor {
   void add(const Event &e) { recent[events++ % kRecent] = e; }
 };
 
+// The stacks that went with events of one kind at one place, the last one first.
+struct StackContext {
+  static constexpr unsigned kEarlier = 6;
+  std::uint64_t stack = 0;
+  std::array<std::uint32_t, kEarlier> earlier{};
+
+  // 1 for the one before the last; 0 when it is none of these.
+  [[nodiscard]] unsigned rank(std::uint64_t id) const {
+    for (unsigned i = 0; i < kEarlier; ++i)
+      if (earlier[i] == id) return i + 1;
+    return 0;
+  }
+  void use(std::uint64_t id) {
+    if (id == stack) return;
+    auto moved = static_cast<std::uint32_t>(stack);
+    for (std::uint32_t &e : earlier) {
+      std::swap(e, moved);
+      if (moved == id) break;
+    }
+    stack = id;
+  }
+};
+
 // What is known of each thread, by its id; a small table whose entries are taken over on collision.
 class Threads {
 public:
