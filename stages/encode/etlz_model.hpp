@@ -80,7 +80,8 @@ enum FixedStream : std::uint32_t {
   kStreamFrame,
   kStreamFrameAddress, // 4 planes: page number, offset
   kStreamPage = kStreamFrameAddress + 4, // 6 planes
-  kStreamMapCount = kStreamPage + 6,
+  kStreamStackId = kStreamPage + 6, // 4 planes
+  kStreamMapCount = kStreamStackId + 4,
   kStreamMapFrom,
   kStreamMapTo,
   kFixedStreams,
@@ -279,7 +280,7 @@ private:
   void code_signed(std::uint32_t stream, std::uint64_t &difference);
   void code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text, std::uint64_t near,
                           std::uint64_t &id, Bytes content);
-  void code_stack_number(std::uint32_t stream, std::uint64_t near, std::uint64_t &id, Bytes content);
+  void code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content);
   Bytes code_content(ObjectClass c, std::uint32_t text, Bytes content);
   Bytes code_text(std::uint32_t stream, Bytes content);
   Bytes code_wide(std::uint32_t stream, Bytes content);

@@ -278,14 +278,13 @@ template <class Answers>
     }
     if (!open) value = id;
   }
-  const std::uint64_t near = base_[kFromPrevious][step.index];
   if (step.first.source == kFromEvent) {
-    if (open) code_stack_number(step.stream, near, value, content);
+    if (open) code_stack_number(step.stream, value, content);
     by_event_->use(value);
     by_owner_->use(value);
     event_->stack = value + 1;
   } else if (open) {
-    code_object_number(step.stream, c, kStreamText + f.text, near, value, content);
+    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value, content);
   }
   if constexpr (kDecode) {
     content_[step.index] = objects[value];
@@ -561,7 +560,8 @@ template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names
   range(kStreamStackNew, kStreamMapCount, "(objects)", "stacks");
   names[kStreamStackNode].column = "stacks: nodes";
   names[kStreamFrame].column = "stacks: frame numbers";
-  range(kStreamFrameAddress, kStreamMapCount, "(objects)", "stacks: new frames");
+  range(kStreamFrameAddress, kStreamStackId, "(objects)", "stacks: new frames");
+  range(kStreamStackId, kStreamMapCount, "(objects)", "stacks: numbers");
   range(kStreamMapCount, kFixedStreams, "(objects)", "IL maps");
   for (const Family &family : families_) {
     const std::string owner = family.plan.name.empty() ? "learned" : family.plan.name;

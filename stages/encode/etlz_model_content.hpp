@@ -356,9 +356,10 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
   }
 }
 
-// Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same thread.
+// Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same thread, then
+// any other, byte by byte, because some are far more frequent than others.
 template <bool kDecode>
-void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t near, std::uint64_t &id, Bytes content) {
+void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content) {
   constexpr std::uint64_t kOfOwner = StackContext::kEarlier, kOther = 2 * StackContext::kEarlier;
   Objects &objects = objects_[static_cast<std::size_t>(ObjectClass::stack64)];
   std::uint64_t symbol = 0;
@@ -373,8 +374,7 @@ void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t n
     } else if (symbol <= kOther) {
       id = by_owner_->earlier[symbol - kOfOwner - 1];
     } else {
-      const std::uint64_t z = symbol - kOther - 1;
-      id = near + ((z >> 1) ^ (0 - (z & 1)));
+      code_planes(kStreamStackId, 4, id);
       if (id >= objects.size()) {
         failed_ = true;
         id = 0;
@@ -390,11 +390,10 @@ void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t n
     }
     symbol = by_event_->rank(id);
     if (symbol == 0 && (symbol = by_owner_->rank(id)) != 0) symbol += kOfOwner;
-    if (symbol == 0) {
-      const std::uint64_t d = id - near;
-      symbol = ((d << 1) ^ (0 - (d >> 63))) + kOther + 1;
-    }
+    const bool other = symbol == 0;
+    if (other) symbol = kOther + 1;
     code_unsigned(stream, symbol);
+    if (other) code_planes(kStreamStackId, 4, id);
   }
 }
 
