@@ -23,8 +23,8 @@ int zstd_level(Level level) {
   }
 }
 
-// Contexts to try, the long and the short one: of the stream's own past, and of the streams before it, which hold
-// the lower bytes of the same values.
+// Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size before it,
+// which are likely to hold other bytes of the same values or other values of the same events.
 constexpr std::uint8_t kOwn1 = 1, kOwn2 = 2, kOwn3 = 4, kBeside1 = 8, kBeside2 = 16, kBeside3 = 32;
 constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
     {kOwn1, 0},
@@ -38,16 +38,18 @@ constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
     {kBeside1 | kBeside2 | kOwn1, kBeside1 | kBeside2},
     {kBeside1 | kBeside2 | kBeside3, kBeside1 | kBeside2},
     {kBeside2 | kBeside3, kBeside2},
+    {kBeside1 | kOwn1 | kOwn2, kBeside1 | kOwn1},
+    {kBeside1 | kBeside2 | kOwn1, kBeside1 | kOwn1},
 };
+constexpr std::size_t kSiblingReach = 64; // streams back
 constexpr std::size_t kTrial = 96 * 1024; // bytes of a stream that contexts are tried on
 constexpr std::size_t kLongStream = 32 * 1024;
 
 Siblings siblings_of(std::span<const Bytes> streams, std::size_t index) {
   Siblings s{};
-  for (std::size_t i = 0; i < s.size() && i < index; ++i) {
-    if (streams[index - 1 - i].size() != streams[index].size()) break;
-    s[i] = streams[index - 1 - i].data();
-  }
+  const std::size_t first = index < kSiblingReach ? 0 : index - kSiblingReach;
+  for (std::size_t i = index, found = 0; i > first && found < s.size();)
+    if (streams[--i].size() == streams[index].size()) s[found++] = streams[i].data();
   return s;
 }
 bool has_siblings(const Siblings &s, unsigned count) { return count == 0 || s[count - 1] != nullptr; }

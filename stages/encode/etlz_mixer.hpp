@@ -11,8 +11,8 @@
 namespace etwrelog::etlz {
 
 // What the two models of a stream know. A context is a set of bytes that are known already: the low three bits stand
-// for the last three bytes of the stream, the next three for the byte at the same place in the three streams before,
-// which must have the same size.
+// for the last three bytes of the stream, the next three for the byte at the same place in the three last streams
+// of the same size.
 struct MixerSetup {
   std::uint8_t long_context = 0, short_context = 0;
   std::uint8_t table_bits = 0; // 4..kMaxTableBits, of contexts by hash
@@ -23,13 +23,13 @@ struct MixerSetup {
     return long_context < 64 && short_context < 64 && table_bits >= 4 && table_bits <= kMaxTableBits && slowest >= 4 &&
            slowest <= 7;
   }
-  [[nodiscard]] unsigned siblings() const { // how many streams before are looked at
+  [[nodiscard]] unsigned siblings() const { // how many other streams are looked at
     const unsigned s = (long_context | short_context) >> 3u;
     return s >= 4 ? 3 : s >= 2 ? 2 : s;
   }
 };
 
-using Siblings = std::array<const std::uint8_t *, 3>; // the stream before, the one before that, ...
+using Siblings = std::array<const std::uint8_t *, 3>; // the nearest before the stream first
 
 // Memory of one thread.
 class Mixer {

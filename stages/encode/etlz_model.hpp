@@ -84,6 +84,7 @@ enum FixedStream : std::uint32_t {
   kStreamMapCount = kStreamStackId + 4,
   kStreamMapFrom,
   kStreamMapTo,
+  kStreamOtherTime, // of events that stacks belong to and that are not among the recent ones
   kFixedStreams,
 };
 

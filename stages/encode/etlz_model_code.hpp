@@ -562,7 +562,8 @@ template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names
   names[kStreamFrame].column = "stacks: frame numbers";
   range(kStreamFrameAddress, kStreamStackId, "(objects)", "stacks: new frames");
   range(kStreamStackId, kStreamMapCount, "(objects)", "stacks: numbers");
-  range(kStreamMapCount, kFixedStreams, "(objects)", "IL maps");
+  range(kStreamMapCount, kStreamOtherTime, "(objects)", "IL maps");
+  names[kStreamOtherTime] = {"(objects)", "stacks: times"};
   for (const Family &family : families_) {
     const std::string owner = family.plan.name.empty() ? "learned" : family.plan.name;
     for (std::size_t i = 0; i < family.plan.fields.size(); ++i) {

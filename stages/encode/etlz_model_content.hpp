@@ -76,7 +76,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t strea
   code_unsigned(stream, ago);
   if (ago == 0) {
     std::uint64_t difference = value - time_;
-    code_signed(stream, difference);
+    code_signed(kStreamOtherTime, difference);
     if constexpr (kDecode) value = time_ + difference;
     no_event_ = {};
     event_ = &no_event_;
