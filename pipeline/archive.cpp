@@ -23,7 +23,7 @@ std::size_t segment_target(Level level) {
   switch (level) {
   case Level::fast: return 8u << 20;
   case Level::normal: return 16u << 20;
-  default: return 32u << 20;
+  default: return 64u << 20;
   }
 }
 

@@ -72,7 +72,16 @@ MixerSetup choose_contexts(Mixer &mixer, Bytes content, const Siblings &siblings
     best = setup;
     std::swap(out, trial);
   }
-  if (sample.size() != content.size()) mixer.encode(content, best, siblings, out);
+  if (sample.size() == content.size()) return best;
+  mixer.encode(content, best, siblings, out);
+  // Long streams may be steady.
+  MixerSetup slower = best;
+  ++slower.slowest;
+  mixer.encode(content, slower, siblings, trial);
+  if (trial.size() < out.size()) {
+    std::swap(out, trial);
+    best = slower;
+  }
   return best;
 }
 
@@ -110,7 +119,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
       const bool worth = plain >= 256 && plain < content.size() - content.size() / 64;
       const MixerSetup setup =
           worth ? choose_contexts(s.mixer, content, *siblings, s.mixed, s.trial) : MixerSetup{};
-      if (worth && s.mixed.size() + plain / 32 < plain) {
+      if (worth && s.mixed.size() + plain / 64 < plain) {
         out.push_back(static_cast<std::uint8_t>(Method::mixed));
         put_varint(out, content.size());
         put_varint(out, s.mixed.size());

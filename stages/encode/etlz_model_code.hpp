@@ -454,7 +454,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint
   code_signed(type.stream + 1, difference);
   time_ = due + difference;
   const bool steady = difference + type.period / 2 < type.period;
-  beat = steady ? due + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 4) : time_;
+  beat = steady ? due + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 5) : time_;
 }
 
 template <bool kDecode>
