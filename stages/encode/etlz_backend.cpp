@@ -40,9 +40,10 @@ constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
     {kBeside2 | kBeside3, kBeside2},
     {kBeside1 | kOwn1 | kOwn2, kBeside1 | kOwn1},
     {kBeside1 | kBeside2 | kOwn1, kBeside1 | kOwn1},
+    {kBeside1 | kOwn1 | kOwn2, kOwn1 | kOwn2},
 };
 constexpr std::size_t kSiblingReach = 64; // streams back
-constexpr std::size_t kTrial = 96 * 1024; // bytes of a stream that contexts are tried on
+constexpr std::size_t kTrial = 160 * 1024; // bytes of a stream that contexts are tried on
 constexpr std::size_t kLongStream = 32 * 1024;
 
 Siblings siblings_of(std::span<const Bytes> streams, std::size_t index) {

@@ -36,6 +36,7 @@ constexpr auto kRates = [] {
 }();
 
 constexpr int kWeightOne = 1 << 15;
+constexpr unsigned kShortCounts = 8;
 
 // b + (a - b) * weight / 2^15, rounded down. Strictly increasing where both are.
 inline void blend(const Node &a, const Node &b, int weight, Node &out) {
@@ -98,7 +99,8 @@ inline int share(const Node &n, unsigned symbol) {
 
 struct Mixer::State {
   std::vector<Node> nodes[2]; // of the long and the short context
-  std::array<std::array<std::uint16_t, kCounted + 1>, 2> weights{}; // by nibble and what the long context has seen
+  // By nibble and how much either context has seen.
+  std::array<std::array<std::array<std::uint16_t, kShortCounts>, kCounted + 1>, 2> weights{};
   std::vector<std::uint32_t> shares; // start << 16 | size, in the order of coding
   Node mixed{};
 
@@ -107,17 +109,17 @@ struct Mixer::State {
     for (unsigned i = 1; i < kSymbols; ++i) fresh.below[i] = static_cast<std::int16_t>(i * (kTotal / kSymbols));
     for (std::vector<Node> &n : nodes) n.assign(std::size_t{kNodes} << table_bits, fresh);
     for (unsigned i = 0; i <= kCounted; ++i)
-      for (auto &w : weights) w[i] = static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted);
+      for (auto &w : weights) w[i].fill(static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted));
   }
 
   // Codes a nibble by `code`, which is given the shares and returns the symbol.
   template <class Code> unsigned nibble(Node &a, Node &b, unsigned low, unsigned slowest, Code &&code) {
-    std::uint16_t &weight = weights[low][static_cast<unsigned>(a.below[0])];
+    std::uint16_t &weight = weights[low][static_cast<unsigned>(a.below[0])][static_cast<unsigned>(b.below[0]) >> 2];
     blend(a, b, weight, mixed);
     const unsigned symbol = code(mixed);
     // Towards the model that gave the symbol more: the slope of the code length.
     const int slope = (share(a, symbol) - share(b, symbol)) * 1024 / share(mixed, symbol);
-    weight = static_cast<std::uint16_t>(std::clamp(weight + std::clamp(slope, -8192, 8192) / 8, 256, kWeightOne - 256));
+    weight = static_cast<std::uint16_t>(std::clamp(weight + std::clamp(slope, -16384, 16384) / 3, 256, kWeightOne - 256));
     update(a, symbol, slowest);
     update(b, symbol, slowest);
     return symbol;
