@@ -64,7 +64,7 @@ MixerSetup choose_contexts(Mixer &mixer, Bytes content, const Siblings &siblings
   for (const auto &[longer, shorter] : kContexts) {
     MixerSetup setup;
     setup.long_context = longer, setup.short_context = shorter;
-    setup.table_bits = static_cast<std::uint8_t>(std::clamp<int>(std::bit_width(content.size()) - 4, 6, MixerSetup::kMaxTableBits));
+    setup.table_bits = static_cast<std::uint8_t>(MixerSetup::most_table_bits(content.size()));
     setup.slowest = content.size() > kLongStream ? 6 : 5;
     if (!has_siblings(siblings, setup.siblings())) continue;
     mixer.encode(sample, setup, siblings, trial);
@@ -182,7 +182,7 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     if (f.method == Method::mixed) {
       for (std::uint8_t *const b : {&f.setup.long_context, &f.setup.short_context, &f.setup.table_bits, &f.setup.slowest})
         *b = source.get();
-      if (!f.setup.valid()) return false;
+      if (!f.setup.valid(f.size)) return false;
     }
     f.stored = source.get(static_cast<std::size_t>(std::min<std::uint64_t>(stored, SIZE_MAX)));
     return f.stored.size() == stored;

@@ -223,7 +223,7 @@ void Mixer::encode(Bytes content, const MixerSetup &setup, const Siblings &sibli
 }
 
 bool Mixer::decode(Bytes in, const MixerSetup &setup, const Siblings &siblings, MutableBytes content) {
-  if (in.size() < 8 || !setup.valid()) return false;
+  if (in.size() < 8 || !setup.valid(content.size())) return false;
   Draw draw{in.data() + 8, in.data() + in.size(), load<std::uint64_t>(in.data())};
   if (draw.state < kLowest) return false;
   state_->run(content.size(), setup, siblings, content.data(), draw);

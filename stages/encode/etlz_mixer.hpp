@@ -15,13 +15,16 @@ namespace etwrelog::etlz {
 // of the same size.
 struct MixerSetup {
   std::uint8_t long_context = 0, short_context = 0;
-  std::uint8_t table_bits = 0; // 4..kMaxTableBits, of contexts by hash
+  std::uint8_t table_bits = 0; // 4..most_table_bits, of contexts by hash
   std::uint8_t slowest = 5;    // rate of adaption, as a shift: 4..7
 
-  static constexpr unsigned kMaxTableBits = 14;
-  [[nodiscard]] bool valid() const {
-    return long_context < 64 && short_context < 64 && table_bits >= 4 && table_bits <= kMaxTableBits && slowest >= 4 &&
-           slowest <= 7;
+  // What a stream of this size may use: filling the tables must not take longer than decoding it.
+  [[nodiscard]] static constexpr unsigned most_table_bits(std::size_t size) {
+    return std::clamp<unsigned>(static_cast<unsigned>(std::bit_width(size)), 10, 18) - 4;
+  }
+  [[nodiscard]] bool valid(std::size_t size) const {
+    return long_context < 64 && short_context < 64 && table_bits >= 4 && table_bits <= most_table_bits(size) &&
+           slowest >= 4 && slowest <= 7;
   }
   [[nodiscard]] unsigned siblings() const { // how many other streams are looked at
     const unsigned s = (long_context | short_context) >> 3u;
