@@ -20,11 +20,7 @@ using etlz::SegmentMethod;
 
 // Decoded bytes of a segment. Larger ones compress better, smaller ones start more threads and seek finer.
 std::size_t segment_target(Level level) {
-  switch (level) {
-  case Level::fast: return 8u << 20;
-  case Level::normal: return 16u << 20;
-  default: return 64u << 20;
-  }
+  return level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
 }
 
 // What coding a segment takes, as a multiple of its decoded size: the bytes twice, the model's history and streams.
