@@ -23,8 +23,8 @@ int zstd_level(Level level) {
   }
 }
 
-// Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size before it,
-// which are likely to hold other bytes of the same values or other values of the same events.
+// Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size
+// before it, which are likely to hold other bytes of the same values or other values of the same events.
 constexpr std::uint8_t kOwn1 = 1, kOwn2 = 2, kOwn3 = 4, kBeside1 = 8, kBeside2 = 16, kBeside3 = 32;
 constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
     {kOwn1, 0},
@@ -42,7 +42,7 @@ constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
     {kBeside1 | kBeside2 | kOwn1, kBeside1 | kOwn1},
     {kBeside1 | kOwn1 | kOwn2, kOwn1 | kOwn2},
 };
-constexpr std::size_t kSiblingReach = 64; // streams back
+constexpr std::size_t kSiblingReach = 64;  // streams back
 constexpr std::size_t kTrial = 160 * 1024; // bytes of a stream that contexts are tried on
 constexpr std::size_t kLongStream = 32 * 1024;
 
@@ -53,11 +53,13 @@ Siblings siblings_of(std::span<const Bytes> streams, std::size_t index) {
     if (streams[--i].size() == streams[index].size()) s[found++] = streams[i].data();
   return s;
 }
-bool has_siblings(const Siblings &s, unsigned count) { return count == 0 || s[count - 1] != nullptr; }
+bool has_siblings(const Siblings &s, unsigned count) {
+  return count == 0 || s[count - 1] != nullptr;
+}
 
 // The best contexts for a stream. `out` is its code with them.
-MixerSetup choose_contexts(Mixer &mixer, Bytes content, const Siblings &siblings, std::vector<std::uint8_t> &out,
-                           std::vector<std::uint8_t> &trial) {
+MixerSetup choose_contexts(Mixer &mixer, Bytes content, const Siblings &siblings,
+                           std::vector<std::uint8_t> &out, std::vector<std::uint8_t> &trial) {
   MixerSetup best;
   std::size_t smallest = SIZE_MAX;
   const Bytes sample = content.first(std::min(content.size(), kTrial));
@@ -124,7 +126,8 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
         out.push_back(static_cast<std::uint8_t>(Method::mixed));
         put_varint(out, content.size());
         put_varint(out, s.mixed.size());
-        for (const std::uint8_t b : {setup.long_context, setup.short_context, setup.table_bits, setup.slowest})
+        for (const std::uint8_t b :
+             {setup.long_context, setup.short_context, setup.table_bits, setup.slowest})
           out.push_back(b);
         out.insert(out.end(), s.mixed.begin(), s.mixed.end());
         return out.size() - before;
@@ -180,7 +183,8 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     f.size = size;
     const std::uint64_t stored = f.method == Method::stored ? size : get_varint(source);
     if (f.method == Method::mixed) {
-      for (std::uint8_t *const b : {&f.setup.long_context, &f.setup.short_context, &f.setup.table_bits, &f.setup.slowest})
+      for (std::uint8_t *const b :
+           {&f.setup.long_context, &f.setup.short_context, &f.setup.table_bits, &f.setup.slowest})
         *b = source.get();
       if (!f.setup.valid(f.size)) return false;
     }

@@ -31,7 +31,8 @@ constexpr auto kTargets = [] { // where an update with a symbol moves to; every 
 constexpr unsigned kCounted = 31;
 constexpr auto kRates = [] {
   std::array<std::uint8_t, kCounted> rates{};
-  for (unsigned n = 0; n < kCounted; ++n) rates[n] = n < 1 ? 1 : n < 3 ? 2 : n < 6 ? 3 : n < 12 ? 4 : 5;
+  for (unsigned n = 0; n < kCounted; ++n)
+    rates[n] = n < 1 ? 1 : n < 3 ? 2 : n < 6 ? 3 : n < 12 ? 4 : 5;
   return rates;
 }();
 
@@ -46,7 +47,8 @@ inline void blend(const Node &a, const Node &b, int weight, Node &out) {
     const __m128i x = _mm_load_si128(reinterpret_cast<const __m128i *>(a.below + i));
     const __m128i y = _mm_load_si128(reinterpret_cast<const __m128i *>(b.below + i));
     const __m128i d = _mm_sub_epi16(x, y);
-    _mm_store_si128(reinterpret_cast<__m128i *>(out.below + i), _mm_add_epi16(y, _mm_mulhi_epi16(_mm_add_epi16(d, d), w)));
+    _mm_store_si128(reinterpret_cast<__m128i *>(out.below + i),
+                    _mm_add_epi16(y, _mm_mulhi_epi16(_mm_add_epi16(d, d), w)));
   }
 #else
   for (unsigned i = 0; i < kSymbols; ++i) {
@@ -67,7 +69,8 @@ inline unsigned find(const Node &n, unsigned point) {
   return static_cast<unsigned>(std::countr_zero(above | 0x1'0000u)) - 1;
 #else
   unsigned s = 0;
-  for (unsigned i = 1; i < kSymbols; ++i) s += n.below[i] <= static_cast<int>(point) ? 1u : 0u;
+  for (unsigned i = 1; i < kSymbols; ++i)
+    s += n.below[i] <= static_cast<int>(point) ? 1u : 0u;
   return s;
 #endif
 }
@@ -81,7 +84,8 @@ inline void update(Node &n, unsigned symbol, unsigned slowest) {
   for (unsigned i = 0; i < kSymbols; i += 8) {
     const __m128i x = _mm_load_si128(reinterpret_cast<const __m128i *>(n.below + i));
     const __m128i t = _mm_load_si128(reinterpret_cast<const __m128i *>(target.below + i));
-    _mm_store_si128(reinterpret_cast<__m128i *>(n.below + i), _mm_add_epi16(x, _mm_sra_epi16(_mm_sub_epi16(t, x), shift)));
+    _mm_store_si128(reinterpret_cast<__m128i *>(n.below + i),
+                    _mm_add_epi16(x, _mm_sra_epi16(_mm_sub_epi16(t, x), shift)));
   }
 #else
   for (unsigned i = 0; i < kSymbols; ++i)
@@ -106,20 +110,25 @@ struct Mixer::State {
 
   void start(unsigned table_bits) {
     Node fresh{};
-    for (unsigned i = 1; i < kSymbols; ++i) fresh.below[i] = static_cast<std::int16_t>(i * (kTotal / kSymbols));
-    for (std::vector<Node> &n : nodes) n.assign(std::size_t{kNodes} << table_bits, fresh);
+    for (unsigned i = 1; i < kSymbols; ++i)
+      fresh.below[i] = static_cast<std::int16_t>(i * (kTotal / kSymbols));
+    for (std::vector<Node> &n : nodes)
+      n.assign(std::size_t{kNodes} << table_bits, fresh);
     for (unsigned i = 0; i <= kCounted; ++i)
-      for (auto &w : weights) w[i].fill(static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted));
+      for (auto &w : weights)
+        w[i].fill(static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted));
   }
 
   // Codes a nibble by `code`, which is given the shares and returns the symbol.
   template <class Code> unsigned nibble(Node &a, Node &b, unsigned low, unsigned slowest, Code &&code) {
-    std::uint16_t &weight = weights[low][static_cast<unsigned>(a.below[0])][static_cast<unsigned>(b.below[0]) >> 2];
+    std::uint16_t &weight =
+        weights[low][static_cast<unsigned>(a.below[0])][static_cast<unsigned>(b.below[0]) >> 2];
     blend(a, b, weight, mixed);
     const unsigned symbol = code(mixed);
     // Towards the model that gave the symbol more: the slope of the code length.
     const int slope = (share(a, symbol) - share(b, symbol)) * 1024 / share(mixed, symbol);
-    weight = static_cast<std::uint16_t>(std::clamp(weight + std::clamp(slope, -16384, 16384) / 3, 256, kWeightOne - 256));
+    weight = static_cast<std::uint16_t>(
+        std::clamp(weight + std::clamp(slope, -16384, 16384) / 3, 256, kWeightOne - 256));
     update(a, symbol, slowest);
     update(b, symbol, slowest);
     return symbol;
@@ -127,18 +136,21 @@ struct Mixer::State {
 
   // One byte after the other; `code` as above.
   template <class Code>
-  void run(std::size_t size, const MixerSetup &setup, const Siblings &siblings, std::uint8_t *content, Code &&code) {
+  void run(std::size_t size, const MixerSetup &setup, const Siblings &siblings, std::uint8_t *content,
+           Code &&code) {
     start(setup.table_bits);
     auto bytes_of = [](unsigned bits) {
       return std::uint64_t{(bits & 1) * 0xFFu | (bits >> 1 & 1) * 0xFF00u | (bits >> 2 & 1) * 0xFF'0000u};
     };
     const std::uint64_t long_mask = bytes_of(setup.long_context) | bytes_of(setup.long_context >> 3u) << 24;
-    const std::uint64_t short_mask = bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u) << 24;
+    const std::uint64_t short_mask = bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u)
+                                                                         << 24;
     const unsigned shift = 64u - setup.table_bits, beside = setup.siblings();
     std::uint64_t last = 0;
     for (std::size_t at = 0; at < size; ++at) {
       std::uint64_t known = last & 0xFF'FFFF;
-      for (unsigned i = 0; i < beside; ++i) known |= std::uint64_t{siblings[i][at]} << (24 + 8 * i);
+      for (unsigned i = 0; i < beside; ++i)
+        known |= std::uint64_t{siblings[i][at]} << (24 + 8 * i);
       auto place = [&](std::uint64_t mask) {
         return static_cast<std::size_t>((((known & mask) + 1) * 0x9E37'79B9'7F4A'7C15ull) >> shift) * kNodes;
       };
@@ -146,7 +158,8 @@ struct Mixer::State {
       Node *const b = nodes[1].data() + place(short_mask);
       content[at] = code.next(content[at]);
       const unsigned high = nibble(a[0], b[0], 0, setup.slowest, [&](const Node &n) { return code(n, 4); });
-      const unsigned low = nibble(a[1 + high], b[1 + high], 1, setup.slowest, [&](const Node &n) { return code(n, 0); });
+      const unsigned low =
+          nibble(a[1 + high], b[1 + high], 1, setup.slowest, [&](const Node &n) { return code(n, 0); });
       content[at] = static_cast<std::uint8_t>(high << 4 | low);
       last = last << 8 | content[at];
     }
@@ -167,7 +180,8 @@ struct Collect {
   }
   unsigned operator()(const Node &n, unsigned shift) const {
     const unsigned symbol = byte >> shift & 15;
-    shares.push_back(static_cast<std::uint32_t>(n.below[symbol]) << 16 | static_cast<std::uint32_t>(share(n, symbol)));
+    shares.push_back(static_cast<std::uint32_t>(n.below[symbol]) << 16 |
+                     static_cast<std::uint32_t>(share(n, symbol)));
     return symbol;
   }
 };
@@ -201,7 +215,8 @@ struct Draw {
 Mixer::Mixer() : state_(std::make_unique<State>()) {}
 Mixer::~Mixer() = default;
 
-void Mixer::encode(Bytes content, const MixerSetup &setup, const Siblings &siblings, std::vector<std::uint8_t> &out) {
+void Mixer::encode(Bytes content, const MixerSetup &setup, const Siblings &siblings,
+                   std::vector<std::uint8_t> &out) {
   State &s = *state_;
   s.shares.clear();
   out.assign(content.begin(), content.end());
@@ -219,7 +234,8 @@ void Mixer::encode(Bytes content, const MixerSetup &setup, const Siblings &sibli
   }
   out.resize(8 + words.size() * 4);
   store(out.data(), state);
-  for (std::size_t i = 0; i < words.size(); ++i) store(out.data() + 8 + 4 * i, words[words.size() - 1 - i]);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    store(out.data() + 8 + 4 * i, words[words.size() - 1 - i]);
 }
 
 bool Mixer::decode(Bytes in, const MixerSetup &setup, const Siblings &siblings, MutableBytes content) {

@@ -23,12 +23,15 @@ constexpr HeaderClass class_of(format::HeaderType type) {
 }
 constexpr auto kClasses = [] {
   std::array<HeaderClass, 256> table{};
-  for (unsigned i = 0; i < 256; ++i) table[i] = class_of(static_cast<format::HeaderType>(i));
+  for (unsigned i = 0; i < 256; ++i)
+    table[i] = class_of(static_cast<format::HeaderType>(i));
   return table;
 }();
 
 } // namespace
 
-HeaderClass header_class(format::HeaderType type) { return kClasses[static_cast<std::size_t>(type)]; }
+HeaderClass header_class(format::HeaderType type) {
+  return kClasses[static_cast<std::size_t>(type)];
+}
 
 } // namespace etwrelog::etlz

@@ -1,8 +1,8 @@
 // The column model: turns events into streams of what could not be predicted, and back.
 //
-// Encoder and decoder are one template, so that every prediction is computed by the same code on both sides. Each
-// event is coded as: its type (predicted from the three before it), one symbol that tells which of its fields were
-// mispredicted, and the values of those. See etlz-format.md.
+// Encoder and decoder are one template, so that every prediction is computed by the same code on both sides.
+// Each event is coded as: its type (predicted from the three before it), one symbol that tells which of its
+// fields were mispredicted, and the values of those. See etlz-format.md.
 #pragma once
 
 #include "stages/encode/etlz_plan.hpp"
@@ -15,7 +15,8 @@
 
 namespace etwrelog::etlz {
 
-// The part of an event header that all events of a type share. Word 0 holds the first eight bytes without Size.
+// The part of an event header that all events of a type share. Word 0 holds the first eight bytes without
+// Size.
 struct Identity {
   std::array<std::uint64_t, 5> word{};
   std::uint8_t words = 1;
@@ -25,7 +26,7 @@ struct Identity {
 enum class HeaderClass : std::uint8_t { bare, system, compact, perfinfo, classic, event };
 
 struct HeaderShape {
-  std::uint8_t size;      // bytes before the payload, as the model sees it
+  std::uint8_t size; // bytes before the payload, as the model sees it
   std::uint8_t size_at;
   bool ids, time, cpu_time;
   std::uint8_t cpu_time_at;
@@ -39,7 +40,9 @@ inline constexpr HeaderShape kHeaderShapes[] = {
     {0x30, 0, true, true, true, 0x28, false}, // classic
     {0x50, 0, true, true, true, 0x38, true},  // event
 };
-[[nodiscard]] inline const HeaderShape &header_shape(HeaderClass c) { return kHeaderShapes[static_cast<std::size_t>(c)]; }
+[[nodiscard]] inline const HeaderShape &header_shape(HeaderClass c) {
+  return kHeaderShapes[static_cast<std::size_t>(c)];
+}
 [[nodiscard]] constexpr unsigned identity_words(HeaderClass c) {
   return c == HeaderClass::event ? 5 : c == HeaderClass::classic ? 3 : 1;
 }
@@ -51,7 +54,8 @@ inline constexpr HeaderShape kHeaderShapes[] = {
   const unsigned size_shift = header_shape(c).size_at * 8u;
   id.word[0] = load<std::uint64_t>(at) & ~(std::uint64_t{0xFFFF} << size_shift);
   id.words = static_cast<std::uint8_t>(identity_words(c));
-  for (unsigned i = 1; i < id.words; ++i) id.word[i] = load<std::uint64_t>(at + 0x10 + 8 * i);
+  for (unsigned i = 1; i < id.words; ++i)
+    id.word[i] = load<std::uint64_t>(at + 0x10 + 8 * i);
   return id;
 }
 
@@ -65,8 +69,8 @@ enum FixedStream : std::uint32_t {
   kStreamBits,
   kStreamRaw,
   kStreamPadding,
-  kStreamCorrections, // of XPRESS token predictions
-  kStreamThreadId,                      // 4 planes
+  kStreamCorrections,                     // of XPRESS token predictions
+  kStreamThreadId,                        // 4 planes
   kStreamProcessId = kStreamThreadId + 4, // 4 planes
   kStreamKernelTime = kStreamProcessId + 4,
   kStreamUserTime,
@@ -78,9 +82,9 @@ enum FixedStream : std::uint32_t {
   kStreamStackNew = kStreamText + kTextGroups,
   kStreamStackNode,
   kStreamFrame,
-  kStreamFrameAddress, // 4 planes: page number, offset
+  kStreamFrameAddress,                   // 4 planes: page number, offset
   kStreamPage = kStreamFrameAddress + 4, // 6 planes
-  kStreamStackId = kStreamPage + 6, // 4 planes
+  kStreamStackId = kStreamPage + 6,      // 4 planes
   kStreamMapCount = kStreamStackId + 4,
   kStreamMapFrom,
   kStreamMapTo,
@@ -111,7 +115,7 @@ struct NarrowPattern {
 // The questions about the header, and where those about the fields begin.
 enum PatternBit : unsigned {
   kBitPadding,
-  kBitThread,             // two: the slot, the type's last
+  kBitThread, // two: the slot, the type's last
   kBitProcess = kBitThread + 2,
   kBitKernelTime = kBitProcess + 2,
   kBitUserTime = kBitKernelTime + 2,
@@ -170,12 +174,12 @@ struct FieldStep {
   std::uint8_t index = 0;
   std::uint8_t questions = 0; // 0, 1 or 2
   Kind kind = Kind::number;
-  std::uint8_t width = 0;     // of a number
+  std::uint8_t width = 0; // of a number
   Residual residual = Residual::planes;
   Guess first, second, base;
-  std::uint8_t after = 0;     // kAfter...
-  std::uint8_t target = 0;    // slot or member
-  std::uint16_t bit = 0;      // of the first question
+  std::uint8_t after = 0;  // kAfter...
+  std::uint8_t target = 0; // slot or member
+  std::uint16_t bit = 0;   // of the first question
   std::uint32_t stream = 0;
   std::uint64_t mask = 0;
 };
@@ -194,9 +198,9 @@ struct Family {
   History history;
   std::vector<FieldStep> steps;
   std::vector<FieldPlace> places;
-  unsigned fixed = 0;         // leading fields whose place is the same in every event
+  unsigned fixed = 0; // leading fields whose place is the same in every event
   unsigned pattern_words = 1;
-  bool stack = false; // belongs to another event
+  bool stack = false;       // belongs to another event
   std::uint32_t stream = 0; // first of this family's
   std::array<std::uint32_t, kMaxFields> field_stream{};
 };
@@ -255,8 +259,8 @@ protected:
   std::vector<Family> families_;
   std::vector<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
-  std::uint64_t *current_ = nullptr;                // of the record at hand: numbers, and objects by number
-  std::array<Bytes, kMaxFields> content_{};         // and the objects' content
+  std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
+  std::array<Bytes, kMaxFields> content_{}; // and the objects' content
   std::array<std::uint64_t, 256> slots_{};
   std::uint64_t time_ = 0;
   bool failed_ = false;
@@ -266,7 +270,8 @@ private:
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
-  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg, unsigned field) const;
+  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg,
+                                                               unsigned field) const;
   template <class Answers> void code_fields_as(Family &family, Answers &pattern);
   template <class Answers> void code_number(const FieldStep &step, const Family &family, Answers &pattern);
   template <class Answers> void code_object(const FieldStep &step, const Family &family, Answers &pattern);
@@ -310,7 +315,7 @@ private:
   Threads::Entry *thread_ = nullptr;
   std::array<const std::uint64_t *, kComputed> base_{}; // by Source
   const std::uint64_t *before_lookup_row_ = nullptr;
-  std::vector<History> spare_; // memory of earlier families
+  std::vector<History> spare_;           // memory of earlier families
   std::vector<OutStream> spare_streams_; // and of streams
 };
 
@@ -318,7 +323,7 @@ extern template class ModelCore<false>; // in etlz_model_encode.cpp
 extern template class ModelCore<true>;  // in etlz_model_decode.cpp
 
 inline constexpr std::uint64_t kMaxPeriod = std::uint64_t{1} << 40; // of events that come at a steady rate
-inline constexpr std::uint32_t kMaxTypes = 4000; // of a segment; also of kinds
+inline constexpr std::uint32_t kMaxTypes = 4000;                    // of a segment; also of kinds
 
 // Ids in the order in which they changed; cheap because neighbours rarely differ.
 class IdSet {
@@ -359,9 +364,9 @@ public:
   void learn(std::span<const Source> buffers);
   void set_plain_types(bool plain) { plain_types_ = plain; }
   void reset();
-  // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of them
-  // were coded: the rest belongs to the caller.
-  // The buffers come in the order in which they were learned.
+  // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of
+  // them were coded: the rest belongs to the caller. The buffers come in the order in which they were
+  // learned.
   [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor);
   void write_table(std::vector<std::uint8_t> &out) const;
 
@@ -377,7 +382,7 @@ private:
     Plan plan;
     bool known = false;
     std::unordered_map<std::uint32_t, std::uint32_t> types; // fields << 1 | tail
-    std::uint32_t last_variant = ~0u, last_type = 0;        // nearly all events of a kind have the same fields
+    std::uint32_t last_variant = ~0u, last_type = 0; // nearly all events of a kind have the same fields
     std::uint32_t samples = 0;
     std::vector<Bytes> sample_payloads;
     std::vector<std::uint64_t> gaps; // between events on the first processor that has any
@@ -389,7 +394,8 @@ private:
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
 
   std::vector<Kindred> kindreds_;
-  std::vector<std::uint32_t> kindred_by_hash_ = std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
+  std::vector<std::uint32_t> kindred_by_hash_ =
+      std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
   std::vector<std::uint16_t> kindred_of_event_; // in the order of the buffers
   std::size_t next_event_ = 0;

@@ -1,5 +1,5 @@
-// The hot part of the model: types, headers, fields. Included by the two files that instantiate it, so that all of
-// an event is one piece of code to the compiler.
+// The hot part of the model: types, headers, fields. Included by the two files that instantiate it, so that
+// all of an event is one piece of code to the compiler.
 #pragma once
 
 #include "stages/encode/etlz_model_content.hpp"
@@ -12,7 +12,9 @@ inline constexpr std::array<std::uint64_t, 256> kZeroRow{};
 constexpr std::uint64_t mask_of(unsigned width) {
   return width >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (width * 8)) - 1;
 }
-constexpr std::size_t time_at(HeaderClass c) { return c == HeaderClass::perfinfo ? 0x08 : 0x10; }
+constexpr std::size_t time_at(HeaderClass c) {
+  return c == HeaderClass::perfinfo ? 0x08 : 0x10;
+}
 
 // Streams of one field.
 inline std::uint32_t stream_count(const PlanField &f) {
@@ -38,12 +40,14 @@ inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
   }
 }
 
-// --- Set-up --------------------------------------------------------------------------------------------------
+// --- Set-up
+// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode> ModelCore<kDecode>::ModelCore() {
   static constexpr std::uint8_t kZeroGuid[16] = {};
   for (std::size_t c = 0; c < static_cast<std::size_t>(ObjectClass::count_); ++c) {
-    objects_.emplace_back(c == static_cast<std::size_t>(ObjectClass::guid) ? Bytes(kZeroGuid) : Bytes(kZeroGuid, 0));
+    objects_.emplace_back(c == static_cast<std::size_t>(ObjectClass::guid) ? Bytes(kZeroGuid)
+                                                                           : Bytes(kZeroGuid, 0));
   }
   ModelCore::reset();
 }
@@ -69,7 +73,8 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
     static_cast<void>(bits_.finish());
   }
   grow_streams(kFixedStreams);
-  for (Objects &objects : objects_) objects.clear();
+  for (Objects &objects : objects_)
+    objects.clear();
   stacks_.clear();
   threads_.clear();
   arena_.clear();
@@ -178,7 +183,8 @@ std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass
   return static_cast<std::uint32_t>(types_.size() - 1);
 }
 
-// --- Fields --------------------------------------------------------------------------------------------------
+// --- Fields
+// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode>
 std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
@@ -194,7 +200,8 @@ std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigne
 template <bool kDecode>
 [[gnu::always_inline]] inline std::uint64_t ModelCore<kDecode>::guess(Guess g, Predictor p, std::uint8_t arg,
                                                                       unsigned field) const {
-  if (g.source == kComputed) [[unlikely]] return predict(p, arg, field);
+  if (g.source == kComputed) [[unlikely]]
+    return predict(p, arg, field);
   return base_[g.source][g.at];
 }
 
@@ -228,8 +235,8 @@ template <bool kDecode>
 
 template <bool kDecode>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_number(const FieldStep &step, const Family &family,
-                                                                   Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_number(const FieldStep &step,
+                                                                   const Family &family, Answers &pattern) {
   std::uint64_t &value = current_[step.index];
   const PlanField *const f = family.plan.fields.data() + step.index;
   bool open = true;
@@ -258,8 +265,8 @@ template <class Answers>
 
 template <bool kDecode>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step, const Family &family,
-                                                                   Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step,
+                                                                   const Family &family, Answers &pattern) {
   const PlanField &f = family.plan.fields[step.index];
   const ObjectClass c = f.object_class();
   Objects &objects = objects_[static_cast<std::size_t>(c)];
@@ -284,7 +291,8 @@ template <class Answers>
     by_owner_->use(value);
     event_->stack = value + 1;
   } else if (open) {
-    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value, content);
+    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value,
+                       content);
   }
   if constexpr (kDecode) {
     content_[step.index] = objects[value];
@@ -306,8 +314,10 @@ template <class Answers>
   base_[kFromLookup] = matched ? match : previous;
   before_lookup_row_ = matched && history.match() > 0 ? history.row(history.match() - 1) : kZeroRow.data();
   for (const FieldStep &step : family.steps) {
-    if (step.kind == Kind::number) code_number(step, family, pattern);
-    else code_object(step, family, pattern);
+    if (step.kind == Kind::number)
+      code_number(step, family, pattern);
+    else
+      code_object(step, family, pattern);
     if (step.after == 0) continue;
     const std::uint64_t value = current_[step.index];
     if ((step.after & kAfterSlot) != 0) slots_[step.target] = value;
@@ -325,7 +335,8 @@ template <class Answers>
 
 template <bool kDecode>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields(Family &family, Pattern &pattern) {
-  if (family.pattern_words > 1) [[unlikely]] return code_fields_as(family, pattern);
+  if (family.pattern_words > 1) [[unlikely]]
+    return code_fields_as(family, pattern);
   NarrowPattern narrow{pattern.word[0]};
   code_fields_as(family, narrow);
   pattern.word[0] = narrow.word;
@@ -342,8 +353,10 @@ template <bool kDecode>
     } else if (symbol == PatternTable::kNew) {
       for (unsigned i = 0; i < family.pattern_words; ++i) {
         const Bytes b = streams_[kStreamMasks].get(std::size_t{8});
-        if (b.size() == 8) pattern.word[i] = load<std::uint64_t>(b.data());
-        else failed_ = true;
+        if (b.size() == 8)
+          pattern.word[i] = load<std::uint64_t>(b.data());
+        else
+          failed_ = true;
       }
       type.patterns.add(pattern.word);
     } else {
@@ -406,7 +419,8 @@ template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, con
   slot(Slot::address) = 0;
 }
 
-// --- Headers -------------------------------------------------------------------------------------------------
+// --- Headers
+// -------------------------------------------------------------------------------------------------
 
 // 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
 template <bool kDecode>
@@ -442,8 +456,8 @@ template <bool kDecode>
   __builtin_prefetch(&next_type_[type_context_]);
 }
 
-// The time of an event that comes at a steady rate: its distance to when it was due. The beat follows the events
-// slowly, so that what delays one of them is not paid for twice.
+// The time of an event that comes at a steady rate: its distance to when it was due. The beat follows the
+// events slowly, so that what delays one of them is not paid for twice.
 template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint64_t time) {
   std::uint64_t &beat = processor_->beat[type.periodic];
   std::uint64_t due = beat + type.period;
@@ -458,7 +472,8 @@ template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint
 }
 
 template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern, HeaderBytes header) {
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern,
+                                                                   HeaderBytes header) {
   const HeaderShape &shape = header_shape(type.header_class);
   auto agree = [&pattern](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
     if constexpr (kDecode) {
@@ -508,7 +523,8 @@ template <bool kDecode>
       const unsigned bit = user ? kBitUserTime : kBitKernelTime;
       std::uint64_t value = load<std::uint32_t>(at);
       std::uint64_t &known =
-          thread->member[static_cast<std::size_t>(user ? ThreadMember::user_time : ThreadMember::kernel_time)];
+          thread
+              ->member[static_cast<std::size_t>(user ? ThreadMember::user_time : ThreadMember::kernel_time)];
       std::uint64_t &last = user ? type.user_time : type.kernel_time;
       if (!agree(bit, value, known) && !agree(bit + 1, value, last)) {
         std::uint64_t difference = value - known;
@@ -532,7 +548,8 @@ template <bool kDecode>
       const bool miss = std::memcmp(guids[type.activity].data(), at, 16) != 0;
       pattern.put(kBitActivity, miss);
       if (miss)
-        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity, Bytes(at, 16));
+        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity,
+                           Bytes(at, 16));
     }
   }
   set_thread(thread != nullptr ? *thread : threads_.of(slot(Slot::running)));
@@ -541,11 +558,14 @@ template <bool kDecode>
 
 template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names() const {
   std::vector<StreamName> names(streams_.size());
-  static constexpr const char *kFixed[] = {"tables", "buffers", "event types", "event types", "patterns", "raw bits",
-                                           "raw bytes", "padding", "XPRESS corrections"};
-  for (std::size_t i = 0; i < std::size(kFixed); ++i) names[i] = {"(segment)", kFixed[i]};
+  static constexpr const char *kFixed[] = {"tables",      "buffers",  "event types",
+                                           "event types", "patterns", "raw bits",
+                                           "raw bytes",   "padding",  "XPRESS corrections"};
+  for (std::size_t i = 0; i < std::size(kFixed); ++i)
+    names[i] = {"(segment)", kFixed[i]};
   auto range = [&names](std::size_t from, std::size_t to, const char *owner, const char *column) {
-    for (; from < to; ++from) names[from] = {owner, column};
+    for (; from < to; ++from)
+      names[from] = {owner, column};
   };
   range(kStreamThreadId, kStreamProcessId, "(header)", "ThreadId");
   range(kStreamProcessId, kStreamKernelTime, "(header)", "ProcessId");
@@ -554,9 +574,10 @@ template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names
   range(kStreamGuid, kStreamLength, "(objects)", "GUIDs");
   range(kStreamLength, kStreamWide, "(objects)", "lengths");
   range(kStreamWide, kStreamText, "(objects)", "wide text");
-  static constexpr const char *kText[] = {"text: other", "text: paths", "text: types", "text: methods",
-                                          "text: signatures", "bytes", "items", "text 7"};
-  for (std::size_t i = 0; i < kTextGroups; ++i) names[kStreamText + i] = {"(objects)", kText[i]};
+  static constexpr const char *kText[] = {"text: other",      "text: paths", "text: types", "text: methods",
+                                          "text: signatures", "bytes",       "items",       "text 7"};
+  for (std::size_t i = 0; i < kTextGroups; ++i)
+    names[kStreamText + i] = {"(objects)", kText[i]};
   range(kStreamStackNew, kStreamMapCount, "(objects)", "stacks");
   names[kStreamStackNode].column = "stacks: nodes";
   names[kStreamFrame].column = "stacks: frame numbers";

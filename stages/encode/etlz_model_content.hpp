@@ -1,20 +1,23 @@
-// How values and the contents of objects are written to the streams and read from them. Included by the two files
-// that instantiate the model.
+// How values and the contents of objects are written to the streams and read from them. Included by the two
+// files that instantiate the model.
 #pragma once
 
 #include "stages/encode/etlz_model.hpp"
 
 namespace etwrelog::etlz {
 
-// --- Values --------------------------------------------------------------------------------------------------
+// --- Values
+// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode>
 inline void ModelCore<kDecode>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
   if constexpr (kDecode) {
     value = 0;
-    for (unsigned i = 0; i < width; ++i) value |= std::uint64_t{streams_[stream + i].get()} << (8 * i);
+    for (unsigned i = 0; i < width; ++i)
+      value |= std::uint64_t{streams_[stream + i].get()} << (8 * i);
   } else {
-    for (unsigned i = 0; i < width; ++i) streams_[stream + i].put(static_cast<std::uint8_t>(value >> (8 * i)));
+    for (unsigned i = 0; i < width; ++i)
+      streams_[stream + i].put(static_cast<std::uint8_t>(value >> (8 * i)));
   }
 }
 
@@ -91,14 +94,17 @@ template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t strea
     if constexpr (kDecode) value = event_->time;
     set_thread(threads_.of(event_->thread));
   }
-  by_event_ = &stack_contexts_[mix(event_->kind ^ mix(event_->address ^ mix(event_->stack + 1))) & (stack_contexts_.size() - 1)];
-  by_owner_ = &stack_contexts_[mix(event_->kind ^ mix(event_->thread + 77 + (event_->stack != 0 ? 1u << 30 : 0))) &
+  by_event_ = &stack_contexts_[mix(event_->kind ^ mix(event_->address ^ mix(event_->stack + 1))) &
                                (stack_contexts_.size() - 1)];
+  by_owner_ =
+      &stack_contexts_[mix(event_->kind ^ mix(event_->thread + 77 + (event_->stack != 0 ? 1u << 30 : 0))) &
+                       (stack_contexts_.size() - 1)];
   base_[kFromEvent] = &by_event_->stack;
   base_[kFromOwner] = &by_owner_->stack;
 }
 
-// --- Objects -------------------------------------------------------------------------------------------------
+// --- Objects
+// -------------------------------------------------------------------------------------------------
 
 template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream, Bytes content) {
   if constexpr (kDecode) {
@@ -108,7 +114,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream
       failed_ = true;
       return {};
     }
-    const std::size_t length = static_cast<std::size_t>(static_cast<const std::uint8_t *>(zero) - rest.data());
+    const std::size_t length =
+        static_cast<std::size_t>(static_cast<const std::uint8_t *>(zero) - rest.data());
     static_cast<void>(streams_[stream].get(length + 1));
     return rest.first(length);
   } else {
@@ -118,7 +125,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream
   }
 }
 
-// UTF-16 whose units are all below 256 goes as text; anything else behind a byte 1 as units in a stream of its own.
+// UTF-16 whose units are all below 256 goes as text; anything else behind a byte 1 as units in a stream of
+// its own.
 template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream, Bytes content) {
   if constexpr (kDecode) {
     const Bytes rest = streams_[stream].rest();
@@ -152,12 +160,14 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream
   } else {
     bool plain = content.empty() || content[0] != 1 || content[1] != 0;
     std::uint8_t high = 0;
-    for (std::size_t i = 1; i < content.size(); i += 2) high |= content[i];
+    for (std::size_t i = 1; i < content.size(); i += 2)
+      high |= content[i];
     plain = plain && high == 0;
     if (plain) {
       std::uint8_t narrow[0x8000];
       const std::size_t n = content.size() / 2;
-      for (std::size_t i = 0; i < n; ++i) narrow[i] = content[2 * i];
+      for (std::size_t i = 0; i < n; ++i)
+        narrow[i] = content[2 * i];
       narrow[n] = 0;
       object_bytes_ += content.size();
       streams_[stream].put(Bytes(narrow, n + 1));
@@ -220,9 +230,12 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
       value = load_width(content.data() + i * width, width);
       number = stacks_.find_frame(value);
       const bool known = number != stacks_.frames();
-      if (known && number == stacks_.follower(outer)) symbol = 1;
-      else if (about != 0 && value == about) symbol = 2;
-      else if (known) symbol = std::uint64_t{stacks_.frames() - number} + 2;
+      if (known && number == stacks_.follower(outer))
+        symbol = 1;
+      else if (about != 0 && value == about)
+        symbol = 2;
+      else if (known)
+        symbol = std::uint64_t{stacks_.frames() - number} + 2;
     }
     code_unsigned(kStreamFrame, symbol);
     if (symbol == 0) {
@@ -235,8 +248,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
       }
       if (number == stacks_.frames()) number = stacks_.add_frame(value, true);
     } else if constexpr (kDecode) {
-      number = symbol == 1 ? stacks_.follower(outer)
-                           : static_cast<std::uint32_t>(stacks_.frames() + 2 - symbol);
+      number =
+          symbol == 1 ? stacks_.follower(outer) : static_cast<std::uint32_t>(stacks_.frames() + 2 - symbol);
       if (symbol > stacks_.frames() + 1 || number == 0) {
         failed_ = true;
         return {};
@@ -269,7 +282,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
     if constexpr (!kDecode) {
       const auto next_from = load<std::uint32_t>(content.data() + 4 * i);
       const auto next_to = load<std::uint32_t>(content.data() + 4 * (count + i));
-      d_from = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(next_from - from)));
+      d_from =
+          static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(next_from - from)));
       d_to = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(next_to - to)));
       from = next_from, to = next_to;
     }
@@ -287,7 +301,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
   return content;
 }
 
-template <bool kDecode> Bytes ModelCore<kDecode>::code_content(ObjectClass c, std::uint32_t text, Bytes content) {
+template <bool kDecode>
+Bytes ModelCore<kDecode>::code_content(ObjectClass c, std::uint32_t text, Bytes content) {
   switch (c) {
   case ObjectClass::guid:
     if constexpr (kDecode) {
@@ -324,8 +339,8 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_content(ObjectClass c, st
 
 // 0 announces a new object, anything else the difference to a near number.
 template <bool kDecode>
-void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text, std::uint64_t near,
-                                        std::uint64_t &id, Bytes content) {
+void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text,
+                                            std::uint64_t near, std::uint64_t &id, Bytes content) {
   Objects &objects = objects_[static_cast<std::size_t>(c)];
   std::uint64_t symbol = 0;
   if constexpr (kDecode) {
@@ -356,8 +371,8 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
   }
 }
 
-// Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same thread, then
-// any other, byte by byte, because some are far more frequent than others.
+// Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same
+// thread, then any other, byte by byte, because some are far more frequent than others.
 template <bool kDecode>
 void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content) {
   constexpr std::uint64_t kOfOwner = StackContext::kEarlier, kOther = 2 * StackContext::kEarlier;

@@ -2,7 +2,6 @@
 
 namespace etwrelog::etlz {
 
-
 bool ModelDecoder::read_table(InStream &table) {
   const std::uint64_t families = get_varint(table), types = get_varint(table);
   if (families > kMaxTypes + 8 || types > kMaxTypes + 8) return false;
@@ -53,9 +52,12 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
     store(header, type.identity.word[0]);
     if (shape.size > 8) {
       // What is cleared behind the header is written later: by fields, padding, the next event or the caller.
-      if (room - at >= 0x50) std::memset(header + 8, 0, 0x48);
-      else std::memset(header + 8, 0, shape.size - 8u);
-      for (unsigned i = 1; i < type.identity.words; ++i) store(header + 0x10 + 8 * i, type.identity.word[i]);
+      if (room - at >= 0x50)
+        std::memset(header + 8, 0, 0x48);
+      else
+        std::memset(header + 8, 0, shape.size - 8u);
+      for (unsigned i = 1; i < type.identity.words; ++i)
+        store(header + 0x10 + 8 * i, type.identity.word[i]);
     }
     code_header(type, pattern, header);
     start_record(family);
@@ -86,7 +88,8 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
       out += front;
       if (!content.empty()) std::memcpy(base + out, content.data(), content.size());
       out += content.size();
-      for (std::size_t n = back; n > 0; --n) base[out++] = 0;
+      for (std::size_t n = back; n > 0; --n)
+        base[out++] = 0;
     }
     const std::size_t size = out - at;
     if (size > format::kMaxEventSize) return false;
@@ -97,7 +100,8 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
       if (padding.size() != next - out) return false;
       if (!padding.empty()) std::memcpy(base + out, padding.data(), padding.size());
     } else {
-      for (std::size_t n = out; n < next; ++n) base[n] = 0;
+      for (std::size_t n = out; n < next; ++n)
+        base[n] = 0;
     }
     at = next;
   }

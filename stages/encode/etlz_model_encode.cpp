@@ -40,7 +40,8 @@ void ModelEncoder::reset() {
 std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
   const Identity id = identity_of(event, c);
   std::uint64_t hash = id.word[0] * 0x9E37'79B9'7F4A'7C15ull;
-  for (unsigned i = 1; i < id.words; ++i) hash ^= id.word[i] * (0xC2B2'AE3D'27D4'EB4Full + 2 * i);
+  for (unsigned i = 1; i < id.words; ++i)
+    hash ^= id.word[i] * (0xC2B2'AE3D'27D4'EB4Full + 2 * i);
   const std::size_t mask = kindred_by_hash_.size() - 1;
   std::size_t slot = mix(hash ^ hash >> 29) & mask;
   for (; kindred_by_hash_[slot] != 0; slot = (slot + 1) & mask) {
@@ -51,8 +52,8 @@ std::uint32_t ModelEncoder::kindred_of(const EventView &event, HeaderClass c) {
   Kindred kindred;
   kindred.identity = id;
   const bool plain = !(event.is_perfinfo() && !event.perfinfo_items().empty()) && !event.is_message() &&
-                     c != HeaderClass::bare &&
-                     event.type() != format::HeaderType::instance32 && event.type() != format::HeaderType::instance64;
+                     c != HeaderClass::bare && event.type() != format::HeaderType::instance32 &&
+                     event.type() != format::HeaderType::instance64;
   kindred.known = plain && known_plan(event, kindred.plan);
   kindreds_.push_back(std::move(kindred));
   kindred_by_hash_[slot] = static_cast<std::uint32_t>(kindreds_.size());
@@ -98,7 +99,9 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
         kindred.last_time = static_cast<std::uint64_t>(time);
       }
       // Samples from all over the segment: every power-of-two-th event.
-      if (kindred.known || (std::popcount(++kindred.samples) > 3) || kindred.sample_payloads.size() >= kSamples) return;
+      if (kindred.known || (std::popcount(++kindred.samples) > 3) ||
+          kindred.sample_payloads.size() >= kSamples)
+        return;
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
       kindred.sample_payloads.push_back(payload);
     });
@@ -146,8 +149,9 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
       else
         split_payload(k.plan.fields, k.start, payload, split);
       const bool tail = split.end < payload.size();
-      index = k.last_variant == (split.fields << 1 | (tail ? 1u : 0u)) ? k.last_type
-                                                                      : type_of(kindred, c, split.fields, tail);
+      index = k.last_variant == (split.fields << 1 | (tail ? 1u : 0u))
+                  ? k.last_type
+                  : type_of(kindred, c, split.fields, tail);
     }
     if (index == kMaxTypes) {
       full = true;
@@ -161,9 +165,12 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     for (unsigned i = 0; i < split.fields; ++i) {
       const FieldPlace &place = places[i];
       const std::uint8_t *const p = payload.data() + (i < split.started ? place.at : split.at[i]);
-      if (place.kind != Kind::number) content_[i] = Bytes(p, i < split.started ? place.width : split.length[i]);
-      else if (p <= last_word) current_[i] = load<std::uint64_t>(p) & place.mask;
-      else current_[i] = load_width(p, place.width);
+      if (place.kind != Kind::number)
+        content_[i] = Bytes(p, i < split.started ? place.width : split.length[i]);
+      else if (p <= last_word)
+        current_[i] = load<std::uint64_t>(p) & place.mask;
+      else
+        current_[i] = load_width(p, place.width);
     }
     if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
     family.history.prefetch(current_);
@@ -204,7 +211,8 @@ void ModelEncoder::write_table(std::vector<std::uint8_t> &out) const {
   std::size_t f = 0, t = 0;
   while (f < families_.size() || t < types_.size()) {
     // An empty family has no streams: it stands before the type with the same first stream.
-    const bool family = t == types_.size() || (f < families_.size() && families_[f].stream <= types_[t].stream);
+    const bool family =
+        t == types_.size() || (f < families_.size() && families_[f].stream <= types_[t].stream);
     out.push_back(family ? 1 : 0);
     if (family) {
       write_plan(out, families_[f++].plan);

@@ -1,8 +1,9 @@
 // The byte streams of a segment: what the model writes and reads, before and after the entropy coder.
 //
-// Numbers go out in one of three shapes. A plane is one byte of a value in a stream of its own, so that bytes of
-// like meaning lie together. A token is one byte telling magnitude and leading bits, with the remaining bits in the
-// bit stream: the part of a time difference that is worth an entropy coder, and the part that is noise.
+// Numbers go out in one of three shapes. A plane is one byte of a value in a stream of its own, so that bytes
+// of like meaning lie together. A token is one byte telling magnitude and leading bits, with the remaining
+// bits in the bit stream: the part of a time difference that is worth an entropy coder, and the part that is
+// noise.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -35,8 +36,8 @@ inline void store_width(std::uint8_t *at, unsigned width, std::uint64_t v) {
   }
 }
 
-
-// --- Tokens --------------------------------------------------------------------------------------------------
+// --- Tokens
+// --------------------------------------------------------------------------------------------------
 
 // Unsigned: 0..15 are themselves; above, the bit width and the two bits below the leading one, then width - 3
 // raw bits. 64-bit values end at token 255.
@@ -64,13 +65,14 @@ inline constexpr auto kUnsignedTokens = [] {
   std::array<TokenMeaning, 256> table{};
   for (unsigned symbol = 0; symbol < 256; ++symbol) {
     const unsigned raw = symbol < 16 ? 0 : (symbol - 16) / 4 + 2;
-    table[symbol] = {symbol < 16 ? symbol : std::uint64_t{4 + (symbol & 3)} << raw, static_cast<std::uint8_t>(raw), false};
+    table[symbol] = {symbol < 16 ? symbol : std::uint64_t{4 + (symbol & 3)} << raw,
+                     static_cast<std::uint8_t>(raw), false};
   }
   return table;
 }();
 
-// Signed: 0..16 are the zigzag of -8..8; above, width of the magnitude, sign and one bit below the leading one.
-// The sign stands in the token because most differences lean to one side.
+// Signed: 0..16 are the zigzag of -8..8; above, width of the magnitude, sign and one bit below the leading
+// one. The sign stands in the token because most differences lean to one side.
 [[nodiscard]] inline Token signed_token(std::uint64_t difference) {
   const bool negative = (difference >> 63) != 0;
   const std::uint64_t m = negative ? 0 - difference : difference;
@@ -84,7 +86,8 @@ inline constexpr auto kUnsignedTokens = [] {
 
 inline constexpr auto kSignedTokens = [] {
   std::array<TokenMeaning, 256> table{};
-  for (unsigned symbol = 0; symbol <= 16; ++symbol) table[symbol] = {(symbol + 1u) / 2, 0, (symbol & 1) != 0};
+  for (unsigned symbol = 0; symbol <= 16; ++symbol)
+    table[symbol] = {(symbol + 1u) / 2, 0, (symbol & 1) != 0};
   for (unsigned symbol = 17; symbol < 255; ++symbol) {
     const unsigned raw = (symbol - 17) / 4 + 2;
     table[symbol] = {std::uint64_t{2 + ((symbol - 17) & 1u)} << raw, static_cast<std::uint8_t>(raw),
@@ -94,7 +97,8 @@ inline constexpr auto kSignedTokens = [] {
   return table;
 }();
 
-// --- Bits ----------------------------------------------------------------------------------------------------
+// --- Bits
+// ----------------------------------------------------------------------------------------------------
 
 class BitWriter {
 public:
@@ -147,7 +151,8 @@ public:
 private:
   std::uint64_t get32(unsigned count) {
     const std::size_t byte = bit_ >> 3;
-    const std::uint64_t v = (byte + 8 <= size_ ? load<std::uint64_t>(data_ + byte) : last_bytes(byte)) >> (bit_ & 7);
+    const std::uint64_t v =
+        (byte + 8 <= size_ ? load<std::uint64_t>(data_ + byte) : last_bytes(byte)) >> (bit_ & 7);
     bit_ += count;
     return v & ((std::uint64_t{1} << count) - 1);
   }
@@ -161,7 +166,8 @@ private:
   std::uint64_t bit_ = 0;
 };
 
-// --- Byte streams --------------------------------------------------------------------------------------------
+// --- Byte streams
+// --------------------------------------------------------------------------------------------
 
 class OutStream {
 public:
@@ -225,7 +231,8 @@ private:
   bool overrun_ = false;
 };
 
-// --- Varints of the segment's own tables ---------------------------------------------------------------------
+// --- Varints of the segment's own tables
+// ---------------------------------------------------------------------
 
 inline void put_varint(std::vector<std::uint8_t> &out, std::uint64_t v) {
   while (v >= 0x80) {

@@ -1,5 +1,6 @@
-// The memory of the model: objects by number, call stacks as a tree, threads, and the history of a family's records.
-// Encoder and decoder run the same updates in the same order, which is what makes the predictions agree.
+// The memory of the model: objects by number, call stacks as a tree, threads, and the history of a family's
+// records. Encoder and decoder run the same updates in the same order, which is what makes the predictions
+// agree.
 #pragma once
 
 #include "stages/encode/etlz_plan.hpp"
@@ -70,7 +71,8 @@ private:
   std::size_t left_ = 0;
 };
 
-// Contents by number. Number 0 is the empty object, or 16 zero bytes for GUIDs. Only the encoder looks up by content.
+// Contents by number. Number 0 is the empty object, or 16 zero bytes for GUIDs. Only the encoder looks up by
+// content.
 class Objects {
 public:
   explicit Objects(Bytes zero) : zero_(zero) { clear(); }
@@ -112,7 +114,8 @@ private:
     for (std::size_t id = 0; id < objects_.size(); ++id) {
       const std::uint64_t hash = hash_bytes(objects_[id]);
       std::size_t slot = hash & (table_.size() - 1);
-      while (table_[slot].id != kFree) slot = (slot + 1) & (table_.size() - 1);
+      while (table_[slot].id != kFree)
+        slot = (slot + 1) & (table_.size() - 1);
       table_[slot] = {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(hash >> 32)};
     }
   }
@@ -168,7 +171,8 @@ public:
     if (index) {
       if (frames_.size() * 2 > by_value_.size()) {
         by_value_.assign(std::max<std::size_t>(256, by_value_.size() * 4), 0);
-        for (std::uint32_t i = 1; i < frames(); ++i) place_frame(i);
+        for (std::uint32_t i = 1; i < frames(); ++i)
+          place_frame(i);
       } else {
         place_frame(frames() - 1);
       }
@@ -180,7 +184,8 @@ public:
     if (index) {
       if (nodes_.size() * 2 > children_.size()) {
         children_.assign(std::max<std::size_t>(256, children_.size() * 4), 0);
-        for (std::uint32_t i = 1; i < size(); ++i) place_node(i);
+        for (std::uint32_t i = 1; i < size(); ++i)
+          place_node(i);
       } else {
         place_node(size() - 1);
       }
@@ -197,12 +202,14 @@ private:
   }
   void place_node(std::uint32_t index) {
     std::size_t slot = hash(nodes_[index].parent, nodes_[index].frame);
-    while (children_[slot & (children_.size() - 1)] != 0) ++slot;
+    while (children_[slot & (children_.size() - 1)] != 0)
+      ++slot;
     children_[slot & (children_.size() - 1)] = index;
   }
   void place_frame(std::uint32_t index) {
     std::size_t slot = mix(frames_[index]);
-    while (by_value_[slot & (by_value_.size() - 1)] != 0) ++slot;
+    while (by_value_[slot & (by_value_.size() - 1)] != 0)
+      ++slot;
     by_value_[slot & (by_value_.size() - 1)] = index;
   }
   std::vector<Node> nodes_;
@@ -232,7 +239,8 @@ public:
     if (!index) return;
     if (pages_.size() * 2 <= table_.size()) return place(size() - 1);
     table_.assign(std::max<std::size_t>(256, table_.size() * 4), 0);
-    for (std::uint32_t i = 0; i < size(); ++i) place(i);
+    for (std::uint32_t i = 0; i < size(); ++i)
+      place(i);
   }
   void clear() {
     pages_.clear();
@@ -242,7 +250,8 @@ public:
 private:
   void place(std::uint32_t number) {
     std::size_t slot = mix(pages_[number]);
-    while (table_[slot & (table_.size() - 1)] != 0) ++slot;
+    while (table_[slot & (table_.size() - 1)] != 0)
+      ++slot;
     table_[slot & (table_.size() - 1)] = number + 1;
   }
   std::vector<std::uint64_t> pages_;
@@ -313,8 +322,9 @@ private:
   std::vector<Entry> entries_;
 };
 
-// The records of a family, row by row, with the two ways to find the one that the next will resemble. All families of
-// a segment together keep kMaxValues: past that nothing new is learned, which bounds the memory of a decoder.
+// The records of a family, row by row, with the two ways to find the one that the next will resemble. All
+// families of a segment together keep kMaxValues: past that nothing new is learned, which bounds the memory
+// of a decoder.
 class History {
 public:
   static constexpr std::size_t kMaxValues = 24u << 20;
@@ -326,7 +336,9 @@ public:
     hashed_ = 0;
   }
   [[nodiscard]] std::uint32_t size() const { return size_; }
-  [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const { return rows_.get() + std::size_t{index} * fields_; }
+  [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const {
+    return rows_.get() + std::size_t{index} * fields_;
+  }
   // The record that the run of leads suggests next; size() when there is none.
   [[nodiscard]] std::uint32_t match() const { return match_; }
   [[nodiscard]] std::size_t memory() const { return (capacity_ + by_lead_.capacity()) * 8; }
@@ -390,7 +402,8 @@ private:
   [[gnu::noinline]] void reserve(std::size_t values) {
     const std::size_t capacity = std::max<std::size_t>(16, values * 2);
     std::unique_ptr<std::uint64_t[]> larger(new std::uint64_t[capacity]); // not zeroed first
-    if (size_ != 0) std::memcpy(larger.get(), rows_.get(), std::size_t{size_} * fields_ * sizeof(std::uint64_t));
+    if (size_ != 0)
+      std::memcpy(larger.get(), rows_.get(), std::size_t{size_} * fields_ * sizeof(std::uint64_t));
     rows_ = std::move(larger);
     capacity_ = capacity;
   }
