@@ -59,7 +59,7 @@ struct Packed {
 };
 
 std::vector<Packed> pack(etlz::SegmentCoder &coder, const Buffer &bytes, Level level) {
-  const std::size_t target = level == Level::fast ? 8u << 20 : level == Level::normal ? 16u << 20 : 32u << 20;
+  const std::size_t target = level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
   std::vector<Packed> segments;
   std::vector<etlz::Part> parts;
   for (std::size_t at = 0; at < bytes.size();) {

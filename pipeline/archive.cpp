@@ -20,11 +20,7 @@ using etlz::SegmentMethod;
 
 // Decoded bytes of a segment. Larger ones compress better, smaller ones start more threads and seek finer.
 std::size_t segment_target(Level level) {
-  switch (level) {
-  case Level::fast: return 8u << 20;
-  case Level::normal: return 16u << 20;
-  default: return 32u << 20;
-  }
+  return level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
 }
 
 // What coding a segment takes, as a multiple of its decoded size: the bytes twice, the model's history and streams.
@@ -65,6 +61,20 @@ private:
   oneapi::tbb::concurrent_queue<std::unique_ptr<Coder>> free_;
 };
 
+// Memory of finished segments for the next ones: fresh pages cost more than what is done in them.
+class Spares {
+public:
+  std::vector<std::uint8_t> take() {
+    std::vector<std::uint8_t> bytes;
+    static_cast<void>(free_.try_pop(bytes));
+    return bytes;
+  }
+  void give(std::vector<std::uint8_t> bytes) { free_.push(std::move(bytes)); }
+
+private:
+  oneapi::tbb::concurrent_queue<std::vector<std::uint8_t>> free_;
+};
+
 struct PackJob : OrderedJob {
   std::uint64_t at = 0;
   std::vector<std::uint8_t> bytes, payload;
@@ -77,14 +87,15 @@ struct PackJob : OrderedJob {
 // Cuts the input into segments; carries over what was read too much.
 class SegmentSource {
 public:
-  SegmentSource(const read::Input &input, bool trace, std::size_t target)
-      : input_(input), trace_(trace), target_(target) {}
+  SegmentSource(const read::Input &input, bool trace, std::size_t target, Spares &spares)
+      : input_(input), trace_(trace), target_(target), spares_(spares) {}
 
   Result<std::shared_ptr<PackJob>> next() {
     if (at_ >= input_.size()) return std::shared_ptr<PackJob>();
     auto job = std::make_shared<PackJob>();
     job->at = at_;
-    job->bytes = std::move(carry_);
+    job->bytes = spares_.take();
+    job->bytes.assign(carry_.begin(), carry_.end());
     std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20));
     for (;;) {
       const std::size_t have = job->bytes.size();
@@ -127,6 +138,7 @@ private:
   const read::Input &input_;
   bool trace_;
   std::size_t target_;
+  Spares &spares_;
   std::uint64_t at_ = 0;
   std::size_t last_ = 4u << 20;
   std::vector<std::uint8_t> carry_;
@@ -232,7 +244,8 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   if (Result<void> r = out.append(Bytes(fixed, etlz::kFileHeaderSize)); !r) return r.error();
 
   const std::size_t target = result.trace ? segment_target(options.level) : kPlainSegment;
-  SegmentSource source(input, result.trace, target);
+  Spares spares;
+  SegmentSource source(input, result.trace, target, spares);
   CoderPool pool;
   etlz::ContentHasher hasher;
   std::vector<etlz::IndexEntry> index;
@@ -268,6 +281,7 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
     if (options.explain != nullptr) add_explain(*options.explain, job.explain);
     index.push_back(std::move(job.entry));
     if (options.progress) options.progress(job.bytes.size());
+    spares.give(std::move(job.bytes));
     return std::nullopt;
   };
   const unsigned threads = thread_count(options);
@@ -513,6 +527,7 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
     else job->error = stored.error();
     return job;
   };
+  Spares spares;
   steps.work = [&](OrderedJob &base) -> std::optional<Error> {
     auto &job = dynamic_cast<UnpackJob &>(base);
     const Result<SegmentHeader> header = etlz::read_segment_header(job.stored);
@@ -525,6 +540,7 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
       e.offset = job.entry.archive_at;
       return e;
     }
+    job.bytes = spares.take();
     job.bytes.resize(b.original_size);
     return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
                           archive.name());
@@ -537,6 +553,7 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
     result.original += job.bytes.size();
     ++result.segments;
     if (options.progress) options.progress(job.bytes.size());
+    spares.give(std::move(job.bytes));
     return std::nullopt;
   };
   const unsigned threads = thread_count(options);

@@ -292,7 +292,7 @@ TEST(Archive, ThreadCountDoesNotChangeTheBytes) {
   options.threads = 1;
   pipeline::PackResult packed;
   const Buffer one = pack(trace, options, &packed);
-  EXPECT_GE(packed.segments, 4u);
+  EXPECT_GE(packed.segments, 3u);
   options.threads = 4;
   EXPECT_TRUE(pack(trace, options) == one);
   const Unpacked back = unpack(one, options);
@@ -480,7 +480,7 @@ TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
   Buffer buffer(65536);
   ASSERT_TRUE((*input)->read_at(300 * 65536, buffer));
   EXPECT_TRUE(std::equal(buffer.begin(), buffer.end(), trace.begin() + 300 * 65536));
-  EXPECT_LT(count - opened, archive.size() / 3);
+  EXPECT_LT(count - opened, archive.size() / 2); // of three segments, two of them whole
 }
 
 TEST(Archive, IndexKnowsTimesAndProcesses) {

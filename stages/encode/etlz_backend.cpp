@@ -1,5 +1,7 @@
 #include "stages/encode/etlz_backend.hpp"
 
+#include "stages/encode/etlz_mixer.hpp"
+
 #include <algorithm>
 
 #include <zstd.h>
@@ -11,7 +13,7 @@ namespace {
 constexpr std::size_t kOwnFrame = 384;
 constexpr std::size_t kMaxStreams = 1u << 20;
 
-enum class Method : std::uint8_t { stored, zstd, count_ };
+enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 
 int zstd_level(Level level) {
   switch (level) {
@@ -21,12 +23,78 @@ int zstd_level(Level level) {
   }
 }
 
+// Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size
+// before it, which are likely to hold other bytes of the same values or other values of the same events.
+constexpr std::uint8_t kOwn1 = 1, kOwn2 = 2, kOwn3 = 4, kBeside1 = 8, kBeside2 = 16, kBeside3 = 32;
+constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
+    {kOwn1, 0},
+    {kOwn1 | kOwn2, kOwn1},
+    {kOwn1 | kOwn2 | kOwn3, kOwn1},
+    {kOwn1 | kOwn2 | kOwn3, kOwn1 | kOwn2},
+    {kBeside1, 0},
+    {kBeside1 | kOwn1, kBeside1},
+    {kBeside1 | kOwn1, kOwn1},
+    {kBeside1 | kBeside2, kBeside1},
+    {kBeside1 | kBeside2 | kOwn1, kBeside1 | kBeside2},
+    {kBeside1 | kBeside2 | kBeside3, kBeside1 | kBeside2},
+    {kBeside2 | kBeside3, kBeside2},
+    {kBeside1 | kOwn1 | kOwn2, kBeside1 | kOwn1},
+    {kBeside1 | kBeside2 | kOwn1, kBeside1 | kOwn1},
+    {kBeside1 | kOwn1 | kOwn2, kOwn1 | kOwn2},
+};
+constexpr std::size_t kSiblingReach = 64;  // streams back
+constexpr std::size_t kTrial = 160 * 1024; // bytes of a stream that contexts are tried on
+constexpr std::size_t kLongStream = 32 * 1024;
+
+Siblings siblings_of(std::span<const Bytes> streams, std::size_t index) {
+  Siblings s{};
+  const std::size_t first = index < kSiblingReach ? 0 : index - kSiblingReach;
+  for (std::size_t i = index, found = 0; i > first && found < s.size();)
+    if (streams[--i].size() == streams[index].size()) s[found++] = streams[i].data();
+  return s;
+}
+bool has_siblings(const Siblings &s, unsigned count) {
+  return count == 0 || s[count - 1] != nullptr;
+}
+
+// The best contexts for a stream. `out` is its code with them.
+MixerSetup choose_contexts(Mixer &mixer, Bytes content, const Siblings &siblings,
+                           std::vector<std::uint8_t> &out, std::vector<std::uint8_t> &trial) {
+  MixerSetup best;
+  std::size_t smallest = SIZE_MAX;
+  const Bytes sample = content.first(std::min(content.size(), kTrial));
+  for (const auto &[longer, shorter] : kContexts) {
+    MixerSetup setup;
+    setup.long_context = longer, setup.short_context = shorter;
+    setup.table_bits = static_cast<std::uint8_t>(MixerSetup::most_table_bits(content.size()));
+    setup.slowest = content.size() > kLongStream ? 6 : 5;
+    if (!has_siblings(siblings, setup.siblings())) continue;
+    mixer.encode(sample, setup, siblings, trial);
+    if (trial.size() >= smallest) continue;
+    smallest = trial.size();
+    best = setup;
+    std::swap(out, trial);
+  }
+  if (sample.size() == content.size()) return best;
+  mixer.encode(content, best, siblings, out);
+  // Long streams may be steady.
+  MixerSetup slower = best;
+  ++slower.slowest;
+  mixer.encode(content, slower, siblings, trial);
+  if (trial.size() < out.size()) {
+    std::swap(out, trial);
+    best = slower;
+  }
+  return best;
+}
+
 } // namespace
 
 struct Backend::State {
   ZSTD_CCtx *compress = ZSTD_createCCtx();
   ZSTD_DCtx *decompress = ZSTD_createDCtx();
-  std::vector<std::uint8_t> scratch, small, memory;
+  Mixer mixer;
+  std::vector<std::uint8_t> scratch, small, memory, mixed, trial;
   ~State() {
     ZSTD_freeCCtx(compress);
     ZSTD_freeDCtx(decompress);
@@ -40,7 +108,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
                    std::vector<std::size_t> *cost) {
   State &s = *state_;
   // A frame: method, length of the content, length as stored, bytes.
-  auto frame = [&s, &out](Bytes content, int zlevel) {
+  auto frame = [&s, &out](Bytes content, int zlevel, const Siblings *siblings = nullptr) {
     ZSTD_CCtx_reset(s.compress, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(s.compress, ZSTD_c_compressionLevel, zlevel);
     ZSTD_CCtx_setParameter(s.compress, ZSTD_c_contentSizeFlag, 0);
@@ -48,6 +116,23 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
     const std::size_t n =
         ZSTD_compress2(s.compress, s.scratch.data(), s.scratch.size(), content.data(), content.size());
     const std::size_t before = out.size();
+    const std::size_t plain = ZSTD_isError(n) != 0 ? content.size() : std::min(n, content.size());
+    if (siblings != nullptr) {
+      // What is random (raw bits) or hardly there is not tried.
+      const bool worth = plain >= 256 && plain < content.size() - content.size() / 64;
+      const MixerSetup setup =
+          worth ? choose_contexts(s.mixer, content, *siblings, s.mixed, s.trial) : MixerSetup{};
+      if (worth && s.mixed.size() + plain / 64 < plain) {
+        out.push_back(static_cast<std::uint8_t>(Method::mixed));
+        put_varint(out, content.size());
+        put_varint(out, s.mixed.size());
+        for (const std::uint8_t b :
+             {setup.long_context, setup.short_context, setup.table_bits, setup.slowest})
+          out.push_back(b);
+        out.insert(out.end(), s.mixed.begin(), s.mixed.end());
+        return out.size() - before;
+      }
+    }
     if (ZSTD_isError(n) != 0 || n >= content.size()) {
       out.push_back(static_cast<std::uint8_t>(Method::stored));
       put_varint(out, content.size());
@@ -75,7 +160,8 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
       if (cost != nullptr && !s.small.empty()) (*cost)[i] = streams[i].size() * shared / s.small.size();
       continue;
     }
-    const std::size_t n = frame(streams[i], zstd_level(level));
+    const Siblings siblings = siblings_of(streams, i);
+    const std::size_t n = frame(streams[i], zstd_level(level), level == Level::max ? &siblings : nullptr);
     if (cost != nullptr) (*cost)[i] = n;
   }
 }
@@ -87,6 +173,7 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     Method method;
     std::size_t size;
     Bytes stored;
+    MixerSetup setup;
   };
   std::size_t total = 0;
   auto next = [&source](Frame &f, std::size_t most) {
@@ -95,10 +182,19 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     if (f.method >= Method::count_ || size > most) return false;
     f.size = size;
     const std::uint64_t stored = f.method == Method::stored ? size : get_varint(source);
+    if (f.method == Method::mixed) {
+      for (std::uint8_t *const b :
+           {&f.setup.long_context, &f.setup.short_context, &f.setup.table_bits, &f.setup.slowest})
+        *b = source.get();
+      if (!f.setup.valid(f.size)) return false;
+    }
     f.stored = source.get(static_cast<std::size_t>(std::min<std::uint64_t>(stored, SIZE_MAX)));
     return f.stored.size() == stored;
   };
-  auto decode = [&s](const Frame &f, std::uint8_t *to) {
+  auto decode = [&s](const Frame &f, std::uint8_t *to, const Siblings &siblings = {}) {
+    if (f.method == Method::mixed)
+      return has_siblings(siblings, f.setup.siblings()) &&
+             s.mixer.decode(f.stored, f.setup, siblings, MutableBytes(to, f.size));
     if (f.method == Method::stored) {
       if (f.size != 0) std::memcpy(to, f.stored.data(), f.size);
       return true;
@@ -147,8 +243,8 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
       small_at += lengths[i];
       continue;
     }
-    if (!decode(*f++, at)) return false;
     streams[i] = Bytes(at, lengths[i]);
+    if (!decode(*f++, at, siblings_of(streams, i))) return false;
     at += lengths[i];
   }
   return true;

@@ -22,8 +22,8 @@ public:
   void pack(std::span<const Bytes> streams, Level level, std::vector<std::uint8_t> &out,
             std::vector<std::size_t> *cost = nullptr);
 
-  // Undoes pack. `streams` point into memory that lives until the next call. False when `in` is damaged or would
-  // need more than `limit` bytes.
+  // Undoes pack. `streams` point into memory that lives until the next call. False when `in` is damaged or
+  // would need more than `limit` bytes.
   [[nodiscard]] bool unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams);
 
 private:

@@ -17,6 +17,7 @@ constexpr std::uint8_t kIndexMagic[8] = {'E', 'T', 'L', 'Z', 'i', 'd', 'x', '1'}
 constexpr std::uint8_t kFooterMagic[8] = {'E', 'T', 'L', 'Z', 'e', 'n', 'd', '1'};
 
 constexpr std::uint64_t kMaxIndex = 256u << 20;
+constexpr std::size_t kSmallIndex = 1u << 20;
 
 Error corrupt(const char *what, const char *expected = "") {
   Error e;
@@ -229,8 +230,9 @@ void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &o
   const std::size_t count = headers.size() / format::kBufferHeaderSize;
   for (std::size_t b = 0; b < format::kBufferHeaderSize; ++b)
     for (std::size_t i = 0; i < count; ++i) list.push_back(headers[i * format::kBufferHeaderSize + b]);
+  const int level = list.size() <= kSmallIndex ? 19 : 12; // the time of the better one grows with the file
   std::vector<std::uint8_t> packed(ZSTD_compressBound(list.size()));
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), list.data(), list.size(), 12));
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), list.data(), list.size(), level));
   const std::size_t at = out.size();
   out.resize(at + kIndexHeaderSize);
   std::memcpy(out.data() + at, kIndexMagic, 8);

@@ -11,8 +11,12 @@ using kernel::FieldType;
 using kernel::Role;
 using P = Predictor;
 
-constexpr std::uint8_t slot_of(Slot slot) { return static_cast<std::uint8_t>(slot); }
-constexpr std::uint8_t member(ThreadMember m) { return static_cast<std::uint8_t>(m); }
+constexpr std::uint8_t slot_of(Slot slot) {
+  return static_cast<std::uint8_t>(slot);
+}
+constexpr std::uint8_t member(ThreadMember m) {
+  return static_cast<std::uint8_t>(m);
+}
 
 // Offset of the first zero byte at or after `at`, or npos.
 std::size_t find_zero_byte(Bytes data, std::size_t at) {
@@ -156,7 +160,8 @@ void refine(PlanField &f, Role role, const std::vector<Role> &roles) {
     f.second = P::previous;
     f.slot = member(ThreadMember::priority) | kMemberIs;
   }
-  if (named("InitialTime")) f.first = P::none, f.second = P::none, f.residual = Residual::signed_token, f.base = P::now;
+  if (named("InitialTime"))
+    f.first = P::none, f.second = P::none, f.residual = Residual::signed_token, f.base = P::now;
   if (named("ProgramCounter") || named("Routine") || named("Win32StartAddr")) {
     f.residual = Residual::address;
     f.slot = slot_of(Slot::address);
@@ -217,7 +222,9 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
   }
 }
 
-constexpr bool is_printable(unsigned unit) { return unit >= 0x20 && unit < 0x7F; }
+constexpr bool is_printable(unsigned unit) {
+  return unit >= 0x20 && unit < 0x7F;
+}
 
 // A UTF-16 string of printable units at `at`: its length in bytes without the terminator, or nothing.
 std::optional<std::size_t> text_at(Bytes payload, std::size_t at) {
@@ -236,20 +243,39 @@ void Plan::finish() {
   auto place = [this](auto &&wanted) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const auto index = static_cast<std::uint8_t>(i);
-      if (std::find(order.begin(), order.end(), index) == order.end() && wanted(fields[i], i)) order.push_back(index);
+      if (std::find(order.begin(), order.end(), index) == order.end() && wanted(fields[i], i))
+        order.push_back(index);
     }
   };
-  place([this](const PlanField &f, std::size_t i) { return i == lead && f.residual != Residual::recent_event; });
-  place([](const PlanField &f, std::size_t) { return f.is_number() && f.residual == Residual::recent_event; });
+  place([this](const PlanField &f, std::size_t i) {
+    return i == lead && f.residual != Residual::recent_event;
+  });
+  place(
+      [](const PlanField &f, std::size_t) { return f.is_number() && f.residual == Residual::recent_event; });
   place([](const PlanField &f, std::size_t) { return (f.slot & kThreadIs) != 0; });
   place([](const PlanField &, std::size_t) { return true; });
 }
 
-void split_payload(const std::vector<PlanField> &fields, Bytes payload, Split &split) {
-  const std::size_t end = payload.size();
-  std::size_t at = 0;
-  unsigned n = 0;
+SplitStart split_start(const std::vector<PlanField> &fields) {
+  SplitStart start;
   for (const PlanField &f : fields) {
+    if (f.kind != Kind::number && f.kind != Kind::guid && f.kind != Kind::fixed) break;
+    if (start.end + f.width > 0x7FFF) break;
+    start.at[start.fields++] = start.end;
+    start.end = static_cast<std::uint16_t>(start.end + f.width);
+  }
+  return start;
+}
+
+void split_payload(const std::vector<PlanField> &fields, const SplitStart &start_of_all, Bytes payload,
+                   Split &split) {
+  const std::size_t end = payload.size();
+  const bool whole = end >= start_of_all.end;
+  std::size_t at = whole ? start_of_all.end : 0;
+  unsigned n = whole ? start_of_all.fields : 0;
+  split.started = n;
+  for (std::size_t i = n; i < fields.size(); ++i) {
+    const PlanField &f = fields[i];
     std::size_t start = at, length = f.width, next = at + f.width;
     switch (f.kind) {
     case Kind::number:
@@ -281,19 +307,22 @@ void split_payload(const std::vector<PlanField> &fields, Bytes payload, Split &s
         next = end + 1;
         break;
       }
-      start = at + 4, length = std::size_t{load<std::uint32_t>(payload.data() + at)} * f.width, next = start + length;
+      start = at + 4, length = std::size_t{load<std::uint32_t>(payload.data() + at)} * f.width,
+      next = start + length;
       break;
     case Kind::map:
       if (end - at < 2) {
         next = end + 1;
         break;
       }
-      start = at + 2, length = std::size_t{load<std::uint16_t>(payload.data() + at)} * 8, next = start + length;
+      start = at + 2, length = std::size_t{load<std::uint16_t>(payload.data() + at)} * 8,
+      next = start + length;
       break;
     case Kind::items: {
       ExtendedItems items(payload.subspan(at));
       ExtendedItem item{};
-      while (items.next(item)) {}
+      while (items.next(item)) {
+      }
       length = items.ok() ? end - at - items.rest().size() : 0;
       next = items.ok() && length > 0 ? at + length : end + 1;
       break;
@@ -338,7 +367,8 @@ Plan learned_plan(std::span<const Bytes> payloads, unsigned) {
   Plan plan;
   if (payloads.empty()) return plan;
   std::size_t shortest = payloads[0].size(), longest = shortest;
-  for (const Bytes p : payloads) shortest = std::min(shortest, p.size()), longest = std::max(longest, p.size());
+  for (const Bytes p : payloads)
+    shortest = std::min(shortest, p.size()), longest = std::max(longest, p.size());
   // The numbers reach up to the first place where (nearly) every sample has a readable string.
   std::size_t numbers = shortest, strings = 0;
   if (shortest != longest || payloads.size() == 1) {
@@ -374,7 +404,8 @@ Plan learned_plan(std::span<const Bytes> payloads, unsigned) {
     number(width);
     at += width;
   }
-  for (std::size_t i = 0; i < strings; ++i) plan.fields.push_back(field_of(Kind::wstr, 0, "string"));
+  for (std::size_t i = 0; i < strings; ++i)
+    plan.fields.push_back(field_of(Kind::wstr, 0, "string"));
   if (shortest != longest || numbers < shortest) {
     PlanField rest = field_of(Kind::rest, 0, "rest");
     rest.text = kTextBytes;
@@ -444,7 +475,8 @@ bool valid_field(const PlanField &f, const Plan &plan) {
   if ((f.slot & kMemberIs) != 0 ? target >= static_cast<unsigned>(ThreadMember::count_)
                                 : target >= static_cast<unsigned>(Slot::count_))
     return false;
-  for (const auto &[predictor, arg] : {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
+  for (const auto &[predictor, arg] :
+       {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
     if (!valid_predictor(predictor, arg, plan)) return false;
   // An object's value is its number in its class: only what an earlier record of the same field held is one.
   auto of_object = [](P p) {
@@ -463,8 +495,7 @@ bool valid_field(const PlanField &f, const Plan &plan) {
   case Kind::guid: return f.width == 16 && object_ok;
   case Kind::sid:
   case Kind::stack:
-  case Kind::counted_stack:
-    return (f.width == 4 || f.width == 8) && object_ok;
+  case Kind::counted_stack: return (f.width == 4 || f.width == 8) && object_ok;
   default: return object_ok;
   }
 }
@@ -497,7 +528,8 @@ bool read_plan(InStream &in, Plan &plan) {
   std::array<bool, kMaxFields> known{};
   for (const std::uint8_t index : plan.order) {
     const PlanField &f = plan.fields[index];
-    for (const auto &[predictor, arg] : {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
+    for (const auto &[predictor, arg] :
+         {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
       if (predictor == P::field && !known[arg]) return false;
     known[index] = true;
   }

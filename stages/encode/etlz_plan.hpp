@@ -1,27 +1,29 @@
-// How the payload of one kind of event is split into fields and how each field is predicted. A plan is stored in the
-// segment, so that a decoder needs no knowledge of any event: the tables this one was built from may change freely.
+// How the payload of one kind of event is split into fields and how each field is predicted. A plan is stored
+// in the segment, so that a decoder needs no knowledge of any event: the tables this one was built from may
+// change freely.
 #pragma once
 
 #include "etwrelog/event.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "stages/encode/etlz_streams.hpp"
 
+#include <array>
 #include <string>
 
 namespace etwrelog::etlz {
 
 enum class Kind : std::uint8_t {
-  number,           // 1, 2, 4 or 8 bytes
-  guid,             // object of 16 bytes
-  fixed,            // object of `width` bytes
-  astr,             // object and a zero byte
-  wstr,             // object and a zero unit
-  rest,             // object up to the end of the payload
-  sid,              // object of the size that its bytes tell
-  stack,            // addresses of `width` bytes up to the end of the payload
-  counted_stack,    // u32 count, addresses of `width` bytes
-  map,              // u16 count, i32[count], i32[count]
-  items,            // extended data items: object; always the first field
+  number,        // 1, 2, 4 or 8 bytes
+  guid,          // object of 16 bytes
+  fixed,         // object of `width` bytes
+  astr,          // object and a zero byte
+  wstr,          // object and a zero unit
+  rest,          // object up to the end of the payload
+  sid,           // object of the size that its bytes tell
+  stack,         // addresses of `width` bytes up to the end of the payload
+  counted_stack, // u32 count, addresses of `width` bytes
+  map,           // u16 count, i32[count], i32[count]
+  items,         // extended data items: object; always the first field
   count_
 };
 
@@ -73,23 +75,32 @@ enum class Slot : std::uint8_t {
   count_
 };
 
-enum class ThreadMember : std::uint8_t { process_id, kernel_time, user_time, last_time, address, priority, count_ };
+enum class ThreadMember : std::uint8_t {
+  process_id,
+  kernel_time,
+  user_time,
+  last_time,
+  address,
+  priority,
+  count_
+};
 
-// On PlanField::slot: the value selects the thread entry; the number is a ThreadMember to fill instead of a slot.
+// On PlanField::slot: the value selects the thread entry; the number is a ThreadMember to fill instead of a
+// slot.
 inline constexpr std::uint8_t kThreadIs = 0x80, kMemberIs = 0x40, kSlotMask = 0x3F;
 
 struct PlanField {
   Kind kind = Kind::number;
   std::uint16_t width = 0;
-  Predictor first = Predictor::none;  // none: the value is always written
+  Predictor first = Predictor::none; // none: the value is always written
   std::uint8_t first_arg = 0;
   Predictor second = Predictor::none; // tried when the first fails
   std::uint8_t second_arg = 0;
   Residual residual = Residual::planes; // of numbers that were not predicted
   Predictor base = Predictor::zero;     // what the difference is taken to
   std::uint8_t base_arg = 0;
-  std::uint8_t slot = 0;              // Slot to fill
-  std::uint8_t text = 0;              // stream group of new content
+  std::uint8_t slot = 0; // Slot to fill
+  std::uint8_t text = 0; // stream group of new content
   // Not stored: for --explain.
   const char *name = "";
 
@@ -113,13 +124,21 @@ struct PlanField {
 
 inline constexpr unsigned kMaxFields = 120;
 inline constexpr unsigned kTextGroups = 8;
-enum TextGroup : std::uint8_t { kTextOther, kTextPath, kTextType, kTextMethod, kTextSignature, kTextBytes, kTextItems };
+enum TextGroup : std::uint8_t {
+  kTextOther,
+  kTextPath,
+  kTextType,
+  kTextMethod,
+  kTextSignature,
+  kTextBytes,
+  kTextItems
+};
 
 struct Plan {
-  std::vector<PlanField> fields; // in the order of the payload
+  std::vector<PlanField> fields;   // in the order of the payload
   std::vector<std::uint8_t> order; // of coding; a permutation
-  std::uint8_t lead = 0xFF;      // index of the lead field, or 0xFF
-  std::string name;              // not stored
+  std::uint8_t lead = 0xFF;        // index of the lead field, or 0xFF
+  std::string name;                // not stored
 
   // Sets the order: lead first, then threads, then the rest.
   void finish();
@@ -130,9 +149,19 @@ struct Split {
   std::uint16_t at[kMaxFields + 1];
   std::uint16_t length[kMaxFields + 1]; // of an object without count or terminator
   unsigned fields = 0;                  // how many fit
+  unsigned started = 0;                 // how many of them SplitStart has
   std::uint16_t end = 0;                // bytes that they cover
 };
-void split_payload(const std::vector<PlanField> &fields, Bytes payload, Split &split);
+// The leading fields of a plan whose size is fixed: found in one step where the payload holds them all.
+struct SplitStart {
+  std::array<std::uint16_t, kMaxFields> at{};
+  unsigned fields = 0;
+  std::uint16_t end = 0;
+};
+[[nodiscard]] SplitStart split_start(const std::vector<PlanField> &fields);
+// Of the fields that `start` covers, `at` and `length` are left unset: they are those of `start`.
+void split_payload(const std::vector<PlanField> &fields, const SplitStart &start, Bytes payload,
+                   Split &split);
 
 // The plan of an event kind from the tables of known layouts; false where they have none.
 [[nodiscard]] bool known_plan(const EventView &event, Plan &plan);

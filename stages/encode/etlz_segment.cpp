@@ -15,10 +15,10 @@ using format::kBufferHeaderSize;
 
 // How the bytes of a buffer behind its header are stored.
 enum class Content : std::uint8_t {
-  events,     // as they are
-  verbatim,   // compressed in a way that cannot be predicted, kept so
-  xpress,     // decoded, and what it takes to compress it the way Windows did
-  lznt1,      // the same
+  events,   // as they are
+  verbatim, // compressed in a way that cannot be predicted, kept so
+  xpress,   // decoded, and what it takes to compress it the way Windows did
+  lznt1,    // the same
   count_,
 };
 
@@ -86,10 +86,21 @@ constexpr unsigned kBufferFields = 15;
 
 void header_to_values(const std::uint8_t *at, std::uint64_t *v) {
   const BufferHeader h = format::load_buffer_header(at);
-  const std::uint64_t values[kBufferFields] = {
-      h.buffer_size, h.saved_offset, h.current_offset, static_cast<std::uint32_t>(h.reference_count),
-      static_cast<std::uint64_t>(h.time_stamp), static_cast<std::uint64_t>(h.sequence_number), h.clock,
-      h.client_context, h.logger_id, h.state, h.filled_bytes, h.flags, h.type, h.reserved[0], h.reserved[1]};
+  const std::uint64_t values[kBufferFields] = {h.buffer_size,
+                                               h.saved_offset,
+                                               h.current_offset,
+                                               static_cast<std::uint32_t>(h.reference_count),
+                                               static_cast<std::uint64_t>(h.time_stamp),
+                                               static_cast<std::uint64_t>(h.sequence_number),
+                                               h.clock,
+                                               h.client_context,
+                                               h.logger_id,
+                                               h.state,
+                                               h.filled_bytes,
+                                               h.flags,
+                                               h.type,
+                                               h.reserved[0],
+                                               h.reserved[1]};
   std::copy_n(values, kBufferFields, v);
 }
 
@@ -112,6 +123,8 @@ BufferHeader values_to_header(const std::uint64_t *v) {
   return h;
 }
 
+constexpr std::uint64_t kFillWord = 0x0101'0101'0101'0101ull * format::kFillByte;
+
 // Bytes of events in an uncompressed buffer; what follows up to `content` is slack.
 std::size_t valid_content(const BufferHeader &h, std::size_t content) {
   const std::size_t valid = h.valid_bytes();
@@ -119,7 +132,8 @@ std::size_t valid_content(const BufferHeader &h, std::size_t content) {
 }
 
 void put_varint(OutStream &out, std::uint64_t v) {
-  for (; v >= 0x80; v >>= 7) out.put(static_cast<std::uint8_t>(v | 0x80));
+  for (; v >= 0x80; v >>= 7)
+    out.put(static_cast<std::uint8_t>(v | 0x80));
   out.put(static_cast<std::uint8_t>(v));
 }
 
@@ -145,7 +159,8 @@ std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector
     }
     // Not a buffer: up to the next one, or to the end.
     std::size_t next = at + 8;
-    while (next + kBufferHeaderSize < bytes.size() && !convincing(bytes.data() + next, bytes.size() - next)) next += 8;
+    while (next + kBufferHeaderSize < bytes.size() && !convincing(bytes.data() + next, bytes.size() - next))
+      next += 8;
     if (next + kBufferHeaderSize >= bytes.size()) next = bytes.size();
     next = std::min(next, bytes.size());
     parts.push_back({false, at, next - at});
@@ -157,6 +172,8 @@ std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector
 
 struct SegmentCoder::State {
   Backend backend;
+  ModelEncoder encoder;
+  ModelDecoder decoder;
   std::vector<std::uint8_t> table;
   std::vector<std::vector<std::uint8_t>> decoded;
   std::unique_ptr<encode::XpressPredictor> xpress;
@@ -169,8 +186,8 @@ struct SegmentCoder::State {
     xpress = std::make_unique<encode::XpressPredictor>(predictor_size);
     lznt1 = std::make_unique<encode::Lznt1Predictor>(predictor_size);
   }
-  // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS streams never
-  // look like it.
+  // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS
+  // streams never look like it.
   Content predict(Bytes content, MutableBytes plain, std::vector<std::uint8_t> &corrections) {
     if (plain.empty()) return Content::verbatim;
     size_predictors(plain.size());
@@ -190,12 +207,15 @@ struct SegmentCoder::State {
 SegmentCoder::SegmentCoder() : state_(std::make_unique<State>()) {}
 SegmentCoder::~SegmentCoder() = default;
 
-void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
-                          SegmentFacts *facts, std::vector<ColumnCost> *explain) {
-  ModelEncoder model;
+void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
+                          std::vector<std::uint8_t> &out, SegmentFacts *facts,
+                          std::vector<ColumnCost> *explain) {
+  ModelEncoder &model = state_->encoder;
+  model.reset();
+  model.set_plain_types(level == Level::max);
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
-  std::vector<Bytes> contents;
+  std::vector<ModelEncoder::Source> contents;
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
@@ -218,12 +238,12 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       if (kinds[i] != Content::verbatim) {
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
-        contents.push_back(decoded);
+        contents.push_back({decoded, h.processor()});
       } else {
         contents.emplace_back();
       }
     } else {
-      contents.push_back(content.first(valid_content(h, content.size())));
+      contents.push_back({content.first(valid_content(h, content.size())), h.processor()});
     }
   }
   model.learn(contents);
@@ -248,7 +268,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       raw(content);
       continue;
     }
-    const Bytes events = contents[i];
+    const Bytes events = contents[i].events;
     const std::size_t coded = model.encode_events(events, h.processor());
     put_varint(streams[kStreamParts], events.size() - coded);
     raw(events.subspan(coded));
@@ -259,18 +279,21 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     // Slack, normally all fill bytes: its length up to the last byte that is none.
     const Bytes slack = content.subspan(events.size());
     std::size_t odd = slack.size();
-    while (odd > 0 && slack[odd - 1] == format::kFillByte) --odd;
+    while (odd >= 8 && load<std::uint64_t>(slack.data() + odd - 8) == kFillWord)
+      odd -= 8;
+    while (odd > 0 && slack[odd - 1] == format::kFillByte)
+      --odd;
     put_varint(streams[kStreamParts], odd);
     raw(slack.first(odd));
   }
   streams[kStreamCorrections].put(corrections);
-  std::vector<std::uint8_t> bits = model.bits().finish();
-  streams[kStreamBits].put(bits);
+  streams[kStreamBits].put(model.bits().finish());
   state_->table.clear();
   model.write_table(state_->table);
   streams[kStreamTable].put(state_->table);
   std::vector<Bytes> all;
-  for (const OutStream &s : streams) all.push_back(s.bytes());
+  for (const OutStream &s : streams)
+    all.push_back(s.bytes());
   std::vector<std::size_t> cost;
   state_->backend.pack(all, level, out, explain != nullptr ? &cost : nullptr);
   if (explain != nullptr) {
@@ -280,12 +303,16 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   }
   if (facts != nullptr) {
     *facts = SegmentFacts{};
-    if (model.first_time() <= model.last_time()) facts->first_time = model.first_time(), facts->last_time = model.last_time();
-    for (const Type &type : model.types()) facts->events += type.events;
-    facts->buffers = static_cast<std::uint64_t>(std::count_if(parts.begin(), parts.end(), [](const Part &p) { return p.buffer; }));
+    if (model.first_time() <= model.last_time())
+      facts->first_time = model.first_time(), facts->last_time = model.last_time();
+    for (const Type &type : model.types())
+      facts->events += type.events;
+    facts->buffers = static_cast<std::uint64_t>(
+        std::count_if(parts.begin(), parts.end(), [](const Part &p) { return p.buffer; }));
     facts->processes = model.processes().sorted();
     facts->threads = model.threads().sorted();
-    for (const Bytes s : all) facts->stream_bytes += s.size();
+    for (const Bytes s : all)
+      facts->stream_bytes += s.size();
     facts->stream_bytes += model.object_bytes();
     facts->scratch_bytes = largest_decoded;
   }
@@ -295,7 +322,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
   state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));
   std::vector<Bytes> all;
   if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
-  ModelDecoder model;
+  ModelDecoder &model = state_->decoder;
+  model.reset();
   model.set_object_bound(limit);
   InStream table(all[kStreamTable]);
   if (!model.read_table(table) || model.families().empty() || model.types().empty() ||
@@ -305,7 +333,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
     if (!f.is_number()) return false;
   auto &streams = model.streams();
   if (streams.size() != all.size()) return false;
-  for (std::size_t i = 0; i < all.size(); ++i) streams[i] = InStream(all[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    streams[i] = InStream(all[i]);
   model.bits() = BitReader(all[kStreamBits]);
   auto raw = [&streams](std::uint8_t *to, std::size_t n) {
     const Bytes b = streams[kStreamRaw].get(n);
@@ -342,7 +371,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
       if (tail > size) return false;
       std::vector<std::uint8_t> &decoded = state_->decoded[0];
       decoded.resize(size);
-      if (!model.decode_events(decoded, size - tail, h.processor()) || !raw(decoded.data() + (size - tail), tail))
+      if (!model.decode_events(decoded, size - tail, h.processor()) ||
+          !raw(decoded.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
       if (corrections.size() != corrected ||

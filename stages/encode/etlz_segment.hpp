@@ -22,12 +22,13 @@ struct SegmentFacts {
   std::uint64_t events = 0, buffers = 0;
   std::uint64_t stream_bytes = 0;  // of streams and objects, that a decoder needs room for
   std::uint64_t scratch_bytes = 0; // the largest compressed buffer, decoded
-  std::vector<std::uint32_t> processes, threads; // sorted: ids in event headers and payload fields of that meaning
+  std::vector<std::uint32_t> processes,
+      threads; // sorted: ids in event headers and payload fields of that meaning
 };
 
-// Splits bytes into parts. Looks for the next buffer after damage. Stops after the part that brings the decoded size
-// to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says that nothing follows.
-// Returns the bytes covered.
+// Splits bytes into parts. Looks for the next buffer after damage. Stops after the part that brings the
+// decoded size to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says
+// that nothing follows. Returns the bytes covered.
 [[nodiscard]] std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts);
 
 struct ColumnCost { // one line of --explain
@@ -44,8 +45,8 @@ public:
   // Appends the coded segment to `out`.
   void encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
               SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
-  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects, `scratch` that for one decoded
-  // buffer.
+  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
+  // `scratch` that for one decoded buffer.
   [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
 
 private:

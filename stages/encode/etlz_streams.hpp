@@ -1,14 +1,18 @@
 // The byte streams of a segment: what the model writes and reads, before and after the entropy coder.
 //
-// Numbers go out in one of three shapes. A plane is one byte of a value in a stream of its own, so that bytes of
-// like meaning lie together. A token is one byte telling magnitude and leading bits, with the remaining bits in the
-// bit stream: the part of a time difference that is worth an entropy coder, and the part that is noise.
+// Numbers go out in one of three shapes. A plane is one byte of a value in a stream of its own, so that bytes
+// of like meaning lie together. A token is one byte telling magnitude and leading bits, with the remaining
+// bits in the bit stream: the part of a time difference that is worth an entropy coder, and the part that is
+// noise.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace etwrelog::etlz {
@@ -32,8 +36,8 @@ inline void store_width(std::uint8_t *at, unsigned width, std::uint64_t v) {
   }
 }
 
-
-// --- Tokens --------------------------------------------------------------------------------------------------
+// --- Tokens
+// --------------------------------------------------------------------------------------------------
 
 // Unsigned: 0..15 are themselves; above, the bit width and the two bits below the leading one, then width - 3
 // raw bits. 64-bit values end at token 255.
@@ -51,15 +55,24 @@ struct Token {
           v & ((std::uint64_t{1} << raw) - 1)};
 }
 
-[[nodiscard]] constexpr unsigned unsigned_token_raw_bits(unsigned symbol) {
-  return symbol < 16 ? 0 : (symbol - 16) / 4 + 2;
-}
-[[nodiscard]] constexpr std::uint64_t unsigned_token_base(unsigned symbol) {
-  return symbol < 16 ? symbol : std::uint64_t{4 + (symbol & 3)} << unsigned_token_raw_bits(symbol);
-}
+// What a symbol says of its value. Tables, because the ranges of symbols alternate without a pattern.
+struct TokenMeaning {
+  std::uint64_t base;
+  std::uint8_t raw_bits;
+  bool negative;
+};
+inline constexpr auto kUnsignedTokens = [] {
+  std::array<TokenMeaning, 256> table{};
+  for (unsigned symbol = 0; symbol < 256; ++symbol) {
+    const unsigned raw = symbol < 16 ? 0 : (symbol - 16) / 4 + 2;
+    table[symbol] = {symbol < 16 ? symbol : std::uint64_t{4 + (symbol & 3)} << raw,
+                     static_cast<std::uint8_t>(raw), false};
+  }
+  return table;
+}();
 
-// Signed: 0..16 are the zigzag of -8..8; above, width of the magnitude, sign and one bit below the leading one.
-// The sign stands in the token because most differences lean to one side.
+// Signed: 0..16 are the zigzag of -8..8; above, width of the magnitude, sign and one bit below the leading
+// one. The sign stands in the token because most differences lean to one side.
 [[nodiscard]] inline Token signed_token(std::uint64_t difference) {
   const bool negative = (difference >> 63) != 0;
   const std::uint64_t m = negative ? 0 - difference : difference;
@@ -71,20 +84,21 @@ struct Token {
           static_cast<std::uint8_t>(raw), m & ((std::uint64_t{1} << raw) - 1)};
 }
 
-[[nodiscard]] constexpr unsigned signed_token_raw_bits(unsigned symbol) {
-  return symbol <= 16 ? 0 : symbol == 255 ? 64 : (symbol - 17) / 4 + 2;
-}
-[[nodiscard]] constexpr std::uint64_t signed_token_value(unsigned symbol, std::uint64_t raw) {
-  if (symbol <= 16) {
-    const std::uint64_t m = (symbol + 1) / 2;
-    return (symbol & 1) != 0 ? 0 - m : m;
+inline constexpr auto kSignedTokens = [] {
+  std::array<TokenMeaning, 256> table{};
+  for (unsigned symbol = 0; symbol <= 16; ++symbol)
+    table[symbol] = {(symbol + 1u) / 2, 0, (symbol & 1) != 0};
+  for (unsigned symbol = 17; symbol < 255; ++symbol) {
+    const unsigned raw = (symbol - 17) / 4 + 2;
+    table[symbol] = {std::uint64_t{2 + ((symbol - 17) & 1u)} << raw, static_cast<std::uint8_t>(raw),
+                     ((symbol - 17) & 2) != 0};
   }
-  if (symbol == 255) return raw;
-  const std::uint64_t m = (std::uint64_t{2 + ((symbol - 17) & 1u)} << signed_token_raw_bits(symbol)) + raw;
-  return ((symbol - 17) & 2) != 0 ? 0 - m : m;
-}
+  table[255] = {0, 64, false};
+  return table;
+}();
 
-// --- Bits ----------------------------------------------------------------------------------------------------
+// --- Bits
+// ----------------------------------------------------------------------------------------------------
 
 class BitWriter {
 public:
@@ -92,33 +106,30 @@ public:
     if (count > 32) {
       put32(bits & 0xFFFF'FFFF, 32);
       put32(bits >> 32, count - 32);
-    } else if (count != 0) {
+    } else {
       put32(bits, count);
     }
   }
-  [[nodiscard]] std::vector<std::uint8_t> finish() {
-    while (held_ > 0) {
-      bytes_.push_back(static_cast<std::uint8_t>(buffer_));
-      buffer_ >>= 8;
-      held_ = held_ > 8 ? held_ - 8 : 0;
-    }
-    return std::move(bytes_);
+  // The bytes written; what is put behind them starts over.
+  [[nodiscard]] Bytes finish() {
+    if (held_ > 0) ++size_;
+    buffer_ = 0, held_ = 0;
+    return {bytes_.data(), std::exchange(size_, 0)};
   }
 
 private:
   void put32(std::uint64_t bits, unsigned count) {
+    if (bytes_.size() - size_ < 8) bytes_.resize(std::max<std::size_t>(4096, bytes_.size() * 2));
     buffer_ |= bits << held_;
     held_ += count;
-    if (held_ >= 32) {
-      const std::size_t at = bytes_.size();
-      bytes_.resize(at + 4);
-      store(bytes_.data() + at, static_cast<std::uint32_t>(buffer_));
-      buffer_ >>= 32;
-      held_ -= 32;
-    }
+    store(bytes_.data() + size_, buffer_); // whole bytes are kept, the last one is written again
+    size_ += held_ >> 3;
+    buffer_ >>= held_ & ~7u;
+    held_ &= 7;
   }
   std::vector<std::uint8_t> bytes_;
-  std::uint64_t buffer_ = 0; // held_ < 32 bits between calls
+  std::size_t size_ = 0;
+  std::uint64_t buffer_ = 0; // held_ < 8 bits between calls
   unsigned held_ = 0;
 };
 
@@ -126,47 +137,37 @@ private:
 class BitReader {
 public:
   BitReader() = default;
-  explicit BitReader(Bytes bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit BitReader(Bytes bytes) : data_(bytes.data()), size_(bytes.size()) {}
 
   [[nodiscard]] std::uint64_t get(unsigned count) {
     if (count > 32) {
       const std::uint64_t low = get32(32);
       return low | (get32(count - 32) << 32);
     }
-    return count == 0 ? 0 : get32(count);
+    return get32(count);
   }
-  [[nodiscard]] bool overrun() const { return overrun_; }
+  [[nodiscard]] bool overrun() const { return bit_ > std::uint64_t{size_} * 8; }
 
 private:
   std::uint64_t get32(unsigned count) {
-    if (held_ < count) refill();
-    const std::uint64_t value = buffer_ & ((std::uint64_t{1} << count) - 1);
-    buffer_ >>= count;
-    held_ -= count;
-    return value;
+    const std::size_t byte = bit_ >> 3;
+    const std::uint64_t v =
+        (byte + 8 <= size_ ? load<std::uint64_t>(data_ + byte) : last_bytes(byte)) >> (bit_ & 7);
+    bit_ += count;
+    return v & ((std::uint64_t{1} << count) - 1);
   }
-  void refill() { // held_ < 32
-    if (end_ - at_ >= 4) {
-      buffer_ |= std::uint64_t{load<std::uint32_t>(at_)} << held_;
-      at_ += 4;
-      held_ += 32;
-      return;
-    }
-    while (held_ < 32) {
-      if (at_ == end_) overrun_ = ++zeros_ > 8 || overrun_;
-      else buffer_ |= std::uint64_t{*at_++} << held_;
-      held_ += 8;
-    }
+  [[gnu::noinline]] std::uint64_t last_bytes(std::size_t byte) const {
+    std::uint64_t v = 0;
+    if (byte < size_) std::memcpy(&v, data_ + byte, size_ - byte);
+    return v;
   }
-  const std::uint8_t *at_ = nullptr;
-  const std::uint8_t *end_ = nullptr;
-  std::uint64_t buffer_ = 0;
-  unsigned held_ = 0;
-  unsigned zeros_ = 0;
-  bool overrun_ = false;
+  const std::uint8_t *data_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint64_t bit_ = 0;
 };
 
-// --- Byte streams --------------------------------------------------------------------------------------------
+// --- Byte streams
+// --------------------------------------------------------------------------------------------
 
 class OutStream {
 public:
@@ -230,7 +231,8 @@ private:
   bool overrun_ = false;
 };
 
-// --- Varints of the segment's own tables ---------------------------------------------------------------------
+// --- Varints of the segment's own tables
+// ---------------------------------------------------------------------
 
 inline void put_varint(std::vector<std::uint8_t> &out, std::uint64_t v) {
   while (v >= 0x80) {

@@ -53,7 +53,7 @@ void read_archive(Bytes data) {
   static_cast<void>(etlz::read_index(data));
 }
 
-void round_trip(Bytes data) {
+void round_trip(Bytes data, Level level) {
   std::vector<etlz::Part> parts;
   std::size_t done = 0;
   while (done < data.size()) {
@@ -63,7 +63,7 @@ void round_trip(Bytes data) {
     etlz::SegmentCoder coder;
     std::vector<std::uint8_t> coded;
     etlz::SegmentFacts facts;
-    coder.encode(rest.first(n), parts, Level::fast, coded, &facts);
+    coder.encode(rest.first(n), parts, level, coded, &facts);
     std::vector<std::uint8_t> back(n);
     if (!coder.decode(coded, back, facts.stream_bytes, facts.scratch_bytes)) std::abort();
     if (std::memcmp(back.data(), rest.data(), n) != 0) std::abort();
@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   case 0: decode_segment(rest); break;
   case 1: decode_streams(rest); break;
   case 2: read_archive(rest); break;
-  default: round_trip(rest);
+  default: round_trip(rest, (data[0] & 4) != 0 ? Level::max : Level::fast);
   }
   return 0;
 }
