@@ -31,6 +31,11 @@ inline constexpr std::size_t kMaxStackFrames = 0xFFFE;
 
 using Frames = std::span<const std::uint64_t>;
 
+struct StackQuery {
+  Frames frames;
+  std::uint64_t scope = 0;
+};
+
 struct StackHash {
   std::uint64_t low = 0, high = 0;
 };
@@ -61,6 +66,8 @@ public:
   // kMaxStackFrames frames. Ids are dense but number the stacks in an order that depends on timing: StackOrder
   // makes ids that do not. Any thread.
   [[nodiscard]] StackId intern(Frames frames, std::uint64_t scope);
+  // The ids of many stacks, each as intern gives it; faster, because memory is fetched ahead. `ids`: room for all.
+  void intern(std::span<const StackQuery> queries, StackId *ids);
   // As intern, but never inserts.
   [[nodiscard]] StackId find(Frames frames, std::uint64_t scope) const;
 
@@ -78,12 +85,16 @@ private:
   struct Slots;
   struct Shard;
   struct Run;
+  class Comparison;
 
-  [[nodiscard]] StackHash hash(Frames frames, std::uint64_t scope) const;
+  [[nodiscard]] StackHash hash(const StackQuery &query) const;
+  [[nodiscard]] Shard &shard_of(const StackHash &key) const;
   [[nodiscard]] const std::uint32_t *at(std::uint32_t position) const;
-  [[nodiscard]] bool equals(std::uint32_t record, Frames frames, std::uint64_t scope) const;
-  [[nodiscard]] StackId probe(const Slots &slots, std::uint32_t tag, Frames frames, std::uint64_t scope) const;
-  [[nodiscard]] StackId insert(Shard &shard, std::uint32_t tag, Frames frames, std::uint64_t scope);
+  [[nodiscard]] bool equals(std::uint32_t record, const StackQuery &query) const;
+  [[nodiscard]] StackId probe(const Slots &slots, std::uint32_t tag, const StackQuery &query) const;
+  [[nodiscard]] StackId intern(Shard &shard, std::uint32_t tag, const StackQuery &query);
+  void intern_group(std::span<const StackQuery> queries, StackId *ids);
+  [[nodiscard]] StackId insert(Shard &shard, std::uint32_t tag, const StackQuery &query);
   [[nodiscard]] std::uint32_t write_record(Shard &shard, Frames stored);
   [[nodiscard]] Run shared_part(std::uint32_t record, std::size_t &outer) const;
   std::size_t decode(std::uint32_t record, std::uint64_t *out) const;
