@@ -254,7 +254,7 @@ private:
     if (!definitions_.empty())
       if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed); !added)
         return added;
-    return rechunker_->add(origin, rewritten.bytes, rewritten.runs, work.closed);
+    return rechunker_->add(origin, rewritten.events, rewritten.runs, work.closed);
   }
 
   // Serial, in output order.
