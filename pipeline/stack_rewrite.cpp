@@ -267,7 +267,7 @@ void StackRewriter::order(std::uint16_t processor, Part &part, std::size_t i, st
       if (stack >= part.moved.size()) part.moved.resize(std::size_t{stack} + 1, kNoStack);
       StackId &known = part.moved[stack];
       if (known == kNoStack) {
-        const std::uint64_t scope = part.table->read(stack, frames_);
+        const std::uint32_t scope = part.table->read(stack, frames_);
         known = table_->intern(frames_, scope);
       }
       stack = known;
@@ -310,8 +310,7 @@ void StackRewriter::finish(std::vector<std::uint8_t> &definitions, write::Run &r
 
 void StackRewriter::append_definitions(std::uint16_t hook, std::vector<std::uint8_t> &out, write::Run &run) {
   for (const StackKeys::Definition &definition : due_) {
-    const std::uint64_t scope = definition.table->read(definition.stack, frames_);
-    const unsigned pointer_size = static_cast<unsigned>(scope);
+    const unsigned pointer_size = definition.table->read(definition.stack, frames_);
     // The frames were in an event with 16 bytes of other data; the key has 8.
     if (!append_definition(out, hook, pointer_size, definition.time, definition.key, frames_)) continue;
     ++counts_.definitions_out;

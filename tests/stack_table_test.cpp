@@ -19,7 +19,7 @@ std::vector<Stack> samples(std::size_t count, std::uint64_t seed, std::size_t ma
   return stacks;
 }
 
-void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, std::uint64_t scope) {
+void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, std::uint32_t scope) {
   std::vector<std::uint64_t> frames = {1, 2, 3};
   ASSERT_NE(id, kNoStack);
   EXPECT_EQ(table.read(id, frames), scope);
@@ -29,9 +29,9 @@ void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, 
 
 // Against std::map, which needs no hash.
 void compare_with_map(StackTable &table, const std::vector<Stack> &stacks) {
-  std::map<std::pair<Stack, std::uint64_t>, StackId> model;
+  std::map<std::pair<Stack, std::uint32_t>, StackId> model;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    const std::uint64_t scope = i % 5 == 0 ? 4 : 8;
+    const std::uint32_t scope = i % 5 == 0 ? 4 : 8;
     const auto known = model.find({stacks[i], scope});
     EXPECT_EQ(table.find(stacks[i], scope), known == model.end() ? kNoStack : known->second);
     const StackId id = table.intern(stacks[i], scope);
@@ -49,14 +49,14 @@ TEST(StackTable, AgreesWithAnOrderedMap) {
 
 TEST(StackTable, SurvivesEveryHashBeingEqual) {
   StackTable::Options options;
-  options.hash = [](Frames, std::uint64_t) { return StackHash{7, 7}; };
+  options.hash = [](Frames, std::uint32_t) { return StackHash{7, 7}; };
   StackTable table(options);
   compare_with_map(table, samples(700, 2));
 }
 
 TEST(StackTable, SurvivesHashesOfFewBits) {
   StackTable::Options options;
-  options.hash = [](Frames frames, std::uint64_t scope) {
+  options.hash = [](Frames frames, std::uint32_t scope) {
     const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
     return StackHash{h, h % 3};
   };
@@ -77,6 +77,8 @@ TEST(StackTable, KeepsEveryAddressExactly) {
       {0xFFFF'FFFFull, 0x1'0000'0000ull},
       {8}, // equals a scope
       {8, 8},
+      {8, 0xFFFF'8000'0000'0008ull},
+      {0xFFFF'8000'0000'0008ull, 0xFFFF'8000'0000'0008ull},
   };
   std::vector<StackId> ids;
   for (const Stack &stack : stacks) ids.push_back(table.intern(stack, 8));
@@ -87,11 +89,11 @@ TEST(StackTable, KeepsEveryAddressExactly) {
 TEST(StackTable, TellsScopesApart) {
   StackTable table;
   const Stack stack = {0x1000, 0x2000};
-  const StackId a = table.intern(stack, 4), b = table.intern(stack, 8), c = table.intern(stack, 8 | 77ull << 32);
+  const StackId a = table.intern(stack, 4), b = table.intern(stack, 8), c = table.intern(stack, 8 | 77u << 8);
   EXPECT_NE(a, b);
   EXPECT_NE(b, c);
   expect_reads_back(table, a, stack, 4);
-  expect_reads_back(table, c, stack, 8 | 77ull << 32);
+  expect_reads_back(table, c, stack, 8 | 77u << 8);
 }
 
 TEST(StackTable, HoldsAnOuterPartOfAKnownStack) {

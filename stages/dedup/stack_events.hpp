@@ -56,7 +56,7 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
 }
 
 // What a stack in the table is told apart by beside its frames.
-[[nodiscard]] constexpr std::uint64_t stack_scope(unsigned pointer_size) { return pointer_size; }
+[[nodiscard]] constexpr std::uint32_t stack_scope(unsigned pointer_size) { return pointer_size; }
 
 // The following write one event in the place of another, padded with zeros to 8 bytes, and return its size with the
 // padding. Header bytes, items between header and payload, time stamps and ids are those of `from`. `out` may be

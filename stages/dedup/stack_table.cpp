@@ -46,8 +46,8 @@ public:
   // `record`: of the units there.
   Comparison(const std::uint32_t *record, const StackQuery &query)
       : units_(record + kRecordHeader), frame_(query.frames.data()), left_(query.frames.size()), scope_(query.scope),
-        length_(record[1] & 0xFFFF) {}
-  Comparison() = default;
+        length_(record[1] & 0xFFFF), next_(0) {}
+  Comparison() {} // without a value: there are many, and few are used
 
   // One run; `more` stands in next().
   State step() {
@@ -63,7 +63,7 @@ public:
     frame_ += compared;
     left_ -= compared;
     if (compared != own) {
-      const std::uint64_t scope = wide ? load64(units_ + 2 * compared) : high | units_[compared];
+      const std::uint32_t scope = wide ? static_cast<std::uint32_t>(load64(units_ + 2 * compared)) : units_[compared];
       return scope == scope_ ? State::equal : State::different;
     }
     next_ = link[0]; // the depths agree, so the outermost run, which ends the comparison, is still to come
@@ -81,11 +81,10 @@ private:
     return difference == 0;
   }
 
-  const std::uint32_t *units_ = nullptr;
-  const std::uint64_t *frame_ = nullptr;
-  std::size_t left_ = 0;
-  std::uint64_t scope_ = 0;
-  std::uint32_t length_ = 0, next_ = 0;
+  const std::uint32_t *units_;
+  const std::uint64_t *frame_;
+  std::size_t left_;
+  std::uint32_t scope_, length_, next_;
 };
 
 inline bool StackTable::equals(std::uint32_t record, const StackQuery &query) const {
@@ -114,7 +113,7 @@ inline StackTable::Shard &StackTable::shard_of(const StackHash &key) const {
   return shards_[key.high & ((1u << shard_bits_) - 1)];
 }
 
-StackId StackTable::find(Frames frames, std::uint64_t scope) const {
+StackId StackTable::find(Frames frames, std::uint32_t scope) const {
   const StackQuery query{frames, scope};
   const StackHash key = hash(query);
   Shard &shard = shard_of(key);
@@ -125,7 +124,7 @@ StackId StackTable::find(Frames frames, std::uint64_t scope) const {
   return probe(shard.slots, tag, query);
 }
 
-StackId StackTable::intern(Frames frames, std::uint64_t scope) {
+StackId StackTable::intern(Frames frames, std::uint32_t scope) {
   const StackQuery query{frames, scope};
   const StackHash key = hash(query);
   return intern(shard_of(key), static_cast<std::uint32_t>(key.low), query);
@@ -177,26 +176,29 @@ void StackTable::intern_group(std::span<const StackQuery> queries, StackId *ids)
       break;
     }
   }
+  auto step = [&](std::size_t i, Comparison &comparison) { // whether there is more to compare
+    const Comparison::State state = comparison.step();
+    if (state == Comparison::State::equal) ids[i] = at(lookups[i].record)[0];
+    if (state != Comparison::State::more) return false;
+    const std::uint32_t *units = at(comparison.next());
+    prefetch(units);
+    comparison.go_on(units);
+    return true;
+  };
   std::size_t left = 0;
   for (std::size_t k = 0; k < count; ++k) {
-    Lookup &lookup = lookups[open[k]];
-    const std::uint32_t *units = at(lookup.record);
-    if ((units[1] >> 16) != queries[open[k]].frames.size() + 1) continue;
-    lookup.comparison = Comparison(units, queries[open[k]]);
-    open[left++] = open[k];
+    const std::uint8_t i = open[k];
+    const std::uint32_t *units = at(lookups[i].record);
+    if ((units[1] >> 16) != queries[i].frames.size() + 1) continue;
+    Comparison comparison(units, queries[i]);
+    if (!step(i, comparison)) continue;
+    lookups[i].comparison = comparison;
+    open[left++] = i;
   }
   for (; left != 0; left = count) {
     count = 0;
-    for (std::size_t k = 0; k < left; ++k) {
-      Lookup &lookup = lookups[open[k]];
-      const Comparison::State state = lookup.comparison.step();
-      if (state == Comparison::State::equal) ids[open[k]] = at(lookup.record)[0];
-      if (state != Comparison::State::more) continue;
-      const std::uint32_t *units = at(lookup.comparison.next());
-      prefetch(units);
-      lookup.comparison.go_on(units);
-      open[count++] = open[k];
-    }
+    for (std::size_t k = 0; k < left; ++k)
+      if (step(open[k], lookups[open[k]].comparison)) open[count++] = open[k];
   }
   for (std::size_t i = 0; i < queries.size(); ++i) // new, or not the first stack with its tag
     if (ids[i] == kNoStack) ids[i] = intern(*lookups[i].shard, lookups[i].tag, queries[i]);
@@ -237,11 +239,11 @@ std::size_t StackTable::depth(StackId id) const {
   return (at(record_of(ids_, id, kFirstIdChunkBits))[1] >> 16) - 1;
 }
 
-std::uint64_t StackTable::read(StackId id, std::vector<std::uint64_t> &frames) const {
+std::uint32_t StackTable::read(StackId id, std::vector<std::uint64_t> &frames) const {
   const std::uint32_t record = record_of(ids_, id, kFirstIdChunkBits);
   frames.resize(at(record)[1] >> 16);
   decode(record, frames.data());
-  const std::uint64_t scope = frames.back();
+  const auto scope = static_cast<std::uint32_t>(frames.back());
   frames.pop_back();
   return scope;
 }

@@ -33,7 +33,7 @@ using Frames = std::span<const std::uint64_t>;
 
 struct StackQuery {
   Frames frames;
-  std::uint64_t scope = 0;
+  std::uint32_t scope = 0;
 };
 
 struct StackHash {
@@ -42,7 +42,7 @@ struct StackHash {
 
 class StackTable {
 public:
-  using HashFunction = StackHash (*)(Frames frames, std::uint64_t scope);
+  using HashFunction = StackHash (*)(Frames frames, std::uint32_t scope);
 
   struct Options {
     unsigned shards = 16;                                             // rounded up to a power of two, at most 16
@@ -65,15 +65,15 @@ public:
   // The stack's id, new or known; kNoStack if it is new and the table is full, or if it has more than
   // kMaxStackFrames frames. Ids are dense but number the stacks in an order that depends on timing: StackOrder
   // makes ids that do not. Any thread.
-  [[nodiscard]] StackId intern(Frames frames, std::uint64_t scope);
+  [[nodiscard]] StackId intern(Frames frames, std::uint32_t scope);
   // The ids of many stacks, each as intern gives it; faster, because memory is fetched ahead. `ids`: room for all.
   void intern(std::span<const StackQuery> queries, StackId *ids);
   // As intern, but never inserts.
-  [[nodiscard]] StackId find(Frames frames, std::uint64_t scope) const;
+  [[nodiscard]] StackId find(Frames frames, std::uint32_t scope) const;
 
   // The following need an id that intern or find returned to this thread, or to one it has synchronised with.
   [[nodiscard]] std::size_t depth(StackId id) const;
-  std::uint64_t read(StackId id, std::vector<std::uint64_t> &frames) const; // replaces `frames`; the scope
+  std::uint32_t read(StackId id, std::vector<std::uint64_t> &frames) const; // replaces `frames`; the scope
 
   [[nodiscard]] std::uint32_t size() const { return count_.load(std::memory_order_relaxed); }
   [[nodiscard]] Memory memory() const;

@@ -10,7 +10,8 @@ StackId StackTable::insert(Shard &shard, std::uint32_t tag, const StackQuery &qu
   if ((shard.used + 1) * 8ull > (shard.slots.mask.load(std::memory_order_relaxed) + 1ull) * 7) grow(shard);
 
   shard.stored.assign(query.frames.begin(), query.frames.end());
-  shard.stored.push_back(query.scope);
+  const std::uint64_t outermost = query.frames.empty() ? 0 : query.frames.back();
+  shard.stored.push_back((outermost & ~std::uint64_t{0xFFFF'FFFF}) | query.scope);
   const std::uint32_t record = write_record(shard, shard.stored);
   if (record == PrefixIndex::kEmpty) return kNoStack;
   const StackId mine = count_.fetch_add(1, std::memory_order_relaxed); // only now: ids are dense
@@ -30,6 +31,34 @@ StackId StackTable::insert(Shard &shard, std::uint32_t tag, const StackQuery &qu
   }
   return mine;
 }
+
+namespace {
+
+struct RunStart {
+  std::size_t begin = 0;
+  bool wide = false;
+};
+
+// Where the run that has the last of these frames starts. A run of few stretches with different upper halves is written
+// as several narrow ones: each costs a link, a wide frame four bytes, and look-ups go from run to run.
+RunStart start_of_run(Frames stored) {
+  const std::size_t end = stored.size(), least = end > kMaxRun ? end - kMaxRun : 0;
+  if (end == least) return {least, false};
+  constexpr std::size_t kFramesPerStretch = 8;
+  std::size_t changes = 0, stretch = least; // where the outermost stretch starts
+  bool narrow = is_narrow(stored[least]);
+  for (std::size_t i = least + 1; i < end; ++i) {
+    if ((stored[i] ^ stored[i - 1]) >> 32 == 0) continue;
+    ++changes;
+    stretch = i;
+    narrow = is_narrow(stored[i]);
+  }
+  if (changes == 0) return {least, !narrow};
+  if (narrow && end - least > kFramesPerStretch * changes) return {stretch, false};
+  return {least, true};
+}
+
+} // namespace
 
 // `stored`: innermost first, the scope last.
 std::uint32_t StackTable::write_record(Shard &shard, Frames stored) {
@@ -61,9 +90,9 @@ std::uint32_t StackTable::write_record(Shard &shard, Frames stored) {
 
   // Written from the outside inwards, in pieces that fit a chunk; only the innermost piece has a record header.
   for (std::size_t end = depth - shared;;) {
-    const std::size_t begin = end > kMaxRun ? end - kMaxRun : 0, own = end - begin;
-    bool wide = own != 0 && !is_narrow(stored[begin]);
-    for (std::size_t i = begin + 1; i < end && !wide; ++i) wide = (stored[i] ^ stored[begin]) >> 32 != 0;
+    const RunStart start = start_of_run(stored.first(end));
+    const std::size_t begin = start.begin, own = end - begin;
+    const bool wide = start.wide;
     const std::size_t run_units = (wide ? 2 * own : own) + kLinkUnits;
     const std::size_t header = begin == 0 ? kRecordHeader : 0;
     std::uint32_t position = 0;

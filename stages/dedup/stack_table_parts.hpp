@@ -14,7 +14,7 @@ namespace etwrelog::dedup {
 // A record, in 32-bit units: {id} {own | wide << 15 | depth << 16} run. A run: `own` frames as lower halves, or as
 // 64-bit values when `wide`; then a link {position} {length | wide << 15 | upper half << 16} to the run that
 // continues outwards. A link may point into the middle of a run: its length counts from there. The scope is stored
-// as the outermost frame.
+// as the outermost frame, with the upper half of the frame before it, which means nothing.
 constexpr std::uint32_t kWide = 0x8000, kLengthMask = 0x7FFF;
 constexpr std::size_t kRecordHeader = 2, kLinkUnits = 2;
 constexpr std::size_t kMaxRun = 240; // frames; a wide run with its headers fits the smallest arena chunk
