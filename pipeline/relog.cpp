@@ -156,7 +156,7 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
-      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, &times_of("stack keys"));
+      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }

@@ -25,6 +25,9 @@ struct StackOptions {
   StackMode mode = StackMode::keep;
   std::uint64_t window = 4'000'000;         // references that may wait for their definition
   std::size_t memory = std::size_t{512} << 20; // for distinct stacks; beyond it all keys are defined and forgotten
+  // As much again for the input's definitions. These have to be known before their references are met, so there is no
+  // going on without; but a bound that is only meant to make the table start over shall not forbid a few.
+  [[nodiscard]] std::size_t for_definitions() const { return std::max(memory, std::size_t{64} << 20); }
 };
 
 struct StackRewriteCounts { // events, in and out

@@ -129,6 +129,7 @@ public:
   }
   [[nodiscard]] StackId id(StackId number) const { return ids_[number]; }
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
+  [[nodiscard]] std::size_t memory() const { return (numbers_.capacity() + ids_.capacity()) * sizeof(StackId); }
 
 private:
   std::vector<StackId> numbers_, ids_;
