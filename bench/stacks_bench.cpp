@@ -65,7 +65,33 @@ void BM_Hit(benchmark::State &state) {
   state.counters["lookups/s/core"] = benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
 }
 // Events in cache as a decoded batch has them; then from memory.
-BENCHMARK(BM_Hit)->Args({1000, 4096})->Args({30000, 4096})->Args({1000, 1 << 17})->Args({300000, 1 << 17})->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(BM_Hit)->Args({1000, 4096})->Args({30000, 4096})->Args({1000, 1 << 17})->Args({30000, 1 << 17})->Args({300000, 1 << 17})->Args({300000, 1 << 20})->Threads(1)->Threads(2)->UseRealTime();
+
+// The same, a buffer's stacks at a time.
+void BM_HitMany(benchmark::State &state) {
+  static std::unique_ptr<Stream> stream;
+  if (state.thread_index() == 0) stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)));
+  constexpr std::size_t kBuffer = 256;
+  std::vector<dedup::StackQuery> queries(kBuffer);
+  std::vector<dedup::StackId> ids(kBuffer);
+  std::size_t at = static_cast<std::size_t>(state.thread_index()) * 1024;
+  dedup::StackId sum = 0;
+  for (auto _ : state) {
+    const std::size_t events = stream->frames.size() / 20;
+    for (std::size_t i = 0; i < 4096 / kBuffer; ++i) {
+      for (dedup::StackQuery &query : queries) {
+        query = {{&stream->frames[at * 20], 20}, 8};
+        at = at + 1 == events ? 0 : at + 1;
+      }
+      stream->table.intern(queries, ids.data());
+      sum += ids.back();
+    }
+  }
+  benchmark::DoNotOptimize(sum);
+  state.SetItemsProcessed(state.iterations() * 4096);
+  state.counters["lookups/s/core"] = benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
+}
+BENCHMARK(BM_HitMany)->Args({1000, 4096})->Args({30000, 4096})->Args({1000, 1 << 17})->Args({30000, 1 << 17})->Args({300000, 1 << 17})->Args({300000, 1 << 20})->Threads(1)->Threads(2)->UseRealTime();
 
 // A hit-heavy stream from nothing: 27 uses a stack on average, as in the published traces, over 1 or 2 threads.
 void BM_Stream(benchmark::State &state) {

@@ -156,7 +156,7 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
-      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, &times_of("stack keys"));
+      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }
@@ -254,7 +254,7 @@ private:
     if (!definitions_.empty())
       if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed); !added)
         return added;
-    return rechunker_->add(origin, rewritten.bytes, rewritten.runs, work.closed);
+    return rechunker_->add(origin, rewritten.events, rewritten.runs, work.closed);
   }
 
   // Serial, in output order.

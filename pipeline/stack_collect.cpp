@@ -2,6 +2,8 @@
 
 #include "stages/dedup/stack_events.hpp"
 
+#include <fmt/format.h>
+
 namespace etwrelog::pipeline {
 
 using namespace dedup;
@@ -18,6 +20,7 @@ struct CollectWork final : Work {
   std::vector<FixedReference> fixed;
   JitCode jit;
   std::vector<std::uint64_t> frames;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> first_stack; // of each buffer that has one
 };
 
 void note_item_keys(const EventView &event, Place place, std::vector<FixedReference> &fixed) {
@@ -32,8 +35,18 @@ void note_item_keys(const EventView &event, Place place, std::vector<FixedRefere
 
 } // namespace
 
+Error too_little_stack_memory(const std::string &what, std::size_t limit) {
+  Error error;
+  error.kind = ErrorKind::io;
+  error.what = what + " need too much memory";
+  error.expected = fmt::format("at most {} bytes", limit);
+  error.found = "more";
+  error.advice = "give a larger --stack-memory";
+  return error;
+}
+
 Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options, PassResult &result,
-                                      StepTimes *times) {
+                                      std::size_t memory, StepTimes *times) {
   StackInventory all;
   std::vector<FixedReference> fixed;
   Pass pass;
@@ -44,7 +57,9 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
     work.definitions.clear();
     work.fixed.clear();
     work.jit.clear();
-    for (const DecodedBuffer &buffer : batch.buffers)
+    work.first_stack.clear();
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      std::int64_t first_stack = StackInventory::kNoStackTime;
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         const StackEventKind kind = stack_event_kind(event);
         if (kind == StackEventKind::none) {
@@ -53,6 +68,7 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
           return;
         }
         StackFields fields;
+        if (kind != StackEventKind::definition) first_stack = std::min(first_stack, time);
         if (kind == StackEventKind::walk || !parse_stack_event(event, kind, fields)) return;
         const Place place = place_of(time, buffer, at);
         if (kind == StackEventKind::reference) {
@@ -67,12 +83,20 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
           definition.stack = all.table->intern(work.frames, stack_scope(pointer_size));
         work.definitions.push_back(definition);
       });
+      if (first_stack != StackInventory::kNoStackTime) work.first_stack.emplace_back(buffer.index, first_stack);
+    }
   };
   pass.in_order = [&](Batch &, Work &base) -> Result<void> {
     auto &work = static_cast<CollectWork &>(base);
     for (const KeyDefinition &definition : work.definitions) all.definitions.add(definition);
     fixed.insert(fixed.end(), work.fixed.begin(), work.fixed.end());
     all.jit.append(std::move(work.jit));
+    for (const auto &[buffer, time] : work.first_stack) {
+      if (buffer >= all.first_stack.size()) all.first_stack.resize(buffer + 1u, StackInventory::kNoStackTime);
+      all.first_stack[buffer] = time;
+    }
+    if (all.memory() + fixed.capacity() * sizeof(FixedReference) > memory)
+      return too_little_stack_memory("the definitions of the trace's stack keys", memory);
     return {};
   };
   Result<PassResult> done = run_pass(trace, pass, options, times);

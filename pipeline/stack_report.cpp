@@ -45,6 +45,7 @@ public:
     return true;
   }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t memory() const { return slots_.size() * sizeof(std::uint64_t); }
 
 private:
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
@@ -145,7 +146,10 @@ private:
 // Takes the uses in the order of the trace.
 class StackCounter {
 public:
-  StackCounter(StackReport &report, const StackReportOptions &options) : report_(report), options_(options) {}
+  StackCounter(StackReport &report, const StackReportOptions &options, bool has_keys, unsigned pointer_size)
+      : report_(report), options_(options) {
+    if (!options.simulate.empty()) timeline_.emplace(options.simulate, has_keys, pointer_size);
+  }
 
   Result<void> count(const Use &use) {
     const std::uint32_t number = order_.number(use.stack);
@@ -168,7 +172,7 @@ public:
         if (worth) report_.bytes_cached += definition_size(use.depth, use.pointer_size);
         report_.bytes_database += 8 + std::uint64_t{use.depth} * use.pointer_size;
       }
-      if (!options_.simulate.empty()) timeline_.push_back({use.place, number});
+      if (timeline_) timeline_->add(use.place, use.stack, use.kind == StackKind::reference_kernel || use.kind == StackKind::reference_user);
     }
     kinds_[number] = static_cast<std::uint8_t>(kinds_[number] | 1u << kind);
     add(report_.all, use, counts_[number] == 1);
@@ -192,18 +196,27 @@ public:
     }
     report_.distinct_frames = distinct.size();
     report_.table_bytes = table.memory().total();
-    std::ranges::sort(timeline_, {}, &Moment::place);
-    for (const StackCacheSim::Options &setting : options_.simulate) simulate(setting, table);
+    if (timeline_) {
+      timeline_->play_rest(table);
+      report_.simulations = timeline_->results();
+      report_.recorded = timeline_->recorded();
+      if (report_.recorded) report_.recorded->definitions = report_.definitions;
+    }
     recommend();
     return options_.database != nullptr ? options_.database->finish(table, order_) : Result<void>();
   }
 
+  // No later use is before this time.
+  void play(std::int64_t before, const StackTable &table) {
+    if (timeline_) timeline_->play(before, table);
+  }
+  [[nodiscard]] std::size_t memory() const {
+    return counts_.capacity() * sizeof(counts_[0]) + kinds_.capacity() + order_.memory() + in_process_.memory() +
+           on_processor_.memory() + (timeline_ ? timeline_->memory() : 0);
+  }
+
 private:
   static constexpr std::uint8_t kKernelKinds = 0x0F;
-  struct Moment {
-    Place place;
-    std::uint32_t number;
-  };
 
   static void add(StackGroup &group, const Use &use, bool fresh) {
     ++group.events;
@@ -235,30 +248,6 @@ private:
     }
   }
 
-  void simulate(const StackCacheSim::Options &setting, const StackTable &table) {
-    StackCacheSim cache(setting);
-    CacheSimulation result;
-    result.options = setting;
-    std::vector<std::uint64_t> frames;
-    for (const Moment &moment : timeline_) {
-      const auto pointer_size = static_cast<unsigned>(table.read(order_.id(moment.number), frames));
-      const StackCacheSim::Outcome outcome = cache.insert(frames);
-      const std::uint64_t plain = walk_size(frames.size(), pointer_size);
-      result.plain_bytes += plain;
-      if (outcome.kind == StackCacheSim::Kind::plain) {
-        result.cached_bytes += plain;
-        continue;
-      }
-      result.cached_bytes += reference_size(pointer_size);
-      if (outcome.kind == StackCacheSim::Kind::fresh) { // every stack that gets in is defined when it leaves
-        ++result.definitions;
-        result.cached_bytes += definition_size(frames.size(), pointer_size);
-      }
-    }
-    result.counts = cache.counts();
-    report_.simulations.push_back(result);
-  }
-
   void recommend() {
     std::uint64_t best = ~std::uint64_t{0};
     for (const CacheSimulation &s : report_.simulations) best = std::min(best, s.cached_bytes);
@@ -276,15 +265,19 @@ private:
   std::vector<std::uint64_t> counts_; // by number
   std::vector<std::uint8_t> kinds_;   // by number, a bit a kind
   NumberSet in_process_, on_processor_;
-  std::vector<Moment> timeline_;
+  std::optional<StackTimeline> timeline_;
 };
 
 } // namespace
 
 Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options, const GraphOptions &graph) {
   PassResult collecting;
-  Result<StackInventory> inventory = collect_stacks(trace, graph, collecting);
+  Result<StackInventory> inventory = collect_stacks(trace, graph, collecting, options.memory);
   if (!inventory) return std::move(inventory).error();
+  // From the last buffer to the first: the earliest that comes from here on.
+  std::vector<std::int64_t> &coming = inventory->first_stack;
+  for (std::size_t i = coming.size(); i-- > 1;) coming[i - 1] = std::min(coming[i - 1], coming[i]);
+  const std::size_t inventory_memory = inventory->memory();
 
   StackReport report;
   report.warnings = trace.scan().warnings;
@@ -293,7 +286,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   report.keys = inventory->definitions.keys();
   StackTable table;
   const StackFinder finder(*inventory, table);
-  StackCounter counter(report, options);
+  StackCounter counter(report, options, report.definitions != 0, trace.header().pointer_size);
 
   Pass pass;
   pass.name = "counting stacks";
@@ -307,7 +300,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
         finder.look_at(event, time, buffer, at, work);
       });
   };
-  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
+  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
     const auto &work = static_cast<const ReportWork &>(base);
     report.unresolved += work.unresolved;
     report.bytes_now += work.bytes_now;
@@ -315,6 +308,10 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
     report.clr_bytes += work.clr_bytes;
     for (const Use &use : work.uses)
       if (Result<void> counted = counter.count(use); !counted) return counted;
+    const std::size_t next = batch.first + batch.count;
+    counter.play(next < coming.size() ? coming[next] : StackInventory::kNoStackTime, table);
+    if (inventory_memory + table.memory().total() + counter.memory() > options.memory)
+      return too_little_stack_memory("the stacks of the trace", options.memory);
     return {};
   };
   Result<PassResult> done = run_pass(trace, pass, graph);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeline/graph.hpp"
-#include "stages/dedup/stack_cache_sim.hpp"
+#include "pipeline/stack_simulation.hpp"
 #include "stages/dedup/stack_database.hpp"
 
 #include <map>
@@ -13,18 +13,11 @@ struct StackGroup {
   std::uint64_t events = 0, frames = 0, distinct = 0;
 };
 
-// One setting of the kernel's stack cache, played over the trace.
-struct CacheSimulation {
-  dedup::StackCacheSim::Options options;
-  dedup::StackCacheSim::Counts counts;
-  std::uint64_t definitions = 0;
-  std::uint64_t plain_bytes = 0, cached_bytes = 0; // of the stack events without and with the cache
-};
-
 struct StackReportOptions {
   std::size_t top = 10;
   std::vector<dedup::StackCacheSim::Options> simulate;
   dedup::StackDatabaseWriter *database = nullptr; // gets every reference and the table
+  std::size_t memory = std::size_t{1} << 30;      // for what grows with the trace; a report that needs more fails
 };
 
 struct StackReport {
@@ -57,6 +50,7 @@ struct StackReport {
   std::uint64_t table_bytes = 0; // memory of the stack table
 
   std::vector<CacheSimulation> simulations;
+  std::optional<RecordedCache> recorded; // when simulating, of a trace that has stack keys
   std::optional<std::size_t> recommended; // in simulations: the smallest setting within 1% of the best
   std::vector<std::string> warnings;
   std::vector<read::Skipped> skipped;

@@ -1,11 +1,12 @@
 // `relog --stacks cache|expand`: turns the stack events of a relog into references and definitions, or back.
 //
-// In parallel, each buffer's kept events are copied with their stack events replaced; references get their keys in file
-// order, where also the definitions find their place: in front of a buffer whose processor has got past the last
-// reference, or at the very end.
+// In parallel, each buffer's stacks are looked up and its stack events replaced, in place unless the events grow;
+// references get their keys in file order, where also the definitions find their place: in front of a buffer whose
+// processor has got past the last reference, or at the very end.
 #pragma once
 
 #include "pipeline/stack_collect.hpp"
+#include "stages/dedup/stack_events.hpp"
 #include "stages/dedup/stack_keys.hpp"
 #include "stages/write/buffers.hpp"
 
@@ -24,6 +25,9 @@ struct StackOptions {
   StackMode mode = StackMode::keep;
   std::uint64_t window = 4'000'000;         // references that may wait for their definition
   std::size_t memory = std::size_t{512} << 20; // for distinct stacks; beyond it all keys are defined and forgotten
+  // As much again for the input's definitions. These have to be known before their references are met, so there is no
+  // going on without; but a bound that is only meant to make the table start over shall not forbid a few.
+  [[nodiscard]] std::size_t for_definitions() const { return std::max(memory, std::size_t{64} << 20); }
 };
 
 struct StackRewriteCounts { // events, in and out
@@ -50,26 +54,41 @@ public:
       std::int64_t time;
       std::uint8_t pointer_size;
     };
-    std::vector<std::uint8_t> bytes;
-    std::vector<write::Run> runs; // all of `bytes`, or none
+    MutableBytes events;          // in the memory of the buffer that was rewritten, or in `grown`
+    std::vector<write::Run> runs; // all of `events`, or none
     std::vector<Use> uses;
+    std::vector<std::uint8_t> grown;
     std::int64_t first_time = 0;
     bool changed = false;
+  };
+  // What becomes of a stack event.
+  struct Change {
+    enum class Kind : std::uint8_t { reference_kernel, reference_user, walk, drop };
+    EventView event;
+    std::int64_t time;
+    const dedup::KeyDefinition *definition; // of a reference in the input
+    std::uint32_t size;                     // of what replaces the event, padding excluded
+    Kind kind;
   };
   // One batch's scratch, reused.
   struct Part {
     std::shared_ptr<dedup::StackTable> table;
     std::vector<Buffer> buffers;
     std::vector<dedup::StackId> moved; // stacks of `table` in the current table, once they differ
-    std::vector<std::uint64_t> frames;
+    // Of one buffer:
+    std::vector<Change> changes;
+    std::vector<dedup::StackQuery> queries;
+    std::vector<dedup::StackId> ids;
+    std::vector<std::uint64_t> frames, stack; // of stacks that cannot be looked up where they stand; one of them
+    std::vector<std::pair<std::size_t, std::size_t>> copied; // query -> where in `frames` its stack begins
     StackRewriteCounts counts;
     bool met_key = false; // a reference or definition
     dedup::JitCode jit;
   };
 
-  // Any thread.
+  // Any thread. `source` is overwritten; Part's buffer `i` refers to its memory.
   void begin(Part &part, std::size_t buffers) const;
-  void rewrite(const DecodedBuffer &buffer, std::span<const write::Run> runs, Part &part, std::size_t i) const;
+  void rewrite(const DecodedBuffer &source, std::span<const write::Run> runs, Part &part, std::size_t i) const;
 
   // Serial, buffers in file order. Fills in the keys; `definitions` gets the events to write in front of the buffer.
   void order(std::uint16_t processor, Part &part, std::size_t i, std::vector<std::uint8_t> &definitions,
@@ -85,7 +104,13 @@ public:
   [[nodiscard]] std::vector<std::string> warnings();
 
 private:
-  [[nodiscard]] bool make_reference(const EventView &event, std::int64_t time, bool kernel, Part &part, Buffer &buffer) const;
+  // What to do with one stack event: appends to part.changes, unless it stays.
+  void plan(const EventView &event, dedup::StackEventKind kind, std::int64_t time, dedup::Place place, Part &part) const;
+  void plan_reference(Change &change, bool kernel, dedup::Frames frames, Part &part) const;
+  void plan_walk(Change &change, Part &part) const;
+  [[nodiscard]] bool in_jit_code(dedup::Frames frames) const;
+  void look_up(Part &part) const;
+  void apply(const DecodedBuffer &source, std::span<const write::Run> runs, Part &part, Buffer &buffer) const;
   void append_definitions(std::uint16_t hook, std::vector<std::uint8_t> &out, write::Run &run);
 
   const StackOptions options_;

@@ -19,7 +19,7 @@ std::vector<Stack> samples(std::size_t count, std::uint64_t seed, std::size_t ma
   return stacks;
 }
 
-void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, std::uint64_t scope) {
+void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, std::uint32_t scope) {
   std::vector<std::uint64_t> frames = {1, 2, 3};
   ASSERT_NE(id, kNoStack);
   EXPECT_EQ(table.read(id, frames), scope);
@@ -29,9 +29,9 @@ void expect_reads_back(const StackTable &table, StackId id, const Stack &stack, 
 
 // Against std::map, which needs no hash.
 void compare_with_map(StackTable &table, const std::vector<Stack> &stacks) {
-  std::map<std::pair<Stack, std::uint64_t>, StackId> model;
+  std::map<std::pair<Stack, std::uint32_t>, StackId> model;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    const std::uint64_t scope = i % 5 == 0 ? 4 : 8;
+    const std::uint32_t scope = i % 5 == 0 ? 4 : 8;
     const auto known = model.find({stacks[i], scope});
     EXPECT_EQ(table.find(stacks[i], scope), known == model.end() ? kNoStack : known->second);
     const StackId id = table.intern(stacks[i], scope);
@@ -49,19 +49,62 @@ TEST(StackTable, AgreesWithAnOrderedMap) {
 
 TEST(StackTable, SurvivesEveryHashBeingEqual) {
   StackTable::Options options;
-  options.hash = [](Frames, std::uint64_t) { return StackHash{7, 7}; };
+  options.hash = [](Frames, std::uint32_t) { return StackHash{7, 7}; };
   StackTable table(options);
   compare_with_map(table, samples(700, 2));
 }
 
 TEST(StackTable, SurvivesHashesOfFewBits) {
   StackTable::Options options;
-  options.hash = [](Frames frames, std::uint64_t scope) {
+  options.hash = [](Frames frames, std::uint32_t scope) {
     const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
     return StackHash{h, h % 3};
   };
   StackTable table(options);
   compare_with_map(table, samples(3000, 3));
+}
+
+// Looked up in groups of all sizes, some stacks new and some twice in a group.
+void compare_groups(StackTable &table, const std::vector<Stack> &stacks) {
+  std::map<std::pair<Stack, std::uint32_t>, StackId> model;
+  std::vector<StackQuery> queries;
+  std::vector<StackId> ids;
+  for (std::size_t begin = 0, size = 0; begin < stacks.size(); begin += size, size = size % 101 + 1) {
+    queries.clear();
+    for (std::size_t i = begin; i < std::min(begin + size, stacks.size()); ++i)
+      queries.push_back({stacks[i], i % 5 == 0 ? 4u : 8u});
+    ids.assign(queries.size(), 12345);
+    table.intern(queries, ids.data());
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      const auto [known, fresh] = model.emplace(std::pair(stacks[begin + i], queries[i].scope), ids[i]);
+      ASSERT_EQ(known->second, ids[i]);
+    }
+  }
+  EXPECT_EQ(table.size(), model.size());
+  for (const auto &[stack, id] : model) expect_reads_back(table, id, stack.first, stack.second);
+}
+
+TEST(StackTable, LooksUpGroupsAsOneByOne) {
+  StackTable table;
+  compare_groups(table, samples(20000, 9));
+  StackTable::Options options;
+  options.hash = [](Frames frames, std::uint32_t scope) {
+    const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
+    return StackHash{h, h % 3};
+  };
+  StackTable colliding(options);
+  compare_groups(colliding, samples(2000, 10));
+}
+
+TEST(StackTable, RefusesStacksOfAGroupThatDoNotFit) {
+  StackTable table;
+  const Stack known = {1, 2, 3}, deep(kMaxStackFrames + 1, 7);
+  const StackId id = table.intern(known, 8);
+  const std::vector<StackQuery> queries = {{deep, 8}, {known, 8}, {deep, 8}};
+  std::vector<StackId> ids(3);
+  table.intern(queries, ids.data());
+  EXPECT_EQ(ids, (std::vector<StackId>{kNoStack, id, kNoStack}));
+  table.intern(std::span<const StackQuery>(), nullptr);
 }
 
 TEST(StackTable, KeepsEveryAddressExactly) {
@@ -77,6 +120,8 @@ TEST(StackTable, KeepsEveryAddressExactly) {
       {0xFFFF'FFFFull, 0x1'0000'0000ull},
       {8}, // equals a scope
       {8, 8},
+      {8, 0xFFFF'8000'0000'0008ull},
+      {0xFFFF'8000'0000'0008ull, 0xFFFF'8000'0000'0008ull},
   };
   std::vector<StackId> ids;
   for (const Stack &stack : stacks) ids.push_back(table.intern(stack, 8));
@@ -84,14 +129,31 @@ TEST(StackTable, KeepsEveryAddressExactly) {
   EXPECT_EQ(table.size(), stacks.size());
 }
 
+// Stretches of the same upper half are written as runs of their own.
+TEST(StackTable, HoldsStacksOfManyModules) {
+  std::mt19937_64 random(12);
+  std::vector<Stack> stacks;
+  for (int i = 0; i < 4000; ++i) {
+    Stack stack = !stacks.empty() && random() % 2 == 0 ? stacks[random() % stacks.size()] : Stack();
+    if (!stack.empty()) stack.erase(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(random() % stack.size()));
+    for (std::size_t stretch = random() % 5; stretch-- > 0;) {
+      const std::uint64_t high = random() % 8 == 0 ? random() << 32 : (0x7FF0 + random() % 4) << 32;
+      for (std::size_t n = random() % 40; n-- > 0;) stack.insert(stack.begin(), high | (random() & 0xFFFF'FFFF));
+    }
+    stacks.push_back(std::move(stack));
+  }
+  StackTable table;
+  compare_with_map(table, stacks);
+}
+
 TEST(StackTable, TellsScopesApart) {
   StackTable table;
   const Stack stack = {0x1000, 0x2000};
-  const StackId a = table.intern(stack, 4), b = table.intern(stack, 8), c = table.intern(stack, 8 | 77ull << 32);
+  const StackId a = table.intern(stack, 4), b = table.intern(stack, 8), c = table.intern(stack, 8 | 77u << 8);
   EXPECT_NE(a, b);
   EXPECT_NE(b, c);
   expect_reads_back(table, a, stack, 4);
-  expect_reads_back(table, c, stack, 8 | 77ull << 32);
+  expect_reads_back(table, c, stack, 8 | 77u << 8);
 }
 
 TEST(StackTable, HoldsAnOuterPartOfAKnownStack) {
@@ -188,12 +250,28 @@ TEST(StackTable, MergesEqualStacksOfRacingThreads) {
   for (std::size_t t = 0; t < ids.size(); ++t)
     workers.emplace_back([&, t] {
       std::vector<std::uint64_t> frames;
+      std::vector<StackQuery> queries;
+      std::vector<StackId> found(50);
+      std::vector<std::size_t> places;
+      auto look_up = [&] { // of every thread but the first in groups
+        if (t == 0) {
+          for (std::size_t i = 0; i < queries.size(); ++i) found[i] = table.intern(queries[i].frames, 8);
+        } else {
+          table.intern(queries, found.data());
+        }
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          table.read(found[i], frames);
+          ids[t][places[i]] = frames == stacks[places[i]] ? found[i] : kNoStack;
+        }
+        queries.clear();
+        places.clear();
+      };
       for (std::size_t i = 0; i < stacks.size(); ++i) {
-        const std::size_t k = (i * (2 * t + 1) + t * 1000) % stacks.size();
-        ids[t][k] = table.intern(stacks[k], 8);
-        table.read(ids[t][k], frames);
-        if (frames != stacks[k]) ids[t][k] = kNoStack;
+        places.push_back((i * (2 * t + 1) + t * 1000) % stacks.size());
+        queries.push_back({stacks[places.back()], 8});
+        if (places.size() == found.size()) look_up();
       }
+      look_up();
     });
   for (std::thread &worker : workers) worker.join();
   for (std::size_t i = 0; i < stacks.size(); ++i) {

@@ -232,7 +232,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_option("--stack-window", options->stack_window,
                 "With --stacks cache: so many references may wait for their stack, in a reader's memory (default: 4000000)")
       ->check(CLI::PositiveNumber)->group("Output");
-  c->add_option("--stack-memory", options->stack_memory, "With --stacks cache: memory for distinct stacks (default: 512M)")
+  c->add_option("--stack-memory", options->stack_memory, "With --stacks cache: memory for distinct stacks; and as much for definitions in the input (default: 512M)")
       ->check(size_validator())->group("Output");
   c->add_option("--report", options->report, "Write a JSON report: by type, process, reason, time of each step")->group("Output");
   c->add_flag("--single-pass", options->single_pass,

@@ -22,7 +22,7 @@ struct StacksOptions : CommonOptions {
   bool simulate = false, force = false;
   std::vector<unsigned> buckets = {256, 1021, 4093};
   std::vector<std::string> cache_sizes = {"3M", "4M", "16M"};
-  std::string database;
+  std::string database, memory;
 };
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -91,6 +91,11 @@ json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64
               {"skipped", to_json(r.skipped)}};
   if (!r.simulations.empty()) {
     out["cache_simulations"] = std::move(simulations);
+    if (r.recorded)
+      out["recorded_cache"] = {{"references", r.recorded->references},
+                               {"definitions", r.recorded->definitions},
+                               {"simulated_start_at_end", simulation_json(r.recorded->at_end)},
+                               {"simulated_start_at_front", simulation_json(r.recorded->at_front)}};
     if (r.recommended) out["recommended"] = simulation_json(r.simulations[*r.recommended]);
   }
   if (database_bytes != 0) out["exported_bytes"] = database_bytes;
@@ -130,6 +135,19 @@ void print_distributions(const StackReport &r) {
   }
 }
 
+void print_recorded(const pipeline::RecordedCache &r) {
+  auto difference = [&r](std::uint64_t definitions) {
+    return 100 * (ratio(definitions, r.definitions) - 1);
+  };
+  fmt::print("\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of default size:\n"
+             "{:>12}  {:+.1f}%  when a new stack starts at the end of its bucket, as assumed above\n"
+             "{:>12}  {:+.1f}%  when it starts at the front\n"
+             "The rest of the difference: how Windows adds up the frames that it divides by the number of buckets is not\n"
+             "documented, the recording may have had another size, and its cache may have been in use before.\n",
+             human_count(r.definitions), human_count(r.references), human_count(r.at_end.definitions),
+             difference(r.at_end.definitions), human_count(r.at_front.definitions), difference(r.at_front.definitions));
+}
+
 void print_simulations(const StackReport &r) {
   if (r.simulations.empty()) return;
   fmt::print("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", "Buckets",
@@ -145,6 +163,7 @@ void print_simulations(const StackReport &r) {
     fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these within 1% of the best\n",
                s.options.buckets, human_bytes(s.options.bytes), s.options.bytes);
   }
+  if (r.recorded && r.recorded->references != 0) print_recorded(*r.recorded);
 }
 
 void print_stacks(const StackReport &r, std::size_t top) {
@@ -190,6 +209,7 @@ Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &i
   if (!trace) return trace.error();
   pipeline::StackReportOptions report_options;
   report_options.top = options.top;
+  if (!options.memory.empty()) report_options.memory = static_cast<std::size_t>(parse_size(options.memory).value_or(0));
   if (options.simulate)
     for (const std::string &size : options.cache_sizes)
       for (const unsigned buckets : options.buckets) {
@@ -258,6 +278,9 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
   c->add_option("--cache-size", options->cache_sizes, "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
       ->delimiter(',')->check(size_validator());
   c->add_option("--export", options->database, "Write the stacks alone to this file; stages/dedup/stack_database.hpp has the format");
+  c->add_option("--stack-memory", options->memory,
+                "Memory for distinct stacks and what is counted of them; if that is too little there is no report (default: 1G)")
+      ->check(size_validator());
   c->add_flag("-f,--force", options->force, "Replace an existing file");
   options->add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_stacks(*options); });

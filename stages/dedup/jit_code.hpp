@@ -22,6 +22,10 @@ public:
   // Methods loaded where another method of the same process had been.
   [[nodiscard]] std::uint64_t reused() const { return reused_; }
 
+  [[nodiscard]] std::size_t memory() const {
+    return methods_.capacity() * sizeof(Method) + ranges_.capacity() * sizeof(ranges_[0]);
+  }
+
 private:
   struct Method {
     std::uint32_t process_id;

@@ -23,7 +23,7 @@ StackCacheSim::Options StackCacheSim::clamp(Options options) {
 }
 
 StackCacheSim::StackCacheSim(const Options &options)
-    : pointer_size_(options.pointer_size), pool_(options.bytes / kPieceBytes), buckets_(std::max(1u, options.buckets)) {}
+    : pointer_size_(options.pointer_size), start_(options.start), pool_(options.bytes / kPieceBytes), buckets_(std::max(1u, options.buckets)) {}
 
 std::uint64_t StackCacheSim::key_of(std::uint32_t piece) const {
   return (pointer_size_ == 8 ? kPool64 : kPool32) + std::uint64_t{piece} * kPieceBytes;
@@ -70,6 +70,7 @@ StackCacheSim::Outcome StackCacheSim::insert(std::span<const std::uint64_t> fram
   }
   counts_.most_pieces = std::max(counts_.most_pieces, counts_.pieces);
   bucket.entries[bucket.count++] = entry;
+  if (start_ == Start::front) std::rotate(bucket.entries, bucket.entries + bucket.count - 1, bucket.entries + bucket.count);
   ++counts_.fresh;
   outcome.kind = Kind::fresh;
   outcome.key = key_of(entry.piece);

@@ -39,6 +39,7 @@ public:
 
   [[nodiscard]] std::size_t size() const { return definitions_.size(); }
   [[nodiscard]] bool empty() const { return definitions_.empty(); }
+  [[nodiscard]] std::size_t memory() const { return definitions_.capacity() * sizeof(KeyDefinition); }
   [[nodiscard]] std::size_t keys() const;
   [[nodiscard]] bool has_key(std::uint64_t key) const;
 

@@ -2,6 +2,8 @@
 
 #include "etwrelog/kernel_events.hpp"
 
+#include <cassert>
+
 namespace etwrelog::dedup {
 
 namespace {
@@ -26,6 +28,7 @@ Offsets offsets_of(unsigned pointer_size) {
   o.walk_frames = at(kHookStackWalk, Role::frames);
   o.reference_key = at(kHookReferenceUser, Role::stack_key);
   o.reference_end = o.reference_key + pointer_size;
+  assert(o.reference_key == o.walk_frames); // what makes one of the other is the same up to there
   o.definition_key = at(kHookKeyDelete, Role::stack_key);
   o.definition_frames = at(kHookKeyDelete, Role::frames);
   return o;
@@ -57,16 +60,12 @@ void store_frames(std::uint8_t *at, Frames frames, unsigned pointer_size) {
   for (std::size_t i = 0; i < frames.size(); ++i) store(at + 4 * i, static_cast<std::uint32_t>(frames[i]));
 }
 
-// The event's bytes up to `payload_size` of its payload, with another size and hook.
-std::uint8_t *grow_like(std::vector<std::uint8_t> &out, const EventView &from, std::uint16_t hook,
-                        std::size_t kept_payload, std::size_t payload_size) {
-  const std::size_t before = from.size() - from.payload().size();
-  std::uint8_t *at = grow(out, before + payload_size);
-  if (at == nullptr) return nullptr;
-  std::memcpy(at, from.bytes().data(), before + kept_payload);
-  store(at + from.layout().size_at, static_cast<std::uint16_t>(before + payload_size));
-  store(at + format::kHookAt, hook);
-  return at + before;
+// The event's first `kept` bytes, with another size and hook.
+void write_like(std::uint8_t *out, const EventView &from, std::uint16_t hook, std::size_t kept, std::size_t size) {
+  if (out != from.bytes().data()) std::memmove(out, from.bytes().data(), kept);
+  store(out + from.layout().size_at, static_cast<std::uint16_t>(size));
+  store(out + format::kHookAt, hook);
+  if (size % 8 != 0) std::memset(out + size, 0, align8(size) - size);
 }
 
 } // namespace
@@ -111,26 +110,17 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
   for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = load<std::uint32_t>(from.data() + 4 * i);
 }
 
-bool append_reference(std::vector<std::uint8_t> &out, const EventView &from, bool kernel, std::uint64_t key,
-                      std::size_t &key_at) {
-  const unsigned pointer_size = from.pointer_size();
-  const Offsets &at = offsets(pointer_size);
-  std::uint8_t *payload = grow_like(out, from, kernel ? kHookReferenceKernel : kHookReferenceUser, at.reference_key,
-                                    at.reference_end);
-  if (payload == nullptr) return false;
-  key_at = static_cast<std::size_t>(payload - out.data()) + at.reference_key;
-  store_key(out.data() + key_at, key, pointer_size);
-  return true;
+std::size_t write_reference(std::uint8_t *out, const EventView &from, bool kernel, std::size_t size) {
+  write_like(out, from, kernel ? kHookReferenceKernel : kHookReferenceUser, size - from.pointer_size(), size);
+  return align8(size);
 }
 
-bool append_walk(std::vector<std::uint8_t> &out, const EventView &from, Frames frames) {
+std::size_t write_walk(std::uint8_t *out, const EventView &from, Frames frames, std::size_t size) {
   const unsigned pointer_size = from.pointer_size();
-  const Offsets &at = offsets(pointer_size);
-  std::uint8_t *payload =
-      grow_like(out, from, kHookStackWalk, at.walk_frames, at.walk_frames + frames.size() * pointer_size);
-  if (payload == nullptr) return false;
-  store_frames(payload + at.walk_frames, frames, pointer_size);
-  return true;
+  const std::size_t frames_at = size - frames.size() * pointer_size;
+  write_like(out, from, kHookStackWalk, frames_at, size);
+  store_frames(out + frames_at, frames, pointer_size);
+  return align8(size);
 }
 
 bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size, std::int64_t time,

@@ -5,6 +5,7 @@
 #include "etwrelog/event.hpp"
 #include "stages/dedup/stack_table.hpp"
 
+#include <bit>
 #include <vector>
 
 namespace etwrelog::dedup {
@@ -39,6 +40,15 @@ struct StackFields {
 // Replaces `frames`.
 void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &frames);
 
+// The frames where they stand if they can be read there, else in `copy`.
+[[nodiscard]] inline Frames frames_in_place(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &copy) {
+  if (pointer_size == 8 && std::endian::native == std::endian::little &&
+      reinterpret_cast<std::uintptr_t>(from.data()) % alignof(std::uint64_t) == 0)
+    return {reinterpret_cast<const std::uint64_t *>(from.data()), from.size() / 8};
+  load_frames(from, pointer_size, copy);
+  return copy;
+}
+
 // Stacks are told apart by whether their outermost frame is a kernel address: user stacks may hold a kernel address
 // further in.
 [[nodiscard]] inline bool is_kernel_stack(Frames frames, unsigned pointer_size) {
@@ -46,15 +56,29 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
 }
 
 // What a stack in the table is told apart by beside its frames.
-[[nodiscard]] constexpr std::uint64_t stack_scope(unsigned pointer_size) { return pointer_size; }
+[[nodiscard]] constexpr std::uint32_t stack_scope(unsigned pointer_size) { return pointer_size; }
 
-// The following append one event, padded with zeros to 8 bytes, to `out`. Header bytes, items between header and
-// payload, time stamps and ids are those of `from`. False, and nothing appended, when it would not fit an event.
+// The following write one event in the place of another, padded with zeros to 8 bytes, and return its size with the
+// padding. Header bytes, items between header and payload, time stamps and ids are those of `from`. `out` may be
+// `from` itself or before it, even if the two overlap. `size` is as the functions behind give it, without padding.
 //
-// `key_at`: where in `out` the key stands.
-[[nodiscard]] bool append_reference(std::vector<std::uint8_t> &out, const EventView &from, bool kernel,
-                                    std::uint64_t key, std::size_t &key_at);
-[[nodiscard]] bool append_walk(std::vector<std::uint8_t> &out, const EventView &from, Frames frames);
+// The key stands in the last bytes of a reference and is left open.
+[[nodiscard]] std::size_t write_reference(std::uint8_t *out, const EventView &from, bool kernel, std::size_t size);
+[[nodiscard]] std::size_t write_walk(std::uint8_t *out, const EventView &from, Frames frames, std::size_t size);
+// `fields`: of `from`, a walk or reference. A walk that is larger than an event can be must not be written.
+[[nodiscard]] inline std::size_t reference_event_size(const EventView &from, StackEventKind kind,
+                                                      const StackFields &fields) {
+  // Process and thread stand in front of the frames as they do in front of the key.
+  return kind == StackEventKind::reference ? from.size()
+                                           : from.size() - fields.frames.size() + from.pointer_size();
+}
+[[nodiscard]] inline std::size_t walk_event_size(const EventView &reference, std::size_t frames) {
+  return reference.size() + (frames - 1) * reference.pointer_size();
+}
+
+// The following append one event, padded with zeros to 8 bytes, to `out`; false, and nothing appended, when it would
+// not fit an event.
+//
 // A definition as the kernel writes it.
 [[nodiscard]] bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size,
                                      std::int64_t time, std::uint64_t key, Frames frames);

@@ -34,6 +34,11 @@ public:
   // The key for a reference to the stack, at this time on any processor. `pointer_size`: of the key.
   [[nodiscard]] std::uint64_t use(StackId stack, std::int64_t time, unsigned pointer_size);
 
+  // Ahead of use(), so that it need not wait for memory.
+  void fetch(StackId stack) const {
+    if (stack < live_.size()) __builtin_prefetch(&live_[stack]);
+  }
+
   // Moves the definitions that can stand in one processor's stream between two events to `out`, in order of time: later
   // than all their references, not before the event at `previous` nor after the one at `next`. At most `limit`: the
   // rest stays due.
