@@ -86,7 +86,9 @@ TEST(EtlzMixer, SurvivesDamage) {
     Buffer bad = coded;
     bad[rng() % bad.size()] ^= static_cast<std::uint8_t>(1u << rng() % 8);
     if (i % 3 == 0) bad.resize(rng() % bad.size());
-    if (mixer.decode(bad, setup, s.beside_third, back)) EXPECT_TRUE(back == s.third);
+    if (mixer.decode(bad, setup, s.beside_third, back)) {
+      EXPECT_TRUE(back == s.third);
+    }
   }
   EXPECT_FALSE(
       mixer.decode(coded, setup_of(9, 1, 15), s.beside_third, back)); // tables too large for the stream
