@@ -27,7 +27,8 @@ void note_item_keys(const EventView &event, Place place, std::vector<FixedRefere
   ExtendedItems items = event.items();
   ExtendedItem item;
   while (items.next(item)) {
-    const bool narrow = item.type == format::ItemType::stack_key32, wide = item.type == format::ItemType::stack_key64;
+    const bool narrow = item.type == format::ItemType::stack_key32,
+               wide = item.type == format::ItemType::stack_key64;
     if ((!narrow && !wide) || item.data.size() < format::kItemStackKeyAt + 8) continue;
     fixed.push_back({load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4), place});
   }
@@ -83,12 +84,14 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
           definition.stack = all.table->intern(work.frames, stack_scope(pointer_size));
         work.definitions.push_back(definition);
       });
-      if (first_stack != StackInventory::kNoStackTime) work.first_stack.emplace_back(buffer.index, first_stack);
+      if (first_stack != StackInventory::kNoStackTime)
+        work.first_stack.emplace_back(buffer.index, first_stack);
     }
   };
   pass.in_order = [&](Batch &, Work &base) -> Result<void> {
     auto &work = static_cast<CollectWork &>(base);
-    for (const KeyDefinition &definition : work.definitions) all.definitions.add(definition);
+    for (const KeyDefinition &definition : work.definitions)
+      all.definitions.add(definition);
     fixed.insert(fixed.end(), work.fixed.begin(), work.fixed.end());
     all.jit.append(std::move(work.jit));
     for (const auto &[buffer, time] : work.first_stack) {
@@ -104,7 +107,8 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
   result = std::move(*done);
   all.definitions.sort();
   for (const FixedReference &reference : fixed)
-    if (KeyDefinition *definition = all.definitions.resolve_any(reference.key, reference.place)) definition->needed = true;
+    if (KeyDefinition *definition = all.definitions.resolve_any(reference.key, reference.place))
+      definition->needed = true;
   all.jit.finish();
   return all;
 }

@@ -1,5 +1,5 @@
-// What has to be known of a trace's stacks before its events can be looked at one by one: the definitions of stack
-// keys, which stand behind the references to them.
+// What has to be known of a trace's stacks before its events can be looked at one by one: the definitions of
+// stack keys, which stand behind the references to them.
 #pragma once
 
 #include "pipeline/graph.hpp"
@@ -9,7 +9,8 @@
 namespace etwrelog::pipeline {
 
 struct StackInventory {
-  std::shared_ptr<dedup::StackTable> table = std::make_shared<dedup::StackTable>(); // of the definitions' frames
+  std::shared_ptr<dedup::StackTable> table =
+      std::make_shared<dedup::StackTable>(); // of the definitions' frames
   dedup::StackDefinitions definitions;
   dedup::JitCode jit;
   // By index of a buffer: the time of its earliest StackWalk event or reference; kNoStackTime if it has none.
@@ -17,7 +18,8 @@ struct StackInventory {
   static constexpr std::int64_t kNoStackTime = std::numeric_limits<std::int64_t>::max();
 
   [[nodiscard]] std::size_t memory() const {
-    return table->memory().total() + definitions.memory() + jit.memory() + first_stack.capacity() * sizeof(std::int64_t);
+    return table->memory().total() + definitions.memory() + jit.memory() +
+           first_stack.capacity() * sizeof(std::int64_t);
   }
 };
 
@@ -29,8 +31,10 @@ struct StackInventory {
   return {time, std::uint64_t{buffer.index} << 32 | at};
 }
 
-// One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in the first buffer need are marked.
-[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options, PassResult &result,
-                                                    std::size_t memory, StepTimes *times = nullptr);
+// One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in
+// the first buffer need are marked.
+[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options,
+                                                    PassResult &result, std::size_t memory,
+                                                    StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

@@ -12,19 +12,23 @@ namespace {
 
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
-// What a stack is reckoned to need in the table. By depth alone, not measured: when the table starts over must not
-// depend on how stacks happened to share memory.
-std::uint64_t reckoned_bytes(std::size_t depth) { return 40 + 3 * depth; }
+// What a stack is reckoned to need in the table. By depth alone, not measured: when the table starts over
+// must not depend on how stacks happened to share memory.
+std::uint64_t reckoned_bytes(std::size_t depth) {
+  return 40 + 3 * depth;
+}
 
 // As much as a table can hold for certain.
 constexpr std::size_t kMostMemory = std::size_t{8} << 30;
 
 constexpr std::size_t kUsesAhead = 8; // what is known of their stacks is fetched
 
-constexpr std::size_t kDefinitionsAtOnce = 2048; // so that a restart of the table does not need as much memory again
+constexpr std::size_t kDefinitionsAtOnce =
+    2048; // so that a restart of the table does not need as much memory again
 
 bool refers(StackRewriter::Change::Kind kind) {
-  return kind == StackRewriter::Change::Kind::reference_kernel || kind == StackRewriter::Change::Kind::reference_user;
+  return kind == StackRewriter::Change::Kind::reference_kernel ||
+         kind == StackRewriter::Change::Kind::reference_user;
 }
 
 } // namespace
@@ -43,7 +47,8 @@ void StackRewriteCounts::add(const StackRewriteCounts &other) {
 }
 
 StackRewriter::StackRewriter(const StackOptions &options, StackInventory inventory, bool collected)
-    : options_(options), inventory_(std::move(inventory)), collected_(collected), table_(std::make_shared<StackTable>()) {
+    : options_(options), inventory_(std::move(inventory)), collected_(collected),
+      table_(std::make_shared<StackTable>()) {
   StackKeys::Options keys;
   keys.window = options.window;
   if (!inventory_.definitions.empty())
@@ -83,8 +88,10 @@ void StackRewriter::rewrite(const DecodedBuffer &source, std::span<const write::
     for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
       if (first) buffer.first_time = time, first = false;
       const StackEventKind kind = stack_event_kind(event);
-      if (kind != StackEventKind::none) plan(event, kind, time, place_of(time, source, run.begin + at), part);
-      else if (!collected_) part.jit.add(event, time);
+      if (kind != StackEventKind::none)
+        plan(event, kind, time, place_of(time, source, run.begin + at), part);
+      else if (!collected_)
+        part.jit.add(event, time);
     });
   }
   look_up(part);
@@ -126,8 +133,10 @@ void StackRewriter::plan(const EventView &event, StackEventKind kind, std::int64
       break;
     }
     inventory_.table->read(change.definition->stack, part.stack);
-    if (in_jit_code(part.stack)) plan_walk(change, part);
-    else refer(kernel, part.stack);
+    if (in_jit_code(part.stack))
+      plan_walk(change, part);
+    else
+      refer(kernel, part.stack);
     break;
   }
   case StackEventKind::definition: {
@@ -136,16 +145,20 @@ void StackRewriter::plan(const EventView &event, StackEventKind kind, std::int64
     const Frames frames = frames_in_place(fields.frames, pointer_size, part.stack);
     const KeyDefinition *definition =
         inventory_.definitions.at(fields.key, is_kernel_stack(frames, pointer_size), place);
-    if (definition != nullptr && !definition->needed && definition->stack != kNoStack) part.changes.push_back(change);
+    if (definition != nullptr && !definition->needed && definition->stack != kNoStack)
+      part.changes.push_back(change);
     break;
   }
   case StackEventKind::none: break;
   }
   if (part.changes.size() != changes) return; // is counted when it is made
   counts.event_bytes_out += event.size();
-  if (kind == StackEventKind::walk) ++counts.walks_out;
-  else if (kind == StackEventKind::reference) ++counts.references_out;
-  else ++counts.definitions_out;
+  if (kind == StackEventKind::walk)
+    ++counts.walks_out;
+  else if (kind == StackEventKind::reference)
+    ++counts.references_out;
+  else
+    ++counts.definitions_out;
 }
 
 void StackRewriter::plan_reference(Change &change, bool kernel, Frames frames, Part &part) const {
@@ -179,8 +192,8 @@ void StackRewriter::look_up(Part &part) const {
   part.table->intern(part.queries, part.ids.data());
 }
 
-// Makes the changes. Nothing but a StackWalk in the place of a reference grows; without one, the events move towards
-// the front where they are.
+// Makes the changes. Nothing but a StackWalk in the place of a reference grows; without one, the events move
+// towards the front where they are.
 void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Run> runs, Part &part,
                           Buffer &buffer) const {
   if (part.changes.empty()) {
@@ -190,7 +203,8 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
   }
   buffer.changed = true;
   std::size_t most = 0;
-  for (const write::Run &run : runs) most += run.end - run.begin;
+  for (const write::Run &run : runs)
+    most += run.end - run.begin;
   bool grows = false;
   for (const Change &change : part.changes) {
     grows = grows || change.kind == Change::Kind::walk;
@@ -216,8 +230,10 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
       if (refers(change->kind) && *id == kNoStack) { // the table is full: stays
         ++id;
         counts.event_bytes_out += event.size();
-        if (change->definition == nullptr) ++counts.walks_out;
-        else ++counts.references_out;
+        if (change->definition == nullptr)
+          ++counts.walks_out;
+        else
+          ++counts.references_out;
         continue;
       }
       copy_up_to(event.bytes().data());
@@ -246,8 +262,8 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
   if (size != 0) buffer.runs.push_back({0, static_cast<std::uint32_t>(size), runs.back().last_time});
 }
 
-void StackRewriter::order(std::uint16_t processor, Part &part, std::size_t i, std::vector<std::uint8_t> &definitions,
-                          write::Run &run) {
+void StackRewriter::order(std::uint16_t processor, Part &part, std::size_t i,
+                          std::vector<std::uint8_t> &definitions, write::Run &run) {
   definitions.clear();
   Buffer &buffer = part.buffers[i];
   if (buffer.runs.empty()) return;
@@ -277,7 +293,8 @@ void StackRewriter::order(std::uint16_t processor, Part &part, std::size_t i, st
       seen_[stack] = true;
       seen_bytes_ += reckoned_bytes(table_->depth(stack));
     }
-    store_key(buffer.events.data() + use.key_at, keys_->use(stack, use.time, use.pointer_size), use.pointer_size);
+    store_key(buffer.events.data() + use.key_at, keys_->use(stack, use.time, use.pointer_size),
+              use.pointer_size);
   }
   last_time = std::max(last_time, buffer.runs.back().last_time);
   if (last_time >= latest_) {
@@ -300,7 +317,8 @@ void StackRewriter::end_batch(Part &part) {
   table_ = std::move(fresh);
 }
 
-void StackRewriter::finish(std::vector<std::uint8_t> &definitions, write::Run &run, std::uint16_t &processor) {
+void StackRewriter::finish(std::vector<std::uint8_t> &definitions, write::Run &run,
+                           std::uint16_t &processor) {
   definitions.clear();
   due_.clear();
   keys_->take_left(latest_, kDefinitionsAtOnce, due_);
@@ -325,18 +343,21 @@ std::vector<std::string> StackRewriter::warnings() {
   std::vector<std::string> warnings;
   if (!collected_) inventory_.jit.finish();
   if (counts_.unresolved > 0)
-    warnings.push_back(fmt::format("{} references to stack keys have no definition in the trace and stay as they are",
-                                   counts_.unresolved));
+    warnings.push_back(
+        fmt::format("{} references to stack keys have no definition in the trace and stay as they are",
+                    counts_.unresolved));
   const JitCode &jit = inventory_.jit;
   if (options_.mode == StackMode::cache && (jit.unloads() > 0 || jit.reused() > 0))
-    warnings.push_back(fmt::format("{} JIT-compiled methods were unloaded and {} loaded where another had been: tools that "
-                                   "name a cached stack at its definition may take the wrong method; --stacks "
-                                   "cache=native-only keeps the stacks of JIT-compiled code in full",
-                                   jit.unloads(), jit.reused()));
+    warnings.push_back(
+        fmt::format("{} JIT-compiled methods were unloaded and {} loaded where another had been: tools that "
+                    "name a cached stack at its definition may take the wrong method; --stacks "
+                    "cache=native-only keeps the stacks of JIT-compiled code in full",
+                    jit.unloads(), jit.reused()));
   if (counts_.restarts > 0)
-    warnings.push_back(fmt::format("the stack table was full {} times and started over; a larger --stack-memory gives a "
-                                   "smaller trace",
-                                   counts_.restarts));
+    warnings.push_back(
+        fmt::format("the stack table was full {} times and started over; a larger --stack-memory gives a "
+                    "smaller trace",
+                    counts_.restarts));
   return warnings;
 }
 

@@ -8,7 +8,8 @@ using namespace dedup;
 
 StackTimeline::StackTimeline(const std::vector<StackCacheSim::Options> &settings, bool recorded,
                              unsigned pointer_size) {
-  for (const StackCacheSim::Options &setting : settings) players_.push_back({StackCacheSim(setting), {setting, {}}});
+  for (const StackCacheSim::Options &setting : settings)
+    players_.push_back({StackCacheSim(setting), {setting, {}}});
   if (!recorded) return;
   StackCacheSim::Options usual;
   usual.pointer_size = pointer_size;
@@ -18,18 +19,21 @@ StackTimeline::StackTimeline(const std::vector<StackCacheSim::Options> &settings
 }
 
 void StackTimeline::play(std::int64_t before, const StackTable &table) {
-  while (!waiting_.empty() && waiting_.top().place.time < before) play_next(table);
+  while (!waiting_.empty() && waiting_.top().place.time < before)
+    play_next(table);
 }
 
 void StackTimeline::play_rest(const StackTable &table) {
-  while (!waiting_.empty()) play_next(table);
+  while (!waiting_.empty())
+    play_next(table);
 }
 
 void StackTimeline::play_next(const StackTable &table) {
   const Moment moment = waiting_.top();
   waiting_.pop();
   const unsigned pointer_size = table.read(moment.stack, frames_);
-  for (Player &player : players_) play(player, frames_, pointer_size);
+  for (Player &player : players_)
+    play(player, frames_, pointer_size);
   if (!at_end_ || !moment.reference) return;
   ++references_;
   play(*at_end_, frames_, pointer_size);
@@ -73,7 +77,8 @@ std::optional<RecordedCache> StackTimeline::recorded() const {
 
 std::size_t StackTimeline::memory() const {
   std::size_t bytes = waiting_.size() * sizeof(Moment);
-  for (const Player &player : players_) bytes += player.cache.memory();
+  for (const Player &player : players_)
+    bytes += player.cache.memory();
   if (at_end_) bytes += at_end_->cache.memory() + at_front_->cache.memory();
   return bytes;
 }

@@ -1,6 +1,6 @@
-// Plays the kernel's stack cache over a trace's stacks while they are counted. The kernel has one cache, so its order is
-// that of time over all processors, while buffers hold one processor each: stacks wait until no later buffer can hold an
-// earlier one.
+// Plays the kernel's stack cache over a trace's stacks while they are counted. The kernel has one cache, so
+// its order is that of time over all processors, while buffers hold one processor each: stacks wait until no
+// later buffer can hold an earlier one.
 #pragma once
 
 #include "stages/dedup/stack_cache_sim.hpp"
@@ -20,9 +20,10 @@ struct CacheSimulation {
   std::uint64_t plain_bytes = 0, cached_bytes = 0; // of the stack events without and with the cache
 };
 
-// What Windows itself logged with its cache, and the same stacks played over a cache of default size. They differ
-// because it is not known which sum of the frames Windows divides by the number of buckets, nor what else went through
-// its cache; StackCacheSim::Start tells the two ways apart in which a new stack can enter its bucket.
+// What Windows itself logged with its cache, and the same stacks played over a cache of default size. They
+// differ because it is not known which sum of the frames Windows divides by the number of buckets, nor what
+// else went through its cache; StackCacheSim::Start tells the two ways apart in which a new stack can enter
+// its bucket.
 struct RecordedCache {
   std::uint64_t references = 0, definitions = 0; // in the trace
   CacheSimulation at_end, at_front;              // played over the references alone
@@ -31,10 +32,13 @@ struct RecordedCache {
 class StackTimeline {
 public:
   // `recorded`: compare with what Windows logged.
-  StackTimeline(const std::vector<dedup::StackCacheSim::Options> &settings, bool recorded, unsigned pointer_size);
+  StackTimeline(const std::vector<dedup::StackCacheSim::Options> &settings, bool recorded,
+                unsigned pointer_size);
 
   // In any order. `reference`: Windows logged the stack as one.
-  void add(dedup::Place place, dedup::StackId stack, bool reference) { waiting_.push({place, stack, reference}); }
+  void add(dedup::Place place, dedup::StackId stack, bool reference) {
+    waiting_.push({place, stack, reference});
+  }
   // Plays what is before this time: nothing earlier will be added.
   void play(std::int64_t before, const dedup::StackTable &table);
   void play_rest(const dedup::StackTable &table);

@@ -1,5 +1,5 @@
-// etwrelog stacks, and what relog --stacks says and leaves alone: stacks in extended items and of .NET, code that was
-// compiled at an address where other code had been.
+// etwrelog stacks, and what relog --stacks says and leaves alone: stacks in extended items and of .NET, code
+// that was compiled at an address where other code had been.
 #include "etwrelog/clr_events.hpp"
 #include "pipeline/stack_report.hpp"
 #include "stages/dedup/stack_events.hpp"
@@ -29,7 +29,8 @@ const Frames kKernel = {0xFFFF'F800'0000'1000, 0xFFFF'F800'0000'2000};
 std::vector<std::uint8_t> narrow_item(std::initializer_list<std::uint32_t> frames) {
   std::vector<std::uint8_t> data(8 + 4 * frames.size());
   std::size_t at = 8;
-  for (const std::uint32_t frame : frames) store(data.data() + at, frame), at += 4;
+  for (const std::uint32_t frame : frames)
+    store(data.data() + at, frame), at += 4;
   return data;
 }
 
@@ -44,13 +45,16 @@ protected:
       t.sample({time, cpu}, 110);
       t.stack_walk({time + 1, cpu}, time, i % 4 == 0 ? 200 : 100, 110, i % 2 == 0 ? kNative : kKernel);
     }
-    for (int i = 0; i < 5; ++i) t.stack_key({3'000'000 + i, 1}, 2'999'000 + i, 100, 110, 0xFFFF'FA80'0300'0000);
+    for (int i = 0; i < 5; ++i)
+      t.stack_key({3'000'000 + i, 1}, 2'999'000 + i, 100, 110, 0xFFFF'FA80'0300'0000);
     t.stack_definition({3'000'100, 1}, 0xFFFF'FA80'0300'0000, kNative);
     write::EventFields fields;
     fields.provider = kProvider;
     fields.id = 7;
-    item_event = t.manifest_event({3'100'000}, fields, 110, 100, {}, {{format::ItemType::stack_trace64, testing::stack_item(kNative)}});
-    narrow_event = t.manifest_event({3'100'010}, fields, 110, 200, {}, {{format::ItemType::stack_trace32, narrow_item({0x401000, 0x402000})}});
+    item_event = t.manifest_event({3'100'000}, fields, 110, 100, {},
+                                  {{format::ItemType::stack_trace64, testing::stack_item(kNative)}});
+    narrow_event = t.manifest_event({3'100'010}, fields, 110, 200, {},
+                                    {{format::ItemType::stack_trace32, narrow_item({0x401000, 0x402000})}});
     clr_event = t.clr_stack({3'100'020}, 110, 100, {0x7FF6'0000'9000, 0x7FF6'0000'2000});
     write();
   }
@@ -107,7 +111,8 @@ TEST_F(StacksCommand, CountsEachKind) {
   EXPECT_EQ(r["definitions"], 1);
   EXPECT_EQ(r["unresolved"], 0);
   std::map<int, int> by_process;
-  for (const json &row : r["by_process"]) by_process[row["pid"]] = row["events"];
+  for (const json &row : r["by_process"])
+    by_process[row["pid"]] = row["events"];
   EXPECT_EQ(by_process, (std::map<int, int>{{100, 30 + 5 + 2}, {200, 10 + 1}}));
   EXPECT_EQ(r["bytes"]["clr"], align8(t.event(clr_event).size()));
   EXPECT_GT(r["bytes"]["extended_items"], 0);
@@ -119,8 +124,9 @@ TEST_F(StacksCommand, PrintsWhatItCounts) {
   const ToolRun run = run_tool({"stacks", in, "--top", "1"});
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(run.err, "");
-  for (const char *part : {"StackWalk, kernel", "reference, user", "extended item", ".NET stack event", "process 100", "1 more",
-                           "0x7ff600001000", "with --stacks cache", "which no relog changes"})
+  for (const char *part :
+       {"StackWalk, kernel", "reference, user", "extended item", ".NET stack event", "process 100", "1 more",
+        "0x7ff600001000", "with --stacks cache", "which no relog changes"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part;
   EXPECT_EQ(run.out.find("stack cache on this trace"), std::string::npos);
 }
@@ -167,9 +173,12 @@ TEST_F(StacksCommand, ExportsTheStackDatabase) {
 
 TEST_F(StacksCommand, RefusesWhatMakesNoSense) {
   const std::string database = directory.file("stacks.zst");
-  for (const std::vector<std::string> &arguments :
-       {std::vector<std::string>{"stacks"}, {"stacks", in, "--buckets", "0"}, {"stacks", in, "--cache-size", "much"},
-        {"stacks", in, "--stack-memory", "x"}, {"stacks", in, in, "--export", database}, {"stacks", in + "x"}}) {
+  for (const std::vector<std::string> &arguments : {std::vector<std::string>{"stacks"},
+                                                    {"stacks", in, "--buckets", "0"},
+                                                    {"stacks", in, "--cache-size", "much"},
+                                                    {"stacks", in, "--stack-memory", "x"},
+                                                    {"stacks", in, in, "--export", database},
+                                                    {"stacks", in + "x"}}) {
     const ToolRun run = run_tool(arguments);
     EXPECT_NE(run.status, 0);
     EXPECT_EQ(run.out, "");
@@ -180,7 +189,8 @@ TEST_F(StacksCommand, RefusesWhatMakesNoSense) {
 
 TEST_F(StacksCommand, FailsRatherThanCountWithoutMemory) {
   const std::string database = directory.file("stacks.zst");
-  const ToolRun run = run_tool({"stacks", in, "--simulate-cache", "--stack-memory", "10k", "--export", database});
+  const ToolRun run =
+      run_tool({"stacks", in, "--simulate-cache", "--stack-memory", "10k", "--export", database});
   EXPECT_EQ(run.out, "");
   EXPECT_NE(run.status, 0);
   EXPECT_NE(run.err.find("--stack-memory"), std::string::npos) << run.err;
@@ -205,7 +215,9 @@ TEST_F(StacksCommand, WarnsOfCodeThatWasUnloaded) {
   jit(4'000'100, 1, 0x7FF6'0000'0F80, true);
   write();
   const ToolRun run = relog("cache");
-  EXPECT_NE(run.err.find("1 JIT-compiled methods were unloaded and 0 loaded where another had been"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("1 JIT-compiled methods were unloaded and 0 loaded where another had been"),
+            std::string::npos)
+      << run.err;
   EXPECT_NE(run.err.find("cache=native-only"), std::string::npos);
   EXPECT_EQ(relog("cache=native-only").err, "");
   EXPECT_EQ(relog("expand").err, "");
@@ -220,7 +232,9 @@ TEST_F(StacksCommand, WarnsOfCodeInThePlaceOfOtherCode) {
   EXPECT_EQ(relog("cache").err, "");
   jit(4'000'300, 3, 0x1'0080); // inside the first
   write();
-  EXPECT_NE(relog("cache").err.find("0 JIT-compiled methods were unloaded and 1 loaded where another had been"), std::string::npos);
+  EXPECT_NE(
+      relog("cache").err.find("0 JIT-compiled methods were unloaded and 1 loaded where another had been"),
+      std::string::npos);
 }
 
 TEST_F(StacksCommand, KeepsStacksOfCompiledCodeInFull) {
@@ -253,9 +267,11 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
   setting.buckets = 3;
   setting.bytes = 50 * dedup::StackCacheSim::kPieceBytes;
   dedup::StackCacheSim model(setting);
-  for (const Frames &frames : in_order) (void)model.insert(frames);
+  for (const Frames &frames : in_order)
+    (void)model.insert(frames);
 
-  Result<pipeline::Trace> opened = pipeline::Trace::open(read::memory_input("test.etl", trace.bytes()), {false, true});
+  Result<pipeline::Trace> opened =
+      pipeline::Trace::open(read::memory_input("test.etl", trace.bytes()), {false, true});
   ASSERT_TRUE(opened);
   pipeline::StackReportOptions options;
   options.simulate = {setting, dedup::StackCacheSim::Options{}};
@@ -280,7 +296,8 @@ TEST(StackSimulation, PutsANewStackWhereItIsTold) {
     options.buckets = 1;
     options.start = start;
     dedup::StackCacheSim cache(options);
-    for (const Frames &frames : {a, b, c, d}) (void)cache.insert(frames);
+    for (const Frames &frames : {a, b, c, d})
+      (void)cache.insert(frames);
     const auto outcome = cache.insert(e);
     ASSERT_TRUE(outcome.evicted);
     const Frames gone(outcome.evicted_frames.begin(), outcome.evicted_frames.end());

@@ -7,10 +7,12 @@ namespace etwrelog::dedup {
 
 namespace {
 
-constexpr std::size_t kGroup = 32;           // stacks looked up together
-constexpr std::uint32_t kProbesAhead = 16;   // slots looked at for a tag before the slow way is taken
+constexpr std::size_t kGroup = 32;         // stacks looked up together
+constexpr std::uint32_t kProbesAhead = 16; // slots looked at for a tag before the slow way is taken
 
-inline void prefetch(const void *at) { __builtin_prefetch(at); }
+inline void prefetch(const void *at) {
+  __builtin_prefetch(at);
+}
 
 } // namespace
 
@@ -26,7 +28,8 @@ StackTable::StackTable(const Options &options)
 }
 
 StackTable::~StackTable() {
-  for (auto &chunk : ids_) delete[] chunk.load(std::memory_order_relaxed);
+  for (auto &chunk : ids_)
+    delete[] chunk.load(std::memory_order_relaxed);
 }
 
 inline StackHash StackTable::hash(const StackQuery &query) const {
@@ -45,8 +48,8 @@ public:
 
   // `record`: of the units there.
   Comparison(const std::uint32_t *record, const StackQuery &query)
-      : units_(record + kRecordHeader), frame_(query.frames.data()), left_(query.frames.size()), scope_(query.scope),
-        length_(record[1] & 0xFFFF), next_(0) {}
+      : units_(record + kRecordHeader), frame_(query.frames.data()), left_(query.frames.size()),
+        scope_(query.scope), length_(record[1] & 0xFFFF), next_(0) {}
   Comparison() {} // without a value: there are many, and few are used
 
   // One run; `more` stands in next().
@@ -63,7 +66,8 @@ public:
     frame_ += compared;
     left_ -= compared;
     if (compared != own) {
-      const std::uint32_t scope = wide ? static_cast<std::uint32_t>(load64(units_ + 2 * compared)) : units_[compared];
+      const std::uint32_t scope =
+          wide ? static_cast<std::uint32_t>(load64(units_ + 2 * compared)) : units_[compared];
       return scope == scope_ ? State::equal : State::different;
     }
     next_ = link[0]; // the depths agree, so the outermost run, which ends the comparison, is still to come
@@ -77,7 +81,8 @@ private:
   // Whole runs without an early way out: the compiler vectorises this, and a difference is rare.
   template <class FrameAt> bool same(FrameAt frame_at, std::size_t count) const {
     std::uint64_t difference = 0;
-    for (std::size_t i = 0; i < count; ++i) difference |= frame_[i] ^ frame_at(i);
+    for (std::size_t i = 0; i < count; ++i)
+      difference |= frame_[i] ^ frame_at(i);
     return difference == 0;
   }
 
@@ -100,7 +105,8 @@ inline bool StackTable::equals(std::uint32_t record, const StackQuery &query) co
 
 StackId StackTable::probe(const Slots &slots, std::uint32_t tag, const StackQuery &query) const {
   const std::uint32_t mask = slots.mask.load(std::memory_order_acquire);
-  for (std::uint32_t i = tag & mask, end = i + mask; i != end + 1; ++i) { // a reader may see a table being refilled
+  for (std::uint32_t i = tag & mask, end = i + mask; i != end + 1;
+       ++i) { // a reader may see a table being refilled
     const std::uint64_t slot = slots[i & mask].load(std::memory_order_acquire);
     if (slot == Slots::kEmpty) return kNoStack;
     const std::uint32_t record = static_cast<std::uint32_t>(slot >> 32);
@@ -142,8 +148,8 @@ void StackTable::intern(std::span<const StackQuery> queries, StackId *ids) {
   intern_group(queries, ids);
 }
 
-// What one stack needs from memory is fetched while the others are looked at: first all slots, then all records, then
-// the runs that the records lead to.
+// What one stack needs from memory is fetched while the others are looked at: first all slots, then all
+// records, then the runs that the records lead to.
 void StackTable::intern_group(std::span<const StackQuery> queries, StackId *ids) {
   struct Lookup {
     Shard *shard;
@@ -216,7 +222,8 @@ std::size_t StackTable::decode(std::uint32_t record, std::uint64_t *out) const {
       units += 2 * own;
     } else {
       const std::uint64_t high = narrow_high(units[own + 1]);
-      for (std::size_t i = 0; i < own; ++i) out[done + i] = high | units[i];
+      for (std::size_t i = 0; i < own; ++i)
+        out[done + i] = high | units[i];
       units += own;
     }
     done += own;
@@ -227,7 +234,8 @@ std::size_t StackTable::decode(std::uint32_t record, std::uint64_t *out) const {
 }
 
 namespace {
-std::uint32_t record_of(const std::array<std::atomic<std::uint32_t *>, 23> &ids, StackId id, unsigned first_bits) {
+std::uint32_t record_of(const std::array<std::atomic<std::uint32_t *>, 23> &ids, StackId id,
+                        unsigned first_bits) {
   const std::uint64_t shifted = (std::uint64_t{id} >> first_bits) + 1;
   const unsigned chunk = static_cast<unsigned>(std::bit_width(shifted)) - 1;
   const std::uint64_t first = ((std::uint64_t{1} << chunk) - 1) << first_bits;
@@ -255,7 +263,8 @@ StackTable::Memory StackTable::memory() const {
     const std::lock_guard lock(shard.inserting);
     memory.records += shard.arena.allocated();
     memory.records_used += shard.arena.used();
-    memory.slots += (shard.slots.mask.load(std::memory_order_relaxed) + std::size_t{1}) * sizeof(std::uint64_t);
+    memory.slots +=
+        (shard.slots.mask.load(std::memory_order_relaxed) + std::size_t{1}) * sizeof(std::uint64_t);
   }
   for (std::size_t i = 0; i < ids_.size(); ++i)
     if (ids_[i].load(std::memory_order_relaxed) != nullptr)

@@ -1,14 +1,18 @@
 // A concurrent table that holds each distinct stack once.
 //
-// A stack is its frames, innermost first, and a scope: whatever else must be equal for two stacks to be the same
-// (the pointer size, a process id). Storage is append-only:
-// - Slots: open addressing per shard, one u64 of {record, 32 bits of the XXH3-128 key}. Look-ups only read; a slot
-//   is published with release after its record is complete. Inserts and growth take the shard's lock; slots never
-//   move in memory, and a miss counts only once it has been repeated under the lock.
-// - Records: per-shard arenas of 32-bit units. A record keeps the frames that its stack does not share with an
-//   earlier one and a link to the place in the earlier record where the shared outer part starts. Frames of a run
-//   that agree in their upper 32 bits are stored as their lower halves; nothing is assumed about addresses.
-// - A lossy index from hashes of outer parts to a recent record finds the stack to share with. It only affects
+// A stack is its frames, innermost first, and a scope: whatever else must be equal for two stacks to be the
+// same (the pointer size, a process id). Storage is append-only:
+// - Slots: open addressing per shard, one u64 of {record, 32 bits of the XXH3-128 key}. Look-ups only read; a
+// slot
+//   is published with release after its record is complete. Inserts and growth take the shard's lock; slots
+//   never move in memory, and a miss counts only once it has been repeated under the lock.
+// - Records: per-shard arenas of 32-bit units. A record keeps the frames that its stack does not share with
+// an
+//   earlier one and a link to the place in the earlier record where the shared outer part starts. Frames of a
+//   run that agree in their upper 32 bits are stored as their lower halves; nothing is assumed about
+//   addresses.
+// - A lossy index from hashes of outer parts to a recent record finds the stack to share with. It only
+// affects
 //   size: what it proposes is compared frame by frame.
 // A hit is always confirmed by comparing every frame, so equal hashes never merge two stacks.
 #pragma once
@@ -45,9 +49,9 @@ public:
   using HashFunction = StackHash (*)(Frames frames, std::uint32_t scope);
 
   struct Options {
-    unsigned shards = 16;                                             // rounded up to a power of two, at most 16
+    unsigned shards = 16; // rounded up to a power of two, at most 16
     std::size_t max_bytes = std::numeric_limits<std::size_t>::max(); // inserts stop here; hits still work
-    HashFunction hash = nullptr;                                      // XXH3-128 unless a test wants collisions
+    HashFunction hash = nullptr; // XXH3-128 unless a test wants collisions
   };
 
   struct Memory {
@@ -63,10 +67,11 @@ public:
   StackTable &operator=(const StackTable &) = delete;
 
   // The stack's id, new or known; kNoStack if it is new and the table is full, or if it has more than
-  // kMaxStackFrames frames. Ids are dense but number the stacks in an order that depends on timing: StackOrder
-  // makes ids that do not. Any thread.
+  // kMaxStackFrames frames. Ids are dense but number the stacks in an order that depends on timing:
+  // StackOrder makes ids that do not. Any thread.
   [[nodiscard]] StackId intern(Frames frames, std::uint32_t scope);
-  // The ids of many stacks, each as intern gives it; faster, because memory is fetched ahead. `ids`: room for all.
+  // The ids of many stacks, each as intern gives it; faster, because memory is fetched ahead. `ids`: room for
+  // all.
   void intern(std::span<const StackQuery> queries, StackId *ids);
   // As intern, but never inserts.
   [[nodiscard]] StackId find(Frames frames, std::uint32_t scope) const;
@@ -111,7 +116,8 @@ private:
   std::unique_ptr<PrefixIndex> prefixes_;
   std::atomic<std::uint32_t> count_{0};
   std::atomic<std::size_t> bytes_{0};
-  std::array<std::atomic<std::uint32_t *>, 32 - kFirstIdChunkBits + 1> ids_{}; // id -> record, chunks of doubling size
+  std::array<std::atomic<std::uint32_t *>, 32 - kFirstIdChunkBits + 1>
+      ids_{}; // id -> record, chunks of doubling size
 };
 
 // Ids in order of first use, for whoever sees the uses in the trace's order (one thread).
@@ -129,7 +135,9 @@ public:
   }
   [[nodiscard]] StackId id(StackId number) const { return ids_[number]; }
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
-  [[nodiscard]] std::size_t memory() const { return (numbers_.capacity() + ids_.capacity()) * sizeof(StackId); }
+  [[nodiscard]] std::size_t memory() const {
+    return (numbers_.capacity() + ids_.capacity()) * sizeof(StackId);
+  }
 
 private:
   std::vector<StackId> numbers_, ids_;

@@ -39,8 +39,9 @@ struct RunStart {
   bool wide = false;
 };
 
-// Where the run that has the last of these frames starts. A run of few stretches with different upper halves is written
-// as several narrow ones: each costs a link, a wide frame four bytes, and look-ups go from run to run.
+// Where the run that has the last of these frames starts. A run of few stretches with different upper halves
+// is written as several narrow ones: each costs a link, a wide frame four bytes, and look-ups go from run to
+// run.
 RunStart start_of_run(Frames stored) {
   const std::size_t end = stored.size(), least = end > kMaxRun ? end - kMaxRun : 0;
   if (end == least) return {least, false};
@@ -83,12 +84,14 @@ std::uint32_t StackTable::write_record(Shard &shard, Frames stored) {
     if (shard.candidate.size() < other) shard.candidate.resize(other);
     decode(record, shard.candidate.data());
     std::size_t n = 0;
-    while (n < depth && n < other && stored[depth - 1 - n] == shard.candidate[other - 1 - n]) ++n;
+    while (n < depth && n < other && stored[depth - 1 - n] == shard.candidate[other - 1 - n])
+      ++n;
     if (n > shared) shared = n, source = record;
   }
   Run link = shared != 0 ? shared_part(source, shared) : Run{};
 
-  // Written from the outside inwards, in pieces that fit a chunk; only the innermost piece has a record header.
+  // Written from the outside inwards, in pieces that fit a chunk; only the innermost piece has a record
+  // header.
   for (std::size_t end = depth - shared;;) {
     const RunStart start = start_of_run(stored.first(end));
     const std::size_t begin = start.begin, own = end - begin;
@@ -107,7 +110,8 @@ std::uint32_t StackTable::write_record(Shard &shard, Frames stored) {
       std::memcpy(units, stored.data() + begin, own * 8);
       units += 2 * own;
     } else {
-      for (std::size_t i = begin; i < end; ++i) *units++ = static_cast<std::uint32_t>(stored[i]);
+      for (std::size_t i = begin; i < end; ++i)
+        *units++ = static_cast<std::uint32_t>(stored[i]);
     }
     units[0] = link.position;
     units[1] = link.length | (wide || own == 0 ? 0 : static_cast<std::uint32_t>(stored[begin] >> 32) << 16);
@@ -117,8 +121,8 @@ std::uint32_t StackTable::write_record(Shard &shard, Frames stored) {
   }
 }
 
-// Where the outermost `outer` frames of a record start, or the most of them that at most kMaxRuns - 1 runs hold;
-// `outer` becomes what was found.
+// Where the outermost `outer` frames of a record start, or the most of them that at most kMaxRuns - 1 runs
+// hold; `outer` becomes what was found.
 StackTable::Run StackTable::shared_part(std::uint32_t record, std::size_t &outer) const {
   const std::uint32_t *units = at(record);
   const std::size_t depth = units[1] >> 16;
@@ -141,7 +145,8 @@ StackTable::Run StackTable::shared_part(std::uint32_t record, std::size_t &outer
   }
   const std::size_t usable = std::min(runs, kMaxRuns - 1);
   outer = 0;
-  for (std::size_t i = runs - usable; i < runs; ++i) outer += last[i % kMaxRuns].length & kLengthMask;
+  for (std::size_t i = runs - usable; i < runs; ++i)
+    outer += last[i % kMaxRuns].length & kLengthMask;
   return usable == 0 ? Run{} : last[(runs - usable) % kMaxRuns];
 }
 
@@ -172,7 +177,8 @@ void StackTable::grow(Shard &shard) {
   }
   slots.add(static_cast<unsigned>(std::bit_width(size >> Slots::kFirstBits)));
   bytes_.fetch_add(size * sizeof(std::uint64_t), std::memory_order_relaxed);
-  for (const std::uint64_t slot : entries) slots.put(slot, 2 * size - 1);
+  for (const std::uint64_t slot : entries)
+    slots.put(slot, 2 * size - 1);
 }
 
 } // namespace etwrelog::dedup

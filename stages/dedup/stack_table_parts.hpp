@@ -11,10 +11,10 @@
 
 namespace etwrelog::dedup {
 
-// A record, in 32-bit units: {id} {own | wide << 15 | depth << 16} run. A run: `own` frames as lower halves, or as
-// 64-bit values when `wide`; then a link {position} {length | wide << 15 | upper half << 16} to the run that
-// continues outwards. A link may point into the middle of a run: its length counts from there. The scope is stored
-// as the outermost frame, with the upper half of the frame before it, which means nothing.
+// A record, in 32-bit units: {id} {own | wide << 15 | depth << 16} run. A run: `own` frames as lower halves,
+// or as 64-bit values when `wide`; then a link {position} {length | wide << 15 | upper half << 16} to the run
+// that continues outwards. A link may point into the middle of a run: its length counts from there. The scope
+// is stored as the outermost frame, with the upper half of the frame before it, which means nothing.
 constexpr std::uint32_t kWide = 0x8000, kLengthMask = 0x7FFF;
 constexpr std::size_t kRecordHeader = 2, kLinkUnits = 2;
 constexpr std::size_t kMaxRun = 240; // frames; a wide run with its headers fits the smallest arena chunk
@@ -47,7 +47,8 @@ inline bool is_narrow(std::uint64_t frame) {
   return high == static_cast<std::int16_t>(high);
 }
 
-// The memory of all records: chunks that never move, each filled by one shard. A position is chunk << 14 | unit.
+// The memory of all records: chunks that never move, each filled by one shard. A position is chunk << 14 |
+// unit.
 class StackTable::Chunks {
 public:
   static constexpr unsigned kChunkBits = 14;
@@ -60,7 +61,8 @@ public:
   }
   ~Chunks() {
     const std::size_t count = std::min<std::size_t>(count_.load(std::memory_order_relaxed), kMaxChunks);
-    for (std::size_t i = 0; i < count; ++i) delete[] chunks_[i];
+    for (std::size_t i = 0; i < count; ++i)
+      delete[] chunks_[i];
     std::free(chunks_);
   }
   Chunks(const Chunks &) = delete;
@@ -89,10 +91,13 @@ private:
 // A shard's part of the chunks. Only under the shard's lock.
 class StackTable::Arena {
 public:
-  // Room for `count` units in a row; false when there are no more positions. Adds what it allocates to `bytes`.
-  [[nodiscard]] bool take(Chunks &chunks, std::size_t count, std::uint32_t &position, std::atomic<std::size_t> &bytes) {
+  // Room for `count` units in a row; false when there are no more positions. Adds what it allocates to
+  // `bytes`.
+  [[nodiscard]] bool take(Chunks &chunks, std::size_t count, std::uint32_t &position,
+                          std::atomic<std::size_t> &bytes) {
     if (offset_ + count > size_) { // the rest of the chunk stays empty
-      const std::size_t size = std::clamp(allocated_ / 8 / sizeof(std::uint32_t), Chunks::kFirstUnits, Chunks::kMaxUnits);
+      const std::size_t size =
+          std::clamp(allocated_ / 8 / sizeof(std::uint32_t), Chunks::kFirstUnits, Chunks::kMaxUnits);
       chunk_ = chunks.add(size);
       if (chunk_ == Chunks::kMaxChunks) {
         offset_ = size_ = 0;
@@ -116,8 +121,8 @@ private:
   std::size_t chunk_ = 0, offset_ = 0, size_ = 0, allocated_ = 0, used_ = 0;
 };
 
-// Hash of an outer part -> the record of a recent stack that has it. Entries overwrite each other; a grown level
-// starts empty and the older ones are still asked.
+// Hash of an outer part -> the record of a recent stack that has it. Entries overwrite each other; a grown
+// level starts empty and the older ones are still asked.
 class StackTable::PrefixIndex {
 public:
   static constexpr unsigned kFirstBits = 8;
@@ -125,7 +130,8 @@ public:
 
   PrefixIndex() { add_level(); }
   ~PrefixIndex() {
-    for (auto &level : levels_) delete[] level.load(std::memory_order_relaxed);
+    for (auto &level : levels_)
+      delete[] level.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::uint32_t find(std::uint64_t hash) const {
@@ -152,7 +158,8 @@ public:
   }
 
   [[nodiscard]] std::size_t allocated() const {
-    return ((std::size_t{1} << count_.load(std::memory_order_relaxed)) - 1) * sizeof(std::uint32_t) << kFirstBits;
+    return ((std::size_t{1} << count_.load(std::memory_order_relaxed)) - 1) * sizeof(std::uint32_t)
+           << kFirstBits;
   }
 
 private:
@@ -162,7 +169,8 @@ private:
     const unsigned level = count_.load(std::memory_order_relaxed);
     const std::size_t size = std::size_t{1} << (kFirstBits + level);
     auto *entries = new std::atomic<std::uint32_t>[size];
-    for (std::size_t i = 0; i < size; ++i) entries[i].store(kEmpty, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < size; ++i)
+      entries[i].store(kEmpty, std::memory_order_relaxed);
     levels_[level].store(entries, std::memory_order_relaxed);
     count_.store(level + 1, std::memory_order_release);
     return size * sizeof(std::uint32_t);
@@ -174,17 +182,20 @@ private:
 };
 
 // The slots of a shard in segments of 64, 64, 128, 256, ... so that growing moves no slot. Growth empties and
-// refills them under the lock: a look-up without the lock may miss an entry meanwhile, and asks again under it.
+// refills them under the lock: a look-up without the lock may miss an entry meanwhile, and asks again under
+// it.
 struct StackTable::Slots {
   static constexpr unsigned kFirstBits = 6;
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0}; // no record is at position 0xFFFFFFFF
 
   std::atomic<std::uint32_t> mask{0};
-  std::array<std::atomic<std::uint64_t> *, 32 - kFirstBits + 1> segments{}; // written before the mask that needs it
+  std::array<std::atomic<std::uint64_t> *, 32 - kFirstBits + 1>
+      segments{}; // written before the mask that needs it
 
   Slots() { add(0); }
   ~Slots() {
-    for (auto *segment : segments) delete[] segment;
+    for (auto *segment : segments)
+      delete[] segment;
   }
   [[nodiscard]] std::atomic<std::uint64_t> &operator[](std::uint32_t i) const {
     const auto segment = static_cast<unsigned>(std::bit_width(i >> kFirstBits));
@@ -192,15 +203,18 @@ struct StackTable::Slots {
   }
   void put(std::uint64_t slot, std::uint32_t within) {
     std::uint32_t i = static_cast<std::uint32_t>(slot) & within;
-    while ((*this)[i].load(std::memory_order_relaxed) != kEmpty) i = (i + 1) & within;
+    while ((*this)[i].load(std::memory_order_relaxed) != kEmpty)
+      i = (i + 1) & within;
     (*this)[i].store(slot, std::memory_order_release);
   }
   void add(unsigned segment) {
     const std::size_t size = std::size_t{1} << (kFirstBits + (segment == 0 ? 0 : segment - 1));
     auto *slots = new std::atomic<std::uint64_t>[size];
-    for (std::size_t i = 0; i < size; ++i) slots[i].store(kEmpty, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < size; ++i)
+      slots[i].store(kEmpty, std::memory_order_relaxed);
     segments[segment] = slots;
-    mask.store(static_cast<std::uint32_t>((std::size_t{1} << (kFirstBits + segment)) - 1), std::memory_order_release);
+    mask.store(static_cast<std::uint32_t>((std::size_t{1} << (kFirstBits + segment)) - 1),
+               std::memory_order_release);
   }
 };
 
@@ -217,6 +231,8 @@ struct StackTable::Run {
   std::uint32_t position = 0, length = 0; // length with its kWide bit; 0: none
 };
 
-inline const std::uint32_t *StackTable::at(std::uint32_t position) const { return chunks_->at(position); }
+inline const std::uint32_t *StackTable::at(std::uint32_t position) const {
+  return chunks_->at(position);
+}
 
 } // namespace etwrelog::dedup
