@@ -72,7 +72,8 @@ protected:
   }
   [[nodiscard]] bool output_has(std::size_t event) const {
     const auto bytes = testing::read_file(out);
-    return std::ranges::search(bytes, t.event(event)).begin() != bytes.end();
+    const auto &wanted = t.event(event);
+    return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
   }
   // PID 100's method: id, start, size.
   void jit(std::int64_t time, std::uint64_t method, std::uint64_t start, bool unload = false) {
