@@ -9,9 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   using namespace etwrelog::dedup;
   StackTable::Options options;
   options.shards = 2;
-  if (size != 0 && (*data & 1) != 0) options.hash = [](Frames f, std::uint64_t) { return StackHash{f.size() % 3, 0}; };
+  if (size != 0 && (*data & 1) != 0) options.hash = [](Frames f, std::uint32_t) { return StackHash{f.size() % 3, 0}; };
   StackTable table(options);
-  std::map<std::pair<std::vector<std::uint64_t>, std::uint64_t>, StackId> known;
+  std::map<std::pair<std::vector<std::uint64_t>, std::uint32_t>, StackId> known;
   std::vector<std::uint64_t> stack, back;
   // The input as a small program: keep some of the outer frames, put new ones on top.
   for (std::size_t at = 1; at + 2 <= size;) {
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
       at += n;
       stack.insert(stack.begin(), frame);
     }
-    const std::uint64_t scope = stack.size() % 2 == 0 ? 4 : 8;
+    const std::uint32_t scope = stack.size() % 2 == 0 ? 4 : 8;
     const StackId id = table.intern(stack, scope);
     const auto [entry, fresh] = known.try_emplace({stack, scope}, id);
     if (id == kNoStack || entry->second != id || table.size() != known.size() || (fresh && id + 1 != known.size()))
