@@ -41,7 +41,6 @@ inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
 }
 
 // --- Set-up
-// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode> ModelCore<kDecode>::ModelCore() {
   static constexpr std::uint8_t kZeroGuid[16] = {};
@@ -184,7 +183,6 @@ std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass
 }
 
 // --- Fields
-// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode>
 std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
@@ -420,7 +418,6 @@ template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, con
 }
 
 // --- Headers
-// -------------------------------------------------------------------------------------------------
 
 // 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
 template <bool kDecode>

@@ -7,7 +7,6 @@
 namespace etwrelog::etlz {
 
 // --- Values
-// --------------------------------------------------------------------------------------------------
 
 template <bool kDecode>
 inline void ModelCore<kDecode>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
@@ -104,7 +103,6 @@ template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t strea
 }
 
 // --- Objects
-// -------------------------------------------------------------------------------------------------
 
 template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream, Bytes content) {
   if constexpr (kDecode) {

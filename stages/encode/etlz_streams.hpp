@@ -37,7 +37,6 @@ inline void store_width(std::uint8_t *at, unsigned width, std::uint64_t v) {
 }
 
 // --- Tokens
-// --------------------------------------------------------------------------------------------------
 
 // Unsigned: 0..15 are themselves; above, the bit width and the two bits below the leading one, then width - 3
 // raw bits. 64-bit values end at token 255.
@@ -98,7 +97,6 @@ inline constexpr auto kSignedTokens = [] {
 }();
 
 // --- Bits
-// ----------------------------------------------------------------------------------------------------
 
 class BitWriter {
 public:
@@ -167,7 +165,6 @@ private:
 };
 
 // --- Byte streams
-// --------------------------------------------------------------------------------------------
 
 class OutStream {
 public:
@@ -232,7 +229,6 @@ private:
 };
 
 // --- Varints of the segment's own tables
-// ---------------------------------------------------------------------
 
 inline void put_varint(std::vector<std::uint8_t> &out, std::uint64_t v) {
   while (v >= 0x80) {
