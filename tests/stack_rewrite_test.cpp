@@ -197,7 +197,9 @@ Reading read_stacks(Bytes8 bytes) {
         last[cpu] = time;
         const StackEventKind kind = stack_event_kind(event);
         if (kind == StackEventKind::none) {
-          append_event(reading.others[cpu], event);
+          Bytes8 &others = reading.others[cpu];
+          others.insert(others.end(), event.bytes().begin(), event.bytes().end());
+          others.resize(align8(others.size()));
           return;
         }
         Seen &s = seen.emplace_back(Seen{time, seen.size(), cpu, event.hook(), {}, {}});

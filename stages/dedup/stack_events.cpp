@@ -141,10 +141,6 @@ bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsig
   return true;
 }
 
-void append_event(std::vector<std::uint8_t> &out, const EventView &event) {
-  std::memcpy(grow(out, event.size()), event.bytes().data(), event.size());
-}
-
 void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size) {
   if (pointer_size == 8) store(at, key);
   else store(at, static_cast<std::uint32_t>(key));

@@ -82,8 +82,6 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
 // A definition as the kernel writes it.
 [[nodiscard]] bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size,
                                      std::int64_t time, std::uint64_t key, Frames frames);
-// Any event, byte for byte.
-void append_event(std::vector<std::uint8_t> &out, const EventView &event);
 
 void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size);
 

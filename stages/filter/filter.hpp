@@ -106,7 +106,6 @@ public:
   static Result<Filter> make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock,
                              bool so_far = false);
 
-  [[nodiscard]] bool keeps_everything() const { return everything_; }
   [[nodiscard]] const Targets &targets() const { return targets_; }
   [[nodiscard]] Position begin_buffer(std::uint32_t buffer, std::uint16_t processor) const {
     return {processor, lifetimes_->thread_at_start(buffer)};
