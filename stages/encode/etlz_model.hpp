@@ -287,6 +287,7 @@ private:
   void code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text, std::uint64_t near,
                           std::uint64_t &id, Bytes content);
   void code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content);
+  [[nodiscard]] std::uint64_t known_object(const Objects &objects, std::uint64_t id);
   Bytes code_content(ObjectClass c, std::uint32_t text, Bytes content);
   Bytes code_text(std::uint32_t stream, Bytes content);
   Bytes code_wide(std::uint32_t stream, Bytes content);

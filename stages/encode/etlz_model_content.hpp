@@ -335,6 +335,14 @@ Bytes ModelCore<kDecode>::code_content(ObjectClass c, std::uint32_t text, Bytes 
   }
 }
 
+// A number that was decoded: some object's.
+template <bool kDecode>
+std::uint64_t ModelCore<kDecode>::known_object(const Objects &objects, std::uint64_t id) {
+  if (id < objects.size()) return id;
+  failed_ = true;
+  return 0;
+}
+
 // 0 announces a new object, anything else the difference to a near number.
 template <bool kDecode>
 void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text,
@@ -344,16 +352,10 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
   if constexpr (kDecode) {
     code_unsigned(stream, symbol);
     if (symbol == 0) {
-      const Bytes fresh = code_content(c, text, {});
-      id = objects.size();
-      objects.add_unhashed(fresh);
+      id = objects.add_unhashed(code_content(c, text, {}));
     } else {
       const std::uint64_t z = symbol - 1;
-      id = near + ((z >> 1) ^ (0 - (z & 1)));
-      if (id >= objects.size()) {
-        failed_ = true;
-        id = 0;
-      }
+      id = known_object(objects, near + ((z >> 1) ^ (0 - (z & 1))));
     }
   } else {
     const std::size_t before = objects.size();
@@ -379,19 +381,14 @@ void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t &
   if constexpr (kDecode) {
     code_unsigned(stream, symbol);
     if (symbol == 0) {
-      const Bytes fresh = code_stack(8, {});
-      id = objects.size();
-      objects.add_unhashed(fresh);
+      id = objects.add_unhashed(code_stack(8, {}));
     } else if (symbol <= kOfOwner) {
       id = by_event_->earlier[symbol - 1];
     } else if (symbol <= kOther) {
       id = by_owner_->earlier[symbol - kOfOwner - 1];
     } else {
       code_planes(kStreamStackId, 4, id);
-      if (id >= objects.size()) {
-        failed_ = true;
-        id = 0;
-      }
+      id = known_object(objects, id);
     }
   } else {
     const std::size_t before = objects.size();

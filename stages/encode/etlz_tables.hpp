@@ -84,7 +84,10 @@ public:
 
   [[nodiscard]] Bytes operator[](std::uint64_t id) const { return objects_[id]; }
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
-  void add_unhashed(Bytes content) { objects_.push_back(content); }
+  std::uint64_t add_unhashed(Bytes content) { // returns its number
+    objects_.push_back(content);
+    return objects_.size() - 1;
+  }
 
   // The number of `content`, or size() when it is new; it has been added then.
   [[nodiscard]] std::uint64_t intern(Bytes content) {
