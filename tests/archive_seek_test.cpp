@@ -150,8 +150,23 @@ private:
   std::uint64_t begin_;
 };
 
-TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
+// Relogs a time without that buffer.
+Result<void> relog_without(const Buffer &trace, const Outline &outline, std::uint64_t begin) {
   const testing::TempDir directory;
+  Result<pipeline::Trace> opened = pipeline::Trace::open(std::make_unique<Lying>(trace, outline, begin), {});
+  EXPECT_TRUE(opened);
+  if (!opened) return opened.error();
+  pipeline::RelogOptions options;
+  options.output = directory.file("out.etl");
+  options.selection = between(0.1, 0.2);
+  pipeline::leave_out_by_time(*opened, options);
+  EXPECT_EQ(opened->left_out().buffers, 1u);
+  pipeline::RelogReport report;
+  return pipeline::relog(*opened, options, report);
+}
+
+TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
+  constexpr std::uint64_t kBegin = 10 * 65536;
   const Buffer trace = generated(2'000'000, Codec::none, false);
   Outline outline;
   outline.complete = true;
@@ -160,32 +175,15 @@ TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
   outline.kept = {{0, 0, 200, 0}};
   for (const std::uint32_t from : {0u, 90u, 4000u}) {
     outline.kept[0].from = from;
-    Result<pipeline::Trace> opened =
-        pipeline::Trace::open(std::make_unique<Lying>(trace, outline, 10 * 65536), {});
-    ASSERT_TRUE(opened);
-    pipeline::RelogOptions options;
-    options.output = directory.file("out.etl");
-    options.selection = between(0.1, 0.2);
-    pipeline::leave_out_by_time(*opened, options);
-    ASSERT_EQ(opened->left_out().buffers, 1u);
-    pipeline::RelogReport report;
-    const Result<void> done = pipeline::relog(*opened, options, report);
+    const Result<void> done = relog_without(trace, outline, kBegin);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::corrupt);
-    EXPECT_EQ(done.error().offset, 10u * 65536);
+    EXPECT_EQ(done.error().offset, kBegin);
   }
   // Events that are none: the walk finds that out.
   outline.bytes.assign(100, 0xAB);
   outline.kept = {{0, 0, 96, 0}};
-  Result<pipeline::Trace> opened =
-      pipeline::Trace::open(std::make_unique<Lying>(trace, outline, 10 * 65536), {});
-  ASSERT_TRUE(opened);
-  pipeline::RelogOptions options;
-  options.output = directory.file("out.etl");
-  options.selection = between(0.1, 0.2);
-  pipeline::leave_out_by_time(*opened, options);
-  pipeline::RelogReport report;
-  EXPECT_FALSE(pipeline::relog(*opened, options, report));
+  EXPECT_FALSE(relog_without(trace, outline, kBegin));
 }
 
 } // namespace

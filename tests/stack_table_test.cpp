@@ -54,12 +54,14 @@ TEST(StackTable, SurvivesEveryHashBeingEqual) {
   compare_with_map(table, samples(700, 2));
 }
 
+StackHash hash_of_few_bits(Frames frames, std::uint32_t scope) {
+  const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
+  return {h, h % 3};
+}
+
 TEST(StackTable, SurvivesHashesOfFewBits) {
   StackTable::Options options;
-  options.hash = [](Frames frames, std::uint32_t scope) {
-    const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
-    return StackHash{h, h % 3};
-  };
+  options.hash = hash_of_few_bits;
   StackTable table(options);
   compare_with_map(table, samples(3000, 3));
 }
@@ -88,10 +90,7 @@ TEST(StackTable, LooksUpGroupsAsOneByOne) {
   StackTable table;
   compare_groups(table, samples(20000, 9));
   StackTable::Options options;
-  options.hash = [](Frames frames, std::uint32_t scope) {
-    const std::uint64_t h = (frames.empty() ? 0 : frames.front() % 37) + scope;
-    return StackHash{h, h % 3};
-  };
+  options.hash = hash_of_few_bits;
   StackTable colliding(options);
   compare_groups(colliding, samples(2000, 10));
 }
