@@ -159,11 +159,13 @@ Result<bool> looks_like_trace(const read::Input &input) {
 // Beyond this share of a segment it is cheaper to read the segment itself.
 constexpr std::uint64_t kOutlineShare = 64;
 
-void outline_segment(PackJob &job, Outliner &outliner) {
+void outline_segment(PackJob &job, Coder &coder) {
   if (job.at == 0) return; // has the header event: nobody does without
   Outline &outline = job.entry.outline;
-  outline = outliner.outline(job.bytes, job.parts, static_cast<std::size_t>(job.decoded / kOutlineShare));
+  outline = coder.outliner.outline(job.bytes, job.parts, coder.coder,
+                                   static_cast<std::size_t>(job.decoded / kOutlineShare));
   if (!outline.complete) return;
+  // As whoever reads the outline counts them: every event with the time that a walk hands on.
   job.entry.facts.events = outline.events;
   const bool any = outline.events != 0;
   job.entry.facts.first_time = any ? outline.first_time : 0;
@@ -181,7 +183,7 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
     std::unique_ptr<Coder> coder = pool.take();
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                   options.explain != nullptr ? &job.explain : nullptr);
-    outline_segment(job, coder->outliner);
+    outline_segment(job, *coder);
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {

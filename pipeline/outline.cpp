@@ -25,16 +25,19 @@ void Outliner::meet(std::int64_t time, bool outlives) {
   slot = {time, outlives || (slot.time == time && slot.outlives)};
 }
 
-Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, std::size_t budget) {
+Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder &coder,
+                          std::size_t budget) {
   outline_ = Outline{};
   outline_.first_time = filter::kForever;
   outline_.last_time = filter::kBeginning;
   met_.assign(kMetSlots, Met{});
   switches_.clear();
   stack_ = unowned_ = batch_ = false;
-  for (const etlz::Part &part : parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const etlz::Part &part = parts[i];
     if (!part.buffer) continue;
-    if (!walk(segment.subspan(part.at, part.size), static_cast<std::uint32_t>(part.at)) ||
+    const Bytes buffer = segment.subspan(part.at, part.size);
+    if (!walk(buffer, coder.decoded(i), static_cast<std::uint32_t>(part.at)) ||
         outline_.bytes.size() > budget)
       return {};
   }
@@ -43,7 +46,9 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, std:
   // Back into the order of the file; a context switch may be there twice.
   auto place = [](const Outline::Event &e) { return std::pair(e.buffer, e.at); };
   std::ranges::sort(outline_.kept, {}, place);
-  const auto twice = [place](const Outline::Event &a, const Outline::Event &b) { return place(a) == place(b); };
+  const auto twice = [place](const Outline::Event &a, const Outline::Event &b) {
+    return place(a) == place(b);
+  };
   outline_.kept.erase(std::unique(outline_.kept.begin(), outline_.kept.end(), twice), outline_.kept.end());
   const std::vector<std::uint8_t> unordered = std::exchange(outline_.bytes, {});
   for (Outline::Event &event : outline_.kept) {
@@ -55,19 +60,17 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, std:
   return std::move(outline_);
 }
 
-bool Outliner::walk(Bytes buffer, std::uint32_t begin) {
+bool Outliner::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   const format::BufferHeader header = format::load_buffer_header(buffer.data());
   const std::uint32_t size = read::decoded_size(header);
   const Bytes stored = buffer.subspan(format::kBufferHeaderSize);
-  Bytes events;
-  if (header.compressed()) {
+  Bytes events = decoded;
+  if (header.compressed() && decoded.empty()) {
     if (header.valid_bytes() > format::kMaxBufferSize) return false;
     decoded_.resize(size);
-    const std::optional<Codec> codec = decode_events(codec_, stored, decoded_);
-    if (!codec) return false;
-    codec_ = *codec;
+    if (!decode_events(Codec::none, stored, decoded_)) return false;
     events = decoded_;
-  } else {
+  } else if (!header.compressed()) {
     if (size > stored.size()) return false;
     events = stored.first(size);
   }

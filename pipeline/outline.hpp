@@ -1,7 +1,6 @@
 // Makes the outline of a stretch of trace that is about to be archived.
 #pragma once
 
-#include "etwrelog/codec.hpp"
 #include "etwrelog/event.hpp"
 #include "stages/encode/etlz_segment.hpp"
 #include "stages/shared/outline.hpp"
@@ -11,9 +10,10 @@ namespace etwrelog::pipeline {
 // Owns scratch memory: one a thread.
 class Outliner {
 public:
-  // The outline of a segment. It is not complete when its events come to more than `budget` bytes, or a
-  // buffer holds damage: then there is no way around reading it.
-  [[nodiscard]] Outline outline(Bytes segment, std::span<const etlz::Part> parts, std::size_t budget);
+  // The outline of a segment that `coder` has just encoded. It is not complete when its events come to more
+  // than `budget` bytes, or a buffer holds damage: then there is no way around reading it.
+  [[nodiscard]] Outline outline(Bytes segment, std::span<const etlz::Part> parts,
+                                const etlz::SegmentCoder &coder, std::size_t budget);
 
 private:
   // Times of events that were met, each in the slot of its hash: events that stacks belong to.
@@ -23,7 +23,8 @@ private:
   };
   [[nodiscard]] Met &met(std::int64_t time);
   void meet(std::int64_t time, bool outlives);
-  [[nodiscard]] bool walk(Bytes buffer, std::uint32_t begin);
+  // `decoded`: the events of a compressed buffer, if they are there already.
+  [[nodiscard]] bool walk(Bytes buffer, Bytes decoded, std::uint32_t begin);
   void visit(const EventView &event, std::int64_t time, const Outline::Event &where);
   [[nodiscard]] bool keeps(const EventView &event, std::int64_t time);
   void keep(Bytes event, Outline::Event where);
@@ -41,7 +42,6 @@ private:
   Outline::Event last_switch_where_;
   bool stack_ = false, unowned_ = false, batch_ = false; // one of the kind is there
   std::vector<std::uint8_t> decoded_;
-  Codec codec_ = Codec::xpress;
 };
 
 } // namespace etwrelog::pipeline

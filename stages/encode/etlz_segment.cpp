@@ -175,7 +175,8 @@ struct SegmentCoder::State {
   ModelEncoder encoder;
   ModelDecoder decoder;
   std::vector<std::uint8_t> table;
-  std::vector<std::vector<std::uint8_t>> decoded;
+  std::vector<std::vector<std::uint8_t>> decoded; // memory of the parts' events
+  std::vector<Bytes> encoded;                     // what encode() made of it
   std::unique_ptr<encode::XpressPredictor> xpress;
   std::unique_ptr<encode::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
@@ -217,6 +218,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   std::vector<ModelEncoder::Source> contents;
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
+  state_->encoded.assign(parts.size(), Bytes());
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
@@ -239,6 +241,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
         contents.push_back({decoded, h.processor()});
+        state_->encoded[i] = decoded;
       } else {
         contents.emplace_back();
       }
@@ -317,6 +320,8 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     facts->scratch_bytes = largest_decoded;
   }
 }
+
+Bytes SegmentCoder::decoded(std::size_t part) const { return state_->encoded[part]; }
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
   state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));
