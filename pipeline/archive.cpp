@@ -94,37 +94,47 @@ public:
     if (at_ >= input_.size()) return std::shared_ptr<PackJob>();
     auto job = std::make_shared<PackJob>();
     job->at = at_;
-    job->bytes = spares_.take();
-    job->bytes.assign(carry_.begin(), carry_.end());
-    std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20));
+    std::vector<std::uint8_t> &bytes = job->bytes;
+    bytes = spares_.take(); // whatever its size: bytes that will be read need no zeros first
+    std::size_t have = carry_.size();
+    bytes.resize(std::max(bytes.size(), have));
+    std::ranges::copy(carry_, bytes.begin());
+    std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20)), target = target_;
     for (;;) {
-      const std::size_t have = job->bytes.size();
       const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
       if (goal > have) {
-        job->bytes.resize(goal);
-        const Result<std::size_t> got = input_.read_at(at_ + have, MutableBytes(job->bytes).subspan(have));
+        if (bytes.size() < goal) bytes.resize(goal);
+        const Result<std::size_t> got = input_.read_at(at_ + have, MutableBytes(bytes).subspan(have, goal - have));
         if (!got) return got.error();
         if (*got != goal - have) return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
+        have = goal;
       }
-      const bool final = at_ + job->bytes.size() == input_.size();
+      const bool final = at_ + have == input_.size();
       std::size_t covered = 0;
       if (trace_) {
-        covered = etlz::split_parts(job->bytes, final, target_, job->parts);
+        covered = etlz::split_parts(Bytes(bytes).first(have), final, target, job->parts);
       } else {
-        covered = std::min(job->bytes.size(), target_);
+        covered = std::min(have, target);
         job->parts = {{false, 0, covered}};
       }
       job->decoded = 0;
-      for (const etlz::Part &part : job->parts) job->decoded += decoded_size(part, job->bytes);
+      for (const etlz::Part &part : job->parts) job->decoded += decoded_size(part, bytes);
       // Enough for a segment, or nothing more to come: otherwise read on.
-      if (covered > 0 && (final || job->decoded >= target_ || job->bytes.size() >= target_)) {
-        carry_.assign(job->bytes.begin() + static_cast<std::ptrdiff_t>(covered), job->bytes.end());
-        job->bytes.resize(covered);
+      if (covered > 0 && (final || job->decoded >= target || have >= target)) {
+        const std::uint64_t rest = input_.size() - at_ - covered;
+        if (rest != 0 && rest < covered / 4 && target == target_) {
+          // A short rest would pay for tables of its own: it goes with this one.
+          target += target / 2;
+          want = static_cast<std::size_t>(covered + rest);
+          continue;
+        }
+        carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered), bytes.begin() + static_cast<std::ptrdiff_t>(have));
+        bytes.resize(covered);
         at_ += covered;
         last_ = covered;
         return job;
       }
-      want = std::max(want * 2, job->bytes.size() + (1u << 20));
+      want = std::max(want * 2, have + (1u << 20));
     }
   }
 

@@ -93,20 +93,21 @@ void Outliner::visit(const EventView &event, std::int64_t time, const Outline::E
   outline_.event_bytes += event.size();
   outline_.first_time = std::min(outline_.first_time, time);
   outline_.last_time = std::max(outline_.last_time, time);
-  if (event.has_hook() && filter::rule_for(event.hook(), event.version()).scope == Scope::context_switch) {
+  if (!event.has_hook()) {
+    const bool outlives = filter::outlives_time(event);
+    meet(time, outlives);
+    if (outlives) keep(event.bytes(), where);
+    return;
+  }
+  const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+  if (rule.scope == Scope::context_switch) {
     last_switch_ = event;
     last_switch_where_ = where;
   }
-  if (keeps(event, time)) keep(event.bytes(), where);
+  if (keeps(event, time, rule)) keep(event.bytes(), where);
 }
 
-bool Outliner::keeps(const EventView &event, std::int64_t time) {
-  const bool outlives = filter::outlives_time(event);
-  if (!event.has_hook()) {
-    meet(time, outlives);
-    return outlives;
-  }
-  const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+bool Outliner::keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule) {
   // One of each kind whose presence alone counts (filter::LifetimeRecords).
   auto first = [](bool &there) { return !std::exchange(there, true); };
   switch (rule.scope) {
@@ -122,7 +123,11 @@ bool Outliner::keeps(const EventView &event, std::int64_t time) {
   case Scope::context_switch_batch: meet(time, false); return first(batch_);
   case Scope::current_thread:
   case Scope::header: meet(time, false); return !event.has_ids() && first(unowned_);
-  default: meet(time, outlives); return outlives;
+  default: {
+    const bool outlives = filter::outlives_time(rule.scope);
+    meet(time, outlives);
+    return outlives;
+  }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "etwrelog/event.hpp"
 #include "stages/encode/etlz_segment.hpp"
+#include "stages/filter/rules.hpp"
 #include "stages/shared/outline.hpp"
 
 namespace etwrelog::pipeline {
@@ -26,7 +27,7 @@ private:
   // `decoded`: the events of a compressed buffer, if they are there already.
   [[nodiscard]] bool walk(Bytes buffer, Bytes decoded, std::uint32_t begin);
   void visit(const EventView &event, std::int64_t time, const Outline::Event &where);
-  [[nodiscard]] bool keeps(const EventView &event, std::int64_t time);
+  [[nodiscard]] bool keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule);
   void keep(Bytes event, Outline::Event where);
 
   struct LastSwitch { // of a processor, as far as the walk has got

@@ -20,7 +20,12 @@ namespace etwrelog::etlz {
 struct Identity {
   std::array<std::uint64_t, 5> word{};
   std::uint8_t words = 1;
-  bool operator==(const Identity &) const = default;
+  // Word by word: nearly all differ in the first, and a call of memcmp costs more than that.
+  bool operator==(const Identity &other) const {
+    for (unsigned i = 0; i < words; ++i)
+      if (word[i] != other.word[i]) return false;
+    return words == other.words;
+  }
 };
 
 enum class HeaderClass : std::uint8_t { bare, system, compact, perfinfo, classic, event };

@@ -74,20 +74,22 @@ TimeRange selected_time(const Selection &selection, const Clock &clock) {
   return range;
 }
 
-bool outlives_time(const EventView &event) {
-  if (event.has_hook()) {
-    switch (rule_for(event.hook(), event.version()).scope) {
-    case Scope::always:
-    case Scope::process:
-    case Scope::thread:
-    case Scope::image:
-    case Scope::stack_definition:
-    case Scope::file_name:
-    case Scope::stack_walk:
-    case Scope::stack_reference: return true;
-    default: return false;
-    }
+bool outlives_time(Scope scope) {
+  switch (scope) {
+  case Scope::always:
+  case Scope::process:
+  case Scope::thread:
+  case Scope::image:
+  case Scope::stack_definition:
+  case Scope::file_name:
+  case Scope::stack_walk:
+  case Scope::stack_reference: return true;
+  default: return false;
   }
+}
+
+bool outlives_time(const EventView &event) {
+  if (event.has_hook()) return outlives_time(rule_for(event.hook(), event.version()).scope);
   const Guid provider = event.provider();
   if (event.is_classic())
     return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||

@@ -55,6 +55,7 @@ struct Owner {
 // Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the event that
 // they belong to; they count as such.
 [[nodiscard]] bool outlives_time(const EventView &event);
+[[nodiscard]] bool outlives_time(kernel::Scope scope); // of events with a hook
 
 // The first and last raw time that a selection takes.
 struct TimeRange {
