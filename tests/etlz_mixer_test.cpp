@@ -3,6 +3,7 @@
 #include "stages/encode/etlz_container.hpp"
 #include "stages/encode/etlz_mixer.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -47,6 +48,19 @@ TEST(EtlzMixer, GivesBackWhatItWasGiven) {
     mixer.encode(s.third, setup, s.beside_third, coded);
     ASSERT_TRUE(mixer.decode(coded, setup, s.beside_third, back));
     EXPECT_TRUE(back == s.third);
+  }
+}
+
+// From 16 KiB on a stream has four lanes, the last of them with what is left.
+TEST(EtlzMixer, EveryLengthComesBack) {
+  const Buffer beside = related(16'500, 8), all = related(16'500, 9, beside);
+  etlz::Mixer mixer;
+  for (const std::size_t size : {1, 2, 16'383, 16'384, 16'385, 16'386, 16'387, 16'388, 16'500}) {
+    const Bytes content = Bytes(all).first(size);
+    Buffer coded, back(size);
+    mixer.encode(content, setup_of(11, 9, 6), {beside.data(), nullptr, nullptr}, coded);
+    ASSERT_TRUE(mixer.decode(coded, setup_of(11, 9, 6), {beside.data(), nullptr, nullptr}, back)) << size;
+    EXPECT_TRUE(std::ranges::equal(back, content)) << size;
   }
 }
 
@@ -102,8 +116,11 @@ TEST(EtlzMixer, OutputIsTheSameEverywhere) {
   etlz::Mixer mixer;
   Buffer coded;
   mixer.encode(s.third, setup_of(27, 9, 11, 7), s.beside_third, coded);
-  EXPECT_EQ(coded.size(), 5672u);
-  EXPECT_EQ(etlz::hash64(coded), 3581401953678381971u);
+  EXPECT_EQ(coded.size(), 5676u);
+  EXPECT_EQ(etlz::hash64(coded), 17608828255247595910u);
+  mixer.encode(Bytes(s.third).first(10'000), setup_of(27, 9, 9, 7), s.beside_third, coded);
+  EXPECT_EQ(coded.size(), 3180u);
+  EXPECT_EQ(etlz::hash64(coded), 3095517332882160649u);
 }
 
 } // namespace

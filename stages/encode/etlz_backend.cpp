@@ -45,6 +45,7 @@ constexpr std::pair<std::uint8_t, std::uint8_t> kContexts[] = {
 constexpr std::size_t kSiblingReach = 64;  // streams back
 constexpr std::size_t kTrial = 160 * 1024; // bytes of a stream that contexts are tried on
 constexpr std::size_t kLongStream = 32 * 1024;
+constexpr std::size_t kMixedGain = 64; // bytes of a stream that must save one: decoding them is not cheap
 
 Siblings siblings_of(std::span<const Bytes> streams, std::size_t index) {
   Siblings s{};
@@ -122,7 +123,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
       const bool worth = plain >= 256 && plain < content.size() - content.size() / 64;
       const MixerSetup setup =
           worth ? choose_contexts(s.mixer, content, *siblings, s.mixed, s.trial) : MixerSetup{};
-      if (worth && s.mixed.size() + plain / 64 < plain) {
+      if (worth && s.mixed.size() + content.size() / kMixedGain < plain) {
         out.push_back(static_cast<std::uint8_t>(Method::mixed));
         put_varint(out, content.size());
         put_varint(out, s.mixed.size());

@@ -99,14 +99,28 @@ inline int share(const Node &n, unsigned symbol) {
   return (symbol + 1 < kSymbols ? n.below[symbol + 1] : kTotal) - from;
 }
 
+// Part of a stream: lanes take turns with the same models, which hides the time that each symbol takes from the
+// next of its lane.
+struct Lane {
+  std::uint8_t *at = nullptr;
+  std::array<const std::uint8_t *, 3> beside{};
+  std::uint64_t last = 0; // its last bytes
+  Node *nodes[2] = {};    // at the places of its contexts
+  Node mixed{};
+  unsigned symbol = 0;
+};
+constexpr unsigned kMostLanes = 4;
+constexpr unsigned lanes_of(std::size_t size) {
+  return size < 16384 ? 1 : kMostLanes;
+}
+
 } // namespace
 
 struct Mixer::State {
   std::vector<Node> nodes[2]; // of the long and the short context
   // By nibble and how much either context has seen.
   std::array<std::array<std::array<std::uint16_t, kShortCounts>, kCounted + 1>, 2> weights{};
-  std::vector<std::uint32_t> shares; // start << 16 | size, in the order of coding
-  Node mixed{};
+  std::vector<std::uint32_t> shares; // lane << 30 | start << 16 | size, in the order of coding
 
   void start(unsigned table_bits) {
     Node fresh{};
@@ -119,50 +133,83 @@ struct Mixer::State {
         w[i].fill(static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted));
   }
 
-  // Codes a nibble by `code`, which is given the shares and returns the symbol.
-  template <class Code> unsigned nibble(Node &a, Node &b, unsigned low, unsigned slowest, Code &&code) {
-    std::uint16_t &weight =
-        weights[low][static_cast<unsigned>(a.below[0])][static_cast<unsigned>(b.below[0]) >> 2];
-    blend(a, b, weight, mixed);
-    const unsigned symbol = code(mixed);
-    // Towards the model that gave the symbol more: the slope of the code length.
-    const int slope = (share(a, symbol) - share(b, symbol)) * 1024 / share(mixed, symbol);
-    weight = static_cast<std::uint16_t>(
-        std::clamp(weight + std::clamp(slope, -16384, 16384) / 3, 256, kWeightOne - 256));
-    update(a, symbol, slowest);
-    update(b, symbol, slowest);
-    return symbol;
+  // Codes a nibble of each lane by `code`, which is given the shares and returns the symbol. All of them see the
+  // models as they were before.
+  template <unsigned kLanes, class Code>
+  void nibbles(Lane *lanes, unsigned low, unsigned slowest, Code &code) {
+    std::uint16_t *weight[kLanes];
+    for (unsigned i = 0; i < kLanes; ++i) {
+      Lane &lane = lanes[i];
+      if (low != 0)
+        for (Node *&n : lane.nodes)
+          n += 1 + lane.symbol;
+      const Node &a = *lane.nodes[0], &b = *lane.nodes[1];
+      weight[i] = &weights[low][static_cast<unsigned>(a.below[0])][static_cast<unsigned>(b.below[0]) >> 2];
+      blend(a, b, *weight[i], lane.mixed);
+    }
+    for (unsigned i = 0; i < kLanes; ++i)
+      lanes[i].symbol = code(lanes[i], i, low != 0 ? 0 : 4);
+    for (unsigned i = 0; i < kLanes; ++i) {
+      Node &a = *lanes[i].nodes[0], &b = *lanes[i].nodes[1];
+      const unsigned symbol = lanes[i].symbol;
+      // Towards the model that gave the symbol more: the slope of the code length.
+      const int slope = (share(a, symbol) - share(b, symbol)) * 1024 / share(lanes[i].mixed, symbol);
+      *weight[i] = static_cast<std::uint16_t>(
+          std::clamp(*weight[i] + std::clamp(slope, -16384, 16384) / 3, 256, kWeightOne - 256));
+      update(a, symbol, slowest);
+      update(b, symbol, slowest);
+    }
   }
 
-  // One byte after the other; `code` as above.
-  template <class Code>
-  void run(std::size_t size, const MixerSetup &setup, const Siblings &siblings, std::uint8_t *content,
-           Code &&code) {
-    start(setup.table_bits);
+  // `count` bytes of each lane, one of each after the other.
+  template <unsigned kLanes, class Code>
+  void run_lanes(Lane *lanes, std::size_t count, const MixerSetup &setup, Code &code) {
     auto bytes_of = [](unsigned bits) {
       return std::uint64_t{(bits & 1) * 0xFFu | (bits >> 1 & 1) * 0xFF00u | (bits >> 2 & 1) * 0xFF'0000u};
     };
-    const std::uint64_t long_mask = bytes_of(setup.long_context) | bytes_of(setup.long_context >> 3u) << 24;
-    const std::uint64_t short_mask = bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u)
-                                                                         << 24;
+    const std::uint64_t masks[2] = {bytes_of(setup.long_context) | bytes_of(setup.long_context >> 3u) << 24,
+                                    bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u) << 24};
     const unsigned shift = 64u - setup.table_bits, beside = setup.siblings();
-    std::uint64_t last = 0;
-    for (std::size_t at = 0; at < size; ++at) {
-      std::uint64_t known = last & 0xFF'FFFF;
-      for (unsigned i = 0; i < beside; ++i)
-        known |= std::uint64_t{siblings[i][at]} << (24 + 8 * i);
-      auto place = [&](std::uint64_t mask) {
-        return static_cast<std::size_t>((((known & mask) + 1) * 0x9E37'79B9'7F4A'7C15ull) >> shift) * kNodes;
-      };
-      Node *const a = nodes[0].data() + place(long_mask);
-      Node *const b = nodes[1].data() + place(short_mask);
-      content[at] = code.next(content[at]);
-      const unsigned high = nibble(a[0], b[0], 0, setup.slowest, [&](const Node &n) { return code(n, 4); });
-      const unsigned low =
-          nibble(a[1 + high], b[1 + high], 1, setup.slowest, [&](const Node &n) { return code(n, 0); });
-      content[at] = static_cast<std::uint8_t>(high << 4 | low);
-      last = last << 8 | content[at];
+    for (; count > 0; --count) {
+      for (unsigned l = 0; l < kLanes; ++l) {
+        Lane &lane = lanes[l];
+        std::uint64_t known = lane.last & 0xFF'FFFF;
+        for (unsigned i = 0; i < beside; ++i)
+          known |= std::uint64_t{*lane.beside[i]++} << (24 + 8 * i);
+        for (unsigned m = 0; m < 2; ++m)
+          lane.nodes[m] =
+              nodes[m].data() +
+              static_cast<std::size_t>((((known & masks[m]) + 1) * 0x9E37'79B9'7F4A'7C15ull) >> shift) * kNodes;
+      }
+      nibbles<kLanes>(lanes, 0, setup.slowest, code);
+      unsigned high[kLanes];
+      for (unsigned l = 0; l < kLanes; ++l)
+        high[l] = lanes[l].symbol;
+      nibbles<kLanes>(lanes, 1, setup.slowest, code);
+      for (unsigned l = 0; l < kLanes; ++l) {
+        Lane &lane = lanes[l];
+        *lane.at = static_cast<std::uint8_t>(high[l] << 4 | lane.symbol);
+        lane.last = lane.last << 8 | *lane.at++;
+      }
     }
+  }
+
+  template <class Code>
+  void run(MutableBytes content, const MixerSetup &setup, const Siblings &siblings, Code &&code) {
+    start(setup.table_bits);
+    const unsigned count = lanes_of(content.size());
+    const std::size_t each = content.size() / count;
+    Lane lanes[kMostLanes];
+    for (unsigned l = 0; l < count; ++l) {
+      lanes[l].at = content.data() + l * each;
+      for (unsigned i = 0; i < setup.siblings(); ++i)
+        lanes[l].beside[i] = siblings[i] + l * each;
+    }
+    if (count == 1) return run_lanes<1>(lanes, each, setup, code);
+    run_lanes<kMostLanes>(lanes, each, setup, code);
+    // The last lane has what is left.
+    code.lane = count - 1;
+    run_lanes<1>(lanes + (count - 1), content.size() - each * count, setup, code);
   }
 };
 
@@ -173,23 +220,20 @@ constexpr std::uint64_t kLowest = std::uint64_t{1} << 31;
 // Collects the shares of the symbols that are there.
 struct Collect {
   std::vector<std::uint32_t> &shares;
-  unsigned byte = 0;
-  std::uint8_t next(std::uint8_t b) {
-    byte = b;
-    return b;
-  }
-  unsigned operator()(const Node &n, unsigned shift) const {
-    const unsigned symbol = byte >> shift & 15;
-    shares.push_back(static_cast<std::uint32_t>(n.below[symbol]) << 16 |
-                     static_cast<std::uint32_t>(share(n, symbol)));
+  unsigned lane = 0; // of the first
+  unsigned operator()(const Lane &l, unsigned i, unsigned shift) const {
+    const unsigned symbol = *l.at >> shift & 15u;
+    shares.push_back((lane + i) << 30 | static_cast<std::uint32_t>(l.mixed.below[symbol]) << 16 |
+                     static_cast<std::uint32_t>(share(l.mixed, symbol)));
     return symbol;
   }
 };
 
-// Decodes symbols by their shares from the state of an rANS coder with 32-bit words.
+// Decodes symbols by their shares from the states of an rANS coder with 32-bit words.
 struct Draw {
   const std::uint8_t *at, *end;
-  std::uint64_t state = 0;
+  std::array<std::uint64_t, kMostLanes> states{};
+  unsigned lane = 0; // of the first
   bool overrun = false;
   std::uint32_t word() {
     if (end - at < 4) {
@@ -199,12 +243,12 @@ struct Draw {
     at += 4;
     return load<std::uint32_t>(at - 4);
   }
-  static std::uint8_t next(std::uint8_t) { return 0; }
-  unsigned operator()(const Node &n, unsigned) {
+  unsigned operator()(const Lane &l, unsigned i, unsigned) {
+    std::uint64_t &state = states[lane + i];
     const auto point = static_cast<unsigned>(state & (kTotal - 1));
-    const unsigned symbol = find(n, point);
-    state = static_cast<std::uint64_t>(share(n, symbol)) * (state >> kTotalBits) + point -
-            static_cast<unsigned>(n.below[symbol]);
+    const unsigned symbol = find(l.mixed, point);
+    state = static_cast<std::uint64_t>(share(l.mixed, symbol)) * (state >> kTotalBits) + point -
+            static_cast<unsigned>(l.mixed.below[symbol]);
     if (state < kLowest) state = state << 32 | word();
     return symbol;
   }
@@ -220,30 +264,41 @@ void Mixer::encode(Bytes content, const MixerSetup &setup, const Siblings &sibli
   State &s = *state_;
   s.shares.clear();
   out.assign(content.begin(), content.end());
-  s.run(content.size(), setup, siblings, out.data(), Collect{s.shares});
+  s.run(out, setup, siblings, Collect{s.shares});
   // Last symbol first, into words that the decoder reads the other way round.
   std::vector<std::uint32_t> words;
-  std::uint64_t state = kLowest;
+  std::array<std::uint64_t, kMostLanes> states;
+  states.fill(kLowest);
   for (auto p = s.shares.rbegin(); p != s.shares.rend(); ++p) {
-    const std::uint64_t size = *p & 0xFFFF, start = *p >> 16;
+    const std::uint64_t size = *p & 0xFFFF, start = *p >> 16 & 0x3FFF;
+    std::uint64_t &state = states[*p >> 30];
     if (state >= size << (63 - kTotalBits)) {
       words.push_back(static_cast<std::uint32_t>(state));
       state >>= 32;
     }
     state = (state / size << kTotalBits) + state % size + start;
   }
-  out.resize(8 + words.size() * 4);
-  store(out.data(), state);
-  for (std::size_t i = 0; i < words.size(); ++i)
-    store(out.data() + 8 + 4 * i, words[words.size() - 1 - i]);
+  const unsigned lanes = lanes_of(content.size());
+  out.resize(8 * lanes + words.size() * 4);
+  std::uint8_t *at = out.data();
+  for (unsigned l = 0; l < lanes; ++l, at += 8)
+    store(at, states[l]);
+  for (auto word = words.rbegin(); word != words.rend(); ++word, at += 4)
+    store(at, *word);
 }
 
 bool Mixer::decode(Bytes in, const MixerSetup &setup, const Siblings &siblings, MutableBytes content) {
-  if (in.size() < 8 || !setup.valid(content.size())) return false;
-  Draw draw{in.data() + 8, in.data() + in.size(), load<std::uint64_t>(in.data())};
-  if (draw.state < kLowest) return false;
-  state_->run(content.size(), setup, siblings, content.data(), draw);
-  return !draw.overrun && draw.at == draw.end && draw.state == kLowest;
+  const unsigned lanes = lanes_of(content.size());
+  if (in.size() < 8 * lanes || !setup.valid(content.size())) return false;
+  Draw draw{in.data() + 8 * lanes, in.data() + in.size()};
+  for (unsigned l = 0; l < lanes; ++l) {
+    draw.states[l] = load<std::uint64_t>(in.data() + 8 * l);
+    if (draw.states[l] < kLowest) return false;
+  }
+  state_->run(content, setup, siblings, draw);
+  const auto first = draw.states.begin();
+  return !draw.overrun && draw.at == draw.end &&
+         std::all_of(first, first + lanes, [](std::uint64_t state) { return state == kLowest; });
 }
 
 } // namespace etwrelog::etlz
