@@ -221,6 +221,14 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
   header.stored_size = stored.size();
   header.payload_hash = etlz::hash64(stored);
   etlz::write_segment_header(header, job.payload.data());
+  if (trace) {
+    for (const etlz::Part &part : job.parts) {
+      if (!part.buffer) continue;
+      const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
+      job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
+    }
+    job.entry.parts = std::move(job.parts);
+  }
   return std::nullopt;
 }
 
@@ -260,10 +268,9 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   SegmentSource source(input, result.trace, target, spares);
   CoderPool pool;
   etlz::ContentHasher hasher;
-  std::vector<etlz::IndexEntry> index;
+  etlz::IndexWriter index;
 
   OrderedSteps steps;
-  std::optional<Error> source_error;
   steps.next = [&]() -> std::shared_ptr<OrderedJob> {
     Result<std::shared_ptr<PackJob>> job = source.next();
     if (job) return *job;
@@ -277,21 +284,13 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   steps.sink = [&](OrderedJob &base) -> std::optional<Error> {
     auto &job = dynamic_cast<PackJob &>(base);
     hasher.update(job.bytes);
-    job.entry.archive_at = out.size();
-    if (result.trace) {
-      for (const etlz::Part &part : job.parts) {
-        if (!part.buffer) continue;
-        const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
-        job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
-      }
-      job.entry.parts = std::move(job.parts);
-    }
     if (Result<void> r = out.append(job.payload); !r) return r.error();
     result.events += job.entry.facts.events;
     result.buffers += job.entry.facts.buffers;
     result.decoded += job.decoded;
     if (options.explain != nullptr) add_explain(*options.explain, job.explain);
-    index.push_back(std::move(job.entry));
+    index.add(job.entry);
+    ++result.segments;
     if (options.progress) options.progress(job.bytes.size());
     spares.give(std::move(job.bytes));
     return std::nullopt;
@@ -308,13 +307,12 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   footer.original_size = input.size();
   footer.content = hasher.finish();
   std::vector<std::uint8_t> index_bytes;
-  etlz::write_index(index, index_bytes);
+  index.finish({}, index_bytes);
   footer.index_size = index_bytes.size();
   if (Result<void> r = out.append(index_bytes); !r) return r.error();
   etlz::write_footer(footer, fixed);
   if (Result<void> r = out.append(Bytes(fixed, etlz::kFooterSize)); !r) return r.error();
   result.archived = out.size();
-  result.segments = index.size();
   result.content = footer.content;
   return result;
 }
@@ -467,7 +465,7 @@ bool is_archive(const read::Input &input) {
   return got && *got == sizeof first && etlz::is_archive(first);
 }
 
-Result<ArchiveIndex> read_archive_index(const read::Input &archive) {
+Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_t memory_limit) {
   ArchiveIndex index;
   const std::uint64_t size = archive.size();
   Result<std::vector<std::uint8_t>> bytes =
@@ -498,25 +496,25 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive) {
     return cut("end of archive: contradicts the rest", footer_at);
   bytes = read_exactly(archive, footer->index_at, footer->index_size);
   if (!bytes) return bytes.error();
-  Result<std::vector<etlz::IndexEntry>> entries = etlz::read_index(*bytes);
-  if (!entries) return in_file(entries.error(), archive.name(), footer->index_at);
+  Result<etlz::Index> read = etlz::read_index(*bytes, memory_limit);
+  if (!read) return in_file(read.error(), archive.name(), footer->index_at);
   // Segments tile both the archive and the original.
   std::uint64_t at = etlz::kFileHeaderSize, original = 0;
-  for (const etlz::IndexEntry &e : *entries) {
-    if (e.archive_at != at || e.header.original_at != original || e.header.original_size > etlz::kMaxSegment ||
+  for (const etlz::IndexEntry &e : read->segments) {
+    if (e.header.original_at != original || e.header.original_size > etlz::kMaxSegment ||
         e.header.stored_size > footer->index_at - at)
       return cut("index: contradicts itself", footer->index_at);
     at += etlz::kSegmentHeaderSize + e.header.stored_size;
     original += e.header.original_size;
   }
   if (at != footer->index_at || original != footer->original_size) return cut("index: contradicts itself", at);
-  index.segments = *std::move(entries);
+  index.segments = std::move(read->segments);
   return index;
 }
 
 Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out, const ArchiveOptions &options) {
   if (options.salvage) return salvage(archive, out, options);
-  Result<ArchiveIndex> index = read_archive_index(archive);
+  Result<ArchiveIndex> index = read_archive_index(archive, options.memory_limit);
   if (!index) return index.error();
   UnpackResult result;
   result.archived = archive.size();
@@ -695,7 +693,7 @@ private:
 } // namespace
 
 Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive, std::uint64_t memory_limit) {
-  Result<ArchiveIndex> index = read_archive_index(*archive);
+  Result<ArchiveIndex> index = read_archive_index(*archive, memory_limit);
   if (!index) return index.error();
   std::uint64_t largest = 1;
   for (const etlz::IndexEntry &e : index->segments) {

@@ -4,7 +4,7 @@
 // The archive does not depend on the number of threads.
 #pragma once
 
-#include "stages/encode/etlz_container.hpp"
+#include "stages/encode/etlz_index.hpp"
 #include "stages/read/input.hpp"
 #include "stages/write/output_file.hpp"
 
@@ -57,7 +57,8 @@ struct ArchiveIndex {
   etlz::Footer footer;
   std::vector<etlz::IndexEntry> segments;
 };
-[[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive);
+[[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive,
+                                                      std::uint64_t memory_limit = 1u << 30);
 
 // The original as an input: read_at decodes the segments it touches and keeps the last few.
 [[nodiscard]] Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,

@@ -1,8 +1,8 @@
-// The container of an archive: header, segments, index, footer. See etlz-format.md for the byte layout.
+// The fixed structures of an archive: header, segment headers, footer. See etlz-format.md for the byte layout.
 #pragma once
 
-#include "stages/encode/etlz_segment.hpp"
-#include "stages/shared/outline.hpp"
+#include "etwrelog/bytes.hpp"
+#include "etwrelog/error.hpp"
 
 #include <array>
 
@@ -10,9 +10,8 @@ namespace etwrelog::etlz {
 
 inline constexpr std::uint16_t kFormatVersion = 1;
 
-inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kIndexHeaderSize = 32, kFooterSize = 72;
+inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
-inline constexpr std::uint64_t kMaxOutlines = 64u << 20; // event bytes in the outlines of one archive
 
 using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
 
@@ -34,17 +33,6 @@ struct SegmentHeader {
   std::uint64_t payload_hash = 0, content_hash = 0; // XXH3-64
 };
 
-struct IndexEntry {
-  std::uint64_t archive_at = 0; // of the segment's header
-  SegmentHeader header;
-  SegmentFacts facts;
-  // The original's parts in this segment, and the headers of those that are buffers, so that a reader finds its way
-  // through the trace without decoding it.
-  std::vector<Part> parts;
-  std::vector<std::uint8_t> buffer_headers; // 72 bytes each
-  Outline outline;
-};
-
 struct Footer {
   std::uint64_t index_at = 0, index_size = 0;
   std::uint64_t original_size = 0;
@@ -56,14 +44,16 @@ struct Footer {
 void write_file_header(const FileHeader &header, std::uint8_t *out);
 void write_segment_header(const SegmentHeader &header, std::uint8_t *out);
 void write_footer(const Footer &footer, std::uint8_t *out);
-// Outlines are left out from where they come to more than kMaxOutlines in all.
-void write_index(std::span<const IndexEntry> index, std::vector<std::uint8_t> &out);
 
 // Each checks the magic, its own checksum and that the values are possible.
 [[nodiscard]] Result<FileHeader> read_file_header(Bytes bytes);
 [[nodiscard]] Result<SegmentHeader> read_segment_header(Bytes bytes);
 [[nodiscard]] Result<Footer> read_footer(Bytes bytes);
-[[nodiscard]] Result<std::vector<IndexEntry>> read_index(Bytes bytes);
+
+// For structures that end with the hash of what stands before.
+[[nodiscard]] bool sealed(Bytes bytes, std::size_t size);
+void seal(std::uint8_t *out, std::size_t size);
+[[nodiscard]] Error corrupt(const char *what);
 
 // Whether these first bytes of a file are those of an archive.
 [[nodiscard]] bool is_archive(Bytes first);

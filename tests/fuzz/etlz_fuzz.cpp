@@ -50,7 +50,7 @@ void read_archive(Bytes data) {
     static_cast<void>(etlz::read_segment_header(data.first(size)));
     static_cast<void>(etlz::read_footer(data.first(size)));
   }
-  static_cast<void>(etlz::read_index(data));
+  static_cast<void>(etlz::read_index(data, 1u << 24));
 }
 
 void round_trip(Bytes data, Level level) {
