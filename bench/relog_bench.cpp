@@ -79,10 +79,10 @@ std::string busiest_process() {
     auto statistics = pipeline::collect_statistics(*trace, {});
     std::size_t best = 0;
     for (std::size_t i = 1; i < statistics->by_instance.size(); ++i)
-      if (statistics->lifetimes.processes()[i].pid > 4 &&
+      if (statistics->processes[i].pid > 4 &&
           statistics->by_instance[i].events > statistics->by_instance[best].events)
         best = i;
-    return std::to_string(statistics->lifetimes.processes()[best].pid);
+    return std::to_string(statistics->processes[best].pid);
   }();
   return pid;
 }

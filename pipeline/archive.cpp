@@ -3,6 +3,7 @@
 #include "etwrelog/format.hpp"
 #include "pipeline/ordered.hpp"
 #include "pipeline/outline.hpp"
+#include "pipeline/statistics.hpp"
 
 #include <algorithm>
 #include <map>
@@ -242,6 +243,61 @@ void add_explain(std::vector<etlz::ColumnCost> &sum, const std::vector<etlz::Col
   }
 }
 
+// An input that somebody else owns.
+class Borrowed final : public read::Input {
+public:
+  explicit Borrowed(const read::Input &input) : read::Input(input.name()), input_(input) {}
+  [[nodiscard]] std::uint64_t size() const override { return input_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    return input_.read_at(offset, into);
+  }
+
+private:
+  const read::Input &input_;
+};
+
+// Reports bytes of several passes over a file as bytes of one.
+class SharedProgress final : public Progress {
+public:
+  SharedProgress(const ArchiveOptions &options, double share) : report_(options.progress), share_(share) {}
+  void begin(std::string_view, std::uint64_t) override {}
+  void advance(std::uint64_t bytes, std::uint64_t) override {
+    exact_ += static_cast<double>(bytes) * share_;
+    const auto now = static_cast<std::uint64_t>(exact_);
+    if (report_) report_(now - reported_);
+    reported_ = now;
+  }
+
+private:
+  const std::function<void(std::uint64_t)> &report_;
+  double share_, exact_ = 0;
+  std::uint64_t reported_ = 0;
+};
+
+constexpr double kCountingShare = 1.0 / 16; // of the time that packing takes, for each of two passes
+constexpr std::uint64_t kBytesOfStack = 128; // that counting one takes, or less
+
+// What `info` and `stats` want to know; empty for a trace that does not read without complaint.
+Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options) {
+  const Result<Trace> trace = Trace::open(std::make_unique<Borrowed>(input), {false, true});
+  if (!trace) return std::vector<std::uint8_t>();
+  SharedProgress progress(options, kCountingShare);
+  GraphOptions graph;
+  graph.threads = options.threads;
+  graph.in_flight_bytes = std::min(graph.in_flight_bytes, options.memory_limit / 4);
+  graph.progress = &progress;
+  graph.cancel = options.cancel;
+  const Result<Statistics> statistics = collect_statistics(
+      *trace, graph, static_cast<std::size_t>(std::min<std::uint64_t>(options.memory_limit / kBytesOfStack, SIZE_MAX)));
+  if (!statistics) {
+    if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io) return statistics.error();
+    return std::vector<std::uint8_t>();
+  }
+  if (!statistics->skipped.empty() || statistics->warnings != trace->scan().warnings) return std::vector<std::uint8_t>();
+  const std::string record = statistics_record(*statistics);
+  return std::vector<std::uint8_t>(record.begin(), record.end());
+}
+
 unsigned thread_count(const ArchiveOptions &options) {
   return options.threads != 0 ? options.threads
                               : static_cast<unsigned>(oneapi::tbb::info::default_concurrency());
@@ -262,6 +318,14 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
   etlz::write_file_header(header, fixed);
   if (Result<void> r = out.append(Bytes(fixed, etlz::kFileHeaderSize)); !r) return r.error();
+
+  std::vector<std::uint8_t> facts;
+  if (result.trace && options.level != Level::fast && input.size() >= options.count_from) {
+    Result<std::vector<std::uint8_t>> counted = count_trace(input, options);
+    if (!counted) return counted.error();
+    facts = *std::move(counted);
+  }
+  SharedProgress progress(options, facts.empty() ? 1 : 1 - 2 * kCountingShare);
 
   const std::size_t target = result.trace ? segment_target(options.level) : kPlainSegment;
   Spares spares;
@@ -291,7 +355,7 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
     if (options.explain != nullptr) add_explain(*options.explain, job.explain);
     index.add(job.entry);
     ++result.segments;
-    if (options.progress) options.progress(job.bytes.size());
+    progress.advance(job.bytes.size(), 0);
     spares.give(std::move(job.bytes));
     return std::nullopt;
   };
@@ -307,7 +371,7 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   footer.original_size = input.size();
   footer.content = hasher.finish();
   std::vector<std::uint8_t> index_bytes;
-  index.finish({}, index_bytes);
+  index.finish(facts, index_bytes);
   footer.index_size = index_bytes.size();
   if (Result<void> r = out.append(index_bytes); !r) return r.error();
   etlz::write_footer(footer, fixed);
@@ -509,6 +573,7 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   }
   if (at != footer->index_at || original != footer->original_size) return cut("index: contradicts itself", at);
   index.segments = std::move(read->segments);
+  index.facts = std::move(read->facts);
   return index;
 }
 
@@ -596,6 +661,8 @@ public:
   }
 
   [[nodiscard]] std::uint64_t size() const override { return index_.footer.original_size; }
+
+  [[nodiscard]] Bytes facts() const override { return index_.facts; }
 
   [[nodiscard]] std::vector<read::Outlined> outlined() const override {
     std::vector<read::Outlined> all;

@@ -17,6 +17,7 @@ struct ArchiveOptions {
   Level level = Level::normal;
   unsigned threads = 0;                     // 0: all that the machine has
   bool verify = true;                       // pack: decode every segment again before it is written
+  std::uint64_t count_from = 128u << 20;    // pack: size of a trace whose statistics go into the index; not at fast
   bool salvage = false;                     // unpack: take what is whole
   std::uint64_t memory_limit = 1u << 30;    // of everything that is in flight
   std::function<void(std::uint64_t)> progress; // original bytes done; from one thread at a time
@@ -56,6 +57,7 @@ struct ArchiveIndex {
   etlz::FileHeader header;
   etlz::Footer footer;
   std::vector<etlz::IndexEntry> segments;
+  std::vector<std::uint8_t> facts; // a statistics_record of the whole; empty if the writer left it out
 };
 [[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive,
                                                       std::uint64_t memory_limit = 1u << 30);

@@ -16,11 +16,35 @@ using namespace format;
 namespace {
 
 struct StackHash {
-  std::uint64_t low, high;
-  auto operator<=>(const StackHash &) const = default;
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const StackHash &) const = default;
 };
-struct HashOfHash {
-  std::size_t operator()(const StackHash &hash) const noexcept { return static_cast<std::size_t>(hash.low); }
+
+// Open addressing; zero is free, which no stack hashes to but by an accident of 128 bits.
+class DistinctStacks {
+public:
+  void insert(const StackHash &hash) {
+    if (size_ * 2 >= slots_.size()) grow();
+    size_ += place(hash) ? 1 : 0;
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+private:
+  bool place(const StackHash &hash) {
+    std::size_t at = hash.low & (slots_.size() - 1);
+    for (; slots_[at] != StackHash{}; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at] == hash) return false;
+    slots_[at] = hash;
+    return true;
+  }
+  void grow() {
+    std::vector<StackHash> old(std::max<std::size_t>(1024, slots_.size() * 2));
+    std::swap(old, slots_);
+    for (const StackHash &hash : old)
+      if (hash != StackHash{}) place(hash);
+  }
+  std::vector<StackHash> slots_;
+  std::size_t size_ = 0;
 };
 
 struct CountWork final : Work {
@@ -31,6 +55,8 @@ struct CountWork final : Work {
   std::map<std::uint32_t, std::uint64_t> samples_by_pid, images_by_pid, events_by_header_pid;
   StackCounts stacks;
   std::vector<StackHash> stack_hashes;
+  // Which stacks were handed on, of this batch or an earlier one: most come again soon.
+  std::vector<StackHash> handed_on = std::vector<StackHash>(1u << 13);
   std::vector<std::uint64_t> defined, referenced;
   std::int64_t first_time = 0, last_time = 0;
 
@@ -86,10 +112,13 @@ private:
   }
 
   void add_to_process(std::uint32_t pid, std::int64_t time, const EventView &event) {
-    const auto instance = lifetimes_.process_at(pid, time);
-    if (!instance) return;
-    if (!last_process_ || last_instance_ != *instance) {
-      last_instance_ = *instance;
+    if (!last_process_ || last_pid_ != pid || !last_is_only_) {
+      const auto instance = lifetimes_.process_at(pid, time);
+      if (!instance) return;
+      const auto processes = lifetimes_.processes(); // those of one id stand together
+      auto other = [&](std::size_t i) { return i < processes.size() && processes[i].pid == pid; };
+      last_pid_ = pid;
+      last_is_only_ = !other(*instance + std::size_t{1}) && !other(*instance - std::size_t{1});
       last_process_ = &work_.by_instance[*instance];
     }
     ++last_process_->events;
@@ -135,7 +164,11 @@ private:
     const std::size_t frames = (payload.size() - at) / pointer_size;
     work_.stacks.frames += frames;
     const XXH128_hash_t hash = XXH3_128bits(payload.data() + at, frames * pointer_size);
-    work_.stack_hashes.push_back({hash.low64, hash.high64});
+    const StackHash stack{hash.low64, hash.high64};
+    StackHash &before = work_.handed_on[stack.high & (work_.handed_on.size() - 1)];
+    if (before == stack) return;
+    before = stack;
+    work_.stack_hashes.push_back(stack);
   }
 
   void count_event_stacks(const EventView &event) {
@@ -159,7 +192,8 @@ private:
   const filter::Lifetimes &lifetimes_;
   CountWork &work_;
   std::uint64_t *last_header_ = nullptr;
-  std::uint32_t last_header_pid_ = 0, last_instance_ = 0;
+  std::uint32_t last_header_pid_ = 0, last_pid_ = 0;
+  bool last_is_only_ = false; // process of this id
   ProcessStatistics *last_process_ = nullptr;
 };
 
@@ -180,19 +214,38 @@ void add(std::map<std::uint32_t, std::uint64_t> &to, const std::map<std::uint32_
   for (const auto &[key, count] : part) to[key] += count;
 }
 
+Error too_many(const Trace &trace, std::size_t most) {
+  Error e;
+  e.kind = ErrorKind::unsupported;
+  e.file = trace.input().name();
+  e.what = "more different stacks than may be counted";
+  e.expected = std::to_string(most);
+  return e;
+}
+
 } // namespace
 
-Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options) {
+Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options, std::size_t most_stacks) {
+  if (!trace.salvage() && !trace.input().facts().empty()) {
+    const Bytes facts = trace.input().facts();
+    if (std::optional<Statistics> known =
+            read_statistics_record({reinterpret_cast<const char *>(facts.data()), facts.size()})) {
+      known->warnings = trace.scan().warnings;
+      return *std::move(known);
+    }
+  }
   Statistics all;
   PassResult first;
-  Result<filter::Lifetimes> lifetimes = collect_lifetimes(trace, options, first);
-  if (!lifetimes) return std::move(lifetimes).error();
-  all.lifetimes = std::move(*lifetimes);
-  all.by_instance.resize(all.lifetimes.processes().size());
+  const Result<filter::Lifetimes> lifetimes = collect_lifetimes(trace, options, first);
+  if (!lifetimes) return lifetimes.error();
+  all.processes.assign(lifetimes->processes().begin(), lifetimes->processes().end());
+  all.by_instance.resize(all.processes.size());
   all.first_time = std::numeric_limits<std::int64_t>::max();
   all.last_time = std::numeric_limits<std::int64_t>::min();
 
-  std::unordered_set<StackHash, HashOfHash> distinct;
+  decode::TypeCounts types;
+  decode::EventNames names;
+  DistinctStacks distinct;
   std::unordered_set<std::uint64_t> defined, referenced;
   Pass pass;
   pass.name = "counting";
@@ -200,14 +253,13 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
   pass.work = [&](Batch &batch, Work &base) {
     auto &work = static_cast<CountWork &>(base);
     work.clear();
-    Counter counter(all.lifetimes, work);
+    Counter counter(*lifetimes, work);
     for (const DecodedBuffer &buffer : batch.buffers) {
-      filter::Position position{buffer.header.processor(), all.lifetimes.thread_at_start(buffer.index)};
+      filter::Position position{buffer.header.processor(), lifetimes->thread_at_start(buffer.index)};
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
         counter.count(event, time, position);
       });
     }
-    make_unique_list(work.stack_hashes);
     make_unique_list(work.defined);
     make_unique_list(work.referenced);
   };
@@ -219,8 +271,8 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
       ++all.codecs[static_cast<std::size_t>(buffer.codec)];
       all.claimed_bytes += buffer.header.valid_bytes();
     }
-    all.types.merge(work.types);
-    all.names.merge(work.names);
+    types.merge(work.types);
+    names.merge(work.names);
     all.events += work.events;
     all.event_bytes += work.bytes;
     all.unattributed_samples += work.unattributed_samples;
@@ -233,16 +285,19 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
     add(all.images_by_pid, work.images_by_pid);
     add(all.events_by_header_pid, work.events_by_header_pid);
     add(all.stacks, work.stacks);
-    distinct.insert(work.stack_hashes.begin(), work.stack_hashes.end());
+    for (const StackHash &stack : work.stack_hashes) distinct.insert(stack);
     defined.insert(work.defined.begin(), work.defined.end());
     referenced.insert(work.referenced.begin(), work.referenced.end());
     all.first_time = std::min(all.first_time, work.first_time);
     all.last_time = std::max(all.last_time, work.last_time);
+    if (distinct.size() > most_stacks || defined.size() > most_stacks || referenced.size() > most_stacks) return too_many(trace, most_stacks);
     return {};
   };
   Result<PassResult> done = run_pass(trace, pass, options);
   if (!done) return std::move(done).error();
   if (all.first_time > all.last_time) all.first_time = all.last_time = trace.header().first_stamp;
+  for (const decode::TypeCount &row : types.rows())
+    all.types.push_back({row.type, names.name(row.type), row.events, row.bytes});
   all.stacks.distinct_stacks = distinct.size();
   all.stacks.distinct_keys_defined = defined.size();
   all.stacks.distinct_keys_referenced = referenced.size();

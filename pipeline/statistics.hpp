@@ -24,12 +24,17 @@ struct ProcessStatistics {
   std::uint64_t events = 0, bytes = 0, samples = 0; // attributed by owner
 };
 
+struct TypeStatistics {
+  decode::EventType type;
+  std::string name; // as EventNames gives it
+  std::uint64_t events = 0, bytes = 0;
+};
+
 struct Statistics {
-  filter::Lifetimes lifetimes;
-  decode::TypeCounts types;
-  decode::EventNames names;
+  std::vector<filter::ProcessInstance> processes;
+  std::vector<TypeStatistics> types;                      // in the order of their first events
   std::uint64_t events = 0, event_bytes = 0;
-  std::vector<ProcessStatistics> by_instance;             // in the order of lifetimes.processes()
+  std::vector<ProcessStatistics> by_instance;             // in the order of `processes`
   std::uint64_t unattributed_samples = 0;
   std::map<std::uint32_t, std::uint64_t> samples_by_pid;  // without the unattributed
   std::map<std::uint32_t, std::uint64_t> images_by_pid;   // image events by payload process id
@@ -43,6 +48,13 @@ struct Statistics {
   std::vector<read::Skipped> skipped;
 };
 
-[[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options);
+// Reads the trace twice; not at all if it is in an archive that holds them. Fails beyond `most_stacks` different
+// stacks or stack keys, which are kept in memory.
+[[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options,
+                                                    std::size_t most_stacks = SIZE_MAX);
+
+// For archives: JSON of all but warnings and skipped, and back; nullopt if it is none.
+[[nodiscard]] std::string statistics_record(const Statistics &statistics);
+[[nodiscard]] std::optional<Statistics> read_statistics_record(std::string_view record);
 
 } // namespace etwrelog::pipeline

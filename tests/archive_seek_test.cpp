@@ -1,6 +1,7 @@
 // The promise of an archive's index: a selection by time gives the same bytes from the archive as from the
 // trace, while most of the archive is not read.
 #include "pipeline/archive.hpp"
+#include "pipeline/statistics.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -26,12 +27,17 @@ Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
   return std::move(sink.bytes);
 }
 
-Buffer archive_of(const Buffer &trace, const testing::TempDir &directory) {
+pipeline::ArchiveOptions fast_options() {
+  pipeline::ArchiveOptions options;
+  options.level = Level::fast; // the smallest segments
+  return options;
+}
+
+Buffer archive_of(const Buffer &trace, const testing::TempDir &directory,
+                  const pipeline::ArchiveOptions &options = fast_options()) {
   const std::string path = directory.file("a.etlz");
   Result<write::OutputFile> out = write::OutputFile::create(path, true);
   EXPECT_TRUE(out);
-  pipeline::ArchiveOptions options;
-  options.level = Level::fast; // the smallest segments
   const auto packed = pipeline::pack_file(*read::memory_input("trace", trace), *out, options);
   EXPECT_TRUE(packed) << (packed ? "" : packed.error().message());
   EXPECT_TRUE(out->commit());
@@ -184,6 +190,87 @@ TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
   outline.bytes.assign(100, 0xAB);
   outline.kept = {{0, 0, 96, 0}};
   EXPECT_FALSE(relog_without(trace, outline, kBegin));
+}
+
+// --- Statistics in the index
+
+// Of everything that is counted.
+std::string counted(std::unique_ptr<read::Input> input) {
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(std::move(input), {});
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message());
+  if (!trace) return {};
+  const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, {});
+  return statistics ? pipeline::statistics_record(*statistics) : statistics.error().message();
+}
+
+std::string counted_in_archive(const Buffer &archive) {
+  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(read::memory_input("archive", archive));
+  EXPECT_TRUE(input) << (input ? "" : input.error().message());
+  return input ? counted(std::move(*input)) : std::string();
+}
+
+TEST(ArchiveStatistics, AreReadFromTheIndexWithoutTheSegments) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(24'000'000, Codec::xpress, true);
+  pipeline::ArchiveOptions options;
+  options.count_from = trace.size();
+  Buffer archive = archive_of(trace, directory, options);
+  const auto index = pipeline::read_archive_index(*read::memory_input("archive", archive));
+  ASSERT_TRUE(index);
+  ASSERT_GE(index->segments.size(), 2u);
+  archive[index->segments[1].archive_at + 1000] ^= 1; // whoever reads the segment fails
+  const std::string expected = counted(read::memory_input("trace", trace));
+  EXPECT_NE(expected.find("game.exe"), std::string::npos);
+  EXPECT_EQ(counted_in_archive(archive), expected);
+}
+
+TEST(ArchiveStatistics, AreCountedWhereTheIndexHasNone) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(2'000'000, Codec::none, false);
+  const std::string expected = counted(read::memory_input("trace", trace));
+  pipeline::ArchiveOptions options;
+  options.count_from = trace.size() + 1;
+  const Buffer small = archive_of(trace, directory, options);
+  EXPECT_TRUE(pipeline::read_archive_index(*read::memory_input("archive", small))->facts.empty());
+  EXPECT_EQ(counted_in_archive(small), expected);
+  options.count_from = 0;
+  options.memory_limit = 4096; // too little for the stacks
+  EXPECT_TRUE(pipeline::read_archive_index(*read::memory_input("archive", archive_of(trace, directory, options)))->facts.empty());
+  options = fast_options();
+  options.count_from = 0;
+  EXPECT_TRUE(pipeline::read_archive_index(*read::memory_input("archive", archive_of(trace, directory, options)))->facts.empty());
+}
+
+TEST(ArchiveStatistics, OfRealTracesAreTheSame) {
+  const std::vector<std::string> names = testing::trace_names();
+  if (names.empty()) GTEST_SKIP() << "no ../shared/traces beside the project";
+  const testing::TempDir directory;
+  pipeline::ArchiveOptions options;
+  options.count_from = 0;
+  options.verify = false;
+  for (const std::string &name : names) {
+    SCOPED_TRACE(name);
+    const Buffer trace = testing::read_file(testing::trace_path(name)->string());
+    const Buffer archive = archive_of(trace, directory, options);
+    EXPECT_FALSE(pipeline::read_archive_index(*read::memory_input("archive", archive))->facts.empty());
+    EXPECT_EQ(counted_in_archive(archive), counted(read::memory_input("trace", trace)));
+  }
+}
+
+TEST(ArchiveStatistics, RecordsThatAreNoneAreIgnored) {
+  pipeline::Statistics s;
+  s.events = 7;
+  s.processes.resize(1);
+  s.by_instance.resize(1);
+  const std::string record = pipeline::statistics_record(s);
+  ASSERT_TRUE(pipeline::read_statistics_record(record));
+  EXPECT_EQ(pipeline::read_statistics_record(record)->processes[0].end, filter::kForever);
+  for (std::size_t size = 0; size < record.size(); ++size)
+    EXPECT_FALSE(pipeline::read_statistics_record(std::string_view(record).substr(0, size))) << size;
+  EXPECT_FALSE(pipeline::read_statistics_record("{}"));
+  EXPECT_FALSE(pipeline::read_statistics_record(std::string(100'000, '[')));
+  s.by_instance.clear(); // would be read out of bounds
+  EXPECT_FALSE(pipeline::read_statistics_record(pipeline::statistics_record(s)));
 }
 
 } // namespace

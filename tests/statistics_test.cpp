@@ -18,7 +18,7 @@ std::map<std::string, std::uint64_t> names_of(const SyntheticTrace &t, std::uint
   const Result<Statistics> s = collect_statistics(*trace, options);
   EXPECT_TRUE(s);
   std::map<std::string, std::uint64_t> names;
-  for (const decode::TypeCount &row : s->types.rows()) names[s->names.name(row.type)] += row.events;
+  for (const TypeStatistics &row : s->types) names[row.name] += row.events;
   return names;
 }
 

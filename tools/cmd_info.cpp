@@ -61,8 +61,8 @@ json codecs_json(const pipeline::CodecCounts &codecs) {
 json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   const LogfileHeader &h = trace.header();
   json processes = json::array();
-  for (std::size_t i = 0; i < s.lifetimes.processes().size(); ++i) {
-    const filter::ProcessInstance &p = s.lifetimes.processes()[i];
+  for (std::size_t i = 0; i < s.processes.size(); ++i) {
+    const filter::ProcessInstance &p = s.processes[i];
     json entry = {{"pid", p.pid},         {"parent", p.parent},
                   {"name", p.image_name}, {"command_line", p.command_line},
                   {"session", p.session}, {"events", s.by_instance[i].events},
@@ -106,7 +106,7 @@ json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
 }
 
 void print_processes(const pipeline::Trace &trace, const pipeline::Statistics &s) {
-  const auto processes = s.lifetimes.processes();
+  const std::vector<filter::ProcessInstance> &processes = s.processes;
   std::vector<std::size_t> order(processes.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -161,8 +161,8 @@ void print_info(const pipeline::Trace &trace, const pipeline::Statistics &s) {
                                                 ? ""
                                                 : fmt::format(", {} of threads of no known process",
                                                               human_count(s.unattributed_samples))));
-  row("Processes", human_count(s.lifetimes.processes().size()));
-  if (!s.lifetimes.processes().empty()) print_processes(trace, s);
+  row("Processes", human_count(s.processes.size()));
+  if (!s.processes.empty()) print_processes(trace, s);
 }
 
 int run_info(const InfoOptions &options) {

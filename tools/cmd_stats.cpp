@@ -17,8 +17,8 @@ double average_repeats(const pipeline::StackCounts &s) {
   return s.distinct_stacks == 0 ? 0 : static_cast<double>(s.stack_events()) / static_cast<double>(s.distinct_stacks);
 }
 
-std::vector<decode::TypeCount> sorted_rows(const pipeline::Statistics &s) {
-  std::vector<decode::TypeCount> rows = s.types.rows();
+std::vector<pipeline::TypeStatistics> sorted_rows(const pipeline::Statistics &s) {
+  std::vector<pipeline::TypeStatistics> rows = s.types;
   std::ranges::sort(rows, [](const auto &a, const auto &b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.type < b.type;
   });
@@ -27,9 +27,9 @@ std::vector<decode::TypeCount> sorted_rows(const pipeline::Statistics &s) {
 
 json stats_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   json types = json::array();
-  for (const decode::TypeCount &row : sorted_rows(s))
+  for (const pipeline::TypeStatistics &row : sorted_rows(s))
     types.push_back({{"key", decode::EventNames::key(row.type)},
-                     {"name", s.names.name(row.type)},
+                     {"name", row.name},
                      {"events", row.events},
                      {"bytes", row.bytes}});
   const pipeline::StackCounts &k = s.stacks;
@@ -61,13 +61,13 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
   fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", "Events", "", "Bytes", "", "Type");
   std::size_t shown = 0;
   std::uint64_t other_events = 0, other_bytes = 0;
-  for (const decode::TypeCount &row : sorted_rows(s)) {
+  for (const pipeline::TypeStatistics &row : sorted_rows(s)) {
     if (top != 0 && shown++ >= top) {
       other_events += row.events;
       other_bytes += row.bytes;
       continue;
     }
-    std::string name = s.names.name(row.type);
+    std::string name = row.name;
     if (row.type.family == decode::Family::event && row.type.version != 0) name += fmt::format("  v{}", row.type.version);
     fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events), percent(static_cast<double>(row.events), events),
                human_count(row.bytes), percent(static_cast<double>(row.bytes), bytes), name);
@@ -77,7 +77,7 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
                percent(static_cast<double>(other_events), events), human_count(other_bytes),
                percent(static_cast<double>(other_bytes), bytes));
   fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "", human_count(s.event_bytes), "",
-             s.types.rows().size());
+             s.types.size());
   const pipeline::StackCounts &k = s.stacks;
   fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),

@@ -93,7 +93,7 @@ public:
   // the hook's group (zero for a group that is not documented), of WPP messages their message GUID if any.
   [[nodiscard]] Guid provider() const;
   [[nodiscard]] std::uint16_t id() const;     // EVENT_HEADER Id, hook id, WPP message number; 0 for classic events
-  [[nodiscard]] std::uint16_t version() const;
+  [[nodiscard]] std::uint16_t version() const { return has_hook() ? at_[0] : cold_version(); }
   [[nodiscard]] std::uint8_t opcode() const;  // of kernel events the low byte of the hook
   [[nodiscard]] std::uint8_t level() const;   // 0 where the type has none, as for channel, task, keyword, activity
   [[nodiscard]] std::uint8_t channel() const { return is_event() ? at_[format::kEventChannelAt] : std::uint8_t{0}; }
@@ -138,6 +138,7 @@ private:
   [[nodiscard]] bool message_has_time() const;
   [[nodiscard]] std::int64_t message_time() const;
   [[nodiscard]] Bytes cold_payload() const;
+  [[nodiscard]] std::uint16_t cold_version() const;
 
   const std::uint8_t *at_ = nullptr;
   std::uint32_t size_ = 0;

@@ -82,9 +82,8 @@ std::uint16_t EventView::id() const {
   return is_message() ? load<std::uint16_t>(at_ + kMessageNumberAt) : std::uint16_t{0};
 }
 
-std::uint16_t EventView::version() const {
+std::uint16_t EventView::cold_version() const {
   if (is_event()) return at_[kEventVersionAt];
-  if (has_hook()) return at_[0];
   return is_classic() ? load<std::uint16_t>(at_ + kClassicVersionAt) : std::uint16_t{0};
 }
 

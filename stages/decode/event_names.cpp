@@ -38,6 +38,7 @@ std::string task_and_opcode(std::string task, std::string_view opcode) {
 }
 
 constexpr std::string_view kKernel = "Windows Kernel/";
+constexpr std::size_t kLearned = 64;
 constexpr const char *kTraceLogging = "TraceLogging"; // several names under one id
 
 std::string kernel_name(std::uint16_t hook) {
@@ -112,6 +113,7 @@ void EventNames::learn_event_info(Bytes payload) {
   const std::string opcode = string_at(payload, kOpcodeNameAt);
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
+  learned_.clear(); // a schema has the last word again
   names_[type] = task_and_opcode(std::move(task), opcode);
 }
 
@@ -149,6 +151,7 @@ void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, st
 }
 
 void EventNames::read_manifest(const Guid &guid, std::string_view text) {
+  learned_.clear();
   pugi::xml_document document;
   if (!document.load_buffer(text.data(), text.size())) return;
   for (const pugi::xpath_node &found : document.select_nodes("//provider")) {
@@ -167,6 +170,13 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
 
 // TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
 void EventNames::learn_schema(const EventView &event) {
+  const EventType of = type_of(event);
+  const Bytes all = event.bytes().first(event.bytes().size() - event.payload().size()).subspan(event.layout().header_size);
+  learned_.resize(kLearned);
+  Learned &last = learned_[(of.guid.low ^ of.id ^ all.size() >> 3) % kLearned];
+  if (last.type == of && std::ranges::equal(last.items, all)) return;
+  last.type = of;
+  last.items.assign(all.begin(), all.end());
   ExtendedItems items = event.items();
   ExtendedItem item;
   auto take_text = [](Bytes data, std::size_t at) {
@@ -180,11 +190,10 @@ void EventNames::learn_schema(const EventView &event) {
       std::size_t at = 2;
       while (at < item.data.size() && (item.data[at] & 0x80) != 0) ++at;
       std::string name = take_text(item.data, at + 1);
-      const EventType type = type_of(event);
-      auto [slot, fresh] = names_.try_emplace(type, name);
+      auto [slot, fresh] = names_.try_emplace(of, name);
       // Events of one provider may all have id 0; a row of them has no one name.
       if (!fresh && slot->second != name) slot->second = kTraceLogging;
-      else if (fresh) from_schema_.insert(type);
+      else if (fresh) from_schema_.insert(of);
     }
   }
 }

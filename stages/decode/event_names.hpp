@@ -40,6 +40,12 @@ private:
     std::size_t bytes = 0;
   };
   std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
+  // Items of TraceLogging events learned last: most events of a type repeat theirs.
+  struct Learned {
+    EventType type;
+    std::vector<std::uint8_t> items;
+  };
+  std::vector<Learned> learned_;
 };
 
 } // namespace etwrelog::decode
