@@ -275,7 +275,7 @@ private:
 };
 
 constexpr double kCountingShare = 1.0 / 16; // of the time that packing takes, for each of two passes
-constexpr std::uint64_t kBytesOfStack = 128; // that counting one takes, or less
+constexpr std::size_t kMostStacks = 2u << 20; // of a trace that is counted: some 100 bytes each
 
 // What `info` and `stats` want to know; empty for a trace that does not read without complaint.
 Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options) {
@@ -287,8 +287,7 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
   graph.in_flight_bytes = std::min(graph.in_flight_bytes, options.memory_limit / 4);
   graph.progress = &progress;
   graph.cancel = options.cancel;
-  const Result<Statistics> statistics = collect_statistics(
-      *trace, graph, static_cast<std::size_t>(std::min<std::uint64_t>(options.memory_limit / kBytesOfStack, SIZE_MAX)));
+  const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
   if (!statistics) {
     if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io) return statistics.error();
     return std::vector<std::uint8_t>();

@@ -75,6 +75,8 @@ TEST(Statistics, CountStacksInEveryForm) {
   const Result<Trace> trace = testing::open_trace(t.bytes());
   const Result<Statistics> s = collect_statistics(*trace, {});
   ASSERT_TRUE(s);
+  EXPECT_FALSE(collect_statistics(*trace, {}, 1)) << "two stacks";
+  EXPECT_TRUE(collect_statistics(*trace, {}, 2));
   EXPECT_EQ(s->stacks.walks, 1u);
   EXPECT_EQ(s->stacks.user_references, 1u);
   EXPECT_EQ(s->stacks.kernel_references, 1u);
