@@ -6,6 +6,7 @@
 #include "pipeline/statistics.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -647,8 +648,11 @@ namespace {
 
 class ArchiveInput final : public read::Input {
 public:
-  ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t keep)
-      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), keep_(keep) {
+  // At least the `window` segments asked for last are kept, and others as long as all come to no more than
+  // `budget` bytes.
+  ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t window, std::uint64_t budget)
+      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), window_(window),
+        budget_(budget), skipped_(index_.segments.size()) {
     for (const etlz::IndexEntry &e : index_.segments) {
       const std::uint8_t *header = e.buffer_headers.data();
       for (const etlz::Part &part : e.parts) {
@@ -689,16 +693,14 @@ public:
       const etlz::IndexEntry &entry = index_.segments[number];
       const std::shared_ptr<Kept> kept = slot(number);
       {
-        // Several readers may want the same segment: the first decodes, the others wait for it.
-        const std::lock_guard lock(kept->mutex);
-        if (kept->bytes.empty()) {
-          Result<std::vector<std::uint8_t>> stored =
-              read_exactly(*archive_, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
-          if (!stored) return stored.error();
-          std::vector<std::uint8_t> bytes(entry.header.original_size);
-          if (std::optional<Error> e = decode_segment(entry, *stored, bytes, pool_, name())) return *e;
-          kept->bytes = std::move(bytes);
+        // Several readers may want the same segment. One decodes it; the others see to the next ones before they
+        // wait for it.
+        std::unique_lock lock(kept->mutex, std::try_to_lock);
+        if (!lock) {
+          decode_ahead(number);
+          lock.lock();
         }
+        if (std::optional<Error> e = fill(*kept, entry)) return *e;
       }
       const std::uint64_t within = at - entry.header.original_at;
       const std::size_t n =
@@ -707,6 +709,13 @@ public:
       done += n;
     }
     return done;
+  }
+
+  void skip(std::uint64_t begin, std::uint64_t end) override {
+    for (std::size_t i = 0; i < index_.segments.size(); ++i) {
+      const SegmentHeader &h = index_.segments[i].header;
+      if (h.original_at >= begin && h.original_at + h.original_size <= end) skipped_[i] = true;
+    }
   }
 
 private:
@@ -731,29 +740,60 @@ private:
     if (!into.empty()) std::memcpy(into.data(), header.bytes + within, into.size());
     return true;
   }
+  // Decodes a segment that is not there yet. Its mutex is held.
+  std::optional<Error> fill(Kept &kept, const etlz::IndexEntry &entry) const {
+    if (!kept.bytes.empty()) return std::nullopt;
+    const Result<std::vector<std::uint8_t>> stored =
+        read_exactly(*archive_, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
+    if (!stored) return stored.error();
+    std::vector<std::uint8_t> bytes(entry.header.original_size);
+    if (std::optional<Error> e = decode_segment(entry, *stored, bytes, pool_, name())) return e;
+    kept.bytes = std::move(bytes);
+    return std::nullopt;
+  }
+  // One of the next segments that nobody works on. An error is for whoever comes to need it.
+  void decode_ahead(std::size_t number) const {
+    for (std::size_t next = number + 1; next < std::min(number + window_, index_.segments.size()); ++next) {
+      if (skipped_[next]) continue;
+      const std::shared_ptr<Kept> kept = slot(next);
+      const std::unique_lock lock(kept->mutex, std::try_to_lock);
+      if (!lock || !kept->bytes.empty()) continue;
+      static_cast<void>(fill(*kept, index_.segments[next]));
+      return;
+    }
+  }
   std::shared_ptr<Kept> slot(std::size_t number) const {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Kept> &kept = kept_[number];
-    if (!kept) kept = std::make_shared<Kept>();
+    if (!kept) {
+      kept = std::make_shared<Kept>();
+      kept_bytes_ += index_.segments[number].header.original_size;
+    }
     kept->used = ++clock_;
     const std::shared_ptr<Kept> result = kept;
-    while (kept_.size() > keep_) {
-      auto oldest = kept_.begin();
-      for (auto i = kept_.begin(); i != kept_.end(); ++i)
-        if (i->second->used < oldest->second->used) oldest = i;
-      kept_.erase(oldest);
+    // Passes read from the first to the last, again and again: what was used long ago comes first in the next one.
+    // So the latest goes that is not at work.
+    while (kept_bytes_ > budget_ && kept_.size() > window_) {
+      std::vector<std::pair<std::uint64_t, std::size_t>> by_use;
+      for (const auto &[segment, k] : kept_) by_use.emplace_back(k->used, segment);
+      std::ranges::sort(by_use, std::greater());
+      const std::size_t victim = by_use[window_].second;
+      kept_bytes_ -= index_.segments[victim].header.original_size;
+      kept_.erase(victim);
     }
     return result;
   }
 
   std::unique_ptr<read::Input> archive_;
   ArchiveIndex index_;
-  std::size_t keep_;
+  std::size_t window_;
+  std::uint64_t budget_;
+  std::vector<bool> skipped_; // segments that nobody will ask for
   std::vector<Header> headers_;
   mutable CoderPool pool_;
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<Kept>> kept_;
-  mutable std::uint64_t clock_ = 0;
+  mutable std::uint64_t clock_ = 0, kept_bytes_ = 0;
 };
 
 } // namespace
@@ -766,8 +806,10 @@ Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> a
     if (std::optional<Error> error = over_limit(e.header, memory_limit, archive->name())) return *error;
     largest = std::max(largest, decode_memory(e.header));
   }
-  const auto keep = static_cast<std::size_t>(std::clamp<std::uint64_t>(memory_limit / largest, 1, 8));
-  return std::unique_ptr<read::Input>(std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), keep));
+  // Half of the memory for what is kept, half for decoding.
+  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(memory_limit / 2 / largest, 1, 8));
+  return std::unique_ptr<read::Input>(
+      std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), window, memory_limit / 2));
 }
 
 } // namespace etwrelog::pipeline

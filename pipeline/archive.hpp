@@ -62,7 +62,8 @@ struct ArchiveIndex {
 [[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive,
                                                       std::uint64_t memory_limit = 1u << 30);
 
-// The original as an input: read_at decodes the segments it touches and keeps the last few.
+// The original as an input: read_at decodes the segments it touches, several at a time for several readers, and keeps
+// what the memory allows.
 [[nodiscard]] Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
                                                                 std::uint64_t memory_limit = 1u << 30);
 

@@ -158,6 +158,7 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
   outlined_ = std::move(agreed);
   left_out_ = {};
   for (const read::Outlined &o : outlined_) {
+    input_->skip(o.begin, o.end);
     ++left_out_.segments;
     left_out_.buffers += o.buffers.size();
     left_out_.events += o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());

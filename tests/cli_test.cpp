@@ -68,6 +68,8 @@ TEST_F(Cli, ReportsWhatTheFilterDid) {
   EXPECT_EQ(r["targets"][0]["pid"], 100);
   EXPECT_EQ(r["output"]["bytes"], std::filesystem::file_size(out));
   EXPECT_EQ(json::parse(run.out)["by_reason"], r["by_reason"]);
+  const ToolRun trace_last = run_tool({"relog", "-o", out, "--force", "-p", "target.exe", in});
+  EXPECT_EQ(trace_last.status, 0) << trace_last.err;
 }
 
 TEST_F(Cli, ExitsWithTwoOnWrongUsage) {

@@ -206,17 +206,21 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_option("TRACE", options->input, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");
-  c->add_option("-p,--process", options->selection.processes,
-                "Keep this process: id or name, * and ? match any; repeatable")->group("Selection");
+  // One value a flag: what follows may be the trace.
+  auto add_repeatable = [c](const char *name, auto &values, const char *description) {
+    c->add_option(name, values, description)->allow_extra_args(false)->group("Selection");
+  };
+  add_repeatable("-p,--process", options->selection.processes,
+                 "Keep this process: id or name, * and ? match any; repeatable");
   c->add_flag("--children", options->selection.children, "And its descendants")->group("Selection");
   c->add_option("--cmdline", options->selection.command_line,
                 "Keep processes whose command line matches this regular expression (RE2)")->group("Selection");
-  c->add_option("--exclude", options->selection.exclude, "Drop this process; repeatable")->group("Selection");
+  add_repeatable("--exclude", options->selection.exclude, "Drop this process; repeatable");
   c->add_option("--from", options->from, "Keep events from then on: 12.5s, 2m, or UTC time")->group("Selection");
   c->add_option("--to", options->to, "Keep events up to then")->group("Selection");
-  c->add_option("--provider", options->providers, "Keep events of GUID|name[:keywords[:level]]; repeatable")->group("Selection");
-  c->add_option("--event", options->events, "Keep events with this id (kernel events: hook id); repeatable")->group("Selection");
-  c->add_option("--cpu", options->selection.processors, "Keep events of this processor; repeatable")->group("Selection");
+  add_repeatable("--provider", options->providers, "Keep events of GUID|name[:keywords[:level]]; repeatable");
+  add_repeatable("--event", options->events, "Keep events with this id (kernel events: hook id); repeatable");
+  add_repeatable("--cpu", options->selection.processors, "Keep events of this processor; repeatable");
   c->add_flag("--keep-system", options->selection.keep_system, "Keep events of no process: DPC, ISR and others")->group("Selection");
   c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
       ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))->group("Output");

@@ -32,6 +32,11 @@ public:
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
   // Of an input with an index: in order, without overlap.
   [[nodiscard]] virtual std::vector<Outlined> outlined() const { return {}; }
+  // Nobody will ask for these bytes any more, but for buffer headers: no need to have them ready.
+  virtual void skip(std::uint64_t begin, std::uint64_t end) {
+    static_cast<void>(begin);
+    static_cast<void>(end);
+  }
   // Of an archive that holds them: what is known of the trace as a whole (pipeline::statistics_record).
   [[nodiscard]] virtual Bytes facts() const { return {}; }
   // As the user named it, with the member of an archive behind a colon.
