@@ -271,7 +271,7 @@ protected:
   bool failed_ = false;
 
 private:
-  static constexpr std::size_t kKeptMemory = 64u << 20; // of histories, between segments
+  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
