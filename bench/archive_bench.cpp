@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
   const char *folder = std::getenv("ETWRELOG_TRACES");
   std::error_code ignored;
   for (const auto &f : std::filesystem::directory_iterator(folder != nullptr ? folder : "/tmp/tr", ignored)) {
-    if (f.path().extension() != ".etl" || f.file_size() < (1u << 20)) continue;
+    if (f.path().extension() != ".etl") continue;
     const std::string path = f.path().string(), name = f.path().stem().string();
     for (const auto &[level, label] : {std::pair{Level::fast, "fast"}, {Level::normal, "default"}, {Level::max, "max"}}) {
       const auto l = level;

@@ -433,7 +433,7 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   }
   command->add_flag("-r,--recursive", options->recursive,
                     task == Task::pack ? "Take all .etl files below the folders" : "Take all .etlz files below the folders");
-  command->add_option("--threads", options->threads, "Threads to use; 0: all")->check(CLI::Range(0u, 1024u));
+  command->add_option("-t,--threads", options->threads, "Threads to use; 0: all")->check(CLI::Range(0u, 1024u));
   command->add_option("--memory-limit", options->memory_limit, "Most memory to use, such as 512M")
       ->check(size_validator())
       ->capture_default_str();
@@ -443,7 +443,8 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   if (task == Task::pack) {
     const std::map<std::string, Level> levels = {{"fast", Level::fast}, {"default", Level::normal}, {"max", Level::max}};
     command->add_option("--level", options->level, "fast, default or max: smaller takes longer")
-        ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case));
+        ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description("{fast,default,max}"))
+        ->type_name("TEXT");
     command->add_flag("--no-verify", options->no_verify, "Do not decode every segment again before it is written");
     command->add_flag("--delete-original", options->delete_original,
                       "Delete each original once its archive was read back and compared");
