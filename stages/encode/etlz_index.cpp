@@ -185,11 +185,25 @@ void IndexWriter::finish(Bytes facts, std::vector<std::uint8_t> &out) {
   out.resize(at + kIndexHeaderSize);
   put_varint(out, count_);
   out.insert(out.end(), frames_.begin(), frames_.end());
-  put_frame(out, facts);
+  put_frame(out, facts.size() <= kMaxFacts ? facts : Bytes());
   std::uint8_t *const header = out.data() + at;
   std::memcpy(header, kIndexMagic, 8);
   store(header + 8, hash64(Bytes(out).subspan(at + kIndexHeaderSize)));
   seal(header, kIndexHeaderSize);
+}
+
+bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries) {
+  std::uint64_t archive_at = kFileHeaderSize;
+  if (!entries.empty())
+    archive_at = entries.back().archive_at + kSegmentHeaderSize + entries.back().header.stored_size;
+  InStream in(frame);
+  while (!in.at_end()) {
+    IndexEntry &e = entries.emplace_back();
+    e.archive_at = archive_at;
+    if (!get_entry(in, e)) return false;
+    archive_at += kSegmentHeaderSize + e.header.stored_size;
+  }
+  return true;
 }
 
 Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
@@ -209,18 +223,12 @@ Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
   InStream in(bytes.subspan(kIndexHeaderSize));
   Index index;
   std::vector<std::uint8_t> list;
-  std::uint64_t archive_at = kFileHeaderSize;
   const std::uint64_t count = get_varint(in);
   while (index.segments.size() < count) {
     if (const Got got = get_frame(in, limit, list); got != Got::frame || list.empty()) return failed(got);
-    InStream source{Bytes(list)};
-    while (!source.at_end()) {
-      IndexEntry &e = index.segments.emplace_back();
-      e.archive_at = archive_at;
-      if (!get_entry(source, e)) return failed(Got::damage);
-      archive_at += kSegmentHeaderSize + e.header.stored_size;
-    }
+    if (!read_index_entries(list, index.segments)) return failed(Got::damage);
   }
+  limit = std::min(limit, kMaxFacts);
   if (const Got got = get_frame(in, limit, index.facts); got != Got::frame) return failed(got);
   if (index.segments.size() != count || !in.at_end()) return failed(Got::damage);
   return index;

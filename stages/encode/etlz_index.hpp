@@ -9,6 +9,7 @@ namespace etwrelog::etlz {
 
 // Event bytes in the outlines of one archive; segments behind have none.
 inline constexpr std::uint64_t kMaxOutlines = 64u << 20;
+inline constexpr std::uint64_t kMaxFacts = 16u << 20; // larger ones are not written
 
 struct IndexEntry {
   std::uint64_t archive_at = 0; // of the segment's header; not stored, because segments tile the archive
@@ -39,6 +40,8 @@ private:
   std::uint64_t outlines_ = 0; // bytes of events in them
 };
 
+// Appends the entries of one decoded frame.
+[[nodiscard]] bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries);
 // Checks that the values are possible; `limit` bounds the decoded bytes.
 [[nodiscard]] Result<Index> read_index(Bytes bytes, std::uint64_t limit);
 

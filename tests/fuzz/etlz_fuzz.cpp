@@ -1,8 +1,11 @@
 // The archive reader must survive any bytes, and what the model encodes it must give back.
 //
 // The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams, the
-// container, or a round trip of the bytes as a trace.
+// container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream, the entries of
+// an index, its statistics.
 #include "pipeline/archive.hpp"
+#include "pipeline/statistics.hpp"
+#include "stages/encode/etlz_mixer.hpp"
 #include "stages/encode/etlz_model.hpp"
 
 #include <cstdlib>
@@ -53,6 +56,31 @@ void read_archive(Bytes data) {
   static_cast<void>(etlz::read_index(data, 1u << 24));
 }
 
+void decode_mixed(Bytes data) {
+  etlz::InStream source(data);
+  etlz::MixerSetup setup;
+  for (std::uint8_t *const b : {&setup.long_context, &setup.short_context, &setup.table_bits, &setup.slowest})
+    *b = source.get();
+  const std::size_t size = source.get() | static_cast<std::size_t>(source.get()) << 8;
+  std::vector<std::uint8_t> beside(size, 7), out(size);
+  etlz::Mixer mixer;
+  static_cast<void>(mixer.decode(source.rest(), setup, {beside.data(), beside.data(), beside.data()}, out));
+}
+
+void read_entries(Bytes data) {
+  std::vector<etlz::IndexEntry> entries;
+  if (!etlz::read_index_entries(data, entries)) return;
+  for (const etlz::IndexEntry &e : entries)
+    for (const Outline::Event &event : e.outline.kept)
+      if (event.from + event.size > e.outline.bytes.size()) std::abort();
+}
+
+void read_statistics(Bytes data) {
+  const std::string_view text(reinterpret_cast<const char *>(data.data()), data.size());
+  const auto s = pipeline::read_statistics_record(text);
+  if (s && s->by_instance.size() != s->processes.size()) std::abort();
+}
+
 void round_trip(Bytes data, Level level) {
   std::vector<etlz::Part> parts;
   std::size_t done = 0;
@@ -76,11 +104,15 @@ void round_trip(Bytes data, Level level) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   if (size == 0) return 0;
   const Bytes rest(data + 1, size - 1);
-  switch (data[0] & 3) {
+  switch (data[0] & 7) {
   case 0: decode_segment(rest); break;
   case 1: decode_streams(rest); break;
   case 2: read_archive(rest); break;
-  default: round_trip(rest, (data[0] & 4) != 0 ? Level::max : Level::fast);
+  case 3: round_trip(rest, Level::fast); break;
+  case 4: decode_mixed(rest); break;
+  case 5: read_entries(rest); break;
+  case 6: read_statistics(rest); break;
+  default: round_trip(rest, Level::max);
   }
   return 0;
 }

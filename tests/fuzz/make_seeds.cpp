@@ -1,4 +1,7 @@
 // Writes the seed corpora of the fuzz targets: small traces made in memory. Usage: make_seeds DIRECTORY
+#include "pipeline/statistics.hpp"
+#include "stages/encode/etlz_mixer.hpp"
+#include "stages/encode/etlz_segment.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <cstdio>
@@ -40,6 +43,36 @@ testing::SyntheticTrace small_trace(testing::TraceOptions options) {
   return t;
 }
 
+// One for each way of etlz_fuzz that can use one; the first byte chooses it.
+void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesystem::path &folder, const std::string &name) {
+  const std::vector<std::uint8_t> bytes = trace.bytes();
+  auto write = [&](std::uint8_t way, std::vector<std::uint8_t> seed) {
+    seed.insert(seed.begin(), way);
+    testing::write_file((folder / (name + "_" + std::to_string(way))).string(), seed);
+  };
+  std::vector<etlz::Part> parts;
+  static_cast<void>(etlz::split_parts(bytes, true, 1u << 20, parts));
+  std::vector<std::uint8_t> coded, mixed;
+  etlz::SegmentCoder().encode(bytes, parts, Level::max, coded);
+  write(0, coded);
+  write(3, bytes);
+  write(7, bytes);
+  etlz::MixerSetup setup;
+  setup.long_context = 9, setup.short_context = 1, setup.table_bits = 4;
+  const std::vector<std::uint8_t> beside(bytes.size(), 7);
+  etlz::Mixer().encode(bytes, setup, {beside.data(), nullptr, nullptr}, mixed);
+  const auto size = static_cast<std::uint16_t>(bytes.size());
+  const std::uint8_t front[] = {9, 1, 4, setup.slowest, static_cast<std::uint8_t>(size), static_cast<std::uint8_t>(size >> 8)};
+  mixed.insert(mixed.begin(), std::begin(front), std::end(front));
+  write(4, mixed);
+  if (const Result<pipeline::Trace> opened = testing::open_trace(bytes)) {
+    if (const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*opened, {})) {
+      const std::string record = pipeline::statistics_record(*statistics);
+      write(6, std::vector<std::uint8_t>(record.begin(), record.end()));
+    }
+  }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -48,7 +81,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::filesystem::path root = argv[1];
-  for (const char *name : {"scan", "event", "trace"}) std::filesystem::create_directories(root / name);
+  for (const char *name : {"scan", "event", "trace", "etlz"}) std::filesystem::create_directories(root / name);
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
@@ -73,6 +106,7 @@ int main(int argc, char **argv) {
           events.resize(align8(events.size()));
         }
         testing::write_file((root / "event" / name).string(), events);
+        write_archive_seeds(t, root / "etlz", name);
       }
   return 0;
 }
