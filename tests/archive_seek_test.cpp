@@ -6,6 +6,9 @@
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 namespace etwrelog {
@@ -21,6 +24,7 @@ Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
   options.processes = 16;
   options.codec = codec;
   options.stack_cache = stack_cache;
+  options.threads = 1;
   gen::MemorySink sink;
   const auto made = gen::generate(options, sink);
   EXPECT_TRUE(made);
@@ -30,6 +34,7 @@ Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
 pipeline::ArchiveOptions fast_options() {
   pipeline::ArchiveOptions options;
   options.level = Level::fast; // the smallest segments
+  options.threads = 1;         // for the thread sanitizer: see tools/test
   return options;
 }
 
@@ -190,6 +195,58 @@ TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
   outline.bytes.assign(100, 0xAB);
   outline.kept = {{0, 0, 96, 0}};
   EXPECT_FALSE(relog_without(trace, outline, kBegin));
+}
+
+// --- Readers side by side
+
+TEST(ArchiveReaders, AllGetTheBytesOfTheTraceWhateverIsKept) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(56'000'000, Codec::none, false);
+  const Buffer archive = archive_of(trace, directory);
+  for (const std::uint64_t memory : {std::uint64_t{100} << 20, std::uint64_t{1} << 30}) { // drops segments, keeps all
+    const auto input = pipeline::open_archive(read::memory_input("archive", archive), memory);
+    ASSERT_TRUE(input) << input.error().message();
+    std::atomic<std::size_t> next{0}, wrong{0};
+    auto read_on = [&] {
+      constexpr std::size_t kBlock = 1'000'000;
+      std::vector<std::uint8_t> bytes(kBlock);
+      const std::size_t blocks = trace.size() / kBlock + 1;
+      for (std::size_t i = next++; i < 2 * blocks; i = next++) { // twice from the first to the last
+        const std::size_t at = i % blocks * kBlock;
+        const auto got = (*input)->read_at(at, bytes);
+        const std::size_t expected = std::min(kBlock, trace.size() - at);
+        if (!got || *got != expected || std::memcmp(bytes.data(), trace.data() + at, expected) != 0) ++wrong;
+      }
+    };
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 4; ++i) readers.emplace_back(read_on);
+    for (std::thread &reader : readers) reader.join();
+    EXPECT_EQ(wrong, 0u);
+  }
+}
+
+TEST(ArchiveReaders, AllLearnOfDamage) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(40'000'000, Codec::none, false);
+  Buffer archive = archive_of(trace, directory);
+  const auto index = pipeline::read_archive_index(*read::memory_input("archive", archive));
+  ASSERT_TRUE(index);
+  ASSERT_GE(index->segments.size(), 2u);
+  const etlz::IndexEntry &damaged = index->segments[1];
+  archive[damaged.archive_at + 1000] ^= 1;
+  const auto input = pipeline::open_archive(read::memory_input("archive", archive));
+  ASSERT_TRUE(input);
+  std::atomic<int> errors{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 4; ++i)
+    readers.emplace_back([&] {
+      std::vector<std::uint8_t> bytes(1000);
+      if (!(*input)->read_at(0, bytes)) --errors;
+      const auto got = (*input)->read_at(damaged.header.original_at + 500'000, bytes);
+      if (!got && got.error().offset == damaged.archive_at) ++errors;
+    });
+  for (std::thread &reader : readers) reader.join();
+  EXPECT_EQ(errors, 4);
 }
 
 // --- Statistics in the index
