@@ -3,6 +3,7 @@
 #include "etwrelog/format.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include <zstd.h>
 
@@ -11,8 +12,8 @@ namespace {
 
 constexpr std::uint8_t kIndexMagic[8] = {'E', 'T', 'L', 'Z', 'i', 'd', 'x', '1'};
 constexpr std::size_t kIndexHeaderSize = 24;
-constexpr std::size_t kFrame = 1u << 20; // of entries, at least
-constexpr std::size_t kSmall = 256u << 10;
+constexpr std::size_t kFrame = 1u << 20;   // bytes of entries in one, at least; but for the last
+constexpr std::size_t kSmall = 256u << 10; // up to here zstd may take its time
 
 void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &ids) {
   put_varint(out, ids.size());
@@ -134,9 +135,11 @@ bool get_entry(InStream &in, IndexEntry &e) {
 void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
   std::vector<std::uint8_t> packed;
   if (!content.empty()) {
-    const int level = content.size() <= kSmall ? 19 : 12; // the time of the better one grows with the size
     packed.resize(ZSTD_compressBound(content.size()));
-    packed.resize(ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), level));
+    const std::size_t n =
+        ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), content.size() <= kSmall ? 19 : 12);
+    if (ZSTD_isError(n) != 0) throw std::bad_alloc(); // nothing else goes wrong with room for the worst case
+    packed.resize(n);
   }
   put_varint(out, content.size());
   put_varint(out, packed.size());

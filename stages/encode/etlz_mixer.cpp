@@ -110,8 +110,9 @@ struct Lane {
   unsigned symbol = 0;
 };
 constexpr unsigned kMostLanes = 4;
+constexpr std::size_t kLanesFrom = 16 * 1024; // bytes of a stream
 constexpr unsigned lanes_of(std::size_t size) {
-  return size < 16384 ? 1 : kMostLanes;
+  return size < kLanesFrom ? 1 : kMostLanes;
 }
 
 } // namespace
