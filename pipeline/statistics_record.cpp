@@ -34,8 +34,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, processes, types, events, event_b
 std::string statistics_record(const Statistics &statistics) { return nlohmann::json(statistics).dump(); }
 
 std::optional<Statistics> read_statistics_record(std::string_view record) {
+  using nlohmann::json;
+  // Turned into an integer, a number that is none may be out of range.
+  auto integers_only = [](int, json::parse_event_t, const json &value) {
+    if (value.is_number_float()) throw std::invalid_argument("a number that is no integer");
+    return true;
+  };
   try {
-    Statistics s = nlohmann::json::parse(record).get<Statistics>();
+    Statistics s = json::parse(record, integers_only).get<Statistics>();
     if (s.by_instance.size() != s.processes.size()) return std::nullopt;
     return s;
   } catch (const std::exception &) { // of another version, or made by hand

@@ -323,6 +323,9 @@ TEST(ArchiveStatistics, RecordsThatAreNoneAreIgnored) {
     EXPECT_FALSE(pipeline::read_statistics_record(std::string_view(record).substr(0, size))) << size;
   EXPECT_FALSE(pipeline::read_statistics_record("{}"));
   EXPECT_FALSE(pipeline::read_statistics_record(std::string(100'000, '[')));
+  std::string fraction = record;
+  fraction.replace(fraction.find("\"events\":7"), 10, "\"events\":7e300");
+  EXPECT_FALSE(pipeline::read_statistics_record(fraction));
   s.by_instance.clear(); // would be read out of bounds
   EXPECT_FALSE(pipeline::read_statistics_record(pipeline::statistics_record(s)));
 }
