@@ -24,12 +24,7 @@ FieldOffsets compile(const kernel::Layout &layout, unsigned pointer_size) {
   return offsets;
 }
 
-// All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for hooks that
-// the table does not name.
-struct Table {
-  std::vector<HookRule> rows;
-  std::array<std::uint16_t, 0x10000> first{};
-
+struct Table : HookRules {
   Table() {
     for (const kernel::Scope scope : {kernel::Scope::header, kernel::Scope::always}) {
       HookRule unknown;
@@ -61,11 +56,9 @@ struct Table {
 
 } // namespace
 
-const HookRule &rule_for(std::uint16_t hook, std::uint16_t version) {
+const HookRules &hook_rules() {
   static const Table table;
-  std::size_t row = table.first[hook];
-  while (table.rows[row].has_layout && table.rows[row].min_version > version) ++row;
-  return table.rows[row];
+  return table;
 }
 
 const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size) {

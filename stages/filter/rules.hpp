@@ -40,8 +40,21 @@ struct HookRule {
   [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const { return pointer_size == 8 ? wide : narrow; }
 };
 
-// The rule for a hook event's payload version. Never null.
-[[nodiscard]] const HookRule &rule_for(std::uint16_t hook, std::uint16_t version);
+// All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for hooks that
+// the table does not name.
+struct HookRules {
+  std::vector<HookRule> rows;
+  std::array<std::uint16_t, 0x10000> first{};
+};
+[[nodiscard]] const HookRules &hook_rules();
+
+// The rule for a hook event's payload version. Inline: asked some times of every event.
+[[nodiscard]] inline const HookRule &rule_for(std::uint16_t hook, std::uint16_t version) {
+  static const HookRules &rules = hook_rules();
+  const HookRule *rule = rules.rows.data() + rules.first[hook];
+  while (rule->has_layout && rule->min_version > version) ++rule;
+  return *rule;
+}
 
 // Offsets in an image-identity event of KernelTraceControl, by opcode; all absent where the opcode is not known.
 [[nodiscard]] const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size);
