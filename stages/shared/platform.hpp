@@ -23,7 +23,6 @@ public:
   static Result<File> create_spool();
   static File standard_input();
 
-  [[nodiscard]] bool is_open() const { return handle_ >= 0; }
   [[nodiscard]] Result<std::uint64_t> size() const;
   [[nodiscard]] bool is_regular() const; // has a size and can be read at any offset
 

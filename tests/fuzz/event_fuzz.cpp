@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   const std::uint16_t processors[] = {0};
   const filter::Lifetimes lifetimes(std::move(records), processors, false);
   sum += lifetimes.processes().size();
-  static volatile std::uint64_t sink;
+  [[maybe_unused]] static volatile std::uint64_t sink;
   sink = sum;
   return 0;
 }

@@ -23,7 +23,7 @@ void read_all(etwrelog::Bytes bytes, const etwrelog::read::ScanOptions &options)
       });
     if (batch.error) sum += batch.error->message().size();
   }
-  static volatile std::uint64_t sink;
+  [[maybe_unused]] static volatile std::uint64_t sink;
   sink = sum;
 }
 

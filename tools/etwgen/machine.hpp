@@ -105,7 +105,6 @@ public:
   [[nodiscard]] const std::vector<ThreadRef> &threads() const { return threads_; } // alive now
   [[nodiscard]] const std::vector<std::shared_ptr<const Process>> &processes() const { return processes_; }
   [[nodiscard]] const std::shared_ptr<const Process> &controller() const { return processes_.front(); }
-  [[nodiscard]] std::uint32_t process_count() const { return process_index_; } // ever
   struct PidReuse {
     std::uint32_t pid = 0;
     std::int64_t ended = 0, started = 0;
