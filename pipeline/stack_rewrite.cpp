@@ -23,8 +23,8 @@ constexpr std::size_t kMostMemory = std::size_t{8} << 30;
 
 constexpr std::size_t kUsesAhead = 8; // what is known of their stacks is fetched
 
-constexpr std::size_t kDefinitionsAtOnce =
-    2048; // so that a restart of the table does not need as much memory again
+// So that a restart of the table does not need as much memory again.
+constexpr std::size_t kDefinitionsAtOnce = 2048;
 
 bool refers(StackRewriter::Change::Kind kind) {
   return kind == StackRewriter::Change::Kind::reference_kernel ||

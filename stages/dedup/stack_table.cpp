@@ -105,8 +105,8 @@ inline bool StackTable::equals(std::uint32_t record, const StackQuery &query) co
 
 StackId StackTable::probe(const Slots &slots, std::uint32_t tag, const StackQuery &query) const {
   const std::uint32_t mask = slots.mask.load(std::memory_order_acquire);
-  for (std::uint32_t i = tag & mask, end = i + mask; i != end + 1;
-       ++i) { // a reader may see a table being refilled
+  // No more steps than slots: a reader may see a table being refilled.
+  for (std::uint32_t i = tag & mask, end = i + mask; i != end + 1; ++i) {
     const std::uint64_t slot = slots[i & mask].load(std::memory_order_acquire);
     if (slot == Slots::kEmpty) return kNoStack;
     const std::uint32_t record = static_cast<std::uint32_t>(slot >> 32);

@@ -3,17 +3,14 @@
 // A stack is its frames, innermost first, and a scope: whatever else must be equal for two stacks to be the
 // same (the pointer size, a process id). Storage is append-only:
 // - Slots: open addressing per shard, one u64 of {record, 32 bits of the XXH3-128 key}. Look-ups only read; a
-// slot
-//   is published with release after its record is complete. Inserts and growth take the shard's lock; slots
-//   never move in memory, and a miss counts only once it has been repeated under the lock.
+//   slot is published with release after its record is complete. Inserts and growth take the shard's lock;
+//   slots never move in memory, and a miss counts only once it has been repeated under the lock.
 // - Records: per-shard arenas of 32-bit units. A record keeps the frames that its stack does not share with
-// an
-//   earlier one and a link to the place in the earlier record where the shared outer part starts. Frames of a
-//   run that agree in their upper 32 bits are stored as their lower halves; nothing is assumed about
+//   an earlier one and a link to the place in the earlier record where the shared outer part starts. Frames
+//   of a run that agree in their upper 32 bits are stored as their lower halves; nothing is assumed about
 //   addresses.
 // - A lossy index from hashes of outer parts to a recent record finds the stack to share with. It only
-// affects
-//   size: what it proposes is compared frame by frame.
+//   affects size: what it proposes is compared frame by frame.
 // A hit is always confirmed by comparing every frame, so equal hashes never merge two stacks.
 #pragma once
 
@@ -116,8 +113,8 @@ private:
   std::unique_ptr<PrefixIndex> prefixes_;
   std::atomic<std::uint32_t> count_{0};
   std::atomic<std::size_t> bytes_{0};
-  std::array<std::atomic<std::uint32_t *>, 32 - kFirstIdChunkBits + 1>
-      ids_{}; // id -> record, chunks of doubling size
+  // Id -> record, in chunks of doubling size.
+  std::array<std::atomic<std::uint32_t *>, 32 - kFirstIdChunkBits + 1> ids_{};
 };
 
 // Ids in order of first use, for whoever sees the uses in the trace's order (one thread).

@@ -189,8 +189,8 @@ struct StackTable::Slots {
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0}; // no record is at position 0xFFFFFFFF
 
   std::atomic<std::uint32_t> mask{0};
-  std::array<std::atomic<std::uint64_t> *, 32 - kFirstBits + 1>
-      segments{}; // written before the mask that needs it
+  // Each written before the mask that needs it.
+  std::array<std::atomic<std::uint64_t> *, 32 - kFirstBits + 1> segments{};
 
   Slots() { add(0); }
   ~Slots() {
