@@ -37,7 +37,7 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
     const etlz::Part &part = parts[i];
     if (!part.buffer) continue;
     const Bytes buffer = segment.subspan(part.at, part.size);
-    if (!walk(buffer, coder.decoded(i), static_cast<std::uint32_t>(part.at)) ||
+    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) ||
         outline_.bytes.size() > budget)
       return {};
   }
@@ -60,19 +60,18 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
   return std::move(outline_);
 }
 
-bool Outliner::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
+bool Outliner::walk(Bytes buffer, Bytes events, std::uint32_t begin) {
   const format::BufferHeader header = format::load_buffer_header(buffer.data());
   const std::uint32_t size = read::decoded_size(header);
   const Bytes stored = buffer.subspan(format::kBufferHeaderSize);
-  Bytes events = decoded;
-  if (header.compressed() && decoded.empty()) {
+  if (!header.compressed()) {
+    if (size > stored.size()) return false;
+    events = stored.first(size);
+  } else if (events.empty()) {
     if (header.valid_bytes() > format::kMaxBufferSize) return false;
     decoded_.resize(size);
     if (!decode_events(Codec::none, stored, decoded_)) return false;
     events = decoded_;
-  } else if (!header.compressed()) {
-    if (size > stored.size()) return false;
-    events = stored.first(size);
   }
   last_switch_ = EventView();
   const WalkEnd end =

@@ -24,8 +24,8 @@ private:
   };
   [[nodiscard]] Met &met(std::int64_t time);
   void meet(std::int64_t time, bool outlives);
-  // `decoded`: the events of a compressed buffer, if they are there already.
-  [[nodiscard]] bool walk(Bytes buffer, Bytes decoded, std::uint32_t begin);
+  // `events`: those of a compressed buffer, if they are there already.
+  [[nodiscard]] bool walk(Bytes buffer, Bytes events, std::uint32_t begin);
   void visit(const EventView &event, std::int64_t time, const Outline::Event &where);
   [[nodiscard]] bool keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule);
   void keep(Bytes event, Outline::Event where);

@@ -175,8 +175,8 @@ struct SegmentCoder::State {
   ModelEncoder encoder;
   ModelDecoder decoder;
   std::vector<std::uint8_t> table;
-  std::vector<std::vector<std::uint8_t>> decoded; // memory of the parts' events
-  std::vector<Bytes> encoded;                     // what encode() made of it
+  std::vector<std::vector<std::uint8_t>> decoded; // of compressed buffers, one for each part
+  std::vector<ModelEncoder::Source> contents;     // the events of each part, as encode() took them
   std::unique_ptr<encode::XpressPredictor> xpress;
   std::unique_ptr<encode::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
@@ -216,9 +216,9 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   model.set_plain_types(level == Level::max);
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
-  std::vector<ModelEncoder::Source> contents;
+  std::vector<ModelEncoder::Source> &contents = state_->contents;
+  contents.clear();
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
-  state_->encoded.assign(parts.size(), Bytes());
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
@@ -241,7 +241,6 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
         contents.push_back({decoded, h.processor()});
-        state_->encoded[i] = decoded;
       } else {
         contents.emplace_back();
       }
@@ -321,7 +320,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   }
 }
 
-Bytes SegmentCoder::decoded(std::size_t part) const { return state_->encoded[part]; }
+Bytes SegmentCoder::events(std::size_t part) const { return state_->contents[part].events; }
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
   state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));

@@ -45,9 +45,9 @@ public:
   // Appends the coded segment to `out`.
   void encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
               SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
-  // The events of a compressed buffer as encode() has just decoded them; empty for any other part, and where
-  // the buffer is kept as it is.
-  [[nodiscard]] Bytes decoded(std::size_t part) const;
+  // The events of a part that encode() has just taken, decompressed; empty where there are none that it knows
+  // of: no buffer, or a compressed one that is kept as it is.
+  [[nodiscard]] Bytes events(std::size_t part) const;
   // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
   // `scratch` that for one decoded buffer.
   [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
