@@ -38,6 +38,15 @@ Error problem(ErrorKind kind, const std::string &file, std::string what) {
   return e;
 }
 
+constexpr const char *kSalvageAdvice = "unpack --salvage gives back what is whole";
+
+Error damaged(const std::string &archive, const char *what, std::uint64_t at) {
+  Error e = problem(ErrorKind::corrupt, archive, what);
+  e.offset = at;
+  e.advice = kSalvageAdvice;
+  return e;
+}
+
 Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> offset = std::nullopt) {
   if (e.file.empty()) e.file = file;
   if (!e.offset) e.offset = offset;
@@ -390,10 +399,7 @@ Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::ui
   const Result<std::size_t> got = input.read_at(at, bytes);
   if (!got) return got.error();
   if (*got == size) return bytes;
-  Error e = problem(ErrorKind::corrupt, input.name(), "the archive ends here");
-  e.offset = at + *got;
-  e.advice = "unpack --salvage gives back what is whole";
-  return e;
+  return damaged(input.name(), "the archive ends here", at + *got);
 }
 
 struct UnpackJob : OrderedJob {
@@ -404,30 +410,25 @@ struct UnpackJob : OrderedJob {
 // Checks and decodes one segment.
 std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes, CoderPool &pool,
                                     const std::string &name) {
-  auto damaged = [&](const char *what) {
-    Error e = problem(ErrorKind::corrupt, name, what);
-    e.offset = entry.archive_at;
-    e.advice = "unpack --salvage gives back what is whole";
-    return e;
-  };
-  if (etlz::hash64(stored) != entry.header.payload_hash) return damaged("segment: checksum mismatch");
+  auto bad = [&](const char *what) { return damaged(name, what, entry.archive_at); };
+  if (etlz::hash64(stored) != entry.header.payload_hash) return bad("segment: checksum mismatch");
   switch (entry.header.method) {
   case SegmentMethod::stored:
-    if (stored.size() != bytes.size()) return damaged("segment: wrong size");
+    if (stored.size() != bytes.size()) return bad("segment: wrong size");
     std::copy(stored.begin(), stored.end(), bytes.begin());
     break;
   case SegmentMethod::zstd:
     if (ZSTD_decompress(bytes.data(), bytes.size(), stored.data(), stored.size()) != bytes.size())
-      return damaged("segment: does not decode");
+      return bad("segment: does not decode");
     break;
   default: {
     std::unique_ptr<Coder> coder = pool.take();
     const bool good = coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
     pool.give(std::move(coder));
-    if (!good) return damaged("segment: does not decode");
+    if (!good) return bad("segment: does not decode");
   }
   }
-  if (etlz::hash64(bytes) != entry.header.content_hash) return damaged("segment: decodes to something else");
+  if (etlz::hash64(bytes) != entry.header.content_hash) return bad("segment: decodes to something else");
   return std::nullopt;
 }
 
@@ -529,36 +530,35 @@ bool is_archive(const read::Input &input) {
   return got && *got == sizeof first && etlz::is_archive(first);
 }
 
-Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_t memory_limit) {
-  ArchiveIndex index;
+Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   const std::uint64_t size = archive.size();
   Result<std::vector<std::uint8_t>> bytes =
       read_exactly(archive, 0, std::min<std::uint64_t>(size, etlz::kFileHeaderSize));
   if (!bytes) return bytes.error();
   const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
   if (!header) return in_file(header.error(), archive.name(), 0);
-  index.header = *header;
-  auto cut = [&](const char *what, std::uint64_t at) {
-    Error e = problem(ErrorKind::corrupt, archive.name(), what);
-    e.offset = at;
-    e.advice = "unpack --salvage gives back what is whole";
-    return e;
-  };
-  if (size < etlz::kFileHeaderSize + etlz::kFooterSize) return cut("the archive was cut", size);
+  if (size < etlz::kFileHeaderSize + etlz::kFooterSize) return damaged(archive.name(), "the archive was cut", size);
   const std::uint64_t footer_at = size - etlz::kFooterSize;
   bytes = read_exactly(archive, footer_at, etlz::kFooterSize);
   if (!bytes) return bytes.error();
-  const Result<etlz::Footer> footer = etlz::read_footer(*bytes);
+  Result<etlz::Footer> footer = etlz::read_footer(*bytes);
   if (!footer) {
     Error e = in_file(footer.error(), archive.name(), footer_at);
-    e.advice = "unpack --salvage gives back what is whole";
+    e.advice = kSalvageAdvice;
     return e;
   }
-  index.footer = *footer;
   if (footer->index_at > footer_at || footer->index_size != footer_at - footer->index_at ||
-      footer->original_size != index.header.original_size)
-    return cut("end of archive: contradicts the rest", footer_at);
-  bytes = read_exactly(archive, footer->index_at, footer->index_size);
+      footer->original_size != header->original_size)
+    return damaged(archive.name(), "end of archive: contradicts the rest", footer_at);
+  return footer;
+}
+
+Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_t memory_limit) {
+  ArchiveIndex index;
+  const Result<etlz::Footer> footer = read_archive_footer(archive);
+  if (!footer) return footer.error();
+  index.footer = *footer;
+  const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, footer->index_at, footer->index_size);
   if (!bytes) return bytes.error();
   Result<etlz::Index> read = etlz::read_index(*bytes, memory_limit);
   if (!read) return in_file(read.error(), archive.name(), footer->index_at);
@@ -567,11 +567,11 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   for (const etlz::IndexEntry &e : read->segments) {
     if (e.header.original_at != original || e.header.original_size > etlz::kMaxSegment ||
         e.header.stored_size > footer->index_at - at)
-      return cut("index: contradicts itself", footer->index_at);
+      return damaged(archive.name(), "index: contradicts itself", footer->index_at);
     at += etlz::kSegmentHeaderSize + e.header.stored_size;
     original += e.header.original_size;
   }
-  if (at != footer->index_at || original != footer->original_size) return cut("index: contradicts itself", at);
+  if (at != footer->index_at || original != footer->original_size) return damaged(archive.name(), "index: contradicts itself", at);
   index.segments = std::move(read->segments);
   index.facts = std::move(read->facts);
   return index;

@@ -13,13 +13,15 @@
 
 namespace etwrelog::pipeline {
 
+inline constexpr std::uint64_t kMemoryLimit = 1u << 30; // unless the caller says otherwise
+
 struct ArchiveOptions {
   Level level = Level::normal;
   unsigned threads = 0;                     // 0: all that the machine has
   bool verify = true;                       // pack: decode every segment again before it is written
   std::uint64_t count_from = 128u << 20;    // pack: size of a trace whose statistics go into the index; not at fast
   bool salvage = false;                     // unpack: take what is whole
-  std::uint64_t memory_limit = 1u << 30;    // of everything that is in flight
+  std::uint64_t memory_limit = kMemoryLimit; // of everything that is in flight
   std::function<void(std::uint64_t)> progress; // original bytes done; from one thread at a time
   const std::atomic<bool> *cancel = nullptr;
   std::vector<etlz::ColumnCost> *explain = nullptr; // pack: bytes in and out per column, summed
@@ -52,20 +54,22 @@ struct UnpackResult {
 [[nodiscard]] Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out,
                                                const ArchiveOptions &options);
 
+// What the first and last bytes of an archive say, without its index.
+[[nodiscard]] Result<etlz::Footer> read_archive_footer(const read::Input &archive);
+
 // What an archive says of itself, without decoding any of it.
 struct ArchiveIndex {
-  etlz::FileHeader header;
   etlz::Footer footer;
   std::vector<etlz::IndexEntry> segments;
   std::vector<std::uint8_t> facts; // a statistics_record of the whole; empty if the writer left it out
 };
 [[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive,
-                                                      std::uint64_t memory_limit = 1u << 30);
+                                                      std::uint64_t memory_limit = kMemoryLimit);
 
 // The original as an input: read_at decodes the segments it touches, several at a time for several readers, and keeps
 // what the memory allows.
 [[nodiscard]] Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
-                                                                std::uint64_t memory_limit = 1u << 30);
+                                                                std::uint64_t memory_limit = kMemoryLimit);
 
 // Whether an input is an archive, by its first bytes.
 [[nodiscard]] bool is_archive(const read::Input &input);

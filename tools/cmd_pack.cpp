@@ -150,8 +150,8 @@ private:
 Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &options) {
   const Result<std::unique_ptr<read::Input>> archive = read::open_input(item.target);
   if (!archive) return archive.error();
-  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(**archive);
-  if (!index) return index.error();
+  const Result<etlz::Footer> footer = pipeline::read_archive_footer(**archive);
+  if (!footer) return footer.error();
   pipeline::ArchiveOptions quiet = options;
   quiet.progress = nullptr;
   quiet.explain = nullptr;
@@ -168,7 +168,7 @@ Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &opt
     hasher.update(Bytes(piece).first(*got));
     at += *got;
   }
-  if (hasher.finish() != index->footer.content) return io_error(item.target, "read back, it differs from the original");
+  if (hasher.finish() != footer->content) return io_error(item.target, "read back, it differs from the original");
   return {};
 }
 
@@ -258,9 +258,8 @@ private:
     // The bar runs over bytes of the sources: of an archive they pass in proportion to what was decoded.
     double scale = 1;
     if (task_ != Task::pack)
-      if (const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(**input);
-          index && index->footer.original_size > 0)
-        scale = static_cast<double>(item.size) / static_cast<double>(index->footer.original_size);
+      if (const Result<etlz::Footer> footer = pipeline::read_archive_footer(**input); footer && footer->original_size > 0)
+        scale = static_cast<double>(item.size) / static_cast<double>(footer->original_size);
     archive.progress = [this, scale](std::uint64_t bytes) {
       progress_.advance(static_cast<std::uint64_t>(static_cast<double>(bytes) * scale));
     };
