@@ -3,6 +3,7 @@
 #include "etwrelog/format.hpp"
 #include "stages/encode/etlz_segment.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -147,7 +148,11 @@ void bm_xz(benchmark::State &state, const std::string &path) {
 int main(int argc, char **argv) {
   const char *folder = std::getenv("ETWRELOG_TRACES");
   std::error_code ignored;
-  for (const auto &f : std::filesystem::directory_iterator(folder != nullptr ? folder : "/tmp/tr", ignored)) {
+  if (folder == nullptr) {
+    std::fprintf(stderr, "archive_bench: set ETWRELOG_TRACES to a folder of .etl files\n");
+    return 2;
+  }
+  for (const auto &f : std::filesystem::directory_iterator(folder, ignored)) {
     if (f.path().extension() != ".etl") continue;
     const std::string path = f.path().string(), name = f.path().stem().string();
     for (const auto &[level, label] : {std::pair{Level::fast, "fast"}, {Level::normal, "default"}, {Level::max, "max"}}) {

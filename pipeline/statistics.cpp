@@ -117,9 +117,10 @@ private:
       if (!instance) return;
       const auto processes = lifetimes_.processes(); // those of one id stand together
       auto other = [&](std::size_t i) { return i < processes.size() && processes[i].pid == pid; };
+      if (!last_process_ || last_instance_ != *instance) last_process_ = &work_.by_instance[*instance];
+      last_instance_ = *instance;
       last_pid_ = pid;
       last_is_only_ = !other(*instance + std::size_t{1}) && !other(*instance - std::size_t{1});
-      last_process_ = &work_.by_instance[*instance];
     }
     ++last_process_->events;
     last_process_->bytes += event.size();
@@ -192,7 +193,7 @@ private:
   const filter::Lifetimes &lifetimes_;
   CountWork &work_;
   std::uint64_t *last_header_ = nullptr;
-  std::uint32_t last_header_pid_ = 0, last_pid_ = 0;
+  std::uint32_t last_header_pid_ = 0, last_instance_ = 0, last_pid_ = 0;
   bool last_is_only_ = false; // process of this id
   ProcessStatistics *last_process_ = nullptr;
 };

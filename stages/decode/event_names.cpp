@@ -38,7 +38,7 @@ std::string task_and_opcode(std::string task, std::string_view opcode) {
 }
 
 constexpr std::string_view kKernel = "Windows Kernel/";
-constexpr std::size_t kLearned = 64;
+constexpr std::size_t kLearned = 64; // TraceLogging schemas remembered, each in the place of its hash
 constexpr const char *kTraceLogging = "TraceLogging"; // several names under one id
 
 std::string kernel_name(std::uint16_t hook) {

@@ -33,10 +33,7 @@ public:
   // Of an input with an index: in order, without overlap.
   [[nodiscard]] virtual std::vector<Outlined> outlined() const { return {}; }
   // Nobody will ask for these bytes any more, but for buffer headers: no need to have them ready.
-  virtual void skip(std::uint64_t begin, std::uint64_t end) {
-    static_cast<void>(begin);
-    static_cast<void>(end);
-  }
+  virtual void skip(std::uint64_t /*begin*/, std::uint64_t /*end*/) {}
   // Of an archive that holds them: what is known of the trace as a whole (pipeline::statistics_record).
   [[nodiscard]] virtual Bytes facts() const { return {}; }
   // As the user named it, with the member of an archive behind a colon.
