@@ -79,7 +79,8 @@ TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
                                     {"relog", in, "-o", out, "--from", "2s", "--to", "1s"}, {"relog", in, "-o", out, "--event", "70000"},
                                     {"relog", in, "-o", out, "--event", "-1"}, {"relog", in, "-o", out, "--provider", "nobody"},
                                     {"relog", in, "-o", out, "--cmdline", "("}, {"relog", in, "-o", out, "--children"}, {"relog", in, "-o", in, "-f"},
-                                    {"relog", in, "-o", out, "--threads", "0"}, {"relog", in, "-o", out, "--level", "best"}};
+                                    {"relog", in, "-o", out, "--threads", "0"}, {"relog", in, "-o", out, "--level", "best"},
+                                    {"pack", in, "--level", "best"}};
   for (const Names &arguments : wrong) {
     const ToolRun run = run_tool(arguments);
     SCOPED_TRACE(arguments.empty() ? "" : arguments.back());
@@ -87,6 +88,15 @@ TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
     expect_one_line(run);
   }
   EXPECT_EQ(directory.names(), Names{"in.etl"});
+  for (const Names &arguments : {Names{"pack", in, "--level", "best"}, {"relog", in, "-o", out, "--level", "best"}})
+    EXPECT_NE(run_tool(arguments).err.find("best not in {fast,default,max}"), std::string::npos);
+}
+
+TEST_F(Cli, TakesLevelsInAnyCase) {
+  for (const char *level : {"max", "MAX", "default"})
+    EXPECT_EQ(run_tool({"pack", in, "-q", "--level", level, "-o", directory.file(level)}).status, 0);
+  EXPECT_TRUE(testing::read_file(directory.file("max")) == testing::read_file(directory.file("MAX")));
+  EXPECT_FALSE(testing::read_file(directory.file("max")) == testing::read_file(directory.file("default")));
 }
 
 TEST_F(Cli, ExitsWithOneWhenItCannot) {

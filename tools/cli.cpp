@@ -90,6 +90,14 @@ CLI::Validator size_validator() {
       "SIZE");
 }
 
+CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description) {
+  return command.add_option("--level", level, description)->transform(CLI::IsMember({"fast", "default", "max"}, CLI::ignore_case));
+}
+
+Level level_of(std::string_view name) {
+  return name == "fast" ? Level::fast : name == "max" ? Level::max : Level::normal;
+}
+
 namespace {
 constexpr auto kQuietTime = std::chrono::seconds(1);
 constexpr auto kRedrawTime = std::chrono::milliseconds(170);

@@ -1,6 +1,7 @@
 // What the commands share: exit status, messages, units, progress.
 #pragma once
 
+#include "etwrelog/codec.hpp"
 #include "pipeline/graph.hpp"
 
 #include <chrono>
@@ -35,6 +36,10 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 // For CLI11: complains about what parse_size does not take.
 [[nodiscard]] CLI::Validator size_validator();
+
+// --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
+CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
+[[nodiscard]] Level level_of(std::string_view name);
 
 // A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay quiet.
 class Bar final : public pipeline::Progress {

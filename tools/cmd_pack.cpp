@@ -23,7 +23,7 @@ enum class Task : std::uint8_t { pack, unpack, verify };
 struct BulkOptions {
   std::vector<std::string> inputs;
   std::string output, out_dir;
-  Level level = Level::normal;
+  std::string level = "default";
   unsigned threads = 0;
   std::string memory_limit = "1G";
   bool recursive = false, skip_existing = false, delete_original = false, explain = false, no_verify = false;
@@ -195,7 +195,7 @@ public:
     for (std::size_t i = 0; i < items_.size(); ++i) (items_[i].size >= kLargeFile ? large : small).push_back(i);
     const unsigned threads = options_.threads != 0 ? options_.threads : pipeline::default_threads();
     const std::uint64_t limit = *parse_size(options_.memory_limit);
-    const std::uint64_t each = std::uint64_t{options_.level == Level::max ? 256u : 128u} << 20;
+    const std::uint64_t each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
     const auto side_by_side = static_cast<std::size_t>(std::clamp<std::uint64_t>(limit / each, 1, threads));
     std::size_t next = 0;
     struct Job : pipeline::OrderedJob {
@@ -239,7 +239,7 @@ private:
 
   std::optional<Error> process(const Item &item, Outcome &outcome, unsigned threads, std::uint64_t memory) {
     pipeline::ArchiveOptions archive;
-    archive.level = options_.level;
+    archive.level = level_of(options_.level);
     archive.threads = threads;
     archive.verify = !options_.no_verify;
     archive.salvage = options_.salvage;
@@ -440,10 +440,7 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   command->add_flag("-q,--quiet", options->quiet, "No table; only errors and warnings");
   command->add_flag("--progress", options->progress, "Progress even where stderr is no terminal");
   if (task == Task::pack) {
-    const std::map<std::string, Level> levels = {{"fast", Level::fast}, {"default", Level::normal}, {"max", Level::max}};
-    command->add_option("--level", options->level, "fast, default or max: smaller takes longer")
-        ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description("{fast,default,max}"))
-        ->type_name("TEXT");
+    add_level(*command, options->level, "fast, default or max: smaller takes longer");
     command->add_flag("--no-verify", options->no_verify, "Do not decode every segment again before it is written");
     command->add_flag("--delete-original", options->delete_original,
                       "Delete each original once its archive was read back and compared");

@@ -148,7 +148,7 @@ int run_relog(Options &options) {
   relog.selection = options.selection;
   if (options.codec != "as-input")
     relog.codec = options.codec == "none" ? Codec::none : options.codec == "xpress" ? Codec::xpress : Codec::lznt1;
-  relog.level = options.level == "fast" ? Level::fast : options.level == "max" ? Level::max : Level::normal;
+  relog.level = level_of(options.level);
   if (!options.buffer_size.empty())
     relog.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
@@ -224,8 +224,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_flag("--keep-system", options->selection.keep_system, "Keep events of no process: DPC, ISR and others")->group("Selection");
   c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
       ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))->group("Output");
-  c->add_option("--level", options->level, "Effort of the compression: fast, default, max")
-      ->check(CLI::IsMember({"fast", "default", "max"}))->group("Output");
+  add_level(*c, options->level, "Effort of the compression: fast, default, max")->group("Output");
   c->add_option("--buffer-size", options->buffer_size, "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
       ->check(size_validator())->group("Output");
   c->add_flag("--keep-order", options->keep_order, "Keep the input's grouping of events into buffers, and its order")->group("Output");
