@@ -1,5 +1,5 @@
-// Packing and unpacking real traces, one core, beside zstd and xz on the same decoded bytes. Counters: size is the
-// archive, ratio its share of the input. Set ETWRELOG_TRACES to a folder of .etl files.
+// Packing and unpacking real traces, one core, beside zstd and xz on the same decoded bytes. Counters: size
+// is the archive, ratio its share of the input. Set ETWRELOG_TRACES to a folder of .etl files.
 #include "etwrelog/format.hpp"
 #include "stages/encode/etlz_segment.hpp"
 
@@ -33,10 +33,13 @@ Buffer decoded(const std::string &path) {
     const std::size_t to = out.size();
     out.resize(to + valid);
     if (h.compressed()) {
-      static_cast<void>(decompress(Codec::xpress, Bytes(file).subspan(at + format::kBufferHeaderSize, size - format::kBufferHeaderSize),
-                                   MutableBytes(out).subspan(to + format::kBufferHeaderSize)));
+      static_cast<void>(
+          decompress(Codec::xpress,
+                     Bytes(file).subspan(at + format::kBufferHeaderSize, size - format::kBufferHeaderSize),
+                     MutableBytes(out).subspan(to + format::kBufferHeaderSize)));
     } else {
-      std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), valid, out.begin() + static_cast<std::ptrdiff_t>(to));
+      std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), valid,
+                  out.begin() + static_cast<std::ptrdiff_t>(to));
     }
     h.flags = static_cast<std::uint16_t>(h.flags & ~format::kFlagCompressed);
     h.buffer_size = static_cast<std::uint32_t>(valid);
@@ -74,10 +77,12 @@ std::vector<Packed> pack(etlz::SegmentCoder &coder, const Buffer &bytes, Level l
   return segments;
 }
 
-void unpack(etlz::SegmentCoder &coder, const std::vector<Packed> &segments, Buffer &out, benchmark::State &state) {
+void unpack(etlz::SegmentCoder &coder, const std::vector<Packed> &segments, Buffer &out,
+            benchmark::State &state) {
   std::size_t at = 0;
   for (const Packed &p : segments) {
-    if (!coder.decode(p.coded, MutableBytes(out).subspan(at, p.original), p.facts.stream_bytes, p.facts.scratch_bytes))
+    if (!coder.decode(p.coded, MutableBytes(out).subspan(at, p.original), p.facts.stream_bytes,
+                      p.facts.scratch_bytes))
       state.SkipWithError("does not decode");
     at += p.original;
   }
@@ -97,7 +102,8 @@ void bm_pack(benchmark::State &state, const std::string &path, Level level, bool
   for (auto _ : state) {
     const std::vector<Packed> segments = pack(coder, bytes, level);
     size = 0;
-    for (const Packed &p : segments) size += p.coded.size();
+    for (const Packed &p : segments)
+      size += p.coded.size();
     if (!verify) continue;
     unpack(coder, segments, back, state);
     if (back != bytes) state.SkipWithError("differs");
@@ -110,9 +116,11 @@ void bm_unpack(benchmark::State &state, const std::string &path, Level level) {
   etlz::SegmentCoder coder;
   const std::vector<Packed> segments = pack(coder, bytes, level);
   Buffer back(bytes.size());
-  for (auto _ : state) unpack(coder, segments, back, state);
+  for (auto _ : state)
+    unpack(coder, segments, back, state);
   std::size_t size = 0;
-  for (const Packed &p : segments) size += p.coded.size();
+  for (const Packed &p : segments)
+    size += p.coded.size();
   report(state, bytes.size(), size);
 }
 
@@ -136,8 +144,8 @@ void bm_xz(benchmark::State &state, const std::string &path) {
   std::size_t size = 0;
   for (auto _ : state) {
     size = 0;
-    if (lzma_easy_buffer_encode(9 | LZMA_PRESET_EXTREME, LZMA_CHECK_CRC32, nullptr, bytes.data(), bytes.size(), out.data(),
-                                &size, out.size()) != LZMA_OK)
+    if (lzma_easy_buffer_encode(9 | LZMA_PRESET_EXTREME, LZMA_CHECK_CRC32, nullptr, bytes.data(),
+                                bytes.size(), out.data(), &size, out.size()) != LZMA_OK)
       state.SkipWithError("xz failed");
   }
   report(state, bytes.size(), size);
@@ -155,21 +163,24 @@ int main(int argc, char **argv) {
   for (const auto &f : std::filesystem::directory_iterator(folder, ignored)) {
     if (f.path().extension() != ".etl") continue;
     const std::string path = f.path().string(), name = f.path().stem().string();
-    for (const auto &[level, label] : {std::pair{Level::fast, "fast"}, {Level::normal, "default"}, {Level::max, "max"}}) {
+    for (const auto &[level, label] :
+         {std::pair{Level::fast, "fast"}, {Level::normal, "default"}, {Level::max, "max"}}) {
       const auto l = level;
       auto add = [&](const std::string &what, auto run) {
-        benchmark::RegisterBenchmark((name + "/" + what + "/" + label).c_str(), run)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark((name + "/" + what + "/" + label).c_str(), run)
+            ->Unit(benchmark::kMillisecond);
       };
       add("pack", [path, l](benchmark::State &s) { bm_pack(s, path, l, true); });
       add("pack_no_verify", [path, l](benchmark::State &s) { bm_pack(s, path, l, false); });
       add("unpack", [path, l](benchmark::State &s) { bm_unpack(s, path, l); });
     }
     for (const int level : {3, 9, 19})
-      benchmark::RegisterBenchmark((name + "/zstd/" + std::to_string(level)).c_str(), [path, level](benchmark::State &s) {
-        bm_zstd(s, path, level);
-      })->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark((name + "/xz/9e").c_str(), [path](benchmark::State &s) { bm_xz(s, path); })
-        ->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark((name + "/zstd/" + std::to_string(level)).c_str(),
+                                   [path, level](benchmark::State &s) { bm_zstd(s, path, level); })
+          ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((name + "/xz/9e").c_str(), [path](benchmark::State &s) {
+      bm_xz(s, path);
+    })->Unit(benchmark::kMillisecond);
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

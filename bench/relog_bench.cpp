@@ -1,6 +1,6 @@
-// The main job against a plain copy of the same file: a trace grown to about a gigabyte by repeating its buffers,
-// warm cache, one and two threads. TraceLoggingTester.etl when the real traces are there (ETWRELOG_SHARED), else a
-// trace that the test support builds. ETWRELOG_BENCH_BYTES changes the size.
+// The main job against a plain copy of the same file: a trace grown to about a gigabyte by repeating its
+// buffers, warm cache, one and two threads. TraceLoggingTester.etl when the real traces are there
+// (ETWRELOG_SHARED), else a trace that the test support builds. ETWRELOG_BENCH_BYTES changes the size.
 //
 // Compare within one run only: every row reports its ratio to BM_Copy, whose best time so far it takes.
 #include "pipeline/relog.hpp"
@@ -31,10 +31,13 @@ std::vector<std::uint8_t> small_trace() {
   testing::TraceOptions options;
   options.buffer_size = 1u << 20;
   testing::SyntheticTrace trace(options);
-  for (std::uint32_t p = 0; p < 64; ++p) trace.process_start({2'000'000}, 1000 + 4 * p, 4, fmt::format("p{}.exe", p));
-  for (std::uint32_t p = 0; p < 64; ++p) trace.thread_start({2'000'001}, 20'000 + 4 * p, 1000 + 4 * p);
+  for (std::uint32_t p = 0; p < 64; ++p)
+    trace.process_start({2'000'000}, 1000 + 4 * p, 4, fmt::format("p{}.exe", p));
+  for (std::uint32_t p = 0; p < 64; ++p)
+    trace.thread_start({2'000'001}, 20'000 + 4 * p, 1000 + 4 * p);
   for (std::int64_t i = 0; i < 800'000; ++i)
-    trace.sample({2'000'002 + i, static_cast<std::uint16_t>(i % 4)}, 20'000 + 4 * static_cast<std::uint32_t>(i % 64),
+    trace.sample({2'000'002 + i, static_cast<std::uint16_t>(i % 4)},
+                 20'000 + 4 * static_cast<std::uint32_t>(i % 64),
                  0x7FF6'0000'0000 + static_cast<std::uint64_t>(i) * 64);
   return trace.bytes();
 }
@@ -42,7 +45,8 @@ std::vector<std::uint8_t> small_trace() {
 // The first buffer once, the others over and over.
 class GrownTrace {
 public:
-  GrownTrace() : directory_(fs::temp_directory_path() / fmt::format("etwrelog-bench-{}", platform::process_id())) {
+  GrownTrace()
+      : directory_(fs::temp_directory_path() / fmt::format("etwrelog-bench-{}", platform::process_id())) {
     fs::create_directories(directory_);
     const std::vector<std::uint8_t> trace = small_trace();
     const std::size_t first = format::load_buffer_header(trace.data()).buffer_size;
@@ -53,7 +57,8 @@ public:
       file.write(reinterpret_cast<const char *>(part.data()), static_cast<std::streamsize>(part.size()));
     };
     write(Bytes(trace).first(first));
-    for (std::uint64_t size = first; size < bytes; size += trace.size() - first) write(Bytes(trace).subspan(first));
+    for (std::uint64_t size = first; size < bytes; size += trace.size() - first)
+      write(Bytes(trace).subspan(first));
   }
   ~GrownTrace() {
     std::error_code ignored;
@@ -90,11 +95,13 @@ std::string busiest_process() {
 double best_copy = 0;
 
 void report_rates(benchmark::State &state, double best, std::uint64_t events) {
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(grown().size()));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
+                          static_cast<std::int64_t>(grown().size()));
   state.counters["time/cp"] = best_copy > 0 ? best / best_copy : 0;
   state.counters["peak_MB"] = static_cast<double>(platform::peak_memory_bytes()) / 1e6;
   if (events != 0)
-    state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["events/s"] =
+        benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // Runs and times one iteration, keeping the best: other work on the machine only ever adds time.
@@ -108,7 +115,9 @@ template <class Run> double timed(double best, Run &&run) {
 void BM_Copy(benchmark::State &state) {
   double best = 0;
   for (auto _ : state) {
-    best = timed(best, [] { (void)!std::system(fmt::format("cp '{}' '{}'", grown().path(), grown().output()).c_str()); });
+    best = timed(best, [] {
+      (void)!std::system(fmt::format("cp '{}' '{}'", grown().path(), grown().output()).c_str());
+    });
     state.PauseTiming();
     fs::remove(grown().output());
     state.ResumeTiming();
@@ -132,7 +141,8 @@ void relog(benchmark::State &state, const Selection &selection, std::optional<Co
       options.level = Level::fast;
       options.graph.threads = static_cast<unsigned>(state.range(0));
       report = {};
-      if (auto done = pipeline::relog(*trace, options, report); !done) state.SkipWithError(done.error().message().c_str());
+      if (auto done = pipeline::relog(*trace, options, report); !done)
+        state.SkipWithError(done.error().message().c_str());
     });
     events = report.events_in;
   }
@@ -145,8 +155,12 @@ void BM_RelogOneProcess(benchmark::State &state) {
   selection.processes = {busiest_process()};
   relog(state, selection, std::nullopt);
 }
-void BM_RelogEverything(benchmark::State &state) { relog(state, {}, Codec::none); }
-void BM_RelogToXpress(benchmark::State &state) { relog(state, {}, Codec::xpress); }
+void BM_RelogEverything(benchmark::State &state) {
+  relog(state, {}, Codec::none);
+}
+void BM_RelogToXpress(benchmark::State &state) {
+  relog(state, {}, Codec::xpress);
+}
 
 void BM_Statistics(benchmark::State &state) {
   double best = 0;
@@ -189,7 +203,8 @@ void BM_DecodeAndFilter(benchmark::State &state) {
   }
   benchmark::DoNotOptimize(kept);
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * size));
-  state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 BENCHMARK(BM_Copy)->Unit(benchmark::kMillisecond)->Iterations(7)->UseRealTime();

@@ -18,10 +18,10 @@ struct Packed {
 };
 
 struct Output {
-  std::string name;        // "zstd -19 long"
-  std::string tool, level; // "zstd", "19"
+  std::string name;         // "zstd -19 long"
+  std::string tool, level;  // "zstd", "19"
   std::string opens = "no"; // whether Windows tools read the result as it is
-  int rank = 0;            // order in the report
+  int rank = 0;             // order in the report
   std::function<Packed(Bytes trace)> pack;
   std::function<std::vector<std::uint8_t>(const Packed &packed, std::size_t size)> unpack;
 };

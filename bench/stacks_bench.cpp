@@ -45,14 +45,18 @@ struct Stream {
   StackTable table;
   Stream(std::size_t distinct, std::size_t events) {
     const auto stacks = stacks_of_20(distinct);
-    for (const std::uint32_t i : popular(events, distinct)) frames.insert(frames.end(), stacks[i].begin(), stacks[i].end());
-    for (const auto &stack : stacks) benchmark::DoNotOptimize(table.intern(stack, 8));
+    for (const std::uint32_t i : popular(events, distinct))
+      frames.insert(frames.end(), stacks[i].begin(), stacks[i].end());
+    for (const auto &stack : stacks)
+      benchmark::DoNotOptimize(table.intern(stack, 8));
   }
 };
 
 void BM_Hit(benchmark::State &state) {
   static std::unique_ptr<Stream> stream;
-  if (state.thread_index() == 0) stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)));
+  if (state.thread_index() == 0)
+    stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)),
+                                      static_cast<std::size_t>(state.range(1)));
   std::size_t at = static_cast<std::size_t>(state.thread_index()) * 1000;
   dedup::StackId sum = 0;
   for (auto _ : state) {
@@ -62,15 +66,27 @@ void BM_Hit(benchmark::State &state) {
   }
   benchmark::DoNotOptimize(sum);
   state.SetItemsProcessed(state.iterations() * 4096);
-  state.counters["lookups/s/core"] = benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
+  state.counters["lookups/s/core"] =
+      benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
 }
 // Events in cache as a decoded batch has them; then from memory.
-BENCHMARK(BM_Hit)->Args({1000, 4096})->Args({30000, 4096})->Args({1000, 1 << 17})->Args({30000, 1 << 17})->Args({300000, 1 << 17})->Args({300000, 1 << 20})->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(BM_Hit)
+    ->Args({1000, 4096})
+    ->Args({30000, 4096})
+    ->Args({1000, 1 << 17})
+    ->Args({30000, 1 << 17})
+    ->Args({300000, 1 << 17})
+    ->Args({300000, 1 << 20})
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime();
 
 // The same, a buffer's stacks at a time.
 void BM_HitMany(benchmark::State &state) {
   static std::unique_ptr<Stream> stream;
-  if (state.thread_index() == 0) stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)));
+  if (state.thread_index() == 0)
+    stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)),
+                                      static_cast<std::size_t>(state.range(1)));
   constexpr std::size_t kBuffer = 256;
   std::vector<dedup::StackQuery> queries(kBuffer);
   std::vector<dedup::StackId> ids(kBuffer);
@@ -89,11 +105,22 @@ void BM_HitMany(benchmark::State &state) {
   }
   benchmark::DoNotOptimize(sum);
   state.SetItemsProcessed(state.iterations() * 4096);
-  state.counters["lookups/s/core"] = benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
+  state.counters["lookups/s/core"] =
+      benchmark::Counter(double(state.iterations()) * 4096, benchmark::Counter::kAvgThreadsRate);
 }
-BENCHMARK(BM_HitMany)->Args({1000, 4096})->Args({30000, 4096})->Args({1000, 1 << 17})->Args({30000, 1 << 17})->Args({300000, 1 << 17})->Args({300000, 1 << 20})->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(BM_HitMany)
+    ->Args({1000, 4096})
+    ->Args({30000, 4096})
+    ->Args({1000, 1 << 17})
+    ->Args({30000, 1 << 17})
+    ->Args({300000, 1 << 17})
+    ->Args({300000, 1 << 20})
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime();
 
-// A hit-heavy stream from nothing: 27 uses a stack on average, as in the published traces, over 1 or 2 threads.
+// A hit-heavy stream from nothing: 27 uses a stack on average, as in the published traces, over 1 or 2
+// threads.
 void BM_Stream(benchmark::State &state) {
   const auto stacks = stacks_of_20(40000);
   const auto order = popular(27 * stacks.size(), stacks.size());
@@ -103,9 +130,11 @@ void BM_Stream(benchmark::State &state) {
     std::vector<std::thread> workers;
     for (std::size_t t = 0; t < threads; ++t)
       workers.emplace_back([&, t] {
-        for (std::size_t i = t; i < order.size(); i += threads) benchmark::DoNotOptimize(table.intern(stacks[order[i]], 8));
+        for (std::size_t i = t; i < order.size(); i += threads)
+          benchmark::DoNotOptimize(table.intern(stacks[order[i]], 8));
       });
-    for (auto &worker : workers) worker.join();
+    for (auto &worker : workers)
+      worker.join();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(order.size()));
 }
@@ -115,7 +144,8 @@ void BM_Insert(benchmark::State &state) {
   const auto stacks = stacks_of_20(100000);
   for (auto _ : state) {
     auto table = std::make_unique<StackTable>();
-    for (const auto &stack : stacks) benchmark::DoNotOptimize(table->intern(stack, 8));
+    for (const auto &stack : stacks)
+      benchmark::DoNotOptimize(table->intern(stack, 8));
     state.counters["bytes/stack"] = double(table->memory().total()) / table->size();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(stacks.size()));

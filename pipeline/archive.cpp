@@ -25,7 +25,8 @@ std::size_t segment_target(Level level) {
   return level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
 }
 
-// What coding a segment takes, as a multiple of its decoded size: the bytes twice, the model's history and streams.
+// What coding a segment takes, as a multiple of its decoded size: the bytes twice, the model's history and
+// streams.
 constexpr std::uint64_t kMemoryFactor = 7;
 
 constexpr std::size_t kPlainSegment = 8u << 20;
@@ -115,9 +116,11 @@ public:
       const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
       if (goal > have) {
         if (bytes.size() < goal) bytes.resize(goal);
-        const Result<std::size_t> got = input_.read_at(at_ + have, MutableBytes(bytes).subspan(have, goal - have));
+        const Result<std::size_t> got =
+            input_.read_at(at_ + have, MutableBytes(bytes).subspan(have, goal - have));
         if (!got) return got.error();
-        if (*got != goal - have) return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
+        if (*got != goal - have)
+          return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
         have = goal;
       }
       const bool final = at_ + have == input_.size();
@@ -129,7 +132,8 @@ public:
         job->parts = {{false, 0, covered}};
       }
       job->decoded = 0;
-      for (const etlz::Part &part : job->parts) job->decoded += decoded_size(part, bytes);
+      for (const etlz::Part &part : job->parts)
+        job->decoded += decoded_size(part, bytes);
       // Enough for a segment, or nothing more to come: otherwise read on.
       if (covered > 0 && (final || job->decoded >= target || have >= target)) {
         const std::uint64_t rest = input_.size() - at_ - covered;
@@ -139,7 +143,8 @@ public:
           want = static_cast<std::size_t>(covered + rest);
           continue;
         }
-        carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered), bytes.begin() + static_cast<std::ptrdiff_t>(have));
+        carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(have));
         bytes.resize(covered);
         at_ += covered;
         last_ = covered;
@@ -203,7 +208,7 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
   if (trace) {
     std::unique_ptr<Coder> coder = pool.take();
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
-                  options.explain != nullptr ? &job.explain : nullptr);
+                        options.explain != nullptr ? &job.explain : nullptr);
     outline_segment(job, *coder);
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
@@ -211,7 +216,8 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
       std::vector<std::uint8_t> &again = coder->scratch;
       again.resize(job.bytes.size());
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes) header.method = SegmentMethod::zstd;
+      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes)
+        header.method = SegmentMethod::zstd;
     }
     pool.give(std::move(coder));
   } else {
@@ -222,8 +228,8 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
     const std::size_t bound = ZSTD_compressBound(job.bytes.size());
     job.payload.resize(etlz::kSegmentHeaderSize + bound);
     const int level = options.level == Level::fast ? 3 : options.level == Level::normal ? 9 : 19;
-    const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound, job.bytes.data(),
-                                        job.bytes.size(), level);
+    const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound,
+                                        job.bytes.data(), job.bytes.size(), level);
     if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, name, ZSTD_getErrorName(n));
     job.payload.resize(etlz::kSegmentHeaderSize + n);
     header.stream_bytes = header.scratch_bytes = 0;
@@ -248,8 +254,10 @@ void add_explain(std::vector<etlz::ColumnCost> &sum, const std::vector<etlz::Col
     const auto same = std::find_if(sum.begin(), sum.end(), [&m](const etlz::ColumnCost &s) {
       return s.owner == m.owner && s.column == m.column;
     });
-    if (same == sum.end()) sum.push_back(m);
-    else same->in += m.in, same->out += m.out, same->events += m.events;
+    if (same == sum.end())
+      sum.push_back(m);
+    else
+      same->in += m.in, same->out += m.out, same->events += m.events;
   }
 }
 
@@ -284,7 +292,7 @@ private:
   std::uint64_t reported_ = 0;
 };
 
-constexpr double kCountingShare = 1.0 / 16; // of the time that packing takes, for each of two passes
+constexpr double kCountingShare = 1.0 / 16;   // of the time that packing takes, for each of two passes
 constexpr std::size_t kMostStacks = 2u << 20; // of a trace that is counted: some 100 bytes each
 
 // What `info` and `stats` want to know; empty for a trace that does not read without complaint.
@@ -299,10 +307,12 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
   graph.cancel = options.cancel;
   const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
   if (!statistics) {
-    if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io) return statistics.error();
+    if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io)
+      return statistics.error();
     return std::vector<std::uint8_t>();
   }
-  if (!statistics->skipped.empty() || statistics->warnings != trace->scan().warnings) return std::vector<std::uint8_t>();
+  if (!statistics->skipped.empty() || statistics->warnings != trace->scan().warnings)
+    return std::vector<std::uint8_t>();
   const std::string record = statistics_record(*statistics);
   return std::vector<std::uint8_t>(record.begin(), record.end());
 }
@@ -314,7 +324,8 @@ unsigned thread_count(const ArchiveOptions &options) {
 
 } // namespace
 
-Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, const ArchiveOptions &options) {
+Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out,
+                             const ArchiveOptions &options) {
   const Result<bool> looks = looks_like_trace(input);
   if (!looks) return looks.error();
   PackResult result;
@@ -390,11 +401,13 @@ Result<PackResult> pack_file(const read::Input &input, write::OutputFile &out, c
   return result;
 }
 
-// --- Reading -------------------------------------------------------------------------------------------------
+// --- Reading
+// -------------------------------------------------------------------------------------------------
 
 namespace {
 
-Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at, std::uint64_t size) {
+Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at,
+                                               std::uint64_t size) {
   std::vector<std::uint8_t> bytes(size);
   const Result<std::size_t> got = input.read_at(at, bytes);
   if (!got) return got.error();
@@ -408,8 +421,8 @@ struct UnpackJob : OrderedJob {
 };
 
 // Checks and decodes one segment.
-std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes, CoderPool &pool,
-                                    const std::string &name) {
+std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
+                                    CoderPool &pool, const std::string &name) {
   auto bad = [&](const char *what) { return damaged(name, what, entry.archive_at); };
   if (etlz::hash64(stored) != entry.header.payload_hash) return bad("segment: checksum mismatch");
   switch (entry.header.method) {
@@ -423,7 +436,8 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
     break;
   default: {
     std::unique_ptr<Coder> coder = pool.take();
-    const bool good = coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
+    const bool good =
+        coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
     pool.give(std::move(coder));
     if (!good) return bad("segment: does not decode");
   }
@@ -432,7 +446,9 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
   return std::nullopt;
 }
 
-std::uint64_t decode_memory(const SegmentHeader &h) { return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size; }
+std::uint64_t decode_memory(const SegmentHeader &h) {
+  return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size;
+}
 
 std::optional<Error> over_limit(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
   if (decode_memory(h) <= limit) return std::nullopt;
@@ -477,7 +493,8 @@ private:
   std::vector<std::uint8_t> window_;
 };
 
-Result<UnpackResult> salvage(const read::Input &archive, write::OutputFile *out, const ArchiveOptions &options) {
+Result<UnpackResult> salvage(const read::Input &archive, write::OutputFile *out,
+                             const ArchiveOptions &options) {
   UnpackResult result;
   result.archived = archive.size();
   SegmentScan scan(archive);
@@ -488,7 +505,8 @@ Result<UnpackResult> salvage(const read::Input &archive, write::OutputFile *out,
     const Result<bool> found = scan.next(entry);
     if (!found) return found.error();
     if (!*found) break;
-    if (over_limit(entry.header, options.memory_limit, archive.name()) || entry.header.original_at < expected) {
+    if (over_limit(entry.header, options.memory_limit, archive.name()) ||
+        entry.header.original_at < expected) {
       scan.skip(1);
       continue;
     }
@@ -509,14 +527,16 @@ Result<UnpackResult> salvage(const read::Input &archive, write::OutputFile *out,
     expected = entry.header.original_at + bytes.size();
     scan.skip(etlz::kSegmentHeaderSize + entry.header.stored_size);
     if (options.progress) options.progress(bytes.size());
-    if (options.cancel != nullptr && options.cancel->load()) return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
+    if (options.cancel != nullptr && options.cancel->load())
+      return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
   }
   // What is missing at the end, if header or footer still tells the size.
   std::uint64_t size = expected;
   if (archive.size() >= etlz::kFileHeaderSize) {
     const Result<std::vector<std::uint8_t>> first = read_exactly(archive, 0, etlz::kFileHeaderSize);
     if (first)
-      if (const Result<etlz::FileHeader> header = etlz::read_file_header(*first)) size = header->original_size;
+      if (const Result<etlz::FileHeader> header = etlz::read_file_header(*first))
+        size = header->original_size;
   }
   if (size > expected) result.missing.push_back({expected, size - expected});
   return result;
@@ -537,7 +557,8 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   if (!bytes) return bytes.error();
   const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
   if (!header) return in_file(header.error(), archive.name(), 0);
-  if (size < etlz::kFileHeaderSize + etlz::kFooterSize) return damaged(archive.name(), "the archive was cut", size);
+  if (size < etlz::kFileHeaderSize + etlz::kFooterSize)
+    return damaged(archive.name(), "the archive was cut", size);
   const std::uint64_t footer_at = size - etlz::kFooterSize;
   bytes = read_exactly(archive, footer_at, etlz::kFooterSize);
   if (!bytes) return bytes.error();
@@ -571,13 +592,15 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
     at += etlz::kSegmentHeaderSize + e.header.stored_size;
     original += e.header.original_size;
   }
-  if (at != footer->index_at || original != footer->original_size) return damaged(archive.name(), "index: contradicts itself", at);
+  if (at != footer->index_at || original != footer->original_size)
+    return damaged(archive.name(), "index: contradicts itself", at);
   index.segments = std::move(read->segments);
   index.facts = std::move(read->facts);
   return index;
 }
 
-Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out, const ArchiveOptions &options) {
+Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out,
+                                 const ArchiveOptions &options) {
   if (options.salvage) return salvage(archive, out, options);
   Result<ArchiveIndex> index = read_archive_index(archive, options.memory_limit);
   if (!index) return index.error();
@@ -585,7 +608,8 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
   result.archived = archive.size();
   std::uint64_t largest = 1;
   for (const etlz::IndexEntry &e : index->segments) {
-    if (std::optional<Error> error = over_limit(e.header, options.memory_limit, archive.name())) return *error;
+    if (std::optional<Error> error = over_limit(e.header, options.memory_limit, archive.name()))
+      return *error;
     largest = std::max(largest, decode_memory(e.header));
   }
   CoderPool pool;
@@ -598,8 +622,10 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
     job->entry = index->segments[issued++];
     const std::uint64_t size = etlz::kSegmentHeaderSize + job->entry.header.stored_size;
     Result<std::vector<std::uint8_t>> stored = read_exactly(archive, job->entry.archive_at, size);
-    if (stored) job->stored = std::move(*stored);
-    else job->error = stored.error();
+    if (stored)
+      job->stored = std::move(*stored);
+    else
+      job->error = stored.error();
     return job;
   };
   Spares spares;
@@ -609,7 +635,8 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
     if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
     const SegmentHeader &a = *header, &b = job.entry.header;
     if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
-        a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes || a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
+        a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes ||
+        a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
         a.content_hash != b.content_hash) {
       Error e = problem(ErrorKind::corrupt, archive.name(), "segment header: contradicts the index");
       e.offset = job.entry.archive_at;
@@ -642,7 +669,8 @@ Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *
   return result;
 }
 
-// --- As an input ---------------------------------------------------------------------------------------------
+// --- As an input
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -650,7 +678,8 @@ class ArchiveInput final : public read::Input {
 public:
   // At least the `window` segments asked for last are kept, and others as long as all come to no more than
   // `budget` bytes.
-  ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t window, std::uint64_t budget)
+  ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t window,
+               std::uint64_t budget)
       : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), window_(window),
         budget_(budget), skipped_(index_.segments.size()) {
     for (const etlz::IndexEntry &e : index_.segments) {
@@ -693,8 +722,8 @@ public:
       const etlz::IndexEntry &entry = index_.segments[number];
       const std::shared_ptr<Kept> kept = slot(number);
       {
-        // Several readers may want the same segment. One decodes it; the others see to the next ones before they
-        // wait for it.
+        // Several readers may want the same segment. One decodes it; the others see to the next ones before
+        // they wait for it.
         std::unique_lock lock(kept->mutex, std::try_to_lock);
         if (!lock) {
           decode_ahead(number);
@@ -703,8 +732,8 @@ public:
         if (std::optional<Error> e = fill(*kept, entry)) return *e;
       }
       const std::uint64_t within = at - entry.header.original_at;
-      const std::size_t n =
-          std::min<std::size_t>(into.size() - done, static_cast<std::size_t>(entry.header.original_size - within));
+      const std::size_t n = std::min<std::size_t>(
+          into.size() - done, static_cast<std::size_t>(entry.header.original_size - within));
       std::memcpy(into.data() + done, kept->bytes.data() + within, n);
       done += n;
     }
@@ -771,11 +800,12 @@ private:
     }
     kept->used = ++clock_;
     const std::shared_ptr<Kept> result = kept;
-    // Passes read from the first to the last, again and again: what was used long ago comes first in the next one.
-    // So the latest goes that is not at work.
+    // Passes read from the first to the last, again and again: what was used long ago comes first in the next
+    // one. So the latest goes that is not at work.
     while (kept_bytes_ > budget_ && kept_.size() > window_) {
       std::vector<std::pair<std::uint64_t, std::size_t>> by_use;
-      for (const auto &[segment, k] : kept_) by_use.emplace_back(k->used, segment);
+      for (const auto &[segment, k] : kept_)
+        by_use.emplace_back(k->used, segment);
       std::ranges::sort(by_use, std::greater());
       const std::size_t victim = by_use[window_].second;
       kept_bytes_ -= index_.segments[victim].header.original_size;
@@ -798,7 +828,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive, std::uint64_t memory_limit) {
+Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
+                                                  std::uint64_t memory_limit) {
   Result<ArchiveIndex> index = read_archive_index(*archive, memory_limit);
   if (!index) return index.error();
   std::uint64_t largest = 1;

@@ -17,11 +17,12 @@ inline constexpr std::uint64_t kMemoryLimit = 1u << 30; // unless the caller say
 
 struct ArchiveOptions {
   Level level = Level::normal;
-  unsigned threads = 0;                     // 0: all that the machine has
-  bool verify = true;                       // pack: decode every segment again before it is written
-  std::uint64_t count_from = 128u << 20;    // pack: size of a trace whose statistics go into the index; not at fast
-  bool salvage = false;                     // unpack: take what is whole
-  std::uint64_t memory_limit = kMemoryLimit; // of everything that is in flight
+  unsigned threads = 0; // 0: all that the machine has
+  bool verify = true;   // pack: decode every segment again before it is written
+  std::uint64_t count_from =
+      128u << 20;       // pack: size of a trace whose statistics go into the index; not at fast
+  bool salvage = false; // unpack: take what is whole
+  std::uint64_t memory_limit = kMemoryLimit;   // of everything that is in flight
   std::function<void(std::uint64_t)> progress; // original bytes done; from one thread at a time
   const std::atomic<bool> *cancel = nullptr;
   std::vector<etlz::ColumnCost> *explain = nullptr; // pack: bytes in and out per column, summed
@@ -49,8 +50,8 @@ struct UnpackResult {
   bool hash_checked = false;         // the content hash of the whole was compared
 };
 
-// Writes the original to `out`, or only checks everything when `out` is null. When salvaging, missing ranges are left
-// out of the output: what is written is whole segments, one after the other.
+// Writes the original to `out`, or only checks everything when `out` is null. When salvaging, missing ranges
+// are left out of the output: what is written is whole segments, one after the other.
 [[nodiscard]] Result<UnpackResult> unpack_file(const read::Input &archive, write::OutputFile *out,
                                                const ArchiveOptions &options);
 
@@ -66,8 +67,8 @@ struct ArchiveIndex {
 [[nodiscard]] Result<ArchiveIndex> read_archive_index(const read::Input &archive,
                                                       std::uint64_t memory_limit = kMemoryLimit);
 
-// The original as an input: read_at decodes the segments it touches, several at a time for several readers, and keeps
-// what the memory allows.
+// The original as an input: read_at decodes the segments it touches, several at a time for several readers,
+// and keeps what the memory allows.
 [[nodiscard]] Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
                                                                 std::uint64_t memory_limit = kMemoryLimit);
 

@@ -10,8 +10,8 @@ struct CollectWork final : Work {
 
 } // namespace
 
-Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options, PassResult &result,
-                                            StepTimes *times) {
+Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
+                                            PassResult &result, StepTimes *times) {
   filter::LifetimeRecords all;
   std::vector<std::uint16_t> processors(trace.buffers().size());
   Pass pass;
@@ -26,7 +26,8 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptio
       });
   };
   pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
-    for (const DecodedBuffer &buffer : batch.buffers) processors[buffer.index] = buffer.header.processor();
+    for (const DecodedBuffer &buffer : batch.buffers)
+      processors[buffer.index] = buffer.header.processor();
     all.append(std::move(static_cast<CollectWork &>(base).records));
     return {};
   };

@@ -38,8 +38,8 @@ private:
   std::chrono::steady_clock::time_point began_;
 };
 
-// Runs a step; what it throws becomes an error value, because an exception that leaves a node cancels the graph and
-// surfaces without any word of which buffer it was about.
+// Runs a step; what it throws becomes an error value, because an exception that leaves a node cancels the
+// graph and surfaces without any word of which buffer it was about.
 template <class Step> std::optional<Error> guarded(const Trace &trace, const Batch &batch, Step &&step) {
   Error error;
   try {
@@ -79,13 +79,17 @@ public:
       return slot;
     });
     flow::limiter_node<Slot *> limiter(graph, in_flight);
-    flow::function_node<Slot *, Slot *> work(graph, flow::unlimited, [this](Slot *slot) { return do_work(slot); });
+    flow::function_node<Slot *, Slot *> work(graph, flow::unlimited,
+                                             [this](Slot *slot) { return do_work(slot); });
     auto ordinal = [](Slot *slot) -> std::size_t { return slot->batch.ordinal; };
     flow::sequencer_node<Slot *> sequence_work(graph, ordinal);
-    flow::function_node<Slot *, Slot *> in_order(graph, flow::serial, [this](Slot *slot) { return do_in_order(slot); });
-    flow::function_node<Slot *, Slot *> finish(graph, flow::unlimited, [this](Slot *slot) { return do_finish(slot); });
+    flow::function_node<Slot *, Slot *> in_order(graph, flow::serial,
+                                                 [this](Slot *slot) { return do_in_order(slot); });
+    flow::function_node<Slot *, Slot *> finish(graph, flow::unlimited,
+                                               [this](Slot *slot) { return do_finish(slot); });
     flow::sequencer_node<Slot *> sequence_finish(graph, ordinal);
-    flow::function_node<Slot *, flow::continue_msg> last(graph, flow::serial, [this](Slot *slot) { do_last(slot); });
+    flow::function_node<Slot *, flow::continue_msg> last(graph, flow::serial,
+                                                         [this](Slot *slot) { do_last(slot); });
     flow::make_edge(batches, limiter);
     flow::make_edge(limiter, work);
     flow::make_edge(work, sequence_work);
@@ -105,15 +109,17 @@ public:
 private:
   std::size_t plan_slots(unsigned threads) {
     std::uint64_t largest = options_.batch_bytes;
-    for (const read::BufferSpan &span : trace_.buffers()) largest = std::max<std::uint64_t>(largest, span.decoded);
+    for (const read::BufferSpan &span : trace_.buffers())
+      largest = std::max<std::uint64_t>(largest, span.decoded);
     // Raw and decoded bytes both count where buffers are compressed.
     const std::uint64_t each = trace_.codec() == Codec::none ? largest : 2 * largest;
     const std::size_t wanted = std::size_t{threads} * 3 + 1;
-    const std::size_t afforded = static_cast<std::size_t>(std::max<std::uint64_t>(2, options_.in_flight_bytes / each));
+    const std::size_t afforded =
+        static_cast<std::size_t>(std::max<std::uint64_t>(2, options_.in_flight_bytes / each));
     const std::size_t count = std::min(wanted, afforded);
-    // Slot i carries the batches i, i + slots, ... The last step runs in order, so with `count` batches let through the
-    // limiter the one that used the slot before has come home when its turn is due; one slot more, because the input
-    // node fills the next batch before the limiter takes it.
+    // Slot i carries the batches i, i + slots, ... The last step runs in order, so with `count` batches let
+    // through the limiter the one that used the slot before has come home when its turn is due; one slot
+    // more, because the input node fills the next batch before the limiter takes it.
     for (std::size_t i = 0; i < count + 1; ++i) {
       slots_.push_back(std::make_unique<Slot>());
       slots_.back()->work = pass_.make_work ? pass_.make_work() : std::make_unique<Work>();
@@ -196,7 +202,8 @@ private:
   }
 
   void do_last(Slot *slot) {
-    if (slot->batch.error) fail(*std::move(slot->batch.error)); // of a batch before the one that failed, if any
+    if (slot->batch.error)
+      fail(*std::move(slot->batch.error)); // of a batch before the one that failed, if any
     if (stopped()) return;
     const Stopwatch watch(times_ ? &times_->last : nullptr);
     if (pass_.last)
@@ -205,8 +212,8 @@ private:
     if (options_.progress && !stopped()) options_.progress->advance(slot->bytes, slot->batch.events);
   }
 
-  // Called by the two serial steps, which may run at the same time: the first failure in time wins between them, the
-  // lowest batch within each.
+  // Called by the two serial steps, which may run at the same time: the first failure in time wins between
+  // them, the lowest batch within each.
   void fail(Error error) {
     bool expected = false;
     if (!claimed_.compare_exchange_strong(expected, true)) return;
@@ -228,9 +235,12 @@ private:
 
 } // namespace
 
-unsigned default_threads() { return static_cast<unsigned>(oneapi::tbb::info::default_concurrency()); }
+unsigned default_threads() {
+  return static_cast<unsigned>(oneapi::tbb::info::default_concurrency());
+}
 
-Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOptions &options, StepTimes *times) {
+Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOptions &options,
+                            StepTimes *times) {
   const unsigned threads = options.threads == 0 ? default_threads() : options.threads;
   // Without this, oneTBB grants no more threads than there are processors, and says so on stderr.
   std::optional<oneapi::tbb::global_control> more;

@@ -55,8 +55,10 @@ std::optional<Error> run_ordered(const OrderedSteps &steps, unsigned threads, st
         job.reset();
         failed.store(true, std::memory_order_release);
       }
-      if (job) job->ordinal = issued++;
-      else control.stop();
+      if (job)
+        job->ordinal = issued++;
+      else
+        control.stop();
       return job;
     });
     flow::limiter_node<Message> limiter(graph, in_flight);
@@ -81,7 +83,8 @@ std::optional<Error> run_ordered(const OrderedSteps &steps, unsigned threads, st
     source.activate();
     graph.wait_for_all();
   };
-  oneapi::tbb::task_arena arena(threads == 0 ? oneapi::tbb::task_arena::automatic : static_cast<int>(threads));
+  oneapi::tbb::task_arena arena(threads == 0 ? oneapi::tbb::task_arena::automatic
+                                             : static_cast<int>(threads));
   arena.execute(run);
   return first ? first : source_error;
 }

@@ -17,14 +17,14 @@ struct OrderedJob {
 };
 
 struct OrderedSteps {
-  std::function<std::shared_ptr<OrderedJob>()> next;       // null at the end
-  std::function<std::optional<Error>(OrderedJob &)> work;  // any thread
-  std::function<std::optional<Error>(OrderedJob &)> sink;  // in order
+  std::function<std::shared_ptr<OrderedJob>()> next;      // null at the end
+  std::function<std::optional<Error>(OrderedJob &)> work; // any thread
+  std::function<std::optional<Error>(OrderedJob &)> sink; // in order
 };
 
-// At most `in_flight` jobs are between source and sink. Returns the error of the first job, in order, that failed;
-// jobs behind it are dropped.
-[[nodiscard]] std::optional<Error> run_ordered(const OrderedSteps &steps, unsigned threads, std::size_t in_flight,
-                                               const std::atomic<bool> *cancel);
+// At most `in_flight` jobs are between source and sink. Returns the error of the first job, in order, that
+// failed; jobs behind it are dropped.
+[[nodiscard]] std::optional<Error> run_ordered(const OrderedSteps &steps, unsigned threads,
+                                               std::size_t in_flight, const std::atomic<bool> *cancel);
 
 } // namespace etwrelog::pipeline

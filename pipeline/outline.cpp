@@ -37,8 +37,7 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
     const etlz::Part &part = parts[i];
     if (!part.buffer) continue;
     const Bytes buffer = segment.subspan(part.at, part.size);
-    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) ||
-        outline_.bytes.size() > budget)
+    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) || outline_.bytes.size() > budget)
       return {};
   }
   for (const LastSwitch &last : switches_)

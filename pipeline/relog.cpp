@@ -27,8 +27,8 @@ struct RelogWork final : Work {
   std::vector<std::uint8_t> scratch;
 };
 
-Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter, const GraphOptions &options,
-                                    StepTimes *times) {
+Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter,
+                                    const GraphOptions &options, StepTimes *times) {
   filter::Marks marks;
   Pass pass;
   pass.name = "following references";
@@ -54,7 +54,8 @@ Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &fi
 
 std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
   const std::uint32_t input = trace.header().buffer_size;
-  if (!options.keep_grouping) return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
+  if (!options.keep_grouping)
+    return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
   std::uint32_t largest = input;
   for (const read::BufferSpan &span : trace.buffers())
     largest = std::max(largest, static_cast<std::uint32_t>(kBufferHeaderSize + align8(span.decoded)));
@@ -129,7 +130,8 @@ private:
     const bool selective = !options_.selection.everything();
     if (selective || options_.count) {
       PassResult ignored; // the relogging pass meets the same damage
-      Result<filter::Lifetimes> collected = collect_lifetimes(trace_, options_.graph, ignored, &times_of("collect"));
+      Result<filter::Lifetimes> collected =
+          collect_lifetimes(trace_, options_.graph, ignored, &times_of("collect"));
       if (!collected) return std::move(collected).error();
       lifetimes_ = std::move(*collected);
     }
@@ -145,7 +147,8 @@ private:
           if (filter_->targets().is_target(i))
             report_.targets.emplace_back(lifetimes_.processes()[i].pid, lifetimes_.processes()[i].image_name);
       if (lifetimes_.has_switch_batches())
-        report_.warnings.push_back("batched context switches (CompCS) hold several processes and are kept whole");
+        report_.warnings.push_back(
+            "batched context switches (CompCS) hold several processes and are kept whole");
     }
     sieve_.emplace(*filter_, lifetimes_, options_.count);
     return {};
@@ -156,7 +159,8 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
-      Result<StackInventory> collected = collect_stacks(trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
+      Result<StackInventory> collected = collect_stacks(
+          trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }
@@ -188,7 +192,9 @@ private:
     pass.name = "relogging";
     pass.make_work = [this] { return make_work(); };
     pass.work = [this](Batch &batch, Work &work) { sift(batch, static_cast<RelogWork &>(work)); };
-    pass.in_order = [this](Batch &batch, Work &work) { return rechunk(batch, static_cast<RelogWork &>(work)); };
+    pass.in_order = [this](Batch &batch, Work &work) {
+      return rechunk(batch, static_cast<RelogWork &>(work));
+    };
     pass.finish = [this](Work &work) -> Result<void> {
       seal(static_cast<RelogWork &>(work));
       return {};
@@ -252,7 +258,8 @@ private:
     const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
     origin.whole = origin.whole && !rewritten.changed && definitions_.empty();
     if (!definitions_.empty())
-      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed); !added)
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed);
+          !added)
         return added;
     return rechunker_->add(origin, rewritten.events, rewritten.runs, work.closed);
   }
@@ -292,7 +299,8 @@ private:
       write::Origin origin;
       stacks_->finish(definitions_, definitions_run_, origin.processor);
       if (definitions_.empty()) break;
-      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work->closed); !added)
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work->closed);
+          !added)
         return added;
       if (Result<void> written = write_closed(); !written) return written;
     }
@@ -360,8 +368,8 @@ void leave_out_by_time(Trace &trace, const RelogOptions &options) {
 
 Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that does not
-  // look at JIT-compiled code can do without until then.
+  // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that
+  // does not look at JIT-compiled code can do without until then.
   const bool try_without = options.stacks.mode == StackMode::cache;
   Result<void> done;
   bool again = false;

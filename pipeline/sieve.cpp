@@ -20,7 +20,8 @@ void Counts::add_to(RelogReport &report) const {
   report.events_out += events_out;
   report.event_bytes_in += bytes_in;
   report.event_bytes_out += bytes_out;
-  for (std::size_t i = 0; i < by_reason.size(); ++i) report.by_reason[i] += by_reason[i];
+  for (std::size_t i = 0; i < by_reason.size(); ++i)
+    report.by_reason[i] += by_reason[i];
   report.types.merge(types);
   for (const auto &[pid, count] : processes) {
     report.processes[pid].events_in += count.events_in;
@@ -29,8 +30,8 @@ void Counts::add_to(RelogReport &report) const {
 }
 
 bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t at, MutableBytes events,
-                      filter::Position &position, filter::Position &owner_position, std::vector<write::Run> &runs,
-                      Counts &counts) const {
+                      filter::Position &position, filter::Position &owner_position,
+                      std::vector<write::Run> &runs, Counts &counts) const {
   const filter::Reason reason = filter_.decide(event, time, position);
   const bool kept = filter::is_kept(reason);
   ++counts.events_in;
@@ -42,14 +43,16 @@ bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t a
   counts.bytes_out += event.size();
   const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
   std::fill(events.data() + at + event.size(), events.data() + end, std::uint8_t{0});
-  if (!runs.empty() && runs.back().end == at) runs.back().end = end;
-  else runs.push_back({at, end, time});
+  if (!runs.empty() && runs.back().end == at)
+    runs.back().end = end;
+  else
+    runs.push_back({at, end, time});
   runs.back().last_time = time;
   return true;
 }
 
-bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, std::vector<write::Run> &runs,
-                      Counts &counts) const {
+bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer,
+                      std::vector<write::Run> &runs, Counts &counts) const {
   bool whole = !buffer.left_out;
   filter::Position position = filter_.begin_buffer(buffer.index, buffer.header.processor());
   filter::Position owner_position = position;
@@ -87,8 +90,10 @@ Result<void> check_nominal_size(std::uint32_t nominal_size) {
 
 LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed) {
   header.buffer_size = nominal_size;
-  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both stay true.
-  header.log_file_mode = kModeSequential | kModeRelog | (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
+  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both
+  // stay true.
+  header.log_file_mode = kModeSequential | kModeRelog |
+                         (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
                          (compressed ? std::uint32_t{kModeCompressed} : 0u);
   set_log_version(header, compressed);
   return header;

@@ -1,5 +1,5 @@
-// What relogging in several passes and in one have in common: taking the kept events of a buffer, counting, and the
-// header of the output.
+// What relogging in several passes and in one have in common: taking the kept events of a buffer, counting,
+// and the header of the output.
 #pragma once
 
 #include "pipeline/relog.hpp"
@@ -25,8 +25,8 @@ public:
   EventSieve(const filter::Filter &filter, const filter::Lifetimes &lifetimes, bool by_type_and_process)
       : filter_(filter), lifetimes_(lifetimes), by_type_and_process_(by_type_and_process) {}
 
-  // Takes one event of a buffer, in order: appends to `runs` if it is kept and zeroes the padding behind it, which in
-  // the input is whatever the memory held. Returns whether it is kept.
+  // Takes one event of a buffer, in order: appends to `runs` if it is kept and zeroes the padding behind it,
+  // which in the input is whatever the memory held. Returns whether it is kept.
   bool take(const EventView &event, std::int64_t time, std::uint32_t at, MutableBytes events,
             filter::Position &position, filter::Position &owner_position, std::vector<write::Run> &runs,
             Counts &counts) const;
@@ -36,7 +36,8 @@ public:
             Counts &counts) const;
 
 private:
-  void count(const EventView &event, std::int64_t time, filter::Position &position, bool kept, Counts &counts) const;
+  void count(const EventView &event, std::int64_t time, filter::Position &position, bool kept,
+             Counts &counts) const;
 
   const filter::Filter &filter_;
   const filter::Lifetimes &lifetimes_;
@@ -55,6 +56,7 @@ struct FirstBuffer {
   std::int64_t last_time = 0;
 };
 // `header_size`: of the header event, which has been read before: it is there, whole, and always kept.
-[[nodiscard]] FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size, std::span<const write::Run> runs);
+[[nodiscard]] FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size,
+                                             std::span<const write::Run> runs);
 
 } // namespace etwrelog::pipeline

@@ -26,7 +26,8 @@ public:
     const Result<std::size_t> got = read(buffer);
     if (!got) return got.error();
     if (*got < kBufferHeaderSize) {
-      if (*got != 0 && index_ != 0) warnings.push_back(fmt::format("{} bytes behind the last buffer: ignored", *got));
+      if (*got != 0 && index_ != 0)
+        warnings.push_back(fmt::format("{} bytes behind the last buffer: ignored", *got));
       buffer.resize(index_ == 0 ? *got : 0);
       return buffer;
     }
@@ -45,7 +46,8 @@ public:
     cut_ = *rest + kBufferHeaderSize < buffer.size();
     if (cut_) {
       buffer.resize(*rest + kBufferHeaderSize);
-      warnings.push_back(fmt::format("the last buffer (at 0x{:x}) is cut short: read to its last whole event", at_));
+      warnings.push_back(
+          fmt::format("the last buffer (at 0x{:x}) is cut short: read to its last whole event", at_));
     }
     last_at_ = at_;
     at_ += buffer.size();
@@ -94,12 +96,14 @@ public:
     Result<write::OutputFile> file = write::OutputFile::create(options_.output, options_.replace_output);
     if (!file) return std::move(file).error();
     file_ = std::move(*file);
-    if (!options_.selection.everything()) report_.warnings.push_back("--single-pass: filtered with the processes and threads known so far");
+    if (!options_.selection.everything())
+      report_.warnings.push_back("--single-pass: filtered with the processes and threads known so far");
     for (;;) {
       Result<std::vector<std::uint8_t>> stored = stream_.next(header_.buffer_size, report_.warnings);
       if (!stored) return std::move(stored).error();
       if (!header_known_) {
-        if (Result<void> opened = open(*stored); !opened) return opened; // also says what is wrong with no input
+        if (Result<void> opened = open(*stored); !opened)
+          return opened; // also says what is wrong with no input
       } else if (stored->empty()) {
         break;
       }
@@ -119,7 +123,8 @@ private:
     header_known_ = true;
     clock_ = header_.clock();
     stamper_.emplace(clock_);
-    nominal_ = options_.buffer_size != 0 ? options_.buffer_size : std::max(header_.buffer_size, kSmallestDefaultBufferSize);
+    nominal_ = options_.buffer_size != 0 ? options_.buffer_size
+                                         : std::max(header_.buffer_size, kSmallestDefaultBufferSize);
     return check_nominal_size(nominal_);
   }
 
@@ -139,7 +144,8 @@ private:
       std::copy_n(body.begin(), held.size, held.events.begin());
     } else if (held.cut) {
       held.size = decompress(codec_ == Codec::none ? Codec::xpress : codec_, body,
-                             MutableBytes(held.events).first(decoded)).produced;
+                             MutableBytes(held.events).first(decoded))
+                      .produced;
     } else if (const auto codec = decode_events(codec_, body, MutableBytes(held.events).first(decoded))) {
       codec_ = *codec;
     } else {
@@ -152,9 +158,9 @@ private:
       return error;
     }
     const auto index = static_cast<std::uint32_t>(held.index);
-    for_each_event(Bytes(held.events).first(held.size), [&](const EventView &event, std::int64_t time, std::uint32_t) {
-      records_.add(event, time, index);
-    });
+    for_each_event(
+        Bytes(held.events).first(held.size),
+        [&](const EventView &event, std::int64_t time, std::uint32_t) { records_.add(event, time, index); });
     processors_.push_back(held.header.processor());
     held_bytes_ += held.events.size();
     held_.push_back(std::move(held));
@@ -180,11 +186,13 @@ private:
     const MutableBytes events = MutableBytes(held.events).first(held.size);
     std::vector<write::Run> runs;
     Counts counts;
-    filter::Position position = filter.begin_buffer(static_cast<std::uint32_t>(held.index), held.header.processor());
+    filter::Position position =
+        filter.begin_buffer(static_cast<std::uint32_t>(held.index), held.header.processor());
     filter::Position owner_position = position;
-    const WalkEnd end = for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-      sieve.take(event, time, at, events, position, owner_position, runs, counts);
-    });
+    const WalkEnd end =
+        for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          sieve.take(event, time, at, events, position, owner_position, runs, counts);
+        });
     if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun)) {
       Error error;
       error.file = kName;
@@ -213,8 +221,8 @@ private:
     rechunker_.emplace(nominal_, false);
     last_time_ = first.last_time;
     Result<write::EtlWriter> writer =
-        write::EtlWriter::create(std::move(file_), output_header(header_, nominal_, compressed), first.header_event,
-                                 first.more_events, compressed);
+        write::EtlWriter::create(std::move(file_), output_header(header_, nominal_, compressed),
+                                 first.header_event, first.more_events, compressed);
     if (!writer) return std::move(writer).error();
     writer_.emplace(std::move(*writer));
     return {};

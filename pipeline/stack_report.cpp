@@ -53,11 +53,13 @@ private:
     return static_cast<std::size_t>((value * 0x9E37'79B9'7F4A'7C15ull) >> 20) & (slots_.size() - 1);
   }
   void grow() {
-    std::vector<std::uint64_t> old = std::exchange(slots_, std::vector<std::uint64_t>(std::max<std::size_t>(1024, slots_.size() * 2), kEmpty));
+    std::vector<std::uint64_t> old = std::exchange(
+        slots_, std::vector<std::uint64_t>(std::max<std::size_t>(1024, slots_.size() * 2), kEmpty));
     for (const std::uint64_t value : old) {
       if (value == kEmpty) continue;
       std::size_t i = place(value);
-      while (slots_[i] != kEmpty) i = (i + 1) & (slots_.size() - 1);
+      while (slots_[i] != kEmpty)
+        i = (i + 1) & (slots_.size() - 1);
       slots_[i] = value;
     }
   }
@@ -66,7 +68,9 @@ private:
   bool has_empty_ = false;
 };
 
-bool is_kernel_kind(StackKind kind) { return kind < StackKind::item; }
+bool is_kernel_kind(StackKind kind) {
+  return kind < StackKind::item;
+}
 
 // Finds the stacks of one event.
 class StackFinder {
@@ -86,11 +90,13 @@ public:
     if (event.has_items()) items(event, place, buffer, work);
     if (event.id() == clr::kStackWalkId && event.provider() == format::kClrGuid) {
       const Bytes payload = event.payload();
-      const std::size_t size = payload.size() < clr::kStackFramesAt ? 0 : payload.size() - clr::kStackFramesAt;
+      const std::size_t size =
+          payload.size() < clr::kStackFramesAt ? 0 : payload.size() - clr::kStackFramesAt;
       if (payload.size() < clr::kStackFramesAt || size % event.pointer_size() != 0) return;
       load_frames(payload.subspan(clr::kStackFramesAt), event.pointer_size(), work.frames);
       work.clr_bytes += align8(event.size());
-      add(StackKind::clr, event.pointer_size(), event.process_id(), event.thread_id(), time, place, buffer, work);
+      add(StackKind::clr, event.pointer_size(), event.process_id(), event.thread_id(), time, place, buffer,
+          work);
     }
   }
 
@@ -113,30 +119,33 @@ private:
       inventory_.table->read(definition->stack, work.frames);
       use = kernel ? StackKind::reference_kernel : StackKind::reference_user;
     }
-    add(use, event.pointer_size(), fields.process_id, fields.thread_id, fields.event_time, place, buffer, work);
+    add(use, event.pointer_size(), fields.process_id, fields.thread_id, fields.event_time, place, buffer,
+        work);
   }
 
   void items(const EventView &event, Place place, const DecodedBuffer &buffer, ReportWork &work) const {
     ExtendedItems list = event.items();
     ExtendedItem item;
     while (list.next(item)) {
-      const bool narrow = item.type == format::ItemType::stack_trace32, wide = item.type == format::ItemType::stack_trace64;
+      const bool narrow = item.type == format::ItemType::stack_trace32,
+                 wide = item.type == format::ItemType::stack_trace64;
       if ((!narrow && !wide) || item.data.size() < format::kItemStackFramesAt) continue;
       const unsigned pointer_size = wide ? 8 : 4;
       const Bytes frames = item.data.subspan(format::kItemStackFramesAt);
       if (frames.size() % pointer_size != 0) continue;
       load_frames(frames, pointer_size, work.frames);
       work.item_bytes += format::kItemHeaderSize + item.data.size();
-      add(StackKind::item, pointer_size, event.process_id(), event.thread_id(), place.time, place, buffer, work);
+      add(StackKind::item, pointer_size, event.process_id(), event.thread_id(), place.time, place, buffer,
+          work);
     }
   }
 
-  void add(StackKind kind, unsigned pointer_size, std::uint32_t process, std::uint32_t thread, std::int64_t event_time,
-           Place place, const DecodedBuffer &buffer, ReportWork &work) const {
+  void add(StackKind kind, unsigned pointer_size, std::uint32_t process, std::uint32_t thread,
+           std::int64_t event_time, Place place, const DecodedBuffer &buffer, ReportWork &work) const {
     const StackId stack = table_.intern(work.frames, stack_scope(pointer_size));
     if (stack == kNoStack) return; // no input has that many
-    work.uses.push_back({stack, process, thread, static_cast<std::uint32_t>(work.frames.size()), event_time, place,
-                         buffer.header.processor(), kind, static_cast<std::uint8_t>(pointer_size)});
+    work.uses.push_back({stack, process, thread, static_cast<std::uint32_t>(work.frames.size()), event_time,
+                         place, buffer.header.processor(), kind, static_cast<std::uint8_t>(pointer_size)});
   }
 
   const StackInventory &inventory_;
@@ -166,23 +175,29 @@ public:
       add(report_.kernel_stacks, use, fresh);
       report_.bytes_plain += walk_size(use.depth, use.pointer_size);
       const bool worth = use.depth > 1;
-      report_.bytes_cached += worth ? reference_size(use.pointer_size) : walk_size(use.depth, use.pointer_size);
+      report_.bytes_cached +=
+          worth ? reference_size(use.pointer_size) : walk_size(use.depth, use.pointer_size);
       report_.bytes_database += 20;
       if (fresh) {
         if (worth) report_.bytes_cached += definition_size(use.depth, use.pointer_size);
         report_.bytes_database += 8 + std::uint64_t{use.depth} * use.pointer_size;
       }
-      if (timeline_) timeline_->add(use.place, use.stack, use.kind == StackKind::reference_kernel || use.kind == StackKind::reference_user);
+      if (timeline_)
+        timeline_->add(use.place, use.stack,
+                       use.kind == StackKind::reference_kernel || use.kind == StackKind::reference_user);
     }
     kinds_[number] = static_cast<std::uint8_t>(kinds_[number] | 1u << kind);
     add(report_.all, use, counts_[number] == 1);
-    add(report_.processes[use.process_id], use, in_process_.insert(std::uint64_t{use.process_id} << 32 | number));
-    add(report_.processors[use.processor], use, on_processor_.insert(std::uint64_t{use.processor} << 32 | number));
+    add(report_.processes[use.process_id], use,
+        in_process_.insert(std::uint64_t{use.process_id} << 32 | number));
+    add(report_.processors[use.processor], use,
+        on_processor_.insert(std::uint64_t{use.processor} << 32 | number));
     if (use.depth >= report_.depths.size()) report_.depths.resize(use.depth + 1u);
     ++report_.depths[use.depth].events;
     if (counts_[number] == 1) ++report_.depths[use.depth].stacks;
     if (options_.database == nullptr) return {};
-    return options_.database->add({use.kind, use.processor, use.process_id, use.thread_id, use.event_time, number});
+    return options_.database->add(
+        {use.kind, use.processor, use.process_id, use.thread_id, use.event_time, number});
   }
 
   Result<void> finish(const StackTable &table) {
@@ -192,7 +207,8 @@ public:
     NumberSet distinct;
     for (StackId n = 0; n < order_.size(); ++n) {
       table.read(order_.id(n), frames);
-      for (const std::uint64_t frame : frames) distinct.insert(frame);
+      for (const std::uint64_t frame : frames)
+        distinct.insert(frame);
     }
     report_.distinct_frames = distinct.size();
     report_.table_bytes = table.memory().total();
@@ -211,8 +227,8 @@ public:
     if (timeline_) timeline_->play(before, table);
   }
   [[nodiscard]] std::size_t memory() const {
-    return counts_.capacity() * sizeof(counts_[0]) + kinds_.capacity() + order_.memory() + in_process_.memory() +
-           on_processor_.memory() + (timeline_ ? timeline_->memory() : 0);
+    return counts_.capacity() * sizeof(counts_[0]) + kinds_.capacity() + order_.memory() +
+           in_process_.memory() + on_processor_.memory() + (timeline_ ? timeline_->memory() : 0);
   }
 
 private:
@@ -227,7 +243,8 @@ private:
   void repeats() {
     for (const std::uint64_t count : counts_) {
       const auto bucket = static_cast<std::size_t>(std::bit_width(count)) - 1;
-      while (report_.repeats.size() <= bucket) report_.repeats.push_back({std::uint64_t{1} << report_.repeats.size(), 0, 0});
+      while (report_.repeats.size() <= bucket)
+        report_.repeats.push_back({std::uint64_t{1} << report_.repeats.size(), 0, 0});
       ++report_.repeats[bucket].stacks;
       report_.repeats[bucket].events += count;
     }
@@ -235,7 +252,8 @@ private:
 
   void top(const StackTable &table) {
     std::vector<std::uint32_t> numbers(counts_.size());
-    for (std::uint32_t n = 0; n < numbers.size(); ++n) numbers[n] = n;
+    for (std::uint32_t n = 0; n < numbers.size(); ++n)
+      numbers[n] = n;
     const std::size_t shown = std::min(options_.top, numbers.size());
     std::partial_sort(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(shown), numbers.end(),
                       [this](std::uint32_t a, std::uint32_t b) {
@@ -250,12 +268,14 @@ private:
 
   void recommend() {
     std::uint64_t best = ~std::uint64_t{0};
-    for (const CacheSimulation &s : report_.simulations) best = std::min(best, s.cached_bytes);
+    for (const CacheSimulation &s : report_.simulations)
+      best = std::min(best, s.cached_bytes);
     auto cost = [](const CacheSimulation &s) { return std::pair(s.options.bytes, s.options.buckets); };
     for (std::size_t i = 0; i < report_.simulations.size(); ++i) {
       const CacheSimulation &s = report_.simulations[i];
       if (s.cached_bytes > best + best / 100) continue;
-      if (!report_.recommended || cost(s) < cost(report_.simulations[*report_.recommended])) report_.recommended = i;
+      if (!report_.recommended || cost(s) < cost(report_.simulations[*report_.recommended]))
+        report_.recommended = i;
     }
   }
 
@@ -270,13 +290,15 @@ private:
 
 } // namespace
 
-Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options, const GraphOptions &graph) {
+Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
+                                  const GraphOptions &graph) {
   PassResult collecting;
   Result<StackInventory> inventory = collect_stacks(trace, graph, collecting, options.memory);
   if (!inventory) return std::move(inventory).error();
   // From the last buffer to the first: the earliest that comes from here on.
   std::vector<std::int64_t> &coming = inventory->first_stack;
-  for (std::size_t i = coming.size(); i-- > 1;) coming[i - 1] = std::min(coming[i - 1], coming[i]);
+  for (std::size_t i = coming.size(); i-- > 1;)
+    coming[i - 1] = std::min(coming[i - 1], coming[i]);
   const std::size_t inventory_memory = inventory->memory();
 
   StackReport report;
@@ -318,7 +340,8 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   if (!done) return std::move(done).error();
   if (Result<void> finished = counter.finish(table); !finished) return std::move(finished).error();
   if (report.unresolved != 0)
-    report.warnings.push_back(fmt::format("{} references to stack keys have no definition in the trace", report.unresolved));
+    report.warnings.push_back(
+        fmt::format("{} references to stack keys have no definition in the trace", report.unresolved));
   std::ranges::move(done->warnings, std::back_inserter(report.warnings));
   std::ranges::move(done->skipped, std::back_inserter(report.skipped));
   return report;

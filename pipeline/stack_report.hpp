@@ -17,7 +17,7 @@ struct StackReportOptions {
   std::size_t top = 10;
   std::vector<dedup::StackCacheSim::Options> simulate;
   dedup::StackDatabaseWriter *database = nullptr; // gets every reference and the table
-  std::size_t memory = std::size_t{1} << 30;      // for what grows with the trace; a report that needs more fails
+  std::size_t memory = std::size_t{1} << 30; // for what grows with the trace; a report that needs more fails
 };
 
 struct StackReport {
@@ -43,14 +43,14 @@ struct StackReport {
   };
   std::vector<Top> top;
 
-  // Of the kernel stacks: event bytes as they stand in the buffers of the trace, all in full, with each stack defined
-  // once and referred to, and as a table with references of 20 bytes (stack, time, process, thread).
+  // Of the kernel stacks: event bytes as they stand in the buffers of the trace, all in full, with each stack
+  // defined once and referred to, and as a table with references of 20 bytes (stack, time, process, thread).
   std::uint64_t bytes_now = 0, bytes_plain = 0, bytes_cached = 0, bytes_database = 0;
   std::uint64_t item_bytes = 0, clr_bytes = 0;
   std::uint64_t table_bytes = 0; // memory of the stack table
 
   std::vector<CacheSimulation> simulations;
-  std::optional<RecordedCache> recorded; // when simulating, of a trace that has stack keys
+  std::optional<RecordedCache> recorded;  // when simulating, of a trace that has stack keys
   std::optional<std::size_t> recommended; // in simulations: the smallest setting within 1% of the best
   std::vector<std::string> warnings;
   std::vector<read::Skipped> skipped;

@@ -98,8 +98,10 @@ public:
     if (event.has_ids()) ++header_pid(event.process_id());
     const filter::Owner owner = filter::owner_of(event, time, position, lifetimes_);
     if (owner.kind == filter::Owner::Kind::process) add_to_process(owner.pid, time, event);
-    if (event.has_hook()) count_hook(event, owner);
-    else if (event.is_event()) count_event_stacks(event);
+    if (event.has_hook())
+      count_hook(event, owner);
+    else if (event.is_event())
+      count_event_stacks(event);
   }
 
 private:
@@ -133,13 +135,16 @@ private:
     const filter::HookRule &rule = filter::rule_for(hook, event.version());
     const filter::FieldOffsets &at = rule.offsets(pointer_size);
     if (hook == kernel::kHookSample) {
-      if (owner.kind == filter::Owner::Kind::process) ++work_.samples_by_pid[owner.pid];
-      else ++work_.unattributed_samples;
+      if (owner.kind == filter::Owner::Kind::process)
+        ++work_.samples_by_pid[owner.pid];
+      else
+        ++work_.unattributed_samples;
       return;
     }
     switch (rule.scope) {
     case kernel::Scope::image:
-      if (const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id)) ++work_.images_by_pid[*pid];
+      if (const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id))
+        ++work_.images_by_pid[*pid];
       break;
     case kernel::Scope::stack_walk:
       ++work_.stacks.walks;
@@ -187,7 +192,8 @@ private:
     if (event.id() != clr::kStackWalkId || event.provider() != kClrGuid) return;
     ++work_.stacks.clr_stacks;
     const std::size_t bytes = event.payload().size();
-    if (bytes >= clr::kStackFramesAt) work_.stacks.clr_frames += (bytes - clr::kStackFramesAt) / event.pointer_size();
+    if (bytes >= clr::kStackFramesAt)
+      work_.stacks.clr_frames += (bytes - clr::kStackFramesAt) / event.pointer_size();
   }
 
   const filter::Lifetimes &lifetimes_;
@@ -212,7 +218,8 @@ void add(StackCounts &to, const StackCounts &part) {
 }
 
 void add(std::map<std::uint32_t, std::uint64_t> &to, const std::map<std::uint32_t, std::uint64_t> &part) {
-  for (const auto &[key, count] : part) to[key] += count;
+  for (const auto &[key, count] : part)
+    to[key] += count;
 }
 
 Error too_many(const Trace &trace, std::size_t most) {
@@ -226,7 +233,8 @@ Error too_many(const Trace &trace, std::size_t most) {
 
 } // namespace
 
-Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options, std::size_t most_stacks) {
+Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options,
+                                      std::size_t most_stacks) {
   if (!trace.salvage() && !trace.input().facts().empty()) {
     const Bytes facts = trace.input().facts();
     if (std::optional<Statistics> known =
@@ -286,12 +294,14 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
     add(all.images_by_pid, work.images_by_pid);
     add(all.events_by_header_pid, work.events_by_header_pid);
     add(all.stacks, work.stacks);
-    for (const StackHash &stack : work.stack_hashes) distinct.insert(stack);
+    for (const StackHash &stack : work.stack_hashes)
+      distinct.insert(stack);
     defined.insert(work.defined.begin(), work.defined.end());
     referenced.insert(work.referenced.begin(), work.referenced.end());
     all.first_time = std::min(all.first_time, work.first_time);
     all.last_time = std::max(all.last_time, work.last_time);
-    if (distinct.size() > most_stacks || defined.size() > most_stacks || referenced.size() > most_stacks) return too_many(trace, most_stacks);
+    if (distinct.size() > most_stacks || defined.size() > most_stacks || referenced.size() > most_stacks)
+      return too_many(trace, most_stacks);
     return {};
   };
   Result<PassResult> done = run_pass(trace, pass, options);
@@ -302,7 +312,8 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
   all.stacks.distinct_stacks = distinct.size();
   all.stacks.distinct_keys_defined = defined.size();
   all.stacks.distinct_keys_referenced = referenced.size();
-  for (const std::uint64_t key : referenced) all.stacks.keys_never_defined += defined.contains(key) ? 0 : 1;
+  for (const std::uint64_t key : referenced)
+    all.stacks.keys_never_defined += defined.contains(key) ? 0 : 1;
   all.warnings = trace.scan().warnings;
   all.skipped = trace.scan().skipped;
   std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(all.skipped));

@@ -32,24 +32,24 @@ struct TypeStatistics {
 
 struct Statistics {
   std::vector<filter::ProcessInstance> processes;
-  std::vector<TypeStatistics> types;                      // in the order of their first events
+  std::vector<TypeStatistics> types; // in the order of their first events
   std::uint64_t events = 0, event_bytes = 0;
-  std::vector<ProcessStatistics> by_instance;             // in the order of `processes`
+  std::vector<ProcessStatistics> by_instance; // in the order of `processes`
   std::uint64_t unattributed_samples = 0;
-  std::map<std::uint32_t, std::uint64_t> samples_by_pid;  // without the unattributed
-  std::map<std::uint32_t, std::uint64_t> images_by_pid;   // image events by payload process id
+  std::map<std::uint32_t, std::uint64_t> samples_by_pid; // without the unattributed
+  std::map<std::uint32_t, std::uint64_t> images_by_pid;  // image events by payload process id
   std::map<std::uint32_t, std::uint64_t> events_by_header_pid;
   std::map<std::uint32_t, std::uint64_t> buffer_flags, buffer_types;
   CodecCounts codecs{};
-  std::uint64_t claimed_bytes = 0;                        // headers and events as the buffer headers state
+  std::uint64_t claimed_bytes = 0; // headers and events as the buffer headers state
   StackCounts stacks;
-  std::int64_t first_time = 0, last_time = 0;             // raw, of any event
+  std::int64_t first_time = 0, last_time = 0; // raw, of any event
   std::vector<std::string> warnings;
   std::vector<read::Skipped> skipped;
 };
 
-// Reads the trace twice; not at all if it is in an archive that holds them. Fails beyond `most_stacks` different
-// stacks or stack keys, which are kept in memory.
+// Reads the trace twice; not at all if it is in an archive that holds them. Fails beyond `most_stacks`
+// different stacks or stack keys, which are kept in memory.
 [[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options,
                                                     std::size_t most_stacks = SIZE_MAX);
 

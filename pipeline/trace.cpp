@@ -69,13 +69,15 @@ std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes ev
 
 std::uint64_t Trace::stored_bytes() const {
   std::uint64_t sum = 0;
-  for (const read::BufferSpan &span : scan_.buffers) sum += span.size;
+  for (const read::BufferSpan &span : scan_.buffers)
+    sum += span.size;
   return sum;
 }
 
 std::uint64_t Trace::decoded_bytes() const {
   std::uint64_t sum = 0;
-  for (const read::BufferSpan &span : scan_.buffers) sum += kBufferHeaderSize + span.decoded;
+  for (const read::BufferSpan &span : scan_.buffers)
+    sum += kBufferHeaderSize + span.decoded;
   return sum;
 }
 
@@ -95,7 +97,8 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
   return error;
 }
 
-MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans, std::size_t raw_bytes) const {
+MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
+                          std::size_t raw_bytes) const {
   batch.raw.resize(raw_bytes);
   // Buffers that follow each other in the file come in with one read.
   std::size_t at = 0;
@@ -110,7 +113,8 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
            !outlined(spans[next]);
          ++next)
       bytes += spans[next].size;
-    const Result<std::size_t> got = input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
+    const Result<std::size_t> got =
+        input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
     if (!got || *got != bytes) {
       Error error;
       error.kind = ErrorKind::io;
@@ -161,7 +165,8 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
     input_->skip(o.begin, o.end);
     ++left_out_.segments;
     left_out_.buffers += o.buffers.size();
-    left_out_.events += o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());
+    left_out_.events +=
+        o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());
     left_out_.event_bytes +=
         o.outline->event_bytes - std::min<std::uint64_t>(o.outline->event_bytes, o.outline->bytes.size());
   }
@@ -170,7 +175,8 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
 bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
                          DecodedBuffer &buffer) const {
   std::array<std::uint8_t, kBufferHeaderSize> raw{};
-  if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size()) return false;
+  if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size())
+    return false;
   buffer.header = load_buffer_header(raw.data());
   buffer.codec = buffer.header.compressed() ? codec_ : Codec::none;
   const Outline &outline = *stretch.outline;
@@ -210,7 +216,8 @@ void Trace::load(Batch &batch) const {
   const std::span<const read::BufferSpan> spans = buffers().subspan(batch.first, batch.count);
 
   std::size_t raw_bytes = 0, decoded_bytes = 0;
-  for (const read::BufferSpan &span : spans) raw_bytes += span.size, decoded_bytes += align8(span.decoded);
+  for (const read::BufferSpan &span : spans)
+    raw_bytes += span.size, decoded_bytes += align8(span.decoded);
   const MutableBytes raw = fetch(batch, spans, raw_bytes);
   if (batch.error) return;
 
@@ -226,7 +233,8 @@ void Trace::load(Batch &batch) const {
     if (const read::Outlined *stretch = outlined(span)) {
       at += span.size;
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
-      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)), buffer)) {
+      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)),
+                        buffer)) {
         batch.error = contradiction(span);
         return;
       }
@@ -257,7 +265,8 @@ void Trace::load(Batch &batch) const {
     take_room();
     if (span.cut) {
       // What decodes before the cut is right: a decoder's output does not depend on what follows.
-      const CodecResult result = decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);
+      const CodecResult result =
+          decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);
       buffer.codec = codec_;
       buffer.events = buffer.events.first(result.produced);
       batch.buffers.push_back(buffer);
@@ -294,7 +303,8 @@ Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
     error.found = fmt::format("{}", end.found);
     break;
   default:
-    error.expected = fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
+    error.expected =
+        fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
     error.found = fmt::format("{}", end.found);
   }
   error.advice = "--salvage skips what is damaged";

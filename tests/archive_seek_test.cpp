@@ -203,7 +203,8 @@ TEST(ArchiveReaders, AllGetTheBytesOfTheTraceWhateverIsKept) {
   const testing::TempDir directory;
   const Buffer trace = generated(56'000'000, Codec::none, false);
   const Buffer archive = archive_of(trace, directory);
-  for (const std::uint64_t memory : {std::uint64_t{100} << 20, std::uint64_t{1} << 30}) { // drops segments, keeps all
+  for (const std::uint64_t memory :
+       {std::uint64_t{100} << 20, std::uint64_t{1} << 30}) { // drops segments, keeps all
     const auto input = pipeline::open_archive(read::memory_input("archive", archive), memory);
     ASSERT_TRUE(input) << input.error().message();
     std::atomic<std::size_t> next{0}, wrong{0};
@@ -219,8 +220,10 @@ TEST(ArchiveReaders, AllGetTheBytesOfTheTraceWhateverIsKept) {
       }
     };
     std::vector<std::thread> readers;
-    for (int i = 0; i < 4; ++i) readers.emplace_back(read_on);
-    for (std::thread &reader : readers) reader.join();
+    for (int i = 0; i < 4; ++i)
+      readers.emplace_back(read_on);
+    for (std::thread &reader : readers)
+      reader.join();
     EXPECT_EQ(wrong, 0u);
   }
 }
@@ -245,7 +248,8 @@ TEST(ArchiveReaders, AllLearnOfDamage) {
       const auto got = (*input)->read_at(damaged.header.original_at + 500'000, bytes);
       if (!got && got.error().offset == damaged.archive_at) ++errors;
     });
-  for (std::thread &reader : readers) reader.join();
+  for (std::thread &reader : readers)
+    reader.join();
   EXPECT_EQ(errors, 4);
 }
 
@@ -292,7 +296,9 @@ TEST(ArchiveStatistics, AreCountedWhereTheIndexHasNone) {
   EXPECT_EQ(counted_in_archive(small), expected);
   options = fast_options();
   options.count_from = 0;
-  EXPECT_TRUE(pipeline::read_archive_index(*read::memory_input("archive", archive_of(trace, directory, options)))->facts.empty());
+  EXPECT_TRUE(
+      pipeline::read_archive_index(*read::memory_input("archive", archive_of(trace, directory, options)))
+          ->facts.empty());
 }
 
 TEST(ArchiveStatistics, OfRealTracesAreTheSame) {

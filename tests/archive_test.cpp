@@ -15,7 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 using Buffer = std::vector<std::uint8_t>;
 
-std::string text(const Error &e) { return e.message(); }
+std::string text(const Error &e) {
+  return e.message();
+}
 
 class Scratch {
 public:
@@ -39,7 +41,8 @@ Buffer slurp(const std::string &path) {
   return Buffer(std::istreambuf_iterator<char>(in), {});
 }
 
-Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {}, pipeline::PackResult *result = nullptr) {
+Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {},
+            pipeline::PackResult *result = nullptr) {
   const Scratch scratch;
   Result<write::OutputFile> out = write::OutputFile::create(scratch.file("a.etlz"), false);
   EXPECT_TRUE(out) << text(out.error());
@@ -76,7 +79,8 @@ Unpacked unpack(const Buffer &archive, pipeline::ArchiveOptions options = {}) {
   return u;
 }
 
-// A trace of made-up events of many kinds: known, unknown, with strings, of all header types, with dirty padding.
+// A trace of made-up events of many kinds: known, unknown, with strings, of all header types, with dirty
+// padding.
 class TraceMaker {
 public:
   explicit TraceMaker(std::uint32_t seed) : rng_(seed) {}
@@ -119,22 +123,27 @@ private:
     store(b.data() + b.size() - sizeof v, v);
   }
   void put_wide(Buffer &b, const std::string &s, bool wide = false) {
-    for (const char c : s) put(b, static_cast<std::uint16_t>(wide ? 0x4E00 + c : c));
+    for (const char c : s)
+      put(b, static_cast<std::uint16_t>(wide ? 0x4E00 + c : c));
     put(b, std::uint16_t{0});
   }
 
   Buffer make_event() {
-    static constexpr std::uint8_t kTypes[] = {0x01, 0x02, 0x03, 0x04, 0x0A, 0x0B, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x30};
-    static constexpr std::uint16_t kHooks[] = {0x0301, 0x0501, 0x1403, 0x0F2E, 0x0524, 0x1820, 0x1823, 0x0424, 0x7777};
+    static constexpr std::uint8_t kTypes[] = {0x01, 0x02, 0x03, 0x04, 0x0A, 0x0B, 0x10,
+                                              0x11, 0x12, 0x13, 0x14, 0x15, 0x30};
+    static constexpr std::uint16_t kHooks[] = {0x0301, 0x0501, 0x1403, 0x0F2E, 0x0524,
+                                               0x1820, 0x1823, 0x0424, 0x7777};
     static constexpr std::uint16_t kIds[] = {82, 144, 150, 10, 1, 2};
     time_ += pick(300);
     const std::uint8_t type = kTypes[pick(std::size(kTypes))];
     const format::HeaderLayout &layout = format::kHeaderLayouts[type];
     Buffer e(layout.header_size, 0);
-    for (std::size_t i = 4; i < e.size(); i += 4) store(e.data() + i, pick(3) == 0 ? pick(7) : 0u);
+    for (std::size_t i = 4; i < e.size(); i += 4)
+      store(e.data() + i, pick(3) == 0 ? pick(7) : 0u);
     e[2] = type, e[3] = format::kMarkerStructured;
     const std::uint16_t hook = kHooks[pick(std::size(kHooks))];
-    if (layout.size_at == 4) e[0] = static_cast<std::uint8_t>(1 + pick(4)), e[1] = 0, store(e.data() + 6, hook);
+    if (layout.size_at == 4)
+      e[0] = static_cast<std::uint8_t>(1 + pick(4)), e[1] = 0, store(e.data() + 6, hook);
     if (layout.thread_at != format::kNone) {
       store(e.data() + 8, 1000 + 4 * pick(5));
       store(e.data() + 12, 400 + 4 * pick(2));
@@ -152,19 +161,23 @@ private:
         put(e, std::uint16_t{6});
         put(e, std::uint16_t{0});
         put(e, data);
-        for (unsigned i = 0; i < data; i += 8) put(e, std::uint64_t{0x7FF0'0000'0000} + pick(16));
+        for (unsigned i = 0; i < data; i += 8)
+          put(e, std::uint64_t{0x7FF0'0000'0000} + pick(16));
       }
     } else if (type == 0x0A || type == 0x14) {
       store_guid(e.data() + 0x18, pick(3) == 0 ? format::kMetaDataGuid : format::kImageIdGuid);
       e[4] = static_cast<std::uint8_t>(pick(3) == 0 ? 36 : pick(3) == 0 ? 64 : 0), e[6] = 2, e[7] = 0;
     }
-    static const std::string kNames[] = {"kernel32.dll", "\\Device\\HarddiskVolume3\\Windows\\explorer.exe", "", "System.String"};
+    static const std::string kNames[] = {"kernel32.dll", "\\Device\\HarddiskVolume3\\Windows\\explorer.exe",
+                                         "", "System.String"};
     switch (pick(5)) {
     case 0:
-      for (unsigned i = pick(12); i > 0; --i) put(e, static_cast<std::uint32_t>(rng_()));
+      for (unsigned i = pick(12); i > 0; --i)
+        put(e, static_cast<std::uint32_t>(rng_()));
       break;
     case 1:
-      for (unsigned i = 9; i > 0; --i) put(e, pick(50));
+      for (unsigned i = 9; i > 0; --i)
+        put(e, pick(50));
       put_wide(e, kNames[pick(4)]);
       put_wide(e, kNames[pick(4)], pick(3) == 0);
       break;
@@ -172,14 +185,17 @@ private:
       put(e, std::uint64_t{0x7FFE'0000'0000} + 0x10000u * pick(20));
       put(e, std::uint64_t{0x1000u * pick(9)});
       put(e, 400 + 4 * pick(2));
-      for (unsigned i = pick(10); i > 0; --i) put(e, pick(3));
+      for (unsigned i = pick(10); i > 0; --i)
+        put(e, pick(3));
       put_wide(e, kNames[pick(4)]);
       break;
     case 3:
-      for (unsigned i = pick(20); i > 0; --i) put(e, std::uint64_t{0xFFFF'F800'0000'0000} + 64u * pick(30));
+      for (unsigned i = pick(20); i > 0; --i)
+        put(e, std::uint64_t{0xFFFF'F800'0000'0000} + 64u * pick(30));
       break;
     default:
-      for (unsigned i = pick(90); i > 0; --i) put(e, static_cast<std::uint8_t>(pick(2) == 0 ? 0 : rng_()));
+      for (unsigned i = pick(90); i > 0; --i)
+        put(e, static_cast<std::uint8_t>(pick(2) == 0 ? 0 : rng_()));
     }
     store(e.data() + layout.size_at, static_cast<std::uint16_t>(e.size()));
     return e;
@@ -205,7 +221,8 @@ std::vector<fs::path> real_traces() {
   return found;
 }
 
-// --- Round trips -----------------------------------------------------------------------------------------------
+// --- Round trips
+// -----------------------------------------------------------------------------------------------
 
 TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
@@ -225,7 +242,8 @@ TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   }
 }
 
-// The model itself must give events back: pack would silently fall back to zstd for a segment that it does not.
+// The model itself must give events back: pack would silently fall back to zstd for a segment that it does
+// not.
 TEST(Archive, ModelDecodesWhatItEncoded) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     const Buffer trace = TraceMaker(seed).make(5, 8192);
@@ -272,9 +290,11 @@ TEST(Archive, ModelSurvivesDamagedBuffers) {
 TEST(Archive, AnyFileComesBack) {
   std::mt19937 rng(3);
   Buffer noise(70'000);
-  for (std::uint8_t &b : noise) b = static_cast<std::uint8_t>(rng());
+  for (std::uint8_t &b : noise)
+    b = static_cast<std::uint8_t>(rng());
   Buffer lines;
-  for (int i = 0; i < 4000; ++i) lines.insert(lines.end(), {'l', 'i', 'n', 'e', '\n'});
+  for (int i = 0; i < 4000; ++i)
+    lines.insert(lines.end(), {'l', 'i', 'n', 'e', '\n'});
   for (const Buffer &file : {Buffer{}, Buffer{1}, Buffer(71, 0), Buffer(5000, 0xFF), noise, lines}) {
     pipeline::PackResult packed;
     const Buffer archive = pack(file, {}, &packed);
@@ -319,7 +339,8 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     const auto memory = read::memory_input("memory", archive);
     const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*memory);
     ASSERT_TRUE(index) << text(index.error());
-    for (const etlz::IndexEntry &e : index->segments) EXPECT_EQ(e.header.method, etlz::SegmentMethod::model) << path;
+    for (const etlz::IndexEntry &e : index->segments)
+      EXPECT_EQ(e.header.method, etlz::SegmentMethod::model) << path;
     const Unpacked back = unpack(archive);
     ASSERT_TRUE(back.good) << path << back.error;
     EXPECT_TRUE(back.bytes == trace) << path;
@@ -331,13 +352,15 @@ TEST(Archive, BuffersOfOtherEncodersComeBack) {
   Buffer trace = TraceMaker(29).make(12, 16384), mixed;
   for (std::size_t at = 0; at < trace.size(); at += 16384) {
     format::BufferHeader h = format::load_buffer_header(trace.data() + at);
-    const Bytes events = Bytes(trace).subspan(at + format::kBufferHeaderSize, h.saved_offset - format::kBufferHeaderSize);
+    const Bytes events =
+        Bytes(trace).subspan(at + format::kBufferHeaderSize, h.saved_offset - format::kBufferHeaderSize);
     const Codec codec = at / 16384 % 3 == 1 ? Codec::xpress : Codec::lznt1;
     Buffer coded(events.size());
     Compressor compressor(codec, Level::normal, events.size());
     const CodecResult r = compressor.compress(events, coded);
     if (at / 16384 % 3 == 0 || !r) {
-      mixed.insert(mixed.end(), trace.begin() + static_cast<std::ptrdiff_t>(at), trace.begin() + static_cast<std::ptrdiff_t>(at + 16384));
+      mixed.insert(mixed.end(), trace.begin() + static_cast<std::ptrdiff_t>(at),
+                   trace.begin() + static_cast<std::ptrdiff_t>(at + 16384));
       continue;
     }
     h.flags |= format::kFlagCompressed;
@@ -345,18 +368,22 @@ TEST(Archive, BuffersOfOtherEncodersComeBack) {
     const std::size_t to = mixed.size();
     mixed.resize(to + h.buffer_size);
     format::store_buffer_header(mixed.data() + to, h);
-    std::copy_n(coded.begin(), r.produced, mixed.begin() + static_cast<std::ptrdiff_t>(to + format::kBufferHeaderSize));
+    std::copy_n(coded.begin(), r.produced,
+                mixed.begin() + static_cast<std::ptrdiff_t>(to + format::kBufferHeaderSize));
   }
   const Buffer archive = pack(mixed);
-  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input("memory", archive));
+  const Result<pipeline::ArchiveIndex> index =
+      pipeline::read_archive_index(*read::memory_input("memory", archive));
   ASSERT_TRUE(index);
-  for (const etlz::IndexEntry &e : index->segments) EXPECT_EQ(e.header.method, etlz::SegmentMethod::model);
+  for (const etlz::IndexEntry &e : index->segments)
+    EXPECT_EQ(e.header.method, etlz::SegmentMethod::model);
   const Unpacked back = unpack(archive);
   ASSERT_TRUE(back.good) << back.error;
   EXPECT_TRUE(back.bytes == mixed);
 }
 
-// --- Damage ----------------------------------------------------------------------------------------------------
+// --- Damage
+// ----------------------------------------------------------------------------------------------------
 
 TEST(Archive, AnyFlippedByteIsDetected) {
   const Buffer trace = TraceMaker(5).make(3, 4096);
@@ -373,7 +400,8 @@ TEST(Archive, AnyFlippedByteIsDetected) {
 TEST(Archive, AnyCutIsDetected) {
   const Buffer archive = pack(TraceMaker(5).make(3, 4096));
   for (std::size_t size = 0; size < archive.size(); ++size) {
-    const auto input = read::memory_input("memory", Buffer(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(size)));
+    const auto input = read::memory_input(
+        "memory", Buffer(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(size)));
     EXPECT_FALSE(pipeline::unpack_file(*input, nullptr, {})) << size;
   }
   Buffer longer = archive;
@@ -386,7 +414,8 @@ TEST(Archive, SalvageGivesBackWholeSegmentsOnly) {
   pipeline::ArchiveOptions options;
   options.level = Level::fast;
   const Buffer archive = pack(trace, options);
-  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input("memory", archive));
+  const Result<pipeline::ArchiveIndex> index =
+      pipeline::read_archive_index(*read::memory_input("memory", archive));
   ASSERT_TRUE(index);
   ASSERT_GE(index->segments.size(), 3u);
   const etlz::SegmentHeader &lost = index->segments[1].header;
@@ -418,19 +447,22 @@ TEST(Archive, MemoryLimitIsKept) {
 TEST(Archive, NewerFormatIsRefusedByName) {
   Buffer archive = pack(TraceMaker(5).make(1, 4096));
   store(archive.data() + 10, std::uint16_t{99});
-  store(archive.data() + etlz::kFileHeaderSize - 8, etlz::hash64(Bytes(archive.data(), etlz::kFileHeaderSize - 8)));
+  store(archive.data() + etlz::kFileHeaderSize - 8,
+        etlz::hash64(Bytes(archive.data(), etlz::kFileHeaderSize - 8)));
   const Unpacked back = unpack(archive);
   EXPECT_FALSE(back.good);
   EXPECT_NE(back.error.find("newer version"), std::string::npos) << back.error;
 }
 
-// --- As an input -------------------------------------------------------------------------------------------------
+// --- As an input
+// -------------------------------------------------------------------------------------------------
 
 TEST(Archive, ReadsAtAnyOffset) {
   const Buffer trace = TraceMaker(17).make(400, 65536);
   pipeline::ArchiveOptions options;
   options.level = Level::fast;
-  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(read::memory_input("memory", pack(trace, options)));
+  Result<std::unique_ptr<read::Input>> input =
+      pipeline::open_archive(read::memory_input("memory", pack(trace, options)));
   ASSERT_TRUE(input) << text(input.error());
   ASSERT_EQ((*input)->size(), trace.size());
   std::mt19937 rng(1);
@@ -440,17 +472,20 @@ TEST(Archive, ReadsAtAnyOffset) {
     const Result<std::size_t> got = (*input)->read_at(at, piece);
     ASSERT_TRUE(got);
     ASSERT_EQ(*got, std::min(piece.size(), trace.size() - at));
-    EXPECT_TRUE(std::equal(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got), trace.begin() + static_cast<std::ptrdiff_t>(at)));
+    EXPECT_TRUE(std::equal(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got),
+                           trace.begin() + static_cast<std::ptrdiff_t>(at)));
   }
 }
 
 // Counts what is read of the archive.
 class CountingInput final : public read::Input {
 public:
-  CountingInput(Buffer bytes, std::uint64_t &count) : read::Input("counted"), bytes_(std::move(bytes)), count_(count) {}
+  CountingInput(Buffer bytes, std::uint64_t &count)
+      : read::Input("counted"), bytes_(std::move(bytes)), count_(count) {}
   [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    const std::size_t n = offset >= bytes_.size() ? 0 : std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    const std::size_t n =
+        offset >= bytes_.size() ? 0 : std::min<std::size_t>(into.size(), bytes_.size() - offset);
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
     count_ += n;
     return n;
@@ -467,7 +502,8 @@ TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
   options.level = Level::fast;
   std::uint64_t count = 0;
   const Buffer archive = pack(trace, options);
-  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(std::make_unique<CountingInput>(archive, count));
+  Result<std::unique_ptr<read::Input>> input =
+      pipeline::open_archive(std::make_unique<CountingInput>(archive, count));
   ASSERT_TRUE(input);
   const std::uint64_t opened = count;
   Buffer header(format::kBufferHeaderSize);
@@ -485,7 +521,8 @@ TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
 
 TEST(Archive, IndexKnowsTimesAndProcesses) {
   const Buffer archive = pack(TraceMaker(19).make(4, 16384));
-  const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input("memory", archive));
+  const Result<pipeline::ArchiveIndex> index =
+      pipeline::read_archive_index(*read::memory_input("memory", archive));
   ASSERT_TRUE(index);
   ASSERT_EQ(index->segments.size(), 1u);
   const etlz::SegmentFacts &facts = index->segments[0].facts;

@@ -1,4 +1,5 @@
-// The command line: exit status, one-line messages, inputs of every wrapping, and what a signal or a full disk leaves.
+// The command line: exit status, one-line messages, inputs of every wrapping, and what a signal or a full
+// disk leaves.
 #include "tests/support/run_tool.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,8 @@ protected:
     t.process_rundown({1'000'101}, 200, 4, "other.exe");
     t.thread_rundown({1'000'102}, 110, 100);
     t.thread_rundown({1'000'103}, 210, 200);
-    for (int i = 0; i < 300; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, i % 3 == 0 ? 110 : 210);
+    for (int i = 0; i < 300; ++i)
+      t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, i % 3 == 0 ? 110 : 210);
     testing::write_file(in, t.bytes());
   }
   static void expect_one_line(const ToolRun &run) {
@@ -73,13 +75,25 @@ TEST_F(Cli, ReportsWhatTheFilterDid) {
 }
 
 TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
-  const std::vector<Names> wrong = {{}, {"nonsense"}, {"info"}, {"relog", in}, {"info", "--nonsense", in}, {"relog", in, "-o", out, "--codec", "zip"},
-                                    {"relog", in, "-o", out, "--buffer-size", "huge"}, {"relog", in, "-o", out, "--buffer-size", "512"},
-                                    {"relog", in, "-o", out, "--buffer-size", "1G"}, {"relog", in, "-o", out, "--from", "yesterday"},
-                                    {"relog", in, "-o", out, "--from", "2s", "--to", "1s"}, {"relog", in, "-o", out, "--event", "70000"},
-                                    {"relog", in, "-o", out, "--event", "-1"}, {"relog", in, "-o", out, "--provider", "nobody"},
-                                    {"relog", in, "-o", out, "--cmdline", "("}, {"relog", in, "-o", out, "--children"}, {"relog", in, "-o", in, "-f"},
-                                    {"relog", in, "-o", out, "--threads", "0"}, {"relog", in, "-o", out, "--level", "best"},
+  const std::vector<Names> wrong = {{},
+                                    {"nonsense"},
+                                    {"info"},
+                                    {"relog", in},
+                                    {"info", "--nonsense", in},
+                                    {"relog", in, "-o", out, "--codec", "zip"},
+                                    {"relog", in, "-o", out, "--buffer-size", "huge"},
+                                    {"relog", in, "-o", out, "--buffer-size", "512"},
+                                    {"relog", in, "-o", out, "--buffer-size", "1G"},
+                                    {"relog", in, "-o", out, "--from", "yesterday"},
+                                    {"relog", in, "-o", out, "--from", "2s", "--to", "1s"},
+                                    {"relog", in, "-o", out, "--event", "70000"},
+                                    {"relog", in, "-o", out, "--event", "-1"},
+                                    {"relog", in, "-o", out, "--provider", "nobody"},
+                                    {"relog", in, "-o", out, "--cmdline", "("},
+                                    {"relog", in, "-o", out, "--children"},
+                                    {"relog", in, "-o", in, "-f"},
+                                    {"relog", in, "-o", out, "--threads", "0"},
+                                    {"relog", in, "-o", out, "--level", "best"},
                                     {"pack", in, "--level", "best"}};
   for (const Names &arguments : wrong) {
     const ToolRun run = run_tool(arguments);
@@ -88,7 +102,8 @@ TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
     expect_one_line(run);
   }
   EXPECT_EQ(directory.names(), Names{"in.etl"});
-  for (const Names &arguments : {Names{"pack", in, "--level", "best"}, {"relog", in, "-o", out, "--level", "best"}})
+  for (const Names &arguments :
+       {Names{"pack", in, "--level", "best"}, {"relog", in, "-o", out, "--level", "best"}})
     EXPECT_NE(run_tool(arguments).err.find("best not in {fast,default,max}"), std::string::npos);
 }
 
@@ -100,11 +115,13 @@ TEST_F(Cli, TakesLevelsInAnyCase) {
 }
 
 TEST_F(Cli, ExitsWithOneWhenItCannot) {
-  const std::string empty = directory.file("empty.etl"), garbage = directory.file("garbage.etl"), zeros = directory.file("zeros.etl");
+  const std::string empty = directory.file("empty.etl"), garbage = directory.file("garbage.etl"),
+                    zeros = directory.file("zeros.etl");
   testing::write_file(empty, {});
   testing::write_file(garbage, std::vector<std::uint8_t>(100'000, 'x'));
   testing::write_file(zeros, std::vector<std::uint8_t>(100'000));
-  for (const std::string &file : {directory.file("missing.etl"), empty, garbage, zeros, directory.path().string()}) {
+  for (const std::string &file :
+       {directory.file("missing.etl"), empty, garbage, zeros, directory.path().string()}) {
     for (const char *command : {"info", "stats"}) {
       const ToolRun run = run_tool({command, file});
       EXPECT_EQ(run.status, 1) << file;
@@ -166,11 +183,15 @@ TEST_F(Cli, SalvageSkipsDamageAndExitsWithThree) {
   EXPECT_EQ(run_tool({"info", out}).status, 0) << "what was salvaged is sound";
 }
 
-std::vector<std::uint8_t> wrap(const std::vector<std::uint8_t> &bytes, const std::string &kind, const std::string &path) {
+std::vector<std::uint8_t> wrap(const std::vector<std::uint8_t> &bytes, const std::string &kind,
+                               const std::string &path) {
   archive *writer = archive_write_new();
-  if (kind == "zip") archive_write_set_format_zip(writer);
-  else if (kind == "7z") archive_write_set_format_7zip(writer);
-  else archive_write_set_format_raw(writer);
+  if (kind == "zip")
+    archive_write_set_format_zip(writer);
+  else if (kind == "7z")
+    archive_write_set_format_7zip(writer);
+  else
+    archive_write_set_format_raw(writer);
   if (kind == "xz") archive_write_add_filter_xz(writer);
   if (kind == "zst") archive_write_add_filter_zstd(writer);
   if (kind == "gz") archive_write_add_filter_gzip(writer);
@@ -203,7 +224,8 @@ TEST_F(Cli, ReadsWrappedTracesAndStandardInput) {
     const ToolRun run = run_tool({"stats", "--json", wrapped});
     ASSERT_EQ(run.status, 0) << kind << ' ' << run.err;
     EXPECT_EQ(json::parse(run.out)["by_type"], expected) << kind;
-    const ToolRun piped = run_tool({"stats", "--json", "-"}, {.input = wrapped, .directory = {}, .while_running = {}});
+    const ToolRun piped =
+        run_tool({"stats", "--json", "-"}, {.input = wrapped, .directory = {}, .while_running = {}});
     ASSERT_EQ(piped.status, 0) << kind << ' ' << piped.err;
     EXPECT_EQ(json::parse(piped.out)["by_type"], expected) << kind;
     // Cut anywhere it is an error in one line, never a shorter trace without a word.
@@ -214,10 +236,12 @@ TEST_F(Cli, ReadsWrappedTracesAndStandardInput) {
       expect_one_line(cut);
     }
   }
-  const ToolRun piped = run_tool({"stats", "--json", "-"}, {.input = in, .directory = {}, .while_running = {}});
+  const ToolRun piped =
+      run_tool({"stats", "--json", "-"}, {.input = in, .directory = {}, .while_running = {}});
   ASSERT_EQ(piped.status, 0) << piped.err;
   EXPECT_EQ(json::parse(piped.out)["by_type"], expected);
-  const ToolRun relogged = run_tool({"relog", "-", "-o", out, "-p", "100"}, {.input = in, .directory = {}, .while_running = {}});
+  const ToolRun relogged =
+      run_tool({"relog", "-", "-o", out, "-p", "100"}, {.input = in, .directory = {}, .while_running = {}});
   ASSERT_EQ(relogged.status, 0) << relogged.err;
   const ToolRun nothing = run_tool({"stats", "-"});
   EXPECT_EQ(nothing.status, 1);
@@ -245,7 +269,8 @@ TEST_F(Cli, AnArchiveWithoutATraceSaysSo) {
 
 TEST_F(Cli, AFullDiskLeavesNothing) {
   for (const rlim_t limit : {rlim_t{100}, rlim_t{0x10000}, rlim_t{0x12000}}) {
-    const ToolRun run = run_tool({"relog", in, "-o", out, "--codec", "none"}, {.input = {}, .directory = {}, .largest_file = limit, .while_running = {}});
+    const ToolRun run = run_tool({"relog", in, "-o", out, "--codec", "none"},
+                                 {.input = {}, .directory = {}, .largest_file = limit, .while_running = {}});
     EXPECT_EQ(run.status, 1) << run.err << ' ' << run.signal;
     EXPECT_EQ(run.err.find("etwrelog: error: " + out), 0u) << run.err;
     EXPECT_EQ(directory.names(), Names{"in.etl"});
@@ -255,17 +280,20 @@ TEST_F(Cli, AFullDiskLeavesNothing) {
 TEST_F(Cli, ASignalLeavesNothing) {
   testing::SyntheticTrace large({.buffer_size = 1u << 20});
   std::mt19937 random(1);
-  for (int i = 0; i < 400'000; ++i) large.sample({2'000'000 + i, 0}, random() % 50, random() % 5000);
+  for (int i = 0; i < 400'000; ++i)
+    large.sample({2'000'000 + i, 0}, random() % 50, random() % 5000);
   testing::write_file(in, large.bytes());
   for (const int signal : {SIGINT, SIGTERM}) {
     bool in_time = false;
-    const ToolRun run = run_tool({"relog", in, "-o", out, "--codec", "xpress", "--level", "max", "--threads", "1", "--to", "1000s"},
-                                 {.input = {}, .directory = {}, .while_running = [&](pid_t child) {
-                                    // The temporary shows that it has begun.
-                                    for (int i = 0; i < 5000 && directory.names().size() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                                    in_time = directory.names().size() == 2 && !std::filesystem::exists(out);
-                                    ::kill(child, signal);
-                                  }});
+    const ToolRun run = run_tool(
+        {"relog", in, "-o", out, "--codec", "xpress", "--level", "max", "--threads", "1", "--to", "1000s"},
+        {.input = {}, .directory = {}, .while_running = [&](pid_t child) {
+           // The temporary shows that it has begun.
+           for (int i = 0; i < 5000 && directory.names().size() < 2; ++i)
+             std::this_thread::sleep_for(std::chrono::milliseconds(1));
+           in_time = directory.names().size() == 2 && !std::filesystem::exists(out);
+           ::kill(child, signal);
+         }});
     if (!in_time || run.status == 0) GTEST_SKIP() << "the relog was over before the signal";
     EXPECT_EQ(run.status, 1) << run.signal;
     expect_one_line(run);
@@ -277,10 +305,11 @@ TEST_F(Cli, ASignalEndsTheWaitForStandardInput) {
   int pipe_ends[2];
   ASSERT_EQ(::pipe(pipe_ends), 0);
   const std::string input = "/proc/self/fd/" + std::to_string(pipe_ends[0]);
-  const ToolRun run = run_tool({"relog", "-", "-o", out}, {.input = input, .directory = {}, .while_running = [](pid_t child) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    ::kill(child, SIGINT);
-  }});
+  const ToolRun run =
+      run_tool({"relog", "-", "-o", out}, {.input = input, .directory = {}, .while_running = [](pid_t child) {
+                                             std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                                             ::kill(child, SIGINT);
+                                           }});
   ::close(pipe_ends[0]);
   ::close(pipe_ends[1]);
   EXPECT_EQ(run.status, 1) << run.signal << run.err;

@@ -9,7 +9,8 @@ namespace etwrelog {
 namespace {
 
 using format::ClockType;
-constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(),
+                       kMin = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kStart = 132'404'000'000'000'000;
 
 TEST(Clock, CountsQpcTicksFromTheHeaderEvent) {
@@ -34,9 +35,11 @@ TEST(Clock, DividesCpuCyclesByTheCpuSpeed) {
 }
 
 TEST(Clock, FindsTheFirstTickAtOrAfterAMoment) {
-  for (const Clock &clock : {Clock{ClockType::qpc, 10'000'000, 0, 5000, kStart}, Clock{ClockType::qpc, 2'337'949, 0, -7, kStart},
-                             Clock{ClockType::qpc, 3'579'545, 0, 1ll << 50, kStart},
-                             Clock{ClockType::cpu_cycles, 1, 2394, 99, kStart}, Clock{ClockType::system_time, 1, 0, kStart, kStart}}) {
+  for (const Clock &clock :
+       {Clock{ClockType::qpc, 10'000'000, 0, 5000, kStart}, Clock{ClockType::qpc, 2'337'949, 0, -7, kStart},
+        Clock{ClockType::qpc, 3'579'545, 0, 1ll << 50, kStart},
+        Clock{ClockType::cpu_cycles, 1, 2394, 99, kStart},
+        Clock{ClockType::system_time, 1, 0, kStart, kStart}}) {
     std::mt19937_64 random(7);
     for (int i = 0; i < 2000; ++i) {
       const std::int64_t moment = kStart + static_cast<std::int64_t>(random() % 1'000'000'000'000);
@@ -54,9 +57,12 @@ TEST(Clock, StaysExactOverYears) {
 }
 
 TEST(Clock, SaturatesWhateverTheFieldsSay) {
-  const std::int64_t edges[] = {kMin, kMin + 1, -5'000'000'000'000'000'000, -1, 0, 1, 1 << 30, kStart, kMax - 1, kMax};
-  for (const ClockType type : {ClockType::qpc, ClockType::system_time, ClockType::cpu_cycles, static_cast<ClockType>(77)})
-    for (const std::int64_t frequency : {kMin, std::int64_t{-5}, std::int64_t{0}, std::int64_t{1}, std::int64_t{10'000'000}, kMax})
+  const std::int64_t edges[] = {kMin,     kMin + 1, -5'000'000'000'000'000'000, -1, 0, 1, 1 << 30, kStart,
+                                kMax - 1, kMax};
+  for (const ClockType type :
+       {ClockType::qpc, ClockType::system_time, ClockType::cpu_cycles, static_cast<ClockType>(77)})
+    for (const std::int64_t frequency :
+         {kMin, std::int64_t{-5}, std::int64_t{0}, std::int64_t{1}, std::int64_t{10'000'000}, kMax})
       for (const std::uint32_t mhz : {0u, 1u, 0xFFFF'FFFFu})
         for (const std::int64_t first : edges)
           for (const std::int64_t start : edges) {
@@ -75,14 +81,16 @@ TEST(Clock, PrintsAndParsesUtc) {
   EXPECT_EQ(filetime_text(132'404'848'206'236'167), "2020-07-29 08:27:00.6236167Z");
   EXPECT_EQ(filetime_text(-5), "-5");
   EXPECT_EQ(filetime_text(kMax), std::to_string(kMax));
-  for (const std::int64_t time : {1ll, 132'404'848'206'236'167ll, 116'444'736'000'000'000ll, 2'650'467'743'999'999'999ll})
+  for (const std::int64_t time :
+       {1ll, 132'404'848'206'236'167ll, 116'444'736'000'000'000ll, 2'650'467'743'999'999'999ll})
     EXPECT_EQ(parse_filetime(filetime_text(time)), time) << filetime_text(time);
   EXPECT_EQ(parse_filetime("2020-07-29T08:27:00"), 132'404'848'200'000'000);
   EXPECT_EQ(parse_filetime("2020-07-29 08:27:00.5z"), 132'404'848'205'000'000);
   EXPECT_EQ(parse_filetime("2020-02-29 00:00:00"), 132'274'080'000'000'000);
-  for (const char *bad : {"", "2020", "2020-13-01 00:00:00", "2021-02-29 00:00:00", "2020-01-01 24:00:00",
-                          "2020-01-01 00:60:00", "2020-01-01 00:00:60", "2020-01-01 00:00:00.", "2020-01-01 00:00:00.12345678",
-                          "2020-01-01x00:00:00", "1600-01-01 00:00:00", "2020-01-01 00:00:-1", "12.5s"})
+  for (const char *bad :
+       {"", "2020", "2020-13-01 00:00:00", "2021-02-29 00:00:00", "2020-01-01 24:00:00",
+        "2020-01-01 00:60:00", "2020-01-01 00:00:60", "2020-01-01 00:00:00.", "2020-01-01 00:00:00.12345678",
+        "2020-01-01x00:00:00", "1600-01-01 00:00:00", "2020-01-01 00:00:-1", "12.5s"})
     EXPECT_FALSE(parse_filetime(bad)) << bad;
 }
 

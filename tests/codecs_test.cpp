@@ -15,9 +15,13 @@ namespace {
 
 using Buffer = std::vector<std::uint8_t>;
 
-Buffer from_text(std::string_view text) { return {text.begin(), text.end()}; }
+Buffer from_text(std::string_view text) {
+  return {text.begin(), text.end()};
+}
 
-Buffer alphabet() { return from_text("abcdefghijklmnopqrstuvwxyz"); }
+Buffer alphabet() {
+  return from_text("abcdefghijklmnopqrstuvwxyz");
+}
 
 Buffer hundred_abc() {
   Buffer out;
@@ -28,28 +32,31 @@ Buffer hundred_abc() {
 }
 
 Buffer ode_to_joy() {
-  Buffer out = from_text("F# F# G A A G F# E D D E F# F# E E F# F# G A A G F# E D D E F# E D D E E F# D E F# G F# D E "
-                         "F# G F# E D E A F# F# G A A G F# E D D E F# E D D");
+  Buffer out =
+      from_text("F# F# G A A G F# E D D E F# F# E E F# F# G A A G F# E D D E F# E D D E E F# D E F# G F# D E "
+                "F# G F# E D E A F# F# G A A G F# E D D E F# E D D");
   out.push_back(0);
   return out;
 }
 
 // MS-XCA 3.1 to 3.3.
-const Buffer kAlphabetXpress = {0x3f, 0,    0,    0,    0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b,
-                                0x6c, 0x6d, 0x6e, 0x6f, 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a};
+const Buffer kAlphabetXpress = {0x3f, 0,    0,    0,    0x61, 0x62, 0x63, 0x64, 0x65, 0x66,
+                                0x67, 0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f, 0x70,
+                                0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a};
 const Buffer kAbcXpress = {0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01};
-const Buffer kOdeLznt1 = {0x38, 0xb0, 0x88, 0x46, 0x23, 0x20, 0x00, 0x20, 0x47, 0x20, 0x41, 0x00, 0x10, 0xa2, 0x47,
-                          0x01, 0xa0, 0x45, 0x20, 0x44, 0x00, 0x08, 0x45, 0x01, 0x50, 0x79, 0x00, 0xc0, 0x45, 0x20,
-                          0x05, 0x24, 0x13, 0x88, 0x05, 0xb4, 0x02, 0x4a, 0x44, 0xef, 0x03, 0x58, 0x02, 0x8c, 0x09,
-                          0x16, 0x01, 0x48, 0x45, 0x00, 0xbe, 0x00, 0x9e, 0x00, 0x04, 0x01, 0x18, 0x90, 0x00};
+const Buffer kOdeLznt1 = {0x38, 0xb0, 0x88, 0x46, 0x23, 0x20, 0x00, 0x20, 0x47, 0x20, 0x41, 0x00,
+                          0x10, 0xa2, 0x47, 0x01, 0xa0, 0x45, 0x20, 0x44, 0x00, 0x08, 0x45, 0x01,
+                          0x50, 0x79, 0x00, 0xc0, 0x45, 0x20, 0x05, 0x24, 0x13, 0x88, 0x05, 0xb4,
+                          0x02, 0x4a, 0x44, 0xef, 0x03, 0x58, 0x02, 0x8c, 0x09, 0x16, 0x01, 0x48,
+                          0x45, 0x00, 0xbe, 0x00, 0x9e, 0x00, 0x04, 0x01, 0x18, 0x90, 0x00};
 
 Buffer alphabet_huffman() {
   Buffer out(256, 0);
   const Buffer lengths = {0x50, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x45, 0x44, 0x04};
   std::copy(lengths.begin(), lengths.end(), out.begin() + 'a' / 2);
   out[128] = 0x04;
-  for (const int byte : {0xd8, 0x52, 0x3e, 0xd7, 0x94, 0x11, 0x5b, 0xe9, 0x19, 0x5f, 0xf9, 0xd6, 0x7c, 0xdf, 0x8d, 0x04,
-                         0x00, 0x00, 0x00, 0x00}) {
+  for (const int byte : {0xd8, 0x52, 0x3e, 0xd7, 0x94, 0x11, 0x5b, 0xe9, 0x19, 0x5f,
+                         0xf9, 0xd6, 0x7c, 0xdf, 0x8d, 0x04, 0x00, 0x00, 0x00, 0x00}) {
     out.push_back(static_cast<std::uint8_t>(byte));
   }
   return out;
@@ -67,7 +74,8 @@ Buffer abc_huffman() {
   return out;
 }
 
-// With both builds of the decoder, on copies of exactly the sizes: the address sanitizer sees a byte too many.
+// With both builds of the decoder, on copies of exactly the sizes: the address sanitizer sees a byte too
+// many.
 testing::Decoded decode(Codec codec, const Buffer &in, std::size_t size) {
   const testing::DecodedBothWays both = testing::decode_both_ways(codec, in, size);
   EXPECT_TRUE(both.agree) << codec_name(codec) << ": the portable build gives something else";
@@ -76,7 +84,8 @@ testing::Decoded decode(Codec codec, const Buffer &in, std::size_t size) {
 
 void expect_decodes(Codec codec, const Buffer &in, const Buffer &expected) {
   const testing::Decoded d = decode(codec, in, expected.size());
-  EXPECT_EQ(d.result.status, CodecStatus::ok) << codec_name(codec) << ": " << codec_status_text(d.result.status);
+  EXPECT_EQ(d.result.status, CodecStatus::ok)
+      << codec_name(codec) << ": " << codec_status_text(d.result.status);
   EXPECT_EQ(d.result.consumed, in.size());
   EXPECT_EQ(d.result.produced, expected.size());
   EXPECT_TRUE(d.bytes == expected) << codec_name(codec) << ": wrong bytes";
@@ -108,18 +117,10 @@ Buffer make_input(Kind kind, std::size_t size) {
   std::mt19937 random(static_cast<std::uint32_t>(7 + size));
   for (std::size_t i = 0; i < size; ++i) {
     switch (kind) {
-    case Kind::noise:
-      out[i] = static_cast<std::uint8_t>(random());
-      break;
-    case Kind::constant:
-      out[i] = 0x42;
-      break;
-    case Kind::records:
-      out[i] = static_cast<std::uint8_t>(i % 24 < 20 ? i % 24 * 7 : random());
-      break;
-    case Kind::text:
-      out[i] = static_cast<std::uint8_t>("etaoin"[random() % 6]);
-      break;
+    case Kind::noise: out[i] = static_cast<std::uint8_t>(random()); break;
+    case Kind::constant: out[i] = 0x42; break;
+    case Kind::records: out[i] = static_cast<std::uint8_t>(i % 24 < 20 ? i % 24 * 7 : random()); break;
+    case Kind::text: out[i] = static_cast<std::uint8_t>("etaoin"[random() % 6]); break;
     case Kind::pairs: // short periods, each for a while: matches that overlap themselves
       out[i] = static_cast<std::uint8_t>(i % (2 + i / 257 % 17));
       break;
@@ -143,7 +144,8 @@ Buffer pack(Compressor &compressor, const Buffer &input) {
 }
 
 TEST(Codecs, RoundTrip) {
-  constexpr std::size_t sizes[] = {0, 1, 2, 3, 31, 32, 33, 64, 1000, 4095, 4096, 4097, 65535, 65536, 65537, 200000};
+  constexpr std::size_t sizes[] = {0,    1,    2,    3,    31,    32,    33,    64,
+                                   1000, 4095, 4096, 4097, 65535, 65536, 65537, 200000};
   for (const Codec codec : {Codec::none, Codec::lznt1, Codec::xpress, Codec::xpress_huffman}) {
     for (const Level level : kLevels) {
       Compressor compressor(codec, level, 200000);
@@ -152,8 +154,8 @@ TEST(Codecs, RoundTrip) {
           if (size > 100000 && level == Level::max && kind != Kind::period) {
             continue; // slow, and 65537 bytes have shown it all
           }
-          SCOPED_TRACE(std::string(codec_name(codec)) + " level " + std::to_string(static_cast<int>(level)) + " kind " +
-                       std::to_string(static_cast<int>(kind)) + " size " + std::to_string(size));
+          SCOPED_TRACE(std::string(codec_name(codec)) + " level " + std::to_string(static_cast<int>(level)) +
+                       " kind " + std::to_string(static_cast<int>(kind)) + " size " + std::to_string(size));
           const Buffer input = make_input(kind, size);
           const Buffer packed = pack(compressor, input);
           expect_decodes(codec, packed, input);
@@ -340,8 +342,9 @@ TEST(Codecs, XpressEncodersWriteWhatWindowsWrites) {
   for (const Level level : kLevels) {
     Compressor compressor(Codec::xpress, level, 200000);
     for (const Kind kind : kKinds) {
-      for (const std::size_t size : {std::size_t{0}, std::size_t{31}, std::size_t{32}, std::size_t{33}, std::size_t{64},
-                                     std::size_t{9000}, std::size_t{70000}, std::size_t{200000}}) {
+      for (const std::size_t size :
+           {std::size_t{0}, std::size_t{31}, std::size_t{32}, std::size_t{33}, std::size_t{64},
+            std::size_t{9000}, std::size_t{70000}, std::size_t{200000}}) {
         const Buffer packed = pack(compressor, make_input(kind, size));
         const XpressShape shape = shape_of(packed, size);
         EXPECT_LE(shape.longest_distance, 8191u);
@@ -380,10 +383,14 @@ TEST(Codecs, FailuresNameTheTokenAndKeepWhatIsValid) {
   expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x3f, 'a', 'b', 0x08}, 5, S::input_truncated, 6, 2);
   expect_status(Codec::xpress, {0xff, 0xff}, 5, S::input_truncated, 0, 0);
   // A u16 length of 21 below its minimum of 22, and a u32 length.
-  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 21, 0}, 25, S::bad_length, 5, 1);
-  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 22, 0}, 26, S::ok, 11, 26);
-  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 0, 0, 22, 0, 0, 0}, 26, S::ok, 15, 26);
-  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff}, 26,
+  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 21, 0}, 25,
+                S::bad_length, 5, 1);
+  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 22, 0}, 26, S::ok, 11,
+                26);
+  expect_status(Codec::xpress, {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 0, 0, 22, 0, 0, 0}, 26,
+                S::ok, 15, 26);
+  expect_status(Codec::xpress,
+                {0xff, 0xff, 0xff, 0x7f, 'a', 0x07, 0x00, 0x0f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff}, 26,
                 S::output_overrun, 5, 1);
   // Nothing at all; the flag word that Windows writes for it; any other.
   expect_status(Codec::xpress, {}, 0, S::ok, 0, 0);
@@ -422,13 +429,14 @@ TEST(Codecs, EveryTruncationOfALargerStreamFails) {
       EXPECT_NE(d.result.status, CodecStatus::ok) << codec_name(codec) << " cut to " << n;
       EXPECT_LE(d.result.consumed, n);
       ASSERT_LE(d.bytes.size(), input.size());
-      EXPECT_TRUE(std::equal(d.bytes.begin(), d.bytes.end(), input.begin())) << codec_name(codec) << " cut to " << n;
+      EXPECT_TRUE(std::equal(d.bytes.begin(), d.bytes.end(), input.begin()))
+          << codec_name(codec) << " cut to " << n;
     }
   }
 }
 
-// Streams with a few bytes changed: no access outside the spans (address sanitizer), both builds alike, and what is
-// accepted is what libfwnt reads.
+// Streams with a few bytes changed: no access outside the spans (address sanitizer), both builds alike, and
+// what is accepted is what libfwnt reads.
 TEST(Codecs, DamagedStreamsAgreeWithLibfwnt) {
   std::mt19937 random(11);
   for (const Codec codec : kCodecs) {
@@ -451,8 +459,8 @@ TEST(Codecs, DamagedStreamsAgreeWithLibfwnt) {
   }
 }
 
-// Where libfwnt is content and we are not. Each is a stream that no encoder writes; accepting them would make trial
-// decoding, which is how a file's codec is found, less certain.
+// Where libfwnt is content and we are not. Each is a stream that no encoder writes; accepting them would make
+// trial decoding, which is how a file's codec is found, less certain.
 TEST(Codecs, StricterThanLibfwnt) {
   const auto theirs = [](Codec codec, const Buffer &in, std::size_t size) {
     return testing::fwnt_decompress(codec, in, size).has_value();
@@ -474,9 +482,9 @@ TEST(Codecs, StricterThanLibfwnt) {
   }
 }
 
-// Where libfwnt refuses and we are content: it reads a token behind each flag byte before it looks whether the chunk is
-// at its end. MS-XCA's decoder looks first, and so do we: a writer that starts a flag byte once eight tokens are
-// there, as Windows does with XPRESS, ends a chunk like that.
+// Where libfwnt refuses and we are content: it reads a token behind each flag byte before it looks whether
+// the chunk is at its end. MS-XCA's decoder looks first, and so do we: a writer that starts a flag byte once
+// eight tokens are there, as Windows does with XPRESS, ends a chunk like that.
 TEST(Codecs, LooserThanLibfwnt) {
   const Buffer in = {0x09, 0xb0, 0x00, 1, 2, 3, 4, 5, 6, 7, 8, 0x00};
   EXPECT_FALSE(testing::fwnt_decompress(Codec::lznt1, in, 8)) << "not any more, drop the case";
@@ -514,7 +522,8 @@ TEST(Codecs, RealPayloadsRoundTrip) {
     for (const Codec codec : kCodecs) {
       for (const Level level : kLevels) {
         // A few of each trace: the levels that search for long would take minutes on all.
-        for (std::size_t i = 0; i < raw.size(); i += std::max<std::size_t>(1, raw.size() / (level == Level::max ? 2 : 12))) {
+        for (std::size_t i = 0; i < raw.size();
+             i += std::max<std::size_t>(1, raw.size() / (level == Level::max ? 2 : 12))) {
           const Buffer &input = raw[i];
           if (input.empty()) {
             continue;
@@ -523,7 +532,8 @@ TEST(Codecs, RealPayloadsRoundTrip) {
           const Buffer packed = pack(compressor, input);
           expect_decodes(codec, packed, input);
           const auto theirs = testing::fwnt_decompress(codec, packed, input.size());
-          EXPECT_TRUE(theirs && *theirs == input) << name << ": libfwnt reads something else, " << codec_name(codec);
+          EXPECT_TRUE(theirs && *theirs == input)
+              << name << ": libfwnt reads something else, " << codec_name(codec);
           ++payloads;
         }
       }
@@ -549,7 +559,8 @@ TEST(Codecs, EveryTruncationFailsWithAValidPrefix) {
       const testing::Decoded d = decode(c.codec, cut, c.out.size());
       EXPECT_NE(d.result.status, CodecStatus::ok) << codec_name(c.codec) << " cut to " << n;
       EXPECT_LE(d.result.consumed, n);
-      EXPECT_TRUE(std::equal(d.bytes.begin(), d.bytes.end(), c.out.begin())) << codec_name(c.codec) << " cut to " << n;
+      EXPECT_TRUE(std::equal(d.bytes.begin(), d.bytes.end(), c.out.begin()))
+          << codec_name(c.codec) << " cut to " << n;
     }
   }
 }

@@ -31,24 +31,28 @@ Walk walk(Bytes bytes) {
 
 // Reads whatever can be read of an event. Its only result is that nothing bad happens.
 std::uint64_t touch_all(const EventView &event, std::int64_t time) {
-  std::uint64_t sum = static_cast<std::uint64_t>(time) + event.size() + event.pointer_size() + event.thread_id() +
-                      event.process_id() + event.id() + event.version() + event.opcode() + event.level() +
-                      event.channel() + event.task() + event.keyword() + event.provider().low + event.activity().high +
-                      event.perfinfo_items().size() + (event.has_time() ? static_cast<std::uint64_t>(event.time()) : 0);
+  std::uint64_t sum = static_cast<std::uint64_t>(time) + event.size() + event.pointer_size() +
+                      event.thread_id() + event.process_id() + event.id() + event.version() + event.opcode() +
+                      event.level() + event.channel() + event.task() + event.keyword() +
+                      event.provider().low + event.activity().high + event.perfinfo_items().size() +
+                      (event.has_time() ? static_cast<std::uint64_t>(event.time()) : 0);
   auto add = [&sum](Bytes bytes) {
-    for (const std::uint8_t byte : bytes) sum = sum * 31 + byte;
+    for (const std::uint8_t byte : bytes)
+      sum = sum * 31 + byte;
   };
   add(event.bytes());
   add(event.payload());
   add(event.perfinfo_items());
   ExtendedItems items = event.items();
   ExtendedItem item;
-  while (items.next(item)) add(item.data);
+  while (items.next(item))
+    add(item.data);
   add(items.rest());
   if (event.is_message()) sum += event.message().payload_at;
-  const kernel::Layout *layout = event.has_hook()     ? kernel::find_layout(event.hook(), event.version())
-                                 : event.is_classic() ? kernel::find_classic_layout(event.provider(), event.opcode())
-                                                      : nullptr;
+  const kernel::Layout *layout = event.has_hook() ? kernel::find_layout(event.hook(), event.version())
+                                 : event.is_classic()
+                                     ? kernel::find_classic_layout(event.provider(), event.opcode())
+                                     : nullptr;
   if (layout) {
     kernel::FieldWalk fields(*layout, event.payload(), event.pointer_size());
     const kernel::Field *field = nullptr;
@@ -78,7 +82,15 @@ std::vector<std::uint8_t> one_of_each() {
     e.classic(guid, 9, 2, size, 1, 2, 14, 4).put<std::uint32_t>(8);
     e.finish();
     const std::uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    e.event({.provider = guid, .id = 7, .version = 1, .channel = 11, .level = 4, .opcode = 1, .task = 2, .keyword = 3}, size, 1, 2, 15);
+    e.event({.provider = guid,
+             .id = 7,
+             .version = 1,
+             .channel = 11,
+             .level = 4,
+             .opcode = 1,
+             .task = 2,
+             .keyword = 3},
+            size, 1, 2, 15);
     e.item(format::ItemType::related_activity, data).item(format::ItemType::stack_trace64, data);
     e.put<std::uint32_t>(8);
     e.finish();
@@ -114,17 +126,18 @@ TEST(EventWalk, SplitsEveryHeaderType) {
   const Walk w = walk(bytes);
   ASSERT_TRUE(w.end);
   EXPECT_EQ(w.end.at, bytes.size());
-  const HeaderType types[] = {HeaderType::system32, HeaderType::compact32, HeaderType::perfinfo32, HeaderType::perfinfo32,
-                              HeaderType::full32, HeaderType::event32, HeaderType::event32, HeaderType::message, HeaderType::instance32};
+  const HeaderType types[] = {HeaderType::system32,   HeaderType::compact32, HeaderType::perfinfo32,
+                              HeaderType::perfinfo32, HeaderType::full32,    HeaderType::event32,
+                              HeaderType::event32,    HeaderType::message,   HeaderType::instance32};
   ASSERT_EQ(w.events.size(), 2 * std::size(types) + 7);
   for (std::size_t i = 0; i < 2 * std::size(types); ++i) {
     const EventView &e = w.events[i];
     const bool wide = i >= std::size(types);
     const HeaderType narrow = types[i % std::size(types)];
     const std::map<HeaderType, HeaderType> wider = {
-        {HeaderType::system32, HeaderType::system64}, {HeaderType::compact32, HeaderType::compact64},
+        {HeaderType::system32, HeaderType::system64},     {HeaderType::compact32, HeaderType::compact64},
         {HeaderType::perfinfo32, HeaderType::perfinfo64}, {HeaderType::full32, HeaderType::full64},
-        {HeaderType::event32, HeaderType::event64}, {HeaderType::instance32, HeaderType::instance64},
+        {HeaderType::event32, HeaderType::event64},       {HeaderType::instance32, HeaderType::instance64},
         {HeaderType::message, HeaderType::message}};
     EXPECT_EQ(e.type(), wide ? wider.at(narrow) : narrow) << i;
     EXPECT_TRUE(e.is_message() || e.pointer_size() == (wide ? 8u : 4u)) << i;
@@ -207,8 +220,10 @@ TEST(EventView, ReadsWppMessagesWithEveryCombinationOfOptions) {
     };
     const Guid guid{0x1111, 0x2222};
     if (options & 0x01) put(std::uint32_t{5});
-    if (options & 0x04) put(std::uint32_t{6});
-    else if (options & 0x02) put(guid);
+    if (options & 0x04)
+      put(std::uint32_t{6});
+    else if (options & 0x02)
+      put(guid);
     if (options & 0x18) put(std::int64_t{777});
     if (options & 0x20) put(std::uint32_t{8}), put(std::uint32_t{9});
     const std::size_t arguments = event.size();
@@ -237,9 +252,10 @@ TEST(EventView, ReadsWppMessagesWithEveryCombinationOfOptions) {
 
 // Items: related activity, stack, traits, schema in every subset, then user data.
 TEST(EventView, WalksEveryCombinationOfExtendedItems) {
-  const format::ItemType types[] = {format::ItemType::related_activity, format::ItemType::sid, format::ItemType::stack_trace32,
-                                    format::ItemType::stack_trace64, format::ItemType::provider_traits, format::ItemType::schema_tl,
-                                    format::ItemType::stack_key64, static_cast<format::ItemType>(0x77)};
+  const format::ItemType types[] = {format::ItemType::related_activity, format::ItemType::sid,
+                                    format::ItemType::stack_trace32,    format::ItemType::stack_trace64,
+                                    format::ItemType::provider_traits,  format::ItemType::schema_tl,
+                                    format::ItemType::stack_key64,      static_cast<format::ItemType>(0x77)};
   for (unsigned subset = 1; subset < 256; ++subset) {
     std::vector<std::uint8_t> out;
     EventBuilder e(out);
@@ -273,7 +289,9 @@ TEST(EventView, WalksEveryCombinationOfExtendedItems) {
 TEST(EventView, EndsTheItemsAtAMalformedOne) {
   std::vector<std::uint8_t> out;
   EventBuilder e(out);
-  e.event({}, 8, 1, 2, 3).item(format::ItemType::sid, std::vector<std::uint8_t>(12)).item(format::ItemType::sid, std::vector<std::uint8_t>(12));
+  e.event({}, 8, 1, 2, 3)
+      .item(format::ItemType::sid, std::vector<std::uint8_t>(12))
+      .item(format::ItemType::sid, std::vector<std::uint8_t>(12));
   e.put<std::uint64_t>(1);
   e.finish();
   const std::size_t first = 0x50, second = first + 24;
@@ -282,9 +300,11 @@ TEST(EventView, EndsTheItemsAtAMalformedOne) {
     std::uint16_t value;
     std::size_t good;
   };
-  for (const Case &bad : {Case{first, 0, 0}, Case{first, 7, 0}, Case{first, 19, 0}, Case{first, 0xFFFF, 0}, Case{first + 6, 17, 0},
-                          Case{first + 6, 0xFFFF, 0}, Case{second, 0, 1}, Case{second, 33, 1}, Case{second + 6, 100, 1},
-                          Case{second + 4, 1, 2}}) { // the last: one more item promised, 8 bytes of zeros there
+  for (const Case &bad :
+       {Case{first, 0, 0}, Case{first, 7, 0}, Case{first, 19, 0}, Case{first, 0xFFFF, 0},
+        Case{first + 6, 17, 0}, Case{first + 6, 0xFFFF, 0}, Case{second, 0, 1}, Case{second, 33, 1},
+        Case{second + 6, 100, 1},
+        Case{second + 4, 1, 2}}) { // the last: one more item promised, 8 bytes of zeros there
     std::vector<std::uint8_t> bytes = out;
     store(&bytes[bad.at], bad.value);
     const Walk w = walk(bytes);
@@ -292,7 +312,8 @@ TEST(EventView, EndsTheItemsAtAMalformedOne) {
     ExtendedItems items = w.events[0].items();
     ExtendedItem item;
     std::size_t good = 0;
-    while (items.next(item)) ++good;
+    while (items.next(item))
+      ++good;
     EXPECT_EQ(good, bad.good) << bad.at << ' ' << bad.value;
     EXPECT_FALSE(items.ok());
     EXPECT_TRUE(w.events[0].payload().empty()) << "user data cannot be told behind a malformed item";
@@ -341,9 +362,9 @@ TEST(EventWalk, NeverReadsPastACutBuffer) {
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[cut]);
     std::copy_n(bytes.begin(), cut, exact.get());
-    const WalkEnd end = for_each_event(Bytes(exact.get(), cut), [&](const EventView &event, std::int64_t time, std::uint32_t) {
-      sum += touch_all(event, time);
-    });
+    const WalkEnd end =
+        for_each_event(Bytes(exact.get(), cut), [&](const EventView &event, std::int64_t time,
+                                                    std::uint32_t) { sum += touch_all(event, time); });
     EXPECT_LE(end.at, align8(cut));
   }
   EXPECT_NE(sum, 0u);
@@ -372,10 +393,11 @@ TEST(EventView, SurvivesFlippedBytes) {
   for (int round = 0; round < 3000; ++round) {
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[good.size()]);
     std::copy(good.begin(), good.end(), exact.get());
-    for (int i = 0; i < 6; ++i) exact[random() % good.size()] = static_cast<std::uint8_t>(random());
-    (void)for_each_event(Bytes(exact.get(), good.size()), [&](const EventView &event, std::int64_t time, std::uint32_t) {
-      sum += touch_all(event, time);
-    });
+    for (int i = 0; i < 6; ++i)
+      exact[random() % good.size()] = static_cast<std::uint8_t>(random());
+    (void)for_each_event(
+        Bytes(exact.get(), good.size()),
+        [&](const EventView &event, std::int64_t time, std::uint32_t) { sum += touch_all(event, time); });
   }
   EXPECT_NE(sum, 0u);
 }

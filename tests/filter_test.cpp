@@ -1,4 +1,5 @@
-// What a selection keeps: every row of the table in the issue, through the whole pipeline, against traces made here.
+// What a selection keeps: every row of the table in the issue, through the whole pipeline, against traces
+// made here.
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -8,12 +9,12 @@ namespace {
 
 using format::ItemType;
 using testing::Frames;
-using testing::Relogged;
 using testing::relog_selection;
+using testing::Relogged;
 using testing::SyntheticTrace;
 
-constexpr std::uint32_t kTarget = 100, kOther = 200; // processes
-constexpr std::uint32_t kT1 = 110, kT2 = 120, kO1 = 210;  // their threads
+constexpr std::uint32_t kTarget = 100, kOther = 200;     // processes
+constexpr std::uint32_t kT1 = 110, kT2 = 120, kO1 = 210; // their threads
 constexpr std::uint64_t kKernelBase = 0xFFFF'F800'0000'0000, kUserBase = 0x7FF6'0000'0000;
 constexpr std::uint64_t kKey = 0xFFFF'9000'0000'1000;
 const Guid kProvider = make_guid(0xAAAA0001, 1, 2, 3, 4), kProvider2 = make_guid(0xAAAA0002, 1, 2, 3, 4);
@@ -32,12 +33,14 @@ protected:
   }
   void run(const Selection &selection = {.processes = {"target.exe"}}) {
     for (std::size_t i = 0; i < t.count(); ++i)
-      for (std::size_t j = i + 1; j < t.count(); ++j) ASSERT_NE(t.event(i), t.event(j)) << "events must be told apart";
+      for (std::size_t j = i + 1; j < t.count(); ++j)
+        ASSERT_NE(t.event(i), t.event(j)) << "events must be told apart";
     relogged = relog_selection(t, selection);
     ASSERT_FALSE(relogged.error) << relogged.error->message();
     ASSERT_EQ(relogged.contents.error, "");
     std::uint64_t sum = 0;
-    for (const std::uint64_t count : relogged.report.by_reason) sum += count;
+    for (const std::uint64_t count : relogged.report.by_reason)
+      sum += count;
     EXPECT_EQ(sum, relogged.report.events_in);
     EXPECT_EQ(relogged.report.events_in, t.count() + 1);
     EXPECT_EQ(relogged.report.events_out, relogged.contents.events.size() + 1);
@@ -52,14 +55,18 @@ protected:
 TEST_F(FilterTest, KeepsWhatDescribesTheTraceAlways) {
   std::vector<std::size_t> always;
   t.in_first_buffer(true);
-  for (const std::uint16_t hook : {0x0005, 0x0042, 0x0050, 0x0052}) always.push_back(t.system({1'000'001}, hook, 2, 1, kOther));
+  for (const std::uint16_t hook : {0x0005, 0x0042, 0x0050, 0x0052})
+    always.push_back(t.system({1'000'001}, hook, 2, 1, kOther));
   t.in_first_buffer(false);
-  for (const std::uint16_t hook : {0x0020, 0x0008, 0x0040, 0x0043, 0x0F48, 0x0F49, 0x0F4A, 0x0B0A, 0x0B0F, 0x0B13, 0x0B25, 0x1421})
+  for (const std::uint16_t hook :
+       {0x0020, 0x0008, 0x0040, 0x0043, 0x0F48, 0x0F49, 0x0F4A, 0x0B0A, 0x0B0F, 0x0B13, 0x0B25, 0x1421})
     always.push_back(t.system({2'000'000}, hook, 3, 1, kOther));
-  for (const std::uint8_t opcode : {32, 33, 34, 35, 36}) always.push_back(t.classic({2'000'010}, format::kSysConfigGuid, opcode, 0, 0));
+  for (const std::uint8_t opcode : {32, 33, 34, 35, 36})
+    always.push_back(t.classic({2'000'010}, format::kSysConfigGuid, opcode, 0, 0));
   always.push_back(t.classic({2'000'011}, format::kWinSatGuid, 33, 1, kOther));
   run();
-  for (const std::size_t event : always) EXPECT_TRUE(kept(event)) << event;
+  for (const std::size_t event : always)
+    EXPECT_TRUE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsProcessesAndThreadsOfTargetsAndOfIdleAndSystem) {
@@ -72,9 +79,12 @@ TEST_F(FilterTest, KeepsProcessesAndThreadsOfTargetsAndOfIdleAndSystem) {
   const auto rundown = t.process_rundown({9'000'000}, kTarget, 4, "target.exe", "", true);
   const auto other_rundown = t.process_rundown({9'000'001}, kOther, 4, "other.exe", "", true);
   run();
-  for (const auto event : {idle_, system_, target_, start, thread, system_thread, rundown}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : ends) EXPECT_TRUE(kept(event));
-  for (const auto event : {other_, other_start, foreign, other_rundown}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {idle_, system_, target_, start, thread, system_thread, rundown})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : ends)
+    EXPECT_TRUE(kept(event));
+  for (const auto event : {other_, other_start, foreign, other_rundown})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsImagesOfTargetsAndInKernelSpace) {
@@ -87,20 +97,26 @@ TEST_F(FilterTest, KeepsImagesOfTargetsAndInKernelSpace) {
   const auto unload = t.image_load({2'000'004}, kOther, kUserBase, kO1, true);
   const auto idle_user = t.image_rundown({2'000'005}, 0, kUserBase);
   run();
-  for (const auto event : {own, own_rundown, kernel, kernel_rundown, odd}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign, unload, idle_user}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {own, own_rundown, kernel, kernel_rundown, odd})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {foreign, unload, idle_user})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsIdentityOfKeptImages) {
-  const auto own = {t.image_id({2'000'000}, kTarget, kUserBase), t.image_pdb({2'000'000}, kTarget, kUserBase),
-                    t.image_file_version({2'000'000}, kTarget), t.image_id({2'000'001}, 0, kKernelBase),
-                    t.image_pdb({2'000'001}, 0, kKernelBase), t.image_file_version({2'000'001}, 0),
-                    t.image_pdb({2'000'002}, kOther, kKernelBase)};
-  const auto foreign = {t.image_id({2'000'003}, kOther, kUserBase), t.image_pdb({2'000'003}, kOther, kUserBase),
+  const auto own = {
+      t.image_id({2'000'000}, kTarget, kUserBase),  t.image_pdb({2'000'000}, kTarget, kUserBase),
+      t.image_file_version({2'000'000}, kTarget),   t.image_id({2'000'001}, 0, kKernelBase),
+      t.image_pdb({2'000'001}, 0, kKernelBase),     t.image_file_version({2'000'001}, 0),
+      t.image_pdb({2'000'002}, kOther, kKernelBase)};
+  const auto foreign = {t.image_id({2'000'003}, kOther, kUserBase),
+                        t.image_pdb({2'000'003}, kOther, kUserBase),
                         t.image_file_version({2'000'003}, kOther), t.image_id({2'000'004}, 0, kUserBase)};
   run();
-  for (const auto event : own) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : foreign) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : own)
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : foreign)
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsSamplesByTheThreadsProcessAtThatTime) {
@@ -118,16 +134,20 @@ TEST_F(FilterTest, KeepsSamplesByTheThreadsProcessAtThatTime) {
   run();
   EXPECT_TRUE(kept(own));
   EXPECT_TRUE(kept(back));
-  for (const auto event : {foreign, unknown, idle, after, reused}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {foreign, unknown, idle, after, reused})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsContextSwitchesOfEitherThread) {
   const auto in = t.context_switch({2'000'000}, kT1, kO1), out = t.context_switch({2'000'001}, kO1, kT1);
   const auto within = t.context_switch({2'000'002, 1}, kT2, kT1);
-  const auto foreign = t.context_switch({2'000'003, 1}, kO1, 0), idle = t.context_switch({2'000'004, 2}, 0, 8);
+  const auto foreign = t.context_switch({2'000'003, 1}, kO1, 0),
+             idle = t.context_switch({2'000'004, 2}, 0, 8);
   run();
-  for (const auto event : {in, out, within}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign, idle}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {in, out, within})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {foreign, idle})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsReadyThreadByTheReadiedAndTheReadyingThread) {
@@ -140,8 +160,10 @@ TEST_F(FilterTest, KeepsReadyThreadByTheReadiedAndTheReadyingThread) {
   const auto foreign = t.ready_thread({2'000'005, 0}, 8);
   const auto elsewhere = t.ready_thread({2'000'006, 3}, kO1); // nothing is known of that processor
   run();
-  for (const auto event : {by_target, by_target_later, of_target}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign, elsewhere}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {by_target, by_target_later, of_target})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {foreign, elsewhere})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsBatchedSwitchesWholeWithANote) {
@@ -160,8 +182,10 @@ TEST_F(FilterTest, KeepsEventsOfTheRunningThread) {
   const auto unknown = t.page_fault({2'000'007, 3});
   const auto by_header = t.system({2'000'006, 0}, 0x020B, 2, kT1, kTarget); // a fault that says whose it is
   run();
-  for (const auto event : {fault, call, by_header}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign, foreign_call, unknown}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {fault, call, by_header})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {foreign, foreign_call, unknown})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsStackWalksOfTargetsWhoseEventIsKept) {
@@ -183,8 +207,10 @@ TEST_F(FilterTest, KeepsStackWalksOfTargetsWhoseEventIsKept) {
   const auto late = t.sample({2'000'501}, kT2);
   const auto late_stack = t.stack_walk({2'000'510}, 2'000'501, kTarget, kT2, {1, 2});
   run();
-  for (const auto event : {sample, own, own_start, own_start_stack, driver, driver_stack}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign_sample, foreign, start, start_stack, child, child_stack, late, late_stack}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {sample, own, own_start, own_start_stack, driver, driver_stack})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {foreign_sample, foreign, start, start_stack, child, child_stack, late, late_stack})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 // Samples on all processors fall on the same tick; one that is dropped must not take another's stack along.
@@ -196,17 +222,20 @@ TEST_F(FilterTest, KeepsAStackWhoseTickSawADroppedEventElsewhere) {
   const auto key = t.stack_key({2'000'011, 0}, 2'000'000, kTarget, kT1, kKey);
   const auto definition = t.stack_definition({2'000'900, 3}, kKey, {5, 6});
   run();
-  for (const auto event : {own, walk, key, definition}) EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {own, walk, key, definition})
+    EXPECT_TRUE(kept(event)) << event;
 }
 
-// A fault of the thread that runs, on a processor where no switch has said which: the event goes, so do its stacks.
+// A fault of the thread that runs, on a processor where no switch has said which: the event goes, so do its
+// stacks.
 TEST_F(FilterTest, DropsStacksOfEventsWhoseThreadIsNotKnown) {
   const auto fault = t.page_fault({2'000'000, 0});
   const auto stack = t.stack_walk({2'000'010, 0}, 2'000'000, kTarget, kT1, {1, 2});
   const auto key = t.stack_key({2'000'011, 0}, 2'000'000, kTarget, kT1, kKey);
   const auto definition = t.stack_definition({2'000'900, 3}, kKey, {5, 6});
   run();
-  for (const auto event : {fault, stack, key, definition}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {fault, stack, key, definition})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 // The header's thread walks; whose the event is stands in the payload.
@@ -218,8 +247,10 @@ TEST_F(FilterTest, DropsStacksOfEventsThatTheTargetCausedForOthers) {
   const auto own_write = t.disk_init({2'000'200}, kT1, kT1, kTarget);
   const auto own_stack = t.stack_walk({2'000'210}, 2'000'200, kTarget, kT1, {1, 2});
   run();
-  for (const auto event : {allocation, stack, write, write_stack}) EXPECT_FALSE(kept(event)) << event;
-  for (const auto event : {own_write, own_stack}) EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {allocation, stack, write, write_stack})
+    EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {own_write, own_stack})
+    EXPECT_TRUE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsDefinitionsThatResolveAKeptReference) {
@@ -228,14 +259,17 @@ TEST_F(FilterTest, KeepsDefinitionsThatResolveAKeptReference) {
   const auto kernel = t.stack_key({2'000'005, 0}, 2'000'000, kTarget, kT1, kKey + 8, false);
   t.sample({2'000'000, 1}, kO1);
   const auto foreign = t.stack_key({2'000'010, 1}, 2'000'000, kOther, kO1, kKey + 16);
-  const auto needed = {t.stack_definition({2'000'500, 2}, kKey, {1, 2}), t.stack_definition({2'000'501, 3}, kKey + 8, {3}, true)};
+  const auto needed = {t.stack_definition({2'000'500, 2}, kKey, {1, 2}),
+                       t.stack_definition({2'000'501, 3}, kKey + 8, {3}, true)};
   const auto foreign_definition = t.stack_definition({2'000'502, 2}, kKey + 16, {4});
   const auto unreferenced = t.stack_definition({2'000'503, 2}, kKey + 24, {5});
   run();
   EXPECT_TRUE(kept(user));
   EXPECT_TRUE(kept(kernel));
-  for (const auto event : needed) EXPECT_TRUE(kept(event));
-  for (const auto event : {foreign, foreign_definition, unreferenced}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : needed)
+    EXPECT_TRUE(kept(event));
+  for (const auto event : {foreign, foreign_definition, unreferenced})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 // One key: the other process's stack, then the target's, then the other's again, defined on any processor.
@@ -265,7 +299,8 @@ TEST_F(FilterTest, ResolvesAcrossBuffersInFlushOrder) {
   t.end_buffer(3);
   t.sample({2'000'000, 0}, kT1);
   const auto reference = t.stack_key({2'000'010, 0}, 2'000'000, kTarget, kT1, kKey);
-  const auto too_late = t.stack_key({2'000'600, 0}, 2'000'000, kTarget, kT1, kKey + 8); // after the definition: another stack
+  const auto too_late =
+      t.stack_key({2'000'600, 0}, 2'000'000, kTarget, kT1, kKey + 8); // after the definition: another stack
   t.end_buffer(0);
   run();
   EXPECT_TRUE(kept(reference));
@@ -275,9 +310,12 @@ TEST_F(FilterTest, ResolvesAcrossBuffersInFlushOrder) {
 }
 
 TEST_F(FilterTest, ResolvesKeysInExtendedItems) {
-  const auto event = t.manifest_event({2'000'000, 0}, {.provider = kProvider, .id = 1}, kT1, kTarget, {}, {{ItemType::stack_key64, testing::stack_key_item(kKey)}});
-  t.manifest_event({2'000'000, 1}, {.provider = kProvider, .id = 1}, kO1, kOther, {}, {{ItemType::stack_key64, testing::stack_key_item(kKey + 8)}});
-  const auto needed = t.stack_definition({2'000'500, 2}, kKey, {1}), foreign = t.stack_definition({2'000'501, 2}, kKey + 8, {1});
+  const auto event = t.manifest_event({2'000'000, 0}, {.provider = kProvider, .id = 1}, kT1, kTarget, {},
+                                      {{ItemType::stack_key64, testing::stack_key_item(kKey)}});
+  t.manifest_event({2'000'000, 1}, {.provider = kProvider, .id = 1}, kO1, kOther, {},
+                   {{ItemType::stack_key64, testing::stack_key_item(kKey + 8)}});
+  const auto needed = t.stack_definition({2'000'500, 2}, kKey, {1}),
+             foreign = t.stack_definition({2'000'501, 2}, kKey + 8, {1});
   run();
   EXPECT_TRUE(kept(event));
   EXPECT_TRUE(kept(needed));
@@ -285,13 +323,19 @@ TEST_F(FilterTest, ResolvesKeysInExtendedItems) {
 }
 
 TEST_F(FilterTest, KeepsDiskFileAndNetworkEventsByThePayload) {
-  const auto own = {t.disk_read({2'000'000, 1}, kT1, 0x1000), t.file_read({2'000'001, 1}, kT2, 0x2000, 0x3000), t.hard_fault({2'000'002, 1}, kT1, 0x4000),
-                    t.tcp_send({2'000'003, 1}, kTarget), t.udp_receive({2'000'004, 1}, kTarget), t.virtual_alloc({2'000'005}, kTarget, kO1, kOther)};
-  const auto foreign = {t.disk_read({2'000'000, 2}, kO1, 0x1000), t.file_read({2'000'001, 2}, kO1, 0x2000, 0x3000), t.hard_fault({2'000'002, 2}, kO1, 0x4000),
-                        t.tcp_send({2'000'003, 2}, kOther), t.udp_receive({2'000'004, 2}, kOther), t.perfinfo({2'000'006}, 0x0611, 1)};
+  const auto own = {
+      t.disk_read({2'000'000, 1}, kT1, 0x1000),  t.file_read({2'000'001, 1}, kT2, 0x2000, 0x3000),
+      t.hard_fault({2'000'002, 1}, kT1, 0x4000), t.tcp_send({2'000'003, 1}, kTarget),
+      t.udp_receive({2'000'004, 1}, kTarget),    t.virtual_alloc({2'000'005}, kTarget, kO1, kOther)};
+  const auto foreign = {
+      t.disk_read({2'000'000, 2}, kO1, 0x1000),  t.file_read({2'000'001, 2}, kO1, 0x2000, 0x3000),
+      t.hard_fault({2'000'002, 2}, kO1, 0x4000), t.tcp_send({2'000'003, 2}, kOther),
+      t.udp_receive({2'000'004, 2}, kOther),     t.perfinfo({2'000'006}, 0x0611, 1)};
   run();
-  for (const auto event : own) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : foreign) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : own)
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : foreign)
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsFileNamesThatKeptEventsReference) {
@@ -301,54 +345,78 @@ TEST_F(FilterTest, KeepsFileNamesThatKeptEventsReference) {
   t.disk_read({2'000'003}, kO1, 0x5000);
   std::vector<std::size_t> needed, rest;
   for (const std::uint16_t hook : {0x0400, 0x0420, 0x0423, 0x0424})
-    for (const std::uint64_t object : {0x1000, 0x2000, 0x3000, 0x4000}) needed.push_back(t.file_name({9'000'000, 2}, object, "\\Device\\a", hook));
+    for (const std::uint64_t object : {0x1000, 0x2000, 0x3000, 0x4000})
+      needed.push_back(t.file_name({9'000'000, 2}, object, "\\Device\\a", hook));
   needed.push_back(t.file_name({1'000'200, 3}, 0x1000, "\\Device\\early"));
-  for (const std::uint64_t object : {0x5000, 0x6000}) rest.push_back(t.file_name({9'000'001, 2}, object, "\\Device\\b"));
+  for (const std::uint64_t object : {0x5000, 0x6000})
+    rest.push_back(t.file_name({9'000'001, 2}, object, "\\Device\\b"));
   run();
-  for (const auto event : needed) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : rest) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : needed)
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : rest)
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsEventsByTheHeadersProcess) {
-  const auto own = {t.manifest_event({2'000'000}, {.provider = kProvider, .id = 1}, kT1, kTarget), t.classic({2'000'001}, kProvider, 1, kO1, kTarget),
-                    t.trace_logging({2'000'002}, kProvider, "P", "E", 77, kTarget), t.clr_method_load({2'000'003}, kT1, kTarget),
-                    t.clr_stack({2'000'004}, kT1, kTarget, {1}), t.message({2'000'005}, kProvider, kT1, kTarget), t.system({2'000'006}, 0x090B, 2, kT1, kTarget)};
-  const auto foreign = {t.manifest_event({2'000'000, 1}, {.provider = kProvider, .id = 1}, kO1, kOther), t.classic({2'000'001, 1}, kProvider, 1, kT1, kOther),
-                        t.trace_logging({2'000'002, 1}, kProvider, "P", "E", kT1, kOther), t.clr_method_load({2'000'003, 1}, kO1, kOther),
-                        t.clr_stack({2'000'004, 1}, kO1, kOther, {1}), t.message({2'000'005, 1}, kProvider, kO1, kOther),
-                        t.system({2'000'006, 1}, 0x090B, 2, kO1, kOther),
-                        t.manifest_event({2'000'007, 1}, {.provider = kProvider, .id = 1}, kUnknownId, kUnknownId)};
+  const auto own = {t.manifest_event({2'000'000}, {.provider = kProvider, .id = 1}, kT1, kTarget),
+                    t.classic({2'000'001}, kProvider, 1, kO1, kTarget),
+                    t.trace_logging({2'000'002}, kProvider, "P", "E", 77, kTarget),
+                    t.clr_method_load({2'000'003}, kT1, kTarget),
+                    t.clr_stack({2'000'004}, kT1, kTarget, {1}),
+                    t.message({2'000'005}, kProvider, kT1, kTarget),
+                    t.system({2'000'006}, 0x090B, 2, kT1, kTarget)};
+  const auto foreign = {
+      t.manifest_event({2'000'000, 1}, {.provider = kProvider, .id = 1}, kO1, kOther),
+      t.classic({2'000'001, 1}, kProvider, 1, kT1, kOther),
+      t.trace_logging({2'000'002, 1}, kProvider, "P", "E", kT1, kOther),
+      t.clr_method_load({2'000'003, 1}, kO1, kOther),
+      t.clr_stack({2'000'004, 1}, kO1, kOther, {1}),
+      t.message({2'000'005, 1}, kProvider, kO1, kOther),
+      t.system({2'000'006, 1}, 0x090B, 2, kO1, kOther),
+      t.manifest_event({2'000'007, 1}, {.provider = kProvider, .id = 1}, kUnknownId, kUnknownId)};
   run();
-  for (const auto event : own) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : foreign) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : own)
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : foreign)
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, KeepsManifestsOfEveryKeptProvider) {
   t.manifest_event({2'000'000}, {.provider = kProvider, .id = 1}, kT1, kTarget);
   t.manifest_event({2'000'001}, {.provider = kProvider2, .id = 1}, kO1, kOther);
-  const auto needed = {t.manifest({2'000'002}, kProvider, kO1, kOther, "<a/>"), t.manifest({9'000'000, 3}, kProvider, kT1, kTarget, "<a/>"),
+  const auto needed = {t.manifest({2'000'002}, kProvider, kO1, kOther, "<a/>"),
+                       t.manifest({9'000'000, 3}, kProvider, kT1, kTarget, "<a/>"),
                        t.metadata({1'000'200}, kProvider), t.metadata({1'000'201}, kProvider, 33)};
-  const auto rest = {t.manifest({2'000'003}, kProvider2, kO1, kOther, "<b/>"), t.metadata({1'000'202}, kProvider2)};
+  const auto rest = {t.manifest({2'000'003}, kProvider2, kO1, kOther, "<b/>"),
+                     t.metadata({1'000'202}, kProvider2)};
   run();
-  for (const auto event : needed) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : rest) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : needed)
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : rest)
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, DropsInterruptsUnlessAskedFor) {
-  const auto system = {t.dpc({2'000'000}), t.isr({2'000'001}), t.perfinfo({2'000'002}, 0x0F42, 2), t.perfinfo({2'000'003}, 0x0F45, 2),
-                       t.manifest_event({2'000'004}, {.provider = kProvider, .id = 1}, kUnknownId, kUnknownId)};
+  const auto system = {
+      t.dpc({2'000'000}), t.isr({2'000'001}), t.perfinfo({2'000'002}, 0x0F42, 2),
+      t.perfinfo({2'000'003}, 0x0F45, 2),
+      t.manifest_event({2'000'004}, {.provider = kProvider, .id = 1}, kUnknownId, kUnknownId)};
   const auto foreign = t.sample({2'000'005}, kO1);
   run();
-  for (const auto event : system) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : system)
+    EXPECT_FALSE(kept(event)) << event;
   run({.processes = {"target.exe"}, .keep_system = true});
-  for (const auto event : system) EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : system)
+    EXPECT_TRUE(kept(event)) << event;
   EXPECT_FALSE(kept(foreign));
 }
 
 TEST_F(FilterTest, ExcludingKeepsWhatBelongsToNobody) {
-  const auto dpc = t.dpc({2'000'000}), unknown = t.sample({2'000'001}, 9999), own = t.sample({2'000'002}, kT1), other = t.sample({2'000'003}, kO1);
+  const auto dpc = t.dpc({2'000'000}), unknown = t.sample({2'000'001}, 9999),
+             own = t.sample({2'000'002}, kT1), other = t.sample({2'000'003}, kO1);
   run({.exclude = {"other.exe"}});
-  for (const auto event : {dpc, unknown, own}) EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {dpc, unknown, own})
+    EXPECT_TRUE(kept(event)) << event;
   EXPECT_FALSE(kept(other));
   EXPECT_FALSE(kept(other_));
 }
@@ -383,11 +451,15 @@ TEST_F(FilterTest, TimeRangesKeepStateOfTheRest) {
   for (const bool utc : {false, true}) {
     Selection selection;
     selection.from = utc ? Moment{false, 0, t.header().start_time + kFiletimePerSecond} : Moment{true, 1, 0};
-    selection.to = utc ? Moment{false, 0, t.header().start_time + 2 * kFiletimePerSecond} : Moment{true, 2, 0};
+    selection.to =
+        utc ? Moment{false, 0, t.header().start_time + 2 * kFiletimePerSecond} : Moment{true, 2, 0};
     run(selection);
-    for (const auto event : state) EXPECT_TRUE(kept(event)) << event;
-    for (const auto event : inside) EXPECT_TRUE(kept(event)) << event;
-    for (const auto event : outside) EXPECT_FALSE(kept(event)) << event;
+    for (const auto event : state)
+      EXPECT_TRUE(kept(event)) << event;
+    for (const auto event : inside)
+      EXPECT_TRUE(kept(event)) << event;
+    for (const auto event : outside)
+      EXPECT_FALSE(kept(event)) << event;
   }
 }
 
@@ -401,11 +473,15 @@ TEST_F(FilterTest, RefusesATimeRangeThatIsEmpty) {
 }
 
 TEST_F(FilterTest, ProvidersKeepTheirEventsByKeywordAndLevel) {
-  const auto plain = t.manifest_event({2'000'000}, {.provider = kProvider, .id = 1, .level = 4, .keyword = 0x10}, kT1, kTarget);
-  const auto verbose = t.manifest_event({2'000'001}, {.provider = kProvider, .id = 2, .level = 5, .keyword = 0x10}, kT1, kTarget);
-  const auto keyword = t.manifest_event({2'000'002}, {.provider = kProvider, .id = 3, .level = 2, .keyword = 0x20}, kO1, kOther);
+  const auto plain = t.manifest_event(
+      {2'000'000}, {.provider = kProvider, .id = 1, .level = 4, .keyword = 0x10}, kT1, kTarget);
+  const auto verbose = t.manifest_event(
+      {2'000'001}, {.provider = kProvider, .id = 2, .level = 5, .keyword = 0x10}, kT1, kTarget);
+  const auto keyword = t.manifest_event(
+      {2'000'002}, {.provider = kProvider, .id = 3, .level = 2, .keyword = 0x20}, kO1, kOther);
   const auto none = t.manifest_event({2'000'003}, {.provider = kProvider, .id = 4, .level = 2}, kO1, kOther);
-  const auto other = t.manifest_event({2'000'004}, {.provider = kProvider2, .id = 1, .level = 1, .keyword = 0x10}, kT1, kTarget);
+  const auto other = t.manifest_event(
+      {2'000'004}, {.provider = kProvider2, .id = 1, .level = 1, .keyword = 0x10}, kT1, kTarget);
   const auto sample = t.sample({2'000'005}, kT1);
   const auto manifest = t.manifest({2'000'006}, kProvider, kT1, kTarget, "<a/>");
   Selection selection;
@@ -414,19 +490,24 @@ TEST_F(FilterTest, ProvidersKeepTheirEventsByKeywordAndLevel) {
   EXPECT_TRUE(kept(plain));
   EXPECT_TRUE(kept(none)) << "without keywords an event matches any mask";
   EXPECT_TRUE(kept(manifest));
-  for (const auto event : {target_, other_, system_}) EXPECT_TRUE(kept(event)) << "state stays";
-  for (const auto event : {verbose, keyword, other, sample}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {target_, other_, system_})
+    EXPECT_TRUE(kept(event)) << "state stays";
+  for (const auto event : {verbose, keyword, other, sample})
+    EXPECT_FALSE(kept(event)) << event;
   selection.processes = {"target.exe"};
   selection.providers = {{false, kProvider, 0, 0}, {true, {}, 0, 0}};
   run(selection);
-  for (const auto event : {plain, verbose, sample, manifest}) EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {keyword, none, other, other_}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {plain, verbose, sample, manifest})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {keyword, none, other, other_})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
   t.context_switch({1'999'000, 0}, kT1, 0);
   const auto sample = t.sample({2'000'000, 0}, kT1);
-  const auto stack = t.stack_key({2'000'010, 1}, 2'000'000, kTarget, kT1, kKey); // the user part comes from another processor
+  const auto stack = t.stack_key({2'000'010, 1}, 2'000'000, kTarget, kT1,
+                                 kKey); // the user part comes from another processor
   const auto fault = t.page_fault({2'000'100, 0});
   const auto fault_stack = t.stack_walk({2'000'110, 0}, 2'000'100, kTarget, kT1, {1});
   const auto switched = t.context_switch({2'000'200, 0}, kT2, kT1);
@@ -435,24 +516,31 @@ TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
   const auto read_stack = t.stack_walk({2'000'310, 0}, 2'000'300, kTarget, kT1, {1});
   const auto elsewhere = t.sample({2'000'400, 2}, kT1);
   const auto elsewhere_stack = t.stack_key({2'000'410, 2}, 2'000'400, kTarget, kT1, kKey + 8);
-  const auto definition = t.stack_definition({2'000'900, 3}, kKey, {1}), other_definition = t.stack_definition({2'000'901, 3}, kKey + 8, {1});
+  const auto definition = t.stack_definition({2'000'900, 3}, kKey, {1}),
+             other_definition = t.stack_definition({2'000'901, 3}, kKey + 8, {1});
   struct Case {
     std::uint32_t hook;
     std::vector<std::size_t> yes;
   };
-  const std::vector<std::size_t> all{sample, stack, fault, fault_stack, switched, switch_stack, read, read_stack, elsewhere, elsewhere_stack, definition, other_definition};
-  for (const Case &c : {Case{0x0F2E, {sample, stack, elsewhere, elsewhere_stack, definition, other_definition}}, Case{0x020B, {fault, fault_stack}},
-                        Case{0x0524, {switched, switch_stack}}, Case{0x010D, {read, read_stack}}}) {
+  const std::vector<std::size_t> all{sample,    stack,           fault,      fault_stack,
+                                     switched,  switch_stack,    read,       read_stack,
+                                     elsewhere, elsewhere_stack, definition, other_definition};
+  for (const Case &c :
+       {Case{0x0F2E, {sample, stack, elsewhere, elsewhere_stack, definition, other_definition}},
+        Case{0x020B, {fault, fault_stack}}, Case{0x0524, {switched, switch_stack}},
+        Case{0x010D, {read, read_stack}}}) {
     Selection selection;
     selection.events = {c.hook};
     run(selection);
-    for (const auto event : all) EXPECT_EQ(kept(event), std::ranges::count(c.yes, event) == 1) << std::hex << c.hook << ' ' << event;
+    for (const auto event : all)
+      EXPECT_EQ(kept(event), std::ranges::count(c.yes, event) == 1) << std::hex << c.hook << ' ' << event;
   }
   Selection one_cpu;
   one_cpu.processors = {0};
   run(one_cpu);
   for (const auto event : all)
-    EXPECT_EQ(kept(event), event != elsewhere && event != elsewhere_stack && event != other_definition) << event;
+    EXPECT_EQ(kept(event), event != elsewhere && event != elsewhere_stack && event != other_definition)
+        << event;
 }
 
 TEST_F(FilterTest, SelectsSingleEventsByIdHookAndOpcode) {
@@ -477,11 +565,13 @@ TEST_F(FilterTest, TellsInstancesOfAProcessIdApart) {
   run();
   EXPECT_TRUE(kept(between));
   EXPECT_TRUE(kept(before));
-  for (const auto event : {reuse, later, send}) EXPECT_FALSE(kept(event)) << event;
+  for (const auto event : {reuse, later, send})
+    EXPECT_FALSE(kept(event)) << event;
 }
 
 TEST_F(FilterTest, CountsByTypeAndProcessAddUp) {
-  for (int i = 0; i < 10; ++i) t.sample({2'000'000 + i}, i % 2 == 0 ? kT1 : kO1);
+  for (int i = 0; i < 10; ++i)
+    t.sample({2'000'000 + i}, i % 2 == 0 ? kT1 : kO1);
   run();
   std::uint64_t in = 0, out = 0, bytes_in = 0, bytes_out = 0;
   for (const decode::TypeCount &row : relogged.report.types.rows()) {
@@ -494,7 +584,8 @@ TEST_F(FilterTest, CountsByTypeAndProcessAddUp) {
   EXPECT_EQ(out, relogged.report.events_out);
   EXPECT_EQ(bytes_in, relogged.report.event_bytes_in);
   EXPECT_EQ(bytes_out, relogged.report.event_bytes_out);
-  EXPECT_EQ(relogged.report.processes.at(kTarget).events_in, relogged.report.processes.at(kTarget).events_out);
+  EXPECT_EQ(relogged.report.processes.at(kTarget).events_in,
+            relogged.report.processes.at(kTarget).events_out);
   EXPECT_EQ(relogged.report.processes.at(kOther).events_out, 0u);
   ASSERT_EQ(relogged.report.targets.size(), 1u);
   EXPECT_EQ(relogged.report.targets[0].second, "target.exe");
@@ -521,8 +612,10 @@ TEST(Filter32, KeepsSamplesStacksAndFilesOfTargets) {
   yes.push_back(t.image_load({2'000'060}, kOther, 0x8100'0000, kO1));
   const Relogged r = relog_selection(t, {.processes = {"100"}});
   ASSERT_FALSE(r.error);
-  for (const auto event : yes) EXPECT_EQ(r.contents.count(t.event(event)), 1u) << event;
-  for (const auto event : no) EXPECT_EQ(r.contents.count(t.event(event)), 0u) << event;
+  for (const auto event : yes)
+    EXPECT_EQ(r.contents.count(t.event(event)), 1u) << event;
+  for (const auto event : no)
+    EXPECT_EQ(r.contents.count(t.event(event)), 0u) << event;
 }
 
 } // namespace

@@ -35,12 +35,13 @@ std::uint32_t new_seed() {
 // Ends the process with a word when a run hangs: a test that waits for ever says nothing.
 class Watchdog {
 public:
-  explicit Watchdog(std::uint32_t seed, int seconds = 240) : thread_([this, seed, seconds] {
-    std::unique_lock lock(mutex_);
-    if (done_.wait_for(lock, std::chrono::seconds(seconds), [this] { return over_; })) return;
-    std::fprintf(stderr, "the graph hangs; seed %u, round %d\n", seed, round.load());
-    std::abort();
-  }) {}
+  explicit Watchdog(std::uint32_t seed, int seconds = 240)
+      : thread_([this, seed, seconds] {
+          std::unique_lock lock(mutex_);
+          if (done_.wait_for(lock, std::chrono::seconds(seconds), [this] { return over_; })) return;
+          std::fprintf(stderr, "the graph hangs; seed %u, round %d\n", seed, round.load());
+          std::abort();
+        }) {}
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -131,7 +132,8 @@ Pass make_pass(const Plan &plan, Seen &seen) {
 }
 
 void expect_sequence(const std::vector<std::uint64_t> &list) {
-  for (std::size_t i = 0; i < list.size(); ++i) ASSERT_EQ(list[i], i);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    ASSERT_EQ(list[i], i);
 }
 
 TEST(Graph, VisitsEveryBatchInOrderWhateverTheThreads) {
@@ -228,10 +230,20 @@ TEST(Graph, StopsWhenCancelledAtAnyPoint) {
     auto wrap = [&cancel, at](std::uint64_t ordinal) {
       if (ordinal == at) cancel = true;
     };
-    if (step == Step::work) pass.work = [inner = pass.work, wrap](Batch &b, Work &w) { wrap(b.ordinal), inner(b, w); };
-    if (step == Step::in_order) pass.in_order = [inner = pass.in_order, wrap](Batch &b, Work &w) { return wrap(b.ordinal), inner(b, w); };
-    if (step == Step::finish) pass.finish = [inner = pass.finish, wrap](Work &w) { return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w); };
-    if (step == Step::last) pass.last = [inner = pass.last, wrap](Work &w) { return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w); };
+    if (step == Step::work)
+      pass.work = [inner = pass.work, wrap](Batch &b, Work &w) { wrap(b.ordinal), inner(b, w); };
+    if (step == Step::in_order)
+      pass.in_order = [inner = pass.in_order, wrap](Batch &b, Work &w) {
+        return wrap(b.ordinal), inner(b, w);
+      };
+    if (step == Step::finish)
+      pass.finish = [inner = pass.finish, wrap](Work &w) {
+        return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w);
+      };
+    if (step == Step::last)
+      pass.last = [inner = pass.last, wrap](Work &w) {
+        return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w);
+      };
     GraphOptions options;
     options.threads = 1 + random() % 4;
     options.batch_bytes = 1;
@@ -262,14 +274,16 @@ TEST(Graph, RunsSeveralPassesAtOnce) {
         if (run_pass(trace, make_pass({}, seen), options)) good += seen.last.size() == 51 ? 1 : 0;
       }
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(good, 80);
 }
 
 // A relog that fails anywhere leaves no file behind.
 TEST(Graph, ACancelledRelogLeavesNothing) {
   testing::SyntheticTrace t({.buffer_size = 1024});
-  for (int i = 0; i < 3000; ++i) t.sample({2'000'000 + i, 0}, 5);
+  for (int i = 0; i < 3000; ++i)
+    t.sample({2'000'000 + i, 0}, 5);
   const Trace trace = *testing::open_trace(t.bytes());
   for (const bool compressed : {false, true}) {
     const testing::TempDir directory;
@@ -289,7 +303,8 @@ TEST(Graph, ACancelledRelogLeavesNothing) {
 TEST(Graph, GivesTheSameBytesWhateverThreadsAndBatches) {
   testing::SyntheticTrace t({.buffer_size = 4096, .codec = Codec::xpress});
   std::mt19937 random(5);
-  for (int i = 0; i < 5000; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(random() % 5)}, random() % 9, random());
+  for (int i = 0; i < 5000; ++i)
+    t.sample({2'000'000 + i, static_cast<std::uint16_t>(random() % 5)}, random() % 9, random());
   for (const bool keep : {false, true}) {
     std::vector<std::uint8_t> first;
     for (const unsigned threads : {1u, 2u, 8u})

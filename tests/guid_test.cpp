@@ -1,5 +1,5 @@
-#include "etwrelog/guid.hpp"
 #include "etwrelog/format.hpp"
+#include "etwrelog/guid.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,17 +12,20 @@ namespace {
 
 TEST(KernelTable, IsSortedAndConsistent) {
   const auto hooks = all_hooks();
-  for (std::size_t i = 1; i < hooks.size(); ++i) EXPECT_LT(hooks[i - 1].hook, hooks[i].hook) << "twice or out of order";
+  for (std::size_t i = 1; i < hooks.size(); ++i)
+    EXPECT_LT(hooks[i - 1].hook, hooks[i].hook) << "twice or out of order";
   const auto layouts = all_layouts();
   for (std::size_t i = 1; i < layouts.size(); ++i) {
-    const bool in_order = layouts[i - 1].hook < layouts[i].hook ||
-                          (layouts[i - 1].hook == layouts[i].hook && layouts[i - 1].min_version < layouts[i].min_version);
+    const bool in_order =
+        layouts[i - 1].hook < layouts[i].hook ||
+        (layouts[i - 1].hook == layouts[i].hook && layouts[i - 1].min_version < layouts[i].min_version);
     EXPECT_TRUE(in_order) << std::hex << layouts[i].hook;
   }
   std::set<std::string> names;
   for (const HookInfo &info : hooks) {
     EXPECT_NE(std::string_view(info.name), "");
-    EXPECT_TRUE(names.insert(info.name).second || info.hook == 0x140A) << info.name; // image load has two hooks
+    EXPECT_TRUE(names.insert(info.name).second || info.hook == 0x140A)
+        << info.name; // image load has two hooks
     EXPECT_EQ(find_hook(info.hook), &info);
   }
   EXPECT_EQ(find_hook(0xFFFF), nullptr);
@@ -44,8 +47,14 @@ TEST(KernelTable, HasTheFieldsThatEachScopeNeeds) {
       case Scope::payload_thread:
       case Scope::ready_thread: EXPECT_TRUE(has(Role::thread_id)) << info->name; break;
       case Scope::context_switch: EXPECT_TRUE(has(Role::new_thread_id) && has(Role::old_thread_id)); break;
-      case Scope::stack_walk: EXPECT_TRUE(has(Role::event_time) && has(Role::process_id) && has(Role::thread_id) && has(Role::frames)); break;
-      case Scope::stack_reference: EXPECT_TRUE(has(Role::event_time) && has(Role::process_id) && has(Role::thread_id) && has(Role::stack_key)); break;
+      case Scope::stack_walk:
+        EXPECT_TRUE(has(Role::event_time) && has(Role::process_id) && has(Role::thread_id) &&
+                    has(Role::frames));
+        break;
+      case Scope::stack_reference:
+        EXPECT_TRUE(has(Role::event_time) && has(Role::process_id) && has(Role::thread_id) &&
+                    has(Role::stack_key));
+        break;
       case Scope::stack_definition: EXPECT_TRUE(has(Role::stack_key) && has(Role::frames)); break;
       case Scope::file_name: EXPECT_TRUE(has(Role::file_object)); break;
       default: break;
@@ -99,8 +108,10 @@ TEST(KernelTable, PutsFieldsWhereTheNotesDo) {
   for (const Expected &row : rows) {
     const Layout *layout = find_layout(row.hook, row.version);
     ASSERT_NE(layout, nullptr) << std::hex << row.hook;
-    EXPECT_EQ(fixed_offset(*layout, row.role, 4), row.narrow) << std::hex << row.hook << " v" << int{row.version};
-    EXPECT_EQ(fixed_offset(*layout, row.role, 8), row.wide) << std::hex << row.hook << " v" << int{row.version};
+    EXPECT_EQ(fixed_offset(*layout, row.role, 4), row.narrow)
+        << std::hex << row.hook << " v" << int{row.version};
+    EXPECT_EQ(fixed_offset(*layout, row.role, 8), row.wide)
+        << std::hex << row.hook << " v" << int{row.version};
   }
 }
 
@@ -120,7 +131,8 @@ TEST(KernelTable, AddsUpToTheSizesOfTheNotes) {
       const std::size_t expected = size == 8 ? row.wide : row.narrow;
       if (expected == 0) continue;
       std::size_t sum = 0;
-      for (const Field &field : find_layout(row.hook, row.version)->fields) sum += fixed_size(field.type, size) * field.repeat;
+      for (const Field &field : find_layout(row.hook, row.version)->fields)
+        sum += fixed_size(field.type, size) * field.repeat;
       EXPECT_EQ(sum, expected) << std::hex << row.hook << std::dec << " pointers of " << size;
     }
 }
@@ -162,7 +174,8 @@ TEST(FieldWalk, WalksEveryLayoutOverRandomBytesWithinBounds) {
       for (int round = 0; round < 30; ++round) {
         const std::size_t length = random() % 160;
         const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[length]);
-        for (std::size_t i = 0; i < length; ++i) exact[i] = random() % 3 == 0 ? 0 : static_cast<std::uint8_t>(random());
+        for (std::size_t i = 0; i < length; ++i)
+          exact[i] = random() % 3 == 0 ? 0 : static_cast<std::uint8_t>(random());
         FieldWalk walk(layout, Bytes(exact.get(), length), size);
         const Field *field = nullptr;
         std::size_t before = 0, fields = 0;
@@ -180,7 +193,8 @@ TEST(FieldWalk, WalksEveryLayoutOverRandomBytesWithinBounds) {
 TEST(FieldWalk, TakesAStringWithoutTerminatorUpToTheEnd) {
   const Layout *layout = find_layout(0x0400, 2);
   std::vector<std::uint8_t> payload(8);
-  for (const char c : {'a', 'b'}) payload.push_back(static_cast<std::uint8_t>(c)), payload.push_back(0);
+  for (const char c : {'a', 'b'})
+    payload.push_back(static_cast<std::uint8_t>(c)), payload.push_back(0);
   FieldWalk walk(*layout, payload, 8);
   const Field *field = nullptr;
   Bytes data;
@@ -196,12 +210,14 @@ TEST(HookRules, PickTheLayoutOfTheVersion) {
   EXPECT_EQ(rule_for(0x0440, 3).wide.thread_id, 16);
   EXPECT_EQ(rule_for(0x0440, 200).wide.thread_id, 16) << "newer than we know: the newest we know";
   EXPECT_EQ(rule_for(0x0440, 0).wide.thread_id, 8);
-  EXPECT_EQ(rule_for(0x030A, 1).wide.process_id, filter::FieldOffsets::kAbsent) << "v1 of image load is laid out differently";
+  EXPECT_EQ(rule_for(0x030A, 1).wide.process_id, filter::FieldOffsets::kAbsent)
+      << "v1 of image load is laid out differently";
   EXPECT_EQ(rule_for(0x030A, 1).scope, Scope::image);
   EXPECT_EQ(rule_for(0xFFFF, 1).scope, Scope::header);
   EXPECT_EQ(rule_for(0x00FF, 1).scope, Scope::always);
   for (const HookInfo &info : all_hooks())
-    for (unsigned version = 0; version < 256; ++version) ASSERT_EQ(rule_for(info.hook, static_cast<std::uint16_t>(version)).scope, info.scope);
+    for (unsigned version = 0; version < 256; ++version)
+      ASSERT_EQ(rule_for(info.hook, static_cast<std::uint16_t>(version)).scope, info.scope);
 }
 
 } // namespace

@@ -202,7 +202,8 @@ TEST(Lifetimes, SurviveEventsCutInThePayload) {
       store(event.data() + format::kHeaderLayouts[whole[2]].size_at, static_cast<std::uint16_t>(size));
       cut.raw({2'000'000}, event, static_cast<std::uint32_t>(size));
       LifetimeRecords records;
-      (void)for_each_event(event, [&](const EventView &e, std::int64_t time, std::uint32_t) { records.add(e, time, 0); });
+      (void)for_each_event(
+          event, [&](const EventView &e, std::int64_t time, std::uint32_t) { records.add(e, time, 0); });
       EXPECT_LE(records.processes.size() + records.threads.size() + records.definitions.size(), 1u);
     }
   }

@@ -123,7 +123,8 @@ TEST(LogfileHeader, PatchTouchesNothingButItsFields) {
     ASSERT_TRUE(read);
     expect_equal(*read, changed);
     std::size_t differing = 0;
-    for (std::size_t i = 0; i < before.size(); ++i) differing += before[i] != after[i] ? 1 : 0;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      differing += before[i] != after[i] ? 1 : 0;
     EXPECT_LE(differing, 4u + 2 + 8 + 4 + 4 + 4 + 4);
   }
 }

@@ -15,14 +15,18 @@ namespace {
 
 using Buffer = std::vector<std::uint8_t>;
 
-// Words drawn from a few; `noise` bytes in 256 are random, and the bytes from `random_from` on for a chunk are all.
-Buffer text_like(std::size_t size, unsigned seed, unsigned noise = 2, std::size_t random_from = ~std::size_t{0}) {
+// Words drawn from a few; `noise` bytes in 256 are random, and the bytes from `random_from` on for a chunk
+// are all.
+Buffer text_like(std::size_t size, unsigned seed, unsigned noise = 2,
+                 std::size_t random_from = ~std::size_t{0}) {
   std::mt19937 random(seed);
-  const std::string words[] = {"Process", "Thread", "ImageLoad", "\\Device\\HarddiskVolume2\\", "StackWalk", "0000", "ff80"};
+  const std::string words[] = {"Process",   "Thread", "ImageLoad", "\\Device\\HarddiskVolume2\\",
+                               "StackWalk", "0000",   "ff80"};
   Buffer out;
   while (out.size() < size) {
     for (const char letter : words[random() % std::size(words)]) {
-      out.push_back(static_cast<std::uint8_t>(random() % 256 < noise ? random() : static_cast<unsigned char>(letter)));
+      out.push_back(
+          static_cast<std::uint8_t>(random() % 256 < noise ? random() : static_cast<unsigned char>(letter)));
     }
   }
   out.resize(size);
@@ -41,8 +45,8 @@ Buffer compress(const Buffer &decoded) {
   return out;
 }
 
-// Greedy encoders of the plainest kind: with the longest match anywhere in the chunk, the latest of equals, or with the
-// only candidate of a small hash table.
+// Greedy encoders of the plainest kind: with the longest match anywhere in the chunk, the latest of equals,
+// or with the only candidate of a small hash table.
 Buffer compress_greedily(const Buffer &decoded, bool exhaustively = true) {
   Buffer out;
   for (std::size_t start = 0; start < decoded.size(); start += 4096) {
@@ -111,7 +115,8 @@ Buffer compress_greedily(const Buffer &decoded, bool exhaustively = true) {
   return out;
 }
 
-void expect_restored(Lznt1Predictor &predictor, const Buffer &stream, const Buffer &decoded, std::size_t most) {
+void expect_restored(Lznt1Predictor &predictor, const Buffer &stream, const Buffer &decoded,
+                     std::size_t most) {
   Buffer corrections = {9};
   ASSERT_TRUE(predictor.encode(stream, decoded, corrections));
   EXPECT_LE(corrections.size() - 1, most) << "of " << stream.size();
@@ -138,7 +143,8 @@ TEST(Lznt1Predictor, NeedsNoCorrectionsWhereTheFirstRuleHolds) {
     Buffer again(size);
     ASSERT_TRUE(decompress(Codec::lznt1, stream, again));
     ASSERT_EQ(again, decoded);
-    expect_restored(predictor, stream, decoded, size == 1 ? 3 : 1); // one byte does not shrink: a stored chunk
+    expect_restored(predictor, stream, decoded,
+                    size == 1 ? 3 : 1); // one byte does not shrink: a stored chunk
   }
 }
 

@@ -70,7 +70,8 @@ TEST(OutputFile, RefusesDirectoriesAndMissingOnes) {
 
 TEST(OutputFile, MovesWithItsTemporary) {
   const TempDir directory;
-  Result<OutputFile> first = OutputFile::create(directory.file("a"), false), second = OutputFile::create(directory.file("a"), false);
+  Result<OutputFile> first = OutputFile::create(directory.file("a"), false),
+                     second = OutputFile::create(directory.file("a"), false);
   ASSERT_TRUE(first);
   ASSERT_TRUE(second) << "two writers of one target have temporaries of their own";
   OutputFile moved = std::move(*first);
@@ -81,7 +82,8 @@ TEST(OutputFile, MovesWithItsTemporary) {
 
 TEST(Relog, LeavesNothingBehindWhereverItFails) {
   testing::SyntheticTrace good;
-  for (int i = 0; i < 4000; ++i) good.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, 5);
+  for (int i = 0; i < 4000; ++i)
+    good.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, 5);
   const auto attempt = [](const std::vector<std::uint8_t> &bytes, pipeline::RelogOptions options) {
     const TempDir directory;
     const Result<pipeline::Trace> trace = testing::open_trace(bytes);
@@ -100,7 +102,8 @@ TEST(Relog, LeavesNothingBehindWhereverItFails) {
     }
   };
   pipeline::RelogOptions options;
-  options.buffer_size = 1032; // a buffer of that size cannot hold the header event of long names; events larger neither
+  options.buffer_size =
+      1032; // a buffer of that size cannot hold the header event of long names; events larger neither
   testing::SyntheticTrace large;
   large.manifest_event({2'000'000}, {}, 1, 2, std::vector<std::uint8_t>(5000));
   attempt(large.bytes(), options); // an event that no buffer can hold

@@ -1,5 +1,5 @@
-// The promises, on real traces of Windows 7 to 11: figures equal an independent reader's, relogging keeps every byte
-// of every event. Skipped where ../shared is not there.
+// The promises, on real traces of Windows 7 to 11: figures equal an independent reader's, relogging keeps
+// every byte of every event. Skipped where ../shared is not there.
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -28,7 +28,8 @@ protected:
   void SetUp() override {
     if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the project";
     path_ = testing::trace_path(GetParam())->string();
-    if (kSlow && std::filesystem::file_size(path_) > 8u << 20) GTEST_SKIP() << "too large for a sanitizer's pace";
+    if (kSlow && std::filesystem::file_size(path_) > 8u << 20)
+      GTEST_SKIP() << "too large for a sanitizer's pace";
   }
   void relog(const std::string &output, pipeline::RelogOptions options) {
     const Result<pipeline::Trace> trace = pipeline::Trace::open(path_, {false, options.keep_grouping});
@@ -56,25 +57,33 @@ INSTANTIATE_TEST_SUITE_P(Shared, RealTrace, ::testing::ValuesIn(names_or_none())
 TEST_P(RealTrace, FiguresEqualTheIndependentReaders) {
   const json truth = testing::truth(GetParam());
   if (truth.is_null()) GTEST_SKIP() << "no truth file";
-  const ToolRun info_run = run_tool({"info", "--json", path_}), stats_run = run_tool({"stats", "--json", path_});
+  const ToolRun info_run = run_tool({"info", "--json", path_}),
+                stats_run = run_tool({"stats", "--json", path_});
   ASSERT_EQ(info_run.status, 0) << info_run.err;
   ASSERT_EQ(stats_run.status, 0) << stats_run.err;
   const json info = json::parse(info_run.out), stats = json::parse(stats_run.out);
-  for (const auto &[key, value] : truth["header"].items()) EXPECT_EQ(info["header"][key], value) << key;
-  for (const auto &[key, value] : truth["buffers"].items()) EXPECT_EQ(info["buffers"][key], value) << key;
+  for (const auto &[key, value] : truth["header"].items())
+    EXPECT_EQ(info["header"][key], value) << key;
+  for (const auto &[key, value] : truth["buffers"].items())
+    EXPECT_EQ(info["buffers"][key], value) << key;
   EXPECT_EQ(info["events"]["count"], truth["events"]["count"]);
   EXPECT_EQ(info["events"]["bytes"], truth["events"]["bytes"]);
   EXPECT_EQ(info["samples_by_pid"], truth["samples_by_pid"]);
   EXPECT_EQ(info["images_by_pid"], truth["images_by_pid"]);
-  for (const auto &[pid, count] : truth["events_by_header_pid"].items()) EXPECT_EQ(info["events_by_header_pid"][pid], count) << pid;
+  for (const auto &[pid, count] : truth["events_by_header_pid"].items())
+    EXPECT_EQ(info["events_by_header_pid"][pid], count) << pid;
   json types = json::object();
-  for (const json &row : stats["by_type"]) types[row["key"].get<std::string>()] = {row["events"], row["bytes"]};
+  for (const json &row : stats["by_type"])
+    types[row["key"].get<std::string>()] = {row["events"], row["bytes"]};
   EXPECT_EQ(types, truth["events"]["by_type"]);
-  for (const auto &[key, value] : truth["stacks"].items()) EXPECT_EQ(stats["stacks"].value(key, 0), value) << key;
+  for (const auto &[key, value] : truth["stacks"].items())
+    EXPECT_EQ(stats["stacks"].value(key, 0), value) << key;
   std::map<std::string, std::uint32_t> parents;
-  for (const json &process : info["processes"]) parents.try_emplace(std::to_string(process["pid"].get<std::uint32_t>()), process["parent"]);
+  for (const json &process : info["processes"])
+    parents.try_emplace(std::to_string(process["pid"].get<std::uint32_t>()), process["parent"]);
   EXPECT_EQ(parents.size(), truth["processes"].size());
-  for (const auto &[pid, process] : truth["processes"].items()) EXPECT_EQ(parents[pid], process["parent"]) << pid;
+  for (const auto &[pid, process] : truth["processes"].items())
+    EXPECT_EQ(parents[pid], process["parent"]) << pid;
 }
 
 TEST_P(RealTrace, RelogKeepsEveryProcessorsStream) {
@@ -84,7 +93,8 @@ TEST_P(RealTrace, RelogKeepsEveryProcessorsStream) {
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
     for (const std::uint32_t size : {64u << 10, 1u << 20}) {
       if (kSlow && size == 64u << 10 && codec == Codec::lznt1) continue;
-      const std::string output = directory.file(std::to_string(static_cast<int>(codec)) + "-" + std::to_string(size));
+      const std::string output =
+          directory.file(std::to_string(static_cast<int>(codec)) + "-" + std::to_string(size));
       pipeline::RelogOptions options;
       options.codec = codec;
       options.buffer_size = size;
@@ -109,7 +119,8 @@ TEST_P(RealTrace, KeepOrderKeepsFileOrderAndGrouping) {
     options.level = Level::fast;
     relog(output, options);
     EXPECT_EQ(fingerprint(output), before) << codec_name(codec);
-    const Result<pipeline::Trace> in = pipeline::Trace::open(path_, {}), out = pipeline::Trace::open(output, {});
+    const Result<pipeline::Trace> in = pipeline::Trace::open(path_, {}),
+                                  out = pipeline::Trace::open(output, {});
     EXPECT_EQ(out->buffers().size(), in->buffers().size());
   }
 }
@@ -149,19 +160,22 @@ TEST_P(RealTrace, TheOracleFindsTheSameEventsAndNothingForeign) {
   const auto oracle = *testing::shared_dir() / "tools" / "etl_oracle.py";
   // About 1 MB/s: the large ones only on request.
   const bool all = std::getenv("ETWRELOG_SLOW_TESTS") != nullptr; // NOLINT(concurrency-mt-unsafe)
-  if (!all && (kSlow || std::filesystem::file_size(path_) > 2u << 20)) GTEST_SKIP() << "slow; set ETWRELOG_SLOW_TESTS to run it";
+  if (!all && (kSlow || std::filesystem::file_size(path_) > 2u << 20))
+    GTEST_SKIP() << "slow; set ETWRELOG_SLOW_TESTS to run it";
   static const bool has_python = std::system("python3 -c '' >/dev/null 2>&1") == 0;
   if (!has_python || !std::filesystem::exists(oracle)) GTEST_SKIP() << "no oracle or no python3";
   const TempDir directory;
   auto ask = [&](const std::string &how, const std::string &a, const std::string &b) {
-    const std::string command = "python3 '" + oracle.string() + "' " + how + " '" + a + "' '" + b + "' > '" + directory.file("said") + "' 2>&1";
+    const std::string command = "python3 '" + oracle.string() + "' " + how + " '" + a + "' '" + b + "' > '" +
+                                directory.file("said") + "' 2>&1";
     const int status = std::system(command.c_str());
     const auto said = testing::read_file(directory.file("said"));
     EXPECT_EQ(status, 0) << std::string(said.begin(), said.end());
   };
   ASSERT_EQ(run_tool({"relog", path_, "-o", directory.file("a"), "--keep-order"}).status, 0);
   ask("--compare", path_, directory.file("a"));
-  ASSERT_EQ(run_tool({"relog", path_, "-o", directory.file("b"), "--codec", "lznt1", "--to", "1s"}).status, 0);
+  ASSERT_EQ(run_tool({"relog", path_, "-o", directory.file("b"), "--codec", "lznt1", "--to", "1s"}).status,
+            0);
   ask("--subset", directory.file("b"), path_);
 }
 
@@ -183,7 +197,8 @@ TEST_F(NetTrace, CountsEqualPerfViews) {
   ASSERT_EQ(run.status, 0);
   std::map<std::string, std::uint64_t> ours;
   const json stats = json::parse(run.out);
-  for (const json &row : stats["by_type"]) ours[row["name"]] += row["events"].get<std::uint64_t>();
+  for (const json &row : stats["by_type"])
+    ours[row["name"]] += row["events"].get<std::uint64_t>();
   // PerfView drops the idle process's samples and merges stack events into the events they belong to.
   const auto dropped = [](const std::string &name) {
     return name.find("PerfInfo/Sample") != std::string::npos || name.find("StackWalk/") != std::string::npos;
@@ -197,15 +212,18 @@ TEST_F(NetTrace, CountsEqualPerfViews) {
 
 struct Figures {
   std::uint32_t pid;
-  std::uint64_t samples, user, kernel, definitions, walks, images, kernel_images, threads, processes, by_header;
+  std::uint64_t samples, user, kernel, definitions, walks, images, kernel_images, threads, processes,
+      by_header;
 };
 
-// Kernel references and definitions differ from the issue's plain count by process id: 282/156 kernel references and
-// 1,846/334 definitions. Three references of thread 3680 (events at 2024631164, 2024641449, 2024651163) and one of
-// thread 3848 (1957485335) belong to samples taken after that thread's end event: these belong to no process any more,
-// are dropped, and their stacks and the definitions that only they use go with them.
+// Kernel references and definitions differ from the issue's plain count by process id: 282/156 kernel
+// references and 1,846/334 definitions. Three references of thread 3680 (events at 2024631164, 2024641449,
+// 2024651163) and one of thread 3848 (1957485335) belong to samples taken after that thread's end event:
+// these belong to no process any more, are dropped, and their stacks and the definitions that only they use
+// go with them.
 TEST_F(NetTrace, FilteringReachesTheFiguresOfTheIssue) {
-  for (const Figures &f : {Figures{3676, 5126, 5085, 279, 1843, 124, 62, 282, 8, 2, 34465}, Figures{3988, 355, 326, 155, 333, 35, 234, 282, 64, 2, 34079},
+  for (const Figures &f : {Figures{3676, 5126, 5085, 279, 1843, 124, 62, 282, 8, 2, 34465},
+                           Figures{3988, 355, 326, 155, 333, 35, 234, 282, 64, 2, 34079},
                            Figures{1632, 283, 1308, 1142, 315, 17, 94, 282, 78, 2, 522}}) {
     SCOPED_TRACE(f.pid);
     const TempDir directory;
@@ -231,23 +249,29 @@ TEST_F(NetTrace, FilteringReachesTheFiguresOfTheIssue) {
             return;
           }
           const std::uint16_t hook = event.hook();
-          const filter::FieldOffsets &at = filter::rule_for(hook, event.version()).offsets(event.pointer_size());
+          const filter::FieldOffsets &at =
+              filter::rule_for(hook, event.version()).offsets(event.pointer_size());
           const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id);
           if (hook == 0x0F2E) ++seen.samples;
           if (hook == 0x1826) ++seen.user;
           if (hook == 0x1825) {
             ++seen.kernel;
             const auto time = filter::FieldOffsets::i64(event.payload(), at.event_time);
-            for (const std::int64_t late : {2024631164, 2024641449, 2024651163, 1957485335}) references_of_dropped_samples += time == late ? 1 : 0;
+            for (const std::int64_t late : {2024631164, 2024641449, 2024651163, 1957485335})
+              references_of_dropped_samples += time == late ? 1 : 0;
           }
           if (hook == 0x1823 || hook == 0x1824) ++seen.definitions;
           if (hook == 0x1820) ++seen.walks;
           const kernel::Scope scope = kernel::scope_of(hook);
           if (scope == kernel::Scope::image) {
-            const auto base = filter::FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
-            if (pid == f.pid) ++seen.images;
-            else if (format::is_kernel_address(*base, event.pointer_size())) ++seen.kernel_images;
-            else ADD_FAILURE() << "an image of process " << *pid;
+            const auto base =
+                filter::FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
+            if (pid == f.pid)
+              ++seen.images;
+            else if (format::is_kernel_address(*base, event.pointer_size()))
+              ++seen.kernel_images;
+            else
+              ADD_FAILURE() << "an image of process " << *pid;
           }
           if (scope == kernel::Scope::thread && pid == f.pid) ++seen.threads;
           if (scope == kernel::Scope::process && pid == f.pid) ++seen.processes;
@@ -267,7 +291,9 @@ TEST_F(NetTrace, FilteringReachesTheFiguresOfTheIssue) {
     EXPECT_EQ(seen.processes, f.processes);
     EXPECT_EQ(seen.by_header, f.by_header);
     EXPECT_EQ(references_of_dropped_samples, 0u);
-    EXPECT_EQ(json::parse(run_tool({"stats", "--json", options.output}).out)["stacks"]["keys_never_defined"], 0) << "every kept stack resolves";
+    EXPECT_EQ(json::parse(run_tool({"stats", "--json", options.output}).out)["stacks"]["keys_never_defined"],
+              0)
+        << "every kept stack resolves";
   }
 }
 

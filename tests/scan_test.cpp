@@ -31,7 +31,8 @@ void expect_all_events(const SyntheticTrace &t, std::vector<std::uint8_t> bytes)
   const testing::Contents c = contents_of(std::move(bytes));
   EXPECT_EQ(c.error, "");
   EXPECT_EQ(c.events.size(), t.count());
-  for (std::size_t i = 0; i < t.count(); ++i) EXPECT_EQ(c.count(t.event(i)), 1u) << i;
+  for (std::size_t i = 0; i < t.count(); ++i)
+    EXPECT_EQ(c.count(t.event(i)), 1u) << i;
 }
 
 TEST(Scan, FindsTheBuffersOfAHealthyTrace) {
@@ -60,7 +61,8 @@ TEST(Scan, ReadsBothPointerSizesAndEveryCodec) {
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1}) {
       SyntheticTrace t({.pointer_size = pointers, .codec = codec});
-      for (int i = 0; i < 2000; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 3)}, static_cast<std::uint32_t>(i % 7));
+      for (int i = 0; i < 2000; ++i)
+        t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 3)}, static_cast<std::uint32_t>(i % 7));
       expect_all_events(t, t.bytes());
     }
 }
@@ -132,8 +134,9 @@ TEST(Scan, ReadsABufferCutShortToItsLastWholeEvent) {
   const std::vector<std::uint8_t> whole = t.bytes();
   const std::size_t last = 3 * 0x10000;
   const std::size_t first_event_end = last + kBufferHeaderSize + align8(t.event(4).size());
-  for (const std::size_t length : {last + kBufferHeaderSize, last + kBufferHeaderSize + 1, first_event_end - 1, first_event_end,
-                                   first_event_end + 7, first_event_end + align8(t.event(5).size()), whole.size() - 1}) {
+  for (const std::size_t length :
+       {last + kBufferHeaderSize, last + kBufferHeaderSize + 1, first_event_end - 1, first_event_end,
+        first_event_end + 7, first_event_end + align8(t.event(5).size()), whole.size() - 1}) {
     const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     const Result<Scan> s = scan(cut);
     ASSERT_TRUE(s) << s.error().message();
@@ -142,7 +145,9 @@ TEST(Scan, ReadsABufferCutShortToItsLastWholeEvent) {
     EXPECT_EQ(s->warnings.size(), 1u);
     const testing::Contents c = contents_of(cut);
     EXPECT_EQ(c.error, "");
-    const std::size_t whole_events = length < first_event_end ? 4u : length < first_event_end + align8(t.event(5).size()) ? 5u : 6u;
+    const std::size_t whole_events = length < first_event_end                               ? 4u
+                                     : length < first_event_end + align8(t.event(5).size()) ? 5u
+                                                                                            : 6u;
     EXPECT_EQ(c.events.size(), whole_events) << length - last;
   }
 }
@@ -150,11 +155,13 @@ TEST(Scan, ReadsABufferCutShortToItsLastWholeEvent) {
 TEST(Scan, ReadsEveryCutOfATraceWithoutAnError) {
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1}) {
     SyntheticTrace t({.buffer_size = 1024, .codec = codec});
-    for (int i = 0; i < 60; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, static_cast<std::uint32_t>(i));
+    for (int i = 0; i < 60; ++i)
+      t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 2)}, static_cast<std::uint32_t>(i));
     const std::vector<std::uint8_t> whole = t.bytes();
     std::size_t before = 0;
     for (std::size_t length = 1024; length <= whole.size(); ++length) {
-      const testing::Contents c = contents_of({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
+      const testing::Contents c =
+          contents_of({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
       ASSERT_EQ(c.error, "") << length << " of " << whole.size();
       ASSERT_GE(c.events.size(), before) << "a longer file holds no fewer events";
       before = c.events.size();
@@ -169,7 +176,8 @@ TEST(Scan, RefusesWhatIsNoTrace) {
   EXPECT_FALSE(scan(std::vector<std::uint8_t>(100'000, 0)));
   EXPECT_FALSE(scan(std::vector<std::uint8_t>(100'000, 0xFF)));
   std::vector<std::uint8_t> text(100'000);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>("plain text\n"[i % 11]);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<std::uint8_t>("plain text\n"[i % 11]);
   const Result<Scan> s = scan(text);
   ASSERT_FALSE(s);
   EXPECT_NE(s.error().message().find("x.etl"), std::string::npos);
@@ -204,7 +212,8 @@ TEST(Scan, SalvageFindsTheNextBufferBehindDamage) {
 TEST(Scan, SalvageFindsBuffersBehindInsertedGarbage) {
   const std::vector<std::uint8_t> good = three_buffers().bytes();
   std::vector<std::uint8_t> bytes(good.begin(), good.begin() + 0x20000);
-  for (int i = 0; i < 12'345; ++i) bytes.push_back(static_cast<std::uint8_t>(i * 37 | 0x80));
+  for (int i = 0; i < 12'345; ++i)
+    bytes.push_back(static_cast<std::uint8_t>(i * 37 | 0x80));
   bytes.insert(bytes.end(), good.begin() + 0x20000, good.end());
   EXPECT_FALSE(scan(bytes));
   const Result<Scan> s = scan(bytes, {.salvage = true});
@@ -234,7 +243,8 @@ TEST(Scan, SalvageStaysFastOverManySmallGaps) {
   constexpr std::size_t kGaps = 20'000, kStep = 0x148 + 40;
   const std::size_t begin = bytes.size();
   bytes.resize(begin + kGaps * kStep, 0xEE);
-  for (std::size_t i = 0; i < kGaps; ++i) store_buffer_header(&bytes[begin + i * kStep], empty);
+  for (std::size_t i = 0; i < kGaps; ++i)
+    store_buffer_header(&bytes[begin + i * kStep], empty);
   const Result<Scan> s = scan(bytes, {.salvage = true});
   ASSERT_TRUE(s);
   EXPECT_EQ(s->buffers.size(), 4 + kGaps);
@@ -253,7 +263,8 @@ TEST(Scan, OrdersAWrappedCircularLogBySequence) {
   };
   auto order = [](const Scan &s) {
     std::vector<std::uint64_t> offsets;
-    for (const BufferSpan &b : s.buffers) offsets.push_back(b.offset / 0x10000);
+    for (const BufferSpan &b : s.buffers)
+      offsets.push_back(b.offset / 0x10000);
     return offsets;
   };
   const Result<Scan> wrapped = scan(make({8, 9, 5, 6, 7}, kModeCircular));
@@ -270,12 +281,15 @@ TEST(Scan, OrdersAWrappedCircularLogBySequence) {
 
 TEST(Scan, ReportsACompressedBufferThatDecodesWithNothing) {
   SyntheticTrace t({.codec = Codec::xpress});
-  for (int i = 0; i < 500; ++i) t.sample({2'000'000 + i, 0}, static_cast<std::uint32_t>(i % 5));
+  for (int i = 0; i < 500; ++i)
+    t.sample({2'000'000 + i, 0}, static_cast<std::uint32_t>(i % 5));
   t.end_buffer(0);
-  for (int i = 0; i < 500; ++i) t.sample({3'000'000 + i, 0}, static_cast<std::uint32_t>(i % 5));
+  for (int i = 0; i < 500; ++i)
+    t.sample({3'000'000 + i, 0}, static_cast<std::uint32_t>(i % 5));
   std::vector<std::uint8_t> bytes = t.bytes();
   const std::size_t second = 0x10000;
-  for (std::size_t i = 0; i < 40; ++i) bytes[second + kBufferHeaderSize + i] = 0xFF;
+  for (std::size_t i = 0; i < 40; ++i)
+    bytes[second + kBufferHeaderSize + i] = 0xFF;
   const testing::Contents c = contents_of(bytes);
   EXPECT_NE(c.error.find("buffer 1: compressed data"), std::string::npos) << c.error;
   EXPECT_NE(c.error.find("0x10048"), std::string::npos) << c.error;
@@ -293,7 +307,8 @@ TEST(Scan, ReportsAnEventThatRunsPastItsBuffer) {
   EXPECT_NE(c.error.find("buffer 2: event at"), std::string::npos) << c.error;
   const testing::Relogged salvaged = testing::relog_bytes(t.bytes(), {}, {.salvage = true});
   ASSERT_FALSE(salvaged.error);
-  EXPECT_EQ(salvaged.contents.events.size(), 5u) << "the event before the damage and the buffer behind it stay";
+  EXPECT_EQ(salvaged.contents.events.size(), 5u)
+      << "the event before the damage and the buffer behind it stay";
   ASSERT_EQ(salvaged.report.skipped.size(), 1u);
   EXPECT_EQ(salvaged.report.skipped[0].offset, 2 * 0x10000 + kBufferHeaderSize + second_event);
 }
@@ -322,14 +337,16 @@ TEST(Scan, SurvivesAFirstBufferThatCallsItselfCompressed) {
     const testing::Relogged r = testing::relog_bytes(bytes, {}, {.salvage = salvage});
     EXPECT_TRUE(r.error || salvage);
   }
-  // Compressed for real, but the compressed bytes look like a header event too: what decodes is something else.
+  // Compressed for real, but the compressed bytes look like a header event too: what decodes is something
+  // else.
   std::vector<std::uint8_t> bytes = three_buffers().bytes();
   const auto stored = 0x10000u - static_cast<std::uint32_t>(kBufferHeaderSize);
   store<std::uint16_t>(&bytes[0x34], kFlagCompressed);
   for (const std::uint32_t claim : {stored / 2, stored, stored + 500, 2 * stored}) {
     store(&bytes[0x04], claim);
     store(&bytes[0x30], claim);
-    for (const bool salvage : {false, true}) (void)testing::relog_bytes(bytes, {}, {.salvage = salvage});
+    for (const bool salvage : {false, true})
+      (void)testing::relog_bytes(bytes, {}, {.salvage = salvage});
   }
 }
 

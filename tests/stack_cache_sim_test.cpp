@@ -24,7 +24,8 @@ public:
     Stack evicted;
   };
   Step insert(const Stack &stack) {
-    std::deque<Stack> &bucket = buckets_[std::accumulate(stack.begin(), stack.end(), std::uint64_t{0}) % buckets_.size()];
+    std::deque<Stack> &bucket =
+        buckets_[std::accumulate(stack.begin(), stack.end(), std::uint64_t{0}) % buckets_.size()];
     const auto known = std::find(bucket.begin(), bucket.end(), stack);
     if (known != bucket.end()) {
       bucket.erase(known);
@@ -48,7 +49,8 @@ public:
   }
   [[nodiscard]] std::size_t held() const {
     std::size_t sum = 0;
-    for (const auto &bucket : buckets_) sum += bucket.size();
+    for (const auto &bucket : buckets_)
+      sum += bucket.size();
     return sum;
   }
   [[nodiscard]] std::size_t left() const { return left_; }
@@ -113,8 +115,9 @@ TEST_P(StackCache, LogsWhatTheModelLogsAndResolves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, StackCache,
-                         testing::Values(Setting{256, 3u << 20}, Setting{1, 1u << 20}, Setting{1021, 3u << 20},
-                                         Setting{256, 100 * 0x128}, Setting{64, 7 * 0x128}, Setting{8, 0}));
+                         testing::Values(Setting{256, 3u << 20}, Setting{1, 1u << 20},
+                                         Setting{1021, 3u << 20}, Setting{256, 100 * 0x128},
+                                         Setting{64, 7 * 0x128}, Setting{8, 0}));
 
 TEST(StackCacheSim, LogsInFullWhatThePoolCannotHold) {
   StackCacheSim::Options options;

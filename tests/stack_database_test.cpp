@@ -35,7 +35,8 @@ struct Sample {
       return {};
     };
     StackDatabaseWriter writer(sink, 8, 3);
-    for (const StackReference &r : references) EXPECT_TRUE(writer.add(r));
+    for (const StackReference &r : references)
+      EXPECT_TRUE(writer.add(r));
     EXPECT_TRUE(writer.finish(table, order));
     EXPECT_EQ(writer.size(), bytes.size());
     return bytes;
@@ -54,16 +55,24 @@ void expect_reads_back(const Sample &sample) {
   }
 }
 
-TEST(StackDatabase, GivesBackReferencesAndStacks) { expect_reads_back(Sample(5000)); }
-TEST(StackDatabase, HoldsMoreReferencesThanASection) { expect_reads_back(Sample(300'000, 2)); }
-TEST(StackDatabase, HoldsNothing) { expect_reads_back(Sample(0)); }
+TEST(StackDatabase, GivesBackReferencesAndStacks) {
+  expect_reads_back(Sample(5000));
+}
+TEST(StackDatabase, HoldsMoreReferencesThanASection) {
+  expect_reads_back(Sample(300'000, 2));
+}
+TEST(StackDatabase, HoldsNothing) {
+  expect_reads_back(Sample(0));
+}
 
 TEST(StackDatabase, RefusesAFileThatWasCutOrChanged) {
   const std::vector<std::uint8_t> good = Sample(300).file();
-  for (std::size_t size = 0; size < good.size(); size += 7) EXPECT_FALSE(read_stack_database(Bytes(good).first(size)));
+  for (std::size_t size = 0; size < good.size(); size += 7)
+    EXPECT_FALSE(read_stack_database(Bytes(good).first(size)));
   const StackDatabase whole = *read_stack_database(good);
   std::size_t accepted = 0;
-  for (std::size_t at = 0; at < good.size(); at += 3) { // a few bits of a zstd frame mean nothing; its checksum guards the rest
+  for (std::size_t at = 0; at < good.size();
+       at += 3) { // a few bits of a zstd frame mean nothing; its checksum guards the rest
     std::vector<std::uint8_t> bad = good;
     bad[at] ^= 0x10;
     const Result<StackDatabase> back = read_stack_database(bad);
@@ -75,7 +84,9 @@ TEST(StackDatabase, RefusesAFileThatWasCutOrChanged) {
   EXPECT_LT(accepted, good.size() / 100);
 }
 
-TEST(StackDatabase, RefusesMoreThanTheLimit) { EXPECT_FALSE(read_stack_database(Sample(300).file(), 1000)); }
+TEST(StackDatabase, RefusesMoreThanTheLimit) {
+  EXPECT_FALSE(read_stack_database(Sample(300).file(), 1000));
+}
 
 } // namespace
 } // namespace etwrelog::dedup

@@ -25,7 +25,8 @@ using test::Stack;
 
 using Bytes8 = std::vector<std::uint8_t>;
 
-// --- A trace with stacks of all kinds --------------------------------------------------------------------------
+// --- A trace with stacks of all kinds
+// --------------------------------------------------------------------------
 
 struct Recipe {
   std::uint64_t seed = 1;
@@ -38,7 +39,8 @@ struct Recipe {
 class TraceMaker {
 public:
   explicit TraceMaker(const Recipe &recipe)
-      : recipe_(recipe), random_(recipe.seed), source_(recipe.seed, recipe.pointer_size), cache_(tiny_cache(recipe)), streams_(3) {}
+      : recipe_(recipe), random_(recipe.seed), source_(recipe.seed, recipe.pointer_size),
+        cache_(tiny_cache(recipe)), streams_(3) {}
 
   Bytes8 make() {
     LogfileHeader header;
@@ -57,16 +59,27 @@ public:
     file_ = write::make_header_buffer(event, kNominal, false);
     for (const std::uint32_t process : {40u, 44u}) {
       write::EventBuilder e(streams_[0]);
-      e.system(0x0303, 4, recipe_.pointer_size, 4, 4, time_).value(0xFFFF'9000'0000'0000ull | process).value(process).rest().finish();
+      e.system(0x0303, 4, recipe_.pointer_size, 4, 4, time_)
+          .value(0xFFFF'9000'0000'0000ull | process)
+          .value(process)
+          .rest()
+          .finish();
     }
     for (std::uint32_t thread = 100; thread < 120; thread += 4)
-      write::EventBuilder(streams_[0]).system(0x0503, 3, recipe_.pointer_size, 4, 4, time_).value(process_of(thread)).value(thread).rest().finish();
-    for (int i = 0; i < recipe_.events; ++i) one_event();
+      write::EventBuilder(streams_[0])
+          .system(0x0503, 3, recipe_.pointer_size, 4, 4, time_)
+          .value(process_of(thread))
+          .value(thread)
+          .rest()
+          .finish();
+    for (int i = 0; i < recipe_.events; ++i)
+      one_event();
     if (recipe_.rundown) {
       tick();
       cache_.run_down([&](std::uint64_t key, Frames frames) { define(0, kHookKeyRundown, key, frames); });
     }
-    for (std::size_t cpu = 0; cpu < streams_.size(); ++cpu) flush(cpu);
+    for (std::size_t cpu = 0; cpu < streams_.size(); ++cpu)
+      flush(cpu);
     return std::move(file_);
   }
 
@@ -87,7 +100,12 @@ private:
     const std::size_t cpu = random_() % streams_.size();
     const auto thread = static_cast<std::uint32_t>(100 + random_() % 5 * 4), process = process_of(thread);
     tick();
-    write::EventBuilder(streams_[cpu]).perfinfo(0x0F2E, 2, recipe_.pointer_size, time_).value(0x1234).value(thread).value(1).finish();
+    write::EventBuilder(streams_[cpu])
+        .perfinfo(0x0F2E, 2, recipe_.pointer_size, time_)
+        .value(0x1234)
+        .value(thread)
+        .value(1)
+        .finish();
     const std::int64_t sampled = time_;
     const Stack stack = source_.next(50, 12);
     if (random_() % 3 != 0) tick();
@@ -108,21 +126,31 @@ private:
         const bool kernel = is_kernel_stack(stack, recipe_.pointer_size);
         write::EventBuilder(streams_[cpu])
             .perfinfo(kernel ? kHookReferenceKernel : kHookReferenceUser, 2, recipe_.pointer_size, time_)
-            .value(static_cast<std::uint64_t>(sampled)).value(process).value(thread).value(outcome.key).finish();
+            .value(static_cast<std::uint64_t>(sampled))
+            .value(process)
+            .value(thread)
+            .value(outcome.key)
+            .finish();
       }
     }
     if (streams_[cpu].size() > 2000 + random_() % 12000) flush(cpu);
   }
 
-  void walk(std::size_t cpu, std::int64_t sampled, std::uint32_t process, std::uint32_t thread, const Stack &stack) {
+  void walk(std::size_t cpu, std::int64_t sampled, std::uint32_t process, std::uint32_t thread,
+            const Stack &stack) {
     write::EventBuilder e(streams_[cpu]);
     const std::uint64_t counters[] = {7, 8};
     e.perfinfo(kHookStackWalk, 2, recipe_.pointer_size, time_,
-               random_() % 50 == 0 ? std::span<const std::uint64_t>(counters) : std::span<const std::uint64_t>());
+               random_() % 50 == 0 ? std::span<const std::uint64_t>(counters)
+                                   : std::span<const std::uint64_t>());
     e.value(static_cast<std::uint64_t>(sampled)).value(process).value(thread).stack(stack).finish();
   }
   void define(std::size_t cpu, std::uint16_t hook, std::uint64_t key, Frames frames) {
-    write::EventBuilder(streams_[cpu]).perfinfo(hook, 2, recipe_.pointer_size, time_).value(key).stack(frames).finish();
+    write::EventBuilder(streams_[cpu])
+        .perfinfo(hook, 2, recipe_.pointer_size, time_)
+        .value(key)
+        .stack(frames)
+        .finish();
   }
 
   void flush(std::size_t cpu) {
@@ -147,7 +175,8 @@ private:
   std::int64_t time_ = 1'000'000, sequence_ = 1;
 };
 
-// --- A reader that knows nothing but the rules -------------------------------------------------------------------
+// --- A reader that knows nothing but the rules
+// -------------------------------------------------------------------
 
 struct StackOfEvent {
   std::uint16_t processor;
@@ -158,8 +187,8 @@ struct StackOfEvent {
 };
 
 struct Reading {
-  std::vector<StackOfEvent> stacks;              // sorted
-  std::map<std::uint16_t, Bytes8> others;        // other events by processor, in order; the header event left out
+  std::vector<StackOfEvent> stacks;       // sorted
+  std::map<std::uint16_t, Bytes8> others; // other events by processor, in order; the header event left out
   std::size_t walks = 0, references = 0, definitions = 0, unresolved = 0, unused = 0, most_pending = 0;
   bool ascending = true, later = true;
 };
@@ -218,7 +247,8 @@ Reading read_stacks(Bytes8 bytes) {
       if (references.empty()) ++reading.unused;
       for (const Seen *r : references) {
         if (r->time >= s.time && r->processor != s.processor) reading.later = false;
-        reading.stacks.push_back({r->processor, r->time, r->fields.event_time, r->fields.process_id, r->fields.thread_id, s.frames});
+        reading.stacks.push_back({r->processor, r->time, r->fields.event_time, r->fields.process_id,
+                                  r->fields.thread_id, s.frames});
       }
       waiting -= references.size();
       references.clear();
@@ -226,7 +256,8 @@ Reading read_stacks(Bytes8 bytes) {
     }
     if (s.hook == kHookStackWalk) {
       ++reading.walks;
-      reading.stacks.push_back({s.processor, s.time, s.fields.event_time, s.fields.process_id, s.fields.thread_id, s.frames});
+      reading.stacks.push_back(
+          {s.processor, s.time, s.fields.event_time, s.fields.process_id, s.fields.thread_id, s.frames});
       continue;
     }
     ++reading.references;
@@ -238,11 +269,13 @@ Reading read_stacks(Bytes8 bytes) {
   return reading;
 }
 
-// --- Relogging in a directory of its own --------------------------------------------------------------------------
+// --- Relogging in a directory of its own
+// --------------------------------------------------------------------------
 
 class StackRewrite : public ::testing::Test {
 protected:
-  StackRewrite() : dir_(std::filesystem::temp_directory_path() / ("etwrelog-stacks-" + std::to_string(getpid()))) {
+  StackRewrite()
+      : dir_(std::filesystem::temp_directory_path() / ("etwrelog-stacks-" + std::to_string(getpid()))) {
     std::filesystem::create_directories(dir_);
   }
   ~StackRewrite() override {
@@ -307,8 +340,10 @@ TEST_P(StackRewriteOf, KeepsTheStackOfEveryEvent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, StackRewriteOf,
-                         ::testing::Values(Recipe{1, 6000, true, true, true, 8}, Recipe{2, 6000, true, false, true, 8},
-                                         Recipe{3, 6000, false, true, true, 8}, Recipe{4, 6000, true, true, true, 4}));
+                         ::testing::Values(Recipe{1, 6000, true, true, true, 8},
+                                           Recipe{2, 6000, true, false, true, 8},
+                                           Recipe{3, 6000, false, true, true, 8},
+                                           Recipe{4, 6000, true, true, true, 4}));
 
 TEST_F(StackRewrite, GivesTheSameBytesForAnyNumberOfThreads) {
   const Bytes8 trace = TraceMaker({5, 12000}).make();
@@ -393,7 +428,8 @@ TEST_F(StackRewrite, HoldsOnTheRealTrace) {
   EXPECT_EQ(original.definitions, 2921u);
   EXPECT_EQ(original.unresolved, 0u);
   StackTable table; // the real mix, at the default number of shards
-  for (const StackOfEvent &stack : original.stacks) ASSERT_NE(table.intern(stack.frames, 8), kNoStack);
+  for (const StackOfEvent &stack : original.stacks)
+    ASSERT_NE(table.intern(stack.frames, 8), kNoStack);
   EXPECT_EQ(table.size(), 2375u);
   EXPECT_LT(double(table.memory().total()) / table.size(), 100);
 
@@ -408,7 +444,8 @@ TEST_F(StackRewrite, HoldsOnTheRealTrace) {
   EXPECT_GT(native.references, 1000u);
 }
 
-// --- The report -----------------------------------------------------------------------------------------------------
+// --- The report
+// -----------------------------------------------------------------------------------------------------
 
 TEST(StackReport, CountsTheRealTrace) {
   const auto path = testing::trace_path("net.4.5.2.x64");
@@ -431,7 +468,8 @@ TEST(StackReport, CountsTheRealTrace) {
   EXPECT_EQ(report->kinds[static_cast<std::size_t>(StackKind::item)].events, 655u);
   EXPECT_EQ(report->kinds[static_cast<std::size_t>(StackKind::clr)].events, 14'983u);
   std::uint64_t events = 0;
-  for (const auto &[pid, group] : report->processes) events += group.events;
+  for (const auto &[pid, group] : report->processes)
+    events += group.events;
   EXPECT_EQ(events, report->all.events);
   // Windows logged 2,921 definitions for 9,107 of the 9,359 stacks; here all of them go through the cache.
   ASSERT_EQ(report->simulations.size(), 1u);
@@ -466,13 +504,15 @@ TEST(StackReport, CountsAMadeTrace) {
   const auto most = std::ranges::max_element(model, {}, [](const auto &row) { return row.second; });
   EXPECT_EQ(report->top.at(0).count, most->second);
   std::uint64_t stacks = 0;
-  for (const auto &row : report->repeats) stacks += row.stacks;
+  for (const auto &row : report->repeats)
+    stacks += row.stacks;
   EXPECT_EQ(stacks, model.size());
 
   const Result<StackDatabase> back = read_stack_database(database);
   ASSERT_TRUE(back);
   std::map<Stack, std::uint64_t> exported;
-  for (const StackReference &r : back->references) ++exported[back->stacks[r.stack]];
+  for (const StackReference &r : back->references)
+    ++exported[back->stacks[r.stack]];
   EXPECT_EQ(exported, model);
 }
 

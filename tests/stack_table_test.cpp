@@ -15,7 +15,8 @@ using test::StackSource;
 std::vector<Stack> samples(std::size_t count, std::uint64_t seed, std::size_t max_depth = 60) {
   StackSource source(seed);
   std::vector<Stack> stacks;
-  while (stacks.size() < count) stacks.push_back(source.next(max_depth));
+  while (stacks.size() < count)
+    stacks.push_back(source.next(max_depth));
   return stacks;
 }
 
@@ -35,11 +36,14 @@ void compare_with_map(StackTable &table, const std::vector<Stack> &stacks) {
     const auto known = model.find({stacks[i], scope});
     EXPECT_EQ(table.find(stacks[i], scope), known == model.end() ? kNoStack : known->second);
     const StackId id = table.intern(stacks[i], scope);
-    if (known != model.end()) ASSERT_EQ(id, known->second);
-    else ASSERT_TRUE(model.emplace(std::pair(stacks[i], scope), id).second && id == model.size() - 1);
+    if (known != model.end())
+      ASSERT_EQ(id, known->second);
+    else
+      ASSERT_TRUE(model.emplace(std::pair(stacks[i], scope), id).second && id == model.size() - 1);
   }
   EXPECT_EQ(table.size(), model.size());
-  for (const auto &[stack, id] : model) expect_reads_back(table, id, stack.first, stack.second);
+  for (const auto &[stack, id] : model)
+    expect_reads_back(table, id, stack.first, stack.second);
 }
 
 TEST(StackTable, AgreesWithAnOrderedMap) {
@@ -83,7 +87,8 @@ void compare_groups(StackTable &table, const std::vector<Stack> &stacks) {
     }
   }
   EXPECT_EQ(table.size(), model.size());
-  for (const auto &[stack, id] : model) expect_reads_back(table, id, stack.first, stack.second);
+  for (const auto &[stack, id] : model)
+    expect_reads_back(table, id, stack.first, stack.second);
 }
 
 TEST(StackTable, LooksUpGroupsAsOneByOne) {
@@ -123,8 +128,10 @@ TEST(StackTable, KeepsEveryAddressExactly) {
       {0xFFFF'8000'0000'0008ull, 0xFFFF'8000'0000'0008ull},
   };
   std::vector<StackId> ids;
-  for (const Stack &stack : stacks) ids.push_back(table.intern(stack, 8));
-  for (std::size_t i = 0; i < stacks.size(); ++i) expect_reads_back(table, ids[i], stacks[i], 8);
+  for (const Stack &stack : stacks)
+    ids.push_back(table.intern(stack, 8));
+  for (std::size_t i = 0; i < stacks.size(); ++i)
+    expect_reads_back(table, ids[i], stacks[i], 8);
   EXPECT_EQ(table.size(), stacks.size());
 }
 
@@ -134,10 +141,12 @@ TEST(StackTable, HoldsStacksOfManyModules) {
   std::vector<Stack> stacks;
   for (int i = 0; i < 4000; ++i) {
     Stack stack = !stacks.empty() && random() % 2 == 0 ? stacks[random() % stacks.size()] : Stack();
-    if (!stack.empty()) stack.erase(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(random() % stack.size()));
+    if (!stack.empty())
+      stack.erase(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(random() % stack.size()));
     for (std::size_t stretch = random() % 5; stretch-- > 0;) {
       const std::uint64_t high = random() % 8 == 0 ? random() << 32 : (0x7FF0 + random() % 4) << 32;
-      for (std::size_t n = random() % 40; n-- > 0;) stack.insert(stack.begin(), high | (random() & 0xFFFF'FFFF));
+      for (std::size_t n = random() % 40; n-- > 0;)
+        stack.insert(stack.begin(), high | (random() & 0xFFFF'FFFF));
     }
     stacks.push_back(std::move(stack));
   }
@@ -172,14 +181,17 @@ TEST(StackTable, HoldsTheDeepestStacksAnEventCanCarry) {
   std::vector<Stack> stacks;
   for (const std::size_t depth : {239u, 240u, 241u, 480u, 481u, 8187u, 16380u, 65534u}) {
     Stack stack(depth);
-    for (std::size_t i = 0; i < depth; ++i) stack[i] = depth % 2 == 0 ? 0x7FF8'0000'0000ull + i * 16 : i << 31 | depth;
+    for (std::size_t i = 0; i < depth; ++i)
+      stack[i] = depth % 2 == 0 ? 0x7FF8'0000'0000ull + i * 16 : i << 31 | depth;
     stacks.push_back(stack);
     stack.front() ^= 1;
     stacks.push_back(stack);
   }
   std::vector<StackId> ids;
-  for (const Stack &stack : stacks) ids.push_back(table.intern(stack, 8));
-  for (std::size_t i = 0; i < stacks.size(); ++i) expect_reads_back(table, ids[i], stacks[i], 8);
+  for (const Stack &stack : stacks)
+    ids.push_back(table.intern(stack, 8));
+  for (std::size_t i = 0; i < stacks.size(); ++i)
+    expect_reads_back(table, ids[i], stacks[i], 8);
   EXPECT_EQ(table.intern(Stack(65535, 1), 8), kNoStack);
 }
 
@@ -189,11 +201,14 @@ TEST(StackTable, RefusesNewStacksWhenFullAndStillKnowsTheOldOnes) {
   StackTable table(options);
   const std::vector<Stack> stacks = samples(50000, 5);
   std::vector<StackId> ids;
-  for (const Stack &stack : stacks) ids.push_back(table.intern(stack, 8));
+  for (const Stack &stack : stacks)
+    ids.push_back(table.intern(stack, 8));
   std::size_t refused = 0;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    if (ids[i] == kNoStack) ++refused;
-    else EXPECT_EQ(table.intern(stacks[i], 8), ids[i]);
+    if (ids[i] == kNoStack)
+      ++refused;
+    else
+      EXPECT_EQ(table.intern(stacks[i], 8), ids[i]);
   }
   EXPECT_GT(refused, 0u);
   EXPECT_LT(table.memory().total(), options.max_bytes + 100'000);
@@ -225,9 +240,11 @@ TEST(StackTable, GivesTheSameIdsForAnyNumberOfThreads) {
     std::vector<std::thread> workers;
     for (std::size_t t = 0; t < threads; ++t)
       workers.emplace_back([&, t] { // neighbours race for the same stacks
-        for (std::size_t i = t; i < stacks.size(); i += threads) ids[i] = table.intern(stacks[i], 8);
+        for (std::size_t i = t; i < stacks.size(); i += threads)
+          ids[i] = table.intern(stacks[i], 8);
       });
-    for (std::thread &worker : workers) worker.join();
+    for (std::thread &worker : workers)
+      worker.join();
     StackOrder order;
     numbers.emplace_back();
     for (std::size_t i = 0; i < stacks.size(); ++i) {
@@ -254,7 +271,8 @@ TEST(StackTable, MergesEqualStacksOfRacingThreads) {
       std::vector<std::size_t> places;
       auto look_up = [&] { // of every thread but the first in groups
         if (t == 0) {
-          for (std::size_t i = 0; i < queries.size(); ++i) found[i] = table.intern(queries[i].frames, 8);
+          for (std::size_t i = 0; i < queries.size(); ++i)
+            found[i] = table.intern(queries[i].frames, 8);
         } else {
           table.intern(queries, found.data());
         }
@@ -272,10 +290,12 @@ TEST(StackTable, MergesEqualStacksOfRacingThreads) {
       }
       look_up();
     });
-  for (std::thread &worker : workers) worker.join();
+  for (std::thread &worker : workers)
+    worker.join();
   for (std::size_t i = 0; i < stacks.size(); ++i) {
     ASSERT_NE(ids[0][i], kNoStack);
-    for (std::size_t t = 1; t < ids.size(); ++t) ASSERT_EQ(ids[t][i], ids[0][i]);
+    for (std::size_t t = 1; t < ids.size(); ++t)
+      ASSERT_EQ(ids[t][i], ids[0][i]);
   }
 }
 

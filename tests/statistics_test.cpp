@@ -18,7 +18,8 @@ std::map<std::string, std::uint64_t> names_of(const SyntheticTrace &t, std::uint
   const Result<Statistics> s = collect_statistics(*trace, options);
   EXPECT_TRUE(s);
   std::map<std::string, std::uint64_t> names;
-  for (const TypeStatistics &row : s->types) names[row.name] += row.events;
+  for (const TypeStatistics &row : s->types)
+    names[row.name] += row.events;
   return names;
 }
 
@@ -29,12 +30,15 @@ TEST(Statistics, NamesDoNotDependOnWhereBatchesEnd) {
   t.trace_logging({2'000'001}, kOther, "Maker", "Second", 1, 2);
   t.end_buffer(0);
   t.trace_logging({2'000'002}, kOther, "Maker", "First", 1, 2);
-  const std::string xml = "<instrumentationManifest><instrumentation><events><provider name='Named' guid='{x}'><events>"
-                          "<event value='5' version='2' task='Work' opcode='win:Start'/><event value='6' version='0' symbol='Alone'/>"
-                          "</events></provider></events></instrumentation></instrumentationManifest>";
+  const std::string xml =
+      "<instrumentationManifest><instrumentation><events><provider name='Named' guid='{x}'><events>"
+      "<event value='5' version='2' task='Work' opcode='win:Start'/><event value='6' version='0' "
+      "symbol='Alone'/>"
+      "</events></provider></events></instrumentation></instrumentationManifest>";
   for (std::uint16_t chunk = 0; chunk < 3; ++chunk) {
     const std::size_t third = xml.size() / 3 + 1;
-    t.manifest({2'000'010 + chunk}, kProvider, 1, 2, std::string_view(xml).substr(chunk * third, third), chunk, 3);
+    t.manifest({2'000'010 + chunk}, kProvider, 1, 2, std::string_view(xml).substr(chunk * third, third),
+               chunk, 3);
     t.end_buffer(0);
   }
   t.manifest_event({2'000'020}, {.provider = kProvider, .id = 5, .version = 2}, 1, 2);
@@ -52,9 +56,12 @@ TEST(Statistics, NamesDoNotDependOnWhereBatchesEnd) {
 TEST(Statistics, SurviveManifestsMadeToHurt) {
   SyntheticTrace t({.buffer_size = 128u << 10});
   std::string deep;
-  for (int i = 0; i < 20'000; ++i) deep += "<a>";
-  for (std::uint16_t chunk = 0; chunk < 60; ++chunk) t.manifest({2'000'000 + chunk}, kProvider, 1, 2, deep, chunk, 60);
-  t.manifest({3'000'000}, kOther, 1, 2, "<provider name='x'><events><event value='99999999999' version='-1'/></events></provider>");
+  for (int i = 0; i < 20'000; ++i)
+    deep += "<a>";
+  for (std::uint16_t chunk = 0; chunk < 60; ++chunk)
+    t.manifest({2'000'000 + chunk}, kProvider, 1, 2, deep, chunk, 60);
+  t.manifest({3'000'000}, kOther, 1, 2,
+             "<provider name='x'><events><event value='99999999999' version='-1'/></events></provider>");
   t.manifest({3'000'001}, kOther, 1, 2, std::string(1000, '\xFF'));
   t.manifest({3'000'002}, kOther, 1, 2, "", 5, 2);
   EXPECT_FALSE(names_of(t, 1).empty());
@@ -71,7 +78,8 @@ TEST(Statistics, CountStacksInEveryForm) {
   t.stack_definition({2'000'004}, 0x1000, {1, 2, 3});
   t.stack_definition({2'000'005}, 0x3000, {4}, true);
   t.clr_stack({2'000'006}, 110, 100, {1, 2});
-  t.manifest_event({2'000'007}, {.provider = kProvider, .id = 1}, 110, 100, {}, {{format::ItemType::stack_trace64, testing::stack_item({5, 6, 7, 8})}});
+  t.manifest_event({2'000'007}, {.provider = kProvider, .id = 1}, 110, 100, {},
+                   {{format::ItemType::stack_trace64, testing::stack_item({5, 6, 7, 8})}});
   const Result<Trace> trace = testing::open_trace(t.bytes());
   const Result<Statistics> s = collect_statistics(*trace, {});
   ASSERT_TRUE(s);

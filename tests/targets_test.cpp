@@ -15,15 +15,29 @@ TEST(Wildcards, MatchAsUsersExpect) {
     const char *pattern, *text;
     bool match;
   };
-  for (const Case &c : {Case{"chrome.exe", "CHROME.EXE", true}, {"chrome.exe", "chrome.ex", false}, {"*", "", true}, {"*", "x", true},
-                        {"", "", true}, {"", "x", false}, {"?", "", false}, {"?", "x", true}, {"c*e", "chrome", true},
-                        {"c*e.exe", "chrome.exe", true}, {"*host*", "svchost.exe", true}, {"*host", "svchost.exe", false},
-                        {"a**b", "ab", true}, {"a*b*c", "aXbXbXc", true}, {"a*b*c", "aXcXb", false}, {"*?x", "x", false},
-                        {"[a]", "a", false}, {"*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false}})
+  for (const Case &c : {Case{"chrome.exe", "CHROME.EXE", true},
+                        {"chrome.exe", "chrome.ex", false},
+                        {"*", "", true},
+                        {"*", "x", true},
+                        {"", "", true},
+                        {"", "x", false},
+                        {"?", "", false},
+                        {"?", "x", true},
+                        {"c*e", "chrome", true},
+                        {"c*e.exe", "chrome.exe", true},
+                        {"*host*", "svchost.exe", true},
+                        {"*host", "svchost.exe", false},
+                        {"a**b", "ab", true},
+                        {"a*b*c", "aXbXbXc", true},
+                        {"a*b*c", "aXcXb", false},
+                        {"*?x", "x", false},
+                        {"[a]", "a", false},
+                        {"*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false}})
     EXPECT_EQ(matches_wildcard(c.pattern, c.text), c.match) << c.pattern << ' ' << c.text;
   // No exponential search.
   std::string pattern, text(100'000, 'a');
-  for (int i = 0; i < 50; ++i) pattern += "*a";
+  for (int i = 0; i < 50; ++i)
+    pattern += "*a";
   EXPECT_FALSE(matches_wildcard(pattern + "b", text));
 }
 
@@ -65,9 +79,11 @@ protected:
 TEST_F(TargetsTest, SelectByIdNameAndWildcard) {
   EXPECT_EQ(names({.processes = {"200"}}), (Names{"Build.exe"}));
   EXPECT_EQ(names({.processes = {"build.EXE"}}), (Names{"Build.exe"}));
-  EXPECT_EQ(names({.processes = {"*l*.exe"}}), (Names{"Build.exe", "cl.exe", "explorer.exe", "link.exe", "child.exe"}));
+  EXPECT_EQ(names({.processes = {"*l*.exe"}}),
+            (Names{"Build.exe", "cl.exe", "explorer.exe", "link.exe", "child.exe"}));
   EXPECT_EQ(names({.processes = {"cl.exe", "200"}}), (Names{"Build.exe", "cl.exe"}));
-  EXPECT_EQ(names({.processes = {"300"}}), (Names{"cl.exe", "notepad.exe"})) << "an id means all its instances";
+  EXPECT_EQ(names({.processes = {"300"}}), (Names{"cl.exe", "notepad.exe"}))
+      << "an id means all its instances";
   EXPECT_EQ(names({}).size(), 8u);
 }
 
@@ -129,7 +145,8 @@ TEST(Selection, ParsesMomentsAndProviders) {
   EXPECT_DOUBLE_EQ(seconds("1h"), 3600);
   EXPECT_DOUBLE_EQ(seconds("7"), 7);
   EXPECT_FALSE(parse_moment("2020-07-29T08:27:00Z").value().relative);
-  for (const char *bad : {"", "s", "abc", "1x", "1e400", "nan", "inf", "1 s"}) EXPECT_FALSE(parse_moment(bad)) << bad;
+  for (const char *bad : {"", "s", "abc", "1x", "1e400", "nan", "inf", "1 s"})
+    EXPECT_FALSE(parse_moment(bad)) << bad;
   const auto full = parse_provider("{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}:0x10:4");
   ASSERT_TRUE(full);
   EXPECT_EQ(full->guid, format::kClrGuid);
@@ -137,7 +154,8 @@ TEST(Selection, ParsesMomentsAndProviders) {
   EXPECT_EQ(full->level, 4);
   EXPECT_EQ(parse_provider("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4::5")->level, 5);
   EXPECT_TRUE(parse_provider("Windows Kernel")->kernel);
-  for (const char *bad : {"", "no such provider", "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:x", "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:1:256"})
+  for (const char *bad : {"", "no such provider", "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:x",
+                          "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:1:256"})
     EXPECT_FALSE(parse_provider(bad)) << bad;
 }
 

@@ -18,7 +18,8 @@ TEST(Text, ConvertsUtf16OfEveryLength) {
 }
 
 TEST(Text, ReplacesUnpairedSurrogates) {
-  const char16_t high[] = {0xD83D, u'x'}, low[] = {0xDE00, u'x'}, last[] = {u'x', 0xD83D}, twice[] = {0xD83D, 0xD83D, 0xDE00};
+  const char16_t high[] = {0xD83D, u'x'}, low[] = {0xDE00, u'x'}, last[] = {u'x', 0xD83D},
+                 twice[] = {0xD83D, 0xD83D, 0xDE00};
   EXPECT_EQ(from_units({high, 2}), "\xEF\xBF\xBDx");
   EXPECT_EQ(from_units({low, 2}), "\xEF\xBF\xBDx");
   EXPECT_EQ(from_units({last, 2}), "x\xEF\xBF\xBD");

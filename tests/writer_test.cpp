@@ -27,7 +27,8 @@ File load_file(const std::string &path) {
     if (f.headers.back().buffer_size < kBufferHeaderSize) break;
   }
   const std::uint8_t *event = &f.bytes[kBufferHeaderSize];
-  f.log = *read_logfile_header(EventView(event, load<std::uint16_t>(event + 4), static_cast<HeaderType>(event[2])));
+  f.log = *read_logfile_header(
+      EventView(event, load<std::uint16_t>(event + 4), static_cast<HeaderType>(event[2])));
   return f;
 }
 
@@ -37,7 +38,8 @@ void expect_valid(const File &f, bool compressed) {
   const auto last = f.offsets.back() + f.headers.back().buffer_size;
   EXPECT_EQ(last, f.bytes.size()) << "the buffers tile the file";
   EXPECT_EQ(f.log.buffers_written, n);
-  EXPECT_EQ(f.log.log_file_mode & ~(kModeKilobytes | kModeOneStream), kModeSequential | kModeRelog | (compressed ? kModeCompressed : 0u));
+  EXPECT_EQ(f.log.log_file_mode & ~(kModeKilobytes | kModeOneStream),
+            kModeSequential | kModeRelog | (compressed ? kModeCompressed : 0u));
   const bool modern = compressed || f.log.buffer_size > 1u << 20 || f.log.processors > 256;
   EXPECT_EQ(f.log.sub_version * 10 + f.log.sub_minor_version, modern ? 20 : 15);
   std::map<std::uint16_t, std::int64_t> sequence;
@@ -65,7 +67,8 @@ void expect_valid(const File &f, bool compressed) {
     } else {
       EXPECT_EQ(h.type, kTypeGeneric);
       EXPECT_EQ(h.state, kStateFlush);
-      EXPECT_EQ(h.flags & kFlagFlushMarker, i + 1 == n ? kFlagFlushMarker : 0) << "the first and the last buffer only";
+      EXPECT_EQ(h.flags & kFlagFlushMarker, i + 1 == n ? kFlagFlushMarker : 0)
+          << "the first and the last buffer only";
       EXPECT_NE(h.flags & kFlagProcessorIndex, 0);
       EXPECT_EQ(h.flags & ~(kFlagFlushMarker | kFlagProcessorIndex | kFlagCompressed), 0);
       EXPECT_LE(h.saved_offset, f.log.buffer_size);
@@ -80,14 +83,17 @@ void expect_valid(const File &f, bool compressed) {
       }
     }
     const std::size_t fill_from = f.offsets[i] + (h.compressed() ? h.buffer_size : h.saved_offset);
-    for (std::size_t at = fill_from; at < f.offsets[i] + h.buffer_size; ++at) ASSERT_EQ(f.bytes[at], 0xFF);
+    for (std::size_t at = fill_from; at < f.offsets[i] + h.buffer_size; ++at)
+      ASSERT_EQ(f.bytes[at], 0xFF);
   }
   EXPECT_EQ(*sequences.begin(), 0);
   EXPECT_EQ(*sequences.rbegin(), static_cast<std::int64_t>(n) - 1) << "0..n-1 without a gap";
 }
 
 class WrittenByWindows : public ::testing::TestWithParam<const char *> {};
-INSTANTIATE_TEST_SUITE_P(Shared, WrittenByWindows, ::testing::Values("net.4.5.2.x64", "SelfDescribingSingleEvent", "diaghub", "diaghub.kernel.1"),
+INSTANTIATE_TEST_SUITE_P(Shared, WrittenByWindows,
+                         ::testing::Values("net.4.5.2.x64", "SelfDescribingSingleEvent", "diaghub",
+                                           "diaghub.kernel.1"),
                          [](const auto &trace) {
                            std::string name = trace.param;
                            std::replace(name.begin(), name.end(), '.', '_');
@@ -111,7 +117,8 @@ TEST_P(WrittenByWindows, OurRelogIsOfTheSameMake) {
   expect_valid(ours, compressed);
 
   // The logfile header: BuffersWritten is the same because the grouping is. Deliberately different:
-  // - LogFileMode: without ADD_HEADER (0x1000), which tells a controller to write a header, not a reader anything.
+  // - LogFileMode: without ADD_HEADER (0x1000), which tells a controller to write a header, not a reader
+  // anything.
   EXPECT_EQ(ours.log.log_file_mode, theirs.log.log_file_mode & ~0x1000u);
   LogfileHeader same = ours.log;
   same.log_file_mode = theirs.log.log_file_mode;
@@ -119,7 +126,8 @@ TEST_P(WrittenByWindows, OurRelogIsOfTheSameMake) {
   const std::uint32_t size = load<std::uint16_t>(&theirs.bytes[kBufferHeaderSize + 4]);
   for (std::uint32_t i = 0; i < size; ++i) {
     const bool mode = i >= kSystemHeaderSize + kLogFileModeAt && i < kSystemHeaderSize + kLogFileModeAt + 4;
-    EXPECT_TRUE(mode || ours.bytes[kBufferHeaderSize + i] == theirs.bytes[kBufferHeaderSize + i]) << "byte " << i;
+    EXPECT_TRUE(mode || ours.bytes[kBufferHeaderSize + i] == theirs.bytes[kBufferHeaderSize + i])
+        << "byte " << i;
   }
 
   ASSERT_EQ(ours.headers.size(), theirs.headers.size());
@@ -133,13 +141,14 @@ TEST_P(WrittenByWindows, OurRelogIsOfTheSameMake) {
     EXPECT_EQ(a.type, b.type);
     EXPECT_EQ(a.processor(), b.processor());
     EXPECT_EQ(a.filled_bytes, b.filled_bytes);
-    EXPECT_EQ(a.saved_offset, b.filled_bytes); // theirs ends behind the header event in buffer 0, which hides the others
+    EXPECT_EQ(a.saved_offset,
+              b.filled_bytes); // theirs ends behind the header event in buffer 0, which hides the others
     if (i == 0 || !compressed) {
       EXPECT_EQ(a.buffer_size, b.buffer_size);
     }
-    // Deliberately different: CurrentOffset is SavedOffset + nominal size where theirs names the reservation that
-    // failed, unless it is known; TimeStamp is the last event's time, not that of relogging, so that the same input
-    // gives the same bytes; sequence numbers follow the file; no stale pointers at 0x20 and 0x38.
+    // Deliberately different: CurrentOffset is SavedOffset + nominal size where theirs names the reservation
+    // that failed, unless it is known; TimeStamp is the last event's time, not that of relogging, so that the
+    // same input gives the same bytes; sequence numbers follow the file; no stale pointers at 0x20 and 0x38.
     const std::uint32_t failed = failed_reservation(b, theirs.log.buffer_size);
     if (i > 0 && failed != 0) {
       EXPECT_EQ(a.current_offset, b.current_offset);
@@ -152,7 +161,8 @@ TEST(Writer, WritesValidFilesOfEveryKind) {
   t.in_first_buffer(true);
   t.system({1'000'001}, 0x0042, 0, 1, 2);
   t.in_first_buffer(false);
-  for (int i = 0; i < 6000; ++i) t.sample({2'000'000 + i, static_cast<std::uint16_t>(i * 7 % 5)}, static_cast<std::uint32_t>(i % 11));
+  for (int i = 0; i < 6000; ++i)
+    t.sample({2'000'000 + i, static_cast<std::uint16_t>(i * 7 % 5)}, static_cast<std::uint32_t>(i % 11));
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
     for (const std::uint32_t size : {1024u, 4096u, 65536u, 2u << 20})
       for (const bool keep : {false, true}) {
@@ -180,7 +190,8 @@ TEST(Writer, StoresWhatDoesNotShrinkAsItIs) {
   testing::SyntheticTrace t;
   std::mt19937_64 random(3);
   std::vector<std::uint8_t> noise(30'000);
-  for (std::uint8_t &byte : noise) byte = static_cast<std::uint8_t>(random());
+  for (std::uint8_t &byte : noise)
+    byte = static_cast<std::uint8_t>(random());
   t.manifest_event({2'000'000}, {}, 1, 2, noise);
   pipeline::RelogOptions options;
   options.codec = Codec::xpress;
@@ -197,7 +208,9 @@ TEST(Writer, StoresWhatDoesNotShrinkAsItIs) {
 TEST(Writer, NeverSplitsAnEventOfTheLargestSize) {
   testing::SyntheticTrace t({.buffer_size = 128u << 10});
   std::vector<std::size_t> large;
-  for (int i = 0; i < 5; ++i) large.push_back(t.manifest_event({2'000'000 + i}, {}, 1, 2, std::vector<std::uint8_t>(kMaxEventSize - 0x50 - i, 7)));
+  for (int i = 0; i < 5; ++i)
+    large.push_back(
+        t.manifest_event({2'000'000 + i}, {}, 1, 2, std::vector<std::uint8_t>(kMaxEventSize - 0x50 - i, 7)));
   pipeline::RelogOptions options;
   options.buffer_size = 64u << 10;
   const testing::Relogged small = testing::relog_bytes(t.bytes(), options);
@@ -206,18 +219,21 @@ TEST(Writer, NeverSplitsAnEventOfTheLargestSize) {
   options.buffer_size = 0; // the input's
   const testing::Relogged r = testing::relog_bytes(t.bytes(), options);
   ASSERT_FALSE(r.error) << r.error->message();
-  for (const auto event : large) EXPECT_EQ(r.contents.count(t.event(event)), 1u);
+  for (const auto event : large)
+    EXPECT_EQ(r.contents.count(t.event(event)), 1u);
 }
 
 TEST(Writer, ZeroesThePaddingBetweenEvents) {
   testing::SyntheticTrace t;
-  for (int i = 0; i < 8; ++i) t.manifest_event({2'000'000 + i}, {}, 1, 2, std::vector<std::uint8_t>(static_cast<std::size_t>(i), 0x55));
+  for (int i = 0; i < 8; ++i)
+    t.manifest_event({2'000'000 + i}, {}, 1, 2, std::vector<std::uint8_t>(static_cast<std::size_t>(i), 0x55));
   {
     testing::SyntheticBuffer &buffer = t.end_buffer(0);
     std::size_t at = 0;
     while (at < buffer.events.size()) {
       const std::size_t size = load<std::uint16_t>(&buffer.events[at]);
-      std::fill(buffer.events.begin() + static_cast<std::ptrdiff_t>(at + size), buffer.events.begin() + static_cast<std::ptrdiff_t>(align8(at + size)), 0xAB);
+      std::fill(buffer.events.begin() + static_cast<std::ptrdiff_t>(at + size),
+                buffer.events.begin() + static_cast<std::ptrdiff_t>(align8(at + size)), 0xAB);
       at += align8(size);
     }
   }

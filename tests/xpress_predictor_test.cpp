@@ -74,7 +74,8 @@ TEST(XpressPredictor, RulesMakeAStreamThatDecodesToTheContent) {
 
 TEST(XpressPredictor, TakesTheLongerMatchOfTheSecondTable) {
   // "abcdefgh" is hidden behind "abcX": the first table knows only the latter.
-  const std::string_view text = "abcdefghijkl-abcX-------abcdefghijkl________________________________________";
+  const std::string_view text =
+      "abcdefghijkl-abcX-------abcdefghijkl________________________________________";
   const Buffer decoded(text.begin(), text.end());
   XpressPredictor predictor(1 << 16);
   const Buffer stream = by_the_rules(predictor, decoded);
@@ -188,7 +189,7 @@ TEST(XpressPredictor, ReportsCorrectionsThatDoNotFit) {
   more.push_back(0x7F);
   more.push_back(0);
   more.push_back(0x7F);
-  EXPECT_FALSE(other.restore(decoded, more, out)); // one cut off or never reached
+  EXPECT_FALSE(other.restore(decoded, more, out));             // one cut off or never reached
   EXPECT_FALSE(other.restore(decoded, Buffer(12, 0xFF), out)); // a number without an end
   EXPECT_FALSE(other.restore(decoded, Buffer{0, 1}, out));     // the first candidate, where there is none
   EXPECT_FALSE(other.restore(decoded, Buffer{0, 2}, out));     // before the start
@@ -248,11 +249,13 @@ TEST(XpressPredictor, RestoresEveryBufferOfARealTrace) {
     ASSERT_TRUE(std::ranges::equal(out, stored[i])) << i;
   }
   const double megabytes = static_cast<double>(bytes) / 1e6;
-  std::printf("%zu bytes of corrections for %zu buffers; %llu of %llu tokens corrected; encode %.0f MB/s, restore %.0f "
+  std::printf("%zu bytes of corrections for %zu buffers; %llu of %llu tokens corrected; encode %.0f MB/s, "
+              "restore %.0f "
               "MB/s of content\n",
               cost, stored.size(), static_cast<unsigned long long>(predictor.counts().corrected),
               static_cast<unsigned long long>(predictor.counts().tokens),
-              megabytes / std::chrono::duration<double>(encoded - start).count(), megabytes / restoring.count());
+              megabytes / std::chrono::duration<double>(encoded - start).count(),
+              megabytes / restoring.count());
   EXPECT_LE(cost, 2000u);
 }
 

@@ -19,7 +19,8 @@ void warn(std::string_view file, std::string_view text) {
 
 int report_damage(const std::string &file, const std::vector<std::string> &warnings,
                   const std::vector<read::Skipped> &skipped) {
-  for (const std::string &text : warnings) warn(file, text);
+  for (const std::string &text : warnings)
+    warn(file, text);
   for (const read::Skipped &part : skipped)
     warn(file, fmt::format("skipped {} bytes from 0x{:x}: {}", part.bytes, part.offset, part.why));
   return skipped.empty() ? kDone : kDamageSkipped;
@@ -39,7 +40,8 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string human_count(std::uint64_t count) {
   std::string text = std::to_string(count);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  for (std::size_t at = text.size(); at > 3;)
+    text.insert(at -= 3, 1, ',');
   return text;
 }
 
@@ -67,9 +69,12 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   if (!text.empty() && text.back() == 'i') text.remove_suffix(1);
   if (!text.empty()) {
     switch (text.back()) {
-    case 'k': case 'K': shift = 10; break;
-    case 'm': case 'M': shift = 20; break;
-    case 'g': case 'G': shift = 30; break;
+    case 'k':
+    case 'K': shift = 10; break;
+    case 'm':
+    case 'M': shift = 20; break;
+    case 'g':
+    case 'G': shift = 30; break;
     default: break;
     }
   }
@@ -86,12 +91,15 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 
 CLI::Validator size_validator() {
   return CLI::Validator(
-      [](std::string &text) { return parse_size(text) ? std::string() : "\"" + text + "\" is no size such as 64K or 1M"; },
+      [](std::string &text) {
+        return parse_size(text) ? std::string() : "\"" + text + "\" is no size such as 64K or 1M";
+      },
       "SIZE");
 }
 
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description) {
-  return command.add_option("--level", level, description)->transform(CLI::IsMember({"fast", "default", "max"}, CLI::ignore_case));
+  return command.add_option("--level", level, description)
+      ->transform(CLI::IsMember({"fast", "default", "max"}, CLI::ignore_case));
 }
 
 Level level_of(std::string_view name) {
@@ -104,10 +112,12 @@ constexpr auto kRedrawTime = std::chrono::milliseconds(170);
 } // namespace
 
 Bar::Bar(bool forced)
-    : enabled_(forced || platform::is_terminal(2)), terminal_(platform::is_terminal(2)), started_(Clock::now()),
-      pass_started_(started_), last_drawn_(started_) {}
+    : enabled_(forced || platform::is_terminal(2)), terminal_(platform::is_terminal(2)),
+      started_(Clock::now()), pass_started_(started_), last_drawn_(started_) {}
 
-Bar::~Bar() { wipe(); }
+Bar::~Bar() {
+  wipe();
+}
 
 void Bar::begin(std::string_view what, std::uint64_t bytes) {
   what_ = what;
@@ -131,10 +141,11 @@ void Bar::draw(Clock::time_point now) {
   const double share = total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
   const double left = rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0;
-  std::string line = fmt::format("{} {:3.0f}%  {} of {}  {}/s  {} events/s  {:.0f}s left", what_, 100 * share,
-                                 human_bytes(done_), human_bytes(total_), human_bytes(static_cast<std::uint64_t>(rate)),
-                                 human_count(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(events_) / seconds) : 0),
-                                 left);
+  std::string line = fmt::format(
+      "{} {:3.0f}%  {} of {}  {}/s  {} events/s  {:.0f}s left", what_, 100 * share, human_bytes(done_),
+      human_bytes(total_), human_bytes(static_cast<std::uint64_t>(rate)),
+      human_count(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(events_) / seconds) : 0),
+      left);
   if (!terminal_) {
     fmt::print(stderr, "{}\n", line);
     return;
@@ -143,7 +154,8 @@ void Bar::draw(Clock::time_point now) {
   constexpr std::size_t kBarWidth = 24;
   if (line.size() + kBarWidth + 4 < width) {
     const auto filled = static_cast<std::size_t>(share * kBarWidth);
-    line += "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";
+    line +=
+        "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";
   }
   if (line.size() >= width) line.resize(width > 0 ? width - 1 : 0);
   fmt::print(stderr, "\r\x1b[K{}", line);
@@ -160,7 +172,8 @@ void Bar::wipe() {
 
 void CommonOptions::add_to(CLI::App &command, bool with_json) {
   command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
-  command.add_flag("--salvage", salvage, "Skip what is damaged and report it (exit status 3) instead of failing");
+  command.add_flag("--salvage", salvage,
+                   "Skip what is damaged and report it (exit status 3) instead of failing");
   command.add_flag("--progress", progress, "Show progress even where stderr is no terminal");
   if (with_json) command.add_flag("--json", json, "Print JSON");
 }

@@ -26,9 +26,9 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] int report_damage(const std::string &file, const std::vector<std::string> &warnings,
                                 const std::vector<read::Skipped> &skipped);
 
-[[nodiscard]] std::string human_bytes(std::uint64_t bytes);  // "1.23 GB", powers of 1000
-[[nodiscard]] std::string human_count(std::uint64_t count);  // "1,234,567"
-[[nodiscard]] std::string human_seconds(double seconds);     // "1.234 s", "2m03s"
+[[nodiscard]] std::string human_bytes(std::uint64_t bytes);   // "1.23 GB", powers of 1000
+[[nodiscard]] std::string human_count(std::uint64_t count);   // "1,234,567"
+[[nodiscard]] std::string human_seconds(double seconds);      // "1.234 s", "2m03s"
 [[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
 [[nodiscard]] nlohmann::json to_json(const std::vector<read::Skipped> &skipped);
 
@@ -41,7 +41,8 @@ void warn(std::string_view file, std::string_view text);
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
 [[nodiscard]] Level level_of(std::string_view name);
 
-// A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay quiet.
+// A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay
+// quiet.
 class Bar final : public pipeline::Progress {
 public:
   // `forced`: also where stderr is no terminal, then one line an update.

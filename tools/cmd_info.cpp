@@ -17,11 +17,14 @@ struct InfoOptions : CommonOptions {
   bool processes_only = false;
 };
 
-bool closed_cleanly(const LogfileHeader &h) { return h.end_time != 0 && h.buffers_written != 0; }
+bool closed_cleanly(const LogfileHeader &h) {
+  return h.end_time != 0 && h.buffers_written != 0;
+}
 
 std::string local_bias(std::int32_t bias) {
   const int minutes = -bias;
-  return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
+  return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
+                     std::abs(minutes) % 60);
 }
 
 double ratio(const pipeline::Trace &trace) {
@@ -30,24 +33,36 @@ double ratio(const pipeline::Trace &trace) {
 }
 
 json header_json(const LogfileHeader &h) {
-  const std::uint32_t version = h.major | (std::uint32_t{h.minor} << 8) | (std::uint32_t{h.sub_version} << 16) |
+  const std::uint32_t version = h.major | (std::uint32_t{h.minor} << 8) |
+                                (std::uint32_t{h.sub_version} << 16) |
                                 (std::uint32_t{h.sub_minor_version} << 24);
-  return {{"buffer_size", h.buffer_size},       {"version", version},
-          {"provider_version", h.provider_version}, {"processors", h.processors},
-          {"end_time", h.end_time},             {"timer_resolution", h.timer_resolution},
-          {"maximum_file_size", h.maximum_file_size}, {"log_file_mode", h.log_file_mode},
-          {"buffers_written", h.buffers_written}, {"pointer_size", h.pointer_size},
-          {"events_lost", h.events_lost},       {"cpu_mhz", h.cpu_mhz},
-          {"timezone_bias", h.timezone_bias},   {"boot_time", h.boot_time},
-          {"perf_freq", h.perf_freq},           {"start_time", h.start_time},
-          {"clock_type", h.clock_type},         {"buffers_lost", h.buffers_lost},
-          {"first_stamp", h.first_stamp},       {"logger_name", h.session_name},
+  return {{"buffer_size", h.buffer_size},
+          {"version", version},
+          {"provider_version", h.provider_version},
+          {"processors", h.processors},
+          {"end_time", h.end_time},
+          {"timer_resolution", h.timer_resolution},
+          {"maximum_file_size", h.maximum_file_size},
+          {"log_file_mode", h.log_file_mode},
+          {"buffers_written", h.buffers_written},
+          {"pointer_size", h.pointer_size},
+          {"events_lost", h.events_lost},
+          {"cpu_mhz", h.cpu_mhz},
+          {"timezone_bias", h.timezone_bias},
+          {"boot_time", h.boot_time},
+          {"perf_freq", h.perf_freq},
+          {"start_time", h.start_time},
+          {"clock_type", h.clock_type},
+          {"buffers_lost", h.buffers_lost},
+          {"first_stamp", h.first_stamp},
+          {"logger_name", h.session_name},
           {"log_file_name", h.file_name}};
 }
 
 json counts_json(const std::map<std::uint32_t, std::uint64_t> &counts, bool hexadecimal) {
   json object = json::object();
-  for (const auto &[key, count] : counts) object[hexadecimal ? fmt::format("0x{:x}", key) : std::to_string(key)] = count;
+  for (const auto &[key, count] : counts)
+    object[hexadecimal ? fmt::format("0x{:x}", key) : std::to_string(key)] = count;
   return object;
 }
 
@@ -63,15 +78,22 @@ json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   json processes = json::array();
   for (std::size_t i = 0; i < s.processes.size(); ++i) {
     const filter::ProcessInstance &p = s.processes[i];
-    json entry = {{"pid", p.pid},         {"parent", p.parent},
-                  {"name", p.image_name}, {"command_line", p.command_line},
-                  {"session", p.session}, {"events", s.by_instance[i].events},
-                  {"bytes", s.by_instance[i].bytes}, {"samples", s.by_instance[i].samples},
-                  {"start", nullptr},     {"end", nullptr}};
+    json entry = {{"pid", p.pid},
+                  {"parent", p.parent},
+                  {"name", p.image_name},
+                  {"command_line", p.command_line},
+                  {"session", p.session},
+                  {"events", s.by_instance[i].events},
+                  {"bytes", s.by_instance[i].bytes},
+                  {"samples", s.by_instance[i].samples},
+                  {"start", nullptr},
+                  {"end", nullptr}};
     if (p.start != filter::kBeginning)
-      entry["start"] = {{"seconds", trace.clock().to_seconds(p.start)}, {"utc", filetime_text(trace.clock().to_filetime(p.start))}};
+      entry["start"] = {{"seconds", trace.clock().to_seconds(p.start)},
+                        {"utc", filetime_text(trace.clock().to_filetime(p.start))}};
     if (p.end != filter::kForever) {
-      entry["end"] = {{"seconds", trace.clock().to_seconds(p.end)}, {"utc", filetime_text(trace.clock().to_filetime(p.end))}};
+      entry["end"] = {{"seconds", trace.clock().to_seconds(p.end)},
+                      {"utc", filetime_text(trace.clock().to_filetime(p.end))}};
       entry["exit_status"] = p.exit_status;
     }
     processes.push_back(std::move(entry));
@@ -108,22 +130,24 @@ json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
 void print_processes(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   const std::vector<filter::ProcessInstance> &processes = s.processes;
   std::vector<std::size_t> order(processes.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return s.by_instance[a].samples != s.by_instance[b].samples ? s.by_instance[a].samples > s.by_instance[b].samples
-                                                                : s.by_instance[a].events > s.by_instance[b].events;
+    return s.by_instance[a].samples != s.by_instance[b].samples
+               ? s.by_instance[a].samples > s.by_instance[b].samples
+               : s.by_instance[a].events > s.by_instance[b].events;
   });
   auto moment = [&](std::int64_t raw, std::int64_t unknown) {
     return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", trace.clock().to_seconds(raw));
   };
-  fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples", "Events",
-             "Name, command line");
+  fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
+             "Events", "Name, command line");
   for (const std::size_t i : order) {
     const filter::ProcessInstance &p = processes[i];
-    fmt::print("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}\n", p.pid, p.parent, moment(p.start, filter::kBeginning),
-               moment(p.end, filter::kForever), human_count(s.by_instance[i].samples),
-               human_count(s.by_instance[i].events), p.image_name.empty() ? "?" : p.image_name,
-               p.command_line.empty() ? "" : "  ", p.command_line);
+    fmt::print("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}\n", p.pid, p.parent,
+               moment(p.start, filter::kBeginning), moment(p.end, filter::kForever),
+               human_count(s.by_instance[i].samples), human_count(s.by_instance[i].events),
+               p.image_name.empty() ? "?" : p.image_name, p.command_line.empty() ? "" : "  ", p.command_line);
   }
 }
 
@@ -134,8 +158,8 @@ void print_info(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   row("File", fmt::format("{}  ({})", trace.input().name(), human_bytes(trace.input().size())));
   row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
                              h.file_name.empty() ? "-" : h.file_name));
-  row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version, h.sub_version,
-                             h.sub_minor_version));
+  row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,
+                             h.sub_version, h.sub_minor_version));
   row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
   row("Clock", fmt::format("{}, {} Hz", clock_name(clock.type), h.perf_freq));
   row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
@@ -146,15 +170,17 @@ void print_info(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   std::string codecs;
   for (std::size_t i = 1; i < s.codecs.size(); ++i)
     if (s.codecs[i] != 0)
-      codecs += fmt::format("{}{} ({} buffers)", codecs.empty() ? "" : ", ", codec_name(static_cast<Codec>(i)),
-                            human_count(s.codecs[i]));
-  row("Compression", codecs.empty() ? "none" : fmt::format("{}, {} of {}", codecs, percent(ratio(trace), 1),
-                                                           human_bytes(trace.decoded_bytes())));
+      codecs += fmt::format("{}{} ({} buffers)", codecs.empty() ? "" : ", ",
+                            codec_name(static_cast<Codec>(i)), human_count(s.codecs[i]));
+  row("Compression", codecs.empty() ? "none"
+                                    : fmt::format("{}, {} of {}", codecs, percent(ratio(trace), 1),
+                                                  human_bytes(trace.decoded_bytes())));
   row("Lost", fmt::format("{} events, {} buffers", human_count(h.events_lost), human_count(h.buffers_lost)));
   row("Closed", closed_cleanly(h) ? "cleanly" : "never: a crash or a copy of a running log");
   row("Events", fmt::format("{}  ({})", human_count(s.events), human_bytes(s.event_bytes)));
   std::uint64_t samples = s.unattributed_samples;
-  for (const auto &[pid, count] : s.samples_by_pid) samples += count;
+  for (const auto &[pid, count] : s.samples_by_pid)
+    samples += count;
   row("Samples", samples == 0 ? "none"
                               : fmt::format("{}{}", human_count(samples),
                                             s.unattributed_samples == 0
@@ -183,7 +209,8 @@ int run_info(const InfoOptions &options) {
     }
     const int damage = report_damage(trace->input().name(), statistics->warnings, statistics->skipped);
     if (status == kDone) status = damage;
-    if (options.json) all.push_back(info_json(*trace, *statistics));
+    if (options.json)
+      all.push_back(info_json(*trace, *statistics));
     else {
       if (&input != &options.inputs.front()) fmt::print("\n");
       print_info(*trace, *statistics);
@@ -198,7 +225,9 @@ int run_info(const InfoOptions &options) {
 void add_info_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
-  command->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+  command
+      ->add_option("TRACE", options->inputs,
+                   "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
       ->required();
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_info(*options); });

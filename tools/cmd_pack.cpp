@@ -71,7 +71,8 @@ Error io_error(const std::string &file, std::string what) {
 
 // x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole.
 std::string target_name(Task task, const fs::path &source) {
-  if (task == Task::pack) return has_extension(source, ".etl") ? source.string() + "z" : source.string() + ".etlz";
+  if (task == Task::pack)
+    return has_extension(source, ".etl") ? source.string() + "z" : source.string() + ".etlz";
   if (!has_extension(source, ".etlz")) return source.string() + ".etl";
   const std::string name = source.string();
   if (const Result<std::unique_ptr<read::Input>> input = read::open_input(name)) {
@@ -110,22 +111,28 @@ Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
       add(name, {});
       continue;
     }
-    if (!options.recursive) return usage_error(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
+    if (!options.recursive)
+      return usage_error(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
     std::vector<fs::path> found;
     for (fs::recursive_directory_iterator i(name, fs::directory_options::skip_permission_denied, failed), end;
          !failed && i != end; i.increment(failed))
       if (i->is_regular_file(failed) && has_extension(i->path(), wanted)) found.push_back(i->path());
     if (failed) return io_error(name, failed.message());
     std::sort(found.begin(), found.end());
-    for (const fs::path &file : found) add(file, name);
+    for (const fs::path &file : found)
+      add(file, name);
   }
-  if (!options.output.empty() && items.size() != 1) return usage_error("-o takes one input; use --out-dir for several");
+  if (!options.output.empty() && items.size() != 1)
+    return usage_error("-o takes one input; use --out-dir for several");
   std::map<std::string, std::string> targets;
   for (const Item &item : items) {
     if (item.target.empty()) continue;
     const auto [same, fresh] = targets.emplace(item.target, item.source);
-    if (!fresh) return usage_error(fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
-    if (platform::same_file(item.source, item.target)) return usage_error(fmt::format("\"{}\" would replace itself", item.source));
+    if (!fresh)
+      return usage_error(
+          fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
+    if (platform::same_file(item.source, item.target))
+      return usage_error(fmt::format("\"{}\" would replace itself", item.source));
   }
   return items;
 }
@@ -168,13 +175,15 @@ Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &opt
     hasher.update(Bytes(piece).first(*got));
     at += *got;
   }
-  if (hasher.finish() != footer->content) return io_error(item.target, "read back, it differs from the original");
+  if (hasher.finish() != footer->content)
+    return io_error(item.target, "read back, it differs from the original");
   return {};
 }
 
 class Bulk {
 public:
-  Bulk(Task task, const BulkOptions &options) : task_(task), options_(options), bar_(options.progress), progress_(bar_, cancel_) {}
+  Bulk(Task task, const BulkOptions &options)
+      : task_(task), options_(options), bar_(options.progress), progress_(bar_, cancel_) {}
 
   int run() {
     Result<std::vector<Item>> items = collect(task_, options_);
@@ -186,13 +195,15 @@ public:
     }
     outcomes_.resize(items_.size());
     std::uint64_t total = 0;
-    for (const Item &item : items_) total += item.size;
+    for (const Item &item : items_)
+      total += item.size;
     static constexpr std::string_view kNames[] = {"packing", "unpacking", "verifying"};
     bar_.begin(kNames[static_cast<std::size_t>(task_)], total);
     const auto began = std::chrono::steady_clock::now();
     // Small files side by side, each on one thread; then the large ones, each on all.
     std::vector<std::size_t> small, large;
-    for (std::size_t i = 0; i < items_.size(); ++i) (items_[i].size >= kLargeFile ? large : small).push_back(i);
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      (items_[i].size >= kLargeFile ? large : small).push_back(i);
     const unsigned threads = options_.threads != 0 ? options_.threads : pipeline::default_threads();
     const std::uint64_t limit = *parse_size(options_.memory_limit);
     const std::uint64_t each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
@@ -258,7 +269,8 @@ private:
     // The bar runs over bytes of the sources: of an archive they pass in proportion to what was decoded.
     double scale = 1;
     if (task_ != Task::pack)
-      if (const Result<etlz::Footer> footer = pipeline::read_archive_footer(**input); footer && footer->original_size > 0)
+      if (const Result<etlz::Footer> footer = pipeline::read_archive_footer(**input);
+          footer && footer->original_size > 0)
         scale = static_cast<double>(item.size) / static_cast<double>(footer->original_size);
     archive.progress = [this, scale](std::uint64_t bytes) {
       progress_.advance(static_cast<std::uint64_t>(static_cast<double>(bytes) * scale));
@@ -281,7 +293,8 @@ private:
       outcome.decoded = packed->decoded;
       outcome.trace = packed->trace;
     } else {
-      const Result<pipeline::UnpackResult> unpacked = pipeline::unpack_file(**input, out ? &*out : nullptr, archive);
+      const Result<pipeline::UnpackResult> unpacked =
+          pipeline::unpack_file(**input, out ? &*out : nullptr, archive);
       if (!unpacked) return unpacked.error();
       outcome.after = outcome.decoded = unpacked->original;
       outcome.missing = unpacked->missing;
@@ -333,11 +346,14 @@ private:
       for (const pipeline::MissingRange &m : o.missing)
         warn(items_[i].source, fmt::format("{} bytes of the original from 0x{:x} are missing", m.size, m.at));
     }
-    if (options_.json) print_json(seconds);
-    else if (!options_.quiet) print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
+    if (options_.json)
+      print_json(seconds);
+    else if (!options_.quiet)
+      print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
     if (options_.explain) print_explain();
     if (cancel_) {
-      fmt::print(stderr, "etwrelog: stopped on request; {} of {} files not done\n", left + failed, items_.size());
+      fmt::print(stderr, "etwrelog: stopped on request; {} of {} files not done\n", left + failed,
+                 items_.size());
       return kFailed;
     }
     return failed > 0 ? kFailed : damaged > 0 ? kDamageSkipped : kDone;
@@ -359,11 +375,12 @@ private:
   // The rate counts decoded bytes: of a compressed trace those that the model worked on.
   static std::string ratio(std::uint64_t before, std::uint64_t after) {
     const std::uint64_t small = std::min(before, after), big = std::max(before, after);
-    return small > 0 ? fmt::format("{:.2f}", static_cast<double>(big) / static_cast<double>(small)) : std::string("-");
+    return small > 0 ? fmt::format("{:.2f}", static_cast<double>(big) / static_cast<double>(small))
+                     : std::string("-");
   }
 
-  void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done, std::size_t skipped,
-                   std::size_t failed, double seconds) const {
+  void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
+                   std::size_t skipped, std::size_t failed, double seconds) const {
     constexpr std::size_t kMostLines = 200;
     fmt::print("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
     std::size_t lines = 0;
@@ -371,13 +388,15 @@ private:
       const Outcome &o = outcomes_[i];
       const bool plain = o.state == Outcome::State::done;
       ++lines;
-      fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before), o.after > 0 ? human_count(o.after) : "-",
-                 ratio(o.before, o.after), rate(o.decoded, o.seconds), items_[i].source,
+      fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
+                 o.after > 0 ? human_count(o.after) : "-", ratio(o.before, o.after),
+                 rate(o.decoded, o.seconds), items_[i].source,
                  plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
     }
     if (lines < items_.size()) fmt::print("... and {} more\n", items_.size() - lines);
-    fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before), human_count(after),
-               ratio(before, after), rate(decoded, seconds), done, skipped, failed, human_seconds(seconds));
+    fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
+               human_count(after), ratio(before, after), rate(decoded, seconds), done, skipped, failed,
+               human_seconds(seconds));
   }
 
   void print_json(double seconds) const {
@@ -389,7 +408,8 @@ private:
       if (!items_[i].target.empty()) entry["target"] = items_[i].target;
       if (!o.trace) entry["plain"] = true;
       if (o.error) entry["error"] = o.error->message();
-      for (const pipeline::MissingRange &m : o.missing) entry["missing"].push_back({{"offset", m.at}, {"bytes", m.size}});
+      for (const pipeline::MissingRange &m : o.missing)
+        entry["missing"].push_back({{"offset", m.at}, {"bytes", m.size}});
       list.push_back(std::move(entry));
     }
     fmt::print("{}\n", nlohmann::json{{"files", list}, {"seconds", seconds}}.dump(2));
@@ -398,7 +418,8 @@ private:
   void print_explain() const {
     std::vector<etlz::ColumnCost> rows;
     std::uint64_t in = 0, out = 0;
-    for (const auto &[key, cost] : explained_) rows.push_back(cost), in += cost.in, out += cost.out;
+    for (const auto &[key, cost] : explained_)
+      rows.push_back(cost), in += cost.in, out += cost.out;
     std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.out > b.out; });
     fmt::print("\n{:>13} {:>13} {:>7}  {}\n", "column bytes", "stored", "share", "event type, column");
     for (const etlz::ColumnCost &row : rows) {
@@ -426,13 +447,16 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   command->add_option("input", options->inputs, "Files, or folders with -r")->required();
   if (task != Task::verify) {
     command->add_option("-o,--output", options->output, "Name of the result, for one input");
-    command->add_option("--out-dir", options->out_dir, "Folder for the results; the place below a folder given is kept");
+    command->add_option("--out-dir", options->out_dir,
+                        "Folder for the results; the place below a folder given is kept");
     command->add_flag("--skip-existing", options->skip_existing, "Leave alone what has its result already");
     command->add_flag("-f,--force", options->force, "Replace existing results");
   }
   command->add_flag("-r,--recursive", options->recursive,
-                    task == Task::pack ? "Take all .etl files below the folders" : "Take all .etlz files below the folders");
-  command->add_option("-t,--threads", options->threads, "Threads to use; 0: all")->check(CLI::Range(0u, 1024u));
+                    task == Task::pack ? "Take all .etl files below the folders"
+                                       : "Take all .etlz files below the folders");
+  command->add_option("-t,--threads", options->threads, "Threads to use; 0: all")
+      ->check(CLI::Range(0u, 1024u));
   command->add_option("--memory-limit", options->memory_limit, "Most memory to use, such as 512M")
       ->check(size_validator())
       ->capture_default_str();
@@ -441,7 +465,8 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   command->add_flag("--progress", options->progress, "Progress even where stderr is no terminal");
   if (task == Task::pack) {
     add_level(*command, options->level, "fast, default or max: smaller takes longer");
-    command->add_flag("--no-verify", options->no_verify, "Do not decode every segment again before it is written");
+    command->add_flag("--no-verify", options->no_verify,
+                      "Do not decode every segment again before it is written");
     command->add_flag("--delete-original", options->delete_original,
                       "Delete each original once its archive was read back and compared");
     command->add_flag("--explain", options->explain, "Show what each column of each event type takes");
@@ -454,7 +479,8 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
 } // namespace
 
 void add_pack_commands(CLI::App &app, int &exit_status) {
-  add_command(app, exit_status, Task::pack, "pack", "Packs traces into .etlz archives that give back the very same bytes");
+  add_command(app, exit_status, Task::pack, "pack",
+              "Packs traces into .etlz archives that give back the very same bytes");
   add_command(app, exit_status, Task::unpack, "unpack", "Gives back the originals of .etlz archives");
   add_command(app, exit_status, Task::verify, "verify", "Checks .etlz archives without writing anything");
 }

@@ -63,13 +63,16 @@ Result<void> complete(Options &options) {
       return bad_option(fmt::format("--event: \"{}\" is no event id from 0 to 65535", text), "");
     }
   }
-  if (options.selection.children && options.selection.processes.empty() && options.selection.command_line.empty())
+  if (options.selection.children && options.selection.processes.empty() &&
+      options.selection.command_line.empty())
     return bad_option("--children needs --process or --cmdline", "");
   if (options.single_pass && options.stacks != "keep")
-    return bad_option("--single-pass and --stacks go not together: a stack's definition stands behind its uses", "");
+    return bad_option(
+        "--single-pass and --stacks go not together: a stack's definition stands behind its uses", "");
   if (options.single_pass && (options.input != "-" || options.salvage || options.keep_order))
-    return bad_option("--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
-                      "a file is better filtered in several passes");
+    return bad_option(
+        "--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
+        "a file is better filtered in several passes");
   return {};
 }
 
@@ -89,10 +92,14 @@ json times_json(const pipeline::RelogReport &report) {
 }
 
 json stacks_json(const pipeline::StackRewriteCounts &s) {
-  return {{"walks_in", s.walks_in},           {"walks_out", s.walks_out},
-          {"references_in", s.references_in}, {"references_out", s.references_out},
-          {"definitions_in", s.definitions_in}, {"definitions_out", s.definitions_out},
-          {"unresolved", s.unresolved},       {"table_restarts", s.restarts}};
+  return {{"walks_in", s.walks_in},
+          {"walks_out", s.walks_out},
+          {"references_in", s.references_in},
+          {"references_out", s.references_out},
+          {"definitions_in", s.definitions_in},
+          {"definitions_out", s.definitions_out},
+          {"unresolved", s.unresolved},
+          {"table_restarts", s.restarts}};
 }
 
 json report_json(const std::string &input, const Options &options, const pipeline::RelogReport &r) {
@@ -110,11 +117,21 @@ json report_json(const std::string &input, const Options &options, const pipelin
     processes.push_back({{"pid", pid}, {"events_in", count.events_in}, {"events_out", count.events_out}});
   for (std::size_t i = 0; i < r.by_reason.size(); ++i)
     reasons[std::string(filter::reason_name(static_cast<filter::Reason>(i)))] = r.by_reason[i];
-  for (const auto &[pid, name] : r.targets) targets.push_back({{"pid", pid}, {"name", name}});
-  return {{"input", {{"file", input}, {"bytes", r.input_bytes}, {"buffers", r.input_buffers},
-                     {"buffers_left_out", r.buffers_left_out}, {"events", r.events_in}, {"event_bytes", r.event_bytes_in}}},
-          {"output", {{"file", options.output}, {"bytes", r.output_bytes}, {"buffers", r.output_buffers},
-                      {"events", r.events_out}, {"event_bytes", r.event_bytes_out}}},
+  for (const auto &[pid, name] : r.targets)
+    targets.push_back({{"pid", pid}, {"name", name}});
+  return {{"input",
+           {{"file", input},
+            {"bytes", r.input_bytes},
+            {"buffers", r.input_buffers},
+            {"buffers_left_out", r.buffers_left_out},
+            {"events", r.events_in},
+            {"event_bytes", r.event_bytes_in}}},
+          {"output",
+           {{"file", options.output},
+            {"bytes", r.output_bytes},
+            {"buffers", r.output_buffers},
+            {"events", r.events_out},
+            {"event_bytes", r.event_bytes_out}}},
           {"targets", std::move(targets)},
           {"by_reason", std::move(reasons)},
           {"by_type", std::move(types)},
@@ -147,7 +164,9 @@ int run_relog(Options &options) {
   relog.replace_output = options.force;
   relog.selection = options.selection;
   if (options.codec != "as-input")
-    relog.codec = options.codec == "none" ? Codec::none : options.codec == "xpress" ? Codec::xpress : Codec::lznt1;
+    relog.codec = options.codec == "none"     ? Codec::none
+                  : options.codec == "xpress" ? Codec::xpress
+                                              : Codec::lznt1;
   relog.level = level_of(options.level);
   if (!options.buffer_size.empty())
     relog.buffer_size = static_cast<std::uint32_t>(
@@ -159,7 +178,8 @@ int run_relog(Options &options) {
                       : options.stacks == "expand"            ? StackMode::expand
                                                               : StackMode::keep;
   relog.stacks.window = options.stack_window;
-  if (!options.stack_memory.empty()) relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
+  if (!options.stack_memory.empty())
+    relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
   relog.count = !options.report.empty();
   // Also where the trace is wrapped and its name therefore another.
   if (options.input != "-" && platform::same_file(options.input, options.output))
@@ -174,7 +194,8 @@ int run_relog(Options &options) {
     if (options.single_pass) {
       input = "standard input";
       platform::File stream = platform::File::standard_input();
-      if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done) return report(done.error());
+      if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done)
+        return report(done.error());
     } else {
       Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, options.keep_order});
       if (!trace) return report(trace.error());
@@ -190,8 +211,8 @@ int run_relog(Options &options) {
   if (options.json) {
     fmt::print("{}\n", report_json(input, options, result).dump(1));
   } else if (!options.quiet) {
-    fmt::print(stderr, "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output, human_bytes(result.input_bytes),
-               human_bytes(result.output_bytes),
+    fmt::print(stderr, "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output,
+               human_bytes(result.input_bytes), human_bytes(result.output_bytes),
                percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
                human_count(result.events_out), human_count(result.events_in), result.seconds);
   }
@@ -203,7 +224,9 @@ int run_relog(Options &options) {
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
-  c->add_option("TRACE", options->input, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")->required();
+  c->add_option("TRACE", options->input,
+                "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+      ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");
   // One value a flag: what follows may be the trace.
@@ -214,32 +237,52 @@ void add_relog_command(CLI::App &app, int &exit_status) {
                  "Keep this process: id or name, * and ? match any; repeatable");
   c->add_flag("--children", options->selection.children, "And its descendants")->group("Selection");
   c->add_option("--cmdline", options->selection.command_line,
-                "Keep processes whose command line matches this regular expression (RE2)")->group("Selection");
+                "Keep processes whose command line matches this regular expression (RE2)")
+      ->group("Selection");
   add_repeatable("--exclude", options->selection.exclude, "Drop this process; repeatable");
-  c->add_option("--from", options->from, "Keep events from then on: 12.5s, 2m, or UTC time")->group("Selection");
+  c->add_option("--from", options->from, "Keep events from then on: 12.5s, 2m, or UTC time")
+      ->group("Selection");
   c->add_option("--to", options->to, "Keep events up to then")->group("Selection");
   add_repeatable("--provider", options->providers, "Keep events of GUID|name[:keywords[:level]]; repeatable");
   add_repeatable("--event", options->events, "Keep events with this id (kernel events: hook id); repeatable");
   add_repeatable("--cpu", options->selection.processors, "Keep events of this processor; repeatable");
-  c->add_flag("--keep-system", options->selection.keep_system, "Keep events of no process: DPC, ISR and others")->group("Selection");
+  c->add_flag("--keep-system", options->selection.keep_system,
+              "Keep events of no process: DPC, ISR and others")
+      ->group("Selection");
   c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
-      ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))->group("Output");
+      ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))
+      ->group("Output");
   add_level(*c, options->level, "Effort of the compression: fast, default, max")->group("Output");
-  c->add_option("--buffer-size", options->buffer_size, "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
-      ->check(size_validator())->group("Output");
-  c->add_flag("--keep-order", options->keep_order, "Keep the input's grouping of events into buffers, and its order")->group("Output");
+  c->add_option("--buffer-size", options->buffer_size,
+                "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
+      ->check(size_validator())
+      ->group("Output");
+  c->add_flag("--keep-order", options->keep_order,
+              "Keep the input's grouping of events into buffers, and its order")
+      ->group("Output");
   c->add_option("--stacks", options->stacks,
-                "keep; cache: StackWalk events become references to a stack that is written once (cache=native-only: but "
+                "keep; cache: StackWalk events become references to a stack that is written once "
+                "(cache=native-only: but "
                 "not those of JIT-compiled code); expand: the opposite")
-      ->check(CLI::IsMember({"keep", "cache", "cache=native-only", "expand"}))->group("Output");
+      ->check(CLI::IsMember({"keep", "cache", "cache=native-only", "expand"}))
+      ->group("Output");
   c->add_option("--stack-window", options->stack_window,
-                "With --stacks cache: so many references may wait for their stack, in a reader's memory (default: 4000000)")
-      ->check(CLI::PositiveNumber)->group("Output");
-  c->add_option("--stack-memory", options->stack_memory, "With --stacks cache: memory for distinct stacks; and as much for definitions in the input (default: 512M)")
-      ->check(size_validator())->group("Output");
-  c->add_option("--report", options->report, "Write a JSON report: by type, process, reason, time of each step")->group("Output");
-  c->add_flag("--single-pass", options->single_pass,
-              "Filter standard input while it is read, with the processes known so far, instead of spooling it")->group("Output");
+                "With --stacks cache: so many references may wait for their stack, in a reader's memory "
+                "(default: 4000000)")
+      ->check(CLI::PositiveNumber)
+      ->group("Output");
+  c->add_option("--stack-memory", options->stack_memory,
+                "With --stacks cache: memory for distinct stacks; and as much for definitions in the input "
+                "(default: 512M)")
+      ->check(size_validator())
+      ->group("Output");
+  c->add_option("--report", options->report,
+                "Write a JSON report: by type, process, reason, time of each step")
+      ->group("Output");
+  c->add_flag(
+       "--single-pass", options->single_pass,
+       "Filter standard input while it is read, with the processes known so far, instead of spooling it")
+      ->group("Output");
   c->add_flag("-q,--quiet", options->quiet, "No summary line")->group("Output");
   options->add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_relog(*options); });

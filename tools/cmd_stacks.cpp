@@ -30,21 +30,20 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 }
 
 json group_json(const StackGroup &g) {
-  return {{"events", g.events}, {"frames", g.frames}, {"distinct", g.distinct}, {"average_repeats", ratio(g.events, g.distinct)}};
+  return {{"events", g.events},
+          {"frames", g.frames},
+          {"distinct", g.distinct},
+          {"average_repeats", ratio(g.events, g.distinct)}};
 }
 
 json simulation_json(const pipeline::CacheSimulation &s) {
   const std::uint64_t stacks = s.counts.hits + s.counts.fresh + s.counts.plain;
-  return {{"buckets", s.options.buckets},
-          {"cache_bytes", s.options.bytes},
-          {"hits", s.counts.hits},
-          {"hit_rate", ratio(s.counts.hits, stacks)},
-          {"definitions", s.definitions},
-          {"evictions", s.counts.evictions},
-          {"plain", s.counts.plain},
-          {"most_pool_bytes", s.counts.most_pieces * StackCacheSim::kPieceBytes},
-          {"bytes_plain", s.plain_bytes},
-          {"bytes_cached", s.cached_bytes}};
+  return {
+      {"buckets", s.options.buckets}, {"cache_bytes", s.options.bytes},
+      {"hits", s.counts.hits},        {"hit_rate", ratio(s.counts.hits, stacks)},
+      {"definitions", s.definitions}, {"evictions", s.counts.evictions},
+      {"plain", s.counts.plain},      {"most_pool_bytes", s.counts.most_pieces * StackCacheSim::kPieceBytes},
+      {"bytes_plain", s.plain_bytes}, {"bytes_cached", s.cached_bytes}};
 }
 
 json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64_t database_bytes) {
@@ -64,13 +63,16 @@ json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64
     repeats.push_back({{"least", row.least}, {"stacks", row.stacks}, {"events", row.events}});
   for (std::size_t depth = 0; depth < r.depths.size(); ++depth)
     if (r.depths[depth].events != 0)
-      depths.push_back({{"frames", depth}, {"events", r.depths[depth].events}, {"stacks", r.depths[depth].stacks}});
+      depths.push_back(
+          {{"frames", depth}, {"events", r.depths[depth].events}, {"stacks", r.depths[depth].stacks}});
   for (const StackReport::Top &row : r.top) {
     json frames = json::array();
-    for (const std::uint64_t frame : row.frames) frames.push_back(fmt::format("0x{:x}", frame));
+    for (const std::uint64_t frame : row.frames)
+      frames.push_back(fmt::format("0x{:x}", frame));
     top.push_back({{"events", row.count}, {"frames", std::move(frames)}});
   }
-  for (const pipeline::CacheSimulation &s : r.simulations) simulations.push_back(simulation_json(s));
+  for (const pipeline::CacheSimulation &s : r.simulations)
+    simulations.push_back(simulation_json(s));
   json out = {{"file", trace.input().name()},
               {"kernel_stacks", group_json(r.kernel_stacks)},
               {"all", group_json(r.all)},
@@ -84,8 +86,13 @@ json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64
               {"repeats", std::move(repeats)},
               {"depths", std::move(depths)},
               {"top", std::move(top)},
-              {"bytes", {{"now", r.bytes_now}, {"plain", r.bytes_plain}, {"cached", r.bytes_cached},
-                         {"database", r.bytes_database}, {"extended_items", r.item_bytes}, {"clr", r.clr_bytes}}},
+              {"bytes",
+               {{"now", r.bytes_now},
+                {"plain", r.bytes_plain},
+                {"cached", r.bytes_cached},
+                {"database", r.bytes_database},
+                {"extended_items", r.item_bytes},
+                {"clr", r.clr_bytes}}},
               {"table_memory_bytes", r.table_bytes},
               {"warnings", r.warnings},
               {"skipped", to_json(r.skipped)}};
@@ -110,7 +117,8 @@ void print_group(const std::string &name, const StackGroup &g) {
 
 template <class Map> void print_largest(const char *label, const Map &groups, std::size_t shown) {
   std::vector<std::pair<typename Map::key_type, StackGroup>> rows(groups.begin(), groups.end());
-  std::ranges::stable_sort(rows, [](const auto &a, const auto &b) { return a.second.events > b.second.events; });
+  std::ranges::stable_sort(rows,
+                           [](const auto &a, const auto &b) { return a.second.events > b.second.events; });
   for (std::size_t i = 0; i < rows.size() && i < shown; ++i)
     print_group(fmt::format("{} {}", label, rows[i].first), rows[i].second);
   if (rows.size() > shown) fmt::print("{:>12} {} more\n", "", rows.size() - shown);
@@ -131,36 +139,44 @@ void print_distributions(const StackReport &r) {
       sum.stacks += r.depths[i].stacks;
     }
     if (sum.events != 0)
-      fmt::print("{:>12} {:>10}  {} to {}\n", human_count(sum.events), human_count(sum.stacks), first, first + kStep - 1);
+      fmt::print("{:>12} {:>10}  {} to {}\n", human_count(sum.events), human_count(sum.stacks), first,
+                 first + kStep - 1);
   }
 }
 
 void print_recorded(const pipeline::RecordedCache &r) {
-  auto difference = [&r](std::uint64_t definitions) {
-    return 100 * (ratio(definitions, r.definitions) - 1);
-  };
-  fmt::print("\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of default size:\n"
-             "{:>12}  {:+.1f}%  when a new stack starts at the end of its bucket, as assumed above\n"
-             "{:>12}  {:+.1f}%  when it starts at the front\n"
-             "The rest of the difference: how Windows adds up the frames that it divides by the number of buckets is not\n"
-             "documented, the recording may have had another size, and its cache may have been in use before.\n",
-             human_count(r.definitions), human_count(r.references), human_count(r.at_end.definitions),
-             difference(r.at_end.definitions), human_count(r.at_front.definitions), difference(r.at_front.definitions));
+  auto difference = [&r](std::uint64_t definitions) { return 100 * (ratio(definitions, r.definitions) - 1); };
+  fmt::print(
+      "\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of "
+      "default size:\n"
+      "{:>12}  {:+.1f}%  when a new stack starts at the end of its bucket, as assumed above\n"
+      "{:>12}  {:+.1f}%  when it starts at the front\n"
+      "The rest of the difference: how Windows adds up the frames that it divides by the number of buckets "
+      "is not\n"
+      "documented, the recording may have had another size, and its cache may have been in use before.\n",
+      human_count(r.definitions), human_count(r.references), human_count(r.at_end.definitions),
+      difference(r.at_end.definitions), human_count(r.at_front.definitions),
+      difference(r.at_front.definitions));
 }
 
 void print_simulations(const StackReport &r) {
   if (r.simulations.empty()) return;
-  fmt::print("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", "Buckets",
-             "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes", "");
+  fmt::print("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} "
+             "{:>12} {:>7}\n",
+             "Buckets", "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes",
+             "");
   for (const pipeline::CacheSimulation &s : r.simulations)
-    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.options.buckets, human_bytes(s.options.bytes),
-               percent(static_cast<double>(s.counts.hits), static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
+    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.options.buckets,
+               human_bytes(s.options.bytes),
+               percent(static_cast<double>(s.counts.hits),
+                       static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
                human_count(s.definitions), human_count(s.counts.evictions), human_count(s.counts.plain),
                human_bytes(s.counts.most_pieces * StackCacheSim::kPieceBytes), human_bytes(s.cached_bytes),
                percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
   if (r.recommended) {
     const pipeline::CacheSimulation &s = r.simulations[*r.recommended];
-    fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these within 1% of the best\n",
+    fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these "
+               "within 1% of the best\n",
                s.options.buckets, human_bytes(s.options.bytes), s.options.bytes);
   }
   if (r.recorded && r.recorded->references != 0) print_recorded(*r.recorded);
@@ -177,7 +193,8 @@ void print_stacks(const StackReport &r, std::size_t top) {
   print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
   print_group("all", r.all);
   fmt::print("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
-             human_count(r.distinct_frames), human_count(r.definitions), human_count(r.keys), human_count(r.unresolved));
+             human_count(r.distinct_frames), human_count(r.definitions), human_count(r.keys),
+             human_count(r.unresolved));
   print_largest("process", r.processes, top);
   print_largest("processor", r.processors, top);
   print_distributions(r);
@@ -185,7 +202,8 @@ void print_stacks(const StackReport &r, std::size_t top) {
   for (const StackReport::Top &row : r.top) {
     fmt::print("{:>12} ", human_count(row.count));
     constexpr std::size_t kShown = 4;
-    for (std::size_t i = 0; i < std::min(kShown, row.frames.size()); ++i) fmt::print(" 0x{:x}", row.frames[i]);
+    for (std::size_t i = 0; i < std::min(kShown, row.frames.size()); ++i)
+      fmt::print(" 0x{:x}", row.frames[i]);
     fmt::print("{}\n", row.frames.size() > kShown ? fmt::format(" ... {} frames", row.frames.size()) : "");
   }
   const auto plain = static_cast<double>(r.bytes_plain);
@@ -198,18 +216,20 @@ void print_stacks(const StackReport &r, std::size_t top) {
   size("with --stacks cache, each stack defined once", r.bytes_cached);
   size("as a table of stacks, and 20 bytes for each use of one (not compressed)", r.bytes_database);
   if (r.item_bytes + r.clr_bytes != 0)
-    fmt::print("Besides: {} in extended items, {} in .NET's stack events, which no relog changes\n", human_bytes(r.item_bytes),
-               human_bytes(r.clr_bytes));
+    fmt::print("Besides: {} in extended items, {} in .NET's stack events, which no relog changes\n",
+               human_bytes(r.item_bytes), human_bytes(r.clr_bytes));
   print_simulations(r);
 }
 
-Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &input, int &status, json &all) {
+Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &input, int &status,
+                              json &all) {
   Bar bar(options.progress);
   const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
   if (!trace) return trace.error();
   pipeline::StackReportOptions report_options;
   report_options.top = options.top;
-  if (!options.memory.empty()) report_options.memory = static_cast<std::size_t>(parse_size(options.memory).value_or(0));
+  if (!options.memory.empty())
+    report_options.memory = static_cast<std::size_t>(parse_size(options.memory).value_or(0));
   if (options.simulate)
     for (const std::string &size : options.cache_sizes)
       for (const unsigned buckets : options.buckets) {
@@ -270,16 +290,25 @@ int run_stacks(const StacksOptions &options) {
 void add_stacks_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StacksOptions>();
   CLI::App *c = app.add_subcommand("stacks", "How often stacks repeat, and what caching them saves");
-  c->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")->required();
+  c->add_option("TRACE", options->inputs,
+                "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+      ->required();
   c->add_option("--top", options->top, "Show that many processes, processors and stacks (default: 10)");
-  c->add_flag("--simulate-cache", options->simulate, "Play the kernel's stack cache over the trace and recommend its settings");
-  c->add_option("--buckets", options->buckets, "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
-      ->delimiter(',')->check(CLI::PositiveNumber);
-  c->add_option("--cache-size", options->cache_sizes, "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
-      ->delimiter(',')->check(size_validator());
-  c->add_option("--export", options->database, "Write the stacks alone to this file; stages/dedup/stack_database.hpp has the format");
+  c->add_flag("--simulate-cache", options->simulate,
+              "Play the kernel's stack cache over the trace and recommend its settings");
+  c->add_option("--buckets", options->buckets,
+                "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  c->add_option("--cache-size", options->cache_sizes,
+                "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
+      ->delimiter(',')
+      ->check(size_validator());
+  c->add_option("--export", options->database,
+                "Write the stacks alone to this file; stages/dedup/stack_database.hpp has the format");
   c->add_option("--stack-memory", options->memory,
-                "Memory for distinct stacks and what is counted of them; if that is too little there is no report (default: 1G)")
+                "Memory for distinct stacks and what is counted of them; if that is too little there is no "
+                "report (default: 1G)")
       ->check(size_validator());
   c->add_flag("-f,--force", options->force, "Replace an existing file");
   options->add_to(*c, true);

@@ -14,7 +14,9 @@ namespace {
 using nlohmann::json;
 
 double average_repeats(const pipeline::StackCounts &s) {
-  return s.distinct_stacks == 0 ? 0 : static_cast<double>(s.stack_events()) / static_cast<double>(s.distinct_stacks);
+  return s.distinct_stacks == 0
+             ? 0
+             : static_cast<double>(s.stack_events()) / static_cast<double>(s.distinct_stacks);
 }
 
 std::vector<pipeline::TypeStatistics> sorted_rows(const pipeline::Statistics &s) {
@@ -68,16 +70,18 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
       continue;
     }
     std::string name = row.name;
-    if (row.type.family == decode::Family::event && row.type.version != 0) name += fmt::format("  v{}", row.type.version);
-    fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events), percent(static_cast<double>(row.events), events),
-               human_count(row.bytes), percent(static_cast<double>(row.bytes), bytes), name);
+    if (row.type.family == decode::Family::event && row.type.version != 0)
+      name += fmt::format("  v{}", row.type.version);
+    fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events),
+               percent(static_cast<double>(row.events), events), human_count(row.bytes),
+               percent(static_cast<double>(row.bytes), bytes), name);
   }
   if (other_events != 0)
     fmt::print("{:>12} {:>7} {:>15} {:>7}  (all others)\n", human_count(other_events),
                percent(static_cast<double>(other_events), events), human_count(other_bytes),
                percent(static_cast<double>(other_bytes), bytes));
-  fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "", human_count(s.event_bytes), "",
-             s.types.size());
+  fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "",
+             human_count(s.event_bytes), "", s.types.size());
   const pipeline::StackCounts &k = s.stacks;
   fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
@@ -85,8 +89,9 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
   fmt::print("        {} frames, {} distinct stacks, {:.1f} repeats on average\n", human_count(k.frames),
              human_count(k.distinct_stacks), average_repeats(k));
   if (k.item_stacks + k.clr_stacks != 0)
-    fmt::print("        {} in extended items ({} frames), {} of .NET's own ({} frames)\n", human_count(k.item_stacks),
-               human_count(k.item_frames), human_count(k.clr_stacks), human_count(k.clr_frames));
+    fmt::print("        {} in extended items ({} frames), {} of .NET's own ({} frames)\n",
+               human_count(k.item_stacks), human_count(k.item_frames), human_count(k.clr_stacks),
+               human_count(k.clr_frames));
 }
 
 struct StatsOptions : CommonOptions {
@@ -114,7 +119,8 @@ int run_stats(const StatsOptions &options) {
     if (options.json) {
       all.push_back(stats_json(*trace, *statistics));
     } else {
-      if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
+      if (options.inputs.size() > 1)
+        fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
       print_stats(*statistics, options.top);
     }
   }
@@ -127,7 +133,9 @@ int run_stats(const StatsOptions &options) {
 void add_stats_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
-  command->add_option("TRACE", options->inputs, "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+  command
+      ->add_option("TRACE", options->inputs,
+                   "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
       ->required();
   command->add_option("--top", options->top, "Show only that many types");
   options->add_to(*command, true);

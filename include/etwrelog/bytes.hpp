@@ -10,7 +10,8 @@
 
 namespace etwrelog {
 
-static_assert(std::endian::native == std::endian::little, "ETL is little-endian; a big-endian host needs swaps here");
+static_assert(std::endian::native == std::endian::little,
+              "ETL is little-endian; a big-endian host needs swaps here");
 
 using Bytes = std::span<const std::uint8_t>;
 using MutableBytes = std::span<std::uint8_t>;
@@ -33,6 +34,8 @@ template <class T> inline void store(std::uint8_t *at, T value) {
   return pointer_size == 8 ? load<std::uint64_t>(at) : load<std::uint32_t>(at);
 }
 
-[[nodiscard]] constexpr std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
+[[nodiscard]] constexpr std::uint64_t align8(std::uint64_t n) {
+  return (n + 7) & ~std::uint64_t{7};
+}
 
 } // namespace etwrelog

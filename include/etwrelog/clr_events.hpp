@@ -7,19 +7,22 @@
 
 namespace etwrelog::clr {
 
-// .NET's own stack event: u16 ClrInstanceID, u8, u8, u32 frame count, pointers. It belongs to the CLR event before it on
-// the same thread.
+// .NET's own stack event: u16 ClrInstanceID, u8, u8, u32 frame count, pointers. It belongs to the CLR event
+// before it on the same thread.
 inline constexpr std::uint16_t kStackWalkId = 82;
 inline constexpr std::size_t kStackFramesAt = 8;
 
-// Whether the event says where code lies or what it is called: methods, modules, assemblies, domains, IL maps, the
-// runtime itself. The same id means different things on the two providers; both ranges are covered whole.
+// Whether the event says where code lies or what it is called: methods, modules, assemblies, domains, IL
+// maps, the runtime itself. The same id means different things on the two providers; both ranges are covered
+// whole.
 [[nodiscard]] constexpr bool names_code(const Guid &provider, std::uint16_t id) {
-  if (provider == format::kClrGuid) return (id >= 141 && id <= 144) || (id >= 151 && id <= 157) || id == 187 || id == 190;
+  if (provider == format::kClrGuid)
+    return (id >= 141 && id <= 144) || (id >= 151 && id <= 157) || id == 187 || id == 190;
   return provider == format::kClrRundownGuid;
 }
 
-// Methods that come and go while the trace runs: load and unload of the runtime provider, with or without names.
+// Methods that come and go while the trace runs: load and unload of the runtime provider, with or without
+// names.
 [[nodiscard]] constexpr bool is_method_load(const Guid &provider, std::uint16_t id) {
   return provider == format::kClrGuid && (id == 141 || id == 143);
 }
@@ -30,8 +33,8 @@ inline constexpr std::size_t kStackFramesAt = 8;
 [[nodiscard]] constexpr bool is_method_rundown(const Guid &provider, std::uint16_t id) {
   return provider == format::kClrRundownGuid && id >= 141 && id <= 144;
 }
-// Their payloads begin alike: u64 MethodID, u64 ModuleID, u64 MethodStartAddress, u32 MethodSize, u32 MethodToken,
-// u32 MethodFlags.
+// Their payloads begin alike: u64 MethodID, u64 ModuleID, u64 MethodStartAddress, u32 MethodSize, u32
+// MethodToken, u32 MethodFlags.
 inline constexpr std::size_t kMethodIdAt = 0, kMethodStartAt = 16, kMethodSizeAt = 24, kMethodFlagsAt = 32,
                              kMethodFixedSize = 36;
 inline constexpr std::uint32_t kMethodJitted = 0x8;

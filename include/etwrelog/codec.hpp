@@ -54,8 +54,8 @@ public:
   Compressor &operator=(Compressor &&) noexcept;
 
   // Encodes in.size() <= max_input bytes. output_too_small when the result does not fit `out`: an ETL writer
-  // passes in.size() - 1 bytes and stores the buffer uncompressed then. The same input and level give the same
-  // bytes on every machine.
+  // passes in.size() - 1 bytes and stores the buffer uncompressed then. The same input and level give the
+  // same bytes on every machine.
   [[nodiscard]] CodecResult compress(Bytes in, MutableBytes out);
 
 private:

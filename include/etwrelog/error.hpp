@@ -27,7 +27,7 @@ struct Error {
   std::string what;                    // the thing looked at, such as "buffer 117: SavedOffset"
   std::string expected;                // "0x48..0x10000"; empty if `what` says it all
   std::string found;
-  std::string advice;                  // what the user can do next; may be empty
+  std::string advice; // what the user can do next; may be empty
 
   // One line: "boot.etl: at 0x750004: buffer 117: SavedOffset: expected 0x48..0x10000, found 0x1a0000; ...".
   [[nodiscard]] std::string message() const;

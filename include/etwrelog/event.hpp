@@ -31,12 +31,12 @@ private:
 
 // The optional parts of a WPP message, which say of themselves where they are.
 struct MessageParts {
-  Guid guid;                     // zero when absent
-  std::uint32_t component = 0;   // when the component-id option is set
+  Guid guid;                   // zero when absent
+  std::uint32_t component = 0; // when the component-id option is set
   std::uint32_t thread_id = kUnknownId, process_id = kUnknownId;
   std::int64_t time = 0;
   bool has_time = false;
-  std::size_t payload_at = 0;    // from the start of the event
+  std::size_t payload_at = 0; // from the start of the event
 };
 
 class EventView {
@@ -89,21 +89,27 @@ public:
     return layout().time_at != format::kNone ? load<std::int64_t>(at_ + layout().time_at) : message_time();
   }
 
-  // The provider: of EVENT_HEADER its GUID, of classic events the class GUID, of kernel events the class GUID of
-  // the hook's group (zero for a group that is not documented), of WPP messages their message GUID if any.
+  // The provider: of EVENT_HEADER its GUID, of classic events the class GUID, of kernel events the class GUID
+  // of the hook's group (zero for a group that is not documented), of WPP messages their message GUID if any.
   [[nodiscard]] Guid provider() const;
-  [[nodiscard]] std::uint16_t id() const;     // EVENT_HEADER Id, hook id, WPP message number; 0 for classic events
+  [[nodiscard]] std::uint16_t
+  id() const; // EVENT_HEADER Id, hook id, WPP message number; 0 for classic events
   [[nodiscard]] std::uint16_t version() const { return has_hook() ? at_[0] : cold_version(); }
-  [[nodiscard]] std::uint8_t opcode() const;  // of kernel events the low byte of the hook
-  [[nodiscard]] std::uint8_t level() const;   // 0 where the type has none, as for channel, task, keyword, activity
-  [[nodiscard]] std::uint8_t channel() const { return is_event() ? at_[format::kEventChannelAt] : std::uint8_t{0}; }
+  [[nodiscard]] std::uint8_t opcode() const; // of kernel events the low byte of the hook
+  [[nodiscard]] std::uint8_t
+  level() const; // 0 where the type has none, as for channel, task, keyword, activity
+  [[nodiscard]] std::uint8_t channel() const {
+    return is_event() ? at_[format::kEventChannelAt] : std::uint8_t{0};
+  }
   [[nodiscard]] std::uint16_t task() const {
     return is_event() ? load<std::uint16_t>(at_ + format::kEventTaskAt) : std::uint16_t{0};
   }
   [[nodiscard]] std::uint64_t keyword() const {
     return is_event() ? load<std::uint64_t>(at_ + format::kEventKeywordAt) : 0;
   }
-  [[nodiscard]] Guid activity() const { return is_event() ? load_guid(at_ + format::kEventActivityAt) : Guid{}; }
+  [[nodiscard]] Guid activity() const {
+    return is_event() ? load_guid(at_ + format::kEventActivityAt) : Guid{};
+  }
 
   [[nodiscard]] bool has_items() const {
     return is_event() && (load<std::uint16_t>(at_ + format::kEventFlagsAt) & format::kEventFlagExtended) != 0;
@@ -113,7 +119,9 @@ public:
   }
 
   // PMC counters and the PEBS index between a PERFINFO header and its payload.
-  [[nodiscard]] Bytes perfinfo_items() const { return bytes().subspan(layout().header_size, perfinfo_items_size()); }
+  [[nodiscard]] Bytes perfinfo_items() const {
+    return bytes().subspan(layout().header_size, perfinfo_items_size());
+  }
 
   // The event's own data after all headers and items; empty if these are malformed.
   [[nodiscard]] Bytes payload() const {
@@ -129,7 +137,8 @@ private:
   [[nodiscard]] std::size_t perfinfo_items_size() const {
     if (!is_perfinfo()) return 0;
     const std::uint8_t bits = at_[format::kPerfinfoItemsAt];
-    const std::size_t items = (bits & format::kPerfinfoCounterMask) + ((bits & format::kPerfinfoPebsBit) != 0 ? 1u : 0u);
+    const std::size_t items =
+        (bits & format::kPerfinfoCounterMask) + ((bits & format::kPerfinfoPebsBit) != 0 ? 1u : 0u);
     const std::size_t room = size_ - layout().header_size;
     return items * 8 < room ? items * 8 : room;
   }
@@ -160,9 +169,9 @@ struct WalkEnd {
   explicit operator bool() const { return reason == Reason::complete; }
 };
 
-// Calls visit(const EventView &, std::int64_t time, std::uint32_t offset) for each event of a buffer's decoded
-// events (the bytes after the buffer header). `time` is the event's own or, where it has none, its predecessor's.
-// Stops at the first damage; the events before it have been visited.
+// Calls visit(const EventView &, std::int64_t time, std::uint32_t offset) for each event of a buffer's
+// decoded events (the bytes after the buffer header). `time` is the event's own or, where it has none, its
+// predecessor's. Stops at the first damage; the events before it have been visited.
 template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
   const std::uint8_t *const base = events.data();
   const std::size_t end = events.size();
@@ -176,8 +185,10 @@ template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
     if (marker == format::kEndOfEvents) break;
     const std::uint8_t family = static_cast<std::uint8_t>(marker >> 24);
     std::uint8_t type = static_cast<std::uint8_t>(marker >> 16);
-    if (family == format::kMarkerMessage) type = static_cast<std::uint8_t>(format::HeaderType::message);
-    else if (family != format::kMarkerStructured) return stop(WalkEnd::Reason::bad_marker, marker);
+    if (family == format::kMarkerMessage)
+      type = static_cast<std::uint8_t>(format::HeaderType::message);
+    else if (family != format::kMarkerStructured)
+      return stop(WalkEnd::Reason::bad_marker, marker);
     const format::HeaderLayout &layout = format::kHeaderLayouts[type];
     const std::uint32_t size = load<std::uint16_t>(base + at + layout.size_at);
     if (size < layout.header_size) return stop(WalkEnd::Reason::bad_size, size);

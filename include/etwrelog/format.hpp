@@ -1,10 +1,10 @@
 // The on-disk layouts of an ETL file: the one place where they stand. Readers, writers, the generator and the
 // tests all use these. All integers are little-endian; sizes and offsets are in bytes.
 //
-// An ETL file is a run of buffers: a 0x48-byte header, then events, each starting on an 8-byte boundary relative
-// to the buffer. The first event of the first buffer is the logfile header; there is no index and no footer.
-// Names are Microsoft's (WMI_BUFFER_HEADER, TRACE_LOGFILE_HEADER, evntrace.h, evntcons.h); what is undocumented
-// was checked against real files of Windows 7 to 11.
+// An ETL file is a run of buffers: a 0x48-byte header, then events, each starting on an 8-byte boundary
+// relative to the buffer. The first event of the first buffer is the logfile header; there is no index and no
+// footer. Names are Microsoft's (WMI_BUFFER_HEADER, TRACE_LOGFILE_HEADER, evntrace.h, evntcons.h); what is
+// undocumented was checked against real files of Windows 7 to 11.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -15,14 +15,17 @@
 
 namespace etwrelog::format {
 
-// --- Buffers -------------------------------------------------------------------------------------------------
+// --- Buffers
+// -------------------------------------------------------------------------------------------------
 
 inline constexpr std::size_t kBufferHeaderSize = 0x48;
 inline constexpr std::uint32_t kMaxBufferSize = 64u << 20; // Windows stops at 16 MiB; room for what comes
-inline constexpr std::uint32_t kEndOfEvents = 0xFFFF'FFFF; // fill after the last event of an uncompressed buffer
+inline constexpr std::uint32_t kEndOfEvents =
+    0xFFFF'FFFF; // fill after the last event of an uncompressed buffer
 inline constexpr std::uint8_t kFillByte = 0xFF;
-inline constexpr std::uint32_t kMaxEventSize = 0xFFFF;     // Size is 16 bits in every event header
-inline constexpr std::uint32_t kHeaderBufferGranule = 512; // first buffer of a compressed file, rounded up to this
+inline constexpr std::uint32_t kMaxEventSize = 0xFFFF; // Size is 16 bits in every event header
+inline constexpr std::uint32_t kHeaderBufferGranule =
+    512; // first buffer of a compressed file, rounded up to this
 
 enum BufferFlag : std::uint16_t {
   kFlagFlushMarker = 0x0001, // exactly the first and the last buffer of a file
@@ -39,19 +42,20 @@ enum BufferState : std::uint32_t { kStateFree = 0, kStateFlush = 3 };
 inline constexpr std::uint32_t kMaxBufferState = 6; // Placeholder
 
 struct BufferHeader {
-  std::uint32_t buffer_size = 0;     // 0x00 BufferSize: bytes that the buffer occupies in the file
-  std::uint32_t saved_offset = 0;    // 0x04 SavedOffset: header + decoded events; 0 in Windows 7 first buffers
-  std::uint32_t current_offset = 0;  // 0x08 CurrentOffset: SavedOffset + the reservation that did not fit any more
-  std::int32_t reference_count = 0;  // 0x0C
-  std::int64_t time_stamp = 0;       // 0x10 flush time; a FILETIME in relogged files
-  std::int64_t sequence_number = 0;  // 0x18
-  std::uint64_t clock = 0;           // 0x20 stale pointer or 0
-  std::uint16_t client_context = 0;  // 0x28 processor
-  std::uint16_t logger_id = 0;       // 0x2A
-  std::uint32_t state = 0;           // 0x2C
-  std::uint32_t filled_bytes = 0;    // 0x30 Offset: a second statement of the valid length
-  std::uint16_t flags = 0;           // 0x34 BufferFlag
-  std::uint16_t type = 0;            // 0x36 BufferType
+  std::uint32_t buffer_size = 0;  // 0x00 BufferSize: bytes that the buffer occupies in the file
+  std::uint32_t saved_offset = 0; // 0x04 SavedOffset: header + decoded events; 0 in Windows 7 first buffers
+  std::uint32_t current_offset =
+      0; // 0x08 CurrentOffset: SavedOffset + the reservation that did not fit any more
+  std::int32_t reference_count = 0;        // 0x0C
+  std::int64_t time_stamp = 0;             // 0x10 flush time; a FILETIME in relogged files
+  std::int64_t sequence_number = 0;        // 0x18
+  std::uint64_t clock = 0;                 // 0x20 stale pointer or 0
+  std::uint16_t client_context = 0;        // 0x28 processor
+  std::uint16_t logger_id = 0;             // 0x2A
+  std::uint32_t state = 0;                 // 0x2C
+  std::uint32_t filled_bytes = 0;          // 0x30 Offset: a second statement of the valid length
+  std::uint16_t flags = 0;                 // 0x34 BufferFlag
+  std::uint16_t type = 0;                  // 0x36 BufferType
   std::array<std::uint64_t, 2> reserved{}; // 0x38 stale pointers or 0
 
   // Header + decoded events. The larger of the two fields: some first buffers hold valid events past
@@ -61,7 +65,8 @@ struct BufferHeader {
   }
   [[nodiscard]] bool compressed() const { return (flags & kFlagCompressed) != 0; }
   [[nodiscard]] std::uint16_t processor() const {
-    return (flags & kFlagProcessorIndex) != 0 ? client_context : static_cast<std::uint16_t>(client_context & 0xFF);
+    return (flags & kFlagProcessorIndex) != 0 ? client_context
+                                              : static_cast<std::uint16_t>(client_context & 0xFF);
   }
 };
 
@@ -103,7 +108,8 @@ inline void store_buffer_header(std::uint8_t *at, const BufferHeader &h) {
   store(at + 0x40, h.reserved[1]);
 }
 
-// --- Event headers -------------------------------------------------------------------------------------------
+// --- Event headers
+// -------------------------------------------------------------------------------------------
 
 inline constexpr std::uint8_t kMarkerStructured = 0xC0; // top byte of the first dword of an event
 inline constexpr std::uint8_t kMarkerMessage = 0x90;    // WPP
@@ -134,8 +140,8 @@ struct HeaderLayout {
 };
 inline constexpr std::uint8_t kNone = 0xFF;
 
-// Indexed by HeaderType. Types not set here (TIMED, ERROR and WNODE, obsolete before Windows 7, and whatever is to
-// come) are carried along by their Size, which all of them have in the first word.
+// Indexed by HeaderType. Types not set here (TIMED, ERROR and WNODE, obsolete before Windows 7, and whatever
+// is to come) are carried along by their Size, which all of them have in the first word.
 inline constexpr std::array<HeaderLayout, 0x100> kHeaderLayouts = [] {
   std::array<HeaderLayout, 0x100> t{};
   t.fill({0x08, 0, 8, kNone, kNone});
@@ -187,7 +193,8 @@ enum MessageOption : std::uint16_t {
   kMessagePointer64 = 0x0080,
 };
 
-// Extended data items of EVENT_HEADER, packed: u16 item size, u16 ExtType, u16 Linkage in bit 0, u16 DataSize, data.
+// Extended data items of EVENT_HEADER, packed: u16 item size, u16 ExtType, u16 Linkage in bit 0, u16
+// DataSize, data.
 inline constexpr std::size_t kItemHeaderSize = 8, kItemTypeAt = 2, kItemLinkageAt = 4, kItemDataSizeAt = 6;
 enum class ItemType : std::uint16_t {
   related_activity = 0x01, // GUID
@@ -212,10 +219,11 @@ enum class ItemType : std::uint16_t {
 
 inline constexpr std::size_t kItemStackKeyAt = 8, kItemStackFramesAt = 8; // behind the MatchId
 
-// --- The logfile header event --------------------------------------------------------------------------------
+// --- The logfile header event
+// --------------------------------------------------------------------------------
 
-// At offset 0x48 of the file: a SYSTEM header with hook 0x0000, TRACE_LOGFILE_HEADER in the 32- or 64-bit form
-// that the header type tells, then two UTF-16 strings: session name and file name.
+// At offset 0x48 of the file: a SYSTEM header with hook 0x0000, TRACE_LOGFILE_HEADER in the 32- or 64-bit
+// form that the header type tells, then two UTF-16 strings: session name and file name.
 inline constexpr std::uint16_t kHookLogfileHeader = 0x0000;
 inline constexpr std::size_t kSystemHeaderSize = 0x20;
 inline constexpr std::size_t kTimeZoneSize = 0xAC;
@@ -226,9 +234,10 @@ struct LogfileHeaderLayout { // offsets from the start of the payload
 inline constexpr LogfileHeaderLayout kLogfileHeader32 = {0x110, 0x40, 0xF0, 0xF8, 0x100, 0x108, 0x10C};
 inline constexpr LogfileHeaderLayout kLogfileHeader64 = {0x118, 0x48, 0xF8, 0x100, 0x108, 0x110, 0x114};
 // Offsets that both forms share.
-inline constexpr std::size_t kLogBufferSizeAt = 0x00, kLogMajorAt = 0x04, kLogMinorAt = 0x05, kLogSubVersionAt = 0x06,
-                             kLogSubMinorVersionAt = 0x07, kLogProviderVersionAt = 0x08, kLogProcessorsAt = 0x0C,
-                             kLogEndTimeAt = 0x10, kLogTimerResolutionAt = 0x18, kLogMaximumFileSizeAt = 0x1C,
+inline constexpr std::size_t kLogBufferSizeAt = 0x00, kLogMajorAt = 0x04, kLogMinorAt = 0x05,
+                             kLogSubVersionAt = 0x06, kLogSubMinorVersionAt = 0x07,
+                             kLogProviderVersionAt = 0x08, kLogProcessorsAt = 0x0C, kLogEndTimeAt = 0x10,
+                             kLogTimerResolutionAt = 0x18, kLogMaximumFileSizeAt = 0x1C,
                              kLogFileModeAt = 0x20, kLogBuffersWrittenAt = 0x24, kLogStartBuffersAt = 0x28,
                              kLogPointerSizeAt = 0x2C, kLogEventsLostAt = 0x30, kLogCpuSpeedAt = 0x34;
 
@@ -246,7 +255,8 @@ enum LogFileMode : std::uint32_t {
 
 enum class ClockType : std::uint32_t { qpc = 1, system_time = 2, cpu_cycles = 3 };
 
-// --- Class GUIDs ---------------------------------------------------------------------------------------------
+// --- Class GUIDs
+// ---------------------------------------------------------------------------------------------
 
 inline constexpr Guid kEventTraceGuid = make_guid(0x68fdd900, 0x4a3e, 0x11d1, 0x84f4, 0x0000f80464e3);
 inline constexpr Guid kImageIdGuid = make_guid(0xb3e675d7, 0x2554, 0x4f18, 0x830b, 0x2762732560de);

@@ -31,17 +31,19 @@ inline void store_guid(std::uint8_t *at, const Guid &guid) {
 [[nodiscard]] constexpr Guid make_guid(std::uint32_t a, std::uint16_t b, std::uint16_t c, std::uint16_t d,
                                        std::uint64_t e) {
   std::uint64_t tail = (std::uint64_t{d} << 48) | (e & 0xFFFF'FFFF'FFFFull), swapped = 0;
-  for (int i = 0; i < 8; ++i, tail >>= 8) swapped = (swapped << 8) | (tail & 0xFF);
+  for (int i = 0; i < 8; ++i, tail >>= 8)
+    swapped = (swapped << 8) | (tail & 0xFF);
   return {a | (std::uint64_t{b} << 32) | (std::uint64_t{c} << 48), swapped};
 }
 
-[[nodiscard]] std::string to_string(const Guid &guid); // lower case, no braces
+[[nodiscard]] std::string to_string(const Guid &guid);               // lower case, no braces
 [[nodiscard]] std::optional<Guid> parse_guid(std::string_view text); // with or without braces
 
 } // namespace etwrelog
 
 template <> struct std::hash<etwrelog::Guid> {
   std::size_t operator()(const etwrelog::Guid &guid) const noexcept {
-    return static_cast<std::size_t>((guid.low ^ (guid.high * 0x9E37'79B9'7F4A'7C15ull)) * 0xD6E8'FEB8'6659'FD93ull);
+    return static_cast<std::size_t>((guid.low ^ (guid.high * 0x9E37'79B9'7F4A'7C15ull)) *
+                                    0xD6E8'FEB8'6659'FD93ull);
   }
 };

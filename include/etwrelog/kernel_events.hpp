@@ -1,8 +1,9 @@
-// Kernel events: their names, the layouts of their payloads and whose they are. The one table of payload layouts;
-// filter, statistics, generator and archive all read it.
+// Kernel events: their names, the layouts of their payloads and whose they are. The one table of payload
+// layouts; filter, statistics, generator and archive all read it.
 //
-// Sources: MOF classes of the NT Kernel Logger, TraceEvent's kernel parser, Geoff Chappell's hook tables; layouts of
-// events that occur in real Windows 7 to 11 traces were checked against them. Windows 7 is the oldest covered.
+// Sources: MOF classes of the NT Kernel Logger, TraceEvent's kernel parser, Geoff Chappell's hook tables;
+// layouts of events that occur in real Windows 7 to 11 traces were checked against them. Windows 7 is the
+// oldest covered.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -15,22 +16,23 @@ namespace etwrelog::kernel {
 
 // Hooks that code outside the table has to name.
 inline constexpr std::uint16_t kHookSample = 0x0F2E, kHookStackWalk = 0x1820, kHookStackKeyDelete = 0x1823,
-                               kHookStackKeyRundown = 0x1824, kHookStackKeyKernel = 0x1825, kHookStackKeyUser = 0x1826;
+                               kHookStackKeyRundown = 0x1824, kHookStackKeyKernel = 0x1825,
+                               kHookStackKeyUser = 0x1826;
 
 enum class FieldType : std::uint8_t {
   u8,
   u16,
   u32,
   u64,
-  pointer,   // 4 or 8 bytes: the event's pointer size
-  time,      // i64, raw session clock
-  filetime,  // i64, 100 ns since 1601, UTC
+  pointer,  // 4 or 8 bytes: the event's pointer size
+  time,     // i64, raw session clock
+  filetime, // i64, 100 ns since 1601, UTC
   guid,
-  sid,       // TOKEN_USER image + SID, or 4 zero bytes; see sid_size()
-  astr,      // 8-bit string and its terminating zero
-  wstr,      // UTF-16 string and its terminating zero
-  pointers,  // array of pointers up to the end of the payload
-  rest,      // bytes without a public layout, up to the end
+  sid,              // TOKEN_USER image + SID, or 4 zero bytes; see sid_size()
+  astr,             // 8-bit string and its terminating zero
+  wstr,             // UTF-16 string and its terminating zero
+  pointers,         // array of pointers up to the end of the payload
+  rest,             // bytes without a public layout, up to the end
   counted_pointers, // u32 count, that many pointers
   offset_map,       // u16 count n, i32[n], i32[n]: IL to native code offsets
 };
@@ -43,18 +45,18 @@ enum class Role : std::uint8_t {
   thread_id,
   new_thread_id,
   old_thread_id,
-  event_time,    // raw time stamp of the event that a stack belongs to
+  event_time, // raw time stamp of the event that a stack belongs to
   stack_key,
   frames,
   image_base,
   image_size,
   image_checksum,
-  image_time,    // TimeDateStamp of the PE header
-  file_object,   // also called FileKey: what file-name events name
+  image_time,  // TimeDateStamp of the PE header
+  file_object, // also called FileKey: what file-name events name
   file_key,
   exit_status,
   session_id,
-  image_name,    // ImageFileName of a process
+  image_name, // ImageFileName of a process
   command_line,
   file_name,
   thread_name,
@@ -114,18 +116,19 @@ struct HookInfo {
 [[nodiscard]] std::span<const HookInfo> all_hooks();
 [[nodiscard]] std::span<const Layout> all_layouts();
 
-// The scope of any event with a hook, documented or not: group rules for the whole groups 0x00 and 0x0B, else `header`.
+// The scope of any event with a hook, documented or not: group rules for the whole groups 0x00 and 0x0B, else
+// `header`.
 [[nodiscard]] Scope scope_of(std::uint16_t hook);
 
-// Layout of a classic event of the classes that a merge writes: image identity (format::kImageIdGuid) and metadata
-// (format::kMetaDataGuid, whose first field is the provider described).
+// Layout of a classic event of the classes that a merge writes: image identity (format::kImageIdGuid) and
+// metadata (format::kMetaDataGuid, whose first field is the provider described).
 [[nodiscard]] const Layout *find_classic_layout(const Guid &guid, std::uint8_t opcode);
 
 // Class GUID and name ("DiskIO") of a hook group; zero / empty if not documented.
 [[nodiscard]] Guid group_guid(std::uint8_t group);
 [[nodiscard]] std::string_view group_name(std::uint8_t group);
-// The hook that a classic event of this class and opcode corresponds to (user-mode loggers write FULL headers with
-// the kernel's class GUIDs). Image load, opcode 10, is hook 0x030A.
+// The hook that a classic event of this class and opcode corresponds to (user-mode loggers write FULL headers
+// with the kernel's class GUIDs). Image load, opcode 10, is hook 0x030A.
 [[nodiscard]] std::optional<std::uint16_t> hook_of_class(const Guid &guid, std::uint8_t opcode);
 
 // Bytes of one field of fixed size; 0 for those that vary.
@@ -152,7 +155,8 @@ public:
   FieldWalk(const Layout &layout, Bytes payload, unsigned pointer_size)
       : fields_(layout.fields), payload_(payload), pointer_size_(pointer_size) {}
 
-  // False when no further field fits. `data` holds all `repeat` elements; strings come without their terminator.
+  // False when no further field fits. `data` holds all `repeat` elements; strings come without their
+  // terminator.
   [[nodiscard]] bool next(const Field *&field, Bytes &data);
   [[nodiscard]] std::size_t position() const { return at_; } // bytes walked so far
 

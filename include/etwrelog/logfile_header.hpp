@@ -15,8 +15,8 @@ struct LogfileHeader {
   std::uint8_t major = 0, minor = 0, sub_version = 0, sub_minor_version = 0;
   std::uint32_t provider_version = 0; // build of Windows
   std::uint32_t processors = 0;
-  std::int64_t end_time = 0; // FILETIME; 0 when the log was never closed
-  std::uint32_t timer_resolution = 0; // 100 ns
+  std::int64_t end_time = 0;           // FILETIME; 0 when the log was never closed
+  std::uint32_t timer_resolution = 0;  // 100 ns
   std::uint32_t maximum_file_size = 0; // MB, or KB with kModeKilobytes
   std::uint32_t log_file_mode = 0;
   std::uint32_t buffers_written = 0; // header buffer included; 0 when the log was never closed
@@ -27,7 +27,7 @@ struct LogfileHeader {
   std::int32_t timezone_bias = 0; // minutes; UTC = local + bias
   std::int64_t boot_time = 0;     // FILETIME
   std::int64_t perf_freq = 0;
-  std::int64_t start_time = 0;    // FILETIME
+  std::int64_t start_time = 0; // FILETIME
   std::uint32_t clock_type = 1;
   std::uint32_t buffers_lost = 0;
   std::string session_name, file_name; // UTF-8
@@ -47,8 +47,8 @@ struct LogfileHeader {
 void patch_logfile_header(MutableBytes event, const LogfileHeader &header);
 
 // A whole new event: SYSTEM header of the form that pointer_size asks for, fields and names. Not padded.
-[[nodiscard]] std::vector<std::uint8_t> make_logfile_header(const LogfileHeader &header, std::uint32_t thread_id,
-                                                            std::uint32_t process_id);
+[[nodiscard]] std::vector<std::uint8_t>
+make_logfile_header(const LogfileHeader &header, std::uint32_t thread_id, std::uint32_t process_id);
 
 // SubVersion.SubMinorVersion as Windows writes it: 2.0 for what older systems cannot read, else 1.5.
 void set_log_version(LogfileHeader &header, bool compressed);

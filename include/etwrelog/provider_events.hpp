@@ -1,5 +1,6 @@
-// Payload layouts of events that are no kernel events but make up much of real traces: the CLR's code and stack
-// events and the image identities that KernelTraceControl adds when it merges. The sibling of kernel_events.hpp.
+// Payload layouts of events that are no kernel events but make up much of real traces: the CLR's code and
+// stack events and the image identities that KernelTraceControl adds when it merges. The sibling of
+// kernel_events.hpp.
 #pragma once
 
 #include "etwrelog/kernel_events.hpp"
@@ -7,9 +8,9 @@
 namespace etwrelog::provider {
 
 struct Layout {
-  Guid provider;             // or class GUID
-  std::uint16_t id;          // of a classic event its opcode
-  std::uint16_t min_version; // applies from this version on, until a later row takes over
+  Guid provider;                         // or class GUID
+  std::uint16_t id;                      // of a classic event its opcode
+  std::uint16_t min_version;             // applies from this version on, until a later row takes over
   std::span<const kernel::Field> fields; // an event may end before its last fields: they are absent then
   const char *name;
 };

@@ -56,16 +56,25 @@ MessageParts EventView::message() const {
   return parts;
 }
 
-std::uint32_t EventView::cold_thread_id() const { return is_message() ? message().thread_id : kUnknownId; }
-std::uint32_t EventView::cold_process_id() const { return is_message() ? message().process_id : kUnknownId; }
-bool EventView::message_has_time() const { return is_message() && message().has_time; }
-std::int64_t EventView::message_time() const { return is_message() ? message().time : 0; }
+std::uint32_t EventView::cold_thread_id() const {
+  return is_message() ? message().thread_id : kUnknownId;
+}
+std::uint32_t EventView::cold_process_id() const {
+  return is_message() ? message().process_id : kUnknownId;
+}
+bool EventView::message_has_time() const {
+  return is_message() && message().has_time;
+}
+std::int64_t EventView::message_time() const {
+  return is_message() ? message().time : 0;
+}
 
 Bytes EventView::cold_payload() const {
   if (is_message()) return bytes().subspan(message().payload_at);
   ExtendedItems walk = items();
   ExtendedItem item;
-  while (walk.next(item)) {}
+  while (walk.next(item)) {
+  }
   return walk.ok() ? walk.rest() : Bytes();
 }
 

@@ -17,7 +17,8 @@ using namespace format;
 namespace {
 
 std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\0')) text.pop_back();
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\0'))
+    text.pop_back();
   return text;
 }
 
@@ -27,7 +28,8 @@ std::string string_at(Bytes payload, std::size_t offset_field) {
   const std::uint32_t at = load<std::uint32_t>(payload.data() + offset_field);
   if (at == 0 || at >= payload.size()) return {};
   std::size_t end = at;
-  while (end + 2 <= payload.size() && load<std::uint16_t>(payload.data() + end) != 0) end += 2;
+  while (end + 2 <= payload.size() && load<std::uint16_t>(payload.data() + end) != 0)
+    end += 2;
   return trimmed(utf8_from_utf16(payload.subspan(at, end - at)));
 }
 
@@ -79,9 +81,11 @@ std::string classic_name(const EventType &type) {
     default: break;
     }
   }
-  if (const auto hook = kernel::hook_of_class(type.guid, static_cast<std::uint8_t>(type.id))) return kernel_name(*hook);
+  if (const auto hook = kernel::hook_of_class(type.guid, static_cast<std::uint8_t>(type.id)))
+    return kernel_name(*hook);
   const std::string_view provider = provider_name(type.guid);
-  return fmt::format("{}/Opcode({})", provider.empty() ? to_string(type.guid) : std::string(provider), type.id);
+  return fmt::format("{}/Opcode({})", provider.empty() ? to_string(type.guid) : std::string(provider),
+                     type.id);
 }
 
 } // namespace
@@ -93,9 +97,12 @@ bool EventNames::teaches(const EventView &event) {
 }
 
 void EventNames::learn(const EventView &event) {
-  if (event.is_classic()) learn_event_info(event.payload());
-  else if (event.id() == kManifestEventId && event.opcode() == kManifestOpcode) learn_manifest(event);
-  else learn_schema(event);
+  if (event.is_classic())
+    learn_event_info(event.payload());
+  else if (event.id() == kManifestEventId && event.opcode() == kManifestOpcode)
+    learn_manifest(event);
+  else
+    learn_schema(event);
 }
 
 // TRACE_EVENT_INFO (tdh.h): provider GUID, event GUID, descriptor, decoding source, then offsets of names.
@@ -123,9 +130,11 @@ void EventNames::learn_manifest(const EventView &event) {
   constexpr std::uint8_t kMagic = 0x5B;
   const Bytes payload = event.payload();
   if (payload.size() < kHeader || payload[0] != 1 || payload[3] != kMagic) return;
-  const unsigned chunks = load<std::uint16_t>(payload.data() + 4), chunk = load<std::uint16_t>(payload.data() + 6);
+  const unsigned chunks = load<std::uint16_t>(payload.data() + 4),
+                 chunk = load<std::uint16_t>(payload.data() + 6);
   const Guid guid = event.provider();
-  const std::string_view text(reinterpret_cast<const char *>(payload.data()) + kHeader, payload.size() - kHeader);
+  const std::string_view text(reinterpret_cast<const char *>(payload.data()) + kHeader,
+                              payload.size() - kHeader);
   if (chunks <= 1) {
     read_manifest(guid, text);
     return;
@@ -145,7 +154,8 @@ void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, st
   if (manifest.chunks.size() < chunks) return;
   std::string whole;
   whole.reserve(manifest.bytes);
-  for (const auto &[number, part] : manifest.chunks) whole += part;
+  for (const auto &[number, part] : manifest.chunks)
+    whole += part;
   manifests_.erase(guid);
   read_manifest(guid, whole);
 }
@@ -171,7 +181,8 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
 // TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
 void EventNames::learn_schema(const EventView &event) {
   const EventType of = type_of(event);
-  const Bytes all = event.bytes().first(event.bytes().size() - event.payload().size()).subspan(event.layout().header_size);
+  const Bytes all =
+      event.bytes().first(event.bytes().size() - event.payload().size()).subspan(event.layout().header_size);
   learned_.resize(kLearned);
   Learned &last = learned_[(of.guid.low ^ of.id ^ all.size() >> 3) % kLearned];
   if (last.type == of && std::ranges::equal(last.items, all)) return;
@@ -185,21 +196,26 @@ void EventNames::learn_schema(const EventView &event) {
   };
   while (items.next(item)) {
     if (item.type == ItemType::provider_traits && item.data.size() > 2) {
-      if (std::string name = take_text(item.data, 2); !name.empty()) providers_.try_emplace(event.provider(), name);
+      if (std::string name = take_text(item.data, 2); !name.empty())
+        providers_.try_emplace(event.provider(), name);
     } else if (item.type == ItemType::schema_tl && item.data.size() > 3) {
       std::size_t at = 2;
-      while (at < item.data.size() && (item.data[at] & 0x80) != 0) ++at;
+      while (at < item.data.size() && (item.data[at] & 0x80) != 0)
+        ++at;
       std::string name = take_text(item.data, at + 1);
       auto [slot, fresh] = names_.try_emplace(of, name);
       // Events of one provider may all have id 0; a row of them has no one name.
-      if (!fresh && slot->second != name) slot->second = kTraceLogging;
-      else if (fresh) from_schema_.insert(of);
+      if (!fresh && slot->second != name)
+        slot->second = kTraceLogging;
+      else if (fresh)
+        from_schema_.insert(of);
     }
   }
 }
 
 void EventNames::merge(const EventNames &other) {
-  for (const auto &[guid, name] : other.providers_) providers_.try_emplace(guid, name);
+  for (const auto &[guid, name] : other.providers_)
+    providers_.try_emplace(guid, name);
   for (const auto &[type, name] : other.names_) {
     auto [slot, fresh] = names_.try_emplace(type, name);
     if (fresh || slot->second == name) continue;
@@ -208,7 +224,8 @@ void EventNames::merge(const EventNames &other) {
   }
   from_schema_.insert(other.from_schema_.begin(), other.from_schema_.end());
   for (const auto &[guid, manifest] : other.manifests_)
-    for (const auto &[chunk, text] : manifest.chunks) add_chunk(guid, manifest.total, chunk, text);
+    for (const auto &[chunk, text] : manifest.chunks)
+      add_chunk(guid, manifest.total, chunk, text);
 }
 
 std::string EventNames::name(const EventType &type) const {
@@ -223,12 +240,13 @@ std::string EventNames::name(const EventType &type) const {
   }
   const auto learned_provider = providers_.find(type.guid);
   const std::string_view known = provider_name(type.guid);
-  std::string provider = !known.empty() ? std::string(known)
+  std::string provider = !known.empty()                         ? std::string(known)
                          : learned_provider != providers_.end() ? learned_provider->second
                                                                 : to_string(type.guid);
   if (const auto clr = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id)); !clr.empty())
     return fmt::format("{}/{}", provider, clr);
-  if (const auto learned = names_.find(type); learned != names_.end()) return provider + "/" + learned->second;
+  if (const auto learned = names_.find(type); learned != names_.end())
+    return provider + "/" + learned->second;
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 

@@ -1,5 +1,5 @@
-// Names of event types: built-in for the kernel and .NET, learned from the trace for the rest (EventInfo records that a
-// merge adds, EventSource manifests, TraceLogging schemas).
+// Names of event types: built-in for the kernel and .NET, learned from the trace for the rest (EventInfo
+// records that a merge adds, EventSource manifests, TraceLogging schemas).
 #pragma once
 
 #include "stages/decode/type_counts.hpp"
@@ -17,11 +17,12 @@ public:
   void learn(const EventView &event);
   void merge(const EventNames &other);
 
-  // As PerfView shows it: "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"; the provider's GUID (or its name
-  // where known) and "EventID(n)" where nothing is known.
+  // As PerfView shows it: "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"; the provider's GUID (or
+  // its name where known) and "EventID(n)" where nothing is known.
   [[nodiscard]] std::string name(const EventType &type) const;
 
-  // The type in the form "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/opcode/version", "wpp:GUID/number".
+  // The type in the form "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/opcode/version",
+  // "wpp:GUID/number".
   [[nodiscard]] static std::string key(const EventType &type);
 
 private:
@@ -33,7 +34,7 @@ private:
 
   std::map<EventType, std::string> names_; // "Task/Opcode"
   std::map<Guid, std::string> providers_;
-  std::set<EventType> from_schema_;        // whose name a TraceLogging schema gave
+  std::set<EventType> from_schema_; // whose name a TraceLogging schema gave
   struct Manifest {
     std::map<unsigned, std::string> chunks;
     unsigned total = 0;

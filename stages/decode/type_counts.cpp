@@ -4,7 +4,8 @@ namespace etwrelog::decode {
 
 std::size_t TypeCounts::hash(const EventType &type) {
   std::uint64_t h = type.guid.low ^ (type.guid.high * 0x9E37'79B9'7F4A'7C15ull);
-  h ^= (std::uint64_t{type.id} << 20) | (std::uint64_t{type.version} << 4) | static_cast<std::uint64_t>(type.family);
+  h ^= (std::uint64_t{type.id} << 20) | (std::uint64_t{type.version} << 4) |
+       static_cast<std::uint64_t>(type.family);
   return static_cast<std::size_t>((h * 0xD6E8'FEB8'6659'FD93ull) >> 32);
 }
 
@@ -43,7 +44,8 @@ void TypeCounts::grow() {
   slots_.assign(slots_.empty() ? 256 : slots_.size() * 2, 0);
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
     std::size_t i = hash(rows_[row].type);
-    while (slots_[i & (slots_.size() - 1)] != 0) ++i;
+    while (slots_[i & (slots_.size() - 1)] != 0)
+      ++i;
     slots_[i & (slots_.size() - 1)] = row + 1;
   }
 }

@@ -1,6 +1,7 @@
-// XPRESS-Huffman (MS-XCA 2.1/2.2): blocks of 65536 bytes of output, each behind 512 code lengths of four bits.
-// Symbols below 256 are literals; the others hold four bits of length and the bit count of the distance. Bits
-// come in 16-bit words, upper bit first, two words ahead of their use; long lengths stand as plain bytes between.
+// XPRESS-Huffman (MS-XCA 2.1/2.2): blocks of 65536 bytes of output, each behind 512 code lengths of four
+// bits. Symbols below 256 are literals; the others hold four bits of length and the bit count of the
+// distance. Bits come in 16-bit words, upper bit first, two words ahead of their use; long lengths stand as
+// plain bytes between.
 #include "stages/decompress/codecs.hpp"
 #include "stages/decompress/wild_copy.hpp"
 
@@ -15,12 +16,13 @@ constexpr std::size_t kTableBytes = 256;
 constexpr std::size_t kMinMatch = 3;
 constexpr unsigned kSymbols = 512;
 constexpr unsigned kMaxBits = 15;
-constexpr unsigned kEndSymbol = 256; // the end only where the output is full; a match of three at distance 1 before
+constexpr unsigned kEndSymbol =
+    256; // the end only where the output is full; a match of three at distance 1 before
 
 constexpr unsigned kFastBits = 11;
 
-// Canonical decoding: one look-up for codes of up to kFastBits; for the longer ones (one token in a hundred) the
-// first code of each length and where its symbols start.
+// Canonical decoding: one look-up for codes of up to kFastBits; for the longer ones (one token in a hundred)
+// the first code of each length and where its symbols start.
 class CodeTable {
 public:
   // False when the lengths form no complete prefix code.
@@ -72,7 +74,8 @@ private:
     while (bits < kMaxBits && (window >> (32 - bits)) - first_code_[bits] >= count_[bits]) {
       ++bits;
     }
-    return std::uint32_t{symbols_[first_index_[bits] + (window >> (32 - bits)) - first_code_[bits]]} << 4 | bits;
+    return std::uint32_t{symbols_[first_index_[bits] + (window >> (32 - bits)) - first_code_[bits]]} << 4 |
+           bits;
   }
 
   std::array<std::uint16_t, 1 << kFastBits> fast_{};
@@ -82,8 +85,8 @@ private:
   std::array<std::uint16_t, kSymbols> symbols_{};
 };
 
-// 16 to 32 bits ahead, in the upper part of `window`; `spare` of them can go before the next word is due. Where that
-// word stands depends on the plain bytes read meanwhile, so it must not be read earlier.
+// 16 to 32 bits ahead, in the upper part of `window`; `spare` of them can go before the next word is due.
+// Where that word stands depends on the plain bytes read meanwhile, so it must not be read earlier.
 struct BitState {
   std::size_t in_pos = 0;
   std::uint32_t window = 0;
@@ -116,11 +119,11 @@ struct BitState {
   [[nodiscard]] std::uint32_t peek(unsigned n) const { return window >> 1 >> (31 - n); }
 };
 
-constexpr std::size_t kRoundIn = 16;              // three words, and a length byte between them
+constexpr std::size_t kRoundIn = 16; // three words, and a length byte between them
 constexpr std::size_t kRoundOut = 64 + kCopySlack;
 
-// Tokens while both sides have room, up to block_end. Returns true when the next token is for the careful decoder: a
-// length in more than a byte, a bad distance.
+// Tokens while both sides have room, up to block_end. Returns true when the next token is for the careful
+// decoder: a length in more than a byte, a bad distance.
 ETWRELOG_ALWAYS_INLINE bool fast_tokens(const CodeTable &table, Bytes in_span, MutableBytes out_span,
                                         std::size_t block_end, BitState &state, std::size_t &out_pos) {
   if (in_span.size() < kRoundIn || out_span.size() < kRoundOut) {
@@ -153,8 +156,8 @@ ETWRELOG_ALWAYS_INLINE bool fast_tokens(const CodeTable &table, Bytes in_span, M
     const std::size_t distance = (std::size_t{1} << distance_bits) + bits.peek(distance_bits);
     bits.skip_unchecked(in, distance_bits);
     if (distance > static_cast<std::size_t>(out - out_begin) ||
-        (length > 64 && (length == 15 + 255 + kMinMatch || static_cast<std::ptrdiff_t>(length + kCopySlack) > out_end - out)))
-        [[unlikely]] {
+        (length > 64 && (length == 15 + 255 + kMinMatch ||
+                         static_cast<std::ptrdiff_t>(length + kCopySlack) > out_end - out))) [[unlikely]] {
       bits = before;
       in = in_before;
       leave_token = true;
@@ -183,8 +186,8 @@ ETWRELOG_ALWAYS_INLINE bool fast_tokens(const CodeTable &table, Bytes in_span, M
 }
 
 using FastTokens = bool(const CodeTable &, Bytes, MutableBytes, std::size_t, BitState &, std::size_t &);
-bool tokens_portable(const CodeTable &table, Bytes in, MutableBytes out, std::size_t block_end, BitState &state,
-                     std::size_t &out_pos) {
+bool tokens_portable(const CodeTable &table, Bytes in, MutableBytes out, std::size_t block_end,
+                     BitState &state, std::size_t &out_pos) {
   return fast_tokens(table, in, out, block_end, state, out_pos);
 }
 #if ETWRELOG_X86_DISPATCH
@@ -195,7 +198,8 @@ ETWRELOG_TARGET_V3 bool tokens_v3(const CodeTable &table, Bytes in, MutableBytes
 #endif
 
 // One token, everything checked; `state` moves only when it is good.
-CodecStatus decode_token(const CodeTable &table, Bytes in, MutableBytes out, BitState &state, std::size_t &out_pos) {
+CodecStatus decode_token(const CodeTable &table, Bytes in, MutableBytes out, BitState &state,
+                         std::size_t &out_pos) {
   BitState bits = state;
   const std::uint32_t entry = table.decode(bits.window);
   const std::uint32_t symbol = entry >> 4;
@@ -273,7 +277,8 @@ CodecResult decode_xpress_huffman(Bytes in, MutableBytes out) {
     if (!table.build(at)) {
       return result(CodecStatus::bad_table);
     }
-    state.window = std::uint32_t{load<std::uint16_t>(at + kTableBytes)} << 16 | load<std::uint16_t>(at + kTableBytes + 2);
+    state.window = std::uint32_t{load<std::uint16_t>(at + kTableBytes)} << 16 |
+                   load<std::uint16_t>(at + kTableBytes + 2);
     state.spare = 16;
     state.in_pos += kTableBytes + 4;
     const std::size_t block_start = out_pos;

@@ -1,4 +1,5 @@
-// Where JIT-compiled code lay, from the .NET events: an address in it can mean different methods at different times.
+// Where JIT-compiled code lay, from the .NET events: an address in it can mean different methods at different
+// times.
 #pragma once
 
 #include "etwrelog/event.hpp"

@@ -23,7 +23,8 @@ StackCacheSim::Options StackCacheSim::clamp(Options options) {
 }
 
 StackCacheSim::StackCacheSim(const Options &options)
-    : pointer_size_(options.pointer_size), start_(options.start), pool_(options.bytes / kPieceBytes), buckets_(std::max(1u, options.buckets)) {}
+    : pointer_size_(options.pointer_size), start_(options.start), pool_(options.bytes / kPieceBytes),
+      buckets_(std::max(1u, options.buckets)) {}
 
 std::uint64_t StackCacheSim::key_of(std::uint32_t piece) const {
   return (pointer_size_ == 8 ? kPool64 : kPool32) + std::uint64_t{piece} * kPieceBytes;
@@ -32,7 +33,8 @@ std::uint64_t StackCacheSim::key_of(std::uint32_t piece) const {
 StackCacheSim::Outcome StackCacheSim::insert(std::span<const std::uint64_t> frames) {
   Outcome outcome;
   std::uint64_t hash = 0;
-  for (const std::uint64_t frame : frames) hash += frame;
+  for (const std::uint64_t frame : frames)
+    hash += frame;
   Bucket &bucket = buckets_[hash % buckets_.size()];
 
   for (unsigned i = 0; i < bucket.count; ++i) {
@@ -70,7 +72,8 @@ StackCacheSim::Outcome StackCacheSim::insert(std::span<const std::uint64_t> fram
   }
   counts_.most_pieces = std::max(counts_.most_pieces, counts_.pieces);
   bucket.entries[bucket.count++] = entry;
-  if (start_ == Start::front) std::rotate(bucket.entries, bucket.entries + bucket.count - 1, bucket.entries + bucket.count);
+  if (start_ == Start::front)
+    std::rotate(bucket.entries, bucket.entries + bucket.count - 1, bucket.entries + bucket.count);
   ++counts_.fresh;
   outcome.kind = Kind::fresh;
   outcome.key = key_of(entry.piece);
@@ -82,7 +85,8 @@ bool StackCacheSim::equals(const Entry &entry, std::span<const std::uint64_t> fr
   std::size_t done = 0;
   for (std::uint32_t piece = entry.piece; done < frames.size(); piece = next_[piece]) {
     const std::size_t count = std::min(kPieceFrames, frames.size() - done);
-    if (std::memcmp(&frames_[piece * kPieceFrames], &frames[done], count * sizeof(std::uint64_t)) != 0) return false;
+    if (std::memcmp(&frames_[piece * kPieceFrames], &frames[done], count * sizeof(std::uint64_t)) != 0)
+      return false;
     done += count;
   }
   return true;

@@ -1,15 +1,16 @@
-// The kernel's stack cache (EVENT_TRACE stack caching, from Windows 8): what it would log for a run of stacks.
+// The kernel's stack cache (EVENT_TRACE stack caching, from Windows 8): what it would log for a run of
+// stacks.
 //
-// A hash table of `buckets` buckets, chosen by division, with at most four stacks each. A stack occupies pieces of
-// 0x128 bytes with 32 frames each, taken from a fixed pool. A stack that is found logs a reference to its key; a
-// new one logs a reference too, after the last stack of a full bucket has made room and logged its definition; when
-// the pool has too few pieces the stack is logged in full.
+// A hash table of `buckets` buckets, chosen by division, with at most four stacks each. A stack occupies
+// pieces of 0x128 bytes with 32 frames each, taken from a fixed pool. A stack that is found logs a reference
+// to its key; a new one logs a reference too, after the last stack of a full bucket has made room and logged
+// its definition; when the pool has too few pieces the stack is logged in full.
 //
-// Order inside a bucket: a hit moves to the front, and the last goes when there is no room. Where a new stack starts is
-// not documented. At the front would be the plain "most recently used" order; but in net.4.5.2.x64.etl 1,827 of 1,909
-// evicted stacks had been used once, and only a start at the end gives that (1,865; at the front 1,218). So the end is
-// what is assumed, and Start::front is there to compare. Which sum the kernel divides is not known either: here it is
-// the sum of the frames.
+// Order inside a bucket: a hit moves to the front, and the last goes when there is no room. Where a new stack
+// starts is not documented. At the front would be the plain "most recently used" order; but in
+// net.4.5.2.x64.etl 1,827 of 1,909 evicted stacks had been used once, and only a start at the end gives that
+// (1,865; at the front 1,218). So the end is what is assumed, and Start::front is there to compare. Which sum
+// the kernel divides is not known either: here it is the sum of the frames.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +72,8 @@ public:
   };
   [[nodiscard]] const Counts &counts() const { return counts_; }
   [[nodiscard]] std::size_t memory() const {
-    return buckets_.size() * sizeof(Bucket) + frames_.capacity() * sizeof(std::uint64_t) + next_.capacity() * sizeof(std::uint32_t);
+    return buckets_.size() * sizeof(Bucket) + frames_.capacity() * sizeof(std::uint64_t) +
+           next_.capacity() * sizeof(std::uint32_t);
   }
 
 private:
@@ -95,8 +97,8 @@ private:
   Start start_;
   std::size_t pool_; // pieces in all
   std::vector<Bucket> buckets_;
-  std::vector<std::uint64_t> frames_;     // of the pieces used so far
-  std::vector<std::uint32_t> next_;       // piece -> next piece of the stack or of the free list
+  std::vector<std::uint64_t> frames_; // of the pieces used so far
+  std::vector<std::uint32_t> next_;   // piece -> next piece of the stack or of the free list
   std::uint32_t free_ = kNoPiece;
   std::vector<std::uint64_t> scratch_;
   Counts counts_;

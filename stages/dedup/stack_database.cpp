@@ -27,7 +27,9 @@ constexpr std::uint32_t kSectionEnd = 0, kSectionReferences = 1, kSectionTable =
 constexpr std::size_t kListLength = 32;
 constexpr std::uint8_t kMagic[8] = {'e', 't', 'w', 's', 't', 'k', 'd', 'b'};
 
-std::uint64_t zigzag(std::uint64_t value) { return (value << 1) ^ (0 - (value >> 63)); }
+std::uint64_t zigzag(std::uint64_t value) {
+  return (value << 1) ^ (0 - (value >> 63));
+}
 
 template <class T> void put(std::vector<std::uint8_t> &out, T value) {
   out.resize(out.size() + sizeof value);
@@ -39,7 +41,8 @@ template <class T> void put_column(std::vector<std::uint8_t> &out, const std::ve
   std::size_t at = out.size();
   out.resize(at + values.size() * sizeof(T));
   for (std::size_t plane = 0; plane < sizeof(T); ++plane)
-    for (const T value : values) out[at++] = static_cast<std::uint8_t>(value >> (8 * plane));
+    for (const T value : values)
+      out[at++] = static_cast<std::uint8_t>(value >> (8 * plane));
 }
 
 // The addresses called from each address, latest first.
@@ -89,7 +92,8 @@ std::vector<std::uint8_t> encode_table(const StackTable &table, const StackOrder
     std::uint32_t node = 0, caller = kNoCaller, added = 0;
     bool branched = false;
     for (std::size_t i = frames.size(); i-- > 0;) {
-      const auto rank = static_cast<std::uint32_t>(std::ranges::lower_bound(addresses, frames[i]) - addresses.begin());
+      const auto rank =
+          static_cast<std::uint32_t>(std::ranges::lower_bound(addresses, frames[i]) - addresses.begin());
       const std::uint64_t edge = std::uint64_t{node} << 32 | rank;
       if (!branched) {
         const auto child = children.find(edge);
@@ -117,7 +121,8 @@ std::vector<std::uint8_t> encode_table(const StackTable &table, const StackOrder
   put(out, kSectionTable);
   put(out, static_cast<std::uint32_t>(order.size()));
   put(out, static_cast<std::uint32_t>(addresses.size()));
-  for (std::size_t i = addresses.size(); i-- > 1;) addresses[i] -= addresses[i - 1];
+  for (std::size_t i = addresses.size(); i-- > 1;)
+    addresses[i] -= addresses[i - 1];
   put_column(out, addresses);
   put_column(out, scopes);
   put_column(out, branches);
@@ -141,7 +146,9 @@ StackDatabaseWriter::StackDatabaseWriter(Sink sink, unsigned pointer_size, int l
   put(content_, std::uint32_t{pointer_size});
 }
 
-StackDatabaseWriter::~StackDatabaseWriter() { ZSTD_freeCCtx(context_); }
+StackDatabaseWriter::~StackDatabaseWriter() {
+  ZSTD_freeCCtx(context_);
+}
 
 Result<void> StackDatabaseWriter::add(const StackReference &reference) {
   pending_.push_back(reference);
@@ -157,8 +164,9 @@ Result<void> StackDatabaseWriter::flush_references() {
     kinds.push_back(static_cast<std::uint8_t>(r.kind));
     processors.push_back(r.processor);
     StackPredictor::Processor &processor = predictor_.processor(r.processor);
-    const auto [entry, fresh] = thread_numbers_.try_emplace(std::uint64_t{r.process_id} << 32 | r.thread_id,
-                                                            static_cast<std::uint32_t>(predictor_.threads.size()));
+    const auto [entry, fresh] =
+        thread_numbers_.try_emplace(std::uint64_t{r.process_id} << 32 | r.thread_id,
+                                    static_cast<std::uint32_t>(predictor_.threads.size()));
     const std::uint32_t number = entry->second;
     if (fresh) {
       predictor_.threads.push_back({r.process_id, r.thread_id, StackPredictor::kNone, 0});
@@ -169,7 +177,9 @@ Result<void> StackDatabaseWriter::flush_references() {
     StackPredictor::Thread &thread = predictor_.threads[number];
     const bool again = !fresh && r.event_time == thread.time;
     modes.push_back(again ? 1 : 0);
-    if (!again) times.push_back(zigzag(static_cast<std::uint64_t>(r.event_time) - static_cast<std::uint64_t>(processor.time)));
+    if (!again)
+      times.push_back(
+          zigzag(static_cast<std::uint64_t>(r.event_time) - static_cast<std::uint64_t>(processor.time)));
     const bool is_new = r.stack == predictor_.stacks;
     stacks.push_back(is_new ? 1 : r.stack == predictor_.predicted(thread) ? 0 : r.stack + 2);
     if (is_new) ++predictor_.stacks;

@@ -21,7 +21,8 @@ Error damaged(std::string what) {
   return error;
 }
 
-// Takes fields off the content; after the first that does not fit everything reads as nothing and ok() is false.
+// Takes fields off the content; after the first that does not fit everything reads as nothing and ok() is
+// false.
 class Cursor {
 public:
   explicit Cursor(Bytes content) : rest_(content) {}
@@ -74,13 +75,15 @@ Result<std::vector<std::uint8_t>> decompress_all(Bytes file, std::uint64_t limit
   return content;
 }
 
-void read_references(Cursor &in, std::uint32_t count, StackPredictor &predictor, std::vector<StackReference> &out) {
+void read_references(Cursor &in, std::uint32_t count, StackPredictor &predictor,
+                     std::vector<StackReference> &out) {
   const auto kinds = in.column<std::uint8_t>(count);
   const auto processors = in.column<std::uint16_t>(count);
   const auto threads = in.column<std::uint32_t>(count);
   const auto modes = in.column<std::uint8_t>(count);
   const auto new_threads = in.number<std::uint32_t>();
-  const auto process_ids = in.column<std::uint32_t>(new_threads), thread_ids = in.column<std::uint32_t>(new_threads);
+  const auto process_ids = in.column<std::uint32_t>(new_threads),
+             thread_ids = in.column<std::uint32_t>(new_threads);
   const auto time_count = in.number<std::uint32_t>();
   const auto times = in.column<std::uint64_t>(time_count);
   const auto stacks = in.column<std::uint32_t>(count);
@@ -92,7 +95,8 @@ void read_references(Cursor &in, std::uint32_t count, StackPredictor &predictor,
     if (threads[i] == 1) {
       if (next_thread == new_threads) return in.fail();
       number = static_cast<std::uint32_t>(predictor.threads.size());
-      predictor.threads.push_back({process_ids[next_thread], thread_ids[next_thread], StackPredictor::kNone, 0});
+      predictor.threads.push_back(
+          {process_ids[next_thread], thread_ids[next_thread], StackPredictor::kNone, 0});
       ++next_thread;
     }
     if (number >= predictor.threads.size() || kinds[i] >= kStackKinds || modes[i] > 1) return in.fail();
@@ -109,7 +113,9 @@ void read_references(Cursor &in, std::uint32_t count, StackPredictor &predictor,
                                                ((times[next_time] >> 1) ^ (0 - (times[next_time] & 1))));
       ++next_time;
     }
-    r.stack = stacks[i] >= 2 ? stacks[i] - 2 : stacks[i] == 1 ? predictor.stacks : predictor.predicted(thread);
+    r.stack = stacks[i] >= 2   ? stacks[i] - 2
+              : stacks[i] == 1 ? predictor.stacks
+                               : predictor.predicted(thread);
     if (stacks[i] == 1) ++predictor.stacks;
     if (r.stack >= predictor.stacks) return in.fail();
     predictor.followed(thread, r.stack);
@@ -130,7 +136,8 @@ void read_table(Cursor &in, std::uint32_t count, std::uint64_t limit, StackDatab
   const auto called_count = in.number<std::uint32_t>();
   const auto called = in.column<std::uint32_t>(called_count);
   if (!in.ok()) return;
-  for (std::size_t i = 1; i < addresses.size(); ++i) addresses[i] += addresses[i - 1];
+  for (std::size_t i = 1; i < addresses.size(); ++i)
+    addresses[i] += addresses[i - 1];
 
   struct Node {
     std::uint32_t parent, rank, depth;
@@ -163,7 +170,8 @@ void read_table(Cursor &in, std::uint32_t count, std::uint64_t limit, StackDatab
     if (frames > limit / sizeof(std::uint64_t)) return in.fail();
     std::vector<std::uint64_t> &stack = out.stacks.emplace_back();
     stack.reserve(nodes[node].depth);
-    for (; node != 0; node = nodes[node].parent) stack.push_back(addresses[nodes[node].rank]);
+    for (; node != 0; node = nodes[node].parent)
+      stack.push_back(addresses[nodes[node].rank]);
   }
   if (next_code != node_count || next_called != called_count) in.fail();
 }
@@ -174,7 +182,8 @@ Result<StackDatabase> read_stack_database(Bytes file, std::uint64_t limit) {
   Result<std::vector<std::uint8_t>> content = decompress_all(file, limit);
   if (!content) return std::move(content).error();
   Cursor in(*content);
-  const bool magic = in.number<std::uint64_t>() == load<std::uint64_t>(reinterpret_cast<const std::uint8_t *>("etwstkdb"));
+  const bool magic =
+      in.number<std::uint64_t>() == load<std::uint64_t>(reinterpret_cast<const std::uint8_t *>("etwstkdb"));
   const auto version = in.number<std::uint32_t>();
   (void)in.number<std::uint32_t>();
   if (!in.ok() || !magic) return damaged("not one: the first bytes differ");
@@ -185,14 +194,18 @@ Result<StackDatabase> read_stack_database(Bytes file, std::uint64_t limit) {
   while (true) {
     const auto type = in.number<std::uint32_t>();
     const auto count = in.number<std::uint32_t>();
-    if (!in.ok() || type > 2 || (type == 1 && table) || (type == 2 && table)) return damaged("a section is wrong");
+    if (!in.ok() || type > 2 || (type == 1 && table) || (type == 2 && table))
+      return damaged("a section is wrong");
     if (type == 0) break;
-    if (type == 1) read_references(in, count, predictor, out.references);
-    else read_table(in, count, limit, out);
+    if (type == 1)
+      read_references(in, count, predictor, out.references);
+    else
+      read_table(in, count, limit, out);
     table = type == 2;
     if (!in.ok()) return damaged(type == 1 ? "references are wrong" : "the table is wrong");
   }
-  if (!table || predictor.stacks > out.stacks.size()) return damaged("references to stacks that are not in the table");
+  if (!table || predictor.stacks > out.stacks.size())
+    return damaged("references to stacks that are not in the table");
   return out;
 }
 

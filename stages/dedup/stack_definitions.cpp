@@ -7,7 +7,9 @@ namespace etwrelog::dedup {
 
 namespace {
 
-auto rank(const KeyDefinition &d) { return std::tuple(d.key, d.kernel, d.place); }
+auto rank(const KeyDefinition &d) {
+  return std::tuple(d.key, d.kernel, d.place);
+}
 
 } // namespace
 
@@ -35,7 +37,8 @@ const KeyDefinition *StackDefinitions::at(std::uint64_t key, bool kernel, Place 
 
 std::size_t StackDefinitions::keys() const {
   std::size_t count = 0;
-  for (std::size_t i = 0; i < definitions_.size(); ++i) count += i == 0 || definitions_[i].key != definitions_[i - 1].key;
+  for (std::size_t i = 0; i < definitions_.size(); ++i)
+    count += i == 0 || definitions_[i].key != definitions_[i - 1].key;
   return count;
 }
 

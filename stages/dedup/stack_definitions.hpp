@@ -1,6 +1,6 @@
 // Which definition answers which reference. A reference precedes its definition; the definition answers all
-// references to its key since the key's previous definition, in the order of time over all processors. A key is an
-// address and is used again for other stacks, so it means nothing without a time.
+// references to its key since the key's previous definition, in the order of time over all processors. A key
+// is an address and is used again for other stacks, so it means nothing without a time.
 #pragma once
 
 #include "stages/dedup/stack_table.hpp"
@@ -9,7 +9,8 @@
 
 namespace etwrelog::dedup {
 
-// A moment in a trace: time, and where times are equal the place in the file, which is the order of one processor.
+// A moment in a trace: time, and where times are equal the place in the file, which is the order of one
+// processor.
 struct Place {
   std::int64_t time = 0;
   std::uint64_t order = 0;

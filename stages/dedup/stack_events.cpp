@@ -57,11 +57,13 @@ void store_frames(std::uint8_t *at, Frames frames, unsigned pointer_size) {
     if (!frames.empty()) std::memcpy(at, frames.data(), frames.size_bytes());
     return;
   }
-  for (std::size_t i = 0; i < frames.size(); ++i) store(at + 4 * i, static_cast<std::uint32_t>(frames[i]));
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    store(at + 4 * i, static_cast<std::uint32_t>(frames[i]));
 }
 
 // The event's first `kept` bytes, with another size and hook.
-void write_like(std::uint8_t *out, const EventView &from, std::uint16_t hook, std::size_t kept, std::size_t size) {
+void write_like(std::uint8_t *out, const EventView &from, std::uint16_t hook, std::size_t kept,
+                std::size_t size) {
   if (out != from.bytes().data()) std::memmove(out, from.bytes().data(), kept);
   store(out + from.layout().size_at, static_cast<std::uint16_t>(size));
   store(out + format::kHookAt, hook);
@@ -107,7 +109,8 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
     if (!frames.empty()) std::memcpy(frames.data(), from.data(), frames.size() * 8);
     return;
   }
-  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = load<std::uint32_t>(from.data() + 4 * i);
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    frames[i] = load<std::uint32_t>(from.data() + 4 * i);
 }
 
 std::size_t write_reference(std::uint8_t *out, const EventView &from, bool kernel, std::size_t size) {
@@ -123,8 +126,8 @@ std::size_t write_walk(std::uint8_t *out, const EventView &from, Frames frames, 
   return align8(size);
 }
 
-bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size, std::int64_t time,
-                       std::uint64_t key, Frames frames) {
+bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size,
+                       std::int64_t time, std::uint64_t key, Frames frames) {
   const Offsets &at = offsets(pointer_size);
   const auto type = pointer_size == 8 ? format::HeaderType::perfinfo64 : format::HeaderType::perfinfo32;
   const format::HeaderLayout &layout = format::kHeaderLayouts[static_cast<std::size_t>(type)];
@@ -142,8 +145,10 @@ bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsig
 }
 
 void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size) {
-  if (pointer_size == 8) store(at, key);
-  else store(at, static_cast<std::uint32_t>(key));
+  if (pointer_size == 8)
+    store(at, key);
+  else
+    store(at, static_cast<std::uint32_t>(key));
 }
 
 std::size_t walk_size(std::size_t frames, unsigned pointer_size) {
@@ -153,7 +158,8 @@ std::size_t reference_size(unsigned pointer_size) {
   return align8(perfinfo_header(pointer_size) + offsets(pointer_size).reference_end);
 }
 std::size_t definition_size(std::size_t frames, unsigned pointer_size) {
-  return align8(perfinfo_header(pointer_size) + offsets(pointer_size).definition_frames + frames * pointer_size);
+  return align8(perfinfo_header(pointer_size) + offsets(pointer_size).definition_frames +
+                frames * pointer_size);
 }
 
 } // namespace etwrelog::dedup

@@ -1,5 +1,5 @@
-// The five kernel events that carry stacks: StackWalk with its frames, references to a key (kernel and user part), and
-// the two definitions of a key. Parsing, and building one from another.
+// The five kernel events that carry stacks: StackWalk with its frames, references to a key (kernel and user
+// part), and the two definitions of a key. Parsing, and building one from another.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -30,8 +30,8 @@ enum class StackEventKind : std::uint8_t { none, walk, reference, definition };
 struct StackFields {
   std::int64_t event_time = 0; // walk and reference: of the event that the stack belongs to
   std::uint32_t process_id = kUnknownId, thread_id = kUnknownId; // walk and reference
-  std::uint64_t key = 0;       // reference and definition
-  Bytes frames;                // walk and definition
+  std::uint64_t key = 0;                                         // reference and definition
+  Bytes frames;                                                  // walk and definition
 };
 
 // False when the payload is too short or its frames end inside an address: such an event is nobody's stack.
@@ -41,7 +41,8 @@ struct StackFields {
 void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &frames);
 
 // The frames where they stand if they can be read there, else in `copy`.
-[[nodiscard]] inline Frames frames_in_place(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &copy) {
+[[nodiscard]] inline Frames frames_in_place(Bytes from, unsigned pointer_size,
+                                            std::vector<std::uint64_t> &copy) {
   if (pointer_size == 8 && std::endian::native == std::endian::little &&
       reinterpret_cast<std::uintptr_t>(from.data()) % alignof(std::uint64_t) == 0)
     return {reinterpret_cast<const std::uint64_t *>(from.data()), from.size() / 8};
@@ -49,22 +50,27 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
   return copy;
 }
 
-// Stacks are told apart by whether their outermost frame is a kernel address: user stacks may hold a kernel address
-// further in.
+// Stacks are told apart by whether their outermost frame is a kernel address: user stacks may hold a kernel
+// address further in.
 [[nodiscard]] inline bool is_kernel_stack(Frames frames, unsigned pointer_size) {
   return !frames.empty() && format::is_kernel_address(frames.back(), pointer_size);
 }
 
 // What a stack in the table is told apart by beside its frames.
-[[nodiscard]] constexpr std::uint32_t stack_scope(unsigned pointer_size) { return pointer_size; }
+[[nodiscard]] constexpr std::uint32_t stack_scope(unsigned pointer_size) {
+  return pointer_size;
+}
 
-// The following write one event in the place of another, padded with zeros to 8 bytes, and return its size with the
-// padding. Header bytes, items between header and payload, time stamps and ids are those of `from`. `out` may be
-// `from` itself or before it, even if the two overlap. `size` is as the functions behind give it, without padding.
+// The following write one event in the place of another, padded with zeros to 8 bytes, and return its size
+// with the padding. Header bytes, items between header and payload, time stamps and ids are those of `from`.
+// `out` may be `from` itself or before it, even if the two overlap. `size` is as the functions behind give
+// it, without padding.
 //
 // The key stands in the last bytes of a reference and is left open.
-[[nodiscard]] std::size_t write_reference(std::uint8_t *out, const EventView &from, bool kernel, std::size_t size);
-[[nodiscard]] std::size_t write_walk(std::uint8_t *out, const EventView &from, Frames frames, std::size_t size);
+[[nodiscard]] std::size_t write_reference(std::uint8_t *out, const EventView &from, bool kernel,
+                                          std::size_t size);
+[[nodiscard]] std::size_t write_walk(std::uint8_t *out, const EventView &from, Frames frames,
+                                     std::size_t size);
 // `fields`: of `from`, a walk or reference. A walk that is larger than an event can be must not be written.
 [[nodiscard]] inline std::size_t reference_event_size(const EventView &from, StackEventKind kind,
                                                       const StackFields &fields) {
@@ -76,12 +82,13 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
   return reference.size() + (frames - 1) * reference.pointer_size();
 }
 
-// The following append one event, padded with zeros to 8 bytes, to `out`; false, and nothing appended, when it would
-// not fit an event.
+// The following append one event, padded with zeros to 8 bytes, to `out`; false, and nothing appended, when
+// it would not fit an event.
 //
 // A definition as the kernel writes it.
-[[nodiscard]] bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook, unsigned pointer_size,
-                                     std::int64_t time, std::uint64_t key, Frames frames);
+[[nodiscard]] bool append_definition(std::vector<std::uint8_t> &out, std::uint16_t hook,
+                                     unsigned pointer_size, std::int64_t time, std::uint64_t key,
+                                     Frames frames);
 
 void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size);
 

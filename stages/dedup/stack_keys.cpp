@@ -21,7 +21,8 @@ StackKeys::StackKeys(Options options, std::shared_ptr<StackTable> table)
 std::uint64_t StackKeys::make_key(unsigned pointer_size) {
   while (true) {
     const std::uint64_t n = next_key_++;
-    const std::uint64_t key = pointer_size == 8 ? kFirstKey64 + n * kKeyStep : kFirstKey32 + n % kKeys32 * kKeyStep;
+    const std::uint64_t key =
+        pointer_size == 8 ? kFirstKey64 + n * kKeyStep : kFirstKey32 + n % kKeys32 * kKeyStep;
     if (options_.taken && options_.taken(key)) continue;
     ++made_;
     return key;
@@ -30,7 +31,8 @@ std::uint64_t StackKeys::make_key(unsigned pointer_size) {
 
 std::uint64_t StackKeys::use(StackId stack, std::int64_t time, unsigned pointer_size) {
   ++uses_;
-  while (!order_.empty() && live_[order_.front()].first_use + options_.window < uses_) retire_oldest();
+  while (!order_.empty() && live_[order_.front()].first_use + options_.window < uses_)
+    retire_oldest();
   if (stack >= live_.size()) live_.resize(std::size_t{stack} + stack / 2 + 64);
   Live &live = live_[stack];
   if (live.key == 0) {
@@ -49,7 +51,8 @@ void StackKeys::retire_oldest() {
   live = {};
 }
 
-void StackKeys::take_due(std::int64_t previous, std::int64_t next, std::size_t limit, std::vector<Definition> &out) {
+void StackKeys::take_due(std::int64_t previous, std::int64_t next, std::size_t limit,
+                         std::vector<Definition> &out) {
   for (; limit > 0 && any_due(next); --limit) {
     const Due &due = due_.top();
     out.push_back({due.key, std::max(previous, due.latest + 1), due.table, due.stack});
@@ -58,17 +61,20 @@ void StackKeys::take_due(std::int64_t previous, std::int64_t next, std::size_t l
 }
 
 void StackKeys::take_left(std::int64_t latest, std::size_t limit, std::vector<Definition> &out) {
-  while (!order_.empty() && due_.size() < limit) retire_oldest();
+  while (!order_.empty() && due_.size() < limit)
+    retire_oldest();
   for (; limit > 0 && !due_.empty(); --limit) {
     const Due &due = due_.top();
     const std::int64_t after = std::max(latest, due.latest);
-    out.push_back({due.key, after == std::numeric_limits<std::int64_t>::max() ? after : after + 1, due.table, due.stack});
+    out.push_back({due.key, after == std::numeric_limits<std::int64_t>::max() ? after : after + 1, due.table,
+                   due.stack});
     due_.pop();
   }
 }
 
 void StackKeys::start_over(std::shared_ptr<StackTable> table) {
-  while (!order_.empty()) retire_oldest();
+  while (!order_.empty())
+    retire_oldest();
   live_.clear();
   table_ = std::move(table);
 }

@@ -1,9 +1,9 @@
 // Keys for stacks, in the order of a trace: what makes references and definitions out of plain stacks.
 //
-// A stack gets a key at its first use and keeps it for a window of references; then its definition is due, and the
-// next use gets a new key. No key value is ever used twice, so a definition only has to come later in time than the
-// last of its references. A reader has to hold about a window of references that wait for their definition.
-// Serial; the results depend on the order of calls alone.
+// A stack gets a key at its first use and keeps it for a window of references; then its definition is due,
+// and the next use gets a new key. No key value is ever used twice, so a definition only has to come later in
+// time than the last of its references. A reader has to hold about a window of references that wait for their
+// definition. Serial; the results depend on the order of calls alone.
 #pragma once
 
 #include "stages/dedup/stack_table.hpp"
@@ -20,7 +20,8 @@ class StackKeys {
 public:
   struct Options {
     std::uint64_t window = 4'000'000; // references between a stack's first use and its definition
-    std::function<bool(std::uint64_t)> taken; // key values that mean something else in the trace; may be empty
+    std::function<bool(std::uint64_t)>
+        taken; // key values that mean something else in the trace; may be empty
   };
   struct Definition {
     std::uint64_t key = 0;
@@ -39,13 +40,14 @@ public:
     if (stack < live_.size()) __builtin_prefetch(&live_[stack]);
   }
 
-  // Moves the definitions that can stand in one processor's stream between two events to `out`, in order of time: later
-  // than all their references, not before the event at `previous` nor after the one at `next`. At most `limit`: the
-  // rest stays due.
+  // Moves the definitions that can stand in one processor's stream between two events to `out`, in order of
+  // time: later than all their references, not before the event at `previous` nor after the one at `next`. At
+  // most `limit`: the rest stays due.
   void take_due(std::int64_t previous, std::int64_t next, std::size_t limit, std::vector<Definition> &out);
   [[nodiscard]] bool any_due(std::int64_t next) const { return !due_.empty() && due_.top().latest < next; }
 
-  // At the end: up to `limit` of those that are left, each behind `latest` and its last reference. None when done.
+  // At the end: up to `limit` of those that are left, each behind `latest` and its last reference. None when
+  // done.
   void take_left(std::int64_t latest, std::size_t limit, std::vector<Definition> &out);
 
   // All definitions become due, and stacks are in another table from now on.
@@ -76,8 +78,8 @@ private:
 
   Options options_;
   std::shared_ptr<StackTable> table_;
-  std::vector<Live> live_;     // by stack
-  std::deque<StackId> order_;  // by first use
+  std::vector<Live> live_;    // by stack
+  std::deque<StackId> order_; // by first use
   std::priority_queue<Due, std::vector<Due>, Later> due_;
   std::uint64_t uses_ = 0, made_ = 0, next_key_ = 0;
 };

@@ -16,17 +16,10 @@ struct Compressor::State {
 Compressor::Compressor(Codec codec, Level level, std::size_t max_input) : state_(std::make_unique<State>()) {
   state_->max_input = max_input;
   switch (codec) {
-  case Codec::none:
-    return;
-  case Codec::lznt1:
-    state_->encoder = codecs::make_lznt1_encoder(level, max_input);
-    break;
-  case Codec::xpress:
-    state_->encoder = codecs::make_xpress_encoder(level, max_input);
-    break;
-  case Codec::xpress_huffman:
-    state_->encoder = codecs::make_xpress_huffman_encoder(level, max_input);
-    break;
+  case Codec::none: return;
+  case Codec::lznt1: state_->encoder = codecs::make_lznt1_encoder(level, max_input); break;
+  case Codec::xpress: state_->encoder = codecs::make_xpress_encoder(level, max_input); break;
+  case Codec::xpress_huffman: state_->encoder = codecs::make_xpress_huffman_encoder(level, max_input); break;
   }
   state_->scratch.resize(state_->encoder->bound(max_input));
 }

@@ -13,8 +13,8 @@ public:
   virtual ~Encoder() = default;
   // The most that `raw` bytes can become. encode() writes anywhere below it.
   [[nodiscard]] virtual std::size_t bound(std::size_t raw) const = 0;
-  // `out` has room for bound(in.size()) bytes. Returns the bytes written; may stop early and return any number
-  // above `limit` once the result is known to be larger.
+  // `out` has room for bound(in.size()) bytes. Returns the bytes written; may stop early and return any
+  // number above `limit` once the result is known to be larger.
   [[nodiscard]] virtual std::size_t encode(Bytes in, std::uint8_t *out, std::size_t limit) = 0;
 };
 

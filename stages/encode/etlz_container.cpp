@@ -28,13 +28,20 @@ Error corrupt(const char *what) {
 }
 
 bool sealed(Bytes bytes, std::size_t size) {
-  return bytes.size() >= size && load<std::uint64_t>(bytes.data() + size - 8) == hash64(bytes.first(size - 8));
+  return bytes.size() >= size &&
+         load<std::uint64_t>(bytes.data() + size - 8) == hash64(bytes.first(size - 8));
 }
-void seal(std::uint8_t *out, std::size_t size) { store(out + size - 8, hash64(Bytes(out, size - 8))); }
+void seal(std::uint8_t *out, std::size_t size) {
+  store(out + size - 8, hash64(Bytes(out, size - 8)));
+}
 
-std::uint64_t hash64(Bytes bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t hash64(Bytes bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
-bool is_archive(Bytes first) { return starts_with(first, kFileMagic); }
+bool is_archive(Bytes first) {
+  return starts_with(first, kFileMagic);
+}
 
 void write_file_header(const FileHeader &h, std::uint8_t *out) {
   std::memset(out, 0, kFileHeaderSize);
@@ -91,7 +98,8 @@ Result<SegmentHeader> read_segment_header(Bytes bytes) {
   h.payload_hash = load<std::uint64_t>(bytes.data() + 56);
   h.content_hash = load<std::uint64_t>(bytes.data() + 64);
   if (h.method >= SegmentMethod::count_ || h.original_size > kMaxSegment || h.stored_size > 2 * kMaxSegment ||
-      h.stream_bytes > 16 * kMaxSegment || h.scratch_bytes > format::kMaxBufferSize || h.original_at > UINT64_MAX - h.original_size)
+      h.stream_bytes > 16 * kMaxSegment || h.scratch_bytes > format::kMaxBufferSize ||
+      h.original_at > UINT64_MAX - h.original_size)
     return corrupt("segment header: impossible sizes");
   return h;
 }
@@ -118,8 +126,12 @@ Result<Footer> read_footer(Bytes bytes) {
   return f;
 }
 
-ContentHasher::ContentHasher() : state_(XXH3_createState()) { XXH3_128bits_reset(static_cast<XXH3_state_t *>(state_)); }
-ContentHasher::~ContentHasher() { XXH3_freeState(static_cast<XXH3_state_t *>(state_)); }
+ContentHasher::ContentHasher() : state_(XXH3_createState()) {
+  XXH3_128bits_reset(static_cast<XXH3_state_t *>(state_));
+}
+ContentHasher::~ContentHasher() {
+  XXH3_freeState(static_cast<XXH3_state_t *>(state_));
+}
 void ContentHasher::update(Bytes bytes) {
   XXH3_128bits_update(static_cast<XXH3_state_t *>(state_), bytes.data(), bytes.size());
 }

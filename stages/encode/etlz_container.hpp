@@ -1,4 +1,5 @@
-// The fixed structures of an archive: header, segment headers, footer. See etlz-format.md for the byte layout.
+// The fixed structures of an archive: header, segment headers, footer. See etlz-format.md for the byte
+// layout.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -27,9 +28,9 @@ enum class SegmentMethod : std::uint32_t { model = 0, zstd = 1, stored = 2, coun
 struct SegmentHeader {
   SegmentMethod method = SegmentMethod::model;
   std::uint64_t original_at = 0, original_size = 0;
-  std::uint64_t stored_size = 0;  // of the payload that follows the header
-  std::uint64_t stream_bytes = 0;  // memory that its streams need
-  std::uint64_t scratch_bytes = 0; // and the largest compressed buffer, decoded
+  std::uint64_t stored_size = 0;                    // of the payload that follows the header
+  std::uint64_t stream_bytes = 0;                   // memory that its streams need
+  std::uint64_t scratch_bytes = 0;                  // and the largest compressed buffer, decoded
   std::uint64_t payload_hash = 0, content_hash = 0; // XXH3-64
 };
 

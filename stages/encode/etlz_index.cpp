@@ -52,8 +52,8 @@ bool get_parts(InStream &in, IndexEntry &e) {
   return !in.overrun() && (count == 0 || at == e.header.original_size);
 }
 
-// 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its place in it in
-// units of 8, its size; the bytes of the events.
+// 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its
+// place in it in units of 8, its size; the bytes of the events.
 void put_outline(std::vector<std::uint8_t> &out, const Outline &outline, std::uint64_t &total) {
   const bool there = outline.complete && outline.bytes.size() <= kMaxOutlines - total;
   out.push_back(there ? 1 : 0);
@@ -87,9 +87,10 @@ bool get_outline(InStream &in, IndexEntry &e) {
   for (Outline::Event &event : o.kept) {
     buffer += get_varint(in);
     const std::uint64_t at = get_varint(in), size = get_varint(in);
-    if (buffer > kMaxSegment || at > format::kMaxBufferSize / 8 || size < 8 || size > format::kMaxEventSize) return false;
-    event = {static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(at * 8), static_cast<std::uint32_t>(size),
-             static_cast<std::uint32_t>(bytes)};
+    if (buffer > kMaxSegment || at > format::kMaxBufferSize / 8 || size < 8 || size > format::kMaxEventSize)
+      return false;
+    event = {static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(at * 8),
+             static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(bytes)};
     bytes += size;
     if (bytes > kMaxOutlines) return false;
   }
@@ -101,25 +102,28 @@ bool get_outline(InStream &in, IndexEntry &e) {
 // Byte by byte: all first bytes, all second bytes, ...
 void put_headers(std::vector<std::uint8_t> &out, const std::vector<std::uint8_t> &headers) {
   for (std::size_t plane = 0; plane < format::kBufferHeaderSize; ++plane)
-    for (std::size_t at = plane; at < headers.size(); at += format::kBufferHeaderSize) out.push_back(headers[at]);
+    for (std::size_t at = plane; at < headers.size(); at += format::kBufferHeaderSize)
+      out.push_back(headers[at]);
 }
 
 bool get_headers(InStream &in, IndexEntry &e) {
-  const auto buffers =
-      static_cast<std::size_t>(std::count_if(e.parts.begin(), e.parts.end(), [](const Part &p) { return p.buffer; }));
+  const auto buffers = static_cast<std::size_t>(
+      std::count_if(e.parts.begin(), e.parts.end(), [](const Part &p) { return p.buffer; }));
   const Bytes planes = in.get(buffers * format::kBufferHeaderSize);
   if (planes.size() != buffers * format::kBufferHeaderSize) return false;
   e.buffer_headers.resize(planes.size());
   std::size_t from = 0;
   for (std::size_t plane = 0; plane < format::kBufferHeaderSize; ++plane)
-    for (std::size_t at = plane; at < planes.size(); at += format::kBufferHeaderSize) e.buffer_headers[at] = planes[from++];
+    for (std::size_t at = plane; at < planes.size(); at += format::kBufferHeaderSize)
+      e.buffer_headers[at] = planes[from++];
   return true;
 }
 
 bool get_entry(InStream &in, IndexEntry &e) {
   e.header.method = static_cast<SegmentMethod>(in.get());
-  for (std::uint64_t *const v : {&e.header.original_at, &e.header.original_size, &e.header.stored_size,
-                                 &e.header.stream_bytes, &e.header.scratch_bytes, &e.facts.events, &e.facts.buffers})
+  for (std::uint64_t *const v :
+       {&e.header.original_at, &e.header.original_size, &e.header.stored_size, &e.header.stream_bytes,
+        &e.header.scratch_bytes, &e.facts.events, &e.facts.buffers})
     *v = get_varint(in);
   e.facts.first_time = static_cast<std::int64_t>(get_varint(in));
   e.facts.last_time = static_cast<std::int64_t>(get_varint(in));
@@ -127,8 +131,8 @@ bool get_entry(InStream &in, IndexEntry &e) {
   if (hashes.size() != 16) return false;
   e.header.payload_hash = load<std::uint64_t>(hashes.data());
   e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
-  return get_ids(in, e.facts.processes) && get_ids(in, e.facts.threads) && get_parts(in, e) && get_outline(in, e) &&
-         get_headers(in, e) && e.header.stored_size <= 2 * kMaxSegment && !in.overrun();
+  return get_ids(in, e.facts.processes) && get_ids(in, e.facts.threads) && get_parts(in, e) &&
+         get_outline(in, e) && get_headers(in, e) && e.header.stored_size <= 2 * kMaxSegment && !in.overrun();
 }
 
 // Varint decoded size, varint stored size, a zstd frame; nothing behind the two zeros of an empty one.
@@ -136,8 +140,8 @@ void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
   std::vector<std::uint8_t> packed;
   if (!content.empty()) {
     packed.resize(ZSTD_compressBound(content.size()));
-    const std::size_t n =
-        ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), content.size() <= kSmall ? 19 : 12);
+    const std::size_t n = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(),
+                                        content.size() <= kSmall ? 19 : 12);
     if (ZSTD_isError(n) != 0) throw std::bad_alloc(); // nothing else goes wrong with room for the worst case
     packed.resize(n);
   }
@@ -163,9 +167,10 @@ Got get_frame(InStream &in, std::uint64_t &limit, std::vector<std::uint8_t> &con
 
 void IndexWriter::add(const IndexEntry &e) {
   list_.push_back(static_cast<std::uint8_t>(e.header.method));
-  for (const std::uint64_t v : {e.header.original_at, e.header.original_size, e.header.stored_size, e.header.stream_bytes,
-                                e.header.scratch_bytes, e.facts.events, e.facts.buffers,
-                                static_cast<std::uint64_t>(e.facts.first_time), static_cast<std::uint64_t>(e.facts.last_time)})
+  for (const std::uint64_t v :
+       {e.header.original_at, e.header.original_size, e.header.stored_size, e.header.stream_bytes,
+        e.header.scratch_bytes, e.facts.events, e.facts.buffers,
+        static_cast<std::uint64_t>(e.facts.first_time), static_cast<std::uint64_t>(e.facts.last_time)})
     put_varint(list_, v);
   list_.resize(list_.size() + 16);
   store(list_.data() + list_.size() - 16, e.header.payload_hash);
@@ -173,7 +178,8 @@ void IndexWriter::add(const IndexEntry &e) {
   put_ids(list_, e.facts.processes);
   put_ids(list_, e.facts.threads);
   put_varint(list_, e.parts.size());
-  for (const Part &part : e.parts) put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
+  for (const Part &part : e.parts)
+    put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
   put_outline(list_, e.outline, outlines_);
   put_headers(list_, e.buffer_headers);
   ++count_;
@@ -211,7 +217,8 @@ bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries) {
 
 Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
   if (bytes.size() < kIndexHeaderSize || std::memcmp(bytes.data(), kIndexMagic, 8) != 0 ||
-      !sealed(bytes, kIndexHeaderSize) || load<std::uint64_t>(bytes.data() + 8) != hash64(bytes.subspan(kIndexHeaderSize)))
+      !sealed(bytes, kIndexHeaderSize) ||
+      load<std::uint64_t>(bytes.data() + 8) != hash64(bytes.subspan(kIndexHeaderSize)))
     return corrupt("index: checksum mismatch");
   const std::uint64_t most = limit;
   auto failed = [most](Got got) {

@@ -15,8 +15,8 @@ struct IndexEntry {
   std::uint64_t archive_at = 0; // of the segment's header; not stored, because segments tile the archive
   SegmentHeader header;
   SegmentFacts facts;
-  // The original's parts in this segment, and the headers of those that are buffers, so that a reader finds its way
-  // through the trace without decoding it.
+  // The original's parts in this segment, and the headers of those that are buffers, so that a reader finds
+  // its way through the trace without decoding it.
   std::vector<Part> parts;
   std::vector<std::uint8_t> buffer_headers; // 72 bytes each
   Outline outline;

@@ -99,8 +99,8 @@ inline int share(const Node &n, unsigned symbol) {
   return (symbol + 1 < kSymbols ? n.below[symbol + 1] : kTotal) - from;
 }
 
-// Part of a stream: lanes take turns with the same models, which hides the time that each symbol takes from the
-// next of its lane.
+// Part of a stream: lanes take turns with the same models, which hides the time that each symbol takes from
+// the next of its lane.
 struct Lane {
   std::uint8_t *at = nullptr;
   std::array<const std::uint8_t *, 3> beside{};
@@ -134,8 +134,8 @@ struct Mixer::State {
         w[i].fill(static_cast<std::uint16_t>(kWeightOne / 4 + i * (kWeightOne / 2) / kCounted));
   }
 
-  // Codes a nibble of each lane by `code`, which is given the shares and returns the symbol. All of them see the
-  // models as they were before.
+  // Codes a nibble of each lane by `code`, which is given the shares and returns the symbol. All of them see
+  // the models as they were before.
   template <unsigned kLanes, class Code>
   void nibbles(Lane *lanes, unsigned low, unsigned slowest, Code &code) {
     std::uint16_t *weight[kLanes];
@@ -169,7 +169,8 @@ struct Mixer::State {
       return std::uint64_t{(bits & 1) * 0xFFu | (bits >> 1 & 1) * 0xFF00u | (bits >> 2 & 1) * 0xFF'0000u};
     };
     const std::uint64_t masks[2] = {bytes_of(setup.long_context) | bytes_of(setup.long_context >> 3u) << 24,
-                                    bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u) << 24};
+                                    bytes_of(setup.short_context) | bytes_of(setup.short_context >> 3u)
+                                                                        << 24};
     const unsigned shift = 64u - setup.table_bits, beside = setup.siblings();
     for (; count > 0; --count) {
       for (unsigned l = 0; l < kLanes; ++l) {
@@ -180,7 +181,8 @@ struct Mixer::State {
         for (unsigned m = 0; m < 2; ++m)
           lane.nodes[m] =
               nodes[m].data() +
-              static_cast<std::size_t>((((known & masks[m]) + 1) * 0x9E37'79B9'7F4A'7C15ull) >> shift) * kNodes;
+              static_cast<std::size_t>((((known & masks[m]) + 1) * 0x9E37'79B9'7F4A'7C15ull) >> shift) *
+                  kNodes;
       }
       nibbles<kLanes>(lanes, 0, setup.slowest, code);
       unsigned high[kLanes];

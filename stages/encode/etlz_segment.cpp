@@ -320,7 +320,9 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   }
 }
 
-Bytes SegmentCoder::events(std::size_t part) const { return state_->contents[part].events; }
+Bytes SegmentCoder::events(std::size_t part) const {
+  return state_->contents[part].events;
+}
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
   state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));

@@ -67,7 +67,9 @@ private:
     std::size_t leaf = 0;
     std::size_t inner = n;
     for (std::size_t made = n; made < 2 * n - 1; ++made) {
-      const auto take = [&] { return leaf < n && (inner == made || weight[leaf] <= weight[inner]) ? leaf++ : inner++; };
+      const auto take = [&] {
+        return leaf < n && (inner == made || weight[leaf] <= weight[inner]) ? leaf++ : inner++;
+      };
       const std::size_t a = take();
       const std::size_t b = take();
       weight[made] = weight[a] + weight[b];

@@ -1,5 +1,5 @@
-// LZNT1. Chunks of 4096 bytes, each on its own; one that does not shrink is stored. Every match costs the same, so
-// only its length counts.
+// LZNT1. Chunks of 4096 bytes, each on its own; one that does not shrink is stored. Every match costs the
+// same, so only its length counts.
 #include "stages/encode/encoder.hpp"
 #include "stages/encode/match_finder.hpp"
 #include "stages/shared/lznt1_format.hpp"
@@ -229,12 +229,9 @@ private:
 
 std::unique_ptr<Encoder> make_lznt1_encoder(Level level, std::size_t max_input) {
   switch (level) {
-  case Level::fast:
-    return std::make_unique<Lznt1Encoder<FastParser>>(max_input);
-  case Level::normal:
-    return std::make_unique<Lznt1Encoder<NormalParser>>(max_input);
-  case Level::max:
-    break;
+  case Level::fast: return std::make_unique<Lznt1Encoder<FastParser>>(max_input);
+  case Level::normal: return std::make_unique<Lznt1Encoder<NormalParser>>(max_input);
+  case Level::max: break;
   }
   return std::make_unique<Lznt1Encoder<MaxParser>>(max_input);
 }

@@ -19,7 +19,9 @@ constexpr unsigned kCompressed = 0x8000;
 
 enum Flags : std::uint8_t { kLongest = 1, kHasStored = 2, kZeroEnd = 4, kAllFlags = 7 };
 
-constexpr std::size_t bound(std::size_t raw) { return raw + raw / 8 + (raw / kLznt1Chunk + 1) * 4 + 16; }
+constexpr std::size_t bound(std::size_t raw) {
+  return raw + raw / 8 + (raw / kLznt1Chunk + 1) * 4 + 16;
+}
 
 std::uint32_t max_length(std::size_t pos) {
   return static_cast<std::uint32_t>(kLznt1MinMatch) + (1u << (16 - codecs::lznt1_distance_bits(pos))) - 1;
@@ -105,7 +107,8 @@ private:
     if (match) {
       const unsigned length_bits = 16 - codecs::lznt1_distance_bits(pos);
       const unsigned word = load<std::uint16_t>(data_.data());
-      token = {(word >> length_bits) + 1, (word & ((1u << length_bits) - 1)) + static_cast<unsigned>(kLznt1MinMatch)};
+      token = {(word >> length_bits) + 1,
+               (word & ((1u << length_bits) - 1)) + static_cast<unsigned>(kLznt1MinMatch)};
     }
     data_ = data_.subspan(match ? 2 : 1);
     return true;
@@ -302,7 +305,9 @@ Lznt1Predictor::Token Lznt1Predictor::predict_one(Bytes chunk, std::uint32_t pos
 }
 
 Lznt1Predictor::Token Lznt1Predictor::predict_longest(Bytes chunk, std::uint32_t pos) {
-  const auto slot = [&](std::uint32_t at) { return load<std::uint32_t>(chunk.data() + at) * 0x9E37'7900u >> 20; };
+  const auto slot = [&](std::uint32_t at) {
+    return load<std::uint32_t>(chunk.data() + at) * 0x9E37'7900u >> 20;
+  };
   for (; entered_ < pos; ++entered_) {
     std::uint16_t &head = head_[slot(entered_)];
     previous_[entered_] = head;
@@ -336,7 +341,8 @@ bool Lznt1Predictor::encode(Bytes compressed, Bytes decoded, std::vector<std::ui
   return one;
 }
 
-bool Lznt1Predictor::encode_by(bool longest, Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
+bool Lznt1Predictor::encode_by(bool longest, Bytes compressed, Bytes decoded,
+                               std::vector<std::uint8_t> &corrections) {
   const std::size_t before = corrections.size();
   if (decoded.size() > max_decoded_) {
     return false;
@@ -357,8 +363,8 @@ bool Lznt1Predictor::encode_by(bool longest, Bytes compressed, Bytes decoded, st
     }
   }
   const bool zero_end = compressed.size() - at == 2 && load<std::uint16_t>(compressed.data() + at) == 0;
-  corrections.push_back(static_cast<std::uint8_t>((longest ? kLongest : 0) | (stored.empty() ? 0 : kHasStored) |
-                                                  (zero_end ? kZeroEnd : 0)));
+  corrections.push_back(static_cast<std::uint8_t>(
+      (longest ? kLongest : 0) | (stored.empty() ? 0 : kHasStored) | (zero_end ? kZeroEnd : 0)));
   if (!stored.empty()) {
     put_number(corrections, stored.size());
     for (const std::uint64_t gap : stored) {

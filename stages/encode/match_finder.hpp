@@ -1,8 +1,8 @@
-// The match finders of all encoders. They only propose matches; what one is worth, and which positions are offered
-// at all, is the encoder's affair (one that imitates Windows would enter token starts only).
+// The match finders of all encoders. They only propose matches; what one is worth, and which positions are
+// offered at all, is the encoder's affair (one that imitates Windows would enter token starts only).
 //
-// Positions are entered in rising order. Distances are limited per call, so that a format with independent chunks
-// needs no reset between them; entries too far back are simply not taken.
+// Positions are entered in rising order. Distances are limited per call, so that a format with independent
+// chunks needs no reset between them; entries too far back are simply not taken.
 #pragma once
 
 #include "stages/encode/match_length.hpp"
@@ -22,8 +22,8 @@ struct Match {
 // Bytes that must follow a position for it to be entered or matched.
 inline constexpr std::size_t kFinderNeeds = 8;
 
-// Two candidates a position: the latest with the same five bytes, and failing that the latest with the same three.
-// Only positions that are asked for are entered.
+// Two candidates a position: the latest with the same five bytes, and failing that the latest with the same
+// three. Only positions that are asked for are entered.
 class HashProbe {
 public:
   HashProbe(unsigned long_bits, unsigned short_bits)
@@ -36,8 +36,8 @@ public:
   }
 
   // kFinderNeeds bytes can be read at begin + pos; the match ends at `end` at the latest.
-  [[nodiscard]] ETWRELOG_ALWAYS_INLINE Match find(const std::uint8_t *begin, std::size_t pos, std::size_t max_distance,
-                                                  const std::uint8_t *end) {
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE Match find(const std::uint8_t *begin, std::size_t pos,
+                                                  std::size_t max_distance, const std::uint8_t *end) {
     const std::uint8_t *const at = begin + pos;
     const auto bytes = load<std::uint64_t>(at);
     const auto low = static_cast<std::uint32_t>(bytes);
@@ -50,7 +50,8 @@ public:
     if (long_distance <= max_distance && load<std::uint32_t>(at - long_distance) == low) {
       return {match_length(at - long_distance, at, end), long_distance};
     }
-    if (short_distance <= max_distance && ((load<std::uint32_t>(at - short_distance) ^ low) & 0xFF'FFFF) == 0) {
+    if (short_distance <= max_distance &&
+        ((load<std::uint32_t>(at - short_distance) ^ low) & 0xFF'FFFF) == 0) {
       return {match_length(at - short_distance, at, end), short_distance};
     }
     return {};
@@ -77,11 +78,12 @@ public:
     std::fill(head4_.begin(), head4_.end(), 0);
   }
 
-  // Calls better(length, distance) for every match at `pos` that is longer than `beat` and all before it, nearest
-  // first, having looked at `depth` candidates of the chain. Enters all positions up to `pos`, none twice.
+  // Calls better(length, distance) for every match at `pos` that is longer than `beat` and all before it,
+  // nearest first, having looked at `depth` candidates of the chain. Enters all positions up to `pos`, none
+  // twice.
   template <class Better>
-  ETWRELOG_ALWAYS_INLINE void visit(std::size_t pos, std::size_t beat, unsigned depth, std::size_t max_distance,
-                                    const std::uint8_t *end, const Better &better) {
+  ETWRELOG_ALWAYS_INLINE void visit(std::size_t pos, std::size_t beat, unsigned depth,
+                                    std::size_t max_distance, const std::uint8_t *end, const Better &better) {
     if (in_.size() - pos < kFinderNeeds) {
       return;
     }
@@ -128,16 +130,21 @@ public:
   [[nodiscard]] Match find(std::size_t pos, std::size_t beat, unsigned depth, std::size_t max_distance,
                            const std::uint8_t *end) {
     Match best;
-    visit(pos, beat, depth, max_distance, end,
-          [&best](std::size_t length, std::size_t distance) { best = {length, distance}; });
+    visit(pos, beat, depth, max_distance, end, [&best](std::size_t length, std::size_t distance) {
+      best = {length, distance};
+    });
     return best;
   }
 
 private:
   static constexpr unsigned kBits3 = 13;
   static constexpr unsigned kBits4 = 14;
-  [[nodiscard]] static std::uint32_t hash3(std::uint32_t bytes) { return (bytes << 8) * 2654435761u >> (32 - kBits3); }
-  [[nodiscard]] static std::uint32_t hash4(std::uint32_t bytes) { return bytes * 2654435761u >> (32 - kBits4); }
+  [[nodiscard]] static std::uint32_t hash3(std::uint32_t bytes) {
+    return (bytes << 8) * 2654435761u >> (32 - kBits3);
+  }
+  [[nodiscard]] static std::uint32_t hash4(std::uint32_t bytes) {
+    return bytes * 2654435761u >> (32 - kBits4);
+  }
 
   void enter_up_to(std::size_t pos) {
     assert(next_ <= pos);

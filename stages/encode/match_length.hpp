@@ -7,7 +7,8 @@
 namespace etwrelog::codecs {
 
 // How many bytes from a and b on are equal, b not going past `end` (a is before b, so neither does a).
-[[nodiscard]] inline std::size_t match_length(const std::uint8_t *a, const std::uint8_t *b, const std::uint8_t *end) {
+[[nodiscard]] inline std::size_t match_length(const std::uint8_t *a, const std::uint8_t *b,
+                                              const std::uint8_t *end) {
   const std::uint8_t *const start = b;
   while (end - b >= 8) {
     const std::uint64_t difference = load<std::uint64_t>(a) ^ load<std::uint64_t>(b);

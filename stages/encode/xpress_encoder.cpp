@@ -1,5 +1,5 @@
-// Plain XPRESS. A match costs the same at any distance, so the longest is the best at each length: fast takes it as
-// it comes, normal looks one byte ahead, max weighs all ways through a block of input exactly.
+// Plain XPRESS. A match costs the same at any distance, so the longest is the best at each length: fast takes
+// it as it comes, normal looks one byte ahead, max weighs all ways through a block of input exactly.
 #include "stages/encode/encoder.hpp"
 #include "stages/encode/match_finder.hpp"
 #include "stages/encode/xpress_writer.hpp"
@@ -148,7 +148,8 @@ private:
     const Bytes block = in.first(start + size);
     Match last;
     for (std::size_t i = 0; i < size; ++i) {
-      // What is left of the match a byte before need not be found again, and where it is long not even improved.
+      // What is left of the match a byte before need not be found again, and where it is long not even
+      // improved.
       last.length = last.length > kMinMatch ? last.length - 1 : 0;
       if (last.length < kLongEnough) {
         const Match match = chain_.find(start + i, std::max(last.length, kMinMatch - 1), kDepth, kWindow,
@@ -159,7 +160,8 @@ private:
     }
   }
 
-  // From the end: what the rest costs at best, with no nibble open and with one. Exact but for the flag words.
+  // From the end: what the rest costs at best, with no nibble open and with one. Exact but for the flag
+  // words.
   void weigh(std::size_t size) {
     costs_[size] = {0, 0};
     for (std::size_t i = size; i-- > 0;) {
@@ -182,7 +184,8 @@ private:
           consider(length, nibble, 1 - half);
         }
         // Longer ones near their end and the limit of their escape: in between is never better by much.
-        for (std::size_t length = std::min<std::size_t>(longest, 279), n = 0; length >= 25 && n < 16; --length, ++n) {
+        for (std::size_t length = std::min<std::size_t>(longest, 279), n = 0; length >= 25 && n < 16;
+             --length, ++n) {
           consider(length, nibble + 8, 1 - half);
         }
         for (std::size_t length = longest, n = 0; length >= 280 && n < 16; --length, ++n) {
@@ -204,12 +207,9 @@ private:
 
 std::unique_ptr<Encoder> make_xpress_encoder(Level level, std::size_t max_input) {
   switch (level) {
-  case Level::fast:
-    return std::make_unique<XpressFast>();
-  case Level::normal:
-    return std::make_unique<XpressNormal>(max_input);
-  case Level::max:
-    break;
+  case Level::fast: return std::make_unique<XpressFast>();
+  case Level::normal: return std::make_unique<XpressNormal>(max_input);
+  case Level::max: break;
   }
   return std::make_unique<XpressMax>(max_input);
 }

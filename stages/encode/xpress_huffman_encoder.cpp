@@ -1,6 +1,6 @@
-// XPRESS-Huffman. Blocks of 65536 bytes with their own code; matches reach back over blocks but end with theirs.
-// Fast takes the first match, normal the one that seems to save most, looking a byte ahead; max parses each block
-// anew with the costs of the code that the parse before led to.
+// XPRESS-Huffman. Blocks of 65536 bytes with their own code; matches reach back over blocks but end with
+// theirs. Fast takes the first match, normal the one that seems to save most, looking a byte ahead; max
+// parses each block anew with the costs of the code that the parse before led to.
 #include "stages/encode/encoder.hpp"
 #include "stages/encode/huffman_code.hpp"
 #include "stages/encode/match_finder.hpp"
@@ -30,10 +30,13 @@ struct Token {
   return in.data() + pos + std::min(end - pos, kMaxMatch);
 }
 
-[[nodiscard]] unsigned distance_bits(std::size_t distance) { return static_cast<unsigned>(std::bit_width(distance)) - 1; }
+[[nodiscard]] unsigned distance_bits(std::size_t distance) {
+  return static_cast<unsigned>(std::bit_width(distance)) - 1;
+}
 
 [[nodiscard]] unsigned match_symbol(std::size_t length, std::size_t distance) {
-  return 256 + (distance_bits(distance) << 4) + static_cast<unsigned>(std::min<std::size_t>(length - kMinMatch, 15));
+  return 256 + (distance_bits(distance) << 4) +
+         static_cast<unsigned>(std::min<std::size_t>(length - kMinMatch, 15));
 }
 
 // Bits of the length that stand outside the symbol.
@@ -41,7 +44,8 @@ struct Token {
   return length < 15 + kMinMatch ? 0 : length < 15 + 255 + kMinMatch ? 8 : 24;
 }
 
-// 16-bit words, each in the place where the decoder reads it: two are reserved ahead, plain bytes go behind them.
+// 16-bit words, each in the place where the decoder reads it: two are reserved ahead, plain bytes go behind
+// them.
 class BitWriter {
 public:
   explicit BitWriter(std::uint8_t *out) : word_at_(out), next_word_at_(out + 2), at_(out + 4) {}
@@ -85,7 +89,8 @@ void count_tokens(const std::vector<Token> &tokens, bool last, HuffmanCode::Coun
   counts[kEndSymbol] += last ? 1 : 0;
 }
 
-std::uint8_t *write_block(const std::vector<Token> &tokens, const HuffmanCode &code, bool last, std::uint8_t *out) {
+std::uint8_t *write_block(const std::vector<Token> &tokens, const HuffmanCode &code, bool last,
+                          std::uint8_t *out) {
   for (unsigned i = 0; i < kTableBytes; ++i) {
     out[i] = static_cast<std::uint8_t>(code.length(2 * i) | code.length(2 * i + 1) << 4);
   }
@@ -149,7 +154,9 @@ private:
   std::vector<Token> tokens_;
 };
 
-void add_literal(std::vector<Token> &tokens, std::uint8_t byte) { tokens.push_back({0, byte}); }
+void add_literal(std::vector<Token> &tokens, std::uint8_t byte) {
+  tokens.push_back({0, byte});
+}
 void add_match(std::vector<Token> &tokens, std::size_t length, std::size_t distance) {
   tokens.push_back({static_cast<std::uint32_t>(length), static_cast<std::uint16_t>(distance)});
 }
@@ -232,13 +239,14 @@ private:
 
   [[nodiscard]] Found find(std::size_t pos, std::size_t end, std::size_t beat, unsigned depth) {
     Found best;
-    chain_.visit(pos, beat, depth, kWindow, match_end(in_, pos, end), [&best](std::size_t length, std::size_t distance) {
-      const int saved = kLiteralBits * static_cast<int>(length) - kSymbolBits -
-                        static_cast<int>(distance_bits(distance) + extra_bits(length));
-      if (saved > best.saved) {
-        best = {{length, distance}, saved};
-      }
-    });
+    chain_.visit(pos, beat, depth, kWindow, match_end(in_, pos, end),
+                 [&best](std::size_t length, std::size_t distance) {
+                   const int saved = kLiteralBits * static_cast<int>(length) - kSymbolBits -
+                                     static_cast<int>(distance_bits(distance) + extra_bits(length));
+                   if (saved > best.saved) {
+                     best = {{length, distance}, saved};
+                   }
+                 });
     return best;
   }
 
@@ -300,7 +308,8 @@ private:
     std::uint32_t distance;
   };
 
-  // Of each position the nearest match of each length, by rising length; at most kPerPosition, the longest of all in.
+  // Of each position the nearest match of each length, by rising length; at most kPerPosition, the longest of
+  // all in.
   void find_matches(std::size_t start, std::size_t end) {
     matches_.clear();
     const std::size_t size = end - start;
@@ -316,13 +325,14 @@ private:
         }
         continue;
       }
-      chain_.visit(start + i, kMinMatch - 1, kDepth, kWindow, match_end(in_, start + i, end),
-                   [&](std::size_t length, std::size_t distance) {
-                     if (matches_.size() - own == kPerPosition) {
-                       matches_.pop_back();
-                     }
-                     matches_.push_back({static_cast<std::uint32_t>(length), static_cast<std::uint32_t>(distance)});
-                   });
+      chain_.visit(
+          start + i, kMinMatch - 1, kDepth, kWindow, match_end(in_, start + i, end),
+          [&](std::size_t length, std::size_t distance) {
+            if (matches_.size() - own == kPerPosition) {
+              matches_.pop_back();
+            }
+            matches_.push_back({static_cast<std::uint32_t>(length), static_cast<std::uint32_t>(distance)});
+          });
       if (matches_.size() > own && matches_.back().length >= kLongEnough) {
         skip_to = i + matches_.back().length - kLongEnough / 2;
       }
@@ -371,12 +381,9 @@ private:
 
 std::unique_ptr<Encoder> make_xpress_huffman_encoder(Level level, std::size_t max_input) {
   switch (level) {
-  case Level::fast:
-    return std::make_unique<HuffmanEncoder<FastParser>>(max_input);
-  case Level::normal:
-    return std::make_unique<HuffmanEncoder<NormalParser>>(max_input);
-  case Level::max:
-    break;
+  case Level::fast: return std::make_unique<HuffmanEncoder<FastParser>>(max_input);
+  case Level::normal: return std::make_unique<HuffmanEncoder<NormalParser>>(max_input);
+  case Level::max: break;
   }
   return std::make_unique<HuffmanEncoder<MaxParser>>(max_input);
 }

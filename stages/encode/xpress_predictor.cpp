@@ -22,16 +22,23 @@ constexpr std::size_t kMaxDecoded = std::size_t{1} << 30;
 // 8 * 255 + 2 * 511 + 255, of slot6(); that of slot4() is 12 * 255.
 constexpr std::uint32_t kLargestKnownSlot = 3317;
 
-// Byte n of the eight at a position, and the rotation of one byte; in 32 bits, where the compiler keeps them anyway.
-constexpr std::uint32_t byte(std::uint64_t key, unsigned n) { return static_cast<std::uint32_t>(key >> (8 * n)) & 0xFF; }
+// Byte n of the eight at a position, and the rotation of one byte; in 32 bits, where the compiler keeps them
+// anyway.
+constexpr std::uint32_t byte(std::uint64_t key, unsigned n) {
+  return static_cast<std::uint32_t>(key >> (8 * n)) & 0xFF;
+}
 constexpr std::uint32_t rotate(std::uint32_t value, unsigned n) {
   value &= 0xFF;
   return (value << n | value >> (8 - n)) & 0xFF;
 }
 
-constexpr std::uint32_t slot3(std::uint64_t key) { return byte(key, 0) + 8 * byte(key, 1) + 2 * byte(key, 2); }
+constexpr std::uint32_t slot3(std::uint64_t key) {
+  return byte(key, 0) + 8 * byte(key, 1) + 2 * byte(key, 2);
+}
 
-constexpr std::uint32_t slot4(std::uint64_t key) { return slot3(key) + byte(key, 3); }
+constexpr std::uint32_t slot4(std::uint64_t key) {
+  return slot3(key) + byte(key, 3);
+}
 
 constexpr std::uint32_t mix(std::uint64_t key) {
   return rotate(byte(key, 0) + byte(key, 3), 2) ^ rotate(byte(key, 1), 7);
@@ -42,12 +49,13 @@ constexpr std::uint32_t slot5(std::uint64_t key) {
   return 8 * h + 2 * mix(key) + byte(key, 4);
 }
 
-// How b2 and b4 enter in general is not known, except that such keys rarely meet others: they get slots of their own,
-// by any hash. A 0xC0 with b0 = 0 is the one b4 that is common, and fits the rotation.
+// How b2 and b4 enter in general is not known, except that such keys rarely meet others: they get slots of
+// their own, by any hash. A 0xC0 with b0 = 0 is the one b4 that is common, and fits the rotation.
 constexpr std::uint32_t slot6(std::uint64_t key) {
   if (byte(key, 2) != 0 || (byte(key, 4) != 0 && byte(key, 0) != 0)) {
     constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    return kLargestKnownSlot + 1 + static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
+    return kLargestKnownSlot + 1 +
+           static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
   }
   return 8 * mix(key) + 2 * ((byte(key, 0) + 0xA8) ^ rotate(byte(key, 4), 5)) + byte(key, 5);
 }
@@ -82,8 +90,8 @@ struct XpressPredictor::Prediction {
   std::uint32_t first_distance = 0; // of the first table's candidate, if that matched
 };
 
-// What walk() asks for the token at a position, given what the rules say there. While encoding the original stream
-// knows, and every difference is noted.
+// What walk() asks for the token at a position, given what the rules say there. While encoding the original
+// stream knows, and every difference is noted.
 class XpressPredictor::Comparing {
 public:
   Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections)
@@ -238,8 +246,8 @@ inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::
   const std::uint32_t distance = pos - slot;
   slot = pos;
   const std::uint64_t difference = load<std::uint64_t>(at - distance) ^ key;
-  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0, and does
-  // no harm: had that the same three bytes, it would have filled the slot.
+  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0,
+  // and does no harm: had that the same three bytes, it would have filled the slot.
   if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
     return {};
   }
@@ -251,7 +259,8 @@ inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::
   return prediction;
 }
 
-void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint64_t key, Prediction &prediction) {
+void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint64_t key,
+                                     Prediction &prediction) {
   const std::uint8_t *const at = decoded.data() + pos;
   const std::uint8_t *const end = decoded.data() + decoded.size();
   XpressToken &token = prediction.token;

@@ -12,8 +12,9 @@ struct XpressToken {
   bool operator==(const XpressToken &) const = default;
 };
 
-// Reads within the stream and yields no match that reaches outside the content, whatever the bytes. That lengths and
-// spare flags are written as Windows does is not looked at: whoever writes the tokens again can compare.
+// Reads within the stream and yields no match that reaches outside the content, whatever the bytes. That
+// lengths and spare flags are written as Windows does is not looked at: whoever writes the tokens again can
+// compare.
 class XpressReader {
 public:
   explicit XpressReader(Bytes in) : at_(in.data()), end_(in.data() + in.size()) {}

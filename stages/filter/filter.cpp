@@ -22,7 +22,8 @@ std::string_view reason_name(Reason reason) {
   case Reason::dropped_system: return "dropped: belongs to no process";
   case Reason::dropped_unknown: return "dropped: thread of no known process";
   case Reason::dropped_stack: return "dropped: stack of a dropped event";
-  case Reason::dropped_unreferenced: return "dropped: stack definition, file name or manifest that no kept event needs";
+  case Reason::dropped_unreferenced:
+    return "dropped: stack definition, file name or manifest that no kept event needs";
   case Reason::dropped_kind: return "dropped: not of the selected providers, events or processors";
   case Reason::dropped_time: return "dropped: outside the selected time";
   case Reason::count_: break;
@@ -56,7 +57,8 @@ std::int64_t raw_time(const Moment &moment, const Clock &clock) {
   if (moment.relative) {
     const double ticks = moment.seconds * static_cast<double>(kFiletimePerSecond);
     const double limit = 9e18;
-    const std::int64_t begin = clock.type == format::ClockType::system_time ? clock.first_stamp : clock.start_time;
+    const std::int64_t begin =
+        clock.type == format::ClockType::system_time ? clock.first_stamp : clock.start_time;
     const double sum = static_cast<double>(begin) + ticks;
     if (sum > limit) return kForever;
     if (sum < -limit) return kBeginning;
@@ -95,11 +97,13 @@ bool outlives_time(const EventView &event) {
     return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
            provider == format::kEventTraceGuid || provider == format::kMetaDataGuid ||
            provider == format::kImageIdGuid;
-  return event.is_event() && (clr::names_code(provider, event.id()) ||
-                              (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
+  return event.is_event() &&
+         (clr::names_code(provider, event.id()) ||
+          (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
 }
 
-Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock, bool so_far) {
+Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock,
+                            bool so_far) {
   Result<Targets> targets = Targets::resolve(selection, lifetimes, so_far);
   if (!targets) return std::move(targets).error();
   Filter filter;
@@ -118,13 +122,15 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   }
   for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
     const Scope scope = kernel::scope_of(actor.hook);
-    const bool start_or_end = scope == Scope::process || scope == Scope::thread, image = scope == Scope::image;
+    const bool start_or_end = scope == Scope::process || scope == Scope::thread,
+               image = scope == Scope::image;
     std::optional<std::uint32_t> subject = actor.subject;
     if (actor.subject_is_thread) subject = lifetimes.pid_of_thread(actor.subject, actor.time);
     if (!subject) continue; // then it goes by its header, as its stack does
     const bool kept = filter.targets_.contains(*subject, actor.time) || (image && actor.kernel_image) ||
                       (start_or_end && (*subject == kIdleProcess || *subject == kSystemProcess));
-    filter.actors_.push_back({{actor.time, actor.tid}, kept && (start_or_end || image || filter.in_time(actor.time))});
+    filter.actors_.push_back(
+        {{actor.time, actor.tid}, kept && (start_or_end || image || filter.in_time(actor.time))});
   }
   return filter;
 }
@@ -144,7 +150,9 @@ Reason Filter::by_owner(const Owner &owner, std::int64_t time) const {
 }
 
 bool Filter::of_kind(const EventView &event, const Position &position) const {
-  const auto contains = [](const auto &list, auto value) { return std::ranges::find(list, value) != list.end(); };
+  const auto contains = [](const auto &list, auto value) {
+    return std::ranges::find(list, value) != list.end();
+  };
   if (!selection_.processors.empty() && !contains(selection_.processors, position.processor)) return false;
   const std::uint32_t id = event.is_classic() ? event.opcode() : event.id();
   if (!selection_.events.empty() && !contains(selection_.events, id)) return false;
@@ -178,7 +186,8 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   case Scope::thread: {
     const Owner owner = owner_of(event, time, position, *lifetimes_);
     const Reason reason = by_owner(owner, time);
-    const bool context = owner.kind == Owner::Kind::process && (owner.pid == kIdleProcess || owner.pid == kSystemProcess);
+    const bool context =
+        owner.kind == Owner::Kind::process && (owner.pid == kIdleProcess || owner.pid == kSystemProcess);
     return {!is_kept(reason) && context ? Reason::kept_context : reason};
   }
   case Scope::image: {
@@ -204,7 +213,8 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
   if (rule.scope == Scope::context_switch_batch) return {Reason::kept_process};
   const Reason reason = by_owner(owner, time);
-  if (is_kept(reason) || (rule.scope != Scope::context_switch && rule.scope != Scope::ready_thread)) return {reason};
+  if (is_kept(reason) || (rule.scope != Scope::context_switch && rule.scope != Scope::ready_thread))
+    return {reason};
   const std::uint32_t other = rule.scope == Scope::context_switch
                                   ? FieldOffsets::u32(event.payload(), at.old_thread).value_or(kUnknownId)
                                   : ran_before;
@@ -214,11 +224,13 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
 
 Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time) const {
   const Guid provider = event.provider();
-  if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid || provider == format::kEventTraceGuid)
+  if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
+      provider == format::kEventTraceGuid)
     return {Reason::kept_always};
   if (provider == format::kMetaDataGuid) return {Reason::kept_reference, Need::provider};
   if (provider != format::kImageIdGuid) return {Reason::count_};
-  // Identity of an image goes with the image: the process in the payload, or in the header where the payload has none.
+  // Identity of an image goes with the image: the process in the payload, or in the header where the payload
+  // has none.
   const Bytes payload = event.payload();
   const unsigned pointer_size = event.pointer_size();
   const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
@@ -245,7 +257,9 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) c
 bool Filter::stack_kept(const EventKey &event) const {
   if (by_kind_ && so_far_) return in_time(event.time);
   if (by_kind_) {
-    const auto has = [this](const EventKey &key) { return std::ranges::binary_search(marks_.kept_events, key); };
+    const auto has = [this](const EventKey &key) {
+      return std::ranges::binary_search(marks_.kept_events, key);
+    };
     return has(event) || has({event.time, kUnknownId});
   }
   auto actor = std::ranges::lower_bound(actors_, event, {}, &ActorVerdict::event);
@@ -254,17 +268,21 @@ bool Filter::stack_kept(const EventKey &event) const {
       if (actor->kept) return true;
     return false;
   }
-  const auto dropped = [this](const EventKey &key) { return std::ranges::binary_search(marks_.dropped_events, key); };
+  const auto dropped = [this](const EventKey &key) {
+    return std::ranges::binary_search(marks_.dropped_events, key);
+  };
   return in_time(event.time) && !dropped(event) && !dropped({event.time, kUnknownId});
 }
 
-std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key, std::int64_t reference) const {
+std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key,
+                                                             std::int64_t reference) const {
   // A definition answers the references since the key's previous definition: the next one in time is the one.
   const auto all = lifetimes_->definitions();
   const auto before = [](const LifetimeRecords::Definition &a, const LifetimeRecords::Definition &b) {
     return a.key != b.key ? a.key < b.key : a.time < b.time;
   };
-  const auto first = std::lower_bound(all.begin(), all.end(), LifetimeRecords::Definition{key, reference}, before);
+  const auto first =
+      std::lower_bound(all.begin(), all.end(), LifetimeRecords::Definition{key, reference}, before);
   if (first == all.end() || first->key != key) return {0, 0};
   const auto last = std::upper_bound(first, all.end(), *first, before);
   return {static_cast<std::size_t>(first - all.begin()), static_cast<std::size_t>(last - all.begin())};
@@ -272,14 +290,16 @@ std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key, 
 
 void Filter::mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
                             Marks::Part &part) const {
-  // Where the stack's own thread is known to be of the stack's process, its event is decided the same way as the
-  // stack; the rest waits until all events are decided.
-  const bool settled = !by_kind_ && !lifetimes_->has_unowned() && lifetimes_->pid_of_thread(event.tid, event.time) == pid;
+  // Where the stack's own thread is known to be of the stack's process, its event is decided the same way as
+  // the stack; the rest waits until all events are decided.
+  const bool settled =
+      !by_kind_ && !lifetimes_->has_unowned() && lifetimes_->pid_of_thread(event.tid, event.time) == pid;
   if (!settled) {
     part.references.push_back({key, time, event});
   } else if (stack_kept(event)) {
     const auto [first, last] = definition_range(key, time);
-    for (std::size_t i = first; i < last; ++i) part.definitions.push_back(static_cast<std::uint32_t>(i));
+    for (std::size_t i = first; i < last; ++i)
+      part.definitions.push_back(static_cast<std::uint32_t>(i));
   }
 }
 
@@ -292,26 +312,31 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
     if (verdict.need == Need::stack) {
       const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
       const auto event_time = FieldOffsets::i64(payload, at.event_time);
-      const auto pid = FieldOffsets::u32(payload, at.process_id), tid = FieldOffsets::u32(payload, at.thread_id);
+      const auto pid = FieldOffsets::u32(payload, at.process_id),
+                 tid = FieldOffsets::u32(payload, at.thread_id);
       if (key && event_time && pid && tid) mark_reference(*key, time, {*event_time, *tid}, *pid, part);
       return;
     }
     if (verdict.need != Need::none) return;
     const bool kept = is_kept(verdict.reason);
     if (!kept) {
-      const bool whose = verdict.reason == Reason::dropped_unknown || verdict.reason == Reason::dropped_system;
+      const bool whose =
+          verdict.reason == Reason::dropped_unknown || verdict.reason == Reason::dropped_system;
       if (whose && lifetimes_->has_stacks() && rule.scope != Scope::system)
-        part.dropped_events.push_back({time, FieldOffsets::u32(payload, at.thread_id).value_or(event.thread_id())});
+        part.dropped_events.push_back(
+            {time, FieldOffsets::u32(payload, at.thread_id).value_or(event.thread_id())});
       return;
     }
     for (const std::uint16_t offset : {at.file_object, at.file_key})
-      if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size())) part.files.push_back(*file);
+      if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
+        part.files.push_back(*file);
     if (by_kind_ && lifetimes_->has_stacks()) {
       // The walked thread is the one that caused the event; of a switch the one switched in.
       std::uint32_t tid = event.thread_id();
       if (!event.has_ids()) tid = FieldOffsets::u32(payload, at.thread_id).value_or(kUnknownId);
       if (rule.scope == Scope::context_switch) tid = position.current_thread;
-      if (rule.scope == Scope::ready_thread || rule.scope == Scope::current_thread) tid = position.current_thread;
+      if (rule.scope == Scope::ready_thread || rule.scope == Scope::current_thread)
+        tid = position.current_thread;
       part.kept_events.push_back({time, tid});
     }
     return;
@@ -321,23 +346,27 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
   if (event.is_event() || event.is_classic()) {
     const Guid provider = event.provider();
     const bool manifest = event.is_event() && event.id() == format::kManifestEventId;
-    if (!manifest && (part.providers.empty() || part.providers.back() != provider)) part.providers.push_back(provider);
+    if (!manifest && (part.providers.empty() || part.providers.back() != provider))
+      part.providers.push_back(provider);
   }
   if (!event.has_items()) return;
   ExtendedItems items = event.items();
   ExtendedItem item;
   while (items.next(item)) {
-    const bool narrow = item.type == format::ItemType::stack_key32, wide = item.type == format::ItemType::stack_key64;
+    const bool narrow = item.type == format::ItemType::stack_key32,
+               wide = item.type == format::ItemType::stack_key64;
     if ((!narrow && !wide) || item.data.size() < 16) continue;
     const std::uint64_t key = load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4);
     const auto [first, last] = definition_range(key, time);
-    for (std::size_t i = first; i < last; ++i) part.definitions.push_back(static_cast<std::uint32_t>(i));
+    for (std::size_t i = first; i < last; ++i)
+      part.definitions.push_back(static_cast<std::uint32_t>(i));
   }
 }
 
 void Filter::merge(const Marks::Part &part, Marks &marks) const {
   if (marks.definitions.empty()) marks.definitions.resize(lifetimes_->definitions().size());
-  for (const std::uint32_t index : part.definitions) marks.definitions[index] = true;
+  for (const std::uint32_t index : part.definitions)
+    marks.definitions[index] = true;
   marks.files.insert(part.files.begin(), part.files.end());
   marks.providers.insert(part.providers.begin(), part.providers.end());
   auto append = [](auto &to, const auto &from) { to.insert(to.end(), from.begin(), from.end()); };
@@ -354,7 +383,8 @@ void Filter::set_marks(Marks marks) {
   for (const Marks::Reference &reference : marks_.references) {
     if (!stack_kept(reference.event)) continue;
     const auto [first, last] = definition_range(reference.key, reference.time);
-    for (std::size_t i = first; i < last; ++i) marks_.definitions[i] = true;
+    for (std::size_t i = first; i < last; ++i)
+      marks_.definitions[i] = true;
   }
   marks_.references.clear();
 }

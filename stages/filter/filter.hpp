@@ -15,27 +15,29 @@ namespace etwrelog::filter {
 
 // Why an event stays or goes; also the rows of a report.
 enum class Reason : std::uint8_t {
-  kept_always,        // describes the trace or the machine
-  kept_process,       // belongs to a selected process
-  kept_context,       // idle and system process, kernel images
-  kept_stack,         // a stack of a kept event
-  kept_reference,     // a stack definition, file name or manifest that a kept event needs
-  kept_system,        // belongs to no process, kept on request
-  dropped_process,    // belongs to another process
-  dropped_system,     // belongs to no process
-  dropped_unknown,    // whose it is cannot be told: its thread has no known process
-  dropped_stack,      // a stack of a dropped event
+  kept_always,          // describes the trace or the machine
+  kept_process,         // belongs to a selected process
+  kept_context,         // idle and system process, kernel images
+  kept_stack,           // a stack of a kept event
+  kept_reference,       // a stack definition, file name or manifest that a kept event needs
+  kept_system,          // belongs to no process, kept on request
+  dropped_process,      // belongs to another process
+  dropped_system,       // belongs to no process
+  dropped_unknown,      // whose it is cannot be told: its thread has no known process
+  dropped_stack,        // a stack of a dropped event
   dropped_unreferenced, // a definition, file name or manifest that no kept event needs
-  dropped_kind,       // not of the selected providers, events or processors
-  dropped_time,       // outside the selected time
+  dropped_kind,         // not of the selected providers, events or processors
+  dropped_time,         // outside the selected time
   count_,
 };
 inline constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::count_);
-[[nodiscard]] constexpr bool is_kept(Reason reason) { return reason <= Reason::kept_system; }
+[[nodiscard]] constexpr bool is_kept(Reason reason) {
+  return reason <= Reason::kept_system;
+}
 [[nodiscard]] std::string_view reason_name(Reason reason); // "kept: selected process"
 
-// Where in a trace an event stands, and which thread runs on its processor as far as the walk has got. One for each
-// buffer, made by Filter::begin_buffer.
+// Where in a trace an event stands, and which thread runs on its processor as far as the walk has got. One
+// for each buffer, made by Filter::begin_buffer.
 struct Position {
   std::uint16_t processor = 0;
   std::uint32_t current_thread = kUnknownId;
@@ -47,13 +49,14 @@ struct Owner {
   std::uint32_t pid = 0;
 };
 
-// The process that an event belongs to: by payload, by thread and time, by header, by the processor's current thread,
-// as the kernel event table says. Follows context switches: call it for every event of a buffer, in order. For a
-// context switch the owner is the process switched in.
-[[nodiscard]] Owner owner_of(const EventView &event, std::int64_t time, Position &position, const Lifetimes &lifetimes);
+// The process that an event belongs to: by payload, by thread and time, by header, by the processor's current
+// thread, as the kernel event table says. Follows context switches: call it for every event of a buffer, in
+// order. For a context switch the owner is the process switched in.
+[[nodiscard]] Owner owner_of(const EventView &event, std::int64_t time, Position &position,
+                             const Lifetimes &lifetimes);
 
-// Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the event that
-// they belong to; they count as such.
+// Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the
+// event that they belong to; they count as such.
 [[nodiscard]] bool outlives_time(const EventView &event);
 [[nodiscard]] bool outlives_time(kernel::Scope scope); // of events with a hook
 
@@ -64,8 +67,8 @@ struct TimeRange {
 };
 [[nodiscard]] TimeRange selected_time(const Selection &selection, const Clock &clock);
 
-// An event by its time and thread, as stacks refer to it. Events without a known thread stand for themselves with
-// the thread kUnknownId.
+// An event by its time and thread, as stacks refer to it. Events without a known thread stand for themselves
+// with the thread kUnknownId.
 struct EventKey {
   std::int64_t time;
   std::uint32_t tid;
@@ -74,11 +77,11 @@ struct EventKey {
 
 // What the events that will be kept refer to.
 struct Marks {
-  std::vector<bool> definitions;              // by index in Lifetimes::definitions()
-  std::unordered_set<std::uint64_t> files;    // file objects and keys
+  std::vector<bool> definitions;           // by index in Lifetimes::definitions()
+  std::unordered_set<std::uint64_t> files; // file objects and keys
   std::unordered_set<Guid> providers;
-  std::vector<EventKey> kept_events;          // when stacks must be looked up: selections by kind
-  std::vector<EventKey> dropped_events;       // dropped because whose they are is not known
+  std::vector<EventKey> kept_events;    // when stacks must be looked up: selections by kind
+  std::vector<EventKey> dropped_events; // dropped because whose they are is not known
 
   struct Reference { // of a stack to its definition
     std::uint64_t key;
@@ -142,7 +145,8 @@ private:
   [[nodiscard]] bool in_time(std::int64_t time) const { return time_.contains(time); }
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
-  [[nodiscard]] std::pair<std::size_t, std::size_t> definition_range(std::uint64_t key, std::int64_t reference) const;
+  [[nodiscard]] std::pair<std::size_t, std::size_t> definition_range(std::uint64_t key,
+                                                                     std::int64_t reference) const;
 
   Selection selection_;
   const Lifetimes *lifetimes_ = nullptr;

@@ -46,7 +46,8 @@ private:
 
   Value &insert(std::uint32_t key, Value value) {
     std::size_t i = hash(key);
-    while (slots_[i & mask_].used) ++i;
+    while (slots_[i & mask_].used)
+      ++i;
     slots_[i & mask_] = {key, true, std::move(value)};
     return slots_[i & mask_].value;
   }

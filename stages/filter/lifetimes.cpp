@@ -55,7 +55,8 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
   const HookRule &rule = rule_for(hook, event.version());
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto opcode = static_cast<std::uint8_t>(hook);
-  auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image, bool subject_is_thread = false) {
+  auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image,
+                       bool subject_is_thread = false) {
     if (!event.has_ids() || !subject) return; // rundown: nobody caused it, and it has no stack
     actors.push_back({time, event.thread_id(), *subject, hook, kernel_image, subject_is_thread});
   };
@@ -70,7 +71,8 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
   case Scope::thread:
     if (opcode >= kStart && opcode <= kRundownEnd) {
       const Bytes payload = event.payload();
-      const auto pid = FieldOffsets::u32(payload, at.process_id), tid = FieldOffsets::u32(payload, at.thread_id);
+      const auto pid = FieldOffsets::u32(payload, at.process_id),
+                 tid = FieldOffsets::u32(payload, at.thread_id);
       if (!pid || !tid) break;
       threads.push_back({time, *tid, *pid, opcode});
       if (opcode == kStart || opcode == kEnd) add_actor(pid, false);
@@ -85,7 +87,8 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
   }
   case Scope::payload_process:
     if (event.has_ids())
-      if (const auto pid = FieldOffsets::u32(event.payload(), at.process_id); pid && *pid != event.process_id())
+      if (const auto pid = FieldOffsets::u32(event.payload(), at.process_id);
+          pid && *pid != event.process_id())
         add_actor(pid, false);
     break;
   case Scope::payload_thread:
@@ -95,10 +98,13 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
     break;
   case Scope::context_switch: {
     const Bytes payload = event.payload();
-    const auto old_thread = FieldOffsets::u32(payload, at.old_thread), new_thread = FieldOffsets::u32(payload, at.new_thread);
+    const auto old_thread = FieldOffsets::u32(payload, at.old_thread),
+               new_thread = FieldOffsets::u32(payload, at.new_thread);
     if (!old_thread || !new_thread) break;
-    if (switches.empty() || switches.back().buffer != buffer) switches.push_back({buffer, *old_thread, *new_thread});
-    else switches.back().last_new = *new_thread;
+    if (switches.empty() || switches.back().buffer != buffer)
+      switches.push_back({buffer, *old_thread, *new_thread});
+    else
+      switches.back().last_new = *new_thread;
     break;
   }
   case Scope::context_switch_batch: has_switch_batches = true; break;
@@ -167,8 +173,8 @@ void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
   for (LifetimeRecords::Process &record : records) {
     const bool same = !processes_.empty() && processes_.back().pid == record.facts.pid;
     const bool open = same && processes_.back().end == kForever;
-    // A rundown of an open instance says nothing new. A start after a start, or after a rundown at start, is a new
-    // process whose predecessor's end was lost.
+    // A rundown of an open instance says nothing new. A start after a start, or after a rundown at start, is
+    // a new process whose predecessor's end was lost.
     const bool joins = open && record.opcode != kStart;
     if (!joins) {
       ProcessInstance fresh = std::move(record.facts);
@@ -216,8 +222,10 @@ void Lifetimes::build_threads(std::vector<LifetimeRecords::Thread> records) {
       continue;
     }
     Span fresh{kBeginning, kForever, record.pid};
-    if (record.opcode == kStart) fresh.start = record.time;
-    else if (same) fresh.start = spans_.back().end == kForever ? record.time : spans_.back().end;
+    if (record.opcode == kStart)
+      fresh.start = record.time;
+    else if (same)
+      fresh.start = spans_.back().end == kForever ? record.time : spans_.back().end;
     if (open) spans_.back().end = record.opcode == kStart ? record.time : fresh.start; // its own end was lost
     if (record.opcode == kEnd) fresh.end = record.time;
     spans_.push_back(fresh);
@@ -229,7 +237,9 @@ std::optional<std::uint32_t> Lifetimes::process_at(std::uint32_t pid, std::int64
   const Range *range = instances_.find(pid);
   if (!range) return std::nullopt;
   std::uint32_t found = range->first;
-  for (std::uint32_t i = range->first + 1; i < range->first + range->count && processes_[i].start <= time; ++i) found = i;
+  for (std::uint32_t i = range->first + 1; i < range->first + range->count && processes_[i].start <= time;
+       ++i)
+    found = i;
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Which processes and threads a trace knows, and when each id meant which of them. Ids are reused: a thread id
-// belongs to a process, and a process id to one instance of it, for a time only.
+// Which processes and threads a trace knows, and when each id meant which of them. Ids are reused: a thread
+// id belongs to a process, and a process id to one instance of it, for a time only.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -25,8 +25,8 @@ struct ProcessInstance {
   std::string image_name, command_line;            // UTF-8
 };
 
-// What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each stack
-// definition and each buffer with context switches.
+// What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
+// stack definition and each buffer with context switches.
 struct LifetimeRecords {
   struct Process {
     std::int64_t time;
@@ -38,8 +38,8 @@ struct LifetimeRecords {
     std::uint32_t tid, pid;
     std::uint8_t opcode;
   };
-  // An event that says something of another process than the one that caused it, or that is kept for its meaning:
-  // whether a stack of it is kept is not to be seen from the stack.
+  // An event that says something of another process than the one that caused it, or that is kept for its
+  // meaning: whether a stack of it is kept is not to be seen from the stack.
   struct Actor {
     std::int64_t time;
     std::uint32_t tid;     // who caused it
@@ -75,13 +75,14 @@ struct LifetimeRecords {
 class Lifetimes {
 public:
   Lifetimes() = default;
-  // `processors`: of each buffer in reading order. `one_stream`: buffers do not tell the processor of an event.
+  // `processors`: of each buffer in reading order. `one_stream`: buffers do not tell the processor of an
+  // event.
   Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream);
 
   [[nodiscard]] std::span<const ProcessInstance> processes() const { return processes_; }
 
-  // Index in processes() of the instance that the id meant at that time: the latest that had started, or the first if
-  // none had (a process is in use before and after its own start and end events).
+  // Index in processes() of the instance that the id meant at that time: the latest that had started, or the
+  // first if none had (a process is in use before and after its own start and end events).
   [[nodiscard]] std::optional<std::uint32_t> process_at(std::uint32_t pid, std::int64_t time) const;
   // The process that the thread belonged to at that time; the idle thread is the idle process's.
   [[nodiscard]] std::optional<std::uint32_t> pid_of_thread(std::uint32_t tid, std::int64_t time) const;
@@ -93,7 +94,9 @@ public:
 
   // Sorted by key and time.
   [[nodiscard]] std::span<const LifetimeRecords::Definition> definitions() const { return definitions_; }
-  [[nodiscard]] std::span<const LifetimeRecords::Actor> actors() const { return actors_; } // sorted by time and thread
+  [[nodiscard]] std::span<const LifetimeRecords::Actor> actors() const {
+    return actors_;
+  } // sorted by time and thread
   [[nodiscard]] bool has_stacks() const { return has_stacks_; }
   [[nodiscard]] bool has_switch_batches() const { return has_switch_batches_; }
   [[nodiscard]] bool has_unowned() const { return has_unowned_; }

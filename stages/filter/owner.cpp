@@ -43,7 +43,8 @@ Owner of_hook(const EventView &event, std::int64_t time, Position &position, con
     if (next) position.current_thread = *next;
     return of_thread(next, time, lifetimes);
   }
-  case Scope::ready_thread: return of_thread(FieldOffsets::u32(event.payload(), at.thread_id), time, lifetimes);
+  case Scope::ready_thread:
+    return of_thread(FieldOffsets::u32(event.payload(), at.thread_id), time, lifetimes);
   case Scope::current_thread:
     if (event.has_ids() && event.process_id() != kUnknownId) return of_header(event);
     return of_thread(position.current_thread, time, lifetimes);

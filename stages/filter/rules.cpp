@@ -67,7 +67,8 @@ const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size)
     for (unsigned op = 0; op < 256; ++op)
       if (const kernel::Layout *layout =
               kernel::find_classic_layout(format::kImageIdGuid, static_cast<std::uint8_t>(op)))
-        for (const unsigned size : {4u, 8u}) all[size / 8][op] = compile(*layout, size);
+        for (const unsigned size : {4u, 8u})
+          all[size / 8][op] = compile(*layout, size);
     return all;
   }();
   return table[pointer_size / 8][opcode];

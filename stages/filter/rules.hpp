@@ -1,5 +1,5 @@
-// The kernel event table compiled for speed: one look-up by hook gives the scope and the offsets of the fields that
-// a filter looks at.
+// The kernel event table compiled for speed: one look-up by hook gives the scope and the offsets of the
+// fields that a filter looks at.
 #pragma once
 
 #include "etwrelog/kernel_events.hpp"
@@ -25,7 +25,8 @@ struct FieldOffsets {
     if (at == kAbsent || payload.size() < at + std::size_t{8}) return std::nullopt;
     return load<std::int64_t>(payload.data() + at);
   }
-  [[nodiscard]] static std::optional<std::uint64_t> pointer(Bytes payload, std::uint16_t at, unsigned pointer_size) {
+  [[nodiscard]] static std::optional<std::uint64_t> pointer(Bytes payload, std::uint16_t at,
+                                                            unsigned pointer_size) {
     if (at == kAbsent || payload.size() < at + std::size_t{pointer_size}) return std::nullopt;
     return load_pointer(payload.data() + at, pointer_size);
   }
@@ -37,11 +38,13 @@ struct HookRule {
   bool has_layout = false;
   FieldOffsets narrow, wide; // for pointer size 4 and 8
 
-  [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const { return pointer_size == 8 ? wide : narrow; }
+  [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const {
+    return pointer_size == 8 ? wide : narrow;
+  }
 };
 
-// All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for hooks that
-// the table does not name.
+// All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for
+// hooks that the table does not name.
 struct HookRules {
   std::vector<HookRule> rows;
   std::array<std::uint16_t, 0x10000> first{};
@@ -52,11 +55,13 @@ struct HookRules {
 [[nodiscard]] inline const HookRule &rule_for(std::uint16_t hook, std::uint16_t version) {
   static const HookRules &rules = hook_rules();
   const HookRule *rule = rules.rows.data() + rules.first[hook];
-  while (rule->has_layout && rule->min_version > version) ++rule;
+  while (rule->has_layout && rule->min_version > version)
+    ++rule;
   return *rule;
 }
 
-// Offsets in an image-identity event of KernelTraceControl, by opcode; all absent where the opcode is not known.
+// Offsets in an image-identity event of KernelTraceControl, by opcode; all absent where the opcode is not
+// known.
 [[nodiscard]] const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size);
 
 } // namespace etwrelog::filter

@@ -39,11 +39,16 @@ std::optional<Moment> parse_moment(std::string_view text) {
     text.remove_suffix(ending.size());
     return true;
   };
-  if (unit("us")) scale = 1e-6;
-  else if (unit("ms")) scale = 1e-3;
-  else if (unit("s")) scale = 1;
-  else if (unit("m")) scale = 60;
-  else if (unit("h")) scale = 3600;
+  if (unit("us"))
+    scale = 1e-6;
+  else if (unit("ms"))
+    scale = 1e-3;
+  else if (unit("s"))
+    scale = 1;
+  else if (unit("m"))
+    scale = 60;
+  else if (unit("h"))
+    scale = 3600;
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= -1e12 && value <= 1e12))

@@ -9,7 +9,9 @@
 namespace etwrelog::filter {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 std::optional<std::uint32_t> parse_pid(std::string_view text) {
   std::uint32_t pid = 0;
@@ -48,7 +50,8 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
       return false;
     }
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
+  while (p < pattern.size() && pattern[p] == '*')
+    ++p;
   return p == pattern.size();
 }
 
@@ -69,11 +72,12 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         if (matches(pattern, processes[i])) targets.instances_[i] = found = true;
       if (found) continue;
       // A trace without process events (user-mode sessions) still has ids in its event headers.
-      if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far)) targets.verdicts_[*pid] = Verdict::yes;
+      if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
+        targets.verdicts_[*pid] = Verdict::yes;
       else if (!so_far)
         return no_match(fmt::format("no process of the trace matches \"{}\"", pattern),
-                     processes.empty() ? "the trace names no processes: give a process id"
-                                       : "\"etwrelog info\" lists its processes");
+                        processes.empty() ? "the trace names no processes: give a process id"
+                                          : "\"etwrelog info\" lists its processes");
     }
   }
   if (!selection.command_line.empty()) {
@@ -81,7 +85,8 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     options.set_log_errors(false);
     const RE2 expression(selection.command_line, options);
     if (!expression.ok()) {
-      Error error = no_match(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
+      Error error =
+          no_match(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
       error.kind = ErrorKind::usage;
       return error;
     }
@@ -92,8 +97,9 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       found = found || match;
     }
     if (!found && !so_far)
-      return no_match(fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
-                   "\"etwrelog info\" lists the command lines");
+      return no_match(
+          fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
+          "\"etwrelog info\" lists the command lines");
   }
   if (selection.children && !targets.only_excludes_) {
     // Parents may stand behind their children in the list: repeat until nothing changes.
@@ -115,10 +121,11 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         targets.instances_[i] = false;
         found = true;
       }
-    if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far)) targets.verdicts_[*pid] = Verdict::no;
+    if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
+      targets.verdicts_[*pid] = Verdict::no;
     else if (!found && !so_far)
       return no_match(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
-                   "\"etwrelog info\" lists its processes");
+                      "\"etwrelog info\" lists its processes");
   }
   for (std::size_t i = 0; i < processes.size(); ++i) {
     const Verdict verdict = targets.instances_[i] ? Verdict::yes : Verdict::no;

@@ -12,9 +12,10 @@ namespace etwrelog::filter {
 
 class Targets {
 public:
-  // Without a selection by process every process is a target. Fails when a name or id matches no process of the
-  // trace, or when the regular expression is none. `so_far`: the lifetimes are those of the trace's beginning; what
-  // matches nothing yet may do so later, and ids that are not known yet are taken at their word.
+  // Without a selection by process every process is a target. Fails when a name or id matches no process of
+  // the trace, or when the regular expression is none. `so_far`: the lifetimes are those of the trace's
+  // beginning; what matches nothing yet may do so later, and ids that are not known yet are taken at their
+  // word.
   static Result<Targets> resolve(const Selection &selection, const Lifetimes &lifetimes, bool so_far = false);
 
   [[nodiscard]] bool all() const { return all_; }

@@ -36,12 +36,14 @@ private:
 
 class MemoryInput final : public Input {
 public:
-  MemoryInput(std::string name, std::vector<std::uint8_t> bytes) : Input(std::move(name)), bytes_(std::move(bytes)) {}
+  MemoryInput(std::string name, std::vector<std::uint8_t> bytes)
+      : Input(std::move(name)), bytes_(std::move(bytes)) {}
 
   std::uint64_t size() const override { return bytes_.size(); }
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     if (offset >= bytes_.size()) return std::size_t{0};
-    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
+    const std::size_t count =
+        std::min<std::size_t>(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
     return count;
   }
@@ -129,11 +131,14 @@ la_ssize_t archive_read_callback(archive *, void *client, const void **data) {
   return static_cast<la_ssize_t>(*got);
 }
 
-// Seeking lets libarchive use a zip's central directory, without which members of unknown size cannot be read.
+// Seeking lets libarchive use a zip's central directory, without which members of unknown size cannot be
+// read.
 la_int64_t archive_seek_callback(archive *, void *client, la_int64_t offset, int whence) {
   auto &source = *static_cast<ArchiveSource *>(client);
   const auto size = static_cast<la_int64_t>(source.input->size());
-  const la_int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? static_cast<la_int64_t>(source.at) : size;
+  const la_int64_t base = whence == SEEK_SET   ? 0
+                          : whence == SEEK_CUR ? static_cast<la_int64_t>(source.at)
+                                               : size;
   if (offset < -base || offset > size - base) return ARCHIVE_FATAL;
   source.at = static_cast<std::uint64_t>(base + offset);
   return base + offset;
@@ -143,12 +148,13 @@ bool is_trace_name(std::string_view name) {
   constexpr std::string_view kEnding = ".etl";
   if (name.size() < kEnding.size()) return false;
   const std::string_view ending = name.substr(name.size() - kEnding.size());
-  return std::equal(ending.begin(), ending.end(), kEnding.begin(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b; });
+  return std::equal(ending.begin(), ending.end(), kEnding.begin(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
+  });
 }
 
-// The first *.etl member of a container (PerfView's .etl.zip holds one, and symbol files), or the whole content of a
-// compressed stream.
+// The first *.etl member of a container (PerfView's .etl.zip holds one, and symbol files), or the whole
+// content of a compressed stream.
 Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
   ArchiveSource source{&input};
   const std::unique_ptr<archive, int (*)(archive *)> reader(archive_read_new(), archive_read_free);
@@ -205,7 +211,8 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
       error.what = "interrupted while unpacking";
       return error;
     }
-    if (Result<void> put = spool->append(Bytes(chunk).first(static_cast<std::size_t>(got))); !put) return put.error();
+    if (Result<void> put = spool->append(Bytes(chunk).first(static_cast<std::size_t>(got))); !put)
+      return put.error();
   }
   return std::move(*spool).finish(std::move(name));
 }

@@ -36,9 +36,9 @@ Error no_trace(const std::string &name, std::uint64_t offset, std::string what, 
 // Whether the fields that every real file keeps within narrow bounds are so.
 bool plausible(const BufferHeader &header, std::uint32_t nominal_size) {
   return header.buffer_size >= kBufferHeaderSize && header.buffer_size <= nominal_size &&
-         header.state <= kMaxBufferState && header.type <= kMaxBufferType && (header.flags & ~kKnownFlags) == 0 &&
-         header.reference_count == 0 && header.valid_bytes() >= kBufferHeaderSize &&
-         header.valid_bytes() <= nominal_size;
+         header.state <= kMaxBufferState && header.type <= kMaxBufferType &&
+         (header.flags & ~kKnownFlags) == 0 && header.reference_count == 0 &&
+         header.valid_bytes() >= kBufferHeaderSize && header.valid_bytes() <= nominal_size;
 }
 
 } // namespace
@@ -50,19 +50,25 @@ std::uint32_t decoded_size(const BufferHeader &header) {
 }
 
 std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64_t offset, std::uint64_t left,
-                                         std::size_t index, std::uint32_t nominal_size, const std::string &name) {
+                                         std::size_t index, std::uint32_t nominal_size,
+                                         const std::string &name) {
   const std::string which = fmt::format("buffer {}: ", index);
   const std::uint32_t largest = std::max(nominal_size, kMaxBufferSize);
   if (header.buffer_size < kBufferHeaderSize || header.buffer_size > largest)
-    return corrupt(name, offset, which + "BufferSize", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, largest),
+    return corrupt(name, offset, which + "BufferSize",
+                   fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, largest),
                    fmt::format("0x{:x}", header.buffer_size));
   // A plausible header that overruns the end is the cut-off tail of a crash; anything else is damage.
-  const bool may_be_cut = header.buffer_size <= nominal_size && (index == 0 || plausible(header, nominal_size));
+  const bool may_be_cut =
+      header.buffer_size <= nominal_size && (index == 0 || plausible(header, nominal_size));
   if (header.buffer_size > left && !may_be_cut)
-    return corrupt(name, offset, which + "BufferSize", fmt::format("at most the 0x{:x} bytes left in the file", left),
+    return corrupt(name, offset, which + "BufferSize",
+                   fmt::format("at most the 0x{:x} bytes left in the file", left),
                    fmt::format("0x{:x}", header.buffer_size));
-  if (header.compressed() && (header.valid_bytes() < kBufferHeaderSize || header.valid_bytes() > kMaxBufferSize))
-    return corrupt(name, offset + 4, which + "SavedOffset", fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
+  if (header.compressed() &&
+      (header.valid_bytes() < kBufferHeaderSize || header.valid_bytes() > kMaxBufferSize))
+    return corrupt(name, offset + 4, which + "SavedOffset",
+                   fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
                    fmt::format("0x{:x}", header.valid_bytes()));
   return std::nullopt;
 }
@@ -70,7 +76,8 @@ std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64
 Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   if (head.empty()) return no_trace(name, 0, "the file is empty", "", "");
   if (head.size() < kBufferHeaderSize + kSystemHeaderSize)
-    return no_trace(name, 0, "first buffer", fmt::format("at least {} bytes", kBufferHeaderSize + kSystemHeaderSize),
+    return no_trace(name, 0, "first buffer",
+                    fmt::format("at least {} bytes", kBufferHeaderSize + kSystemHeaderSize),
                     fmt::format("{} bytes in all", head.size()));
   const BufferHeader buffer = load_buffer_header(head.data());
   if (buffer.buffer_size < kBufferHeaderSize + kSystemHeaderSize || buffer.buffer_size > kMaxBufferSize)
@@ -78,7 +85,8 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize + kSystemHeaderSize, kMaxBufferSize),
                     fmt::format("0x{:x}", buffer.buffer_size));
   if (buffer.compressed())
-    return no_trace(name, 0x34, "first buffer: BufferFlag", "not compressed", fmt::format("0x{:04x}", buffer.flags));
+    return no_trace(name, 0x34, "first buffer: BufferFlag", "not compressed",
+                    fmt::format("0x{:04x}", buffer.flags));
   const Bytes events = head.subspan(kBufferHeaderSize);
   const std::uint32_t marker = load<std::uint32_t>(events.data());
   const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
@@ -95,9 +103,10 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   if (buffer.compressed())
     return no_trace(name, 0x34, "first buffer: flags", "no compression", fmt::format("0x{:x}", buffer.flags));
   if (buffer.valid_bytes() < kBufferHeaderSize + size)
-    return no_trace(name, 0x04, "first buffer: SavedOffset and Offset",
-                    fmt::format("one of at least 0x{:x}, where the logfile header ends", kBufferHeaderSize + size),
-                    fmt::format("0x{:x}", buffer.valid_bytes()));
+    return no_trace(
+        name, 0x04, "first buffer: SavedOffset and Offset",
+        fmt::format("one of at least 0x{:x}, where the logfile header ends", kBufferHeaderSize + size),
+        fmt::format("0x{:x}", buffer.valid_bytes()));
   Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
   if (!header) {
     Error &error = header.error();
@@ -122,8 +131,10 @@ public:
     if (!header) return std::move(header).error();
     scan_.header = std::move(*header);
     while (at_ < input_.size())
-      if (Result<bool> more = step(); !more) return std::move(more).error();
-      else if (!*more) break;
+      if (Result<bool> more = step(); !more)
+        return std::move(more).error();
+      else if (!*more)
+        break;
     if (scan_.header.end_time == 0 || scan_.header.buffers_written == 0)
       scan_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
     if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
@@ -136,8 +147,10 @@ private:
     const std::uint64_t left = input_.size() - at_;
     if (left < kBufferHeaderSize) {
       scan_.trailing_bytes = left;
-      scan_.warnings.push_back(fmt::format("{} bytes behind the last buffer (from 0x{:x}) are too few for another: "
-                                           "ignored", left, at_));
+      scan_.warnings.push_back(
+          fmt::format("{} bytes behind the last buffer (from 0x{:x}) are too few for another: "
+                      "ignored",
+                      left, at_));
       return false;
     }
     std::array<std::uint8_t, kBufferHeaderSize> raw{};
@@ -148,7 +161,8 @@ private:
       if (!zeros) return zeros.error();
       if (*zeros) {
         scan_.unwritten_bytes = left;
-        scan_.warnings.push_back(fmt::format("the last {} bytes (from 0x{:x}) were never written: ignored", left, at_));
+        scan_.warnings.push_back(
+            fmt::format("the last {} bytes (from 0x{:x}) were never written: ignored", left, at_));
         return false;
       }
     }
@@ -169,19 +183,22 @@ private:
     sequences_.push_back(header.sequence_number);
     processors_.push_back(header.processor());
     if (cut)
-      scan_.warnings.push_back(fmt::format("the last buffer (at 0x{:x}) is cut short: {} of {} bytes are there; read "
-                                           "to its last whole event", at_, left, header.buffer_size));
+      scan_.warnings.push_back(
+          fmt::format("the last buffer (at 0x{:x}) is cut short: {} of {} bytes are there; read "
+                      "to its last whole event",
+                      at_, left, header.buffer_size));
     at_ += span.size;
     return true;
   }
 
-  // Steps byte by byte to the next plausible header and records what was passed over. The window grows with the gap:
-  // a file of many small gaps costs no megabyte for each.
+  // Steps byte by byte to the next plausible header and records what was passed over. The window grows with
+  // the gap: a file of many small gaps costs no megabyte for each.
   Result<bool> resynchronise(const Error &why) {
     for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
          base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size + kBufferHeaderSize));
-      const Result<std::size_t> got = input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize));
+      const Result<std::size_t> got =
+          input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize));
       if (!got) return got.error();
       for (std::size_t i = 0; i < size && i + kBufferHeaderSize <= *got; ++i) {
         const std::uint32_t buffer_size = load<std::uint32_t>(window_.data() + i);
@@ -196,7 +213,8 @@ private:
   }
 
   void skip_to(std::uint64_t next, const Error &why) {
-    scan_.skipped.push_back({at_, next - at_, fmt::format("{}: expected {}, found {}", why.what, why.expected, why.found)});
+    scan_.skipped.push_back(
+        {at_, next - at_, fmt::format("{}: expected {}, found {}", why.what, why.expected, why.found)});
     at_ = next;
   }
 
@@ -213,8 +231,8 @@ private:
     return true;
   }
 
-  // A circular log that ran over its size has its oldest buffer somewhere in the middle: one processor's sequence
-  // numbers step back there. The header buffer stays first.
+  // A circular log that ran over its size has its oldest buffer somewhere in the middle: one processor's
+  // sequence numbers step back there. The header buffer stays first.
   void unwrap_circular() {
     std::unordered_map<std::uint16_t, std::int64_t> latest;
     for (std::size_t i = 1; i < sequences_.size(); ++i) {
@@ -224,12 +242,14 @@ private:
     }
     if (!scan_.wrapped || options_.file_order) return;
     std::vector<std::size_t> order(scan_.buffers.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i] = i;
     std::stable_sort(order.begin() + 1, order.end(),
                      [this](std::size_t a, std::size_t b) { return sequences_[a] < sequences_[b]; });
     std::vector<BufferSpan> sorted;
     sorted.reserve(order.size());
-    for (const std::size_t i : order) sorted.push_back(scan_.buffers[i]);
+    for (const std::size_t i : order)
+      sorted.push_back(scan_.buffers[i]);
     scan_.buffers = std::move(sorted);
   }
 
@@ -246,6 +266,8 @@ private:
 
 } // namespace
 
-Result<Scan> scan_buffers(const Input &input, const ScanOptions &options) { return Scanner(input, options).run(); }
+Result<Scan> scan_buffers(const Input &input, const ScanOptions &options) {
+  return Scanner(input, options).run();
+}
 
 } // namespace etwrelog::read

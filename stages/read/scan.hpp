@@ -31,25 +31,28 @@ struct Scan {
   std::vector<BufferSpan> buffers; // in the order in which they are to be read
   std::vector<std::string> warnings;
   std::vector<Skipped> skipped;
-  std::uint64_t trailing_bytes = 0; // behind the last buffer, too few for another
+  std::uint64_t trailing_bytes = 0;  // behind the last buffer, too few for another
   std::uint64_t unwritten_bytes = 0; // zeros at the end of a preallocated or unfinished log
-  bool wrapped = false;             // a circular log whose oldest buffer is not the second
+  bool wrapped = false;              // a circular log whose oldest buffer is not the second
 };
 
-// The logfile header from the first bytes of a trace (64 KiB + 0x48 suffice). The error says why it is no ETL trace.
+// The logfile header from the first bytes of a trace (64 KiB + 0x48 suffice). The error says why it is no ETL
+// trace.
 [[nodiscard]] Result<LogfileHeader> read_first_event(Bytes head, const std::string &name);
 
-// What makes a buffer header impossible at that offset, if anything. `left`: bytes of the input from there on.
-[[nodiscard]] std::optional<Error> check_buffer_header(const format::BufferHeader &header, std::uint64_t offset,
-                                                       std::uint64_t left, std::size_t index,
-                                                       std::uint32_t nominal_size, const std::string &name);
+// What makes a buffer header impossible at that offset, if anything. `left`: bytes of the input from there
+// on.
+[[nodiscard]] std::optional<Error> check_buffer_header(const format::BufferHeader &header,
+                                                       std::uint64_t offset, std::uint64_t left,
+                                                       std::size_t index, std::uint32_t nominal_size,
+                                                       const std::string &name);
 
 // Bytes of a buffer's events when decoded, as its header claims.
 [[nodiscard]] std::uint32_t decoded_size(const format::BufferHeader &header);
 
-// Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or, unless
-// salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it is kept, with a
-// warning, and so are trailing bytes.
+// Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or,
+// unless salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it
+// is kept, with a warning, and so are trailing bytes.
 [[nodiscard]] Result<Scan> scan_buffers(const Input &input, const ScanOptions &options);
 
 } // namespace etwrelog::read

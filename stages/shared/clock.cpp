@@ -77,10 +77,12 @@ double Clock::to_seconds(std::int64_t raw) const {
 std::int64_t Clock::from_filetime(std::int64_t filetime) const {
   if (type == format::ClockType::system_time) return filetime;
   const Rate r = rate(*this);
-  std::int64_t raw = add_saturated(first_stamp, scale(subtract_saturated(filetime, start_time), r.ticks, r.filetime));
-  // scale() rounds towards zero; step to the first tick that is not before the moment. One or two do it; where a sum
-  // has saturated none would.
-  for (int step = 0; step < kMaxSteps && raw < kMax && to_filetime(raw) < filetime; ++step) ++raw;
+  std::int64_t raw =
+      add_saturated(first_stamp, scale(subtract_saturated(filetime, start_time), r.ticks, r.filetime));
+  // scale() rounds towards zero; step to the first tick that is not before the moment. One or two do it;
+  // where a sum has saturated none would.
+  for (int step = 0; step < kMaxSteps && raw < kMax && to_filetime(raw) < filetime; ++step)
+    ++raw;
   return raw;
 }
 
@@ -125,10 +127,11 @@ std::optional<std::int64_t> parse_filetime(std::string_view text) {
     return std::nullopt;
   const int year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2),
             minute = number(14, 2), second = number(17, 2);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
-  if (year < 1601 || month < 0 || day < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
-      second < 0 || second > 59)
+  if (year < 1601 || month < 0 || day < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 ||
+      minute > 59 || second < 0 || second > 59)
     return std::nullopt;
   std::int64_t fraction = 0;
   if (text.size() > 19) {
@@ -136,7 +139,8 @@ std::optional<std::int64_t> parse_filetime(std::string_view text) {
     const int value = number(20, text.size() - 20);
     if (value < 0) return std::nullopt;
     fraction = value;
-    for (std::size_t i = text.size(); i < 27; ++i) fraction *= 10;
+    for (std::size_t i = text.size(); i < 27; ++i)
+      fraction *= 10;
   }
   const std::int64_t days = (std::chrono::sys_days(date) - kEpoch).count();
   return days * kTicksPerDay + (hour * 3600 + minute * 60 + second) * kFiletimePerSecond + fraction;

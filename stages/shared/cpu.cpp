@@ -20,7 +20,11 @@ std::atomic<bool> portable_only{false};
 
 } // namespace
 
-bool has_v3() { return kHasV3 && !portable_only.load(std::memory_order_relaxed); }
-void set_portable_only(bool on) { portable_only.store(on, std::memory_order_relaxed); }
+bool has_v3() {
+  return kHasV3 && !portable_only.load(std::memory_order_relaxed);
+}
+void set_portable_only(bool on) {
+  portable_only.store(on, std::memory_order_relaxed);
+}
 
 } // namespace etwrelog::cpu

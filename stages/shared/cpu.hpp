@@ -1,5 +1,5 @@
-// Run-time choice between builds of one function. The body is an always-inlined template, so that every build has
-// the same source; on other machines or compilers only the portable one exists.
+// Run-time choice between builds of one function. The body is an always-inlined template, so that every build
+// has the same source; on other machines or compilers only the portable one exists.
 #pragma once
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))

@@ -8,8 +8,8 @@ std::string to_string(const Guid &guid) {
   std::array<std::uint8_t, 16> b{};
   store_guid(b.data(), guid);
   return fmt::format("{:08x}-{:04x}-{:04x}-{:02x}{:02x}-{:02x}{:02x}{:02x}{:02x}{:02x}{:02x}",
-                     load<std::uint32_t>(&b[0]), load<std::uint16_t>(&b[4]), load<std::uint16_t>(&b[6]), b[8], b[9],
-                     b[10], b[11], b[12], b[13], b[14], b[15]);
+                     load<std::uint32_t>(&b[0]), load<std::uint16_t>(&b[4]), load<std::uint16_t>(&b[6]), b[8],
+                     b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 std::optional<Guid> parse_guid(std::string_view text) {
@@ -25,10 +25,14 @@ std::optional<Guid> parse_guid(std::string_view text) {
     for (int k = 0; k < 2; ++k) {
       const char c = text[static_cast<std::size_t>(kAt[i] + k)];
       unsigned digit = 0;
-      if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
-      else if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-      else if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-      else return std::nullopt;
+      if (c >= '0' && c <= '9')
+        digit = static_cast<unsigned>(c - '0');
+      else if (c >= 'a' && c <= 'f')
+        digit = static_cast<unsigned>(c - 'a') + 10;
+      else if (c >= 'A' && c <= 'F')
+        digit = static_cast<unsigned>(c - 'A') + 10;
+      else
+        return std::nullopt;
       value = value * 16 + digit;
     }
     b[i] = static_cast<std::uint8_t>(value);

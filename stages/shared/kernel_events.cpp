@@ -10,19 +10,18 @@ using T = FieldType;
 using R = Role;
 
 constexpr Field kLogExtension[] = {{T::u32, "GroupMasks", R::none, 8}, {T::u32, "KernelEventVersion"}};
-constexpr Field kPartition[] = {{T::u16, "Version"},        {T::u16, "Reserved"},       {T::u32, "Type"},
-                                {T::u64, "QpcOffsetFromRoot"}, {T::guid, "PartitionId"}, {T::guid, "ParentId"}};
+constexpr Field kPartition[] = {{T::u16, "Version"},      {T::u16, "Reserved"},
+                                {T::u32, "Type"},         {T::u64, "QpcOffsetFromRoot"},
+                                {T::guid, "PartitionId"}, {T::guid, "ParentId"}};
 constexpr Field kBuildLab[] = {{T::astr, "BuildLab"}};
-constexpr Field kSessionDbgId[] = {{T::guid, "Guid"}, {T::u32, "Age"}, {T::astr, "PdbFileName", R::file_name}};
+constexpr Field kSessionDbgId[] = {
+    {T::guid, "Guid"}, {T::u32, "Age"}, {T::astr, "PdbFileName", R::file_name}};
 
-constexpr Field kProcess2[] = {{T::pointer, "UniqueProcessKey"},
-                               {T::u32, "ProcessId", R::process_id},
-                               {T::u32, "ParentId", R::parent_id},
-                               {T::u32, "SessionId", R::session_id},
-                               {T::u32, "ExitStatus", R::exit_status},
-                               {T::sid, "UserSID"},
-                               {T::astr, "ImageFileName", R::image_name},
-                               {T::wstr, "CommandLine", R::command_line}};
+constexpr Field kProcess2[] = {
+    {T::pointer, "UniqueProcessKey"},          {T::u32, "ProcessId", R::process_id},
+    {T::u32, "ParentId", R::parent_id},        {T::u32, "SessionId", R::session_id},
+    {T::u32, "ExitStatus", R::exit_status},    {T::sid, "UserSID"},
+    {T::astr, "ImageFileName", R::image_name}, {T::wstr, "CommandLine", R::command_line}};
 constexpr Field kProcess3[] = {{T::pointer, "UniqueProcessKey"},
                                {T::u32, "ProcessId", R::process_id},
                                {T::u32, "ParentId", R::parent_id},
@@ -92,18 +91,20 @@ constexpr Field kReadyThread[] = {{T::u32, "TThreadId", R::thread_id},
                                   {T::u8, "AdjustIncrement"},
                                   {T::u8, "Flag"},
                                   {T::u8, "Reserved"}};
-constexpr Field kSetPriority[] = {{T::u32, "ThreadId", R::thread_id},
-                                  {T::u8, "OldPriority"},
-                                  {T::u8, "NewPriority"},
-                                  {T::u16, "Reserved"}};
+constexpr Field kSetPriority[] = {
+    {T::u32, "ThreadId", R::thread_id}, {T::u8, "OldPriority"}, {T::u8, "NewPriority"}, {T::u16, "Reserved"}};
 constexpr Field kSetAffinity[] = {{T::pointer, "AffinityMask"},
                                   {T::u32, "ThreadId", R::thread_id},
                                   {T::u16, "Group"},
                                   {T::u16, "Reserved"}};
-constexpr Field kSpinLock[] = {{T::pointer, "SpinLockAddress"}, {T::pointer, "CallerAddress"},
-                               {T::u64, "AcquireTime"},         {T::u64, "ReleaseTime"},
-                               {T::u32, "WaitTimeInCycles"},    {T::u32, "SpinCount"},
-                               {T::u32, "ThreadId", R::thread_id}, {T::rest, "Rest"}};
+constexpr Field kSpinLock[] = {{T::pointer, "SpinLockAddress"},
+                               {T::pointer, "CallerAddress"},
+                               {T::u64, "AcquireTime"},
+                               {T::u64, "ReleaseTime"},
+                               {T::u32, "WaitTimeInCycles"},
+                               {T::u32, "SpinCount"},
+                               {T::u32, "ThreadId", R::thread_id},
+                               {T::rest, "Rest"}};
 
 constexpr Field kImage[] = {{T::pointer, "ImageBase", R::image_base},
                             {T::pointer, "ImageSize", R::image_size},
@@ -127,7 +128,8 @@ constexpr Field kPmcSample[] = {{T::pointer, "InstructionPointer", R::instructio
                                 {T::u32, "ThreadId", R::thread_id},
                                 {T::u16, "ProfileSource"},
                                 {T::u16, "Reserved"}};
-constexpr Field kInterval[] = {{T::u32, "Source"}, {T::u32, "NewInterval"}, {T::u32, "OldInterval"}, {T::wstr, "SourceName"}};
+constexpr Field kInterval[] = {
+    {T::u32, "Source"}, {T::u32, "NewInterval"}, {T::u32, "OldInterval"}, {T::wstr, "SourceName"}};
 constexpr Field kDpc[] = {{T::time, "InitialTime"}, {T::pointer, "Routine"}};
 constexpr Field kIsr[] = {{T::time, "InitialTime"}, {T::pointer, "Routine"}, {T::u8, "ReturnValue"},
                           {T::u16, "Vector"},       {T::u8, "Reserved"},     {T::u32, "MessageNumber"}};
@@ -170,18 +172,16 @@ constexpr Field kDiskFlush[] = {{T::u32, "DiskNumber"},
                                 {T::pointer, "Irp"},
                                 {T::u32, "IssuingThreadId", R::thread_id}};
 
-constexpr Field kFileName[] = {{T::pointer, "FileObject", R::file_object}, {T::wstr, "FileName", R::file_name}};
+constexpr Field kFileName[] = {{T::pointer, "FileObject", R::file_object},
+                               {T::wstr, "FileName", R::file_name}};
 constexpr Field kMapFile2[] = {{T::pointer, "ViewBase"},
                                {T::pointer, "FileObject", R::file_object},
                                {T::u64, "MiscInfo"},
                                {T::pointer, "ViewSize"},
                                {T::u32, "ProcessId", R::process_id}};
-constexpr Field kMapFile3[] = {{T::pointer, "ViewBase"},
-                               {T::pointer, "FileObject", R::file_object},
-                               {T::u64, "MiscInfo"},
-                               {T::pointer, "ViewSize"},
-                               {T::u64, "ByteOffset"},
-                               {T::u32, "ProcessId", R::process_id}};
+constexpr Field kMapFile3[] = {{T::pointer, "ViewBase"}, {T::pointer, "FileObject", R::file_object},
+                               {T::u64, "MiscInfo"},     {T::pointer, "ViewSize"},
+                               {T::u64, "ByteOffset"},   {T::u32, "ProcessId", R::process_id}};
 // v2 has the thread id as a pointer-sized field behind the Irp.
 constexpr Field kFileCreate2[] = {{T::pointer, "IrpPtr"},
                                   {T::pointer, "TTID", R::thread_id},
@@ -249,31 +249,81 @@ constexpr Field kDirEnum3[] = {{T::pointer, "IrpPtr"},
                                {T::wstr, "FileName", R::file_name}};
 constexpr Field kFileEnd[] = {{T::pointer, "IrpPtr"}, {T::pointer, "ExtraInfo"}, {T::u32, "NtStatus"}};
 
-constexpr Field kNetSend4[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"}, {T::u32, "daddr"}, {T::u32, "saddr"},
-                               {T::u16, "dport"},              {T::u16, "sport"}, {T::u32, "startime"},
-                               {T::u32, "endtime"},            {T::u32, "seqnum"}, {T::pointer, "connid"}};
-constexpr Field kNet4[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"},  {T::u32, "daddr"},  {T::u32, "saddr"},
-                           {T::u16, "dport"},              {T::u16, "sport"}, {T::u32, "seqnum"}, {T::pointer, "connid"}};
-constexpr Field kNetConnect4[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"},     {T::u32, "daddr"},
-                                  {T::u32, "saddr"},              {T::u16, "dport"},    {T::u16, "sport"},
-                                  {T::u16, "mss"},                {T::u16, "sackopt"},  {T::u16, "tsopt"},
-                                  {T::u16, "wsopt"},              {T::u32, "rcvwin"},   {T::u16, "rcvwinscale"},
-                                  {T::u16, "sndwinscale"},        {T::u32, "seqnum"},   {T::pointer, "connid"}};
-constexpr Field kNetSend6[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"},  {T::guid, "daddr"},
-                               {T::guid, "saddr"},             {T::u16, "dport"}, {T::u16, "sport"},
-                               {T::u32, "startime"},           {T::u32, "endtime"}, {T::u32, "seqnum"},
+constexpr Field kNetSend4[] = {{T::u32, "PID", R::process_id},
+                               {T::u32, "size"},
+                               {T::u32, "daddr"},
+                               {T::u32, "saddr"},
+                               {T::u16, "dport"},
+                               {T::u16, "sport"},
+                               {T::u32, "startime"},
+                               {T::u32, "endtime"},
+                               {T::u32, "seqnum"},
                                {T::pointer, "connid"}};
-constexpr Field kNet6[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"},  {T::guid, "daddr"},  {T::guid, "saddr"},
-                           {T::u16, "dport"},              {T::u16, "sport"}, {T::u32, "seqnum"}, {T::pointer, "connid"}};
-constexpr Field kNetConnect6[] = {{T::u32, "PID", R::process_id}, {T::u32, "size"},     {T::guid, "daddr"},
-                                  {T::guid, "saddr"},             {T::u16, "dport"},    {T::u16, "sport"},
-                                  {T::u16, "mss"},                {T::u16, "sackopt"},  {T::u16, "tsopt"},
-                                  {T::u16, "wsopt"},              {T::u32, "rcvwin"},   {T::u16, "rcvwinscale"},
-                                  {T::u16, "sndwinscale"},        {T::u32, "seqnum"},   {T::pointer, "connid"}};
+constexpr Field kNet4[] = {{T::u32, "PID", R::process_id},
+                           {T::u32, "size"},
+                           {T::u32, "daddr"},
+                           {T::u32, "saddr"},
+                           {T::u16, "dport"},
+                           {T::u16, "sport"},
+                           {T::u32, "seqnum"},
+                           {T::pointer, "connid"}};
+constexpr Field kNetConnect4[] = {{T::u32, "PID", R::process_id},
+                                  {T::u32, "size"},
+                                  {T::u32, "daddr"},
+                                  {T::u32, "saddr"},
+                                  {T::u16, "dport"},
+                                  {T::u16, "sport"},
+                                  {T::u16, "mss"},
+                                  {T::u16, "sackopt"},
+                                  {T::u16, "tsopt"},
+                                  {T::u16, "wsopt"},
+                                  {T::u32, "rcvwin"},
+                                  {T::u16, "rcvwinscale"},
+                                  {T::u16, "sndwinscale"},
+                                  {T::u32, "seqnum"},
+                                  {T::pointer, "connid"}};
+constexpr Field kNetSend6[] = {{T::u32, "PID", R::process_id},
+                               {T::u32, "size"},
+                               {T::guid, "daddr"},
+                               {T::guid, "saddr"},
+                               {T::u16, "dport"},
+                               {T::u16, "sport"},
+                               {T::u32, "startime"},
+                               {T::u32, "endtime"},
+                               {T::u32, "seqnum"},
+                               {T::pointer, "connid"}};
+constexpr Field kNet6[] = {{T::u32, "PID", R::process_id},
+                           {T::u32, "size"},
+                           {T::guid, "daddr"},
+                           {T::guid, "saddr"},
+                           {T::u16, "dport"},
+                           {T::u16, "sport"},
+                           {T::u32, "seqnum"},
+                           {T::pointer, "connid"}};
+constexpr Field kNetConnect6[] = {{T::u32, "PID", R::process_id},
+                                  {T::u32, "size"},
+                                  {T::guid, "daddr"},
+                                  {T::guid, "saddr"},
+                                  {T::u16, "dport"},
+                                  {T::u16, "sport"},
+                                  {T::u16, "mss"},
+                                  {T::u16, "sackopt"},
+                                  {T::u16, "tsopt"},
+                                  {T::u16, "wsopt"},
+                                  {T::u32, "rcvwin"},
+                                  {T::u16, "rcvwinscale"},
+                                  {T::u16, "sndwinscale"},
+                                  {T::u32, "seqnum"},
+                                  {T::pointer, "connid"}};
 
-constexpr Field kService[] = {{T::u32, "ProcessId", R::process_id}, {T::u32, "ServiceState"}, {T::u32, "SubProcessTag"},
-                              {T::wstr, "ServiceName"}, {T::wstr, "DisplayName"}, {T::wstr, "ProcessName"},
-                              {T::wstr, "LoadOrderGroup"}, {T::wstr, "SvchostGroup"}};
+constexpr Field kService[] = {{T::u32, "ProcessId", R::process_id},
+                              {T::u32, "ServiceState"},
+                              {T::u32, "SubProcessTag"},
+                              {T::wstr, "ServiceName"},
+                              {T::wstr, "DisplayName"},
+                              {T::wstr, "ProcessName"},
+                              {T::wstr, "LoadOrderGroup"},
+                              {T::wstr, "SvchostGroup"}};
 constexpr Field kCpuConfig[] = {{T::u32, "MHz"},
                                 {T::u32, "NumberOfProcessors"},
                                 {T::u32, "MemSize"},
@@ -294,7 +344,8 @@ constexpr Field kStackWalk[] = {{T::time, "EventTimeStamp", R::event_time},
                                 {T::u32, "StackProcess", R::process_id},
                                 {T::u32, "StackThread", R::thread_id},
                                 {T::pointers, "Stack", R::frames}};
-constexpr Field kStackDefinition[] = {{T::pointer, "StackKey", R::stack_key}, {T::pointers, "Stack", R::frames}};
+constexpr Field kStackDefinition[] = {{T::pointer, "StackKey", R::stack_key},
+                                      {T::pointers, "Stack", R::frames}};
 constexpr Field kStackReference[] = {{T::time, "EventTimeStamp", R::event_time},
                                      {T::u32, "StackProcess", R::process_id},
                                      {T::u32, "StackThread", R::thread_id},
@@ -306,75 +357,197 @@ constexpr Field kImageId[] = {{T::pointer, "ImageBase", R::image_base},
                               {T::u32, "ProcessId", R::process_id},
                               {T::u32, "TimeDateStamp", R::image_time},
                               {T::wstr, "OriginalFileName", R::file_name}};
-constexpr Field kImageNone[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id}};
-constexpr Field kImageDbg[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
-                               {T::u32, "ImageChecksum", R::image_checksum}, {T::u32, "TimeDateStamp", R::image_time},
-                               {T::u32, "ImageSize"}, {T::wstr, "DbgFileName", R::file_name}};
+constexpr Field kImageNone[] = {{T::pointer, "ImageBase", R::image_base},
+                                {T::u32, "ProcessId", R::process_id}};
+constexpr Field kImageDbg[] = {{T::pointer, "ImageBase", R::image_base},
+                               {T::u32, "ProcessId", R::process_id},
+                               {T::u32, "ImageChecksum", R::image_checksum},
+                               {T::u32, "TimeDateStamp", R::image_time},
+                               {T::u32, "ImageSize"},
+                               {T::wstr, "DbgFileName", R::file_name}};
 constexpr Field kImageRsds[] = {{T::pointer, "ImageBase", R::image_base},
                                 {T::u32, "ProcessId", R::process_id},
                                 {T::guid, "GuidSig"},
                                 {T::u32, "Age"},
                                 {T::astr, "PdbFileName", R::file_name}};
-constexpr Field kImagePpdb[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
-                                {T::u32, "TimeDateStamp", R::image_time}, {T::u16, "MajorVersion"},
+constexpr Field kImagePpdb[] = {{T::pointer, "ImageBase", R::image_base},
+                                {T::u32, "ProcessId", R::process_id},
+                                {T::u32, "TimeDateStamp", R::image_time},
+                                {T::u16, "MajorVersion"},
                                 {T::u16, "MinorVersion"}};
-constexpr Field kImageEmbedded[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id},
-                                    {T::u16, "MajorVersion"}, {T::u16, "MinorVersion"}, {T::guid, "GuidSig"},
+constexpr Field kImageEmbedded[] = {{T::pointer, "ImageBase", R::image_base},
+                                    {T::u32, "ProcessId", R::process_id},
+                                    {T::u16, "MajorVersion"},
+                                    {T::u16, "MinorVersion"},
+                                    {T::guid, "GuidSig"},
                                     {T::u32, "Age"}};
 constexpr Field kImageFailure[] = {{T::wstr, "Message"}};
-constexpr Field kImageFileVersion[] = {
-    {T::u32, "ImageSize"},         {T::u32, "TimeDateStamp", R::image_time}, {T::wstr, "OrigFileName", R::file_name},
-    {T::wstr, "FileDescription"},  {T::wstr, "FileVersion"},                 {T::wstr, "BinFileVersion"},
-    {T::wstr, "VerLanguage"},      {T::wstr, "ProductName"},                 {T::wstr, "CompanyName"},
-    {T::wstr, "ProductVersion"},   {T::wstr, "FileId"},                      {T::wstr, "ProgramId"}};
+constexpr Field kImageFileVersion[] = {{T::u32, "ImageSize"},
+                                       {T::u32, "TimeDateStamp", R::image_time},
+                                       {T::wstr, "OrigFileName", R::file_name},
+                                       {T::wstr, "FileDescription"},
+                                       {T::wstr, "FileVersion"},
+                                       {T::wstr, "BinFileVersion"},
+                                       {T::wstr, "VerLanguage"},
+                                       {T::wstr, "ProductName"},
+                                       {T::wstr, "CompanyName"},
+                                       {T::wstr, "ProductVersion"},
+                                       {T::wstr, "FileId"},
+                                       {T::wstr, "ProgramId"}};
 constexpr Field kMetaData[] = {{T::guid, "ProviderGuid"}, {T::rest, "Info"}};
 
 constexpr std::uint16_t kNoHook = 0xFFFF;
 // In `hook` stands the opcode.
-constexpr Layout kImageIdLayouts[] = {{0, 0, kImageId},    {32, 0, kImageNone},     {34, 0, kImageDbg},
-                                      {36, 0, kImageRsds}, {37, 0, kImageRsds},     {38, 0, kImagePpdb},
-                                      {39, 0, kImageEmbedded}, {40, 0, kImageNone}, {41, 0, kImageFailure},
+constexpr Layout kImageIdLayouts[] = {{0, 0, kImageId},          {32, 0, kImageNone}, {34, 0, kImageDbg},
+                                      {36, 0, kImageRsds},       {37, 0, kImageRsds}, {38, 0, kImagePpdb},
+                                      {39, 0, kImageEmbedded},   {40, 0, kImageNone}, {41, 0, kImageFailure},
                                       {64, 0, kImageFileVersion}};
 constexpr Layout kMetaDataLayout = {kNoHook, 0, kMetaData};
 
 // Sorted by hook, then by version.
 constexpr Layout kLayouts[] = {
-    {0x0005, 0, kLogExtension},  {0x0020, 0, kLogExtension},   {0x0040, 0, kSessionDbgId},  {0x0042, 0, kBuildLab},
-    {0x0050, 0, kPartition},     {0x010A, 0, kDiskIo},         {0x010B, 0, kDiskIo},        {0x010C, 0, kDiskInit},
-    {0x010D, 0, kDiskInit},      {0x010E, 0, kDiskFlush},      {0x010F, 0, kDiskInit},      {0x020A, 0, kPageFault},
-    {0x020B, 0, kPageFault},     {0x020C, 0, kPageFault},      {0x020D, 0, kPageFault},     {0x020E, 0, kPageFault},
-    {0x020F, 0, kPageFault},     {0x0220, 0, kHardFault},      {0x0262, 0, kVirtualAlloc},  {0x0263, 0, kVirtualAlloc},
-    {0x0264, 0, kHeapRange},     {0x0301, 2, kProcess2},       {0x0301, 3, kProcess3},      {0x0301, 4, kProcess4},
-    {0x0302, 2, kProcess2},      {0x0302, 3, kProcess3},       {0x0302, 4, kProcess4},      {0x0303, 2, kProcess2},
-    {0x0303, 3, kProcess3},      {0x0303, 4, kProcess4},       {0x0304, 2, kProcess2},      {0x0304, 3, kProcess3},
-    {0x0304, 4, kProcess4},      {0x030A, 2, kImage},          {0x030B, 0, kProcessTerminate},
-    {0x0320, 0, kProcessCounters}, {0x0321, 0, kProcessCounters}, {0x0327, 2, kProcess2},   {0x0327, 3, kProcess3},
-    {0x0327, 4, kProcess4},      {0x0400, 0, kFileName},       {0x0420, 0, kFileName},      {0x0423, 0, kFileName},
-    {0x0424, 0, kFileName},      {0x0425, 0, kMapFile2},       {0x0425, 3, kMapFile3},      {0x0426, 0, kMapFile2},
-    {0x0426, 3, kMapFile3},      {0x0427, 0, kMapFile2},       {0x0427, 3, kMapFile3},      {0x0428, 0, kMapFile2},
-    {0x0428, 3, kMapFile3},      {0x0440, 0, kFileCreate2},    {0x0440, 3, kFileCreate3},   {0x0441, 0, kFileSimple2},
-    {0x0441, 3, kFileSimple3},   {0x0442, 0, kFileSimple2},    {0x0442, 3, kFileSimple3},   {0x0443, 0, kFileReadWrite2},
-    {0x0443, 3, kFileReadWrite3}, {0x0444, 0, kFileReadWrite2}, {0x0444, 3, kFileReadWrite3}, {0x0445, 0, kFileInfo2},
-    {0x0445, 3, kFileInfo3},     {0x0446, 0, kFileInfo2},      {0x0446, 3, kFileInfo3},     {0x0447, 0, kFileInfo2},
-    {0x0447, 3, kFileInfo3},     {0x0448, 0, kDirEnum2},       {0x0448, 3, kDirEnum3},      {0x0449, 0, kFileSimple2},
-    {0x0449, 3, kFileSimple3},   {0x044A, 0, kFileInfo2},      {0x044A, 3, kFileInfo3},     {0x044B, 0, kFileInfo2},
-    {0x044B, 3, kFileInfo3},     {0x044C, 0, kFileEnd},        {0x044D, 0, kDirEnum2},      {0x044D, 3, kDirEnum3},
-    {0x0501, 1, kThread},        {0x0502, 1, kThread},         {0x0503, 1, kThread},        {0x0504, 1, kThread},
-    {0x0524, 0, kContextSwitch}, {0x0525, 0, kContextSwitchBatch}, {0x0529, 0, kSpinLock},  {0x0530, 0, kSetPriority},
-    {0x0531, 0, kSetPriority},   {0x0532, 0, kReadyThread},    {0x0533, 0, kSetPriority},   {0x0534, 0, kSetPriority},
-    {0x0535, 0, kSetAffinity},   {0x0548, 0, kThreadSetName},  {0x060A, 1, kNetSend4},      {0x060B, 1, kNet4},
-    {0x060C, 1, kNetConnect4},   {0x060D, 1, kNet4},           {0x060E, 1, kNet4},          {0x060F, 1, kNetConnect4},
-    {0x0610, 1, kNet4},          {0x0612, 1, kNet4},           {0x061A, 1, kNetSend6},      {0x061B, 1, kNet6},
-    {0x061C, 1, kNetConnect6},   {0x061D, 1, kNet6},           {0x061E, 1, kNet6},          {0x061F, 1, kNetConnect6},
-    {0x0620, 1, kNet6},          {0x0622, 1, kNet6},           {0x080A, 1, kNet4},          {0x080B, 1, kNet4},
-    {0x081A, 1, kNet6},          {0x081B, 1, kNet6},           {0x0B0A, 3, kCpuConfig},     {0x0B0F, 2, kService},
-    {0x0C20, 0, kLastBranch},    {0x0F2E, 0, kSample},         {0x0F2F, 0, kPmcSample},     {0x0F32, 0, kIsr},
-    {0x0F33, 0, kOnePointer},    {0x0F34, 0, kSyscallExit},    {0x0F42, 0, kDpc},           {0x0F43, 0, kIsr},
-    {0x0F44, 0, kDpc},           {0x0F45, 0, kDpc},            {0x0F46, 0, kDpc},           {0x0F48, 0, kInterval},
-    {0x0F49, 0, kInterval},      {0x0F4A, 0, kInterval},       {0x0F5F, 0, kIsr},           {0x1402, 2, kImage},
-    {0x1403, 2, kImage},         {0x1404, 2, kImage},          {0x140A, 2, kImage},         {0x1421, 0, kOnePointer},
-    {0x1422, 0, kOnePointer},    {0x1820, 0, kStackWalk},      {0x1822, 0, kStackDefinition}, {0x1823, 0, kStackDefinition},
-    {0x1824, 0, kStackDefinition}, {0x1825, 0, kStackReference}, {0x1826, 0, kStackReference},
+    {0x0005, 0, kLogExtension},
+    {0x0020, 0, kLogExtension},
+    {0x0040, 0, kSessionDbgId},
+    {0x0042, 0, kBuildLab},
+    {0x0050, 0, kPartition},
+    {0x010A, 0, kDiskIo},
+    {0x010B, 0, kDiskIo},
+    {0x010C, 0, kDiskInit},
+    {0x010D, 0, kDiskInit},
+    {0x010E, 0, kDiskFlush},
+    {0x010F, 0, kDiskInit},
+    {0x020A, 0, kPageFault},
+    {0x020B, 0, kPageFault},
+    {0x020C, 0, kPageFault},
+    {0x020D, 0, kPageFault},
+    {0x020E, 0, kPageFault},
+    {0x020F, 0, kPageFault},
+    {0x0220, 0, kHardFault},
+    {0x0262, 0, kVirtualAlloc},
+    {0x0263, 0, kVirtualAlloc},
+    {0x0264, 0, kHeapRange},
+    {0x0301, 2, kProcess2},
+    {0x0301, 3, kProcess3},
+    {0x0301, 4, kProcess4},
+    {0x0302, 2, kProcess2},
+    {0x0302, 3, kProcess3},
+    {0x0302, 4, kProcess4},
+    {0x0303, 2, kProcess2},
+    {0x0303, 3, kProcess3},
+    {0x0303, 4, kProcess4},
+    {0x0304, 2, kProcess2},
+    {0x0304, 3, kProcess3},
+    {0x0304, 4, kProcess4},
+    {0x030A, 2, kImage},
+    {0x030B, 0, kProcessTerminate},
+    {0x0320, 0, kProcessCounters},
+    {0x0321, 0, kProcessCounters},
+    {0x0327, 2, kProcess2},
+    {0x0327, 3, kProcess3},
+    {0x0327, 4, kProcess4},
+    {0x0400, 0, kFileName},
+    {0x0420, 0, kFileName},
+    {0x0423, 0, kFileName},
+    {0x0424, 0, kFileName},
+    {0x0425, 0, kMapFile2},
+    {0x0425, 3, kMapFile3},
+    {0x0426, 0, kMapFile2},
+    {0x0426, 3, kMapFile3},
+    {0x0427, 0, kMapFile2},
+    {0x0427, 3, kMapFile3},
+    {0x0428, 0, kMapFile2},
+    {0x0428, 3, kMapFile3},
+    {0x0440, 0, kFileCreate2},
+    {0x0440, 3, kFileCreate3},
+    {0x0441, 0, kFileSimple2},
+    {0x0441, 3, kFileSimple3},
+    {0x0442, 0, kFileSimple2},
+    {0x0442, 3, kFileSimple3},
+    {0x0443, 0, kFileReadWrite2},
+    {0x0443, 3, kFileReadWrite3},
+    {0x0444, 0, kFileReadWrite2},
+    {0x0444, 3, kFileReadWrite3},
+    {0x0445, 0, kFileInfo2},
+    {0x0445, 3, kFileInfo3},
+    {0x0446, 0, kFileInfo2},
+    {0x0446, 3, kFileInfo3},
+    {0x0447, 0, kFileInfo2},
+    {0x0447, 3, kFileInfo3},
+    {0x0448, 0, kDirEnum2},
+    {0x0448, 3, kDirEnum3},
+    {0x0449, 0, kFileSimple2},
+    {0x0449, 3, kFileSimple3},
+    {0x044A, 0, kFileInfo2},
+    {0x044A, 3, kFileInfo3},
+    {0x044B, 0, kFileInfo2},
+    {0x044B, 3, kFileInfo3},
+    {0x044C, 0, kFileEnd},
+    {0x044D, 0, kDirEnum2},
+    {0x044D, 3, kDirEnum3},
+    {0x0501, 1, kThread},
+    {0x0502, 1, kThread},
+    {0x0503, 1, kThread},
+    {0x0504, 1, kThread},
+    {0x0524, 0, kContextSwitch},
+    {0x0525, 0, kContextSwitchBatch},
+    {0x0529, 0, kSpinLock},
+    {0x0530, 0, kSetPriority},
+    {0x0531, 0, kSetPriority},
+    {0x0532, 0, kReadyThread},
+    {0x0533, 0, kSetPriority},
+    {0x0534, 0, kSetPriority},
+    {0x0535, 0, kSetAffinity},
+    {0x0548, 0, kThreadSetName},
+    {0x060A, 1, kNetSend4},
+    {0x060B, 1, kNet4},
+    {0x060C, 1, kNetConnect4},
+    {0x060D, 1, kNet4},
+    {0x060E, 1, kNet4},
+    {0x060F, 1, kNetConnect4},
+    {0x0610, 1, kNet4},
+    {0x0612, 1, kNet4},
+    {0x061A, 1, kNetSend6},
+    {0x061B, 1, kNet6},
+    {0x061C, 1, kNetConnect6},
+    {0x061D, 1, kNet6},
+    {0x061E, 1, kNet6},
+    {0x061F, 1, kNetConnect6},
+    {0x0620, 1, kNet6},
+    {0x0622, 1, kNet6},
+    {0x080A, 1, kNet4},
+    {0x080B, 1, kNet4},
+    {0x081A, 1, kNet6},
+    {0x081B, 1, kNet6},
+    {0x0B0A, 3, kCpuConfig},
+    {0x0B0F, 2, kService},
+    {0x0C20, 0, kLastBranch},
+    {0x0F2E, 0, kSample},
+    {0x0F2F, 0, kPmcSample},
+    {0x0F32, 0, kIsr},
+    {0x0F33, 0, kOnePointer},
+    {0x0F34, 0, kSyscallExit},
+    {0x0F42, 0, kDpc},
+    {0x0F43, 0, kIsr},
+    {0x0F44, 0, kDpc},
+    {0x0F45, 0, kDpc},
+    {0x0F46, 0, kDpc},
+    {0x0F48, 0, kInterval},
+    {0x0F49, 0, kInterval},
+    {0x0F4A, 0, kInterval},
+    {0x0F5F, 0, kIsr},
+    {0x1402, 2, kImage},
+    {0x1403, 2, kImage},
+    {0x1404, 2, kImage},
+    {0x140A, 2, kImage},
+    {0x1421, 0, kOnePointer},
+    {0x1422, 0, kOnePointer},
+    {0x1820, 0, kStackWalk},
+    {0x1822, 0, kStackDefinition},
+    {0x1823, 0, kStackDefinition},
+    {0x1824, 0, kStackDefinition},
+    {0x1825, 0, kStackReference},
+    {0x1826, 0, kStackReference},
 };
 
 using S = Scope;
@@ -590,14 +763,16 @@ constexpr Group kGroups[] = {
 };
 
 static_assert(std::ranges::is_sorted(kHooks, {}, &HookInfo::hook));
-static_assert(std::ranges::is_sorted(kLayouts, {}, [](const Layout &l) { return l.hook * 256 + l.min_version; }));
+static_assert(std::ranges::is_sorted(kLayouts, {},
+                                     [](const Layout &l) { return l.hook * 256 + l.min_version; }));
 
 // Offset just behind the terminator, or the end of the payload for a string that has none.
 std::size_t string_end(Bytes payload, std::size_t at, std::size_t unit, std::size_t &length) {
   std::size_t end = at;
   while (end + unit <= payload.size()) {
     bool zero = true;
-    for (std::size_t i = 0; i < unit; ++i) zero = zero && payload[end + i] == 0;
+    for (std::size_t i = 0; i < unit; ++i)
+      zero = zero && payload[end + i] == 0;
     if (zero) {
       length = end - at;
       return end + unit;
@@ -623,8 +798,12 @@ const Layout *find_layout(std::uint16_t hook, std::uint16_t version) {
   return best;
 }
 
-std::span<const HookInfo> all_hooks() { return kHooks; }
-std::span<const Layout> all_layouts() { return kLayouts; }
+std::span<const HookInfo> all_hooks() {
+  return kHooks;
+}
+std::span<const Layout> all_layouts() {
+  return kLayouts;
+}
 
 Scope scope_of(std::uint16_t hook) {
   if (const HookInfo *info = find_hook(hook)) return info->scope;
@@ -640,7 +819,9 @@ const Layout *find_classic_layout(const Guid &guid, std::uint8_t opcode) {
   return nullptr;
 }
 
-Guid group_guid(std::uint8_t group) { return group < std::size(kGroups) ? kGroups[group].guid : Guid{}; }
+Guid group_guid(std::uint8_t group) {
+  return group < std::size(kGroups) ? kGroups[group].guid : Guid{};
+}
 
 std::string_view group_name(std::uint8_t group) {
   return group < std::size(kGroups) ? kGroups[group].name : std::string_view();
@@ -704,7 +885,8 @@ bool FieldWalk::next(const Field *&field, Bytes &data) {
 
 std::optional<std::size_t> sid_size(Bytes data, unsigned pointer_size) {
   const std::size_t token_user = std::size_t{2} * pointer_size;
-  // No SID at all is four zero bytes; a zero pointer with a SID behind it has the SID's revision, 1, where it belongs.
+  // No SID at all is four zero bytes; a zero pointer with a SID behind it has the SID's revision, 1, where it
+  // belongs.
   const bool has_sid = data.size() >= token_user + 8 && data[token_user] == 1;
   if (data.size() >= 4 && load<std::uint32_t>(data.data()) == 0 && !has_sid) return 4;
   if (data.size() < token_user + 8) return std::nullopt;

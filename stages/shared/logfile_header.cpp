@@ -15,7 +15,8 @@ const LogfileHeaderLayout &layout_of(HeaderType type) {
 
 std::string take_wide_string(Bytes &rest) {
   std::size_t end = 0;
-  while (end + 2 <= rest.size() && load<std::uint16_t>(rest.data() + end) != 0) end += 2;
+  while (end + 2 <= rest.size() && load<std::uint16_t>(rest.data() + end) != 0)
+    end += 2;
   std::string text = utf8_from_utf16(rest.first(end));
   rest = rest.subspan(end + 2 <= rest.size() ? end + 2 : rest.size());
   return text;
@@ -34,10 +35,12 @@ Result<LogfileHeader> read_logfile_header(const EventView &event) {
   };
   if (event.type() != HeaderType::system32 && event.type() != HeaderType::system64)
     return wrong(2, "header type", "1 or 2 (SYSTEM)", fmt::format("{}", static_cast<unsigned>(event.type())));
-  if (event.hook() != kHookLogfileHeader) return wrong(kHookAt, "hook id", "0x0000", fmt::format("0x{:04x}", event.hook()));
+  if (event.hook() != kHookLogfileHeader)
+    return wrong(kHookAt, "hook id", "0x0000", fmt::format("0x{:04x}", event.hook()));
   const LogfileHeaderLayout &at = layout_of(event.type());
   if (event.size() < kSystemHeaderSize + at.names)
-    return wrong(4, "Size", fmt::format("at least {}", kSystemHeaderSize + at.names), fmt::format("{}", event.size()));
+    return wrong(4, "Size", fmt::format("at least {}", kSystemHeaderSize + at.names),
+                 fmt::format("{}", event.size()));
 
   const Bytes p = event.payload();
   auto u32 = [p](std::size_t offset) { return load<std::uint32_t>(p.data() + offset); };
@@ -73,9 +76,11 @@ Result<LogfileHeader> read_logfile_header(const EventView &event) {
 
   if (h.buffer_size < kBufferHeaderSize || h.buffer_size > kMaxBufferSize)
     return wrong(kSystemHeaderSize + kLogBufferSizeAt, "BufferSize",
-                 fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize), fmt::format("0x{:x}", h.buffer_size));
+                 fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
+                 fmt::format("0x{:x}", h.buffer_size));
   if (h.pointer_size != 4 && h.pointer_size != 8)
-    return wrong(kSystemHeaderSize + kLogPointerSizeAt, "PointerSize", "4 or 8", fmt::format("{}", h.pointer_size));
+    return wrong(kSystemHeaderSize + kLogPointerSizeAt, "PointerSize", "4 or 8",
+                 fmt::format("{}", h.pointer_size));
   return h;
 }
 

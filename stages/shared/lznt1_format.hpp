@@ -9,8 +9,8 @@ namespace etwrelog::codecs {
 inline constexpr std::size_t kLznt1Chunk = 4096;
 inline constexpr std::size_t kLznt1MinMatch = 3;
 
-// Bits of a token that hold the distance after `done` bytes of the chunk: the fewest, from 4 on, that can express
-// every distance.
+// Bits of a token that hold the distance after `done` bytes of the chunk: the fewest, from 4 on, that can
+// express every distance.
 [[nodiscard]] constexpr unsigned lznt1_distance_bits(std::size_t done) {
   return done <= 16 ? 4u : static_cast<unsigned>(std::bit_width(done - 1));
 }

@@ -23,8 +23,8 @@ namespace {
 std::atomic<bool> stop_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
-// Names that a signal handler can walk without a lock: a slot is filled before it is published and emptied again only
-// after it was taken back.
+// Names that a signal handler can walk without a lock: a slot is filled before it is published and emptied
+// again only after it was taken back.
 struct TemporarySlot {
   std::atomic<bool> used{false};
   std::array<char, 4096> path{};
@@ -47,7 +47,8 @@ Error system_error(const std::string &name, const char *doing, int code) {
   error.kind = ErrorKind::io;
   error.file = name;
   error.what = std::string("cannot ") + doing + ": " + std::strerror(code);
-  if (code == ENOSPC || code == EDQUOT) error.advice = "free some space or choose another place for the output";
+  if (code == ENOSPC || code == EDQUOT)
+    error.advice = "free some space or choose another place for the output";
   return error;
 }
 
@@ -57,7 +58,8 @@ File::~File() {
   if (handle_ > 2) ::close(handle_);
 }
 
-File::File(File &&other) noexcept : handle_(std::exchange(other.handle_, -1)), name_(std::move(other.name_)) {}
+File::File(File &&other) noexcept
+    : handle_(std::exchange(other.handle_, -1)), name_(std::move(other.name_)) {}
 
 File &File::operator=(File &&other) noexcept {
   std::swap(handle_, other.handle_);
@@ -97,7 +99,9 @@ Result<File> File::create_spool() {
   return File(handle, path);
 }
 
-File File::standard_input() { return File(0, "standard input"); }
+File File::standard_input() {
+  return File(0, "standard input");
+}
 
 Result<std::uint64_t> File::size() const {
   struct stat facts {};
@@ -113,7 +117,8 @@ bool File::is_regular() const {
 Result<std::size_t> File::read_at(std::uint64_t offset, MutableBytes into) const {
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t got = ::pread(handle_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t got =
+        ::pread(handle_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure("read", offset + done);
     if (got == 0) break;
@@ -137,7 +142,8 @@ Result<std::size_t> File::read_next(MutableBytes into) {
 Result<void> File::write_at(std::uint64_t offset, Bytes from) {
   std::size_t done = 0;
   while (done < from.size()) {
-    const ssize_t put = ::pwrite(handle_, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t put =
+        ::pwrite(handle_, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return failure("write", offset + done);
     done += static_cast<std::size_t>(put);
@@ -158,7 +164,8 @@ Result<void> File::close() {
 }
 
 bool same_file(const std::string &a, const std::string &b) {
-  struct stat fa {}, fb {};
+  struct stat fa {
+  }, fb{};
   return ::stat(a.c_str(), &fa) == 0 && ::stat(b.c_str(), &fb) == 0 && fa.st_dev == fb.st_dev &&
          fa.st_ino == fb.st_ino;
 }
@@ -170,7 +177,8 @@ bool exists(const std::string &path) {
 
 Result<void> rename_into_place(const std::string &from, const std::string &to, bool replace) {
   if (replace) {
-    if (::rename(from.c_str(), to.c_str()) != 0) return system_error(to, "rename the finished output to", errno);
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      return system_error(to, "rename the finished output to", errno);
   } else {
     // link() fails on an existing name where rename() would replace it silently.
     if (::link(from.c_str(), to.c_str()) == 0) {
@@ -191,16 +199,21 @@ Result<void> rename_into_place(const std::string &from, const std::string &to, b
   return {};
 }
 
-void remove_file(const std::string &path) noexcept { ::unlink(path.c_str()); }
+void remove_file(const std::string &path) noexcept {
+  ::unlink(path.c_str());
+}
 
-unsigned process_id() { return static_cast<unsigned>(::getpid()); }
+unsigned process_id() {
+  return static_cast<unsigned>(::getpid());
+}
 
 void catch_stop_requests() {
   struct sigaction action {};
   action.sa_handler = [](int) {
     if (stop_flag.exchange(true, std::memory_order_relaxed)) end_at_once(); // the second request
   };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    ::sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a write error like any other
   std::signal(SIGXFSZ, SIG_IGN); // so is a file-size limit
 }
@@ -222,10 +235,16 @@ void forget_temporary(const std::string &path) {
       slot.used.store(false, std::memory_order_release);
 }
 
-bool stop_requested() { return stop_flag.load(std::memory_order_relaxed); }
-void request_stop() { stop_flag.store(true, std::memory_order_relaxed); }
+bool stop_requested() {
+  return stop_flag.load(std::memory_order_relaxed);
+}
+void request_stop() {
+  stop_flag.store(true, std::memory_order_relaxed);
+}
 
-bool is_terminal(int standard_stream) { return ::isatty(standard_stream) == 1; }
+bool is_terminal(int standard_stream) {
+  return ::isatty(standard_stream) == 1;
+}
 
 unsigned terminal_width(int standard_stream) {
   winsize size{};

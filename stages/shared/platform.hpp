@@ -1,4 +1,5 @@
-// Everything that differs between operating systems, and the only file pair (with platform.cpp) that calls POSIX.
+// Everything that differs between operating systems, and the only file pair (with platform.cpp) that calls
+// POSIX.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -8,7 +9,8 @@
 
 namespace etwrelog::platform {
 
-// An open file, closed on destruction. Reads and writes at an offset may run on any number of threads at once.
+// An open file, closed on destruction. Reads and writes at an offset may run on any number of threads at
+// once.
 class File {
 public:
   File() = default;
@@ -50,8 +52,8 @@ private:
 void remove_file(const std::string &path) noexcept;
 [[nodiscard]] unsigned process_id();
 
-// After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it and
-// removes the temporary files.
+// After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it
+// and removes the temporary files.
 void catch_stop_requests();
 // Files to remove when the process has to end at once.
 void add_temporary(const std::string &path);

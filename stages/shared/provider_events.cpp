@@ -76,10 +76,14 @@ constexpr Field kImageId[] = {{T::pointer, "ImageBase", R::image_base},
                               {T::u32, "ProcessId", R::process_id},
                               {T::u32, "TimeDateStamp", R::image_time},
                               {T::wstr, "OriginalFileName", R::file_name}};
-constexpr Field kImageNone[] = {{T::pointer, "ImageBase", R::image_base}, {T::u32, "ProcessId", R::process_id}};
-constexpr Field kImageDbg[] = {{T::pointer, "ImageBase", R::image_base},  {T::u32, "ProcessId", R::process_id},
-                               {T::u32, "Checksum", R::image_checksum},   {T::u32, "TimeDateStamp", R::image_time},
-                               {T::u32, "ImageSize"},                     {T::wstr, "DbgFileName", R::file_name}};
+constexpr Field kImageNone[] = {{T::pointer, "ImageBase", R::image_base},
+                                {T::u32, "ProcessId", R::process_id}};
+constexpr Field kImageDbg[] = {{T::pointer, "ImageBase", R::image_base},
+                               {T::u32, "ProcessId", R::process_id},
+                               {T::u32, "Checksum", R::image_checksum},
+                               {T::u32, "TimeDateStamp", R::image_time},
+                               {T::u32, "ImageSize"},
+                               {T::wstr, "DbgFileName", R::file_name}};
 constexpr Field kImageRsds[] = {{T::pointer, "ImageBase", R::image_base},
                                 {T::u32, "ProcessId", R::process_id},
                                 {T::guid, "GuidSig"},
@@ -148,7 +152,9 @@ constexpr Layout kLayouts[] = {
 
 } // namespace
 
-std::span<const Layout> all_layouts() { return kLayouts; }
+std::span<const Layout> all_layouts() {
+  return kLayouts;
+}
 
 const Layout *find_layout(const EventView &event) {
   const bool classic = event.is_classic();

@@ -19,7 +19,8 @@ constexpr Named kProviders[] = {
     {format::kClrPrivateGuid, "Microsoft-Windows-DotNETRuntimePrivate"},
     {make_guid(0x319dc449, 0xada5, 0x50f7, 0x428e, 0x957db6791668), "Microsoft-Windows-DotNETRuntimeStress"},
     {make_guid(0x2e5dba47, 0xa3d2, 0x4d16, 0x8ee0, 0x6671ffdcd7b5), "System.Threading.Tasks.TplEventSource"},
-    {make_guid(0x8e9f5090, 0x2d75, 0x4d03, 0x8a81, 0xe5afbf85daf1), "System.Diagnostics.Eventing.FrameworkEventSource"},
+    {make_guid(0x8e9f5090, 0x2d75, 0x4d03, 0x8a81, 0xe5afbf85daf1),
+     "System.Diagnostics.Eventing.FrameworkEventSource"},
     {make_guid(0xa8a71ac1, 0x040f, 0x54a2, 0x07ca, 0x00a89b5ab761), "PerfView"},
     {format::kKernelEventTracingGuid, "Microsoft-Windows-Kernel-EventTracing"},
     {make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716), "Microsoft-Windows-Kernel-Process"},
@@ -54,7 +55,8 @@ std::string_view provider_name(const Guid &guid) {
 std::optional<Guid> provider_by_name(std::string_view name) {
   for (const Named &provider : kProviders)
     if (same_name(provider.name, name)) return provider.guid;
-  for (unsigned group = 0; group < 256 && !kernel::group_name(static_cast<std::uint8_t>(group)).empty(); ++group)
+  for (unsigned group = 0; group < 256 && !kernel::group_name(static_cast<std::uint8_t>(group)).empty();
+       ++group)
     if (same_name(kernel::group_name(static_cast<std::uint8_t>(group)), name))
       return kernel::group_guid(static_cast<std::uint8_t>(group));
   return std::nullopt;

@@ -30,10 +30,14 @@ std::optional<char32_t> take_utf8(std::string_view &text) {
   const auto first = static_cast<unsigned char>(text[0]);
   std::size_t more = 0;
   char32_t c = first, least = 0;
-  if (first >= 0xF0 && first < 0xF5) c = first & 0x07u, more = 3, least = 0x10000;
-  else if (first >= 0xE0) c = first & 0x0Fu, more = 2, least = 0x800;
-  else if (first >= 0xC2) c = first & 0x1Fu, more = 1, least = 0x80;
-  else if (first >= 0x80) more = text.size(); // a stray continuation byte
+  if (first >= 0xF0 && first < 0xF5)
+    c = first & 0x07u, more = 3, least = 0x10000;
+  else if (first >= 0xE0)
+    c = first & 0x0Fu, more = 2, least = 0x800;
+  else if (first >= 0xC2)
+    c = first & 0x1Fu, more = 1, least = 0x80;
+  else if (first >= 0x80)
+    more = text.size(); // a stray continuation byte
   bool valid = more < text.size() && first < 0xF5;
   for (std::size_t i = 1; valid && i <= more; ++i) {
     const auto next = static_cast<unsigned char>(text[i]);
@@ -70,10 +74,12 @@ std::string utf8_from_bytes(Bytes text) {
   std::string as_is(text.begin(), text.end());
   std::string_view rest = as_is;
   bool valid = true;
-  while (valid && !rest.empty()) valid = take_utf8(rest).has_value();
+  while (valid && !rest.empty())
+    valid = take_utf8(rest).has_value();
   if (valid) return as_is;
   std::string latin;
-  for (const std::uint8_t byte : text) append_utf8(latin, byte);
+  for (const std::uint8_t byte : text)
+    append_utf8(latin, byte);
   return latin;
 }
 

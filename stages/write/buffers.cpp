@@ -54,30 +54,33 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
     std::uint32_t too_large = 0;
     std::size_t begin = 0, until = 0; // of what goes into the open buffer in one go
     std::int64_t last_time = open.last_time;
-    const WalkEnd end = for_each_event(piece, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-      const std::uint32_t size = static_cast<std::uint32_t>(align8(event.size()));
-      if (size > nominal_ - kBufferHeaderSize) too_large = size;
-      if (too_large != 0) return;
-      if (open.bytes.size() + (until - begin) + size > nominal_) {
-        append(piece.subspan(begin, until - begin), last_time);
-        close(open, size, closed);
-        open = fresh(origin);
-        begin = at;
-      }
-      until = at + size;
-      last_time = time;
-    });
+    const WalkEnd end =
+        for_each_event(piece, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          const std::uint32_t size = static_cast<std::uint32_t>(align8(event.size()));
+          if (size > nominal_ - kBufferHeaderSize) too_large = size;
+          if (too_large != 0) return;
+          if (open.bytes.size() + (until - begin) + size > nominal_) {
+            append(piece.subspan(begin, until - begin), last_time);
+            close(open, size, closed);
+            open = fresh(origin);
+            begin = at;
+          }
+          until = at + size;
+          last_time = time;
+        });
     if (too_large != 0 || !end) {
       Error error;
       error.kind = ErrorKind::usage;
-      error.what = fmt::format("an event of {} bytes does not fit an output buffer of {} bytes", too_large, nominal_);
+      error.what =
+          fmt::format("an event of {} bytes does not fit an output buffer of {} bytes", too_large, nominal_);
       error.advice = "give a larger --buffer-size";
       return error;
     }
     append(piece.subspan(begin, until - begin), last_time);
   }
   open.lost_flags |= origin.lost_flags;
-  const bool was_full = origin.whole && met_empty && closed.size() == closed_before && origin.failed_reservation != 0;
+  const bool was_full =
+      origin.whole && met_empty && closed.size() == closed_before && origin.failed_reservation != 0;
   if (keep_ || was_full) close(open, origin.whole ? origin.failed_reservation : 0, closed);
   return {};
 }

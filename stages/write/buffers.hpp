@@ -1,5 +1,5 @@
-// Output buffers: events of one processor in order, closed when the next event does not fit, sealed into the bytes
-// that go to the file. Only re-chunking needs order; sealing (compression) runs on any thread.
+// Output buffers: events of one processor in order, closed when the next event does not fit, sealed into the
+// bytes that go to the file. Only re-chunking needs order; sealing (compression) runs on any thread.
 #pragma once
 
 #include "etwrelog/codec.hpp"
@@ -17,15 +17,17 @@ struct Run {
 };
 
 struct OutputBuffer {
-  std::vector<std::uint8_t> bytes; // room for the buffer header, then events; after sealing what goes to the file
+  std::vector<std::uint8_t>
+      bytes; // room for the buffer header, then events; after sealing what goes to the file
   std::uint16_t processor = 0;
   std::uint16_t type = format::kTypeGeneric;
-  std::uint16_t lost_flags = 0;         // kFlagEventsLost, kFlagBufferLost
-  std::uint32_t failed_reservation = 0; // size of the event that did not fit any more; 0 when flushed before full
-  std::int64_t last_time = 0;           // raw time of the last event
-  std::int64_t time_stamp = 0;          // FILETIME; set in order
-  std::int64_t sequence = 0;            // set in order
-  std::uint32_t valid_bytes = 0;        // header + decoded events; set by sealing
+  std::uint16_t lost_flags = 0; // kFlagEventsLost, kFlagBufferLost
+  std::uint32_t failed_reservation =
+      0;                         // size of the event that did not fit any more; 0 when flushed before full
+  std::int64_t last_time = 0;    // raw time of the last event
+  std::int64_t time_stamp = 0;   // FILETIME; set in order
+  std::int64_t sequence = 0;     // set in order
+  std::uint32_t valid_bytes = 0; // header + decoded events; set by sealing
 
   [[nodiscard]] bool empty() const { return bytes.size() <= format::kBufferHeaderSize; }
 };
@@ -39,9 +41,10 @@ struct Origin {
   std::uint32_t failed_reservation = 0; // of a full input buffer of the same nominal size, else 0
 };
 
-// The reservation that closed a full buffer, from its header: CurrentOffset - SavedOffset. 0 if the buffer was
-// flushed early or the field says nothing plausible.
-[[nodiscard]] std::uint32_t failed_reservation(const format::BufferHeader &header, std::uint32_t nominal_size);
+// The reservation that closed a full buffer, from its header: CurrentOffset - SavedOffset. 0 if the buffer
+// was flushed early or the field says nothing plausible.
+[[nodiscard]] std::uint32_t failed_reservation(const format::BufferHeader &header,
+                                               std::uint32_t nominal_size);
 
 // Fills one open buffer per processor. Serial; the order of calls decides the order of the output.
 class Rechunker {
@@ -49,9 +52,10 @@ public:
   // keep_grouping: every input buffer becomes one output buffer, in file order.
   Rechunker(std::uint32_t nominal_size, bool keep_grouping) : nominal_(nominal_size), keep_(keep_grouping) {}
 
-  // Copies the runs of one input buffer; buffers that became full are appended to `closed`. A buffer that was full
-  // in the input, arrives whole and meets an empty open buffer is closed at once, so that relogging an own output
-  // gives the same buffers in the same order. Fails on an event that no buffer of the nominal size can hold.
+  // Copies the runs of one input buffer; buffers that became full are appended to `closed`. A buffer that was
+  // full in the input, arrives whole and meets an empty open buffer is closed at once, so that relogging an
+  // own output gives the same buffers in the same order. Fails on an event that no buffer of the nominal size
+  // can hold.
   [[nodiscard]] Result<void> add(const Origin &origin, Bytes events, std::span<const Run> runs,
                                  std::vector<OutputBuffer> &closed);
   // Closes what is open, by processor.
@@ -66,13 +70,15 @@ private:
   std::vector<OutputBuffer> open_; // by processor
 };
 
-// Writes the buffer header and compresses or fills. With a compressor, a buffer that does not shrink is stored
-// uncompressed at its own length, as Windows does; without, it is filled with 0xFF up to the nominal size.
-// `scratch` is reused between calls.
-void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor, std::vector<std::uint8_t> &scratch);
+// Writes the buffer header and compresses or fills. With a compressor, a buffer that does not shrink is
+// stored uncompressed at its own length, as Windows does; without, it is filled with 0xFF up to the nominal
+// size. `scratch` is reused between calls.
+void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor,
+          std::vector<std::uint8_t> &scratch);
 
-// The first buffer of a file, header event first: `events` is what follows the buffer header. Never compressed; in
-// a compressed file its size is rounded up to 512, otherwise it is the nominal size.
-[[nodiscard]] std::vector<std::uint8_t> make_header_buffer(Bytes events, std::uint32_t nominal_size, bool compressed);
+// The first buffer of a file, header event first: `events` is what follows the buffer header. Never
+// compressed; in a compressed file its size is rounded up to 512, otherwise it is the nominal size.
+[[nodiscard]] std::vector<std::uint8_t> make_header_buffer(Bytes events, std::uint32_t nominal_size,
+                                                           bool compressed);
 
 } // namespace etwrelog::write

@@ -9,11 +9,11 @@ namespace etwrelog::write {
 
 class EtlWriter {
 public:
-  // `header_event`: the logfile header event as it shall stand, but for what finish() completes; `more_events`: the
-  // other events of the first buffer, each aligned to 8. header.buffer_size is the nominal size. Writes the first
-  // buffer. Fails if the events do not fit it.
-  static Result<EtlWriter> create(OutputFile file, const LogfileHeader &header, Bytes header_event, Bytes more_events,
-                                  bool compressed);
+  // `header_event`: the logfile header event as it shall stand, but for what finish() completes;
+  // `more_events`: the other events of the first buffer, each aligned to 8. header.buffer_size is the nominal
+  // size. Writes the first buffer. Fails if the events do not fit it.
+  static Result<EtlWriter> create(OutputFile file, const LogfileHeader &header, Bytes header_event,
+                                  Bytes more_events, bool compressed);
 
   // Appends a sealed buffer. Its sequence and time stamp were set by stamp().
   [[nodiscard]] Result<void> append(const OutputBuffer &buffer);
@@ -33,9 +33,9 @@ private:
   std::uint32_t buffers_ = 0;
 };
 
-// Gives closed buffers their sequence numbers and time stamps: the FILETIME of the last event, never decreasing along
-// the file. (Windows writes the time of relogging there; this depends on the trace alone, so that the same input gives
-// the same bytes.) Called in output order.
+// Gives closed buffers their sequence numbers and time stamps: the FILETIME of the last event, never
+// decreasing along the file. (Windows writes the time of relogging there; this depends on the trace alone, so
+// that the same input gives the same bytes.) Called in output order.
 class Stamper {
 public:
   explicit Stamper(const Clock &clock) : clock_(clock) {}

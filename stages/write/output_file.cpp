@@ -63,7 +63,9 @@ Result<void> OutputFile::write_at(std::uint64_t offset, Bytes from) {
   return {};
 }
 
-Result<void> OutputFile::append(Bytes from) { return write_at(size_, from); }
+Result<void> OutputFile::append(Bytes from) {
+  return write_at(size_, from);
+}
 
 Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const {
   const Result<std::size_t> got = file_.read_at(offset, into);
@@ -81,7 +83,8 @@ Result<void> OutputFile::commit() {
   if (Result<void> synced = file_.sync(); !synced) return synced;
   if (Result<void> closed = file_.close(); !closed) return closed;
   if (!replace_ && platform::exists(target_)) return target_exists(target_);
-  if (Result<void> renamed = platform::rename_into_place(temporary_, target_, replace_); !renamed) return renamed;
+  if (Result<void> renamed = platform::rename_into_place(temporary_, target_, replace_); !renamed)
+    return renamed;
   platform::forget_temporary(temporary_);
   temporary_.clear();
   return {};

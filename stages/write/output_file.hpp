@@ -1,4 +1,5 @@
-// An output that exists whole or not at all: written under a temporary name beside the target, synced, renamed.
+// An output that exists whole or not at all: written under a temporary name beside the target, synced,
+// renamed.
 #pragma once
 
 #include "stages/shared/platform.hpp"

@@ -1,5 +1,5 @@
-// Every encoder's output decodes to the input, with our decoders and with libfwnt's. One byte of codec and level, one
-// of how to blow the rest up.
+// Every encoder's output decodes to the input, with our decoders and with libfwnt's. One byte of codec and
+// level, one of how to blow the rest up.
 #include "tests/support/fwnt.hpp"
 
 #include <cstdlib>
@@ -10,7 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   if (size < 2) {
     return 0;
   }
-  const Codec codec = data[0] % 3 == 0 ? Codec::lznt1 : data[0] % 3 == 1 ? Codec::xpress : Codec::xpress_huffman;
+  const Codec codec = data[0] % 3 == 0   ? Codec::lznt1
+                      : data[0] % 3 == 1 ? Codec::xpress
+                                         : Codec::xpress_huffman;
   const Level level = static_cast<Level>(data[0] / 3 % 3);
   // Small inputs miss what happens at 4096 and 65536 bytes: repeat them, with a change now and then.
   std::vector<std::uint8_t> input;

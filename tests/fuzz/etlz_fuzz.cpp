@@ -1,8 +1,8 @@
 // The archive reader must survive any bytes, and what the model encodes it must give back.
 //
-// The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams, the
-// container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream, the entries of
-// an index, its statistics.
+// The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams,
+// the container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream,
+// the entries of an index, its statistics.
 #include "pipeline/archive.hpp"
 #include "pipeline/statistics.hpp"
 #include "stages/encode/etlz_mixer.hpp"
@@ -32,8 +32,10 @@ void decode_streams(Bytes data) {
   auto &streams = model.streams();
   // The rest of the input is dealt out to the streams in turn.
   std::vector<std::vector<std::uint8_t>> dealt(streams.size());
-  for (std::size_t i = 0; i < rest.size(); ++i) dealt[(i * 7) % streams.size()].push_back(rest[i]);
-  for (std::size_t i = 0; i < streams.size(); ++i) streams[i] = etlz::InStream(Bytes(dealt[i]));
+  for (std::size_t i = 0; i < rest.size(); ++i)
+    dealt[(i * 7) % streams.size()].push_back(rest[i]);
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    streams[i] = etlz::InStream(Bytes(dealt[i]));
   model.bits() = etlz::BitReader(rest);
   std::vector<std::uint8_t> out(2048);
   for (std::uint16_t cpu = 0; cpu < 3; ++cpu)

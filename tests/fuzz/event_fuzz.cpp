@@ -8,7 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   using namespace etwrelog;
   std::uint64_t sum = 0;
   auto add = [&sum](Bytes bytes) {
-    for (const std::uint8_t byte : bytes) sum = sum * 31 + byte;
+    for (const std::uint8_t byte : bytes)
+      sum = sum * 31 + byte;
   };
   decode::TypeCounts types;
   decode::EventNames names;
@@ -16,23 +17,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   const filter::Lifetimes nothing;
   filter::Position position;
   (void)for_each_event(Bytes(data, size), [&](const EventView &event, std::int64_t time, std::uint32_t) {
-    sum += static_cast<std::uint64_t>(time) + event.thread_id() + event.process_id() + event.id() + event.version() + event.opcode() +
-           event.level() + event.channel() + event.task() + event.keyword() + event.provider().low + event.activity().high;
+    sum += static_cast<std::uint64_t>(time) + event.thread_id() + event.process_id() + event.id() +
+           event.version() + event.opcode() + event.level() + event.channel() + event.task() +
+           event.keyword() + event.provider().low + event.activity().high;
     if (event.has_time()) sum += static_cast<std::uint64_t>(event.time());
     add(event.bytes());
     add(event.payload());
     add(event.perfinfo_items());
     ExtendedItems items = event.items();
     ExtendedItem item;
-    while (items.next(item)) add(item.data);
+    while (items.next(item))
+      add(item.data);
     add(items.rest());
-    const kernel::Layout *layout = event.has_hook()     ? kernel::find_layout(event.hook(), event.version())
-                                   : event.is_classic() ? kernel::find_classic_layout(event.provider(), event.opcode())
-                                                        : nullptr;
+    const kernel::Layout *layout = event.has_hook() ? kernel::find_layout(event.hook(), event.version())
+                                   : event.is_classic()
+                                       ? kernel::find_classic_layout(event.provider(), event.opcode())
+                                       : nullptr;
     if (layout) {
       kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
       const kernel::Field *field = nullptr;
-      for (Bytes value; walk.next(field, value);) add(value), sum += kernel::field_value(value);
+      for (Bytes value; walk.next(field, value);)
+        add(value), sum += kernel::field_value(value);
     }
     types.add(event);
     if (decode::EventNames::teaches(event)) names.learn(event);

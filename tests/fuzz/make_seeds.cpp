@@ -33,7 +33,8 @@ testing::SyntheticTrace small_trace(testing::TraceOptions options) {
   t.tcp_send({2'000'015, 1}, 200);
   t.dpc({2'000'016, 1});
   t.trace_logging({2'000'017, 1}, provider, "P", "E", 110, 100);
-  t.manifest({2'000'018, 1}, provider, 110, 100, "<instrumentationManifest><provider name='P'/></instrumentationManifest>");
+  t.manifest({2'000'018, 1}, provider, 110, 100,
+             "<instrumentationManifest><provider name='P'/></instrumentationManifest>");
   t.metadata({2'000'019, 1}, provider);
   t.clr_stack({2'000'020, 1}, 110, 100, {1, 2});
   t.message({2'000'021, 1}, provider, 110, 100);
@@ -44,7 +45,8 @@ testing::SyntheticTrace small_trace(testing::TraceOptions options) {
 }
 
 // One for each way of etlz_fuzz that can use one; the first byte chooses it.
-void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesystem::path &folder, const std::string &name) {
+void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesystem::path &folder,
+                         const std::string &name) {
   const std::vector<std::uint8_t> bytes = trace.bytes();
   auto write = [&](std::uint8_t way, std::vector<std::uint8_t> seed) {
     seed.insert(seed.begin(), way);
@@ -62,7 +64,8 @@ void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesy
   const std::vector<std::uint8_t> beside(bytes.size(), 7);
   etlz::Mixer().encode(bytes, setup, {beside.data(), nullptr, nullptr}, mixed);
   const auto size = static_cast<std::uint16_t>(bytes.size());
-  const std::uint8_t front[] = {9, 1, 4, setup.slowest, static_cast<std::uint8_t>(size), static_cast<std::uint8_t>(size >> 8)};
+  const std::uint8_t front[] = {
+      9, 1, 4, setup.slowest, static_cast<std::uint8_t>(size), static_cast<std::uint8_t>(size >> 8)};
   mixed.insert(mixed.begin(), std::begin(front), std::end(front));
   write(4, mixed);
   if (const Result<pipeline::Trace> opened = testing::open_trace(bytes)) {
@@ -81,7 +84,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::filesystem::path root = argv[1];
-  for (const char *name : {"scan", "event", "trace", "etlz"}) std::filesystem::create_directories(root / name);
+  for (const char *name : {"scan", "event", "trace", "etlz"})
+    std::filesystem::create_directories(root / name);
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
@@ -97,7 +101,8 @@ int main(int argc, char **argv) {
         const std::vector<std::uint8_t> bytes = t.bytes();
         const std::string name = std::to_string(number++);
         testing::write_file((root / "scan" / name).string(), bytes);
-        std::vector<std::uint8_t> with_choice = {static_cast<std::uint8_t>(number * 37), static_cast<std::uint8_t>(number * 91), 0, 5};
+        std::vector<std::uint8_t> with_choice = {static_cast<std::uint8_t>(number * 37),
+                                                 static_cast<std::uint8_t>(number * 91), 0, 5};
         with_choice.insert(with_choice.end(), bytes.begin(), bytes.end());
         testing::write_file((root / "trace" / name).string(), with_choice);
         std::vector<std::uint8_t> events;

@@ -5,7 +5,8 @@ namespace {
 
 void read_all(etwrelog::Bytes bytes, const etwrelog::read::ScanOptions &options) {
   using namespace etwrelog;
-  Result<pipeline::Trace> trace = pipeline::Trace::open(read::memory_input("fuzz.etl", {bytes.begin(), bytes.end()}), options);
+  Result<pipeline::Trace> trace =
+      pipeline::Trace::open(read::memory_input("fuzz.etl", {bytes.begin(), bytes.end()}), options);
   if (!trace) {
     (void)trace.error().message();
     return;

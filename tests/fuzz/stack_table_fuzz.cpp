@@ -9,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   using namespace etwrelog::dedup;
   StackTable::Options options;
   options.shards = 2;
-  if (size != 0 && (*data & 1) != 0) options.hash = [](Frames f, std::uint32_t) { return StackHash{f.size() % 3, 0}; };
+  if (size != 0 && (*data & 1) != 0)
+    options.hash = [](Frames f, std::uint32_t) { return StackHash{f.size() % 3, 0}; };
   StackTable table(options);
   std::map<std::pair<std::vector<std::uint64_t>, std::uint32_t>, StackId> known;
   std::vector<std::uint64_t> stack, back;
@@ -28,10 +29,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     const std::uint32_t scope = stack.size() % 2 == 0 ? 4 : 8;
     const StackId id = table.intern(stack, scope);
     const auto [entry, fresh] = known.try_emplace({stack, scope}, id);
-    if (id == kNoStack || entry->second != id || table.size() != known.size() || (fresh && id + 1 != known.size()))
+    if (id == kNoStack || entry->second != id || table.size() != known.size() ||
+        (fresh && id + 1 != known.size()))
       std::abort();
   }
   for (const auto &[key, id] : known)
-    if (table.read(id, back) != key.second || back != key.first || table.find(key.first, key.second) != id) std::abort();
+    if (table.read(id, back) != key.second || back != key.first || table.find(key.first, key.second) != id)
+      std::abort();
   return 0;
 }

@@ -1,5 +1,5 @@
-// A whole run over a hostile trace: statistics, or a relog that the first bytes choose options for. What was written
-// must read back without an error.
+// A whole run over a hostile trace: statistics, or a relog that the first bytes choose options for. What was
+// written must read back without an error.
 #include "pipeline/relog.hpp"
 #include "pipeline/statistics.hpp"
 
@@ -12,7 +12,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   using namespace etwrelog;
   if (size < 4) return 0;
-  static const std::string output = (std::filesystem::temp_directory_path() / ("etwrelog-fuzz-" + std::to_string(::getpid()) + ".etl")).string();
+  static const std::string output =
+      (std::filesystem::temp_directory_path() / ("etwrelog-fuzz-" + std::to_string(::getpid()) + ".etl"))
+          .string();
   static const int registered = std::atexit([] { std::remove(output.c_str()); });
   (void)registered;
   const std::uint8_t choice = data[0], what = data[1], level = data[2];
@@ -20,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   graph.threads = 1;
   graph.batch_bytes = (choice & 1) != 0 ? 1 : 1 << 20;
   const bool salvage = (choice & 2) != 0, keep = (choice & 4) != 0;
-  const Result<pipeline::Trace> trace =
-      pipeline::Trace::open(read::memory_input("fuzz.etl", {data + 4, data + size}), {.salvage = salvage, .file_order = keep});
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(
+      read::memory_input("fuzz.etl", {data + 4, data + size}), {.salvage = salvage, .file_order = keep});
   if (!trace) return 0;
   if (trace->decoded_bytes() > 32u << 20) return 0; // claims, not content: slow, and no more to find
   if ((choice & 8) != 0) {
@@ -67,8 +69,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     events += batch.events;
   }
   if (events != report.events_out) {
-    std::fprintf(stderr, "%llu events written, %llu read back\n", static_cast<unsigned long long>(report.events_out),
-                 static_cast<unsigned long long>(events));
+    std::fprintf(stderr, "%llu events written, %llu read back\n",
+                 static_cast<unsigned long long>(report.events_out), static_cast<unsigned long long>(events));
     std::abort();
   }
   return 0;

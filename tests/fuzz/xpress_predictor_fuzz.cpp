@@ -1,5 +1,5 @@
-// Corrections from anywhere must neither harm nor hang, and what encode() accepts must come back. The input: a byte
-// that picks the codec and the target, a little-endian size of the first part, the two parts.
+// Corrections from anywhere must neither harm nor hang, and what encode() accepts must come back. The input:
+// a byte that picks the codec and the target, a little-endian size of the first part, the two parts.
 #include "stages/encode/lznt1_predictor.hpp"
 #include "stages/encode/xpress_predictor.hpp"
 

@@ -12,8 +12,8 @@
 
 namespace etwrelog::testing {
 
-// What libfwnt makes of it; nothing when it reports an error. It is given the exact output size, too, but may be
-// content with less.
+// What libfwnt makes of it; nothing when it reports an error. It is given the exact output size, too, but may
+// be content with less.
 [[nodiscard]] inline std::optional<std::vector<std::uint8_t>> fwnt_decompress(Codec codec, Bytes in,
                                                                               std::size_t size) {
   std::vector<std::uint8_t> out(size);

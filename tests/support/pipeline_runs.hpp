@@ -1,5 +1,5 @@
-// Shortcuts through the pipeline for tests: open a trace from memory, relog it into a temporary directory, read the
-// result back as a list of events.
+// Shortcuts through the pipeline for tests: open a trace from memory, relog it into a temporary directory,
+// read the result back as a list of events.
 #pragma once
 
 #include "pipeline/relog.hpp"
@@ -19,7 +19,8 @@ class TempDir {
 public:
   TempDir() {
     std::random_device random;
-    do path_ = std::filesystem::temp_directory_path() / ("etwrelog-test-" + std::to_string(random()));
+    do
+      path_ = std::filesystem::temp_directory_path() / ("etwrelog-test-" + std::to_string(random()));
     while (!std::filesystem::create_directory(path_));
   }
   ~TempDir() {
@@ -32,7 +33,8 @@ public:
   [[nodiscard]] std::string file(const std::string &name) const { return (path_ / name).string(); }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const auto &entry : std::filesystem::directory_iterator(path_)) all.push_back(entry.path().filename().string());
+    for (const auto &entry : std::filesystem::directory_iterator(path_))
+      all.push_back(entry.path().filename().string());
     std::sort(all.begin(), all.end());
     return all;
   }
@@ -50,7 +52,8 @@ inline void write_file(const std::string &path, Bytes bytes) {
   file.write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-inline Result<pipeline::Trace> open_trace(std::vector<std::uint8_t> bytes, const read::ScanOptions &options = {}) {
+inline Result<pipeline::Trace> open_trace(std::vector<std::uint8_t> bytes,
+                                          const read::ScanOptions &options = {}) {
   return pipeline::Trace::open(read::memory_input("test.etl", std::move(bytes)), options);
 }
 

@@ -22,9 +22,9 @@ struct ToolRun {
 };
 
 struct ToolOptions {
-  std::string input;                       // file for standard input; /dev/null if empty
-  std::string directory;                   // to run in
-  rlim_t largest_file = RLIM_INFINITY;     // as a full disk would
+  std::string input;                        // file for standard input; /dev/null if empty
+  std::string directory;                    // to run in
+  rlim_t largest_file = RLIM_INFINITY;      // as a full disk would
   std::function<void(pid_t)> while_running; // called in the parent once the child runs
 };
 
@@ -34,7 +34,8 @@ inline ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOpt
   std::vector<std::string> words{ETWRELOG_TOOL};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char *> argv;
-  for (std::string &word : words) argv.push_back(word.data());
+  for (std::string &word : words)
+    argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -56,7 +57,8 @@ inline ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOpt
   }
   if (options.while_running) options.while_running(child);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   ToolRun run;
   if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) run.signal = WTERMSIG(status);

@@ -13,7 +13,13 @@ constexpr std::uint32_t kSid[] = {21, 1, 2, 3, 1001};
 
 void put_process(EventBuilder &e, std::uint32_t pid, std::uint32_t parent, std::string_view name,
                  std::string_view command_line) {
-  e.value(0xFFFF'9000'0000'0000ull + pid).value(pid).value(parent).value(1).value(259).value(0x1AD000).value(0);
+  e.value(0xFFFF'9000'0000'0000ull + pid)
+      .value(pid)
+      .value(parent)
+      .value(1)
+      .value(259)
+      .value(0x1AD000)
+      .value(0);
   e.user(5, kSid, 0xFFFF'A000'0000'0000ull).text(name).text(command_line).rest(2);
 }
 
@@ -41,21 +47,25 @@ SyntheticTrace::SyntheticTrace(TraceOptions options) : options_(options) {
   set_log_version(header_, options.codec != Codec::none);
 }
 
-std::size_t SyntheticTrace::append(std::uint16_t processor, std::vector<std::uint8_t> bytes, std::uint32_t size) {
+std::size_t SyntheticTrace::append(std::uint16_t processor, std::vector<std::uint8_t> bytes,
+                                   std::uint32_t size) {
   events_.emplace_back(bytes.begin(), bytes.begin() + size);
   if (in_first_) {
     first_events_.insert(first_events_.end(), bytes.begin(), bytes.end());
     return events_.size() - 1;
   }
-  while (open_.size() <= processor) open_.push_back({static_cast<std::uint16_t>(open_.size()), {}, {}, {}, 0, {}});
-  if (kBufferHeaderSize + open_[processor].events.size() + bytes.size() > options_.buffer_size) end_buffer(processor);
+  while (open_.size() <= processor)
+    open_.push_back({static_cast<std::uint16_t>(open_.size()), {}, {}, {}, 0, {}});
+  if (kBufferHeaderSize + open_[processor].events.size() + bytes.size() > options_.buffer_size)
+    end_buffer(processor);
   std::vector<std::uint8_t> &to = open_[processor].events;
   to.insert(to.end(), bytes.begin(), bytes.end());
   return events_.size() - 1;
 }
 
 SyntheticBuffer &SyntheticTrace::end_buffer(std::uint16_t processor) {
-  while (open_.size() <= processor) open_.push_back({static_cast<std::uint16_t>(open_.size()), {}, {}, {}, 0, {}});
+  while (open_.size() <= processor)
+    open_.push_back({static_cast<std::uint16_t>(open_.size()), {}, {}, {}, 0, {}});
   closed_.push_back(std::move(open_[processor]));
   open_[processor] = {processor, {}, {}, {}, 0, {}};
   return closed_.back();
@@ -63,10 +73,12 @@ SyntheticBuffer &SyntheticTrace::end_buffer(std::uint16_t processor) {
 
 std::vector<std::uint8_t> SyntheticTrace::bytes() const {
   std::vector<SyntheticBuffer> all = closed_;
-  std::copy_if(open_.begin(), open_.end(), std::back_inserter(all), [](const auto &b) { return !b.events.empty(); });
+  std::copy_if(open_.begin(), open_.end(), std::back_inserter(all),
+               [](const auto &b) { return !b.events.empty(); });
 
   LogfileHeader header = header_;
-  if (options_.closed && header.buffers_written == 0) header.buffers_written = static_cast<std::uint32_t>(all.size() + 1);
+  if (options_.closed && header.buffers_written == 0)
+    header.buffers_written = static_cast<std::uint32_t>(all.size() + 1);
   std::vector<std::uint8_t> first = make_logfile_header(header, 1, 2);
   first.resize(align8(first.size()));
   const auto header_end = static_cast<std::uint32_t>(kBufferHeaderSize + first.size());
@@ -132,30 +144,36 @@ std::size_t SyntheticTrace::raw(At at, std::vector<std::uint8_t> bytes, std::uin
 
 // --- Processes, threads, images
 
-std::size_t SyntheticTrace::process_start(At at, std::uint32_t pid, std::uint32_t parent, std::string_view name,
-                                          std::string_view command_line, std::uint32_t creator_thread) {
+std::size_t SyntheticTrace::process_start(At at, std::uint32_t pid, std::uint32_t parent,
+                                          std::string_view name, std::string_view command_line,
+                                          std::uint32_t creator_thread) {
   return emit(at, [&](EventBuilder &e) {
     e.system(0x0301, 4, options_.pointer_size, creator_thread, parent, at.time);
     put_process(e, pid, parent, name, command_line);
   });
 }
-std::size_t SyntheticTrace::process_end(At at, std::uint32_t pid, std::string_view name, std::uint32_t thread) {
+std::size_t SyntheticTrace::process_end(At at, std::uint32_t pid, std::string_view name,
+                                        std::uint32_t thread) {
   return emit(at, [&](EventBuilder &e) {
     e.system(0x0302, 4, options_.pointer_size, thread, pid, at.time);
     put_process(e, pid, 4, name, "");
   });
 }
-std::size_t SyntheticTrace::process_rundown(At at, std::uint32_t pid, std::uint32_t parent, std::string_view name,
-                                            std::string_view command_line, bool at_end) {
+std::size_t SyntheticTrace::process_rundown(At at, std::uint32_t pid, std::uint32_t parent,
+                                            std::string_view name, std::string_view command_line,
+                                            bool at_end) {
   return emit(at, [&](EventBuilder &e) {
     e.perfinfo(at_end ? 0x0304 : 0x0303, 4, options_.pointer_size, at.time);
     put_process(e, pid, parent, name, command_line);
   });
 }
-std::size_t SyntheticTrace::thread_start(At at, std::uint32_t tid, std::uint32_t pid, std::uint32_t creator_thread,
-                                         std::uint32_t creator_process) {
+std::size_t SyntheticTrace::thread_start(At at, std::uint32_t tid, std::uint32_t pid,
+                                         std::uint32_t creator_thread, std::uint32_t creator_process) {
   return emit(at, [&](EventBuilder &e) {
-    e.system(0x0501, 3, options_.pointer_size, creator_thread, creator_process, at.time).value(pid).value(tid).rest();
+    e.system(0x0501, 3, options_.pointer_size, creator_thread, creator_process, at.time)
+        .value(pid)
+        .value(tid)
+        .rest();
   });
 }
 std::size_t SyntheticTrace::thread_end(At at, std::uint32_t tid, std::uint32_t pid) {
@@ -165,10 +183,14 @@ std::size_t SyntheticTrace::thread_end(At at, std::uint32_t tid, std::uint32_t p
 }
 std::size_t SyntheticTrace::thread_rundown(At at, std::uint32_t tid, std::uint32_t pid, bool at_end) {
   return emit(at, [&](EventBuilder &e) {
-    e.system(at_end ? 0x0504 : 0x0503, 3, options_.pointer_size, tid, pid, at.time).value(pid).value(tid).rest();
+    e.system(at_end ? 0x0504 : 0x0503, 3, options_.pointer_size, tid, pid, at.time)
+        .value(pid)
+        .value(tid)
+        .rest();
   });
 }
-std::size_t SyntheticTrace::image_load(At at, std::uint32_t pid, std::uint64_t base, std::uint32_t tid, bool unload) {
+std::size_t SyntheticTrace::image_load(At at, std::uint32_t pid, std::uint64_t base, std::uint32_t tid,
+                                       bool unload) {
   return emit(at, [&](EventBuilder &e) {
     e.system(unload ? 0x1402 : 0x030A, 3, options_.pointer_size, tid, pid, at.time);
     e.value(base).value(0x10000).value(pid).rest(10).text("\\Device\\a.dll");
@@ -185,7 +207,12 @@ std::size_t SyntheticTrace::image_rundown(At at, std::uint32_t pid, std::uint64_
 
 std::size_t SyntheticTrace::sample(At at, std::uint32_t tid, std::uint64_t address) {
   return emit(at, [&](EventBuilder &e) {
-    e.perfinfo(0x0F2E, 2, options_.pointer_size, at.time).value(address).value(tid).value(1).value(0x40).value(0);
+    e.perfinfo(0x0F2E, 2, options_.pointer_size, at.time)
+        .value(address)
+        .value(tid)
+        .value(1)
+        .value(0x40)
+        .value(0);
   });
 }
 std::size_t SyntheticTrace::context_switch(At at, std::uint32_t new_thread, std::uint32_t old_thread) {
@@ -197,17 +224,27 @@ std::size_t SyntheticTrace::switch_batch(At at, Frames threads) {
   threads.resize(16);
   return emit(at, [&](EventBuilder &e) {
     e.perfinfo(0x0525, 2, options_.pointer_size, at.time).value(static_cast<std::uint64_t>(at.time));
-    for (const std::uint64_t tid : threads) e.put(static_cast<std::uint32_t>(tid));
+    for (const std::uint64_t tid : threads)
+      e.put(static_cast<std::uint32_t>(tid));
     e.zeros(16 + 8);
   });
 }
 std::size_t SyntheticTrace::ready_thread(At at, std::uint32_t tid) {
-  return emit(at, [&](EventBuilder &e) { e.perfinfo(0x0532, 2, options_.pointer_size, at.time).value(tid).rest(); });
+  return emit(
+      at, [&](EventBuilder &e) { e.perfinfo(0x0532, 2, options_.pointer_size, at.time).value(tid).rest(); });
 }
-std::size_t SyntheticTrace::page_fault(At at) { return perfinfo(at, 0x020B, 2); }
-std::size_t SyntheticTrace::syscall(At at) { return perfinfo(at, 0x0F33, 2); }
-std::size_t SyntheticTrace::dpc(At at) { return perfinfo(at, 0x0F44, 2); }
-std::size_t SyntheticTrace::isr(At at) { return perfinfo(at, 0x0F43, 2); }
+std::size_t SyntheticTrace::page_fault(At at) {
+  return perfinfo(at, 0x020B, 2);
+}
+std::size_t SyntheticTrace::syscall(At at) {
+  return perfinfo(at, 0x0F33, 2);
+}
+std::size_t SyntheticTrace::dpc(At at) {
+  return perfinfo(at, 0x0F44, 2);
+}
+std::size_t SyntheticTrace::isr(At at) {
+  return perfinfo(at, 0x0F43, 2);
+}
 
 // --- Stacks
 
@@ -233,7 +270,8 @@ std::size_t SyntheticTrace::stack_definition(At at, std::uint64_t key, const Fra
 
 // --- Disk, files, network, memory
 
-std::size_t SyntheticTrace::file_name(At at, std::uint64_t object, std::string_view name, std::uint16_t hook) {
+std::size_t SyntheticTrace::file_name(At at, std::uint64_t object, std::string_view name,
+                                      std::uint16_t hook) {
   return emit(at, [&](EventBuilder &e) {
     e.perfinfo(hook, 2, options_.pointer_size, at.time).value(object).text(name);
   });
@@ -246,7 +284,9 @@ std::size_t SyntheticTrace::disk_read(At at, std::uint32_t tid, std::uint64_t ob
 std::size_t SyntheticTrace::disk_init(At at, std::uint32_t tid, std::uint32_t header_thread,
                                       std::uint32_t header_process) {
   return emit(at, [&](EventBuilder &e) {
-    e.system(0x010D, 3, options_.pointer_size, header_thread, header_process, at.time).value(0x1234).value(tid);
+    e.system(0x010D, 3, options_.pointer_size, header_thread, header_process, at.time)
+        .value(0x1234)
+        .value(tid);
   });
 }
 std::size_t SyntheticTrace::file_read(At at, std::uint32_t tid, std::uint64_t object, std::uint64_t key) {
@@ -260,20 +300,26 @@ std::size_t SyntheticTrace::hard_fault(At at, std::uint32_t tid, std::uint64_t o
   });
 }
 std::size_t SyntheticTrace::tcp_send(At at, std::uint32_t pid) {
-  return emit(at, [&](EventBuilder &e) { e.perfinfo(0x060A, 2, options_.pointer_size, at.time).value(pid).rest(); });
+  return emit(
+      at, [&](EventBuilder &e) { e.perfinfo(0x060A, 2, options_.pointer_size, at.time).value(pid).rest(); });
 }
 std::size_t SyntheticTrace::udp_receive(At at, std::uint32_t pid) {
-  return emit(at, [&](EventBuilder &e) { e.perfinfo(0x080B, 2, options_.pointer_size, at.time).value(pid).rest(); });
+  return emit(
+      at, [&](EventBuilder &e) { e.perfinfo(0x080B, 2, options_.pointer_size, at.time).value(pid).rest(); });
 }
 std::size_t SyntheticTrace::virtual_alloc(At at, std::uint32_t pid, std::uint32_t header_thread,
                                           std::uint32_t header_process) {
   return emit(at, [&](EventBuilder &e) {
-    e.system(0x0262, 2, options_.pointer_size, header_thread, header_process, at.time).rest(2).value(pid).rest();
+    e.system(0x0262, 2, options_.pointer_size, header_thread, header_process, at.time)
+        .rest(2)
+        .value(pid)
+        .rest();
   });
 }
 std::size_t SyntheticTrace::system(At at, std::uint16_t hook, std::uint8_t version, std::uint32_t tid,
                                    std::uint32_t pid) {
-  return emit(at, [&](EventBuilder &e) { e.system(hook, version, options_.pointer_size, tid, pid, at.time).rest(); });
+  return emit(
+      at, [&](EventBuilder &e) { e.system(hook, version, options_.pointer_size, tid, pid, at.time).rest(); });
 }
 std::size_t SyntheticTrace::perfinfo(At at, std::uint16_t hook, std::uint8_t version) {
   return emit(at, [&](EventBuilder &e) { e.perfinfo(hook, version, options_.pointer_size, at.time).rest(); });
@@ -281,8 +327,8 @@ std::size_t SyntheticTrace::perfinfo(At at, std::uint16_t hook, std::uint8_t ver
 
 // --- Classic and manifest events
 
-std::size_t SyntheticTrace::classic(At at, const Guid &guid, std::uint8_t opcode, std::uint32_t tid, std::uint32_t pid,
-                                    Bytes payload) {
+std::size_t SyntheticTrace::classic(At at, const Guid &guid, std::uint8_t opcode, std::uint32_t tid,
+                                    std::uint32_t pid, Bytes payload) {
   return emit(at, [&](EventBuilder &e) {
     e.classic(guid, opcode, 2, options_.pointer_size, tid, pid, at.time).bytes(payload);
   });
@@ -303,12 +349,15 @@ std::size_t SyntheticTrace::image_file_version(At at, std::uint32_t pid) {
   return emit(at, [&](EventBuilder &e) {
     e.classic(kImageIdGuid, 64, 0, options_.pointer_size, kUnknownId, pid, at.time);
     e.put<std::uint32_t>(0x10000).put<std::uint32_t>(0x5F00'0000);
-    for (int i = 0; i < 10; ++i) e.wstr("x");
+    for (int i = 0; i < 10; ++i)
+      e.wstr("x");
   });
 }
 std::size_t SyntheticTrace::metadata(At at, const Guid &provider, std::uint8_t opcode) {
   return emit(at, [&](EventBuilder &e) {
-    e.classic(kMetaDataGuid, opcode, 0, options_.pointer_size, kUnknownId, kUnknownId, at.time).put(provider).zeros(0x60);
+    e.classic(kMetaDataGuid, opcode, 0, options_.pointer_size, kUnknownId, kUnknownId, at.time)
+        .put(provider)
+        .zeros(0x60);
   });
 }
 
@@ -316,7 +365,8 @@ std::size_t SyntheticTrace::manifest_event(At at, const write::EventFields &fiel
                                            std::uint32_t pid, Bytes payload, const std::vector<Item> &items) {
   return emit(at, [&](EventBuilder &e) {
     e.event(fields, options_.pointer_size, tid, pid, at.time);
-    for (const auto &[type, data] : items) e.item(type, data);
+    for (const auto &[type, data] : items)
+      e.item(type, data);
     e.bytes(payload);
   });
 }
@@ -340,29 +390,37 @@ std::size_t SyntheticTrace::manifest(At at, const Guid &provider, std::uint32_t 
   store(&payload[4], chunks);
   store(&payload[6], chunk);
   payload.insert(payload.end(), xml.begin(), xml.end());
-  return manifest_event(at, {.provider = provider, .id = kManifestEventId, .version = 1, .opcode = kManifestOpcode,
-                             .task = 0xFFFE, .keyword = ~0ull},
+  return manifest_event(at,
+                        {.provider = provider,
+                         .id = kManifestEventId,
+                         .version = 1,
+                         .opcode = kManifestOpcode,
+                         .task = 0xFFFE,
+                         .keyword = ~0ull},
                         tid, pid, payload);
 }
 std::size_t SyntheticTrace::clr_method_load(At at, std::uint32_t tid, std::uint32_t pid) {
   const std::vector<std::uint8_t> payload(48);
-  return manifest_event(at, {.provider = kClrGuid, .id = 143, .version = 1, .level = 4, .opcode = 37, .keyword = 0x10},
-                        tid, pid, payload);
+  return manifest_event(
+      at, {.provider = kClrGuid, .id = 143, .version = 1, .level = 4, .opcode = 37, .keyword = 0x10}, tid,
+      pid, payload);
 }
 std::size_t SyntheticTrace::clr_stack(At at, std::uint32_t tid, std::uint32_t pid, const Frames &frames) {
   return emit(at, [&](EventBuilder &e) {
-    e.event({.provider = kClrGuid, .id = 82, .opcode = 82, .keyword = 0x4000'0000}, options_.pointer_size, tid, pid,
-            at.time);
+    e.event({.provider = kClrGuid, .id = 82, .opcode = 82, .keyword = 0x4000'0000}, options_.pointer_size,
+            tid, pid, at.time);
     e.put<std::uint32_t>(0).put(static_cast<std::uint32_t>(frames.size())).frames(frames);
   });
 }
 std::size_t SyntheticTrace::message(At at, const Guid &guid, std::uint32_t tid, std::uint32_t pid) {
-  return emit(at, [&](EventBuilder &e) { e.message(17, guid, options_.pointer_size, tid, pid, at.time).zeros(4); });
+  return emit(
+      at, [&](EventBuilder &e) { e.message(17, guid, options_.pointer_size, tid, pid, at.time).zeros(4); });
 }
 
 std::vector<std::uint8_t> stack_item(const Frames &frames) {
   std::vector<std::uint8_t> data(8 + frames.size() * 8);
-  for (std::size_t i = 0; i < frames.size(); ++i) store(data.data() + 8 + i * 8, frames[i]);
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    store(data.data() + 8 + i * 8, frames[i]);
   return data;
 }
 std::vector<std::uint8_t> stack_key_item(std::uint64_t key) {

@@ -1,5 +1,5 @@
-// Finds the real traces that stand beside the project, and cuts them into buffers. Nothing of this is needed for
-// the tests to pass: without the traces every function here says so with an empty result.
+// Finds the real traces that stand beside the project, and cuts them into buffers. Nothing of this is needed
+// for the tests to pass: without the traces every function here says so with an empty result.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -21,8 +21,8 @@ namespace etwrelog::testing {
 // Names of the traces there are ("net.4.5.2.x64"), sorted.
 [[nodiscard]] std::vector<std::string> trace_names();
 
-// A trace as a plain .etl file: from $ETWRELOG_TRACES (a directory of unpacked ones), or shared/traces; one that is
-// packed there (.etl.xz) is unpacked into the temporary directory once.
+// A trace as a plain .etl file: from $ETWRELOG_TRACES (a directory of unpacked ones), or shared/traces; one
+// that is packed there (.etl.xz) is unpacked into the temporary directory once.
 [[nodiscard]] std::optional<std::filesystem::path> trace_path(std::string_view name);
 
 struct TraceBuffer {
@@ -31,8 +31,10 @@ struct TraceBuffer {
 
   // The bytes after the header: the compressed stream, or the events.
   [[nodiscard]] Bytes payload() const {
-    const std::size_t end = header.compressed() ? stored.size() : std::min<std::size_t>(stored.size(), header.valid_bytes());
-    return stored.subspan(format::kBufferHeaderSize, std::max(end, format::kBufferHeaderSize) - format::kBufferHeaderSize);
+    const std::size_t end =
+        header.compressed() ? stored.size() : std::min<std::size_t>(stored.size(), header.valid_bytes());
+    return stored.subspan(format::kBufferHeaderSize,
+                          std::max(end, format::kBufferHeaderSize) - format::kBufferHeaderSize);
   }
   [[nodiscard]] std::size_t decoded_size() const {
     return header.compressed() ? header.saved_offset - format::kBufferHeaderSize : payload().size();
@@ -54,6 +56,7 @@ struct Trace {
 [[nodiscard]] Trace trace_buffers(std::string_view name);
 
 // What stands behind each buffer header, decompressed. `compressed_only` leaves out those stored as they are.
-[[nodiscard]] std::vector<std::vector<std::uint8_t>> decoded_payloads(const Trace &trace, bool compressed_only = false);
+[[nodiscard]] std::vector<std::vector<std::uint8_t>> decoded_payloads(const Trace &trace,
+                                                                      bool compressed_only = false);
 
 } // namespace etwrelog::testing
