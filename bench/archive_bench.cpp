@@ -1,7 +1,7 @@
 // Packing and unpacking real traces, one core, beside zstd and xz on the same decoded bytes. Counters: size
 // is the archive, ratio its share of the input. Set ETWRELOG_TRACES to a folder of .etl files.
+#include "etlz/segment.hpp"
 #include "etwrelog/format.hpp"
-#include "stages/encode/etlz_segment.hpp"
 
 #include <cstdio>
 #include <cstdlib>

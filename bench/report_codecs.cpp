@@ -4,7 +4,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "etwrelog/event.hpp"
-#include "stages/write/buffers.hpp"
+#include "write/buffers.hpp"
 
 #include <libdeflate.h>
 #include <lzma.h>

@@ -1,5 +1,5 @@
 // The stack table: repeated look-ups, the scaling of a hit-heavy stream, inserts, and bytes a stack.
-#include "stages/dedup/stack_table.hpp"
+#include "stacks/stack_table.hpp"
 #include "tests/stack_samples.hpp"
 
 #include <benchmark/benchmark.h>
@@ -12,7 +12,7 @@
 namespace {
 
 using namespace etwrelog;
-using dedup::StackTable;
+using stacks::StackTable;
 
 // `count` distinct stacks of exactly 20 frames.
 std::vector<test::Stack> stacks_of_20(std::size_t count) {
@@ -58,7 +58,7 @@ void BM_Hit(benchmark::State &state) {
     stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)),
                                       static_cast<std::size_t>(state.range(1)));
   std::size_t at = static_cast<std::size_t>(state.thread_index()) * 1000;
-  dedup::StackId sum = 0;
+  stacks::StackId sum = 0;
   for (auto _ : state) {
     const std::size_t events = stream->frames.size() / 20;
     for (std::size_t i = 0; i < 4096; ++i, at = at + 1 == events ? 0 : at + 1)
@@ -88,14 +88,14 @@ void BM_HitMany(benchmark::State &state) {
     stream = std::make_unique<Stream>(static_cast<std::size_t>(state.range(0)),
                                       static_cast<std::size_t>(state.range(1)));
   constexpr std::size_t kBuffer = 256;
-  std::vector<dedup::StackQuery> queries(kBuffer);
-  std::vector<dedup::StackId> ids(kBuffer);
+  std::vector<stacks::StackQuery> queries(kBuffer);
+  std::vector<stacks::StackId> ids(kBuffer);
   std::size_t at = static_cast<std::size_t>(state.thread_index()) * 1024;
-  dedup::StackId sum = 0;
+  stacks::StackId sum = 0;
   for (auto _ : state) {
     const std::size_t events = stream->frames.size() / 20;
     for (std::size_t i = 0; i < 4096 / kBuffer; ++i) {
-      for (dedup::StackQuery &query : queries) {
+      for (stacks::StackQuery &query : queries) {
         query = {{&stream->frames[at * 20], 20}, 8};
         at = at + 1 == events ? 0 : at + 1;
       }

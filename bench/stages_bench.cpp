@@ -2,11 +2,11 @@
 // are decoded bytes of the trace; "memory" is the peak of the process, which only ever grows: run one
 // benchmark alone
 // (--benchmark_filter) to read it.
-#include "pipeline/relog.hpp"
-#include "stages/shared/platform.hpp"
-#include "stages/write/buffers.hpp"
+#include "base/platform.hpp"
+#include "output/relog.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
+#include "write/buffers.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -25,7 +25,7 @@ struct Input {
 
 std::string scratch(const std::string &name) {
   return (std::filesystem::temp_directory_path() /
-          ("etwrelog_bench_" + std::to_string(platform::process_id()) + "_" + name))
+          ("etwrelog_bench_" + std::to_string(base::process_id()) + "_" + name))
       .string();
 }
 
@@ -53,7 +53,7 @@ void set_counters(benchmark::State &state, std::uint64_t bytes, std::uint64_t ev
   if (events != 0)
     state.counters["events/s"] =
         benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["memory"] = static_cast<double>(platform::peak_memory_bytes());
+  state.counters["memory"] = static_cast<double>(base::peak_memory_bytes());
 }
 
 // All buffers decoded, each in a batch of its own.
@@ -111,7 +111,7 @@ void count_types(benchmark::State &state, const Input &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   const auto batches = load_all(*trace);
-  decode::TypeCounts counts;
+  schema::TypeCounts counts;
   std::uint64_t events = 0;
   for (auto _ : state) {
     events = 0;

@@ -1,7 +1,7 @@
 // The promise of an archive's index: a selection by time gives the same bytes from the archive as from the
 // trace, while most of the archive is not read.
-#include "pipeline/archive.hpp"
-#include "pipeline/statistics.hpp"
+#include "archive/archive.hpp"
+#include "passes/statistics.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -41,7 +41,7 @@ pipeline::ArchiveOptions fast_options() {
 Buffer archive_of(const Buffer &trace, const testing::TempDir &directory,
                   const pipeline::ArchiveOptions &options = fast_options()) {
   const std::string path = directory.file("a.etlz");
-  Result<write::OutputFile> out = write::OutputFile::create(path, true);
+  Result<base::OutputFile> out = base::OutputFile::create(path, true);
   EXPECT_TRUE(out);
   const auto packed = pipeline::pack_file(*read::memory_input("trace", trace), *out, options);
   EXPECT_TRUE(packed) << (packed ? "" : packed.error().message());

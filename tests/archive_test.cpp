@@ -1,4 +1,4 @@
-#include "pipeline/archive.hpp"
+#include "archive/archive.hpp"
 
 #include "etwrelog/format.hpp"
 
@@ -44,7 +44,7 @@ Buffer slurp(const std::string &path) {
 Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {},
             pipeline::PackResult *result = nullptr) {
   const Scratch scratch;
-  Result<write::OutputFile> out = write::OutputFile::create(scratch.file("a.etlz"), false);
+  Result<base::OutputFile> out = base::OutputFile::create(scratch.file("a.etlz"), false);
   EXPECT_TRUE(out) << text(out.error());
   const auto input = read::memory_input("memory", bytes);
   const Result<pipeline::PackResult> packed = pipeline::pack_file(*input, *out, options);
@@ -64,7 +64,7 @@ struct Unpacked {
 Unpacked unpack(const Buffer &archive, pipeline::ArchiveOptions options = {}) {
   const Scratch scratch;
   Unpacked u;
-  Result<write::OutputFile> out = write::OutputFile::create(scratch.file("a.etl"), false);
+  Result<base::OutputFile> out = base::OutputFile::create(scratch.file("a.etl"), false);
   EXPECT_TRUE(out);
   const auto input = read::memory_input("memory", archive);
   const Result<pipeline::UnpackResult> r = pipeline::unpack_file(*input, &*out, options);

@@ -1,7 +1,7 @@
 // The coder of large streams at the level max: what it writes it reads, anything else it survives, and its
 // output is the same on every machine.
-#include "stages/encode/etlz_container.hpp"
-#include "stages/encode/etlz_mixer.hpp"
+#include "etlz/backend/mixer.hpp"
+#include "etlz/container.hpp"
 
 #include <algorithm>
 #include <random>

@@ -3,7 +3,7 @@
 #include "tools/etwgen/defects.hpp"
 #include "tools/etwgen/generate.hpp"
 
-#include "stages/dedup/stack_events.hpp"
+#include "stacks/stack_events.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -84,11 +84,11 @@ Facts facts(Bytes trace) {
       const std::uint32_t tid = load<std::uint32_t>(e.payload().data() + e.pointer_size());
       ++f.samples[tid == 0 ? "0" : std::to_string(process_of[tid])];
     }
-    const dedup::StackEventKind kind = dedup::stack_event_kind(e);
-    if (kind == dedup::StackEventKind::none) return;
+    const stacks::StackEventKind kind = stacks::stack_event_kind(e);
+    if (kind == stacks::StackEventKind::none) return;
     ++f.stacks;
-    dedup::StackFields fields;
-    if (dedup::parse_stack_event(e, kind, fields) && kind != dedup::StackEventKind::reference)
+    stacks::StackFields fields;
+    if (stacks::parse_stack_event(e, kind, fields) && kind != stacks::StackEventKind::reference)
       f.distinct.emplace(fields.frames.begin(), fields.frames.end());
   });
   return f;
@@ -134,11 +134,11 @@ TEST(EtwGen, WritesReferencesThatAllFindTheirDefinition) {
   };
   std::vector<Step> steps;
   walk(made.bytes, [&](const EventView &e, std::int64_t time, unsigned) {
-    const dedup::StackEventKind kind = dedup::stack_event_kind(e);
-    dedup::StackFields fields;
-    if (kind == dedup::StackEventKind::none || !dedup::parse_stack_event(e, kind, fields)) return;
-    if (kind == dedup::StackEventKind::reference) steps.push_back({time, 1, fields.key});
-    if (kind == dedup::StackEventKind::definition) steps.push_back({time, 0, fields.key});
+    const stacks::StackEventKind kind = stacks::stack_event_kind(e);
+    stacks::StackFields fields;
+    if (kind == stacks::StackEventKind::none || !stacks::parse_stack_event(e, kind, fields)) return;
+    if (kind == stacks::StackEventKind::reference) steps.push_back({time, 1, fields.key});
+    if (kind == stacks::StackEventKind::definition) steps.push_back({time, 0, fields.key});
   });
   std::ranges::stable_sort(steps, {}, [](const Step &s) { return std::pair(s.time, s.order); });
   std::map<std::uint64_t, int> open;

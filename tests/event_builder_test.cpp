@@ -1,4 +1,4 @@
-#include "stages/write/event_builder.hpp"
+#include "write/event_builder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #include "etwrelog/kernel_events.hpp"
-#include "stages/write/event_builder.hpp"
+#include "write/event_builder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -574,7 +574,7 @@ TEST_F(FilterTest, CountsByTypeAndProcessAddUp) {
     t.sample({2'000'000 + i}, i % 2 == 0 ? kT1 : kO1);
   run();
   std::uint64_t in = 0, out = 0, bytes_in = 0, bytes_out = 0;
-  for (const decode::TypeCount &row : relogged.report.types.rows()) {
+  for (const schema::TypeCount &row : relogged.report.types.rows()) {
     in += row.events;
     out += row.kept_events;
     bytes_in += row.bytes;

@@ -1,5 +1,5 @@
 #include "etwrelog/kernel_events.hpp"
-#include "stages/filter/rules.hpp"
+#include "filter/rules.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stages/encode/lznt1_predictor.hpp"
+#include "codec/lznt1/predictor.hpp"
 
 #include "etwrelog/codec.hpp"
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace etwrelog::encode {
+namespace etwrelog::codec {
 namespace {
 
 using Buffer = std::vector<std::uint8_t>;
@@ -214,4 +214,4 @@ TEST(Lznt1Predictor, ReportsCorrectionsThatDoNotFit) {
 }
 
 } // namespace
-} // namespace etwrelog::encode
+} // namespace etwrelog::codec

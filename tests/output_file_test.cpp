@@ -1,9 +1,9 @@
-#include "stages/write/output_file.hpp"
+#include "base/output_file.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
 
-namespace etwrelog::write {
+namespace etwrelog::base {
 namespace {
 
 using testing::TempDir;
@@ -121,4 +121,4 @@ TEST(Relog, LeavesNothingBehindWhereverItFails) {
 }
 
 } // namespace
-} // namespace etwrelog::write
+} // namespace etwrelog::base

@@ -1,4 +1,4 @@
-#include "stages/dedup/stack_cache_sim.hpp"
+#include "stacks/stack_cache_sim.hpp"
 #include "tests/stack_samples.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace etwrelog::dedup {
+namespace etwrelog::stacks {
 namespace {
 
 using test::Stack;
@@ -144,4 +144,4 @@ TEST(StackCacheSim, ClampsAsWindowsDoes) {
 }
 
 } // namespace
-} // namespace etwrelog::dedup
+} // namespace etwrelog::stacks

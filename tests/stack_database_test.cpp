@@ -1,9 +1,9 @@
-#include "stages/dedup/stack_database.hpp"
+#include "stacks/stack_database.hpp"
 #include "tests/stack_samples.hpp"
 
 #include <gtest/gtest.h>
 
-namespace etwrelog::dedup {
+namespace etwrelog::stacks {
 namespace {
 
 struct Sample {
@@ -89,4 +89,4 @@ TEST(StackDatabase, RefusesMoreThanTheLimit) {
 }
 
 } // namespace
-} // namespace etwrelog::dedup
+} // namespace etwrelog::stacks

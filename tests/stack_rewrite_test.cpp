@@ -1,11 +1,11 @@
 // relog --stacks: whatever becomes of references and definitions, every event keeps its stack.
-#include "pipeline/relog.hpp"
-#include "pipeline/stack_report.hpp"
-#include "stages/dedup/stack_cache_sim.hpp"
-#include "stages/dedup/stack_events.hpp"
-#include "stages/write/event_builder.hpp"
+#include "output/relog.hpp"
+#include "passes/stack_report.hpp"
+#include "stacks/stack_cache_sim.hpp"
+#include "stacks/stack_events.hpp"
 #include "tests/stack_samples.hpp"
 #include "tests/support/trace_files.hpp"
+#include "write/event_builder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace etwrelog {
 namespace {
 
-using namespace dedup;
+using namespace stacks;
 using pipeline::StackMode;
 using pipeline::Trace;
 using test::Stack;

@@ -1,4 +1,4 @@
-#include "stages/dedup/stack_table.hpp"
+#include "stacks/stack_table.hpp"
 #include "tests/stack_samples.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-namespace etwrelog::dedup {
+namespace etwrelog::stacks {
 namespace {
 
 using test::Stack;
@@ -300,4 +300,4 @@ TEST(StackTable, MergesEqualStacksOfRacingThreads) {
 }
 
 } // namespace
-} // namespace etwrelog::dedup
+} // namespace etwrelog::stacks

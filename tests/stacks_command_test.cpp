@@ -1,8 +1,8 @@
 // etwrelog stacks, and what relog --stacks says and leaves alone: stacks in extended items and of .NET, code
 // that was compiled at an address where other code had been.
 #include "etwrelog/clr_events.hpp"
-#include "pipeline/stack_report.hpp"
-#include "stages/dedup/stack_events.hpp"
+#include "passes/stack_report.hpp"
+#include "stacks/stack_events.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
@@ -159,11 +159,11 @@ TEST_F(StacksCommand, ExportsTheStackDatabase) {
   const json r = stacks({"--export", database});
   const auto bytes = testing::read_file(database);
   EXPECT_EQ(r["exported_bytes"], bytes.size());
-  const Result<dedup::StackDatabase> back = dedup::read_stack_database(bytes);
+  const Result<stacks::StackDatabase> back = stacks::read_stack_database(bytes);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->references.size(), 48u);
   EXPECT_EQ(back->stacks.size(), 4u);
-  EXPECT_EQ(std::ranges::count(back->references, dedup::StackKind::item, &dedup::StackReference::kind), 2);
+  EXPECT_EQ(std::ranges::count(back->references, stacks::StackKind::item, &stacks::StackReference::kind), 2);
   EXPECT_NE(std::ranges::find(back->stacks, kKernel), back->stacks.end());
 
   const ToolRun again = run_tool({"stacks", in, "--export", database});
@@ -264,10 +264,10 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
     trace.stack_walk({time, cpu}, time, 100, 110, in_order.back());
     if (random() % 150 == 0) trace.end_buffer(cpu); // the last processor's open buffers hold old stacks
   }
-  dedup::StackCacheSim::Options setting;
+  stacks::StackCacheSim::Options setting;
   setting.buckets = 3;
-  setting.bytes = 50 * dedup::StackCacheSim::kPieceBytes;
-  dedup::StackCacheSim model(setting);
+  setting.bytes = 50 * stacks::StackCacheSim::kPieceBytes;
+  stacks::StackCacheSim model(setting);
   for (const Frames &frames : in_order)
     (void)model.insert(frames);
 
@@ -275,12 +275,12 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
       pipeline::Trace::open(read::memory_input("test.etl", trace.bytes()), {false, true});
   ASSERT_TRUE(opened);
   pipeline::StackReportOptions options;
-  options.simulate = {setting, dedup::StackCacheSim::Options{}};
+  options.simulate = {setting, stacks::StackCacheSim::Options{}};
   pipeline::GraphOptions graph;
   graph.batch_bytes = 1;
   const Result<pipeline::StackReport> report = pipeline::report_stacks(*opened, options, graph);
   ASSERT_TRUE(report);
-  const dedup::StackCacheSim::Counts &counts = report->simulations.at(0).counts;
+  const stacks::StackCacheSim::Counts &counts = report->simulations.at(0).counts;
   EXPECT_EQ(counts.hits, model.counts().hits);
   EXPECT_EQ(counts.fresh, model.counts().fresh);
   EXPECT_EQ(counts.evictions, model.counts().evictions);
@@ -292,17 +292,17 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
 
 TEST(StackSimulation, PutsANewStackWhereItIsTold) {
   const Frames a = {1, 1}, b = {2, 2}, c = {3, 3}, d = {4, 4}, e = {5, 5};
-  for (const auto start : {dedup::StackCacheSim::Start::end, dedup::StackCacheSim::Start::front}) {
-    dedup::StackCacheSim::Options options;
+  for (const auto start : {stacks::StackCacheSim::Start::end, stacks::StackCacheSim::Start::front}) {
+    stacks::StackCacheSim::Options options;
     options.buckets = 1;
     options.start = start;
-    dedup::StackCacheSim cache(options);
+    stacks::StackCacheSim cache(options);
     for (const Frames &frames : {a, b, c, d})
       (void)cache.insert(frames);
     const auto outcome = cache.insert(e);
     ASSERT_TRUE(outcome.evicted);
     const Frames gone(outcome.evicted_frames.begin(), outcome.evicted_frames.end());
-    EXPECT_EQ(gone, start == dedup::StackCacheSim::Start::end ? d : a);
+    EXPECT_EQ(gone, start == stacks::StackCacheSim::Start::end ? d : a);
   }
 }
 

@@ -1,5 +1,5 @@
 // Counts and names of a whole trace, through the pipeline.
-#include "pipeline/statistics.hpp"
+#include "passes/statistics.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "stages/filter/targets.hpp"
+#include "filter/targets.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>

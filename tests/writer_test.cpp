@@ -1,6 +1,6 @@
 // What we write against what Windows wrote: buffer headers and the logfile header, field by field.
-#include "stages/write/etl_writer.hpp"
 #include "tests/support/real_traces.hpp"
+#include "write/etl_writer.hpp"
 
 #include <gtest/gtest.h>
 

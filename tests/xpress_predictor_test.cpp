@@ -1,7 +1,7 @@
-#include "stages/encode/xpress_predictor.hpp"
+#include "codec/xpress/predictor.hpp"
 
+#include "codec/xpress/writer.hpp"
 #include "etwrelog/codec.hpp"
-#include "stages/encode/xpress_writer.hpp"
 #include "tests/support/trace_files.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace etwrelog::encode {
+namespace etwrelog::codec {
 namespace {
 
 using Buffer = std::vector<std::uint8_t>;
@@ -40,7 +40,7 @@ Buffer event_like(std::size_t size, unsigned seed) {
 
 // What the rules alone make of the content: restoring without corrections.
 Buffer by_the_rules(XpressPredictor &predictor, const Buffer &decoded) {
-  for (std::size_t size = 4; size <= codecs::XpressWriter::bound(decoded.size()); ++size) {
+  for (std::size_t size = 4; size <= codec::XpressWriter::bound(decoded.size()); ++size) {
     Buffer out(size);
     if (predictor.restore(decoded, {}, out)) {
       return out;
@@ -51,7 +51,7 @@ Buffer by_the_rules(XpressPredictor &predictor, const Buffer &decoded) {
 
 Buffer compress(const Buffer &decoded) {
   Compressor compressor(Codec::xpress, Level::normal, decoded.size());
-  Buffer out(codecs::XpressWriter::bound(decoded.size()));
+  Buffer out(codec::XpressWriter::bound(decoded.size()));
   const CodecResult result = compressor.compress(decoded, out);
   EXPECT_TRUE(result);
   out.resize(result.produced);
@@ -112,8 +112,8 @@ Buffer odd_stream(XpressPredictor &predictor, const Buffer &decoded, unsigned se
   std::mt19937 random(seed);
   const Buffer ruled = by_the_rules(predictor, decoded);
   XpressReader reader(ruled);
-  Buffer out(codecs::XpressWriter::bound(decoded.size()));
-  codecs::XpressWriter writer(out.data());
+  Buffer out(codec::XpressWriter::bound(decoded.size()));
+  codec::XpressWriter writer(out.data());
   XpressToken token;
   for (std::size_t pos = 0; pos < decoded.size();) {
     EXPECT_TRUE(reader.next(pos, decoded.size() - pos, token));
@@ -260,4 +260,4 @@ TEST(XpressPredictor, RestoresEveryBufferOfARealTrace) {
 }
 
 } // namespace
-} // namespace etwrelog::encode
+} // namespace etwrelog::codec

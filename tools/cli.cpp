@@ -1,6 +1,6 @@
 #include "tools/cli.hpp"
 
-#include "stages/shared/platform.hpp"
+#include "base/platform.hpp"
 
 #include <cstdio>
 
@@ -112,8 +112,8 @@ constexpr auto kRedrawTime = std::chrono::milliseconds(170);
 } // namespace
 
 Bar::Bar(bool forced)
-    : enabled_(forced || platform::is_terminal(2)), terminal_(platform::is_terminal(2)),
-      started_(Clock::now()), pass_started_(started_), last_drawn_(started_) {}
+    : enabled_(forced || base::is_terminal(2)), terminal_(base::is_terminal(2)), started_(Clock::now()),
+      pass_started_(started_), last_drawn_(started_) {}
 
 Bar::~Bar() {
   wipe();
@@ -150,7 +150,7 @@ void Bar::draw(Clock::time_point now) {
     fmt::print(stderr, "{}\n", line);
     return;
   }
-  const std::size_t width = platform::terminal_width(2);
+  const std::size_t width = base::terminal_width(2);
   constexpr std::size_t kBarWidth = 24;
   if (line.size() + kBarWidth + 4 < width) {
     const auto filled = static_cast<std::size_t>(share * kBarWidth);

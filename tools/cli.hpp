@@ -2,7 +2,7 @@
 #pragma once
 
 #include "etwrelog/codec.hpp"
-#include "pipeline/graph.hpp"
+#include "run/graph.hpp"
 
 #include <chrono>
 #include <string>

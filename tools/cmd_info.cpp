@@ -1,5 +1,5 @@
 // etwrelog info: what is in a trace.
-#include "pipeline/statistics.hpp"
+#include "passes/statistics.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 

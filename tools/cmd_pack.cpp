@@ -1,7 +1,7 @@
 // etwrelog pack | unpack | verify: many files at once, each on its own.
-#include "pipeline/archive.hpp"
-#include "pipeline/ordered.hpp"
-#include "stages/shared/platform.hpp"
+#include "archive/archive.hpp"
+#include "base/platform.hpp"
+#include "run/ordered.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -131,7 +131,7 @@ Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
     if (!fresh)
       return usage_error(
           fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
-    if (platform::same_file(item.source, item.target))
+    if (base::same_file(item.source, item.target))
       return usage_error(fmt::format("\"{}\" would replace itself", item.source));
   }
   return items;
@@ -143,7 +143,7 @@ public:
   SharedProgress(Bar &bar, std::atomic<bool> &cancel) : bar_(bar), cancel_(cancel) {}
   void advance(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (platform::stop_requested()) cancel_.store(true);
+    if (base::stop_requested()) cancel_.store(true);
     bar_.advance(bytes, 0);
   }
 
@@ -164,7 +164,7 @@ Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &opt
   quiet.explain = nullptr;
   const Result<pipeline::UnpackResult> decoded = pipeline::unpack_file(**archive, nullptr, quiet);
   if (!decoded) return decoded.error();
-  const Result<platform::File> file = platform::File::open_read(item.source);
+  const Result<base::File> file = base::File::open_read(item.source);
   if (!file) return file.error();
   etlz::ContentHasher hasher;
   std::vector<std::uint8_t> piece(4u << 20);
@@ -259,7 +259,7 @@ private:
     std::vector<etlz::ColumnCost> costs;
     if (options_.explain) archive.explain = &costs;
 
-    if (!item.target.empty() && options_.skip_existing && platform::exists(item.target)) {
+    if (!item.target.empty() && options_.skip_existing && base::exists(item.target)) {
       outcome.state = Outcome::State::skipped;
       return std::nullopt;
     }
@@ -276,12 +276,12 @@ private:
       progress_.advance(static_cast<std::uint64_t>(static_cast<double>(bytes) * scale));
     };
 
-    std::optional<write::OutputFile> out;
+    std::optional<base::OutputFile> out;
     if (!item.target.empty()) {
       std::error_code ignored;
       const fs::path folder = fs::path(item.target).parent_path();
       if (!folder.empty()) fs::create_directories(folder, ignored);
-      Result<write::OutputFile> created = write::OutputFile::create(item.target, options_.force);
+      Result<base::OutputFile> created = base::OutputFile::create(item.target, options_.force);
       if (!created) return created.error();
       out = *std::move(created);
     }
@@ -305,8 +305,8 @@ private:
       if (Result<void> committed = out->commit(); !committed) return committed.error();
     if (task_ == Task::pack && options_.delete_original) {
       if (Result<void> same = compare_again(item, archive); !same) return same.error();
-      platform::remove_file(item.source);
-      outcome.deleted = !platform::exists(item.source);
+      base::remove_file(item.source);
+      outcome.deleted = !base::exists(item.source);
       if (!outcome.deleted) return io_error(item.source, "cannot be deleted; its archive is good");
     }
     outcome.state = outcome.missing.empty() ? Outcome::State::done : Outcome::State::damaged;

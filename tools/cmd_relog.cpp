@@ -1,8 +1,8 @@
 // etwrelog relog: filter, re-chunk and recompress into a valid trace.
-#include "pipeline/relog.hpp"
-#include "stages/decode/event_names.hpp"
-#include "stages/shared/platform.hpp"
-#include "stages/write/output_file.hpp"
+#include "base/output_file.hpp"
+#include "base/platform.hpp"
+#include "output/relog.hpp"
+#include "schema/event_names.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -104,11 +104,11 @@ json stacks_json(const pipeline::StackRewriteCounts &s) {
 
 json report_json(const std::string &input, const Options &options, const pipeline::RelogReport &r) {
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
-  std::vector<decode::TypeCount> rows = r.types.rows();
-  std::ranges::sort(rows, {}, &decode::TypeCount::type);
-  for (const decode::TypeCount &row : rows)
-    types.push_back({{"key", decode::EventNames::key(row.type)},
-                     {"name", decode::EventNames().name(row.type)},
+  std::vector<schema::TypeCount> rows = r.types.rows();
+  std::ranges::sort(rows, {}, &schema::TypeCount::type);
+  for (const schema::TypeCount &row : rows)
+    types.push_back({{"key", schema::EventNames::key(row.type)},
+                     {"name", schema::EventNames().name(row.type)},
                      {"events_in", row.events},
                      {"events_out", row.kept_events},
                      {"bytes_in", row.bytes},
@@ -140,7 +140,7 @@ json report_json(const std::string &input, const Options &options, const pipelin
           {"passes", times_json(r)},
           {"seconds", r.seconds},
           {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
-          {"peak_memory_bytes", platform::peak_memory_bytes()},
+          {"peak_memory_bytes", base::peak_memory_bytes()},
           {"warnings", r.warnings},
           {"skipped", to_json(r.skipped)}};
 }
@@ -182,9 +182,9 @@ int run_relog(Options &options) {
     relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
   relog.count = !options.report.empty();
   // Also where the trace is wrapped and its name therefore another.
-  if (options.input != "-" && platform::same_file(options.input, options.output))
+  if (options.input != "-" && base::same_file(options.input, options.output))
     return report(pipeline::output_is_input(options.output));
-  if (!options.force && platform::exists(options.output)) return report(write::target_exists(options.output));
+  if (!options.force && base::exists(options.output)) return report(base::target_exists(options.output));
 
   pipeline::RelogReport result;
   std::string input = options.input;
@@ -193,7 +193,7 @@ int run_relog(Options &options) {
     relog.graph = options.graph(bar);
     if (options.single_pass) {
       input = "standard input";
-      platform::File stream = platform::File::standard_input();
+      base::File stream = base::File::standard_input();
       if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done)
         return report(done.error());
     } else {

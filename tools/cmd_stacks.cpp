@@ -1,6 +1,6 @@
 // etwrelog stacks: how often stacks repeat, and what caching them saves.
-#include "pipeline/stack_report.hpp"
-#include "stages/write/output_file.hpp"
+#include "base/output_file.hpp"
+#include "passes/stack_report.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -12,10 +12,10 @@
 namespace etwrelog::cli {
 namespace {
 
-using dedup::StackCacheSim;
 using nlohmann::json;
 using pipeline::StackGroup;
 using pipeline::StackReport;
+using stacks::StackCacheSim;
 
 struct StacksOptions : CommonOptions {
   std::size_t top = 10;
@@ -49,8 +49,8 @@ json simulation_json(const pipeline::CacheSimulation &s) {
 json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64_t database_bytes) {
   json kinds = json::object(), processes = json::array(), processors = json::array(), repeats = json::array(),
        depths = json::array(), top = json::array(), simulations = json::array();
-  for (std::size_t i = 0; i < dedup::kStackKinds; ++i)
-    kinds[std::string(dedup::stack_kind_name(static_cast<dedup::StackKind>(i)))] = group_json(r.kinds[i]);
+  for (std::size_t i = 0; i < stacks::kStackKinds; ++i)
+    kinds[std::string(stacks::stack_kind_name(static_cast<stacks::StackKind>(i)))] = group_json(r.kinds[i]);
   for (const auto &[pid, group] : r.processes) {
     processes.push_back(group_json(group));
     processes.back()["pid"] = pid;
@@ -188,8 +188,8 @@ void print_stacks(const StackReport &r, std::size_t top) {
     return;
   }
   fmt::print("{:>12} {:>14} {:>10} {:>9} {:>7}\n", "Events", "Frames", "Distinct", "Repeats", "Depth");
-  for (std::size_t i = 0; i < dedup::kStackKinds; ++i)
-    print_group(std::string(dedup::stack_kind_name(static_cast<dedup::StackKind>(i))), r.kinds[i]);
+  for (std::size_t i = 0; i < stacks::kStackKinds; ++i)
+    print_group(std::string(stacks::stack_kind_name(static_cast<stacks::StackKind>(i))), r.kinds[i]);
   print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
   print_group("all", r.all);
   fmt::print("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
@@ -239,10 +239,10 @@ Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &i
         setting.pointer_size = trace->header().pointer_size;
         report_options.simulate.push_back(StackCacheSim::clamp(setting));
       }
-  std::optional<write::OutputFile> file;
-  std::optional<dedup::StackDatabaseWriter> database;
+  std::optional<base::OutputFile> file;
+  std::optional<stacks::StackDatabaseWriter> database;
   if (!options.database.empty()) {
-    Result<write::OutputFile> created = write::OutputFile::create(options.database, options.force);
+    Result<base::OutputFile> created = base::OutputFile::create(options.database, options.force);
     if (!created) return std::move(created).error();
     file.emplace(std::move(*created));
     database.emplace([&](Bytes bytes) { return file->append(bytes); }, trace->header().pointer_size);
@@ -305,7 +305,7 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
       ->delimiter(',')
       ->check(size_validator());
   c->add_option("--export", options->database,
-                "Write the stacks alone to this file; stages/dedup/stack_database.hpp has the format");
+                "Write the stacks alone to this file; stages/stacks/stack_database.hpp has the format");
   c->add_option("--stack-memory", options->memory,
                 "Memory for distinct stacks and what is counted of them; if that is too little there is no "
                 "report (default: 1G)")

@@ -1,5 +1,5 @@
 // etwrelog stats: events and bytes by type, as WPA's Trace Statistics.
-#include "pipeline/statistics.hpp"
+#include "passes/statistics.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -30,7 +30,7 @@ std::vector<pipeline::TypeStatistics> sorted_rows(const pipeline::Statistics &s)
 json stats_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
   json types = json::array();
   for (const pipeline::TypeStatistics &row : sorted_rows(s))
-    types.push_back({{"key", decode::EventNames::key(row.type)},
+    types.push_back({{"key", schema::EventNames::key(row.type)},
                      {"name", row.name},
                      {"events", row.events},
                      {"bytes", row.bytes}});
@@ -70,7 +70,7 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
       continue;
     }
     std::string name = row.name;
-    if (row.type.family == decode::Family::event && row.type.version != 0)
+    if (row.type.family == schema::Family::event && row.type.version != 0)
       name += fmt::format("  v{}", row.type.version);
     fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events),
                percent(static_cast<double>(row.events), events), human_count(row.bytes),

@@ -1,4 +1,4 @@
-#include "stages/shared/platform.hpp"
+#include "base/platform.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -11,7 +11,7 @@
 
 int main(int argc, char **argv) {
   using namespace etwrelog;
-  platform::catch_stop_requests();
+  base::catch_stop_requests();
   CLI::App app("etwrelog: reads, filters, relogs and archives ETW traces (.etl), on any platform");
   app.name("etwrelog");
   app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "etwrelog/clock.hpp"
-#include "stages/filter/targets.hpp"
+#include "filter/targets.hpp"
 
 #include <array>
 #include <string_view>

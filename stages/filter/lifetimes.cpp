@@ -1,4 +1,4 @@
-#include "stages/filter/lifetimes.hpp"
+#include "filter/lifetimes.hpp"
 
 #include "etwrelog/text.hpp"
 

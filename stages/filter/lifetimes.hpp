@@ -2,9 +2,9 @@
 // id belongs to a process, and a process id to one instance of it, for a time only.
 #pragma once
 
+#include "base/flat_map.hpp"
 #include "etwrelog/event.hpp"
-#include "stages/filter/flat_map.hpp"
-#include "stages/filter/rules.hpp"
+#include "filter/rules.hpp"
 
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-#include "stages/filter/filter.hpp"
+#include "filter/filter.hpp"
 
 namespace etwrelog::filter {
 

@@ -1,4 +1,4 @@
-#include "stages/filter/rules.hpp"
+#include "filter/rules.hpp"
 
 namespace etwrelog::filter {
 namespace {

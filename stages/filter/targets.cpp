@@ -1,4 +1,4 @@
-#include "stages/filter/targets.hpp"
+#include "filter/targets.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 
 #include "etwrelog/error.hpp"
 #include "etwrelog/relog.hpp"
-#include "stages/filter/lifetimes.hpp"
+#include "filter/lifetimes.hpp"
 
 namespace etwrelog::filter {
 

@@ -1,6 +1,6 @@
-#include "stages/read/input.hpp"
+#include "read/input.hpp"
 
-#include "stages/shared/platform.hpp"
+#include "base/platform.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ constexpr std::size_t kChunk = 1u << 20;
 
 class FileInput final : public Input {
 public:
-  FileInput(std::string name, platform::File file, std::uint64_t size)
+  FileInput(std::string name, base::File file, std::uint64_t size)
       : Input(std::move(name)), file_(std::move(file)), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  platform::File file_;
+  base::File file_;
   std::uint64_t size_;
 };
 
@@ -56,7 +56,7 @@ private:
 class Spool {
 public:
   static Result<Spool> create() {
-    Result<platform::File> file = platform::File::create_spool();
+    Result<base::File> file = base::File::create_spool();
     if (!file) return std::move(file).error();
     Spool spool;
     spool.file_ = std::move(*file);
@@ -75,16 +75,16 @@ public:
   }
 
 private:
-  platform::File file_;
+  base::File file_;
   std::uint64_t size_ = 0;
 };
 
-Result<std::unique_ptr<Input>> spool_sequential(std::string name, platform::File file) {
+Result<std::unique_ptr<Input>> spool_sequential(std::string name, base::File file) {
   Result<Spool> spool = Spool::create();
   if (!spool) return std::move(spool).error();
   std::vector<std::uint8_t> chunk(kChunk);
   for (;;) {
-    if (platform::stop_requested()) {
+    if (base::stop_requested()) {
       Error error;
       error.kind = ErrorKind::cancelled;
       error.file = name;
@@ -204,7 +204,7 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
     const la_ssize_t got = archive_read_data(reader.get(), chunk.data(), chunk.size());
     if (got < 0) return failed("unpack");
     if (got == 0) break;
-    if (platform::stop_requested()) {
+    if (base::stop_requested()) {
       Error error;
       error.kind = ErrorKind::cancelled;
       error.file = name;
@@ -222,9 +222,9 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
 Result<std::unique_ptr<Input>> open_input(const std::string &path) {
   const bool standard_input = path == "-";
   std::string name = standard_input ? "standard input" : path;
-  platform::File file = platform::File::standard_input();
+  base::File file = base::File::standard_input();
   if (!standard_input) {
-    Result<platform::File> opened = platform::File::open_read(path);
+    Result<base::File> opened = base::File::open_read(path);
     if (!opened) return std::move(opened).error();
     file = std::move(*opened);
   }

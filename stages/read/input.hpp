@@ -3,10 +3,10 @@
 // name.
 #pragma once
 
+#include "base/outline.hpp"
+#include "base/platform.hpp"
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
-#include "stages/shared/outline.hpp"
-#include "stages/shared/platform.hpp"
 
 #include <memory>
 #include <string>

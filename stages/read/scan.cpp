@@ -1,4 +1,4 @@
-#include "stages/read/scan.hpp"
+#include "read/scan.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "etwrelog/logfile_header.hpp"
-#include "stages/read/input.hpp"
+#include "read/input.hpp"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "stages/write/buffers.hpp"
+#include "write/buffers.hpp"
 
 #include <algorithm>
 #include <utility>

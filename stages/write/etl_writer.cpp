@@ -1,4 +1,4 @@
-#include "stages/write/etl_writer.hpp"
+#include "write/etl_writer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@ namespace etwrelog::write {
 
 using namespace format;
 
-Result<EtlWriter> EtlWriter::create(OutputFile file, const LogfileHeader &header, Bytes header_event,
+Result<EtlWriter> EtlWriter::create(base::OutputFile file, const LogfileHeader &header, Bytes header_event,
                                     Bytes more_events, bool compressed) {
   EtlWriter writer;
   writer.file_ = std::move(file);

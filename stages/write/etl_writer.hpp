@@ -1,9 +1,9 @@
 // Lays sealed buffers behind each other and completes the header when all is known. Serial.
 #pragma once
 
+#include "base/output_file.hpp"
 #include "etwrelog/logfile_header.hpp"
-#include "stages/write/buffers.hpp"
-#include "stages/write/output_file.hpp"
+#include "write/buffers.hpp"
 
 namespace etwrelog::write {
 
@@ -12,7 +12,7 @@ public:
   // `header_event`: the logfile header event as it shall stand, but for what finish() completes;
   // `more_events`: the other events of the first buffer, each aligned to 8. header.buffer_size is the nominal
   // size. Writes the first buffer. Fails if the events do not fit it.
-  static Result<EtlWriter> create(OutputFile file, const LogfileHeader &header, Bytes header_event,
+  static Result<EtlWriter> create(base::OutputFile file, const LogfileHeader &header, Bytes header_event,
                                   Bytes more_events, bool compressed);
 
   // Appends a sealed buffer. Its sequence and time stamp were set by stamp().
@@ -26,7 +26,7 @@ public:
   [[nodiscard]] std::uint32_t buffers() const { return buffers_; }
 
 private:
-  OutputFile file_;
+  base::OutputFile file_;
   LogfileHeader header_;
   std::vector<std::uint8_t> header_event_;
   std::uint64_t last_buffer_at_ = 0;

@@ -3,10 +3,10 @@
 // The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams,
 // the container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream,
 // the entries of an index, its statistics.
-#include "pipeline/archive.hpp"
-#include "pipeline/statistics.hpp"
-#include "stages/encode/etlz_mixer.hpp"
-#include "stages/encode/etlz_model.hpp"
+#include "archive/archive.hpp"
+#include "etlz/backend/mixer.hpp"
+#include "etlz/model/model.hpp"
+#include "passes/statistics.hpp"
 
 #include <cstdlib>
 

@@ -1,8 +1,8 @@
 // The event decoder: every accessor of every event in one buffer, and the walk over its fields.
 #include "etwrelog/event.hpp"
 #include "etwrelog/kernel_events.hpp"
-#include "stages/decode/event_names.hpp"
-#include "stages/filter/filter.hpp"
+#include "filter/filter.hpp"
+#include "schema/event_names.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   using namespace etwrelog;
@@ -11,8 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     for (const std::uint8_t byte : bytes)
       sum = sum * 31 + byte;
   };
-  decode::TypeCounts types;
-  decode::EventNames names;
+  schema::TypeCounts types;
+  schema::EventNames names;
   filter::LifetimeRecords records;
   const filter::Lifetimes nothing;
   filter::Position position;
@@ -40,8 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         add(value), sum += kernel::field_value(value);
     }
     types.add(event);
-    if (decode::EventNames::teaches(event)) names.learn(event);
-    sum += names.name(decode::type_of(event)).size() + decode::EventNames::key(decode::type_of(event)).size();
+    if (schema::EventNames::teaches(event)) names.learn(event);
+    sum += names.name(schema::type_of(event)).size() + schema::EventNames::key(schema::type_of(event)).size();
     records.add(event, time, 0);
     (void)filter::owner_of(event, time, position, nothing);
   });

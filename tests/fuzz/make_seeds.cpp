@@ -1,7 +1,7 @@
 // Writes the seed corpora of the fuzz targets: small traces made in memory. Usage: make_seeds DIRECTORY
-#include "pipeline/statistics.hpp"
-#include "stages/encode/etlz_mixer.hpp"
-#include "stages/encode/etlz_segment.hpp"
+#include "etlz/backend/mixer.hpp"
+#include "etlz/segment.hpp"
+#include "passes/statistics.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <cstdio>

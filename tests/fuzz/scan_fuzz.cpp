@@ -1,5 +1,5 @@
 // The buffer reader: scan, codec detection, decompression and the walk over all events, strict and salvaging.
-#include "pipeline/trace.hpp"
+#include "source/trace.hpp"
 
 namespace {
 

@@ -1,12 +1,12 @@
 // The frame coding of the stack table: whatever goes in comes out, and equal means equal.
-#include "stages/dedup/stack_table.hpp"
+#include "stacks/stack_table.hpp"
 
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-  using namespace etwrelog::dedup;
+  using namespace etwrelog::stacks;
   StackTable::Options options;
   options.shards = 2;
   if (size != 0 && (*data & 1) != 0)

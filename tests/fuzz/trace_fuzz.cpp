@@ -1,7 +1,7 @@
 // A whole run over a hostile trace: statistics, or a relog that the first bytes choose options for. What was
 // written must read back without an error.
-#include "pipeline/relog.hpp"
-#include "pipeline/statistics.hpp"
+#include "output/relog.hpp"
+#include "passes/statistics.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Corrections from anywhere must neither harm nor hang, and what encode() accepts must come back. The input:
 // a byte that picks the codec and the target, a little-endian size of the first part, the two parts.
-#include "stages/encode/lznt1_predictor.hpp"
-#include "stages/encode/xpress_predictor.hpp"
+#include "codec/lznt1/predictor.hpp"
+#include "codec/xpress/predictor.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,8 +32,8 @@ template <class Predictor> void run(Predictor &predictor, bool encode, Bytes dec
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-  static etwrelog::encode::XpressPredictor xpress(kMaxDecoded);
-  static etwrelog::encode::Lznt1Predictor lznt1(kMaxDecoded);
+  static etwrelog::codec::XpressPredictor xpress(kMaxDecoded);
+  static etwrelog::codec::Lznt1Predictor lznt1(kMaxDecoded);
   if (size < 3) {
     return 0;
   }

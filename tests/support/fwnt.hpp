@@ -1,8 +1,8 @@
 // libfwnt as the second opinion on the decoders.
 #pragma once
 
+#include "base/cpu.hpp"
 #include "etwrelog/codec.hpp"
-#include "stages/shared/cpu.hpp"
 
 #include <libfwnt.h>
 
@@ -53,9 +53,9 @@ struct DecodedBothWays {
 
 [[nodiscard]] inline DecodedBothWays decode_both_ways(Codec codec, Bytes in, std::size_t size) {
   DecodedBothWays both{decode_exact(codec, in, size)};
-  cpu::set_portable_only(true);
+  base::set_portable_only(true);
   const Decoded portable = decode_exact(codec, in, size);
-  cpu::set_portable_only(false);
+  base::set_portable_only(false);
   const CodecResult &a = both.decoded.result;
   const CodecResult &b = portable.result;
   both.agree = a.status == b.status && a.consumed == b.consumed && a.produced == b.produced &&

@@ -2,7 +2,7 @@
 // read the result back as a list of events.
 #pragma once
 
-#include "pipeline/relog.hpp"
+#include "output/relog.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
 #include <algorithm>

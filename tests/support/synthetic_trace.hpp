@@ -4,7 +4,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "etwrelog/logfile_header.hpp"
-#include "stages/write/event_builder.hpp"
+#include "write/event_builder.hpp"
 
 #include <functional>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "defects.hpp"
 
-#include "stages/shared/platform.hpp"
+#include "base/platform.hpp"
 
 #include <nlohmann/json.hpp>
 

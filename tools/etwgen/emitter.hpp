@@ -4,8 +4,8 @@
 
 #include "tally.hpp"
 
-#include "stages/write/buffers.hpp"
-#include "stages/write/event_builder.hpp"
+#include "write/buffers.hpp"
+#include "write/event_builder.hpp"
 
 namespace etwrelog::gen {
 

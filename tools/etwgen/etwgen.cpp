@@ -3,7 +3,7 @@
 #include "defects.hpp"
 #include "generate.hpp"
 
-#include "stages/write/etl_writer.hpp"
+#include "write/etl_writer.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
 
 class FileSink : public Sink {
 public:
-  explicit FileSink(write::OutputFile file) : file_(std::move(file)) {}
+  explicit FileSink(base::OutputFile file) : file_(std::move(file)) {}
   Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override {
     const bool compressed = (header.log_file_mode & format::kModeCompressed) != 0;
     auto writer = write::EtlWriter::create(std::move(file_), header, header_event, more_events, compressed);
@@ -30,7 +30,7 @@ public:
   [[nodiscard]] std::uint64_t size() const { return writer_->size(); }
 
 private:
-  write::OutputFile file_;
+  base::OutputFile file_;
   std::optional<write::EtlWriter> writer_;
 };
 
@@ -109,7 +109,7 @@ int run(int argc, char **argv) {
     NullSink sink;
     generated = generate(options, sink);
   } else {
-    Result<write::OutputFile> file = write::OutputFile::create(output, force);
+    Result<base::OutputFile> file = base::OutputFile::create(output, force);
     if (!file) return report(file.error());
     FileSink sink(std::move(*file));
     DefectSink damaged(defects, sink);

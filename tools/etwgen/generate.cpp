@@ -69,8 +69,8 @@ public:
       : options_(options), sink_(sink), machine_(machine_options(options)), dice_(*options.profile),
         rechunker_(options.buffer_size, false), header_(header_of(options)), stamper_(header_.clock()) {
     if (options_.stack_cache)
-      stack_cache_.emplace(dedup::StackCacheSim::Options{options_.stack_cache_buckets,
-                                                         options_.stack_cache_pool, options_.pointer_size});
+      stack_cache_.emplace(stacks::StackCacheSim::Options{options_.stack_cache_buckets,
+                                                          options_.stack_cache_pool, options_.pointer_size});
     if (options_.duration_s)
       slices_ =
           static_cast<std::uint64_t>(std::max(1.0, *options_.duration_s / options.profile->slice_s + 0.5));

@@ -6,7 +6,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "etwrelog/logfile_header.hpp"
-#include "stages/write/etl_writer.hpp"
+#include "write/etl_writer.hpp"
 
 #include <functional>
 #include <optional>

@@ -1,13 +1,13 @@
 #include "stack_cache.hpp"
 
-#include "stages/dedup/stack_events.hpp"
+#include "stacks/stack_events.hpp"
 
 #include <algorithm>
 
 namespace etwrelog::gen {
 
-StackCache::StackCache(const dedup::StackCacheSim::Options &options)
-    : pointer_size_(options.pointer_size), cache_(dedup::StackCacheSim::clamp(options)) {}
+StackCache::StackCache(const stacks::StackCacheSim::Options &options)
+    : pointer_size_(options.pointer_size), cache_(stacks::StackCacheSim::clamp(options)) {}
 
 void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
   walks_.clear();
@@ -15,7 +15,7 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
   std::uint32_t number = 0;
   for (std::uint32_t cpu = 0; cpu < streams.size(); ++cpu)
     for_each_event(streams[cpu].bytes, [&](const EventView &e, std::int64_t time, std::uint32_t at) {
-      if (dedup::stack_event_kind(e) == dedup::StackEventKind::walk)
+      if (stacks::stack_event_kind(e) == stacks::StackEventKind::walk)
         walks_.push_back({time, cpu, at, e.size(), number++, {}, 0, 0, 0, 0});
     });
   std::ranges::sort(walks_, {}, [](const Walk &w) { return std::tuple(w.time, w.cpu, w.at); });
@@ -23,10 +23,10 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
     const EventView event(streams[w.cpu].bytes.data() + w.at, w.size,
                           pointer_size_ == 8 ? format::HeaderType::perfinfo64
                                              : format::HeaderType::perfinfo32);
-    dedup::StackFields fields;
-    if (!dedup::parse_stack_event(event, dedup::StackEventKind::walk, fields)) continue;
-    dedup::load_frames(fields.frames, pointer_size_, frames_);
-    const dedup::StackCacheSim::Outcome outcome = cache_.insert(frames_);
+    stacks::StackFields fields;
+    if (!stacks::parse_stack_event(event, stacks::StackEventKind::walk, fields)) continue;
+    stacks::load_frames(fields.frames, pointer_size_, frames_);
+    const stacks::StackCacheSim::Outcome outcome = cache_.insert(frames_);
     w.kind = outcome.kind;
     w.key = outcome.key;
     w.evicted_at = static_cast<std::uint32_t>(definitions_.size());
@@ -52,8 +52,8 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
       if (!walk) return out.copy(e.bytes());
       const Walk &w = walks_[next++];
       const std::uint32_t owner = tally.stack_owners[w.number];
-      dedup::StackFields fields;
-      (void)dedup::parse_stack_event(e, dedup::StackEventKind::walk, fields);
+      stacks::StackFields fields;
+      (void)stacks::parse_stack_event(e, stacks::StackEventKind::walk, fields);
       if (w.evicted_count != 0) {
         out.perfinfo(Kind::key_delete, 2, time)
             .value(w.evicted_key)
@@ -61,15 +61,15 @@ void StackCache::rewrite(std::vector<Stream> &streams, Tally &tally) {
         out.done(Kind::key_delete, nullptr);
         tally.frames += w.evicted_count;
       }
-      if (w.kind == dedup::StackCacheSim::Kind::plain) {
+      if (w.kind == stacks::StackCacheSim::Kind::plain) {
         out.copy(e.bytes());
         tally.add(Kind::stack_walk, e.size());
         tally.own(Kind::stack_walk, owner);
         tally.frames += fields.frames.size() / pointer_size_;
         return;
       }
-      dedup::load_frames(fields.frames, pointer_size_, frames_);
-      const Kind kind = dedup::is_kernel_stack(frames_, pointer_size_) ? Kind::key_kernel : Kind::key_user;
+      stacks::load_frames(fields.frames, pointer_size_, frames_);
+      const Kind kind = stacks::is_kernel_stack(frames_, pointer_size_) ? Kind::key_kernel : Kind::key_user;
       out.perfinfo(kind, 2, time)
           .value(static_cast<std::uint64_t>(fields.event_time))
           .value(fields.process_id)

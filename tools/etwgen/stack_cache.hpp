@@ -5,13 +5,13 @@
 
 #include "emitter.hpp"
 
-#include "stages/dedup/stack_cache_sim.hpp"
+#include "stacks/stack_cache_sim.hpp"
 
 namespace etwrelog::gen {
 
 class StackCache {
 public:
-  explicit StackCache(const dedup::StackCacheSim::Options &options);
+  explicit StackCache(const stacks::StackCacheSim::Options &options);
 
   // `streams` by processor; `tally` counted their StackWalk events, with owners, and is corrected.
   void rewrite(std::vector<Stream> &streams, Tally &tally);
@@ -22,14 +22,14 @@ private:
   struct Walk {
     std::int64_t time;
     std::uint32_t cpu, at, size, number; // number: of the stacks of the slice, by processor
-    dedup::StackCacheSim::Kind kind;
+    stacks::StackCacheSim::Kind kind;
     std::uint64_t key;
     std::uint64_t evicted_key;
     std::uint32_t evicted_at, evicted_count; // in definitions_
   };
 
   unsigned pointer_size_;
-  dedup::StackCacheSim cache_;
+  stacks::StackCacheSim cache_;
   std::vector<Walk> walks_;
   std::vector<std::uint64_t> frames_, definitions_;
   Stream spare_;

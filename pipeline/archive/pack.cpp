@@ -1,0 +1,340 @@
+#include "archive/archive.hpp"
+
+#include "archive/outline.hpp"
+#include "etwrelog/format.hpp"
+#include "passes/statistics.hpp"
+#include "run/ordered.hpp"
+#include "source/segment_reader.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <zstd.h>
+
+namespace etwrelog::pipeline {
+namespace {
+
+// Decoded bytes of a segment. Larger ones compress better, smaller ones start more threads and seek finer.
+std::size_t segment_target(Level level) {
+  return level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
+}
+
+constexpr std::size_t kPlainSegment = 8u << 20;
+
+struct PackCoder : Coder {
+  Outliner outliner;
+};
+
+// What coding a segment takes, as a multiple of its decoded size: the bytes twice, the model's history and
+// streams.
+constexpr std::uint64_t kMemoryFactor = 7;
+
+struct PackJob : OrderedJob {
+  std::uint64_t at = 0;
+  std::vector<std::uint8_t> bytes, payload;
+  std::vector<etlz::Part> parts;
+  etlz::IndexEntry entry;
+  std::vector<etlz::ColumnCost> explain;
+  std::uint64_t decoded = 0;
+};
+
+// Cuts the input into segments; carries over what was read too much.
+class SegmentSource {
+public:
+  SegmentSource(const read::Input &input, bool trace, std::size_t target, Spares &spares)
+      : input_(input), trace_(trace), target_(target), spares_(spares) {}
+
+  Result<std::shared_ptr<PackJob>> next() {
+    if (at_ >= input_.size()) return std::shared_ptr<PackJob>();
+    auto job = std::make_shared<PackJob>();
+    job->at = at_;
+    std::vector<std::uint8_t> &bytes = job->bytes;
+    bytes = spares_.take(); // whatever its size: bytes that will be read need no zeros first
+    std::size_t have = carry_.size();
+    bytes.resize(std::max(bytes.size(), have));
+    std::ranges::copy(carry_, bytes.begin());
+    std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20)), target = target_;
+    for (;;) {
+      const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
+      if (goal > have) {
+        if (bytes.size() < goal) bytes.resize(goal);
+        const Result<std::size_t> got =
+            input_.read_at(at_ + have, MutableBytes(bytes).subspan(have, goal - have));
+        if (!got) return got.error();
+        if (*got != goal - have)
+          return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
+        have = goal;
+      }
+      const bool final = at_ + have == input_.size();
+      std::size_t covered = 0;
+      if (trace_) {
+        covered = etlz::split_parts(Bytes(bytes).first(have), final, target, job->parts);
+      } else {
+        covered = std::min(have, target);
+        job->parts = {{false, 0, covered}};
+      }
+      job->decoded = 0;
+      for (const etlz::Part &part : job->parts)
+        job->decoded += decoded_size(part, bytes);
+      // Enough for a segment, or nothing more to come: otherwise read on.
+      if (covered > 0 && (final || job->decoded >= target || have >= target)) {
+        const std::uint64_t rest = input_.size() - at_ - covered;
+        if (rest != 0 && rest < covered / 4 && target == target_) {
+          // A short rest would pay for tables of its own: it goes with this one.
+          target += target / 2;
+          want = static_cast<std::size_t>(covered + rest);
+          continue;
+        }
+        carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(have));
+        bytes.resize(covered);
+        at_ += covered;
+        last_ = covered;
+        return job;
+      }
+      want = std::max(want * 2, have + (1u << 20));
+    }
+  }
+
+  [[nodiscard]] static std::uint64_t decoded_size(const etlz::Part &part, Bytes bytes) {
+    if (!part.buffer) return part.size;
+    const format::BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+    return h.compressed() ? std::max<std::uint64_t>(part.size, h.valid_bytes()) : part.size;
+  }
+
+private:
+  const read::Input &input_;
+  bool trace_;
+  std::size_t target_;
+  Spares &spares_;
+  std::uint64_t at_ = 0;
+  std::size_t last_ = 4u << 20;
+  std::vector<std::uint8_t> carry_;
+};
+
+// A file is taken for a trace when its first buffer looks like one and holds an event.
+Result<bool> looks_like_trace(const read::Input &input) {
+  std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kSystemHeaderSize);
+  const Result<std::size_t> got = input.read_at(0, first);
+  if (!got) return got.error();
+  if (*got < first.size()) return false;
+  const format::BufferHeader h = format::load_buffer_header(first.data());
+  const std::uint32_t marker = load<std::uint32_t>(first.data() + format::kBufferHeaderSize);
+  return h.buffer_size >= format::kBufferHeaderSize && h.buffer_size <= format::kMaxBufferSize &&
+         h.type <= format::kMaxBufferType && (h.compressed() || (marker >> 24) == format::kMarkerStructured);
+}
+
+// Beyond this share of a segment it is cheaper to read the segment itself.
+constexpr std::uint64_t kOutlineShare = 64;
+
+void outline_segment(PackJob &job, PackCoder &coder) {
+  if (job.at == 0) return; // has the header event: nobody does without
+  Outline &outline = job.entry.outline;
+  outline = coder.outliner.outline(job.bytes, job.parts, coder.coder,
+                                   static_cast<std::size_t>(job.decoded / kOutlineShare));
+  if (!outline.complete) return;
+  // As whoever reads the outline counts them: every event with the time that a walk hands on.
+  job.entry.facts.events = outline.events;
+  const bool any = outline.events != 0;
+  job.entry.facts.first_time = any ? outline.first_time : 0;
+  job.entry.facts.last_time = any ? outline.last_time : 0;
+}
+
+std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptions &options,
+                                    Pool<PackCoder> &pool, const std::string &name) {
+  SegmentHeader &header = job.entry.header;
+  header.original_at = job.at;
+  header.original_size = job.bytes.size();
+  header.content_hash = etlz::hash64(job.bytes);
+  job.payload.resize(etlz::kSegmentHeaderSize);
+  if (trace) {
+    std::unique_ptr<PackCoder> coder = pool.take();
+    coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
+                        options.explain != nullptr ? &job.explain : nullptr);
+    outline_segment(job, *coder);
+    header.stream_bytes = job.entry.facts.stream_bytes;
+    header.scratch_bytes = job.entry.facts.scratch_bytes;
+    if (options.verify) {
+      std::vector<std::uint8_t> &again = coder->scratch;
+      again.resize(job.bytes.size());
+      const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
+      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes)
+        header.method = SegmentMethod::zstd;
+    }
+    pool.give(std::move(coder));
+  } else {
+    header.method = SegmentMethod::zstd;
+  }
+  if (header.method == SegmentMethod::zstd) {
+    // No trace, or (never seen) one that the model does not give back: kept without it.
+    const std::size_t bound = ZSTD_compressBound(job.bytes.size());
+    job.payload.resize(etlz::kSegmentHeaderSize + bound);
+    const int level = options.level == Level::fast ? 3 : options.level == Level::normal ? 9 : 19;
+    const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound,
+                                        job.bytes.data(), job.bytes.size(), level);
+    if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, name, ZSTD_getErrorName(n));
+    job.payload.resize(etlz::kSegmentHeaderSize + n);
+    header.stream_bytes = header.scratch_bytes = 0;
+  }
+  const Bytes stored = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
+  header.stored_size = stored.size();
+  header.payload_hash = etlz::hash64(stored);
+  etlz::write_segment_header(header, job.payload.data());
+  if (trace) {
+    for (const etlz::Part &part : job.parts) {
+      if (!part.buffer) continue;
+      const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
+      job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
+    }
+    job.entry.parts = std::move(job.parts);
+  }
+  return std::nullopt;
+}
+
+void add_explain(std::vector<etlz::ColumnCost> &sum, const std::vector<etlz::ColumnCost> &more) {
+  for (const etlz::ColumnCost &m : more) {
+    const auto same = std::find_if(sum.begin(), sum.end(), [&m](const etlz::ColumnCost &s) {
+      return s.owner == m.owner && s.column == m.column;
+    });
+    if (same == sum.end())
+      sum.push_back(m);
+    else
+      same->in += m.in, same->out += m.out, same->events += m.events;
+  }
+}
+
+// An input that somebody else owns.
+class Borrowed final : public read::Input {
+public:
+  explicit Borrowed(const read::Input &input) : read::Input(input.name()), input_(input) {}
+  [[nodiscard]] std::uint64_t size() const override { return input_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    return input_.read_at(offset, into);
+  }
+
+private:
+  const read::Input &input_;
+};
+
+// Reports bytes of several passes over a file as bytes of one.
+class SharedProgress final : public Progress {
+public:
+  SharedProgress(const ArchiveOptions &options, double share) : report_(options.progress), share_(share) {}
+  void begin(std::string_view, std::uint64_t) override {}
+  void advance(std::uint64_t bytes, std::uint64_t) override {
+    exact_ += static_cast<double>(bytes) * share_;
+    const auto now = static_cast<std::uint64_t>(exact_);
+    if (report_) report_(now - reported_);
+    reported_ = now;
+  }
+
+private:
+  const std::function<void(std::uint64_t)> &report_;
+  double share_, exact_ = 0;
+  std::uint64_t reported_ = 0;
+};
+
+constexpr double kCountingShare = 1.0 / 16;   // of the time that packing takes, for each of two passes
+constexpr std::size_t kMostStacks = 2u << 20; // of a trace that is counted: some 100 bytes each
+
+// What `info` and `stats` want to know; empty for a trace that does not read without complaint.
+Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options) {
+  const Result<Trace> trace = Trace::open(std::make_unique<Borrowed>(input), {false, true});
+  if (!trace) return std::vector<std::uint8_t>();
+  SharedProgress progress(options, kCountingShare);
+  GraphOptions graph;
+  graph.threads = options.threads;
+  graph.in_flight_bytes = std::min(graph.in_flight_bytes, options.memory_limit / 4);
+  graph.progress = &progress;
+  graph.cancel = options.cancel;
+  const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
+  if (!statistics) {
+    if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io)
+      return statistics.error();
+    return std::vector<std::uint8_t>();
+  }
+  if (!statistics->skipped.empty() || statistics->warnings != trace->scan().warnings)
+    return std::vector<std::uint8_t>();
+  const std::string record = statistics_record(*statistics);
+  return std::vector<std::uint8_t>(record.begin(), record.end());
+}
+
+} // namespace
+
+Result<PackResult> pack_file(const read::Input &input, base::OutputFile &out, const ArchiveOptions &options) {
+  const Result<bool> looks = looks_like_trace(input);
+  if (!looks) return looks.error();
+  PackResult result;
+  result.trace = *looks;
+  result.original = input.size();
+
+  etlz::FileHeader header;
+  header.trace = result.trace;
+  header.original_size = input.size();
+  std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
+  etlz::write_file_header(header, fixed);
+  if (Result<void> r = out.append(Bytes(fixed, etlz::kFileHeaderSize)); !r) return r.error();
+
+  std::vector<std::uint8_t> facts;
+  if (result.trace && options.level != Level::fast && input.size() >= options.count_from) {
+    Result<std::vector<std::uint8_t>> counted = count_trace(input, options);
+    if (!counted) return counted.error();
+    facts = *std::move(counted);
+  }
+  SharedProgress progress(options, facts.empty() ? 1 : 1 - 2 * kCountingShare);
+
+  const std::size_t target = result.trace ? segment_target(options.level) : kPlainSegment;
+  Spares spares;
+  SegmentSource source(input, result.trace, target, spares);
+  Pool<PackCoder> pool;
+  etlz::ContentHasher hasher;
+  etlz::IndexWriter index;
+
+  OrderedSteps steps;
+  steps.next = [&]() -> std::shared_ptr<OrderedJob> {
+    Result<std::shared_ptr<PackJob>> job = source.next();
+    if (job) return *job;
+    auto failed = std::make_shared<PackJob>();
+    failed->error = job.error();
+    return failed;
+  };
+  steps.work = [&](OrderedJob &base) {
+    return encode_segment(dynamic_cast<PackJob &>(base), result.trace, options, pool, input.name());
+  };
+  steps.sink = [&](OrderedJob &base) -> std::optional<Error> {
+    auto &job = dynamic_cast<PackJob &>(base);
+    hasher.update(job.bytes);
+    if (Result<void> r = out.append(job.payload); !r) return r.error();
+    result.events += job.entry.facts.events;
+    result.buffers += job.entry.facts.buffers;
+    result.decoded += job.decoded;
+    if (options.explain != nullptr) add_explain(*options.explain, job.explain);
+    index.add(job.entry);
+    ++result.segments;
+    progress.advance(job.bytes.size(), 0);
+    spares.give(std::move(job.bytes));
+    return std::nullopt;
+  };
+  const unsigned threads = threads_of(options);
+  const std::uint64_t each = std::uint64_t{target} * kMemoryFactor;
+  const auto in_flight =
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.memory_limit / each, 1, threads + 2));
+  if (std::optional<Error> error = run_ordered(steps, threads, in_flight, options.cancel))
+    return in_file(*std::move(error), input.name());
+
+  etlz::Footer footer;
+  footer.index_at = out.size();
+  footer.original_size = input.size();
+  footer.content = hasher.finish();
+  std::vector<std::uint8_t> index_bytes;
+  index.finish(facts, index_bytes);
+  footer.index_size = index_bytes.size();
+  if (Result<void> r = out.append(index_bytes); !r) return r.error();
+  etlz::write_footer(footer, fixed);
+  if (Result<void> r = out.append(Bytes(fixed, etlz::kFooterSize)); !r) return r.error();
+  result.archived = out.size();
+  result.content = footer.content;
+  return result;
+}
+
+} // namespace etwrelog::pipeline

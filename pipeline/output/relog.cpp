@@ -1,0 +1,389 @@
+#include "output/relog.hpp"
+
+#include "base/platform.hpp"
+#include "output/sieve.hpp"
+#include "write/etl_writer.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+namespace {
+
+struct MarkWork final : Work {
+  filter::Marks::Part part;
+};
+
+struct RelogWork final : Work {
+  std::vector<std::vector<write::Run>> runs; // of each buffer of the batch
+  std::vector<bool> whole;                   // every event of the buffer is kept
+  StackRewriter::Part stacks;
+  Counts counts;
+  std::vector<write::OutputBuffer> closed;
+  std::optional<Compressor> compressor;
+  std::vector<std::uint8_t> scratch;
+};
+
+Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter,
+                                    const GraphOptions &options, StepTimes *times) {
+  filter::Marks marks;
+  Pass pass;
+  pass.name = "following references";
+  pass.make_work = [] { return std::make_unique<MarkWork>(); };
+  pass.work = [&](Batch &batch, Work &base) {
+    filter::Marks::Part &part = static_cast<MarkWork &>(base).part;
+    part.clear();
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      filter::Position position = filter.begin_buffer(buffer.index, buffer.header.processor());
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        filter.mark(event, time, position, part);
+      });
+    }
+    part.shrink();
+  };
+  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
+    filter.merge(static_cast<MarkWork &>(base).part, marks);
+    return {};
+  };
+  if (Result<PassResult> done = run_pass(trace, pass, options, times); !done) return std::move(done).error();
+  return marks;
+}
+
+std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
+  const std::uint32_t input = trace.header().buffer_size;
+  if (!options.keep_grouping)
+    return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
+  std::uint32_t largest = input;
+  for (const read::BufferSpan &span : trace.buffers())
+    largest = std::max(largest, static_cast<std::uint32_t>(kBufferHeaderSize + align8(span.decoded)));
+  return largest;
+}
+
+Result<FirstBuffer> sift_first_buffer(const Trace &trace, const EventSieve &sieve, RelogReport &report) {
+  Batch batch;
+  batch.count = 1;
+  trace.load(batch);
+  if (batch.error) return *std::move(batch.error);
+  if (batch.buffers.empty()) return FirstBuffer{};
+  const DecodedBuffer &buffer = batch.buffers.front();
+  std::vector<write::Run> runs;
+  Counts counts;
+  sieve.sift(trace, batch, buffer, runs, counts);
+  if (batch.error) return *std::move(batch.error);
+  counts.add_to(report);
+  return split_first_buffer(buffer.events, trace.header().event_size, runs);
+}
+
+Error with_file(Error error, const std::string &file) {
+  if (error.file.empty()) error.file = file;
+  return error;
+}
+
+// One relog from input to committed output. The steps run in the order in which they stand here.
+class Relogger {
+public:
+  // `collect_stack_keys`: read all stack definitions and references first, as most rewriting of stacks needs.
+  Relogger(const Trace &trace, const RelogOptions &options, bool collect_stack_keys, RelogReport &report)
+      : trace_(trace), options_(options), report_(report), collect_stack_keys_(collect_stack_keys),
+        codec_(options.codec.value_or(trace.codec() == Codec::none ? Codec::none : Codec::xpress)),
+        nominal_(nominal_size(trace, options)), stamper_(trace.clock()) {}
+
+  // Met a stack key without having collected them: the run was in vain and has to be repeated with them.
+  [[nodiscard]] bool needs_stack_keys() const { return needs_stack_keys_; }
+
+  Result<void> run() {
+    if (Result<void> done = open_output(); !done) return done;
+    if (Result<void> done = prepare_filter(); !done) return done;
+    if (Result<void> done = prepare_stacks(); !done) return done;
+    if (Result<void> done = write_first_buffer(); !done) return done;
+    if (Result<void> done = relog_buffers(); !done) return done;
+    if (Result<void> done = write_rest(); !done) return done;
+    if (Result<void> done = writer_->finish(trace_.clock().to_filetime(last_time_)); !done) return done;
+    complete_report();
+    return {};
+  }
+
+private:
+  [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
+  StepTimes &times_of(std::string pass) {
+    report_.passes.emplace_back().first = std::move(pass);
+    return report_.passes.back().second;
+  }
+
+  Result<void> open_output() {
+    if (base::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
+    if (Result<void> checked = check_nominal_size(nominal_); !checked) return checked;
+    Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
+    if (!file) return std::move(file).error();
+    file_ = std::move(*file);
+    report_.input_bytes = trace_.input().size();
+    report_.input_buffers = trace_.buffers().size();
+    report_.warnings = trace_.scan().warnings;
+    report_.skipped = trace_.scan().skipped;
+    return {};
+  }
+
+  Result<void> prepare_filter() {
+    const bool selective = !options_.selection.everything();
+    if (selective || options_.count) {
+      PassResult ignored; // the relogging pass meets the same damage
+      Result<filter::Lifetimes> collected =
+          collect_lifetimes(trace_, options_.graph, ignored, &times_of("collect"));
+      if (!collected) return std::move(collected).error();
+      lifetimes_ = std::move(*collected);
+    }
+    Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, trace_.clock());
+    if (!filter) return with_file(std::move(filter).error(), trace_.input().name());
+    filter_.emplace(std::move(*filter));
+    if (selective) {
+      Result<filter::Marks> marks = collect_marks(trace_, *filter_, options_.graph, &times_of("mark"));
+      if (!marks) return std::move(marks).error();
+      filter_->set_marks(std::move(*marks));
+      if (!filter_->targets().all())
+        for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
+          if (filter_->targets().is_target(i))
+            report_.targets.emplace_back(lifetimes_.processes()[i].pid, lifetimes_.processes()[i].image_name);
+      if (lifetimes_.has_switch_batches())
+        report_.warnings.push_back(
+            "batched context switches (CompCS) hold several processes and are kept whole");
+    }
+    sieve_.emplace(*filter_, lifetimes_, options_.count);
+    return {};
+  }
+
+  Result<void> prepare_stacks() {
+    if (options_.stacks.mode == StackMode::keep) return {};
+    StackInventory inventory;
+    if (collect_stack_keys_) {
+      PassResult ignored;
+      Result<StackInventory> collected = collect_stacks(
+          trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
+      if (!collected) return std::move(collected).error();
+      inventory = std::move(*collected);
+    }
+    stacks_.emplace(options_.stacks, std::move(inventory), collect_stack_keys_);
+    return {};
+  }
+
+  Result<void> write_first_buffer() {
+    Result<FirstBuffer> first = sift_first_buffer(trace_, *sieve_, report_);
+    if (!first) return std::move(first).error();
+    last_time_ = first->last_time;
+    Result<write::EtlWriter> writer =
+        write::EtlWriter::create(std::move(file_), output_header(trace_.header(), nominal_, compressed()),
+                                 first->header_event, first->more_events, compressed());
+    if (!writer) return std::move(writer).error();
+    writer_.emplace(std::move(*writer));
+    rechunker_.emplace(nominal_, options_.keep_grouping);
+    return {};
+  }
+
+  std::unique_ptr<RelogWork> make_work() const {
+    auto work = std::make_unique<RelogWork>();
+    if (compressed()) work->compressor.emplace(codec_, options_.level, nominal_);
+    return work;
+  }
+
+  Result<void> relog_buffers() {
+    Pass pass;
+    pass.name = "relogging";
+    pass.make_work = [this] { return make_work(); };
+    pass.work = [this](Batch &batch, Work &work) { sift(batch, static_cast<RelogWork &>(work)); };
+    pass.in_order = [this](Batch &batch, Work &work) {
+      return rechunk(batch, static_cast<RelogWork &>(work));
+    };
+    pass.finish = [this](Work &work) -> Result<void> {
+      seal(static_cast<RelogWork &>(work));
+      return {};
+    };
+    pass.last = [this](Work &work) { return append(static_cast<RelogWork &>(work)); };
+    Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"));
+    if (!done) return std::move(done).error();
+    std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report_.skipped));
+    std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(report_.warnings));
+    return {};
+  }
+
+  // Parallel.
+  void sift(Batch &batch, RelogWork &work) const {
+    work.counts.clear();
+    work.runs.resize(batch.buffers.size());
+    work.whole.assign(batch.buffers.size(), false);
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
+      work.runs[i].clear();
+      if (batch.buffers[i].index == 0) continue; // has been written by hand
+      work.whole[i] = sieve_->sift(trace_, batch, batch.buffers[i], work.runs[i], work.counts);
+    }
+    if (!stacks_) return;
+    stacks_->begin(work.stacks, batch.buffers.size());
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i)
+      stacks_->rewrite(batch.buffers[i], work.runs[i], work.stacks, i);
+  }
+
+  // Serial, in file order.
+  Result<void> rechunk(Batch &batch, RelogWork &work) {
+    work.closed.clear();
+    if (stacks_ && !stacks_->collected() && work.stacks.met_key) {
+      needs_stack_keys_ = true;
+      Error error;
+      error.kind = ErrorKind::cancelled;
+      error.what = "stack keys must be collected first";
+      return error;
+    }
+    work.counts.add_to(report_);
+    for (std::size_t i = 0; i < batch.buffers.size(); ++i)
+      if (Result<void> added = rechunk_buffer(batch.buffers[i], work, i); !added) {
+        Error error = with_file(std::move(added).error(), trace_.input().name());
+        error.offset = batch.buffers[i].file_offset;
+        return error;
+      }
+    if (stacks_) stacks_->end_batch(work.stacks);
+    stamp(work.closed);
+    return {};
+  }
+
+  Result<void> rechunk_buffer(const DecodedBuffer &buffer, RelogWork &work, std::size_t i) {
+    write::Origin origin;
+    origin.processor = buffer.header.processor();
+    origin.type = buffer.header.type;
+    origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    origin.whole = work.whole[i];
+    if (nominal_ == trace_.header().buffer_size)
+      origin.failed_reservation = write::failed_reservation(buffer.header, nominal_);
+    if (!stacks_) return rechunker_->add(origin, buffer.events, work.runs[i], work.closed);
+    stacks_->order(origin.processor, work.stacks, i, definitions_, definitions_run_);
+    const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
+    origin.whole = origin.whole && !rewritten.changed && definitions_.empty();
+    if (!definitions_.empty())
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed);
+          !added)
+        return added;
+    return rechunker_->add(origin, rewritten.events, rewritten.runs, work.closed);
+  }
+
+  // Serial, in output order.
+  void stamp(std::vector<write::OutputBuffer> &closed) {
+    for (write::OutputBuffer &buffer : closed) {
+      stamper_.stamp(buffer);
+      last_time_ = std::max(last_time_, buffer.last_time);
+    }
+  }
+
+  // Parallel.
+  void seal(RelogWork &work) const {
+    for (write::OutputBuffer &buffer : work.closed)
+      write::seal(buffer, nominal_, work.compressor ? &*work.compressor : nullptr, work.scratch);
+  }
+
+  // Serial, in output order.
+  Result<void> append(const RelogWork &work) {
+    for (const write::OutputBuffer &buffer : work.closed)
+      if (Result<void> written = writer_->append(buffer); !written) return written;
+    return {};
+  }
+
+  // What is still open when the input has ended: stack definitions, then the buffers.
+  Result<void> write_rest() {
+    const std::unique_ptr<RelogWork> work = make_work();
+    auto write_closed = [&]() -> Result<void> {
+      stamp(work->closed);
+      seal(*work);
+      Result<void> written = append(*work);
+      work->closed.clear();
+      return written;
+    };
+    while (stacks_) {
+      write::Origin origin;
+      stacks_->finish(definitions_, definitions_run_, origin.processor);
+      if (definitions_.empty()) break;
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work->closed);
+          !added)
+        return added;
+      if (Result<void> written = write_closed(); !written) return written;
+    }
+    rechunker_->flush(work->closed);
+    return write_closed();
+  }
+
+  void complete_report() {
+    if (stacks_) {
+      report_.stacks = stacks_->counts();
+      const StackRewriteCounts &s = report_.stacks;
+      report_.events_out += s.walks_out + s.references_out + s.definitions_out;
+      report_.events_out -= s.walks_in + s.references_in + s.definitions_in;
+      report_.event_bytes_out += s.event_bytes_out;
+      report_.event_bytes_out -= s.event_bytes_in;
+      std::ranges::copy(stacks_->warnings(), std::back_inserter(report_.warnings));
+    }
+    const Trace::LeftOut &out = trace_.left_out();
+    report_.buffers_left_out = out.buffers;
+    report_.events_in += out.events;
+    report_.event_bytes_in += out.event_bytes;
+    report_.by_reason[static_cast<std::size_t>(filter::Reason::dropped_time)] += out.events;
+    report_.output_bytes = writer_->size();
+    report_.output_buffers = writer_->buffers();
+  }
+
+  const Trace &trace_;
+  const RelogOptions &options_;
+  RelogReport &report_;
+  const bool collect_stack_keys_;
+  bool needs_stack_keys_ = false;
+  const Codec codec_;
+  const std::uint32_t nominal_;
+
+  base::OutputFile file_; // until the writer takes it
+  filter::Lifetimes lifetimes_;
+  std::optional<filter::Filter> filter_;
+  std::optional<EventSieve> sieve_;
+  std::optional<StackRewriter> stacks_;
+  std::vector<std::uint8_t> definitions_; // that become due with a buffer
+  write::Run definitions_run_;
+  std::optional<write::Rechunker> rechunker_;
+  write::Stamper stamper_;
+  std::optional<write::EtlWriter> writer_;
+  std::int64_t last_time_ = 0;
+};
+
+} // namespace
+
+Error output_is_input(const std::string &output) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.file = output;
+  error.what = "is the input itself";
+  error.advice = "choose another name for the output";
+  return error;
+}
+
+void leave_out_by_time(Trace &trace, const RelogOptions &options) {
+  if (!options.selection.from && !options.selection.to) return;
+  if (options.count || options.keep_grouping || options.stacks.mode != StackMode::keep) return;
+  const filter::TimeRange time = filter::selected_time(options.selection, trace.clock());
+  trace.leave_out(time.from, time.to);
+}
+
+Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
+  const auto began = std::chrono::steady_clock::now();
+  // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that
+  // does not look at JIT-compiled code can do without until then.
+  const bool try_without = options.stacks.mode == StackMode::cache;
+  Result<void> done;
+  bool again = false;
+  {
+    Relogger relogger(trace, options, !try_without, report);
+    done = relogger.run();
+    again = relogger.needs_stack_keys();
+  }
+  if (again) {
+    report = RelogReport{};
+    done = Relogger(trace, options, true, report).run();
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return done;
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,65 @@
+// Relogging end to end.
+#pragma once
+
+#include "etwrelog/relog.hpp"
+#include "filter/filter.hpp"
+#include "output/stack_rewrite.hpp"
+#include "passes/collect.hpp"
+#include "run/graph.hpp"
+#include "schema/type_counts.hpp"
+
+#include <deque>
+#include <map>
+
+namespace etwrelog::pipeline {
+
+struct RelogOptions {
+  std::string output;
+  bool replace_output = false;
+  Selection selection;
+  std::optional<Codec> codec; // default: xpress if the input was compressed, else none
+  Level level = Level::normal;
+  std::uint32_t buffer_size = 0; // nominal; 0: the input's, at least 64 KiB
+  bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
+  bool count = false;            // fill in the report's counts by type and process
+  StackOptions stacks;
+  GraphOptions graph;
+};
+
+struct ProcessCount {
+  std::uint64_t events_in = 0, events_out = 0;
+};
+
+struct RelogReport {
+  std::uint64_t input_bytes = 0, output_bytes = 0;
+  std::uint64_t input_buffers = 0, output_buffers = 0;
+  std::uint64_t buffers_left_out =
+      0; // of the input: not read, as the archive's index says that they do not matter
+  std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
+  std::array<std::uint64_t, filter::kReasons> by_reason{};    // events, by filter::Reason
+  schema::TypeCounts types;                                   // with `count`
+  StackRewriteCounts stacks;                                  // unless they are kept as they are
+  std::map<std::uint32_t, ProcessCount> processes;            // by process id, with `count`
+  std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
+  std::vector<std::string> warnings;
+  std::vector<read::Skipped> skipped;
+  std::deque<std::pair<std::string, StepTimes>> passes; // busy time by pass and step
+  double seconds = 0;
+};
+
+// Before relog(): where the options select by time, keeps the trace from reading more of an archive than its
+// index says can matter (Trace::leave_out). The output is the same. Not done where the report or the stacks
+// need all events.
+void leave_out_by_time(Trace &trace, const RelogOptions &options);
+
+[[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
+
+// The error for an output that is the input under whatever name.
+[[nodiscard]] Error output_is_input(const std::string &output);
+
+// Standard input filtered while it is read, with the processes and threads known so far; single-threaded.
+// What kept events might refer to later (stack definitions, file names, manifests) is kept whole.
+// options.keep_grouping, the threads and the stacks are not looked at; `salvage` is not supported.
+[[nodiscard]] Result<void> relog_stream(base::File &input, const RelogOptions &options, RelogReport &report);
+
+} // namespace etwrelog::pipeline

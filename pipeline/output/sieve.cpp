@@ -1,0 +1,115 @@
+#include "output/sieve.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+void Counts::clear() {
+  events_in = events_out = bytes_in = bytes_out = 0;
+  by_reason.fill(0);
+  types.clear();
+  processes.clear();
+}
+
+void Counts::add_to(RelogReport &report) const {
+  report.events_in += events_in;
+  report.events_out += events_out;
+  report.event_bytes_in += bytes_in;
+  report.event_bytes_out += bytes_out;
+  for (std::size_t i = 0; i < by_reason.size(); ++i)
+    report.by_reason[i] += by_reason[i];
+  report.types.merge(types);
+  for (const auto &[pid, count] : processes) {
+    report.processes[pid].events_in += count.events_in;
+    report.processes[pid].events_out += count.events_out;
+  }
+}
+
+bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t at, MutableBytes events,
+                      filter::Position &position, filter::Position &owner_position,
+                      std::vector<write::Run> &runs, Counts &counts) const {
+  const filter::Reason reason = filter_.decide(event, time, position);
+  const bool kept = filter::is_kept(reason);
+  ++counts.events_in;
+  counts.bytes_in += event.size();
+  ++counts.by_reason[static_cast<std::size_t>(reason)];
+  if (by_type_and_process_) count(event, time, owner_position, kept, counts);
+  if (!kept) return false;
+  ++counts.events_out;
+  counts.bytes_out += event.size();
+  const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
+  std::fill(events.data() + at + event.size(), events.data() + end, std::uint8_t{0});
+  if (!runs.empty() && runs.back().end == at)
+    runs.back().end = end;
+  else
+    runs.push_back({at, end, time});
+  runs.back().last_time = time;
+  return true;
+}
+
+bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer,
+                      std::vector<write::Run> &runs, Counts &counts) const {
+  bool whole = !buffer.left_out;
+  filter::Position position = filter_.begin_buffer(buffer.index, buffer.header.processor());
+  filter::Position owner_position = position;
+  trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+    whole = take(event, time, at, buffer.events, position, owner_position, runs, counts) && whole;
+  });
+  return whole;
+}
+
+void EventSieve::count(const EventView &event, std::int64_t time, filter::Position &position, bool kept,
+                       Counts &counts) const {
+  schema::TypeCount &type = counts.types.at(schema::type_of(event));
+  ++type.events;
+  type.bytes += event.size();
+  if (kept) {
+    ++type.kept_events;
+    type.kept_bytes += event.size();
+  }
+  const filter::Owner owner = filter::owner_of(event, time, position, lifetimes_);
+  if (owner.kind != filter::Owner::Kind::process) return;
+  ProcessCount &process = counts.processes[owner.pid];
+  ++process.events_in;
+  process.events_out += kept ? 1 : 0;
+}
+
+Result<void> check_nominal_size(std::uint32_t nominal_size) {
+  constexpr std::uint32_t kSmallest = 1024; // what Windows takes
+  if (nominal_size >= kSmallest && nominal_size <= kMaxBufferSize && nominal_size % 8 == 0) return {};
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = fmt::format("a buffer size of {} bytes", nominal_size);
+  error.expected = fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize);
+  return error;
+}
+
+LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed) {
+  header.buffer_size = nominal_size;
+  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both
+  // stay true.
+  header.log_file_mode = kModeSequential | kModeRelog |
+                         (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
+                         (compressed ? std::uint32_t{kModeCompressed} : 0u);
+  set_log_version(header, compressed);
+  return header;
+}
+
+FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size, std::span<const write::Run> runs) {
+  FirstBuffer first;
+  first.header_event.assign(events.begin(), events.begin() + header_size);
+  const auto header_end = static_cast<std::uint32_t>(align8(header_size));
+  for (const write::Run &run : runs) {
+    const std::uint32_t begin = std::max(run.begin, header_end);
+    if (begin < run.end)
+      first.more_events.insert(first.more_events.end(), events.data() + begin, events.data() + run.end);
+    first.last_time = run.last_time;
+  }
+  return first;
+}
+
+} // namespace etwrelog::pipeline

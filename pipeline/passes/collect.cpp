@@ -1,0 +1,41 @@
+#include "passes/collect.hpp"
+
+namespace etwrelog::pipeline {
+namespace {
+
+struct CollectWork final : Work {
+  filter::LifetimeRecords records;
+  std::vector<std::uint16_t> processors;
+};
+
+} // namespace
+
+Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
+                                            PassResult &result, StepTimes *times) {
+  filter::LifetimeRecords all;
+  std::vector<std::uint16_t> processors(trace.buffers().size());
+  Pass pass;
+  pass.name = "reading processes";
+  pass.make_work = [] { return std::make_unique<CollectWork>(); };
+  pass.work = [&](Batch &batch, Work &base) {
+    auto &work = static_cast<CollectWork &>(base);
+    work.records.clear();
+    for (const DecodedBuffer &buffer : batch.buffers)
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        work.records.add(event, time, buffer.index);
+      });
+  };
+  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
+    for (const DecodedBuffer &buffer : batch.buffers)
+      processors[buffer.index] = buffer.header.processor();
+    all.append(std::move(static_cast<CollectWork &>(base).records));
+    return {};
+  };
+  Result<PassResult> done = run_pass(trace, pass, options, times);
+  if (!done) return std::move(done).error();
+  result = std::move(*done);
+  const bool one_stream = (trace.header().log_file_mode & format::kModeOneStream) != 0;
+  return filter::Lifetimes(std::move(all), processors, one_stream);
+}
+
+} // namespace etwrelog::pipeline

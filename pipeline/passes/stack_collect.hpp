@@ -1,0 +1,41 @@
+// What has to be known of a trace's stacks before its events can be looked at one by one: the definitions of
+// stack keys, which stand behind the references to them.
+#pragma once
+
+#include "run/graph.hpp"
+#include "stacks/jit_code.hpp"
+#include "stacks/stack_definitions.hpp"
+
+namespace etwrelog::pipeline {
+
+struct StackInventory {
+  std::shared_ptr<stacks::StackTable> table =
+      std::make_shared<stacks::StackTable>(); // of the definitions' frames
+  stacks::StackDefinitions definitions;
+  stacks::JitCode jit;
+  // By index of a buffer: the time of its earliest StackWalk event or reference; kNoStackTime if it has none.
+  std::vector<std::int64_t> first_stack;
+  static constexpr std::int64_t kNoStackTime = std::numeric_limits<std::int64_t>::max();
+
+  [[nodiscard]] std::size_t memory() const {
+    return table->memory().total() + definitions.memory() + jit.memory() +
+           first_stack.capacity() * sizeof(std::int64_t);
+  }
+};
+
+// What comes of more than `limit` bytes for `what`: there is no result with less that would be exact.
+[[nodiscard]] Error too_little_stack_memory(const std::string &what, std::size_t limit);
+
+// The order of an event among those of equal time: one processor's events are in file order.
+[[nodiscard]] inline stacks::Place place_of(std::int64_t time, const DecodedBuffer &buffer,
+                                            std::uint32_t at) {
+  return {time, std::uint64_t{buffer.index} << 32 | at};
+}
+
+// One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in
+// the first buffer need are marked.
+[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options,
+                                                    PassResult &result, std::size_t memory,
+                                                    StepTimes *times = nullptr);
+
+} // namespace etwrelog::pipeline

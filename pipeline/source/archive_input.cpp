@@ -1,0 +1,240 @@
+// Archives as inputs: the original at any offset, segments decoded as they are needed.
+#include "source/archive_input.hpp"
+
+#include "etwrelog/format.hpp"
+#include "source/segment_reader.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace etwrelog::pipeline {
+
+bool is_archive(const read::Input &input) {
+  std::uint8_t first[8];
+  const Result<std::size_t> got = input.read_at(0, first);
+  return got && *got == sizeof first && etlz::is_archive(first);
+}
+
+Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
+  const std::uint64_t size = archive.size();
+  Result<std::vector<std::uint8_t>> bytes =
+      read_exactly(archive, 0, std::min<std::uint64_t>(size, etlz::kFileHeaderSize));
+  if (!bytes) return bytes.error();
+  const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
+  if (!header) return in_file(header.error(), archive.name(), 0);
+  if (size < etlz::kFileHeaderSize + etlz::kFooterSize)
+    return damaged(archive.name(), "the archive was cut", size);
+  const std::uint64_t footer_at = size - etlz::kFooterSize;
+  bytes = read_exactly(archive, footer_at, etlz::kFooterSize);
+  if (!bytes) return bytes.error();
+  Result<etlz::Footer> footer = etlz::read_footer(*bytes);
+  if (!footer) {
+    Error e = in_file(footer.error(), archive.name(), footer_at);
+    e.advice = kSalvageAdvice;
+    return e;
+  }
+  if (footer->index_at > footer_at || footer->index_size != footer_at - footer->index_at ||
+      footer->original_size != header->original_size)
+    return damaged(archive.name(), "end of archive: contradicts the rest", footer_at);
+  return footer;
+}
+
+Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_t memory_limit) {
+  ArchiveIndex index;
+  const Result<etlz::Footer> footer = read_archive_footer(archive);
+  if (!footer) return footer.error();
+  index.footer = *footer;
+  const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, footer->index_at, footer->index_size);
+  if (!bytes) return bytes.error();
+  Result<etlz::Index> read = etlz::read_index(*bytes, memory_limit);
+  if (!read) return in_file(read.error(), archive.name(), footer->index_at);
+  // Segments tile both the archive and the original.
+  std::uint64_t at = etlz::kFileHeaderSize, original = 0;
+  for (const etlz::IndexEntry &e : read->segments) {
+    if (e.header.original_at != original || e.header.original_size > etlz::kMaxSegment ||
+        e.header.stored_size > footer->index_at - at)
+      return damaged(archive.name(), "index: contradicts itself", footer->index_at);
+    at += etlz::kSegmentHeaderSize + e.header.stored_size;
+    original += e.header.original_size;
+  }
+  if (at != footer->index_at || original != footer->original_size)
+    return damaged(archive.name(), "index: contradicts itself", at);
+  index.segments = std::move(read->segments);
+  index.facts = std::move(read->facts);
+  return index;
+}
+
+namespace {
+
+class ArchiveInput final : public read::Input {
+public:
+  // At least the `window` segments asked for last are kept, and others as long as all come to no more than
+  // `budget` bytes.
+  ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t window,
+               std::uint64_t budget)
+      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), window_(window),
+        budget_(budget), skipped_(index_.segments.size()) {
+    for (const etlz::IndexEntry &e : index_.segments) {
+      const std::uint8_t *header = e.buffer_headers.data();
+      for (const etlz::Part &part : e.parts) {
+        if (!part.buffer) continue;
+        headers_.push_back({e.header.original_at + part.at, header});
+        header += format::kBufferHeaderSize;
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const override { return index_.footer.original_size; }
+
+  [[nodiscard]] Bytes facts() const override { return index_.facts; }
+
+  [[nodiscard]] std::vector<read::Outlined> outlined() const override {
+    std::vector<read::Outlined> all;
+    for (const etlz::IndexEntry &e : index_.segments) {
+      if (!e.outline.complete) continue;
+      read::Outlined &o = all.emplace_back();
+      o.begin = e.header.original_at;
+      o.end = o.begin + e.header.original_size;
+      o.outline = &e.outline;
+      for (const etlz::Part &part : e.parts)
+        if (part.buffer) o.buffers.emplace_back(o.begin + part.at, part.size);
+    }
+    return all;
+  }
+
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    std::size_t done = 0;
+    if (read_header(offset, into)) return into.size();
+    while (done < into.size() && offset + done < size()) {
+      const std::uint64_t at = offset + done;
+      const auto after = std::upper_bound(
+          index_.segments.begin(), index_.segments.end(), at,
+          [](std::uint64_t value, const etlz::IndexEntry &e) { return value < e.header.original_at; });
+      const auto number = static_cast<std::size_t>(after - index_.segments.begin()) - 1;
+      const etlz::IndexEntry &entry = index_.segments[number];
+      const std::shared_ptr<Kept> kept = slot(number);
+      {
+        // Several readers may want the same segment. One decodes it; the others see to the next ones before
+        // they wait for it.
+        std::unique_lock lock(kept->mutex, std::try_to_lock);
+        if (!lock) {
+          decode_ahead(number);
+          lock.lock();
+        }
+        if (std::optional<Error> e = fill(*kept, entry)) return *e;
+      }
+      const std::uint64_t within = at - entry.header.original_at;
+      const std::size_t n = std::min<std::size_t>(
+          into.size() - done, static_cast<std::size_t>(entry.header.original_size - within));
+      std::memcpy(into.data() + done, kept->bytes.data() + within, n);
+      done += n;
+    }
+    return done;
+  }
+
+  void skip(std::uint64_t begin, std::uint64_t end) override {
+    for (std::size_t i = 0; i < index_.segments.size(); ++i) {
+      const SegmentHeader &h = index_.segments[i].header;
+      if (h.original_at >= begin && h.original_at + h.original_size <= end) skipped_[i] = true;
+    }
+  }
+
+private:
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::uint8_t> bytes;
+    std::uint64_t used = 0;
+  };
+  struct Header {
+    std::uint64_t at;
+    const std::uint8_t *bytes;
+  };
+  // Buffer headers stand in the index: a walk over them decodes nothing.
+  bool read_header(std::uint64_t offset, MutableBytes into) const {
+    if (into.size() > format::kBufferHeaderSize) return false;
+    const auto after = std::upper_bound(headers_.begin(), headers_.end(), offset,
+                                        [](std::uint64_t value, const Header &h) { return value < h.at; });
+    if (after == headers_.begin()) return false;
+    const Header &header = *(after - 1);
+    const std::uint64_t within = offset - header.at;
+    if (within + into.size() > format::kBufferHeaderSize) return false;
+    if (!into.empty()) std::memcpy(into.data(), header.bytes + within, into.size());
+    return true;
+  }
+  // Decodes a segment that is not there yet. Its mutex is held.
+  std::optional<Error> fill(Kept &kept, const etlz::IndexEntry &entry) const {
+    if (!kept.bytes.empty()) return std::nullopt;
+    const Result<std::vector<std::uint8_t>> stored =
+        read_exactly(*archive_, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
+    if (!stored) return stored.error();
+    std::vector<std::uint8_t> bytes(entry.header.original_size);
+    if (std::optional<Error> e = decode_segment(entry, *stored, bytes, pool_, name())) return e;
+    kept.bytes = std::move(bytes);
+    return std::nullopt;
+  }
+  // One of the next segments that nobody works on. An error is for whoever comes to need it.
+  void decode_ahead(std::size_t number) const {
+    for (std::size_t next = number + 1; next < std::min(number + window_, index_.segments.size()); ++next) {
+      if (skipped_[next]) continue;
+      const std::shared_ptr<Kept> kept = slot(next);
+      const std::unique_lock lock(kept->mutex, std::try_to_lock);
+      if (!lock || !kept->bytes.empty()) continue;
+      static_cast<void>(fill(*kept, index_.segments[next]));
+      return;
+    }
+  }
+  std::shared_ptr<Kept> slot(std::size_t number) const {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Kept> &kept = kept_[number];
+    if (!kept) {
+      kept = std::make_shared<Kept>();
+      kept_bytes_ += index_.segments[number].header.original_size;
+    }
+    kept->used = ++clock_;
+    const std::shared_ptr<Kept> result = kept;
+    // Passes read from the first to the last, again and again: what was used long ago comes first in the next
+    // one. So the latest goes that is not at work.
+    while (kept_bytes_ > budget_ && kept_.size() > window_) {
+      std::vector<std::pair<std::uint64_t, std::size_t>> by_use;
+      for (const auto &[segment, k] : kept_)
+        by_use.emplace_back(k->used, segment);
+      std::ranges::sort(by_use, std::greater());
+      const std::size_t victim = by_use[window_].second;
+      kept_bytes_ -= index_.segments[victim].header.original_size;
+      kept_.erase(victim);
+    }
+    return result;
+  }
+
+  std::unique_ptr<read::Input> archive_;
+  ArchiveIndex index_;
+  std::size_t window_;
+  std::uint64_t budget_;
+  std::vector<bool> skipped_; // segments that nobody will ask for
+  std::vector<Header> headers_;
+  mutable CoderPool pool_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::size_t, std::shared_ptr<Kept>> kept_;
+  mutable std::uint64_t clock_ = 0, kept_bytes_ = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
+                                                  std::uint64_t memory_limit) {
+  Result<ArchiveIndex> index = read_archive_index(*archive, memory_limit);
+  if (!index) return index.error();
+  std::uint64_t largest = 1;
+  for (const etlz::IndexEntry &e : index->segments) {
+    if (std::optional<Error> error = over_limit(e.header, memory_limit, archive->name())) return *error;
+    largest = std::max(largest, decode_memory(e.header));
+  }
+  // Half of the memory for what is kept, half for decoding.
+  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(memory_limit / 2 / largest, 1, 8));
+  return std::unique_ptr<read::Input>(
+      std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), window, memory_limit / 2));
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,78 @@
+#include "source/segment_reader.hpp"
+
+#include <algorithm>
+
+#include <zstd.h>
+
+namespace etwrelog::pipeline {
+
+Error problem(ErrorKind kind, const std::string &file, std::string what) {
+  Error e;
+  e.kind = kind;
+  e.file = file;
+  e.what = std::move(what);
+  return e;
+}
+
+Error damaged(const std::string &archive, const char *what, std::uint64_t at) {
+  Error e = problem(ErrorKind::corrupt, archive, what);
+  e.offset = at;
+  e.advice = kSalvageAdvice;
+  return e;
+}
+
+Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> offset) {
+  if (e.file.empty()) e.file = file;
+  if (!e.offset) e.offset = offset;
+  return e;
+}
+
+Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at,
+                                               std::uint64_t size) {
+  std::vector<std::uint8_t> bytes(size);
+  const Result<std::size_t> got = input.read_at(at, bytes);
+  if (!got) return got.error();
+  if (*got == size) return bytes;
+  return damaged(input.name(), "the archive ends here", at + *got);
+}
+
+// Checks and decodes one segment.
+std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
+                                    CoderPool &pool, const std::string &name) {
+  auto bad = [&](const char *what) { return damaged(name, what, entry.archive_at); };
+  if (etlz::hash64(stored) != entry.header.payload_hash) return bad("segment: checksum mismatch");
+  switch (entry.header.method) {
+  case SegmentMethod::stored:
+    if (stored.size() != bytes.size()) return bad("segment: wrong size");
+    std::copy(stored.begin(), stored.end(), bytes.begin());
+    break;
+  case SegmentMethod::zstd:
+    if (ZSTD_decompress(bytes.data(), bytes.size(), stored.data(), stored.size()) != bytes.size())
+      return bad("segment: does not decode");
+    break;
+  default: {
+    std::unique_ptr<Coder> coder = pool.take();
+    const bool good =
+        coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
+    pool.give(std::move(coder));
+    if (!good) return bad("segment: does not decode");
+  }
+  }
+  if (etlz::hash64(bytes) != entry.header.content_hash) return bad("segment: decodes to something else");
+  return std::nullopt;
+}
+
+std::uint64_t decode_memory(const SegmentHeader &h) {
+  return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size;
+}
+
+std::optional<Error> over_limit(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
+  if (decode_memory(h) <= limit) return std::nullopt;
+  Error e = problem(ErrorKind::unsupported, name, "decoding a segment takes more memory than allowed");
+  e.expected = std::to_string(limit) + " bytes";
+  e.found = std::to_string(decode_memory(h));
+  e.advice = "raise --memory-limit";
+  return e;
+}
+
+} // namespace etwrelog::pipeline

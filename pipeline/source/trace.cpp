@@ -1,0 +1,326 @@
+#include "source/trace.hpp"
+
+#include "source/archive_input.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+namespace {
+
+// The strictest first: XPRESS data never passes as LZNT1, and neither passes as Huffman's table and code.
+constexpr std::array kCodecs = {Codec::lznt1, Codec::xpress, Codec::xpress_huffman};
+constexpr std::size_t kDetectionTries = 8;
+
+} // namespace
+
+Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &options) {
+  Result<std::unique_ptr<read::Input>> input = read::open_input(name);
+  if (!input) return std::move(input).error();
+  if (is_archive(**input)) input = open_archive(std::move(*input));
+  if (!input) return std::move(input).error();
+  return open(std::move(*input), options);
+}
+
+Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOptions &options) {
+  Result<read::Scan> scan = read::scan_buffers(*input, options);
+  if (!scan) return std::move(scan).error();
+  Trace trace;
+  trace.input_ = std::move(input);
+  trace.scan_ = std::move(*scan);
+  trace.clock_ = trace.scan_.header.clock();
+  trace.salvage_ = options.salvage;
+  if (Result<void> detected = trace.detect_codec(); !detected) return std::move(detected).error();
+  return trace;
+}
+
+Result<void> Trace::detect_codec() {
+  std::size_t tries = 0;
+  std::vector<std::uint8_t> stored, events;
+  for (const read::BufferSpan &span : scan_.buffers) {
+    if (span.cut) continue;
+    std::array<std::uint8_t, kBufferHeaderSize> raw{};
+    if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got) return got.error();
+    if (!load_buffer_header(raw.data()).compressed()) continue;
+    stored.resize(span.size - kBufferHeaderSize);
+    events.resize(span.decoded);
+    if (const Result<std::size_t> got = input_->read_at(span.offset + kBufferHeaderSize, stored); !got)
+      return got.error();
+    if (const std::optional<Codec> codec = decode_events(codec_, stored, events)) {
+      codec_ = *codec;
+      return {};
+    }
+    if (++tries == kDetectionTries) break;
+  }
+  return {};
+}
+
+std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events) {
+  if (expected != Codec::none && decompress(expected, stored, events)) return expected;
+  for (const Codec codec : kCodecs)
+    if (codec != expected && decompress(codec, stored, events)) return codec;
+  return std::nullopt;
+}
+
+std::uint64_t Trace::stored_bytes() const {
+  std::uint64_t sum = 0;
+  for (const read::BufferSpan &span : scan_.buffers)
+    sum += span.size;
+  return sum;
+}
+
+std::uint64_t Trace::decoded_bytes() const {
+  std::uint64_t sum = 0;
+  for (const read::BufferSpan &span : scan_.buffers)
+    sum += kBufferHeaderSize + span.decoded;
+  return sum;
+}
+
+Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const {
+  Error error;
+  error.file = input_->name();
+  error.offset = span.offset + kBufferHeaderSize;
+  error.what = fmt::format("buffer {}: compressed data", index);
+  error.expected = fmt::format("{} bytes that decode to {}", span.size - kBufferHeaderSize, span.decoded);
+  Codec shown = codec_ == Codec::none ? Codec::xpress : codec_;
+  std::vector<std::uint8_t> stored(span.size - kBufferHeaderSize), events(span.decoded);
+  (void)input_->read_at(span.offset + kBufferHeaderSize, stored);
+  const CodecResult result = decompress(shown, stored, events);
+  error.found = fmt::format("{} at byte {} of the {} data (no other codec fits either)",
+                            codec_status_text(result.status), result.consumed, codec_name(shown));
+  error.advice = "--salvage skips what is damaged";
+  return error;
+}
+
+MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
+                          std::size_t raw_bytes) const {
+  batch.raw.resize(raw_bytes);
+  // Buffers that follow each other in the file come in with one read.
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < spans.size();) {
+    std::size_t bytes = spans[i].size, next = i + 1;
+    if (outlined(spans[i])) { // comes from the index
+      at += bytes;
+      i = next;
+      continue;
+    }
+    for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size &&
+           !outlined(spans[next]);
+         ++next)
+      bytes += spans[next].size;
+    const Result<std::size_t> got =
+        input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
+    if (!got || *got != bytes) {
+      Error error;
+      error.kind = ErrorKind::io;
+      error.file = input_->name();
+      error.offset = spans[i].offset + (got ? *got : 0);
+      error.what = "the file became shorter while it was read";
+      batch.error = got ? std::move(error) : got.error();
+      return {};
+    }
+    at += bytes;
+    i = next;
+  }
+  return batch.raw;
+}
+
+const read::Outlined *Trace::outlined(const read::BufferSpan &span) const {
+  if (outlined_.empty()) return nullptr;
+  const auto after = std::ranges::upper_bound(outlined_, span.offset, {}, &read::Outlined::begin);
+  if (after == outlined_.begin()) return nullptr;
+  const read::Outlined &stretch = *(after - 1);
+  return span.offset < stretch.end ? &stretch : nullptr;
+}
+
+void Trace::leave_out(std::int64_t from, std::int64_t to) {
+  if (salvage_ || scan_.buffers.empty()) return;
+  outlined_ = input_->outlined();
+  std::erase_if(outlined_, [&](const read::Outlined &o) {
+    // The first buffer holds the header event, which is read by hand.
+    const std::uint64_t first = scan_.buffers.front().offset;
+    const bool inside = o.outline->first_time <= to && o.outline->last_time >= from;
+    return inside || (o.begin <= first && first < o.end);
+  });
+  // The index must see the same buffers here as the walk over their headers.
+  std::vector<std::size_t> seen(outlined_.size());
+  for (const read::BufferSpan &span : scan_.buffers) {
+    const read::Outlined *stretch = outlined(span);
+    if (!stretch) continue;
+    const std::pair<std::uint64_t, std::uint64_t> place(span.offset, span.size);
+    if (!span.cut && std::ranges::binary_search(stretch->buffers, place))
+      ++seen[static_cast<std::size_t>(stretch - outlined_.data())];
+  }
+  std::vector<read::Outlined> agreed;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] == outlined_[i].buffers.size()) agreed.push_back(std::move(outlined_[i]));
+  outlined_ = std::move(agreed);
+  left_out_ = {};
+  for (const read::Outlined &o : outlined_) {
+    input_->skip(o.begin, o.end);
+    ++left_out_.segments;
+    left_out_.buffers += o.buffers.size();
+    left_out_.events +=
+        o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());
+    left_out_.event_bytes +=
+        o.outline->event_bytes - std::min<std::uint64_t>(o.outline->event_bytes, o.outline->bytes.size());
+  }
+}
+
+bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
+                         DecodedBuffer &buffer) const {
+  std::array<std::uint8_t, kBufferHeaderSize> raw{};
+  if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size())
+    return false;
+  buffer.header = load_buffer_header(raw.data());
+  buffer.codec = buffer.header.compressed() ? codec_ : Codec::none;
+  const Outline &outline = *stretch.outline;
+  const auto begin = static_cast<std::uint32_t>(span.offset - stretch.begin);
+  auto event = std::ranges::lower_bound(outline.kept, begin, {}, &Outline::Event::buffer);
+  std::size_t size = 0;
+  for (; event != outline.kept.end() && event->buffer == begin; ++event) {
+    const auto padded = static_cast<std::size_t>(align8(event->size));
+    if (padded > room.size() - size || event->from > outline.bytes.size() ||
+        event->size > outline.bytes.size() - event->from)
+      return false;
+    const auto source = outline.bytes.begin() + event->from;
+    std::fill(std::copy(source, source + event->size, room.begin() + static_cast<std::ptrdiff_t>(size)),
+              room.begin() + static_cast<std::ptrdiff_t>(size + padded), std::uint8_t{0});
+    size += padded;
+  }
+  buffer.events = room.first(size);
+  buffer.left_out = size < align8(span.decoded);
+  return true;
+}
+
+Error Trace::contradiction(const read::BufferSpan &span) const {
+  Error error;
+  error.file = input_->name();
+  error.offset = span.offset;
+  error.what = "index: what it says of a buffer contradicts the buffer's header";
+  error.advice = "unpack the archive and use the trace";
+  return error;
+}
+
+void Trace::load(Batch &batch) const {
+  batch.buffers.clear();
+  batch.error.reset();
+  batch.skipped.clear();
+  batch.warnings.clear();
+  if (batch.count == 0) return;
+  const std::span<const read::BufferSpan> spans = buffers().subspan(batch.first, batch.count);
+
+  std::size_t raw_bytes = 0, decoded_bytes = 0;
+  for (const read::BufferSpan &span : spans)
+    raw_bytes += span.size, decoded_bytes += align8(span.decoded);
+  const MutableBytes raw = fetch(batch, spans, raw_bytes);
+  if (batch.error) return;
+
+  std::size_t at = 0;
+  std::size_t decoded_at = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const read::BufferSpan &span = spans[i];
+    DecodedBuffer buffer;
+    buffer.index = static_cast<std::uint32_t>(batch.first + i);
+    buffer.file_offset = span.offset;
+    buffer.stored_size = span.size;
+    buffer.cut = span.cut;
+    if (const read::Outlined *stretch = outlined(span)) {
+      at += span.size;
+      if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
+      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)),
+                        buffer)) {
+        batch.error = contradiction(span);
+        return;
+      }
+      decoded_at += align8(buffer.events.size());
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    buffer.header = load_buffer_header(raw.data() + at);
+    const MutableBytes stored = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
+    at += span.size;
+    auto take_room = [&] {
+      if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
+      buffer.events = MutableBytes(batch.decoded).subspan(decoded_at, span.decoded);
+      decoded_at += align8(span.decoded);
+    };
+    if (!buffer.header.compressed()) {
+      const MutableBytes events = stored.first(std::min<std::size_t>(stored.size(), span.decoded));
+      if (events.size() % 8 == 0) {
+        buffer.events = events;
+      } else { // room for the padding of the last event, which in place could be another buffer's header
+        take_room();
+        buffer.events = buffer.events.first(events.size());
+        std::copy(events.begin(), events.end(), buffer.events.begin());
+      }
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    take_room();
+    if (span.cut) {
+      // What decodes before the cut is right: a decoder's output does not depend on what follows.
+      const CodecResult result =
+          decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);
+      buffer.codec = codec_;
+      buffer.events = buffer.events.first(result.produced);
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    if (const std::optional<Codec> codec = decode_events(codec_, stored, buffer.events)) {
+      buffer.codec = *codec;
+      batch.buffers.push_back(buffer);
+      continue;
+    }
+    Error error = undecodable(span, buffer.index);
+    if (!salvage_) {
+      if (!batch.error) batch.error = std::move(error);
+      return;
+    }
+    batch.skipped.push_back({span.offset, span.size, error.what + " decodes with no codec: " + error.found});
+  }
+}
+
+Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
+  Error error;
+  error.file = input_->name();
+  const bool compressed = buffer.header.compressed();
+  error.offset = buffer.file_offset + (compressed ? 0 : kBufferHeaderSize + end.at);
+  error.what = fmt::format("buffer {}: event at 0x{:x}{}", buffer.index, kBufferHeaderSize + end.at,
+                           compressed ? " (decoded)" : "");
+  switch (end.reason) {
+  case WalkEnd::Reason::bad_marker:
+    error.expected = "an event header (0xC0...... or 0x90......)";
+    error.found = fmt::format("0x{:08x}", end.found);
+    break;
+  case WalkEnd::Reason::bad_size:
+    error.expected = "a Size of at least the header's";
+    error.found = fmt::format("{}", end.found);
+    break;
+  default:
+    error.expected =
+        fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
+    error.found = fmt::format("{}", end.found);
+  }
+  error.advice = "--salvage skips what is damaged";
+  return error;
+}
+
+void Trace::note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const {
+  if (buffer.cut && end.reason == WalkEnd::Reason::overrun) return; // the scan has warned of the cut
+  Error error = walk_error(buffer, end);
+  if (salvage_) {
+    batch.skipped.push_back({*error.offset, buffer.events.size() - end.at,
+                             fmt::format("{}: expected {}, found {}; the rest of the buffer", error.what,
+                                         error.expected, error.found)});
+  } else if (!batch.error) {
+    batch.error = std::move(error);
+  }
+}
+
+} // namespace etwrelog::pipeline

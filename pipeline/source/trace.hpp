@@ -1,0 +1,117 @@
+// An opened trace: its input, header and buffers, and how a batch of buffers is brought into memory, decoded.
+#pragma once
+
+#include "etwrelog/codec.hpp"
+#include "etwrelog/event.hpp"
+#include "read/scan.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+
+namespace etwrelog::pipeline {
+
+struct DecodedBuffer {
+  std::uint32_t index = 0; // in reading order
+  std::uint64_t file_offset = 0;
+  std::uint32_t stored_size = 0; // header included
+  format::BufferHeader header;
+  Codec codec = Codec::none; // what its events were compressed with
+  bool cut = false;          // the file ends inside it: a last event that does not fit is no damage
+  bool left_out = false;     // `events` are those alone that matter whatever the time: see Trace::leave_out
+  MutableBytes events;       // decoded; in the batch's memory, which has room up to the next multiple of 8
+};
+
+// Memory for some MiB of consecutive buffers. Reused from batch to batch.
+struct Batch {
+  std::uint64_t ordinal = 0;
+  std::size_t first = 0, count = 0; // in Trace::buffers()
+  std::vector<std::uint8_t> raw, decoded;
+  std::vector<DecodedBuffer> buffers;
+  std::uint64_t events = 0;           // seen by visit()
+  std::optional<Error> error;         // the first failure in this batch
+  std::vector<read::Skipped> skipped; // when salvaging
+  std::vector<std::string> warnings;
+};
+
+// How many buffers used which codec, by Codec.
+using CodecCounts = std::array<std::uint64_t, 4>;
+
+// Decodes a buffer whose header does not name the codec: the expected one first, then the others; both
+// lengths must fit exactly. nullopt if none does.
+[[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
+
+class Trace {
+public:
+  // `name` as for read::open_input.
+  static Result<Trace> open(const std::string &name, const read::ScanOptions &options);
+  static Result<Trace> open(std::unique_ptr<read::Input> input, const read::ScanOptions &options);
+
+  [[nodiscard]] const read::Input &input() const { return *input_; }
+  [[nodiscard]] const LogfileHeader &header() const { return scan_.header; }
+  [[nodiscard]] const Clock &clock() const { return clock_; }
+  [[nodiscard]] const read::Scan &scan() const { return scan_; }
+  [[nodiscard]] std::span<const read::BufferSpan> buffers() const { return scan_.buffers; }
+  // The codec that the first compressed buffers decode with; none in an uncompressed trace.
+  [[nodiscard]] Codec codec() const { return codec_; }
+  [[nodiscard]] bool salvage() const { return salvage_; }
+
+  // From now on does not read what an archive's index says lies wholly outside a time: of buffers there
+  // load() gives only the events that matter whatever the time (filter::outlives_time), out of the index. Not
+  // when salvaging.
+  void leave_out(std::int64_t from, std::int64_t to);
+  struct LeftOut {
+    std::uint64_t segments = 0, buffers = 0;
+    std::uint64_t events = 0, event_bytes = 0; // that load() does not give
+  };
+  [[nodiscard]] const LeftOut &left_out() const { return left_out_; }
+
+  // Bytes of stored buffers, and of headers and decoded events.
+  [[nodiscard]] std::uint64_t stored_bytes() const;
+  [[nodiscard]] std::uint64_t decoded_bytes() const;
+
+  // Reads and decodes batch.first .. batch.first + batch.count. Failures go to batch.error or, when
+  // salvaging, to batch.skipped. Any thread.
+  void load(Batch &batch) const;
+
+  // Walks the events of one buffer with visit(event, time, offset) and records damage in the batch, once for
+  // each buffer.
+  template <class Visit> void visit(Batch &batch, const DecodedBuffer &buffer, Visit &&visit_event) const {
+    std::uint64_t events = 0;
+    const WalkEnd end =
+        for_each_event(buffer.events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          ++events;
+          visit_event(event, time, at);
+        });
+    batch.events += events;
+    if (!end) note_walk_end(batch, buffer, end);
+  }
+
+  // The error for a walk that ended early, as visit() records it.
+  [[nodiscard]] Error walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const;
+
+private:
+  Trace() = default;
+  Result<void> detect_codec();
+  // The stored bytes of the spans, one behind the other; sets batch.error on failure.
+  [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
+                                   std::size_t raw_bytes) const;
+  // The stretch that is left out and holds the span; null for one that is read.
+  [[nodiscard]] const read::Outlined *outlined(const read::BufferSpan &span) const;
+  // False if the index contradicts the buffer.
+  [[nodiscard]] bool load_outline(const read::Outlined &stretch, const read::BufferSpan &span,
+                                  MutableBytes room, DecodedBuffer &buffer) const;
+  [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
+  [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
+  void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
+
+  std::unique_ptr<read::Input> input_;
+  read::Scan scan_;
+  Clock clock_;
+  Codec codec_ = Codec::none;
+  bool salvage_ = false;
+  std::vector<read::Outlined> outlined_; // sorted
+  LeftOut left_out_;
+};
+
+} // namespace etwrelog::pipeline

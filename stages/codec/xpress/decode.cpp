@@ -1,0 +1,288 @@
+// Plain XPRESS (MS-XCA 2.3/2.4): 32-bit flag words, most significant bit first, each governing 32 tokens: 0 a
+// literal byte, 1 a u16 match (distance - 1 in the upper 13 bits, length code in the lower 3). A full length
+// code continues in a nibble (two matches share a byte), a byte, a u16 and a u32.
+//
+// The fast loop takes a run of literals and the match after it per round, with one branch that depends on
+// the data: whether the length is a long one. It leaves the last bytes of either side, and every token it
+// finds wrong, to the careful one.
+#include "codec/codecs.hpp"
+#include "codec/wild_copy.hpp"
+
+#include <bit>
+
+namespace etwrelog::codec {
+namespace {
+
+constexpr std::size_t kMinMatch = 3;
+constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
+constexpr std::uint32_t kLongLengthMinimum = 7 + 15; // a u16 or u32 length states the whole code
+
+struct XpressState {
+  std::size_t in_pos = 0;
+  std::size_t out_pos = 0;
+  std::uint32_t flags = 0; // those not used yet, the next one on top
+  unsigned flags_left = 0;
+  std::uint32_t half_byte = 0; // the nibble that the next long length uses, plus 16; 0 = none
+};
+
+// What a round may touch: 32 bytes of literals, then a token of up to 4 bytes; or the literals, and a match
+// with what its copy writes past the end. Matches of more than kOneGo bytes check for themselves.
+constexpr std::size_t kOneGo = 64;
+constexpr std::size_t kRoundIn = 40;
+constexpr std::size_t kRoundOut = 32 + kOneGo + kCopySlack;
+// What the 32 tokens of a flag word may use up, and touch beyond.
+constexpr std::size_t kWordIn = 4 + 32 * 4 + kRoundIn;
+constexpr std::size_t kWordOut = 32 * kOneGo + kRoundOut;
+
+struct Cursor {
+  const std::uint8_t *in;
+  std::uint8_t *out;
+  std::uint64_t flags; // those left, then a one that marks the end of the word
+  std::uint32_t half;  // the nibble left by the last long length
+};
+
+struct Limits {
+  const std::uint8_t *in_safe; // up to here (and out_safe) a word or a round fits
+  const std::uint8_t *out_begin;
+  const std::uint8_t *out_safe;
+};
+
+enum class Stop {
+  long_length, // one is done: it took the nibble, or left one
+  margin,      // there may be no room for another word or round
+  token,       // the next token is for the careful decoder: a length in more than a byte, a bad distance
+};
+
+// Rounds of literals and a match, up to and with the next long length. Each of these takes a nibble or leaves
+// one, in turn: two copies of the loop know without asking which it is. Whether a length is long is
+// mispredicted for every fifth match, more than all other branches together; but the reckoning without a
+// branch takes longer than that.
+template <bool kPerWord, bool kHasHalf>
+ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
+  for (;;) {
+    if (!kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
+      return Stop::margin;
+    }
+    const auto run = static_cast<std::size_t>(std::countl_zero(c.flags));
+    copy16(c.out, c.in);
+    if (run > 16) [[unlikely]] {
+      copy16(c.out + 16, c.in + 16);
+    }
+    c.in += run;
+    c.out += run;
+    c.flags <<= run;
+    c.flags <<= 1;
+    if (c.flags == 0) [[unlikely]] { // that was the mark
+      if (kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
+        c.flags = kMark;
+        return Stop::margin;
+      }
+      c.flags = std::uint64_t{load<std::uint32_t>(c.in)} << 32 | kMark >> 32;
+      c.in += 4;
+      continue;
+    }
+    std::uint8_t *const out = c.out;
+    const std::size_t token = load<std::uint16_t>(c.in);
+    const std::size_t less_one = token >> 3; // the distance
+    const std::uint8_t *const from = out - less_one - 1;
+    if (from < limits.out_begin) [[unlikely]] {
+      return Stop::token;
+    }
+    std::size_t length = token & 7;
+    if (length < 7) {
+      length += kMinMatch;
+      c.in += 2;
+      c.out += length;
+      if (less_one + 1 < length) [[unlikely]] {
+        copy_overlapping(out, less_one + 1, length);
+      } else {
+        const auto first = load<std::uint64_t>(from); // both before the stores, as in copy_apart
+        const auto last = load<std::uint16_t>(from + 8);
+        store(out, first);
+        store(out + 8, last);
+      }
+      continue;
+    }
+    // Half of the nibbles are full, in no order: no branch there.
+    const std::uint8_t *in = c.in + 2;
+    const std::uint32_t nibble = kHasHalf ? c.half : *in & 15u;
+    const std::uint32_t half = kHasHalf ? 0 : *in++ >> 4;
+    const std::size_t has_byte = (nibble + 1) >> 4;
+    const std::size_t byte = *in & (0 - has_byte);
+    in += has_byte;
+    length = 7 + kMinMatch + nibble + byte;
+    if (length > kOneGo && (byte == 255 || static_cast<std::ptrdiff_t>(length) > limits.out_safe - out))
+        [[unlikely]] {
+      return Stop::token;
+    }
+    c.in = in;
+    c.out += length;
+    c.half = half;
+    if (less_one + 1 < length) [[unlikely]] {
+      copy_overlapping(out, less_one + 1, length);
+    } else {
+      copy_apart<kOneGo>(out, from);
+      if (length > kOneGo) [[unlikely]] {
+        copy_blocks(out + kOneGo, from + kOneGo, out + length);
+      }
+    }
+    return Stop::long_length;
+  }
+}
+
+// Rounds while both sides have room: for a whole flag word at a time, or (near the end) for a single round.
+// True when the next token is for the careful decoder. (No call stands in the loops; it would cost registers
+// that all tokens need.)
+template <bool kPerWord> ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in, MutableBytes out, XpressState &s) {
+  constexpr std::size_t kNeedIn = kPerWord ? kWordIn : kRoundIn;
+  constexpr std::size_t kNeedOut = kPerWord ? kWordOut : kRoundOut;
+  if (in.size() < kNeedIn || out.size() < kNeedOut || s.in_pos > in.size() - kNeedIn ||
+      s.out_pos > out.size() - kNeedOut) {
+    return false;
+  }
+  const Limits limits{in.data() + (in.size() - kNeedIn), out.data(), out.data() + (out.size() - kNeedOut)};
+  const unsigned flags_used = 32 - s.flags_left;
+  Cursor c{in.data() + s.in_pos, out.data() + s.out_pos,
+           std::uint64_t{s.flags} << 32 | kMark >> 32 << flags_used, s.half_byte & 15};
+  bool has_half = s.half_byte != 0;
+  Stop stop = has_half ? Stop::long_length : until_long_length<kPerWord, false>(c, limits);
+  while (stop == Stop::long_length) {
+    has_half = true;
+    stop = until_long_length<kPerWord, true>(c, limits);
+    if (stop == Stop::long_length) {
+      has_half = false;
+      stop = until_long_length<kPerWord, false>(c, limits);
+    }
+  }
+  if (stop == Stop::token) { // its flag is still to come
+    c.flags = c.flags >> 1 | kMark;
+  }
+  s.in_pos = static_cast<std::size_t>(c.in - in.data());
+  s.out_pos = static_cast<std::size_t>(c.out - out.data());
+  s.flags = static_cast<std::uint32_t>(c.flags >> 32);
+  s.flags_left = 63u - static_cast<unsigned>(std::countr_zero(c.flags));
+  s.half_byte = has_half ? c.half | 16 : 0;
+  return stop == Stop::token;
+}
+
+template <bool kPerWord> ETWRELOG_NOINLINE bool rounds_portable(Bytes in, MutableBytes out, XpressState &s) {
+  return fast_rounds<kPerWord>(in, out, s);
+}
+
+#if ETWRELOG_X86_DISPATCH
+template <bool kPerWord>
+ETWRELOG_NOINLINE ETWRELOG_TARGET_V3 bool rounds_v3(Bytes in, MutableBytes out, XpressState &s) {
+  return fast_rounds<kPerWord>(in, out, s);
+}
+#endif
+
+// One token, everything checked. CodecStatus::ok: it is done.
+CodecStatus decode_token(Bytes in, MutableBytes out, XpressState &s) {
+  std::size_t at = s.in_pos;
+  if (s.flags_left == 0) {
+    if (in.size() - at < 4) {
+      return at == in.size() ? CodecStatus::output_short : CodecStatus::input_truncated;
+    }
+    s.flags = load<std::uint32_t>(in.data() + at);
+    s.flags_left = 32;
+    s.in_pos = at += 4;
+  }
+  if (at == in.size()) {
+    return CodecStatus::output_short;
+  }
+  if (s.flags >> 31 == 0) {
+    out[s.out_pos++] = in[at++];
+  } else {
+    if (in.size() - at < 2) {
+      return CodecStatus::input_truncated;
+    }
+    const std::uint32_t token = load<std::uint16_t>(in.data() + at);
+    at += 2;
+    const std::size_t distance = (token >> 3) + 1;
+    std::size_t length = token & 7;
+    std::uint32_t half_byte = s.half_byte;
+    if (length == 7) {
+      std::uint32_t nibble = half_byte & 15;
+      if (half_byte != 0) {
+        half_byte = 0;
+      } else {
+        if (at == in.size()) {
+          return CodecStatus::input_truncated;
+        }
+        nibble = in[at] & 15u;
+        half_byte = in[at++] >> 4 | 16u;
+      }
+      length += nibble;
+      if (nibble == 15) {
+        if (at == in.size()) {
+          return CodecStatus::input_truncated;
+        }
+        const std::uint8_t byte = in[at++];
+        length += byte;
+        if (byte == 255) {
+          if (in.size() - at < 2) {
+            return CodecStatus::input_truncated;
+          }
+          length = load<std::uint16_t>(in.data() + at);
+          at += 2;
+          if (length == 0) {
+            if (in.size() - at < 4) {
+              return CodecStatus::input_truncated;
+            }
+            length = load<std::uint32_t>(in.data() + at);
+            at += 4;
+          }
+          if (length < kLongLengthMinimum) {
+            return CodecStatus::bad_length;
+          }
+        }
+      }
+    }
+    length += kMinMatch;
+    if (distance > s.out_pos) {
+      return CodecStatus::bad_distance;
+    }
+    if (length > out.size() - s.out_pos) {
+      return CodecStatus::output_overrun;
+    }
+    copy_any(out, s.out_pos, distance, length);
+    s.out_pos += length;
+    s.half_byte = half_byte;
+  }
+  s.in_pos = at;
+  s.flags <<= 1;
+  --s.flags_left;
+  return CodecStatus::ok;
+}
+
+} // namespace
+
+CodecResult decode_xpress(Bytes in, MutableBytes out) {
+  XpressState s;
+  bool (*words)(Bytes, MutableBytes, XpressState &) = rounds_portable<true>;
+  bool (*rounds)(Bytes, MutableBytes, XpressState &) = rounds_portable<false>;
+#if ETWRELOG_X86_DISPATCH
+  if (base::has_v3()) {
+    words = rounds_v3<true>;
+    rounds = rounds_v3<false>;
+  }
+#endif
+  while (s.out_pos < out.size()) {
+    // Where a loop leaves a token, the careful decoder takes that one and no more.
+    const bool one = words(in, out, s) || rounds(in, out, s);
+    do {
+      const CodecStatus status = decode_token(in, out, s);
+      if (status != CodecStatus::ok) {
+        return {status, s.in_pos, s.out_pos};
+      }
+    } while (!one && s.out_pos < out.size());
+  }
+  // Windows writes one more flag word when the last one is used up.
+  if (s.flags_left == 0 && in.size() - s.in_pos == 4 &&
+      load<std::uint32_t>(in.data() + s.in_pos) == 0xFFFF'FFFF) {
+    s.in_pos = in.size();
+  }
+  return {s.in_pos == in.size() ? CodecStatus::ok : CodecStatus::trailing_input, s.in_pos, s.out_pos};
+}
+
+} // namespace etwrelog::codec

@@ -1,0 +1,328 @@
+#include "codec/xpress/predictor.hpp"
+
+#include "codec/correction_bytes.hpp"
+#include "codec/match_length.hpp"
+#include "codec/xpress/writer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+namespace etwrelog::codec {
+namespace {
+
+using codec::XpressWriter;
+
+constexpr std::uint32_t kMaxDistance = XpressWriter::kMaxDistance;
+constexpr std::uint32_t kTakenAtOnce = 6;
+constexpr std::size_t kLeftToSearch = 32;
+constexpr std::size_t kLeftAfterMatch = 39;
+constexpr std::size_t kMaxDecoded = std::size_t{1} << 30;
+
+// 8 * 255 + 2 * 511 + 255, of slot6(); that of slot4() is 12 * 255.
+constexpr std::uint32_t kLargestKnownSlot = 3317;
+
+// Byte n of the eight at a position, and the rotation of one byte; in 32 bits, where the compiler keeps them
+// anyway.
+constexpr std::uint32_t byte(std::uint64_t key, unsigned n) {
+  return static_cast<std::uint32_t>(key >> (8 * n)) & 0xFF;
+}
+constexpr std::uint32_t rotate(std::uint32_t value, unsigned n) {
+  value &= 0xFF;
+  return (value << n | value >> (8 - n)) & 0xFF;
+}
+
+constexpr std::uint32_t slot3(std::uint64_t key) {
+  return byte(key, 0) + 8 * byte(key, 1) + 2 * byte(key, 2);
+}
+
+constexpr std::uint32_t slot4(std::uint64_t key) {
+  return slot3(key) + byte(key, 3);
+}
+
+constexpr std::uint32_t mix(std::uint64_t key) {
+  return rotate(byte(key, 0) + byte(key, 3), 2) ^ rotate(byte(key, 1), 7);
+}
+
+constexpr std::uint32_t slot5(std::uint64_t key) {
+  const std::uint32_t h = rotate(byte(key, 0), 3) ^ rotate(byte(key, 1) + byte(key, 2) + 0x61, 2);
+  return 8 * h + 2 * mix(key) + byte(key, 4);
+}
+
+// How b2 and b4 enter in general is not known, except that such keys rarely meet others: they get slots of
+// their own, by any hash. A 0xC0 with b0 = 0 is the one b4 that is common, and fits the rotation.
+constexpr std::uint32_t slot6(std::uint64_t key) {
+  if (byte(key, 2) != 0 || (byte(key, 4) != 0 && byte(key, 0) != 0)) {
+    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    return kLargestKnownSlot + 1 +
+           static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
+  }
+  return 8 * mix(key) + 2 * ((byte(key, 0) + 0xA8) ^ rotate(byte(key, 4), 5)) + byte(key, 5);
+}
+
+constexpr std::uint32_t second_slot(std::uint64_t key, std::uint32_t length) {
+  return length == 3 ? slot4(key) : length == 4 ? slot5(key) : slot6(key);
+}
+
+// From two positions whose first bytes are `ours` and `theirs`; both have 8 bytes.
+std::uint32_t length_of_match(const std::uint8_t *earlier, const std::uint8_t *at, const std::uint8_t *end,
+                              std::uint64_t difference) {
+  return difference != 0 ? static_cast<std::uint32_t>(std::countr_zero(difference)) / 8
+                         : 8 + static_cast<std::uint32_t>(codec::match_length(earlier + 8, at + 8, end));
+}
+
+std::uint32_t full_length(Bytes decoded, std::size_t pos, std::uint32_t distance) {
+  const std::uint8_t *const at = decoded.data() + pos;
+  return static_cast<std::uint32_t>(codec::match_length(at - distance, at, decoded.data() + decoded.size()));
+}
+
+Error corrupt(const char *what) {
+  Error error;
+  error.kind = ErrorKind::corrupt;
+  error.what = what;
+  return error;
+}
+
+} // namespace
+
+struct XpressPredictor::Prediction {
+  XpressToken token;
+  std::uint32_t first_distance = 0; // of the first table's candidate, if that matched
+};
+
+// What walk() asks for the token at a position, given what the rules say there. While encoding the original
+// stream knows, and every difference is noted.
+class XpressPredictor::Comparing {
+public:
+  Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections)
+      : reader_(compressed), decoded_(decoded), corrections_(corrections),
+        limit_(corrections.size() + compressed.size() / 2) {}
+
+  [[nodiscard]] bool token(std::size_t pos, std::size_t left, Prediction &prediction) {
+    XpressToken actual;
+    if (!reader_.next(pos, left, actual)) {
+      return false;
+    }
+    ++counts.tokens;
+    if (actual == prediction.token) {
+      ++since_;
+      return true;
+    }
+    ++counts.corrected;
+    note(pos, actual, prediction.first_distance);
+    since_ = 0;
+    prediction.token = actual;
+    return corrections_.size() <= limit_;
+  }
+
+  Counts counts;
+
+private:
+  void note(std::size_t pos, const XpressToken &actual, std::uint32_t first_distance) {
+    put_number(corrections_, since_);
+    if (actual.distance == 0) {
+      put_number(corrections_, 0);
+      return;
+    }
+    const bool whole = actual.length == full_length(decoded_, pos, actual.distance);
+    if (whole && actual.distance == first_distance) {
+      put_number(corrections_, 1);
+      return;
+    }
+    put_number(corrections_, 2 * std::uint64_t{actual.distance} + (whole ? 0 : 1));
+    if (!whole) {
+      put_number(corrections_, actual.length - 3);
+    }
+  }
+
+  XpressReader reader_;
+  Bytes decoded_;
+  std::vector<std::uint8_t> &corrections_;
+  std::size_t limit_;
+  std::uint64_t since_ = 0;
+};
+
+// While restoring the corrections know, and the token is written.
+class XpressPredictor::Restoring {
+public:
+  Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out)
+      : decoded_(decoded), corrections_(corrections), writer_(out) {
+    ok_ = next_gap();
+  }
+
+  [[nodiscard]] bool token(std::size_t pos, std::size_t left, Prediction &prediction) {
+    if (gap_ == 0) [[unlikely]] {
+      ok_ = ok_ && correct(pos, left, prediction) && next_gap();
+      if (!ok_) {
+        return false;
+      }
+    } else {
+      --gap_;
+    }
+    if (prediction.token.distance == 0) {
+      writer_.literal(decoded_[pos]);
+    } else {
+      writer_.match(prediction.token.distance, prediction.token.length);
+    }
+    return true;
+  }
+
+  // The size of the stream; nothing if a correction was not reached.
+  [[nodiscard]] std::optional<std::size_t> finish() {
+    return ok_ && exhausted_ ? std::optional(writer_.finish()) : std::nullopt;
+  }
+
+private:
+  bool next_gap() {
+    exhausted_ = corrections_.empty();
+    gap_ = ~std::uint64_t{0}; // more tokens than any buffer has
+    return exhausted_ || take_number(corrections_, gap_);
+  }
+
+  bool correct(std::size_t pos, std::size_t left, Prediction &prediction) {
+    std::uint64_t what = 0;
+    if (!take_number(corrections_, what)) {
+      return false;
+    }
+    if (what == 0) {
+      prediction.token = {};
+      return true;
+    }
+    const std::uint64_t distance = what == 1 ? prediction.first_distance : what / 2;
+    if (distance == 0 || distance > pos || distance > kMaxDistance + 1) {
+      return false;
+    }
+    std::uint64_t length = 0;
+    if (what != 1 && what % 2 != 0) {
+      if (!take_number(corrections_, length)) {
+        return false;
+      }
+      length += 3;
+    } else {
+      length = full_length(decoded_, pos, static_cast<std::uint32_t>(distance));
+    }
+    if (length < 3 || length > left) {
+      return false;
+    }
+    prediction.token = {static_cast<std::uint32_t>(distance), static_cast<std::uint32_t>(length)};
+    return true;
+  }
+
+  Bytes decoded_;
+  Bytes corrections_;
+  XpressWriter writer_;
+  std::uint64_t gap_ = 0;
+  bool exhausted_ = false;
+  bool ok_ = true;
+};
+
+XpressPredictor::XpressPredictor(std::size_t max_decoded)
+    : max_decoded_(std::min(max_decoded, kMaxDecoded)), stream_(XpressWriter::bound(max_decoded_)) {}
+
+template <class Source> bool XpressPredictor::walk(Bytes decoded, Source &source) {
+  first_.fill(0);
+  second_.fill(0);
+  bool searching = true;
+  std::size_t pos = 0;
+  while (pos < decoded.size()) {
+    const std::size_t left = decoded.size() - pos;
+    Prediction prediction;
+    if (searching && left >= kLeftToSearch) {
+      prediction = predict(decoded, static_cast<std::uint32_t>(pos));
+    }
+    if (!source.token(pos, left, prediction)) {
+      return false;
+    }
+    pos += prediction.token.length;
+    searching = searching && (prediction.token.distance == 0 || decoded.size() - pos >= kLeftAfterMatch);
+  }
+  return true;
+}
+
+inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::uint32_t pos) {
+  const std::uint8_t *const at = decoded.data() + pos;
+  const std::uint64_t key = load<std::uint64_t>(at);
+  std::uint32_t &slot = first_[slot3(key)];
+  const std::uint32_t distance = pos - slot;
+  slot = pos;
+  const std::uint64_t difference = load<std::uint64_t>(at - distance) ^ key;
+  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0,
+  // and does no harm: had that the same three bytes, it would have filled the slot.
+  if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
+    return {};
+  }
+  const std::uint8_t *const end = decoded.data() + decoded.size();
+  Prediction prediction{{distance, length_of_match(at - distance, at, end, difference)}, distance};
+  if (prediction.token.length < kTakenAtOnce) {
+    search_further(decoded, pos, key, prediction);
+  }
+  return prediction;
+}
+
+void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint64_t key,
+                                     Prediction &prediction) {
+  const std::uint8_t *const at = decoded.data() + pos;
+  const std::uint8_t *const end = decoded.data() + decoded.size();
+  XpressToken &token = prediction.token;
+  const std::uint32_t first_length = token.length;
+  while (token.length < kTakenAtOnce) {
+    std::uint32_t &slot = second_[second_slot(key, token.length)];
+    const std::uint32_t distance = pos - slot;
+    if (distance - 1 >= kMaxDistance) {
+      break;
+    }
+    const std::uint64_t theirs = load<std::uint64_t>(at - distance);
+    const std::uint32_t length = length_of_match(at - distance, at, end, theirs ^ key);
+    if (length <= token.length) {
+      break;
+    }
+    const std::uint32_t taken_over = slot;
+    slot = pos;
+    if (length < kTakenAtOnce) {
+      second_[second_slot(theirs, length)] = taken_over;
+    }
+    token = {distance, length};
+  }
+  const std::uint64_t first = load<std::uint64_t>(at - prediction.first_distance);
+  second_[second_slot(first, first_length)] = pos - prediction.first_distance;
+}
+
+bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
+  const std::size_t before = corrections.size();
+  if (decoded.size() > max_decoded_) {
+    return false;
+  }
+  Comparing comparing(compressed, decoded, corrections);
+  if (walk(decoded, comparing)) {
+    const std::optional<std::size_t> size = write(decoded, Bytes(corrections).subspan(before));
+    if (size && std::ranges::equal(Bytes(stream_.data(), *size), compressed)) {
+      counts_.tokens += comparing.counts.tokens;
+      counts_.corrected += comparing.counts.corrected;
+      return true;
+    }
+  }
+  corrections.resize(before);
+  return false;
+}
+
+Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableBytes compressed) {
+  if (decoded.size() > max_decoded_) {
+    return corrupt("XPRESS corrections: content larger than announced");
+  }
+  const std::optional<std::size_t> size = write(decoded, corrections);
+  if (!size) {
+    return corrupt("XPRESS corrections: do not fit the content");
+  }
+  if (*size != compressed.size()) {
+    return corrupt("XPRESS corrections: the stream comes out at another size");
+  }
+  std::copy_n(stream_.begin(), *size, compressed.begin());
+  return {};
+}
+
+std::optional<std::size_t> XpressPredictor::write(Bytes decoded, Bytes corrections) {
+  Restoring restoring(decoded, corrections, stream_.data());
+  return walk(decoded, restoring) ? restoring.finish() : std::nullopt;
+}
+
+} // namespace etwrelog::codec

@@ -1,0 +1,247 @@
+#include "etlz/index.hpp"
+
+#include "etwrelog/format.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include <zstd.h>
+
+namespace etwrelog::etlz {
+namespace {
+
+constexpr std::uint8_t kIndexMagic[8] = {'E', 'T', 'L', 'Z', 'i', 'd', 'x', '1'};
+constexpr std::size_t kIndexHeaderSize = 24;
+constexpr std::size_t kFrame = 1u << 20;   // bytes of entries in one, at least; but for the last
+constexpr std::size_t kSmall = 256u << 10; // up to here zstd may take its time
+
+void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &ids) {
+  put_varint(out, ids.size());
+  std::uint32_t before = 0;
+  for (const std::uint32_t id : ids) {
+    put_varint(out, id - before);
+    before = id;
+  }
+}
+
+bool get_ids(InStream &in, std::vector<std::uint32_t> &ids) {
+  const std::uint64_t count = get_varint(in);
+  if (count > in.rest().size()) return false;
+  ids.resize(count);
+  std::uint64_t id = 0;
+  for (std::uint32_t &slot : ids) {
+    id += get_varint(in);
+    slot = static_cast<std::uint32_t>(id);
+  }
+  return id <= 0xFFFF'FFFF;
+}
+
+// Parts tile the segment, if there are any.
+bool get_parts(InStream &in, IndexEntry &e) {
+  const std::uint64_t count = get_varint(in);
+  if (count > in.rest().size()) return false;
+  e.parts.resize(count);
+  std::uint64_t at = 0;
+  for (Part &part : e.parts) {
+    const std::uint64_t v = get_varint(in);
+    part = {(v & 1) != 0, at, v >> 1};
+    if (part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize)) return false;
+    at += part.size;
+    if (at > kMaxSegment) return false;
+  }
+  return !in.overrun() && (count == 0 || at == e.header.original_size);
+}
+
+// 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its
+// place in it in units of 8, its size; the bytes of the events.
+void put_outline(std::vector<std::uint8_t> &out, const Outline &outline, std::uint64_t &total) {
+  const bool there = outline.complete && outline.bytes.size() <= kMaxOutlines - total;
+  out.push_back(there ? 1 : 0);
+  if (!there) return;
+  total += outline.bytes.size();
+  put_varint(out, outline.event_bytes);
+  put_varint(out, outline.kept.size());
+  std::uint32_t buffer = 0;
+  for (const Outline::Event &event : outline.kept) {
+    put_varint(out, event.buffer - buffer);
+    put_varint(out, event.at / 8);
+    put_varint(out, event.size);
+    buffer = event.buffer;
+  }
+  out.insert(out.end(), outline.bytes.begin(), outline.bytes.end());
+}
+
+bool get_outline(InStream &in, IndexEntry &e) {
+  const std::uint8_t there = in.get();
+  if (there == 0) return !in.overrun();
+  Outline &o = e.outline;
+  o.complete = true;
+  o.events = e.facts.events;
+  o.first_time = e.facts.first_time;
+  o.last_time = e.facts.last_time;
+  o.event_bytes = get_varint(in);
+  const std::uint64_t count = get_varint(in);
+  if (there != 1 || count > in.rest().size()) return false;
+  o.kept.resize(count);
+  std::uint64_t buffer = 0, bytes = 0;
+  for (Outline::Event &event : o.kept) {
+    buffer += get_varint(in);
+    const std::uint64_t at = get_varint(in), size = get_varint(in);
+    if (buffer > kMaxSegment || at > format::kMaxBufferSize / 8 || size < 8 || size > format::kMaxEventSize)
+      return false;
+    event = {static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(at * 8),
+             static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(bytes)};
+    bytes += size;
+    if (bytes > kMaxOutlines) return false;
+  }
+  const Bytes events = in.get(bytes);
+  o.bytes.assign(events.begin(), events.end());
+  return events.size() == bytes && !in.overrun();
+}
+
+// Byte by byte: all first bytes, all second bytes, ...
+void put_headers(std::vector<std::uint8_t> &out, const std::vector<std::uint8_t> &headers) {
+  for (std::size_t plane = 0; plane < format::kBufferHeaderSize; ++plane)
+    for (std::size_t at = plane; at < headers.size(); at += format::kBufferHeaderSize)
+      out.push_back(headers[at]);
+}
+
+bool get_headers(InStream &in, IndexEntry &e) {
+  const auto buffers = static_cast<std::size_t>(
+      std::count_if(e.parts.begin(), e.parts.end(), [](const Part &p) { return p.buffer; }));
+  const Bytes planes = in.get(buffers * format::kBufferHeaderSize);
+  if (planes.size() != buffers * format::kBufferHeaderSize) return false;
+  e.buffer_headers.resize(planes.size());
+  std::size_t from = 0;
+  for (std::size_t plane = 0; plane < format::kBufferHeaderSize; ++plane)
+    for (std::size_t at = plane; at < planes.size(); at += format::kBufferHeaderSize)
+      e.buffer_headers[at] = planes[from++];
+  return true;
+}
+
+bool get_entry(InStream &in, IndexEntry &e) {
+  e.header.method = static_cast<SegmentMethod>(in.get());
+  for (std::uint64_t *const v :
+       {&e.header.original_at, &e.header.original_size, &e.header.stored_size, &e.header.stream_bytes,
+        &e.header.scratch_bytes, &e.facts.events, &e.facts.buffers})
+    *v = get_varint(in);
+  e.facts.first_time = static_cast<std::int64_t>(get_varint(in));
+  e.facts.last_time = static_cast<std::int64_t>(get_varint(in));
+  const Bytes hashes = in.get(std::size_t{16});
+  if (hashes.size() != 16) return false;
+  e.header.payload_hash = load<std::uint64_t>(hashes.data());
+  e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
+  return get_ids(in, e.facts.processes) && get_ids(in, e.facts.threads) && get_parts(in, e) &&
+         get_outline(in, e) && get_headers(in, e) && e.header.stored_size <= 2 * kMaxSegment && !in.overrun();
+}
+
+// Varint decoded size, varint stored size, a zstd frame; nothing behind the two zeros of an empty one.
+void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
+  std::vector<std::uint8_t> packed;
+  if (!content.empty()) {
+    packed.resize(ZSTD_compressBound(content.size()));
+    const std::size_t n = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(),
+                                        content.size() <= kSmall ? 19 : 12);
+    if (ZSTD_isError(n) != 0) throw std::bad_alloc(); // nothing else goes wrong with room for the worst case
+    packed.resize(n);
+  }
+  put_varint(out, content.size());
+  put_varint(out, packed.size());
+  out.insert(out.end(), packed.begin(), packed.end());
+}
+
+enum class Got : std::uint8_t { frame, damage, too_large };
+Got get_frame(InStream &in, std::uint64_t &limit, std::vector<std::uint8_t> &content) {
+  const std::uint64_t size = get_varint(in), stored = get_varint(in);
+  const Bytes packed = in.get(static_cast<std::size_t>(std::min<std::uint64_t>(stored, SIZE_MAX)));
+  if (packed.size() != stored || in.overrun()) return Got::damage;
+  if (size > limit) return Got::too_large;
+  limit -= size;
+  content.resize(size);
+  const bool good = size == 0 ? packed.empty()
+                              : ZSTD_decompress(content.data(), size, packed.data(), packed.size()) == size;
+  return good ? Got::frame : Got::damage;
+}
+
+} // namespace
+
+void IndexWriter::add(const IndexEntry &e) {
+  list_.push_back(static_cast<std::uint8_t>(e.header.method));
+  for (const std::uint64_t v :
+       {e.header.original_at, e.header.original_size, e.header.stored_size, e.header.stream_bytes,
+        e.header.scratch_bytes, e.facts.events, e.facts.buffers,
+        static_cast<std::uint64_t>(e.facts.first_time), static_cast<std::uint64_t>(e.facts.last_time)})
+    put_varint(list_, v);
+  list_.resize(list_.size() + 16);
+  store(list_.data() + list_.size() - 16, e.header.payload_hash);
+  store(list_.data() + list_.size() - 8, e.header.content_hash);
+  put_ids(list_, e.facts.processes);
+  put_ids(list_, e.facts.threads);
+  put_varint(list_, e.parts.size());
+  for (const Part &part : e.parts)
+    put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
+  put_outline(list_, e.outline, outlines_);
+  put_headers(list_, e.buffer_headers);
+  ++count_;
+  if (list_.size() < kFrame) return;
+  put_frame(frames_, list_);
+  list_.clear();
+}
+
+void IndexWriter::finish(Bytes facts, std::vector<std::uint8_t> &out) {
+  if (!list_.empty()) put_frame(frames_, list_);
+  const std::size_t at = out.size();
+  out.resize(at + kIndexHeaderSize);
+  put_varint(out, count_);
+  out.insert(out.end(), frames_.begin(), frames_.end());
+  put_frame(out, facts.size() <= kMaxFacts ? facts : Bytes());
+  std::uint8_t *const header = out.data() + at;
+  std::memcpy(header, kIndexMagic, 8);
+  store(header + 8, hash64(Bytes(out).subspan(at + kIndexHeaderSize)));
+  seal(header, kIndexHeaderSize);
+}
+
+bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries) {
+  std::uint64_t archive_at = kFileHeaderSize;
+  if (!entries.empty())
+    archive_at = entries.back().archive_at + kSegmentHeaderSize + entries.back().header.stored_size;
+  InStream in(frame);
+  while (!in.at_end()) {
+    IndexEntry &e = entries.emplace_back();
+    e.archive_at = archive_at;
+    if (!get_entry(in, e)) return false;
+    archive_at += kSegmentHeaderSize + e.header.stored_size;
+  }
+  return true;
+}
+
+Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
+  if (bytes.size() < kIndexHeaderSize || std::memcmp(bytes.data(), kIndexMagic, 8) != 0 ||
+      !sealed(bytes, kIndexHeaderSize) ||
+      load<std::uint64_t>(bytes.data() + 8) != hash64(bytes.subspan(kIndexHeaderSize)))
+    return corrupt("index: checksum mismatch");
+  const std::uint64_t most = limit;
+  auto failed = [most](Got got) {
+    Error e = corrupt("index: damaged");
+    if (got != Got::too_large) return e;
+    e.kind = ErrorKind::unsupported;
+    e.what = "the index takes more memory than allowed";
+    e.expected = std::to_string(most) + " bytes";
+    e.advice = "raise --memory-limit";
+    return e;
+  };
+  InStream in(bytes.subspan(kIndexHeaderSize));
+  Index index;
+  std::vector<std::uint8_t> list;
+  const std::uint64_t count = get_varint(in);
+  while (index.segments.size() < count) {
+    if (const Got got = get_frame(in, limit, list); got != Got::frame || list.empty()) return failed(got);
+    if (!read_index_entries(list, index.segments)) return failed(Got::damage);
+  }
+  limit = std::min(limit, kMaxFacts);
+  if (const Got got = get_frame(in, limit, index.facts); got != Got::frame) return failed(got);
+  if (index.segments.size() != count || !in.at_end()) return failed(Got::damage);
+  return index;
+}
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,48 @@
+// The index of an archive: what a reader needs to plan without touching segments. See etlz-format.md.
+#pragma once
+
+#include "base/outline.hpp"
+#include "etlz/container.hpp"
+#include "etlz/segment.hpp"
+
+namespace etwrelog::etlz {
+
+// Event bytes in the outlines of one archive; segments behind have none.
+inline constexpr std::uint64_t kMaxOutlines = 64u << 20;
+inline constexpr std::uint64_t kMaxFacts = 16u << 20; // larger ones are not written
+
+struct IndexEntry {
+  std::uint64_t archive_at = 0; // of the segment's header; not stored, because segments tile the archive
+  SegmentHeader header;
+  SegmentFacts facts;
+  // The original's parts in this segment, and the headers of those that are buffers, so that a reader finds
+  // its way through the trace without decoding it.
+  std::vector<Part> parts;
+  std::vector<std::uint8_t> buffer_headers; // 72 bytes each
+  Outline outline;
+};
+
+struct Index {
+  std::vector<IndexEntry> segments;
+  std::vector<std::uint8_t> facts; // of the whole trace: what the reader makes of it; may be empty
+};
+
+// Collects entries in the order of the segments. Holds them compressed: little, however large the archive.
+class IndexWriter {
+public:
+  void add(const IndexEntry &entry);
+  // Appends the index to `out`.
+  void finish(Bytes facts, std::vector<std::uint8_t> &out);
+
+private:
+  std::vector<std::uint8_t> list_, frames_; // entries that wait for a frame; frames
+  std::size_t count_ = 0;
+  std::uint64_t outlines_ = 0; // bytes of events in them
+};
+
+// Appends the entries of one decoded frame.
+[[nodiscard]] bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries);
+// Checks that the values are possible; `limit` bounds the decoded bytes.
+[[nodiscard]] Result<Index> read_index(Bytes bytes, std::uint64_t limit);
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,601 @@
+// The hot part of the model: types, headers, fields. Included by the two files that instantiate it, so that
+// all of an event is one piece of code to the compiler.
+#pragma once
+
+#include "etlz/model/content.hpp"
+
+namespace etwrelog::etlz {
+
+inline constexpr std::size_t kThreadAt = 0x08, kProcessAt = 0x0C;
+inline constexpr std::array<std::uint64_t, 256> kZeroRow{};
+
+constexpr std::uint64_t mask_of(unsigned width) {
+  return width >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (width * 8)) - 1;
+}
+constexpr std::size_t time_at(HeaderClass c) {
+  return c == HeaderClass::perfinfo ? 0x08 : 0x10;
+}
+
+// Streams of one field.
+inline std::uint32_t stream_count(const PlanField &f) {
+  if (!f.is_number()) return 1;
+  return f.residual == Residual::planes ? f.width : f.residual == Residual::address ? 4u : 1u;
+}
+
+inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
+  using P = Predictor;
+  switch (p) {
+  case P::previous: return {kFromPrevious, index};
+  case P::match: return {kFromMatch, index};
+  case P::lookup: return {kFromLookup, index};
+  case P::slot: return {kFromSlots, arg};
+  case P::thread: return {kFromThread, arg};
+  case P::now: return {kFromTime, 0};
+  case P::event: return {kFromEvent, 0};
+  case P::owner: return {kFromOwner, 0};
+  case P::step:
+  case P::field:
+  case P::chain: return {kComputed, 0};
+  default: return {kFromZero, 0};
+  }
+}
+
+// --- Set-up
+
+template <bool kDecode> ModelCore<kDecode>::ModelCore() {
+  static constexpr std::uint8_t kZeroGuid[16] = {};
+  for (std::size_t c = 0; c < static_cast<std::size_t>(ObjectClass::count_); ++c) {
+    objects_.emplace_back(c == static_cast<std::size_t>(ObjectClass::guid) ? Bytes(kZeroGuid)
+                                                                           : Bytes(kZeroGuid, 0));
+  }
+  ModelCore::reset();
+}
+
+template <bool kDecode> void ModelCore<kDecode>::reset() {
+  // In reverse, so that each family is likely to get what its like had in the last segment.
+  spare_.clear();
+  std::size_t kept = 0;
+  for (auto f = families_.rbegin(); f != families_.rend(); ++f) {
+    kept += f->history.memory();
+    if (kept < kKeptMemory) spare_.push_back(std::move(f->history));
+  }
+  families_.clear();
+  types_.clear();
+  if constexpr (kDecode) {
+    streams_.clear();
+  } else {
+    spare_streams_.clear();
+    for (; !streams_.empty(); streams_.pop_back()) {
+      streams_.back().clear();
+      spare_streams_.push_back(std::move(streams_.back()));
+    }
+    static_cast<void>(bits_.finish());
+  }
+  grow_streams(kFixedStreams);
+  for (Objects &objects : objects_)
+    objects.clear();
+  stacks_.clear();
+  threads_.clear();
+  arena_.clear();
+  pages_.clear();
+  processors_.clear();
+  processor_ = nullptr;
+  no_event_ = {};
+  event_ = &no_event_;
+  stack_contexts_.assign(1u << 15, StackContext{});
+  by_event_ = by_owner_ = stack_contexts_.data();
+  next_type_.assign(1u << 16, 0);
+  next_type_short_.assign(1u << 16, 0);
+  type_context_ = type_context_short_ = 0;
+  history_values_ = 0;
+  periodic_ = 0;
+  object_bytes_ = 0;
+  slots_ = {};
+  time_ = 0;
+  failed_ = false;
+  base_.fill(kZeroRow.data());
+  base_[kFromSlots] = slots_.data();
+  base_[kFromTime] = &time_;
+  base_[kFromEvent] = base_[kFromOwner] = &by_event_->stack;
+  set_thread(threads_.of(0));
+  before_lookup_row_ = kZeroRow.data();
+}
+
+template <bool kDecode> void ModelCore<kDecode>::grow_streams(std::size_t count) {
+  while (streams_.size() < count) {
+    if constexpr (!kDecode) {
+      if (!spare_streams_.empty()) {
+        streams_.push_back(std::move(spare_streams_.back()));
+        spare_streams_.pop_back();
+        continue;
+      }
+    }
+    streams_.emplace_back();
+  }
+}
+
+template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) {
+  Family family;
+  family.plan = std::move(plan);
+  const std::vector<PlanField> &fields = family.plan.fields;
+  if (family.plan.order.size() != fields.size()) family.plan.finish();
+  if (!spare_.empty()) {
+    family.history = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  family.history.start(static_cast<unsigned>(fields.size()), family.plan.lead);
+  family.stream = static_cast<std::uint32_t>(streams_.size());
+  std::uint32_t next = family.stream;
+  const SplitStart start = split_start(fields);
+  family.fixed = start.fields;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const PlanField &f = fields[i];
+    family.stack = family.stack || (f.is_number() && f.residual == Residual::recent_event);
+    family.field_stream[i] = next;
+    family.places.push_back({f.kind, f.width, start.at[i], mask_of(f.width)});
+    next += stream_count(f);
+  }
+  grow_streams(next);
+  unsigned bit = kBitFields;
+  for (const std::uint8_t index : family.plan.order) {
+    const PlanField &f = fields[index];
+    FieldStep step;
+    step.index = index;
+    step.kind = f.kind;
+    step.width = static_cast<std::uint8_t>(f.width);
+    step.residual = f.residual;
+    step.questions = f.first == Predictor::none ? 0 : f.second == Predictor::none ? 1 : 2;
+    step.first = guess_of(f.first, f.first_arg, index);
+    step.second = guess_of(f.second, f.second_arg, index);
+    step.base = guess_of(f.base, f.base_arg, index);
+    step.stream = family.field_stream[index];
+    step.mask = mask_of(f.width);
+    step.bit = static_cast<std::uint16_t>(bit);
+    bit += step.questions;
+    if (f.slot != 0) {
+      step.after = (f.slot & kMemberIs) != 0 ? kAfterMember : kAfterSlot;
+      if ((f.slot & kThreadIs) != 0) step.after |= kAfterThread;
+      step.target = f.slot & kSlotMask;
+    }
+    if (index == family.plan.lead) step.after |= kAfterLead;
+    family.steps.push_back(step);
+  }
+  family.pattern_words = (bit + 63) / 64;
+  families_.push_back(std::move(family));
+  return static_cast<std::uint32_t>(families_.size() - 1);
+}
+
+template <bool kDecode>
+std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
+                                           std::uint64_t period) {
+  Type type;
+  if (period != 0 && periodic_ < Processor::kPeriodic) {
+    type.period = period;
+    type.periodic = periodic_++;
+  }
+  type.identity = identity;
+  type.header_class = c;
+  type.family = family;
+  type.stream = static_cast<std::uint32_t>(streams_.size());
+  grow_streams(streams_.size() + 2);
+  types_.push_back(std::move(type));
+  return static_cast<std::uint32_t>(types_.size() - 1);
+}
+
+// --- Fields
+
+template <bool kDecode>
+std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
+  const std::uint64_t *const previous = base_[kFromPrevious];
+  switch (p) {
+  case Predictor::step: return previous[field] + base_[kFromLookup][field] - before_lookup_row_[field];
+  case Predictor::field: return current_[arg] + previous[field] - previous[arg];
+  case Predictor::chain: return previous[field] + previous[arg];
+  default: return 0;
+  }
+}
+
+template <bool kDecode>
+[[gnu::always_inline]] inline std::uint64_t ModelCore<kDecode>::guess(Guess g, Predictor p, std::uint8_t arg,
+                                                                      unsigned field) const {
+  if (g.source == kComputed) [[unlikely]]
+    return predict(p, arg, field);
+  return base_[g.source][g.at];
+}
+
+template <bool kDecode>
+[[gnu::noinline]] void ModelCore<kDecode>::code_residual(const FieldStep &step, const Family &family) {
+  std::uint64_t &value = current_[step.index];
+  switch (step.residual) {
+  case Residual::planes: code_planes(step.stream, step.width, value); return;
+  case Residual::address:
+    code_address(step.stream, value);
+    value &= step.mask;
+    return;
+  case Residual::recent_event: code_recent(step.stream, value); return;
+  default: break;
+  }
+  const PlanField &f = family.plan.fields[step.index];
+  const std::uint64_t base = guess(step.base, f.base, f.base_arg, step.index);
+  // Differences of narrow fields wrap at their own width.
+  const unsigned shift = 64 - 8 * step.width;
+  std::uint64_t difference = value - base;
+  if (step.residual == Residual::signed_token) {
+    if constexpr (!kDecode)
+      difference = static_cast<std::uint64_t>(static_cast<std::int64_t>(difference << shift) >> shift);
+    code_signed(step.stream, difference);
+  } else {
+    difference &= step.mask;
+    code_unsigned(step.stream, difference);
+  }
+  if constexpr (kDecode) value = (base + difference) & step.mask;
+}
+
+template <bool kDecode>
+template <class Answers>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_number(const FieldStep &step,
+                                                                   const Family &family, Answers &pattern) {
+  std::uint64_t &value = current_[step.index];
+  const PlanField *const f = family.plan.fields.data() + step.index;
+  bool open = true;
+  if (step.questions != 0) {
+    const std::uint64_t first = guess(step.first, f->first, f->first_arg, step.index) & step.mask;
+    if constexpr (kDecode) {
+      open = pattern.get(step.bit);
+      value = first;
+    } else {
+      open = value != first;
+      pattern.put(step.bit, open);
+    }
+    if (step.questions == 2) {
+      const std::uint64_t second = guess(step.second, f->second, f->second_arg, step.index) & step.mask;
+      if constexpr (kDecode) {
+        value = open ? second : first;
+        open = open & pattern.get(step.bit + 1u);
+      } else {
+        open = open & (value != second);
+        pattern.put(step.bit + 1u, open);
+      }
+    }
+  }
+  if (open) code_residual(step, family);
+}
+
+template <bool kDecode>
+template <class Answers>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step,
+                                                                   const Family &family, Answers &pattern) {
+  const PlanField &f = family.plan.fields[step.index];
+  const ObjectClass c = f.object_class();
+  Objects &objects = objects_[static_cast<std::size_t>(c)];
+  std::uint64_t &value = current_[step.index];
+  const Bytes content = content_[step.index];
+  bool open = true;
+  for (unsigned i = 0; i < step.questions && open; ++i) {
+    const Guess g = i == 0 ? step.first : step.second;
+    const std::uint64_t id = base_[g.source][g.at];
+    if constexpr (kDecode) {
+      open = pattern.get(step.bit + i);
+    } else {
+      const Bytes known = objects[id];
+      open = known.size() != content.size() || std::memcmp(known.data(), content.data(), content.size()) != 0;
+      pattern.put(step.bit + i, open);
+    }
+    if (!open) value = id;
+  }
+  if (step.first.source == kFromEvent) {
+    if (open) code_stack_number(step.stream, value, content);
+    by_event_->use(value);
+    by_owner_->use(value);
+    event_->stack = value + 1;
+  } else if (open) {
+    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value,
+                       content);
+  }
+  if constexpr (kDecode) {
+    content_[step.index] = objects[value];
+    if (f.kind == Kind::fixed && content_[step.index].size() != f.width) failed_ = true;
+  }
+}
+
+// `current_` is the history's next row.
+template <bool kDecode>
+template <class Answers>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields_as(Family &family, Answers &pattern) {
+  History &history = family.history;
+  const std::uint32_t size = history.size();
+  const bool matched = history.match() < size;
+  const std::uint64_t *const previous = size == 0 ? kZeroRow.data() : history.row(size - 1);
+  const std::uint64_t *const match = matched ? history.row(history.match()) : kZeroRow.data();
+  base_[kFromPrevious] = previous;
+  base_[kFromMatch] = match;
+  base_[kFromLookup] = matched ? match : previous;
+  before_lookup_row_ = matched && history.match() > 0 ? history.row(history.match() - 1) : kZeroRow.data();
+  for (const FieldStep &step : family.steps) {
+    if (step.kind == Kind::number)
+      code_number(step, family, pattern);
+    else
+      code_object(step, family, pattern);
+    if (step.after == 0) continue;
+    const std::uint64_t value = current_[step.index];
+    if ((step.after & kAfterSlot) != 0) slots_[step.target] = value;
+    if ((step.after & kAfterMember) != 0) thread_->member[step.target] = value;
+    if ((step.after & kAfterThread) != 0) set_thread(threads_.of(value));
+    if ((step.after & kAfterLead) != 0 && (!matched || match[step.index] != value)) {
+      const std::uint32_t found = history.find(value);
+      const bool has = found < size;
+      base_[kFromLookup] = has ? history.row(found) : previous;
+      before_lookup_row_ = !has ? previous : found > 0 ? history.row(found - 1) : kZeroRow.data();
+    }
+  }
+  history.add(history_values_);
+}
+
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields(Family &family, Pattern &pattern) {
+  if (family.pattern_words > 1) [[unlikely]]
+    return code_fields_as(family, pattern);
+  NarrowPattern narrow{pattern.word[0]};
+  code_fields_as(family, narrow);
+  pattern.word[0] = narrow.word;
+}
+
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_pattern_symbol(Type &type, const Family &family,
+                                                                           Pattern &pattern) {
+  Stream &out = streams_[type.stream];
+  if constexpr (kDecode) {
+    const unsigned symbol = out.get();
+    if (symbol < type.patterns.size()) {
+      pattern.word = type.patterns[symbol];
+    } else if (symbol == PatternTable::kNew) {
+      for (unsigned i = 0; i < family.pattern_words; ++i) {
+        const Bytes b = streams_[kStreamMasks].get(std::size_t{8});
+        if (b.size() == 8)
+          pattern.word[i] = load<std::uint64_t>(b.data());
+        else
+          failed_ = true;
+      }
+      type.patterns.add(pattern.word);
+    } else {
+      failed_ = true;
+    }
+  } else {
+    const unsigned symbol = type.patterns.find(pattern);
+    out.put(static_cast<std::uint8_t>(symbol));
+    if (symbol == PatternTable::kNew) {
+      for (unsigned i = 0; i < family.pattern_words; ++i) {
+        std::uint8_t b[8];
+        store(b, pattern.word[i]);
+        streams_[kStreamMasks].put(Bytes(b));
+      }
+      type.patterns.add(pattern.word);
+    }
+  }
+}
+
+template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index, std::uint64_t *values) {
+  Type &type = types_[index];
+  Family &family = families_[type.family];
+  const std::size_t n = family.plan.fields.size();
+  set_thread(threads_.of(0));
+  if (processor_ == nullptr) start_buffer(0);
+  Pattern pattern;
+  start_record(family);
+  if constexpr (kDecode) {
+    code_pattern_symbol(type, family, pattern);
+    code_fields(family, pattern);
+    std::copy_n(current_, n, values);
+  } else {
+    std::copy_n(values, n, current_);
+    code_fields(family, pattern);
+    code_pattern_symbol(type, family, pattern);
+  }
+  return !failed_;
+}
+
+template <bool kDecode> void ModelCore<kDecode>::start_buffer(std::uint16_t processor) {
+  if (processor >= processors_.size()) processors_.resize(processor + 1u);
+  if (!processors_[processor]) processors_[processor] = std::make_unique<Processor>();
+  processor_ = processors_[processor].get();
+  time_ = processor_->time;
+  slot(Slot::thread_id) = processor_->thread_id;
+  slot(Slot::process_id) = processor_->process_id;
+  slot(Slot::running) = processor_->running;
+}
+
+template <bool kDecode> void ModelCore<kDecode>::end_buffer() {
+  processor_->time = time_;
+  processor_->thread_id = slot(Slot::thread_id);
+  processor_->process_id = slot(Slot::process_id);
+  processor_->running = slot(Slot::running);
+}
+
+template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, const Family &family) {
+  if (family.stack) return;
+  processor_->add({time_, slot(Slot::running), slot(Slot::address), type.stream, 0});
+  slot(Slot::address) = 0;
+}
+
+// --- Headers
+
+// 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_type(std::uint32_t &type) {
+  std::uint16_t &guess = next_type_[type_context_];
+  std::uint16_t &second = next_type_short_[type_context_short_];
+  if constexpr (kDecode) {
+    const std::uint8_t symbol = streams_[kStreamTypes].get();
+    if (symbol == 255) {
+      type = streams_[kStreamTypesNew].get();
+      type |= static_cast<std::uint32_t>(streams_[kStreamTypesNew].get()) << 8;
+    } else {
+      type = symbol == 0 ? guess : symbol == 1 ? second : symbol - 2u;
+    }
+    if (type >= types_.size()) {
+      failed_ = true;
+      type = 0;
+    }
+  } else {
+    // Without branches, as nobody could foretell them.
+    std::uint32_t symbol = std::min(type + 2, std::uint32_t{255});
+    symbol = second == type && !plain_types_ ? 1 : symbol;
+    symbol = guess == type && !plain_types_ ? 0 : symbol;
+    streams_[kStreamTypes].put(static_cast<std::uint8_t>(symbol));
+    if (symbol == 255) [[unlikely]] {
+      streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type));
+      streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type >> 8));
+    }
+  }
+  guess = second = static_cast<std::uint16_t>(type);
+  type_context_ = (type_context_ * 0x25 + type * 0x1F31 + 1) & 0xFFFF;
+  type_context_short_ = type & 0xFFFF;
+  __builtin_prefetch(&next_type_[type_context_]);
+}
+
+// The time of an event that comes at a steady rate: its distance to when it was due. The beat follows the
+// events slowly, so that what delays one of them is not paid for twice.
+template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint64_t time) {
+  std::uint64_t &beat = processor_->beat[type.periodic];
+  std::uint64_t due = beat + type.period;
+  const std::uint64_t late = time_ - due, slack = type.period / 8;
+  if (static_cast<std::int64_t>(late) > static_cast<std::int64_t>(slack)) // some were left out
+    due += (late - slack + type.period - 1) / type.period * type.period;
+  std::uint64_t difference = time - due;
+  code_signed(type.stream + 1, difference);
+  time_ = due + difference;
+  const bool steady = difference + type.period / 2 < type.period;
+  beat = steady ? due + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 5) : time_;
+}
+
+template <bool kDecode>
+[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern,
+                                                                   HeaderBytes header) {
+  const HeaderShape &shape = header_shape(type.header_class);
+  auto agree = [&pattern](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
+    if constexpr (kDecode) {
+      const bool miss = pattern.get(bit);
+      if (!miss) value = guess;
+      return !miss;
+    } else {
+      pattern.put(bit, value != guess);
+      return value == guess;
+    }
+  };
+  Threads::Entry *thread = nullptr;
+  if (shape.ids) {
+    std::uint64_t &last_thread = slots_[static_cast<std::size_t>(Slot::thread_id)];
+    std::uint64_t &last_process = slots_[static_cast<std::size_t>(Slot::process_id)];
+    std::uint64_t id = load<std::uint32_t>(header + kThreadAt);
+    if (!agree(kBitThread, id, last_thread) && !agree(kBitThread + 1, id, type.thread_id))
+      code_planes(kStreamThreadId, 4, id);
+    last_thread = type.thread_id = id;
+    if (id != kUnknownId) slot(Slot::running) = id;
+    thread = &threads_.of(id);
+    std::uint64_t process = load<std::uint32_t>(header + kProcessAt);
+    std::uint64_t &known = thread->member[static_cast<std::size_t>(ThreadMember::process_id)];
+    if (!agree(kBitProcess, process, known) && !agree(kBitProcess + 1, process, last_process))
+      code_planes(kStreamProcessId, 4, process);
+    known = last_process = process;
+    if constexpr (kDecode) {
+      store(header + kThreadAt, static_cast<std::uint32_t>(id));
+      store(header + kProcessAt, static_cast<std::uint32_t>(process));
+    }
+  }
+  if (shape.time) {
+    const std::size_t at = time_at(type.header_class);
+    if (type.period == 0) {
+      std::uint64_t difference = load<std::uint64_t>(header + at) - time_;
+      code_unsigned(type.stream + 1, difference);
+      time_ += difference;
+    } else {
+      code_beat(type, load<std::uint64_t>(header + at));
+    }
+    if constexpr (kDecode) store(header + at, time_);
+    if (thread != nullptr) thread->member[static_cast<std::size_t>(ThreadMember::last_time)] = time_;
+  }
+  if (shape.cpu_time) {
+    for (const bool user : {false, true}) {
+      const HeaderBytes at = header + shape.cpu_time_at + (user ? 4 : 0);
+      const unsigned bit = user ? kBitUserTime : kBitKernelTime;
+      std::uint64_t value = load<std::uint32_t>(at);
+      std::uint64_t &known =
+          thread
+              ->member[static_cast<std::size_t>(user ? ThreadMember::user_time : ThreadMember::kernel_time)];
+      std::uint64_t &last = user ? type.user_time : type.kernel_time;
+      if (!agree(bit, value, known) && !agree(bit + 1, value, last)) {
+        std::uint64_t difference = value - known;
+        code_signed(user ? kStreamUserTime : kStreamKernelTime, difference);
+        if constexpr (kDecode) value = (known + difference) & 0xFFFF'FFFF;
+      }
+      known = last = value;
+      if constexpr (kDecode) store(at, static_cast<std::uint32_t>(value));
+    }
+  }
+  if (shape.activity) {
+    const HeaderBytes at = header + format::kEventActivityAt;
+    Objects &guids = objects_[static_cast<std::size_t>(ObjectClass::guid)];
+    if constexpr (kDecode) {
+      std::uint64_t id = type.activity;
+      if (pattern.get(kBitActivity))
+        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, id, {});
+      type.activity = id;
+      if (guids[id].size() == 16) std::memcpy(at, guids[id].data(), 16);
+    } else {
+      const bool miss = std::memcmp(guids[type.activity].data(), at, 16) != 0;
+      pattern.put(kBitActivity, miss);
+      if (miss)
+        code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity,
+                           Bytes(at, 16));
+    }
+  }
+  set_thread(thread != nullptr ? *thread : threads_.of(slot(Slot::running)));
+  event_ = &no_event_;
+}
+
+template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names() const {
+  std::vector<StreamName> names(streams_.size());
+  static constexpr const char *kFixed[] = {"tables",      "buffers",  "event types",
+                                           "event types", "patterns", "raw bits",
+                                           "raw bytes",   "padding",  "XPRESS corrections"};
+  for (std::size_t i = 0; i < std::size(kFixed); ++i)
+    names[i] = {"(segment)", kFixed[i]};
+  auto range = [&names](std::size_t from, std::size_t to, const char *owner, const char *column) {
+    for (; from < to; ++from)
+      names[from] = {owner, column};
+  };
+  range(kStreamThreadId, kStreamProcessId, "(header)", "ThreadId");
+  range(kStreamProcessId, kStreamKernelTime, "(header)", "ProcessId");
+  range(kStreamKernelTime, kStreamActivity, "(header)", "KernelTime, UserTime");
+  range(kStreamActivity, kStreamGuid, "(header)", "ActivityId");
+  range(kStreamGuid, kStreamLength, "(objects)", "GUIDs");
+  range(kStreamLength, kStreamWide, "(objects)", "lengths");
+  range(kStreamWide, kStreamText, "(objects)", "wide text");
+  static constexpr const char *kText[] = {"text: other",      "text: paths", "text: types", "text: methods",
+                                          "text: signatures", "bytes",       "items",       "text 7"};
+  for (std::size_t i = 0; i < kTextGroups; ++i)
+    names[kStreamText + i] = {"(objects)", kText[i]};
+  range(kStreamStackNew, kStreamMapCount, "(objects)", "stacks");
+  names[kStreamStackNode].column = "stacks: nodes";
+  names[kStreamFrame].column = "stacks: frame numbers";
+  range(kStreamFrameAddress, kStreamStackId, "(objects)", "stacks: new frames");
+  range(kStreamStackId, kStreamMapCount, "(objects)", "stacks: numbers");
+  range(kStreamMapCount, kStreamOtherTime, "(objects)", "IL maps");
+  names[kStreamOtherTime] = {"(objects)", "stacks: times"};
+  for (const Family &family : families_) {
+    const std::string owner = family.plan.name.empty() ? "learned" : family.plan.name;
+    for (std::size_t i = 0; i < family.plan.fields.size(); ++i) {
+      const PlanField &f = family.plan.fields[i];
+      range(family.field_stream[i], family.field_stream[i] + stream_count(f), owner.c_str(), f.name);
+    }
+  }
+  for (const Type &type : types_) {
+    const std::string &name = families_[type.family].plan.name;
+    const std::string owner = name.empty() ? "learned" : name;
+    names[type.stream] = {owner, "(pattern)"};
+    names[type.stream + 1] = {owner, "(time)"};
+  }
+  return names;
+}
+
+} // namespace etwrelog::etlz

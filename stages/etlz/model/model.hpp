@@ -1,0 +1,419 @@
+// The column model: turns events into streams of what could not be predicted, and back.
+//
+// Encoder and decoder are one template, so that every prediction is computed by the same code on both sides.
+// Each event is coded as: its type (predicted from the three before it), one symbol that tells which of its
+// fields were mispredicted, and the values of those. See etlz-format.md.
+#pragma once
+
+#include "etlz/model/plan.hpp"
+#include "etlz/model/tables.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace etwrelog::etlz {
+
+// The part of an event header that all events of a type share. Word 0 holds the first eight bytes without
+// Size.
+struct Identity {
+  std::array<std::uint64_t, 5> word{};
+  std::uint8_t words = 1;
+  // Word by word: nearly all differ in the first, and a call of memcmp costs more than that.
+  bool operator==(const Identity &other) const {
+    for (unsigned i = 0; i < words; ++i)
+      if (word[i] != other.word[i]) return false;
+    return words == other.words;
+  }
+};
+
+enum class HeaderClass : std::uint8_t { bare, system, compact, perfinfo, classic, event };
+
+struct HeaderShape {
+  std::uint8_t size; // bytes before the payload, as the model sees it
+  std::uint8_t size_at;
+  bool ids, time, cpu_time;
+  std::uint8_t cpu_time_at;
+  bool activity;
+};
+inline constexpr HeaderShape kHeaderShapes[] = {
+    {0x08, 0, false, false, false, 0, false}, // bare: messages and what is unknown
+    {0x20, 4, true, true, true, 0x18, false}, // system
+    {0x18, 4, true, true, false, 0, false},   // compact
+    {0x10, 4, false, true, false, 0, false},  // perfinfo
+    {0x30, 0, true, true, true, 0x28, false}, // classic
+    {0x50, 0, true, true, true, 0x38, true},  // event
+};
+[[nodiscard]] inline const HeaderShape &header_shape(HeaderClass c) {
+  return kHeaderShapes[static_cast<std::size_t>(c)];
+}
+[[nodiscard]] constexpr unsigned identity_words(HeaderClass c) {
+  return c == HeaderClass::event ? 5 : c == HeaderClass::classic ? 3 : 1;
+}
+[[nodiscard]] HeaderClass header_class(format::HeaderType type);
+
+[[nodiscard]] inline Identity identity_of(const EventView &event, HeaderClass c) {
+  const std::uint8_t *const at = event.bytes().data();
+  Identity id;
+  const unsigned size_shift = header_shape(c).size_at * 8u;
+  id.word[0] = load<std::uint64_t>(at) & ~(std::uint64_t{0xFFFF} << size_shift);
+  id.words = static_cast<std::uint8_t>(identity_words(c));
+  for (unsigned i = 1; i < id.words; ++i)
+    id.word[i] = load<std::uint64_t>(at + 0x10 + 8 * i);
+  return id;
+}
+
+// Streams with a fixed place; those of types and families follow in the order of their creation.
+enum FixedStream : std::uint32_t {
+  kStreamTable, // types and families
+  kStreamParts,
+  kStreamTypes,
+  kStreamTypesNew,
+  kStreamMasks,
+  kStreamBits,
+  kStreamRaw,
+  kStreamPadding,
+  kStreamCorrections,                     // of XPRESS token predictions
+  kStreamThreadId,                        // 4 planes
+  kStreamProcessId = kStreamThreadId + 4, // 4 planes
+  kStreamKernelTime = kStreamProcessId + 4,
+  kStreamUserTime,
+  kStreamActivity,
+  kStreamGuid,
+  kStreamLength,
+  kStreamWide,
+  kStreamText, // kTextGroups streams
+  kStreamStackNew = kStreamText + kTextGroups,
+  kStreamStackNode,
+  kStreamFrame,
+  kStreamFrameAddress,                   // 4 planes: page number, offset
+  kStreamPage = kStreamFrameAddress + 4, // 6 planes
+  kStreamStackId = kStreamPage + 6,      // 4 planes
+  kStreamMapCount = kStreamStackId + 4,
+  kStreamMapFrom,
+  kStreamMapTo,
+  kStreamOtherTime, // of events that stacks belong to and that are not among the recent ones
+  kFixedStreams,
+};
+
+struct StreamName { // for --explain
+  std::string owner, column;
+};
+
+// Which fields of an event were mispredicted: one bit for each question, at a place that the plan fixes.
+struct Pattern {
+  std::array<std::uint64_t, 4> word{};
+
+  void put(unsigned bit, bool miss) { word[bit >> 6] |= std::uint64_t{miss} << (bit & 63); }
+  [[nodiscard]] bool get(unsigned bit) const { return ((word[bit >> 6] >> (bit & 63)) & 1) != 0; }
+};
+
+// A pattern of one word: it stays in a register.
+struct NarrowPattern {
+  std::uint64_t word;
+
+  void put(unsigned bit, bool miss) { word |= std::uint64_t{miss} << bit; }
+  [[nodiscard]] bool get(unsigned bit) const { return ((word >> bit) & 1) != 0; }
+};
+
+// The questions about the header, and where those about the fields begin.
+enum PatternBit : unsigned {
+  kBitPadding,
+  kBitThread, // two: the slot, the type's last
+  kBitProcess = kBitThread + 2,
+  kBitKernelTime = kBitProcess + 2,
+  kBitUserTime = kBitKernelTime + 2,
+  kBitActivity = kBitUserTime + 2,
+  kBitFields,
+};
+
+// The patterns of one type by the order of their first occurrence.
+class PatternTable {
+public:
+  static constexpr unsigned kNew = 255;
+  [[nodiscard]] unsigned find(const Pattern &p) {
+    std::uint8_t &near = near_[mix(p.word[0]) >> 3 & (near_.size() - 1)];
+    if (near < size_ && patterns_[near] == p.word) return near;
+    for (unsigned i = 0; i < size_; ++i) {
+      if (patterns_[i] != p.word) continue;
+      near = static_cast<std::uint8_t>(i);
+      return i;
+    }
+    return kNew;
+  }
+  void add(const std::array<std::uint64_t, 4> &word) {
+    if (size_ == kNew) return;
+    patterns_.push_back(word);
+    ++size_;
+  }
+  [[nodiscard]] unsigned size() const { return size_; }
+  [[nodiscard]] const std::array<std::uint64_t, 4> &operator[](unsigned i) const { return patterns_[i]; }
+
+private:
+  std::vector<std::array<std::uint64_t, 4>> patterns_;
+  unsigned size_ = 0;
+  std::array<std::uint8_t, 64> near_{}; // where a pattern was found last
+};
+
+// Where a simple prediction is read: an array of numbers, and an index into it.
+enum Source : std::uint8_t {
+  kFromZero,
+  kFromPrevious,
+  kFromMatch,
+  kFromLookup,
+  kFromSlots,
+  kFromThread,
+  kFromTime,
+  kFromEvent,
+  kFromOwner,
+  kComputed, // by `predict`
+};
+struct Guess {
+  Source source = kFromZero;
+  std::uint8_t at = 0;
+};
+
+// A field of a plan made ready to run, in the order of coding.
+struct FieldStep {
+  std::uint8_t index = 0;
+  std::uint8_t questions = 0; // 0, 1 or 2
+  Kind kind = Kind::number;
+  std::uint8_t width = 0; // of a number
+  Residual residual = Residual::planes;
+  Guess first, second, base;
+  std::uint8_t after = 0;  // kAfter...
+  std::uint8_t target = 0; // slot or member
+  std::uint16_t bit = 0;   // of the first question
+  std::uint32_t stream = 0;
+  std::uint64_t mask = 0;
+};
+enum : std::uint8_t { kAfterSlot = 1, kAfterMember = 2, kAfterThread = 4, kAfterLead = 8 };
+
+// A field in the order of the payload.
+struct FieldPlace {
+  Kind kind;
+  std::uint16_t width;
+  std::uint16_t at; // of the leading fields of fixed size
+  std::uint64_t mask;
+};
+
+struct Family {
+  Plan plan;
+  History history;
+  std::vector<FieldStep> steps;
+  std::vector<FieldPlace> places;
+  unsigned fixed = 0; // leading fields whose place is the same in every event
+  unsigned pattern_words = 1;
+  bool stack = false;       // belongs to another event
+  std::uint32_t stream = 0; // first of this family's
+  std::array<std::uint32_t, kMaxFields> field_stream{};
+};
+
+struct Type {
+  Identity identity;
+  HeaderClass header_class = HeaderClass::bare;
+  std::uint32_t family = 0;
+  std::uint32_t stream = 0; // pattern, then time
+  PatternTable patterns;
+  std::uint64_t thread_id = 0, activity = 0, kernel_time = 0, user_time = 0; // of the type's last event
+  std::uint64_t events = 0;
+  std::uint64_t period = 0; // of a type whose events come at a steady rate on each processor
+  unsigned periodic = 0;    // its place in Processor::beat
+};
+
+template <bool kDecode> class ModelCore {
+public:
+  using Stream = std::conditional_t<kDecode, InStream, OutStream>;
+  using Bits = std::conditional_t<kDecode, BitReader, BitWriter>;
+  using HeaderBytes = std::conditional_t<kDecode, std::uint8_t *, const std::uint8_t *>;
+
+  ModelCore();
+  // Forgets all but the memory, for the next segment.
+  void reset();
+
+  [[nodiscard]] std::uint32_t add_family(Plan plan);
+  // A period is dropped when there are too many.
+  [[nodiscard]] std::uint32_t add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
+                                       std::uint64_t period = 0);
+
+  // One record of a type that stands for no event, such as buffer headers.
+  bool code_record(std::uint32_t type, std::uint64_t *values);
+
+  [[nodiscard]] std::vector<Stream> &streams() { return streams_; }
+  [[nodiscard]] Bits &bits() { return bits_; }
+  [[nodiscard]] const std::vector<Type> &types() const { return types_; }
+  [[nodiscard]] const std::vector<Family> &families() const { return families_; }
+  [[nodiscard]] std::vector<StreamName> stream_names() const;
+  // Memory for objects that a decoder builds: counted by the encoder, kept to by the decoder.
+  [[nodiscard]] std::uint64_t object_bytes() const { return object_bytes_; }
+  void set_object_bound(std::size_t bytes) { arena_.set_bound(bytes); }
+
+protected:
+  void start_record(Family &family) { current_ = family.history.next_row(); }
+  [[gnu::always_inline]] inline void code_type(std::uint32_t &type);
+  [[gnu::always_inline]] inline void code_header(Type &type, Pattern &pattern, HeaderBytes header);
+  [[gnu::always_inline]] inline void code_fields(Family &family, Pattern &pattern);
+  [[gnu::always_inline]] inline void code_pattern_symbol(Type &type, const Family &family, Pattern &pattern);
+  void start_buffer(std::uint16_t processor);
+  void end_buffer();
+  void end_event(const Type &type, const Family &family);
+
+  std::vector<Stream> streams_;
+  Bits bits_;
+  std::vector<Family> families_;
+  std::vector<Type> types_;
+  bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
+  std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
+  std::array<Bytes, kMaxFields> content_{}; // and the objects' content
+  std::array<std::uint64_t, 256> slots_{};
+  std::uint64_t time_ = 0;
+  bool failed_ = false;
+
+private:
+  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
+
+  void grow_streams(std::size_t count);
+  [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
+  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg,
+                                                               unsigned field) const;
+  template <class Answers> void code_fields_as(Family &family, Answers &pattern);
+  template <class Answers> void code_number(const FieldStep &step, const Family &family, Answers &pattern);
+  template <class Answers> void code_object(const FieldStep &step, const Family &family, Answers &pattern);
+  [[gnu::noinline]] void code_residual(const FieldStep &step, const Family &family);
+  void set_thread(Threads::Entry &entry) {
+    thread_ = &entry;
+    base_[kFromThread] = entry.member;
+  }
+  void code_beat(Type &type, std::uint64_t time);
+  void code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value);
+  void code_unsigned(std::uint32_t stream, std::uint64_t &value);
+  void code_signed(std::uint32_t stream, std::uint64_t &difference);
+  void code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text, std::uint64_t near,
+                          std::uint64_t &id, Bytes content);
+  void code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content);
+  [[nodiscard]] std::uint64_t known_object(const Objects &objects, std::uint64_t id);
+  Bytes code_content(ObjectClass c, std::uint32_t text, Bytes content);
+  Bytes code_text(std::uint32_t stream, Bytes content);
+  Bytes code_wide(std::uint32_t stream, Bytes content);
+  Bytes code_stack(unsigned width, Bytes content);
+  Bytes code_map(Bytes content);
+  void code_address(std::uint32_t stream, std::uint64_t &value);
+  void code_recent(std::uint32_t stream, std::uint64_t &value);
+  std::uint64_t &slot(Slot s) { return slots_[static_cast<std::size_t>(s)]; }
+
+  std::vector<Objects> objects_; // by class
+  StackTree stacks_;
+  Threads threads_;
+  Arena arena_;
+  std::vector<std::unique_ptr<Processor>> processors_;
+  Processor *processor_ = nullptr;
+  Processor::Event *event_ = nullptr; // that the stack at hand belongs to
+  Processor::Event no_event_;
+  Pages pages_;
+  std::vector<StackContext> stack_contexts_;
+  StackContext *by_event_ = nullptr, *by_owner_ = nullptr;
+  std::vector<std::uint16_t> next_type_, next_type_short_;
+  std::uint32_t type_context_ = 0, type_context_short_ = 0;
+  unsigned periodic_ = 0; // types that have a period
+  std::size_t history_values_ = 0;
+  std::uint64_t object_bytes_ = 0;
+  Threads::Entry *thread_ = nullptr;
+  std::array<const std::uint64_t *, kComputed> base_{}; // by Source
+  const std::uint64_t *before_lookup_row_ = nullptr;
+  std::vector<History> spare_;           // memory of earlier families
+  std::vector<OutStream> spare_streams_; // and of streams
+};
+
+extern template class ModelCore<false>; // in etlz_model_encode.cpp
+extern template class ModelCore<true>;  // in etlz_model_decode.cpp
+
+inline constexpr std::uint64_t kMaxPeriod = std::uint64_t{1} << 40; // of events that come at a steady rate
+inline constexpr std::uint32_t kMaxTypes = 4000;                    // of a segment; also of kinds
+
+// Ids in the order in which they changed; cheap because neighbours rarely differ.
+class IdSet {
+public:
+  void note(std::uint64_t id) {
+    if (id == last_) return;
+    last_ = id;
+    const auto word = static_cast<std::uint32_t>(id);
+    std::uint32_t &cached = recent_[(word >> 2) & 255];
+    if (cached == word && word != 0) return;
+    cached = word;
+    ids_.insert(word);
+  }
+  void clear() {
+    last_ = ~std::uint64_t{0};
+    recent_ = {};
+    ids_.clear();
+  }
+  [[nodiscard]] std::vector<std::uint32_t> sorted() const {
+    std::vector<std::uint32_t> all(ids_.begin(), ids_.end());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+private:
+  std::uint64_t last_ = ~std::uint64_t{0};
+  std::array<std::uint32_t, 256> recent_{};
+  std::unordered_set<std::uint32_t> ids_;
+};
+
+class ModelEncoder : public ModelCore<false> {
+public:
+  // Makes plans for kinds of events that no table knows. Before encoding, with all buffers of the segment.
+  struct Source {
+    Bytes events;
+    std::uint16_t processor = 0;
+  };
+  void learn(std::span<const Source> buffers);
+  void set_plain_types(bool plain) { plain_types_ = plain; }
+  void reset();
+  // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of
+  // them were coded: the rest belongs to the caller. The buffers come in the order in which they were
+  // learned.
+  [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor);
+  void write_table(std::vector<std::uint8_t> &out) const;
+
+  // Of the events coded so far.
+  [[nodiscard]] const IdSet &processes() const { return processes_; }
+  [[nodiscard]] const IdSet &threads() const { return threads_seen_; }
+  [[nodiscard]] std::int64_t first_time() const { return first_time_; }
+  [[nodiscard]] std::int64_t last_time() const { return last_time_; }
+
+private:
+  struct Kindred { // an identity with its full plan and the types cut from it
+    Identity identity;
+    Plan plan;
+    bool known = false;
+    std::unordered_map<std::uint32_t, std::uint32_t> types; // fields << 1 | tail
+    std::uint32_t last_variant = ~0u, last_type = 0; // nearly all events of a kind have the same fields
+    std::uint32_t samples = 0;
+    std::vector<Bytes> sample_payloads;
+    std::vector<std::uint64_t> gaps; // between events on the first processor that has any
+    std::uint64_t last_time = 0, period = 0;
+    std::uint32_t processor = ~0u;
+    SplitStart start; // the leading fields of fixed size
+  };
+  [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
+  [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
+
+  std::vector<Kindred> kindreds_;
+  std::vector<std::uint32_t> kindred_by_hash_ =
+      std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
+  std::unordered_map<std::string, std::uint32_t> family_by_plan_;
+  std::vector<std::uint16_t> kindred_of_event_; // in the order of the buffers
+  std::size_t next_event_ = 0;
+  IdSet processes_, threads_seen_;
+  std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
+};
+
+class ModelDecoder : public ModelCore<true> {
+public:
+  [[nodiscard]] bool read_table(InStream &table);
+  // Fills exactly `coded` bytes of `events` from the start; false when the streams contradict themselves.
+  [[nodiscard]] bool decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor);
+};
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,60 @@
+// A segment: some MiB of consecutive bytes of the file, coded so that they can be decoded alone.
+#pragma once
+
+#include "etlz/backend/backend.hpp"
+
+#include "etwrelog/error.hpp"
+
+#include <string>
+
+namespace etwrelog::etlz {
+
+// A stretch of the file: a buffer, or bytes that are none.
+struct Part {
+  bool buffer = false;
+  std::uint64_t at = 0; // in the segment
+  std::uint64_t size = 0;
+};
+
+// What the index keeps of a segment.
+struct SegmentFacts {
+  std::int64_t first_time = 0, last_time = 0; // 0, 0 when the segment has no event with a time
+  std::uint64_t events = 0, buffers = 0;
+  std::uint64_t stream_bytes = 0;  // of streams and objects, that a decoder needs room for
+  std::uint64_t scratch_bytes = 0; // the largest compressed buffer, decoded
+  std::vector<std::uint32_t> processes,
+      threads; // sorted: ids in event headers and payload fields of that meaning
+};
+
+// Splits bytes into parts. Looks for the next buffer after damage. Stops after the part that brings the
+// decoded size to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says
+// that nothing follows. Returns the bytes covered.
+[[nodiscard]] std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts);
+
+struct ColumnCost { // one line of --explain
+  std::string owner, column;
+  std::uint64_t events = 0, in = 0, out = 0;
+};
+
+// Encodes and decodes segments; owns the scratch memory. One a thread.
+class SegmentCoder {
+public:
+  SegmentCoder();
+  ~SegmentCoder();
+
+  // Appends the coded segment to `out`.
+  void encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
+              SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
+  // The events of a part that encode() has just taken, decompressed; empty where there are none that it knows
+  // of: no buffer, or a compressed one that is kept as it is.
+  [[nodiscard]] Bytes events(std::size_t part) const;
+  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
+  // `scratch` that for one decoded buffer.
+  [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+} // namespace etwrelog::etlz

@@ -1,0 +1,266 @@
+#include "schema/event_names.hpp"
+
+#include "etwrelog/clr_events.hpp"
+#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_names.hpp"
+#include "etwrelog/text.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <pugixml.hpp>
+
+namespace etwrelog::schema {
+
+using namespace format;
+
+namespace {
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\0'))
+    text.pop_back();
+  return text;
+}
+
+// A wide string at an offset that the record itself states; empty for 0 or one outside.
+std::string string_at(Bytes payload, std::size_t offset_field) {
+  if (payload.size() < offset_field + 4) return {};
+  const std::uint32_t at = load<std::uint32_t>(payload.data() + offset_field);
+  if (at == 0 || at >= payload.size()) return {};
+  std::size_t end = at;
+  while (end + 2 <= payload.size() && load<std::uint16_t>(payload.data() + end) != 0)
+    end += 2;
+  return trimmed(utf8_from_utf16(payload.subspan(at, end - at)));
+}
+
+std::string task_and_opcode(std::string task, std::string_view opcode) {
+  if (opcode.starts_with("win:")) opcode.remove_prefix(4);
+  if (opcode.empty() || opcode == "Info") return task;
+  return task + "/" + std::string(opcode);
+}
+
+constexpr std::string_view kKernel = "Windows Kernel/";
+constexpr std::size_t kLearned = 64; // TraceLogging schemas remembered, each in the place of its hash
+constexpr const char *kTraceLogging = "TraceLogging"; // several names under one id
+
+std::string kernel_name(std::uint16_t hook) {
+  if (const kernel::HookInfo *info = kernel::find_hook(hook)) {
+    const std::string_view name = info->name;
+    // What PerfView's kernel parser does not know it shows under the session's own provider name.
+    return name.starts_with("MSNT_") ? std::string(name) : std::string(kKernel) + info->name;
+  }
+  const std::string_view group = kernel::group_name(static_cast<std::uint8_t>(hook >> 8));
+  if (group.empty()) return fmt::format("{}Hook(0x{:04x})", kKernel, hook);
+  return fmt::format("{}{}/Opcode({})", kKernel, group, hook & 0xFF);
+}
+
+std::string classic_name(const EventType &type) {
+  if (type.guid == kImageIdGuid) {
+    switch (type.id) {
+    case 0: return "KernelTraceControl/ImageID";
+    case 32: return "KernelTraceControl/ImageID/None";
+    case 34: return "KernelTraceControl/ImageID/Dbg";
+    case 36: return "KernelTraceControl/ImageID/DbgID_RSDS";
+    case 37: return "KernelTraceControl/ImageID/DbgID_ILRSDS";
+    case 38: return "KernelTraceControl/ImageID/DbgPPDB";
+    case 40: return "KernelTraceControl/ImageID/DbgDetermID";
+    case 64: return "KernelTraceControl/ImageID/FileVersion";
+    default: return fmt::format("KernelTraceControl/ImageID/Opcode({})", type.id);
+    }
+  }
+  if (type.guid == kMetaDataGuid) {
+    if (type.id == 32) return "KernelTraceControl/MetaData/EventInfo";
+    if (type.id == 33) return "KernelTraceControl/MetaData/EventMapInfo";
+  }
+  if (type.guid == kSysConfigGuid) {
+    switch (type.id) {
+    case 32: return "Windows Kernel/SysConfig/BuildInfo";
+    case 33: return "Windows Kernel/SysConfig/SystemPaths";
+    case 34: return "Windows Kernel/SysConfig/UnknownVolume";
+    case 35: return "Windows Kernel/SysConfig/VolumeMapping";
+    default: break;
+    }
+  }
+  if (const auto hook = kernel::hook_of_class(type.guid, static_cast<std::uint8_t>(type.id)))
+    return kernel_name(*hook);
+  const std::string_view provider = provider_name(type.guid);
+  return fmt::format("{}/Opcode({})", provider.empty() ? to_string(type.guid) : std::string(provider),
+                     type.id);
+}
+
+} // namespace
+
+bool EventNames::teaches(const EventView &event) {
+  if (event.is_classic()) return event.provider() == kMetaDataGuid && event.opcode() == 32;
+  if (!event.is_event()) return false;
+  return event.has_items() || (event.id() == kManifestEventId && event.opcode() == kManifestOpcode);
+}
+
+void EventNames::learn(const EventView &event) {
+  if (event.is_classic())
+    learn_event_info(event.payload());
+  else if (event.id() == kManifestEventId && event.opcode() == kManifestOpcode)
+    learn_manifest(event);
+  else
+    learn_schema(event);
+}
+
+// TRACE_EVENT_INFO (tdh.h): provider GUID, event GUID, descriptor, decoding source, then offsets of names.
+void EventNames::learn_event_info(Bytes payload) {
+  constexpr std::size_t kIdAt = 0x20, kVersionAt = 0x22, kProviderNameAt = 0x34, kTaskNameAt = 0x44,
+                        kOpcodeNameAt = 0x48, kEnd = 0x4C;
+  if (payload.size() < kEnd) return;
+  EventType type;
+  type.family = Family::event;
+  type.guid = load_guid(payload.data());
+  type.id = load<std::uint16_t>(payload.data() + kIdAt);
+  type.version = payload[kVersionAt];
+  std::string provider = string_at(payload, kProviderNameAt), task = string_at(payload, kTaskNameAt);
+  if (!provider.empty()) providers_[type.guid] = std::move(provider);
+  const std::string opcode = string_at(payload, kOpcodeNameAt);
+  if (task.empty() && opcode.empty()) return;
+  if (task.empty()) task = fmt::format("EventID({})", type.id);
+  learned_.clear(); // a schema has the last word again
+  names_[type] = task_and_opcode(std::move(task), opcode);
+}
+
+// u8 format (1 XML), u8 major, u8 minor, u8 magic 0x5B, u16 chunks, u16 chunk number, UTF-8 text.
+void EventNames::learn_manifest(const EventView &event) {
+  constexpr std::size_t kHeader = 8;
+  constexpr std::uint8_t kMagic = 0x5B;
+  const Bytes payload = event.payload();
+  if (payload.size() < kHeader || payload[0] != 1 || payload[3] != kMagic) return;
+  const unsigned chunks = load<std::uint16_t>(payload.data() + 4),
+                 chunk = load<std::uint16_t>(payload.data() + 6);
+  const Guid guid = event.provider();
+  const std::string_view text(reinterpret_cast<const char *>(payload.data()) + kHeader,
+                              payload.size() - kHeader);
+  if (chunks <= 1) {
+    read_manifest(guid, text);
+    return;
+  }
+  add_chunk(guid, chunks, chunk, text);
+}
+
+// Chunks come in any order of batches: whoever sees the last one missing reads the whole.
+void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text) {
+  constexpr std::size_t kLargest = 16u << 20;
+  Manifest &manifest = manifests_[guid];
+  if (chunk >= chunks || manifest.bytes + text.size() > kLargest) return;
+  if (manifest.total != chunks) manifest = {};
+  manifest.total = chunks;
+  if (!manifest.chunks.try_emplace(chunk, text).second) return;
+  manifest.bytes += text.size();
+  if (manifest.chunks.size() < chunks) return;
+  std::string whole;
+  whole.reserve(manifest.bytes);
+  for (const auto &[number, part] : manifest.chunks)
+    whole += part;
+  manifests_.erase(guid);
+  read_manifest(guid, whole);
+}
+
+void EventNames::read_manifest(const Guid &guid, std::string_view text) {
+  learned_.clear();
+  pugi::xml_document document;
+  if (!document.load_buffer(text.data(), text.size())) return;
+  for (const pugi::xpath_node &found : document.select_nodes("//provider")) {
+    const pugi::xml_node provider = found.node();
+    if (const char *name = provider.attribute("name").value(); *name) providers_[guid] = name;
+    for (const pugi::xml_node item : provider.child("events").children("event")) {
+      EventType type{Family::event, static_cast<std::uint16_t>(item.attribute("version").as_uint()),
+                     item.attribute("value").as_uint(), guid};
+      std::string task = item.attribute("task").value();
+      if (task.empty()) task = item.attribute("symbol").value();
+      if (!task.empty()) names_[type] = task_and_opcode(std::move(task), item.attribute("opcode").value());
+    }
+  }
+  names_[{Family::event, 1, kManifestEventId, guid}] = "ManifestData";
+}
+
+// TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
+void EventNames::learn_schema(const EventView &event) {
+  const EventType of = type_of(event);
+  const Bytes all =
+      event.bytes().first(event.bytes().size() - event.payload().size()).subspan(event.layout().header_size);
+  learned_.resize(kLearned);
+  Learned &last = learned_[(of.guid.low ^ of.id ^ all.size() >> 3) % kLearned];
+  if (last.type == of && std::ranges::equal(last.items, all)) return;
+  last.type = of;
+  last.items.assign(all.begin(), all.end());
+  ExtendedItems items = event.items();
+  ExtendedItem item;
+  auto take_text = [](Bytes data, std::size_t at) {
+    const auto begin = data.begin() + static_cast<std::ptrdiff_t>(std::min(at, data.size()));
+    return utf8_from_bytes(Bytes(begin, std::find(begin, data.end(), std::uint8_t{0})));
+  };
+  while (items.next(item)) {
+    if (item.type == ItemType::provider_traits && item.data.size() > 2) {
+      if (std::string name = take_text(item.data, 2); !name.empty())
+        providers_.try_emplace(event.provider(), name);
+    } else if (item.type == ItemType::schema_tl && item.data.size() > 3) {
+      std::size_t at = 2;
+      while (at < item.data.size() && (item.data[at] & 0x80) != 0)
+        ++at;
+      std::string name = take_text(item.data, at + 1);
+      auto [slot, fresh] = names_.try_emplace(of, name);
+      // Events of one provider may all have id 0; a row of them has no one name.
+      if (!fresh && slot->second != name)
+        slot->second = kTraceLogging;
+      else if (fresh)
+        from_schema_.insert(of);
+    }
+  }
+}
+
+void EventNames::merge(const EventNames &other) {
+  for (const auto &[guid, name] : other.providers_)
+    providers_.try_emplace(guid, name);
+  for (const auto &[type, name] : other.names_) {
+    auto [slot, fresh] = names_.try_emplace(type, name);
+    if (fresh || slot->second == name) continue;
+    const bool schema = from_schema_.contains(type) || other.from_schema_.contains(type);
+    slot->second = schema ? std::string(kTraceLogging) : std::min(slot->second, name);
+  }
+  from_schema_.insert(other.from_schema_.begin(), other.from_schema_.end());
+  for (const auto &[guid, manifest] : other.manifests_)
+    for (const auto &[chunk, text] : manifest.chunks)
+      add_chunk(guid, manifest.total, chunk, text);
+}
+
+std::string EventNames::name(const EventType &type) const {
+  switch (type.family) {
+  case Family::hook: return kernel_name(static_cast<std::uint16_t>(type.id));
+  case Family::classic: return classic_name(type);
+  case Family::message:
+    return type.guid == Guid{} ? fmt::format("WPP/Message({})", type.id)
+                               : fmt::format("WPP/{}/Message({})", to_string(type.guid), type.id);
+  case Family::other: return fmt::format("HeaderType(0x{:02x})", type.id);
+  case Family::event: break;
+  }
+  const auto learned_provider = providers_.find(type.guid);
+  const std::string_view known = provider_name(type.guid);
+  std::string provider = !known.empty()                         ? std::string(known)
+                         : learned_provider != providers_.end() ? learned_provider->second
+                                                                : to_string(type.guid);
+  if (const auto clr = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id)); !clr.empty())
+    return fmt::format("{}/{}", provider, clr);
+  if (const auto learned = names_.find(type); learned != names_.end())
+    return provider + "/" + learned->second;
+  return fmt::format("{}/EventID({})", provider, type.id);
+}
+
+std::string EventNames::key(const EventType &type) {
+  switch (type.family) {
+  case Family::hook: return fmt::format("hook:0x{:04x}", type.id);
+  case Family::event: return fmt::format("event:{}/{}/{}", to_string(type.guid), type.id, type.version);
+  case Family::classic: return fmt::format("classic:{}/{}/{}", to_string(type.guid), type.id, type.version);
+  case Family::message:
+    return type.guid == Guid{} ? fmt::format("wpp:-/{}", type.id)
+                               : fmt::format("wpp:{}/{}", to_string(type.guid), type.id);
+  case Family::other: break;
+  }
+  return fmt::format("other:0x{:02x}", type.id);
+}
+
+} // namespace etwrelog::schema

@@ -1,0 +1,52 @@
+// Names of event types: built-in for the kernel and .NET, learned from the trace for the rest (EventInfo
+// records that a merge adds, EventSource manifests, TraceLogging schemas).
+#pragma once
+
+#include "schema/type_counts.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace etwrelog::schema {
+
+class EventNames {
+public:
+  // Whether learn() has anything to gain from the event. Cheap; asked of every event.
+  [[nodiscard]] static bool teaches(const EventView &event);
+  void learn(const EventView &event);
+  void merge(const EventNames &other);
+
+  // As PerfView shows it: "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"; the provider's GUID (or
+  // its name where known) and "EventID(n)" where nothing is known.
+  [[nodiscard]] std::string name(const EventType &type) const;
+
+  // The type in the form "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/opcode/version",
+  // "wpp:GUID/number".
+  [[nodiscard]] static std::string key(const EventType &type);
+
+private:
+  void learn_event_info(Bytes payload);
+  void learn_manifest(const EventView &event);
+  void learn_schema(const EventView &event);
+  void add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text);
+  void read_manifest(const Guid &guid, std::string_view text);
+
+  std::map<EventType, std::string> names_; // "Task/Opcode"
+  std::map<Guid, std::string> providers_;
+  std::set<EventType> from_schema_; // whose name a TraceLogging schema gave
+  struct Manifest {
+    std::map<unsigned, std::string> chunks;
+    unsigned total = 0;
+    std::size_t bytes = 0;
+  };
+  std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
+  // Items of TraceLogging events learned last: most events of a type repeat theirs.
+  struct Learned {
+    EventType type;
+    std::vector<std::uint8_t> items;
+  };
+  std::vector<Learned> learned_;
+};
+
+} // namespace etwrelog::schema
