@@ -1,7 +1,7 @@
 # Sourced by tools/demo and tools/test: the Debian packages that the project builds with, and their installation.
 
 etwrelog_packages=(
-  g++ clang libclang-rt-dev cmake ninja-build pkg-config git python3 xz-utils
+  g++ clang clang-format libclang-rt-dev cmake ninja-build pkg-config git python3 xz-utils
   libtbb-dev libzstd-dev libxxhash-dev libarchive-dev libre2-dev libpugixml-dev libfmt-dev libcli11-dev
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libfwnt-dev libdeflate-dev liblzma-dev
