@@ -1,0 +1,178 @@
+// A profile: where the time went, as samples on a tree of stacks. Experimental: may change in any release.
+//
+// All tables refer to each other by index. A profile without names (no symbols looked up) keeps for each
+// frame its module and offset, so that names can be given later, on another machine too.
+#pragma once
+
+#include "etwrelog/guid.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace etwrelog {
+
+inline constexpr std::uint32_t kNoIndex = 0xFFFF'FFFF; // no module, no process, no parent
+
+enum class FrameKind : std::uint8_t {
+  kernel,     // native code of a kernel image
+  native,     // native code of a user-mode image
+  jit,        // code that a runtime made while the program ran
+  inlined,    // inlined into the frame that is its parent; same module, address and rva as that one
+  unresolved, // no image is known there
+  annotation, // no code: `function` is a note such as "[no stack]", a waker, a wait
+};
+
+// Why a frame has no function name.
+enum class Unresolved : std::uint8_t {
+  none,            // it has one
+  not_asked,       // names were not asked for
+  no_image,        // no image is known at that address and time
+  no_identity,     // the image's PDB is not named in the trace: the trace was not merged
+  pdb_not_found,   // looked for and not found; ProfileModule::detail says where
+  pdb_other_age,   // found with the right GUID, but another age
+  pdb_compressed,  // found, but in the MSFZ container, which cannot be read yet
+  pdb_damaged,     // found, but not readable
+  no_symbol,       // the PDB has nothing at or before that address
+  rundown_missing, // code of a runtime that did not list its methods in the trace
+  count_,
+};
+[[nodiscard]] const char *unresolved_text(Unresolved why);
+
+struct ProfileModule {
+  std::string name;     // "ntdll.dll"; the last part of the path
+  std::string path;     // as the trace gives it
+  std::string pdb_name; // as in the image's debug directory, maybe with a path; empty if not known
+  Guid pdb_guid;        // zero if not known
+  std::uint32_t pdb_age = 0;
+  std::uint32_t time_stamp = 0; // of the PE header; 0 if not known
+  std::uint64_t base = 0, size = 0;
+  bool kernel = false;
+  // What looking for its names came to.
+  Unresolved symbols = Unresolved::not_asked;
+  std::string detail; // where its PDB was found, or looked for in vain
+};
+
+struct ProfileFrame {
+  std::string function;            // empty if unresolved
+  std::uint32_t module = kNoIndex; // in Profile::modules
+  std::uint64_t address = 0;       // as logged: of a caller, the return address
+  std::uint64_t rva = 0;           // address - base of the module; 0 without a module
+  FrameKind kind = FrameKind::unresolved;
+  bool in_kernel = false; // the address lies in kernel space, known image or not
+  bool caller = false;    // a return address: code was looked up at address - 1
+  bool estimated = false; // `function` is merely the nearest symbol before the address
+  Unresolved why = Unresolved::not_asked;
+  std::string file;       // source file; empty if not known
+  std::uint32_t line = 0; // 0 if not known
+  std::string tier;       // of JIT code: "Tier1", "QuickJitted", ...; empty if not known
+};
+
+// The stacks, as a tree. Node 0 is the empty stack; a child stands behind its parent.
+struct ProfileNode {
+  std::uint32_t parent = kNoIndex; // towards the outermost frame; kNoIndex for node 0 only
+  std::uint32_t frame = kNoIndex;
+};
+
+struct ProfileProcess {
+  std::uint32_t pid = kNoIndex; // kNoIndex: it is not known whose the thread is; printed as -1
+  std::string name;             // "?" if not known
+  std::string command_line;
+  std::int64_t start = std::numeric_limits<std::int64_t>::min(); // ns since trace start; if seen in the trace
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+};
+
+struct ProfileThread {
+  std::uint32_t tid = 0;
+  std::uint32_t process = kNoIndex; // in Profile::processes
+  std::string name;                 // empty if it has none
+  std::int64_t start = std::numeric_limits<std::int64_t>::min();
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+};
+
+enum class SampleClass : std::uint8_t {
+  full,            // the whole stack
+  kernel_complete, // the whole stack, of a process that has no user mode (Idle, System)
+  user_missing,    // the kernel part only: its user half is not in the trace
+  no_stack,        // no stack in the trace; the instruction pointer is its one frame
+  count_,
+};
+[[nodiscard]] const char *sample_class_text(SampleClass sample_class);
+
+struct ProfileSample {
+  std::int64_t time = 0;    // ns since trace start; of a wait, when it began
+  std::uint64_t weight = 1; // CPU: samples; waits: microseconds
+  std::uint32_t thread = 0; // in Profile::threads
+  std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
+  std::uint16_t processor = 0;
+  SampleClass sample_class = SampleClass::full;
+};
+
+// What a thread did over a stretch of time, from context switches; empty in traces that have none.
+enum class SliceState : std::uint8_t { running, ready, waiting };
+struct ProfileSlice {
+  std::int64_t start = 0, end = 0; // ns since trace start
+  std::uint32_t thread = 0;
+  std::uint16_t processor = 0; // where it ran; of ready and waiting slices, where it ran last
+  SliceState state = SliceState::running;
+  std::uint8_t wait_reason = 0;
+};
+
+// Each sample is in exactly one class. Each stack fragment in the trace is claimed by a sample, belongs to
+// another event, or is orphaned; totals add up.
+struct ProfileCounts {
+  std::uint64_t samples = 0;
+  std::uint64_t by_class[static_cast<std::size_t>(SampleClass::count_)] = {};
+  std::uint64_t fragments = 0, claimed = 0, other_event = 0, orphaned = 0;
+};
+struct ProfileAccounting {
+  ProfileCounts total;
+  std::vector<ProfileCounts> by_process; // as Profile::processes
+  std::vector<std::pair<std::string, std::uint64_t>>
+      other_events;                   // fragments of other events, by the event's name
+  std::uint64_t undefined_keys = 0;   // fragments whose stack key is never defined; among the orphaned
+  std::uint64_t lent_user_halves = 0; // kernel halves that another event's user half completed
+  std::uint64_t idle_left_out = 0;    // samples of the Idle process that Profile::samples does not hold
+  std::uint64_t in_dpc_or_isr = 0;    // samples taken in one
+};
+
+enum class ProfileKind : std::uint8_t { cpu, wait, ready };
+
+struct ProfileInterval { // the sampling interval from `time` on
+  std::int64_t time = 0; // ns since trace start
+  std::uint64_t interval_ns = 0;
+};
+
+struct Profile {
+  std::string trace;           // its name
+  std::int64_t start_time = 0; // FILETIME of time 0
+  std::int64_t duration = 0;   // ns, of all the trace
+  std::uint32_t processors = 0;
+  ProfileKind kind = ProfileKind::cpu;
+  std::vector<ProfileInterval> intervals; // by time; empty if the trace does not tell
+  std::uint64_t events_lost = 0, buffers_lost = 0;
+
+  std::vector<ProfileModule> modules;
+  std::vector<ProfileFrame> frames;
+  std::vector<ProfileNode> nodes{ProfileNode{}};
+  std::vector<ProfileProcess> processes;
+  std::vector<ProfileThread> threads;
+  std::vector<ProfileSample> samples; // by time; ties in the order of the file
+  std::vector<ProfileSlice> slices;   // only if asked for; by thread, then by time
+  ProfileAccounting accounting;
+
+  [[nodiscard]] const ProfileProcess &process_of(const ProfileSample &sample) const {
+    return processes[threads[sample.thread].process];
+  }
+  // The sampling interval of most of the trace, in ns; 0 if not known.
+  [[nodiscard]] std::uint64_t interval_ns() const;
+};
+
+// "module!function", "module+0x1c0" or "0x7ffe0300"; an annotation as it is. No suffix for the kind.
+[[nodiscard]] std::string frame_text(const Profile &profile, const ProfileFrame &frame);
+// "game.exe (1234)"; "? (-1)" for the unknown one.
+[[nodiscard]] std::string process_text(const ProfileProcess &process);
+
+} // namespace etwrelog

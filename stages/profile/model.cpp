@@ -1,0 +1,59 @@
+#include "etwrelog/profile.hpp"
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+
+const char *unresolved_text(Unresolved why) {
+  switch (why) {
+  case Unresolved::none: return "named";
+  case Unresolved::not_asked: return "names were not asked for";
+  case Unresolved::no_image: return "no image is known at the address";
+  case Unresolved::no_identity: return "image without identity (the trace was not merged)";
+  case Unresolved::pdb_not_found: return "PDB not found";
+  case Unresolved::pdb_other_age: return "PDB of another age";
+  case Unresolved::pdb_compressed: return "PDB in the compressed MSFZ form";
+  case Unresolved::pdb_damaged: return "PDB is damaged";
+  case Unresolved::no_symbol: return "the PDB has no symbol there";
+  case Unresolved::rundown_missing: return "rundown of compiled code is missing";
+  case Unresolved::count_: break;
+  }
+  return "?";
+}
+
+const char *sample_class_text(SampleClass sample_class) {
+  switch (sample_class) {
+  case SampleClass::full: return "full stack";
+  case SampleClass::kernel_complete: return "kernel stack, complete";
+  case SampleClass::user_missing: return "user half missing";
+  case SampleClass::no_stack: return "no stack";
+  case SampleClass::count_: break;
+  }
+  return "?";
+}
+
+std::uint64_t Profile::interval_ns() const {
+  std::uint64_t best = 0;
+  std::int64_t longest = -1;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const std::int64_t end = i + 1 < intervals.size() ? intervals[i + 1].time : duration;
+    if (end - intervals[i].time > longest) longest = end - intervals[i].time, best = intervals[i].interval_ns;
+  }
+  return best;
+}
+
+std::string frame_text(const Profile &profile, const ProfileFrame &frame) {
+  if (frame.kind == FrameKind::annotation) return frame.function;
+  if (frame.module == kNoIndex)
+    return frame.function.empty() ? fmt::format("0x{:x}", frame.address) : frame.function;
+  const std::string &module = profile.modules[frame.module].name;
+  if (!frame.function.empty()) return module + "!" + frame.function;
+  return fmt::format("{}+0x{:x}", module, frame.rva);
+}
+
+std::string process_text(const ProfileProcess &process) {
+  const std::string pid = process.pid == kNoIndex ? "-1" : std::to_string(process.pid);
+  return (process.name.empty() ? "?" : process.name) + " (" + pid + ")";
+}
+
+} // namespace etwrelog
