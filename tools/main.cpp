@@ -1,7 +1,9 @@
 #include "base/platform.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/reference.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -16,8 +18,11 @@ int main(int argc, char **argv) {
   app.name("etwrelog");
   app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App *, const CLI::Error &error) {
-    return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n", error.what());
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  app.failure_message([&](const CLI::App *, const CLI::Error &error) {
+    const std::string meant = cli::suggestion(app, arguments);
+    return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n",
+                       meant.empty() ? error.what() : meant);
   });
   int exit_status = cli::kDone;
   cli::add_info_command(app, exit_status);
@@ -25,6 +30,7 @@ int main(int argc, char **argv) {
   cli::add_relog_command(app, exit_status);
   cli::add_stacks_command(app, exit_status);
   cli::add_pack_commands(app, exit_status);
+  cli::add_reference_commands(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

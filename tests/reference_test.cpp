@@ -1,0 +1,104 @@
+// Manual pages, completions and suggestions come from the commands' own descriptions and say the same.
+#include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+
+std::string text_of(const std::string &path) {
+  const auto bytes = testing::read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
+// As --help lists them at the beginning of a line.
+std::set<std::string> commands() {
+  const std::string help = run_tool({"--help"}).out;
+  std::set<std::string> names;
+  const std::string list = help.substr(help.find("Subcommands:"));
+  const std::regex line("\n  ([a-z]+)  ");
+  for (std::sregex_iterator i(list.begin(), list.end(), line), end; i != end; ++i)
+    names.insert((*i)[1]);
+  return names;
+}
+
+std::set<std::string> long_options(const std::string &help) {
+  std::set<std::string> names;
+  const std::regex option("\n  (?:-[A-Za-z],)?--([a-z-]+)");
+  for (std::sregex_iterator i(help.begin(), help.end(), option), end; i != end; ++i)
+    names.insert((*i)[1]);
+  return names;
+}
+
+TEST(Reference, ManualPagesNameEveryOptionThatHelpNames) {
+  TempDir directory;
+  ASSERT_EQ(run_tool({"manual", directory.file("")}).status, 0);
+  const std::set<std::string> names = commands();
+  ASSERT_GE(names.size(), 8u);
+  const std::string main_page = text_of(directory.file("etwrelog.1"));
+  for (const std::string &name : names) {
+    EXPECT_NE(main_page.find("\\fB" + name + "\\fR"), std::string::npos) << name;
+    const std::string page = text_of(directory.file("etwrelog-" + name + ".1"));
+    const std::set<std::string> options = long_options(run_tool({name, "--help"}).out);
+    EXPECT_FALSE(options.empty()) << name;
+    for (const std::string &option : options) {
+      const std::string escaped = std::regex_replace(option, std::regex("-"), "\\-");
+      EXPECT_NE(page.find("\\fB\\-\\-" + escaped + "\\fR"), std::string::npos) << name << " --" << option;
+    }
+  }
+}
+
+TEST(Reference, CompletionsParseAndKnowEveryCommand) {
+  TempDir directory;
+  const std::string script = directory.file("completion");
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const ToolRun run = run_tool({"completion", shell});
+    ASSERT_EQ(run.status, 0);
+    for (const std::string &name : commands())
+      EXPECT_NE(run.out.find(name), std::string::npos) << shell << " " << name;
+    testing::write_file(script,
+                        Bytes(reinterpret_cast<const std::uint8_t *>(run.out.data()), run.out.size()));
+    const bool there = std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) == 0;
+    if (there) EXPECT_EQ(std::system((shell + " -n " + script).c_str()), 0) << shell;
+  }
+  const std::string ask = "source " + script +
+                          "; COMP_WORDS=(etwrelog relog --level m); COMP_CWORD=3; "
+                          "_etwrelog; test \"${COMPREPLY[*]}\" = max";
+  const ToolRun bash = run_tool({"completion", "bash"});
+  testing::write_file(script,
+                      Bytes(reinterpret_cast<const std::uint8_t *>(bash.out.data()), bash.out.size()));
+  EXPECT_EQ(std::system(("bash -c '" + ask + "'").c_str()), 0);
+}
+
+TEST(Reference, SuggestsWhatWasMeant) {
+  const ToolRun command = run_tool({"relgo", "x.etl"});
+  EXPECT_EQ(command.status, 2);
+  EXPECT_NE(command.err.find("did you mean \"relog\"?"), std::string::npos) << command.err;
+  const ToolRun option = run_tool({"relog", "x.etl", "--ouput", "y.etl"});
+  EXPECT_EQ(option.status, 2);
+  EXPECT_NE(option.err.find("did you mean \"--output\"?"), std::string::npos) << option.err;
+  const ToolRun far = run_tool({"relog", "x.etl", "--xyzzyplugh"});
+  EXPECT_EQ(far.status, 2);
+  EXPECT_EQ(far.err.find("did you mean"), std::string::npos) << far.err;
+}
+
+TEST(Reference, HelpKnowsCommandsAndTopicsAndNothingElse) {
+  EXPECT_EQ(run_tool({"help", "relog"}).out, run_tool({"relog", "--help"}).out);
+  EXPECT_NE(run_tool({"help"}).out.find("selection"), std::string::npos);
+  EXPECT_NE(run_tool({"help", "selection"}).out.find("--provider"), std::string::npos);
+  const ToolRun wrong = run_tool({"help", "seletion"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("did you mean \"selection\"?"), std::string::npos) << wrong.err;
+}
+
+} // namespace
+} // namespace etwrelog

@@ -1,0 +1,361 @@
+#include "tools/reference.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+// --- What an option is called
+// ---------------------------------------------------------------------------------
+
+std::vector<std::string> names_of(const CLI::Option &option) {
+  std::vector<std::string> names;
+  for (const std::string &name : option.get_snames())
+    names.push_back("-" + name);
+  for (const std::string &name : option.get_lnames())
+    names.push_back("--" + name);
+  return names;
+}
+
+std::vector<const CLI::Option *> options_of(const CLI::App &app) {
+  std::vector<const CLI::Option *> shown;
+  for (const CLI::Option *option : app.get_options())
+    if (!option->get_group().empty()) shown.push_back(option); // an option of no group is hidden
+  return shown;
+}
+
+bool takes_value(const CLI::Option &option) {
+  return option.get_expected_max() > 0 && option.get_type_size_max() > 0;
+}
+
+// "SIZE" out of "SIZE" or "TEXT:{fast,default,max}".
+std::string value_name(const CLI::Option &option) {
+  const std::string type = option.get_type_name();
+  const std::string name = type.substr(0, type.find(':'));
+  return name.empty() ? "VALUE" : name;
+}
+
+// The values between the braces of "TEXT:{fast,default,max}"; none if anything is allowed.
+std::vector<std::string> choices_of(const CLI::Option &option) {
+  const std::string type = option.get_type_name();
+  const std::size_t open = type.find('{'), close = type.rfind('}');
+  std::vector<std::string> choices;
+  if (open == std::string::npos || close == std::string::npos || close < open) return choices;
+  std::string one;
+  for (const char c : type.substr(open + 1, close - open - 1) + ",") {
+    if (c == ',')
+      choices.push_back(std::exchange(one, {}));
+    else
+      one += c;
+  }
+  return choices;
+}
+
+std::string joined(const std::vector<std::string> &words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+// --- Manual pages
+// ---------------------------------------------------------------------------------------------
+
+// Text as troff takes it: no line begins with a control character, no hyphen is broken.
+std::string troff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool at_line_start = out.empty() || out.back() == '\n';
+    if (at_line_start && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string synopsis(const CLI::App &app, const std::string &name) {
+  std::string line = fmt::format(".B {}\n", troff(name));
+  if (!commands_of(app).empty()) return line + ".I COMMAND\n[\\fIOPTIONS\\fR] ...\n";
+  line += "[\\fIOPTIONS\\fR]\n";
+  for (const CLI::Option *option : options_of(app)) {
+    if (!option->get_positional()) continue;
+    const std::string dots = option->get_expected_max() > 1 ? " ..." : "";
+    const std::string word = fmt::format("\\fI{}\\fR{}", troff(option->get_name(true, false)), dots);
+    line += option->get_required() ? word + "\n" : fmt::format("[{}]\n", word);
+  }
+  return line;
+}
+
+void add_option(std::string &page, const CLI::Option &option) {
+  std::vector<std::string> names = names_of(option);
+  for (std::string &name : names)
+    name = "\\fB" + troff(name) + "\\fR";
+  std::string head =
+      names.empty() ? "\\fI" + troff(option.get_name(true, false)) + "\\fR" : joined(names, ", ");
+  if (!names.empty() && takes_value(option)) head += " \\fI" + troff(value_name(option)) + "\\fR";
+  page += ".TP\n" + head + "\n" + troff(option.get_description());
+  if (const auto choices = choices_of(option); !choices.empty())
+    page += troff(fmt::format(" ({})", joined(choices, ", ")));
+  page += "\n";
+}
+
+void add_options(std::string &page, const CLI::App &app) {
+  std::vector<std::string> groups;
+  for (const CLI::Option *option : options_of(app))
+    if (std::ranges::find(groups, option->get_group()) == groups.end()) groups.push_back(option->get_group());
+  for (const std::string &group : groups) {
+    std::string heading = group == "Options" || groups.size() == 1 ? "OPTIONS" : group;
+    std::ranges::transform(heading, heading.begin(), [](unsigned char c) { return std::toupper(c); });
+    page += fmt::format(".SH {}\n", troff(heading));
+    for (const CLI::Option *option : options_of(app))
+      if (option->get_group() == group) add_option(page, *option);
+  }
+}
+
+// What --help prints behind the options, line for line.
+void add_footer(std::string &page, const std::string &footer) {
+  if (footer.empty()) return;
+  page += ".SH EXAMPLES AND NOTES\n.nf\n" + troff(footer) + "\n.fi\n";
+}
+
+constexpr std::string_view kExitStatus = R"(.SH EXIT STATUS
+.TP
+.B 0
+Done.
+.TP
+.B 1
+Failed; no output was written.
+.TP
+.B 2
+Wrong usage.
+.TP
+.B 3
+Done; damage was skipped on request.
+)";
+
+// --- Completions
+// ----------------------------------------------------------------------------------------------
+
+std::vector<std::string> option_words(const CLI::App &app) {
+  std::vector<std::string> words;
+  for (const CLI::Option *option : options_of(app))
+    for (std::string &name : names_of(*option))
+      words.push_back(std::move(name));
+  return words;
+}
+
+// Text between single quotes of any shell.
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else if (c != '\n')
+      out += c;
+  }
+  return out + "'";
+}
+
+std::string bash_completion(const CLI::App &app) {
+  std::string values, options, names;
+  for (const CLI::App *command : commands_of(app)) {
+    names += command->get_name() + " ";
+    options +=
+        fmt::format("    {}) words='{}' ;;\n", command->get_name(), joined(option_words(*command), " "));
+    for (const CLI::Option *option : options_of(*command))
+      if (const auto choices = choices_of(*option); !choices.empty())
+        for (const std::string &name : names_of(*option))
+          values +=
+              fmt::format("    '{} {}') words='{}' ;;\n", command->get_name(), name, joined(choices, " "));
+  }
+  return fmt::format(R"(# bash completion of {0}
+_{0}() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} words=
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W '{1}{2}' -- "$current"))
+    return
+  fi
+  case "$command $previous" in
+{3}  esac
+  if [ -z "$words" ] && [[ $current == -* ]]; then
+    case $command in
+{4}    esac
+  fi
+  if [ -n "$words" ]; then COMPREPLY=($(compgen -W "$words" -- "$current")); fi
+}}
+complete -o default -F _{0} {0}
+)",
+                     app.get_name(), names, joined(option_words(app), " "), values, options);
+}
+
+std::string zsh_completion(const CLI::App &app) {
+  std::string commands, cases;
+  for (const CLI::App *command : commands_of(app)) {
+    commands += fmt::format("    {}\n", shell_quoted(command->get_name() + ":" + command->get_description()));
+    cases += fmt::format("    {})\n      _arguments \\\n", command->get_name());
+    for (const CLI::Option *option : options_of(*command)) {
+      for (const std::string &name : names_of(*option)) {
+        std::string text = option->get_description();
+        std::replace_if(
+            text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ':'; }, ' ');
+        std::string spec = fmt::format("*{}[{}]", name, text);
+        if (takes_value(*option)) {
+          const auto choices = choices_of(*option);
+          spec += choices.empty() ? ":" + value_name(*option) + ":_files"
+                                  : fmt::format(":{}:({})", value_name(*option), joined(choices, " "));
+        }
+        cases += fmt::format("        {} \\\n", shell_quoted(spec));
+      }
+    }
+    cases += "        '*:file:_files' ;;\n";
+  }
+  return fmt::format(R"(#compdef {0}
+# zsh completion of {0}
+_{0}() {{
+  local -a commands=(
+{1}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+{2}  esac
+}}
+_{0} "$@"
+)",
+                     app.get_name(), commands, cases);
+}
+
+std::string fish_completion(const CLI::App &app) {
+  const std::string tool = app.get_name();
+  std::string out = fmt::format("# fish completion of {}\n", tool);
+  for (const CLI::App *command : commands_of(app)) {
+    out += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", tool, command->get_name(),
+                       shell_quoted(command->get_description()));
+    for (const CLI::Option *option : options_of(*command)) {
+      if (names_of(*option).empty()) continue;
+      out += fmt::format("complete -c {} -n '__fish_seen_subcommand_from {}'", tool, command->get_name());
+      for (const std::string &name : option->get_snames())
+        out += " -s " + name;
+      for (const std::string &name : option->get_lnames())
+        out += " -l " + name;
+      if (takes_value(*option)) out += " -r";
+      if (const auto choices = choices_of(*option); !choices.empty())
+        out += " -f -a " + shell_quoted(joined(choices, " "));
+      out += " -d " + shell_quoted(option->get_description()) + "\n";
+    }
+  }
+  return out;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, diagonal + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+} // namespace
+
+std::vector<const CLI::App *> commands_of(const CLI::App &app) {
+  std::vector<const CLI::App *> shown;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    if (!command->get_group().empty()) shown.push_back(command);
+  return shown;
+}
+
+std::string man_page(const CLI::App &app, std::string_view version, std::string_view date) {
+  const CLI::App *parent = app.get_parent();
+  const std::string name = parent ? parent->get_name() + "-" + app.get_name() : app.get_name();
+  const std::string typed = parent ? parent->get_name() + " " + app.get_name() : app.get_name();
+  std::string upper = name;
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::string page =
+      fmt::format(".TH {} 1 {} \"etwrelog {}\" \"User commands\"\n", troff(upper), date, version);
+  page += fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}", troff(name), troff(app.get_description()),
+                      synopsis(app, typed));
+  const auto commands = commands_of(app);
+  if (!commands.empty()) page += ".SH COMMANDS\n";
+  for (const CLI::App *command : commands)
+    page +=
+        fmt::format(".TP\n\\fB{}\\fR\n{}\n", troff(command->get_name()), troff(command->get_description()));
+  add_options(page, app);
+  add_footer(page, app.get_footer());
+  page += kExitStatus;
+  page += ".SH SEE ALSO\n";
+  std::vector<std::string> others;
+  for (const CLI::App *other : commands_of(parent ? *parent : app))
+    if (other != &app)
+      others.push_back(fmt::format("\\fB{}\\fR(1)",
+                                   troff((parent ? parent : &app)->get_name() + "-" + other->get_name())));
+  if (parent) others.insert(others.begin(), fmt::format("\\fB{}\\fR(1)", troff(parent->get_name())));
+  return page + joined(others, ",\n") + "\n";
+}
+
+std::string completion_script(const CLI::App &app, Shell shell) {
+  switch (shell) {
+  case Shell::bash: return bash_completion(app);
+  case Shell::zsh: return zsh_completion(app);
+  case Shell::fish: return fish_completion(app);
+  }
+  return {};
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string> &candidates) {
+  std::string best;
+  std::size_t least = word.size() / 3 + 2; // more changes than that are another word
+  for (const std::string &candidate : candidates)
+    if (const std::size_t distance = edit_distance(word, candidate); distance < least)
+      least = distance, best = candidate;
+  return best;
+}
+
+std::string suggestion(const CLI::App &app, const std::vector<std::string> &arguments) {
+  const auto commands = commands_of(app);
+  const CLI::App *command = nullptr;
+  for (const std::string &argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.empty() && argument.front() != '-' && !command && !commands.empty()) {
+      const auto named =
+          std::ranges::find(commands, argument, [](const CLI::App *c) { return c->get_name(); });
+      if (named != commands.end()) {
+        command = *named;
+        continue;
+      }
+      std::vector<std::string> names;
+      for (const CLI::App *c : commands)
+        names.push_back(c->get_name());
+      const std::string meant = nearest(argument, names);
+      return meant.empty() ? std::string()
+                           : fmt::format("\"{}\" is no command: did you mean \"{}\"?", argument, meant);
+    }
+    if (!argument.starts_with("--")) continue;
+    const std::string option = argument.substr(0, argument.find('='));
+    const std::vector<std::string> known = option_words(command ? *command : app);
+    if (std::ranges::find(known, option) != known.end()) continue;
+    const std::string meant = nearest(option, known);
+    return meant.empty() ? std::string()
+                         : fmt::format("\"{}\" is no option{}: did you mean \"{}\"?", option,
+                                       command ? " of " + command->get_name() : std::string(), meant);
+  }
+  return {};
+}
+
+} // namespace etwrelog::cli
