@@ -332,6 +332,9 @@ TEST(ArchiveStatistics, RecordsThatAreNoneAreIgnored) {
   std::string fraction = record;
   fraction.replace(fraction.find("\"events\":7"), 10, "\"events\":7e300");
   EXPECT_FALSE(pipeline::read_statistics_record(fraction));
+  std::string newer = record; // of a version whose fields mean who knows what
+  newer.replace(newer.find("\"record_version\":1"), 18, "\"record_version\":2");
+  EXPECT_FALSE(pipeline::read_statistics_record(newer));
   s.by_instance.clear(); // would be read out of bounds
   EXPECT_FALSE(pipeline::read_statistics_record(pipeline::statistics_record(s)));
 }

@@ -189,9 +189,10 @@ private:
     filter::Position position =
         filter.begin_buffer(static_cast<std::uint32_t>(held.index), held.header.processor());
     filter::Position owner_position = position;
+    bool whole = true;
     const WalkEnd end =
         for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-          sieve.take(event, time, at, events, position, owner_position, runs, counts);
+          whole = sieve.take(event, time, at, events, position, owner_position, runs, counts) && whole;
         });
     if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun)) {
       Error error;
@@ -206,7 +207,11 @@ private:
     if (held.index == 0) return open_output(events, runs);
     write::Origin origin;
     origin.processor = held.header.processor();
+    origin.type = held.header.type;
     origin.lost_flags = held.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    origin.whole = whole;
+    if (nominal_ == header_.buffer_size)
+      origin.failed_reservation = write::failed_reservation(held.header, nominal_);
     closed_.clear();
     if (Result<void> added = rechunker_->add(origin, events, runs, closed_); !added) return added;
     return write_closed();

@@ -2,52 +2,147 @@
 
 #include <nlohmann/json.hpp>
 
-// Names of members are those in the record: part of the format of archives.
-namespace etwrelog {
+// The statistics record of archives, a format of its own: stages/etlz/spec.md describes it. The names below
+// are what stands in files, whatever the members are called. Whoever changes their set or meaning, or what
+// names of events look like, raises kRecordVersion; a reader counts anew where it meets another version than
+// its own.
+namespace etwrelog::pipeline {
+namespace {
 
-inline void to_json(nlohmann::json &j, const Guid &g) {
-  j = to_string(g);
-}
-inline void from_json(const nlohmann::json &j, Guid &g) {
-  const std::optional<Guid> guid = parse_guid(j.get<std::string>());
-  if (!guid) throw std::invalid_argument("no GUID");
-  g = *guid;
+constexpr unsigned kRecordVersion = 1;
+
+// Each `fields` lists the fields of one type, for reading (`S` is the type) and writing (const).
+template <class S, class T>
+concept Either = std::same_as<std::remove_const_t<S>, T>;
+
+template <Either<StackCounts> S, class Visit> void fields(S &s, Visit &&visit) {
+  visit("walks", s.walks);
+  visit("kernel_references", s.kernel_references);
+  visit("user_references", s.user_references);
+  visit("key_deletes", s.key_deletes);
+  visit("key_rundowns", s.key_rundowns);
+  visit("frames", s.frames);
+  visit("distinct_stacks", s.distinct_stacks);
+  visit("distinct_keys_defined", s.distinct_keys_defined);
+  visit("distinct_keys_referenced", s.distinct_keys_referenced);
+  visit("keys_never_defined", s.keys_never_defined);
+  visit("item_stacks", s.item_stacks);
+  visit("item_frames", s.item_frames);
+  visit("clr_stacks", s.clr_stacks);
+  visit("clr_frames", s.clr_frames);
 }
 
-namespace schema {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EventType, family, version, id, guid)
-}
-namespace filter {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessInstance, pid, parent, session, start, end, exit_status, image_name,
-                                   command_line)
+template <Either<filter::ProcessInstance> S, class Visit> void fields(S &s, Visit &&visit) {
+  visit("pid", s.pid);
+  visit("parent", s.parent);
+  visit("session", s.session);
+  visit("start", s.start);
+  visit("end", s.end);
+  visit("exit_status", s.exit_status);
+  visit("image_name", s.image_name);
+  visit("command_line", s.command_line);
 }
 
-namespace pipeline {
+template <Either<ProcessStatistics> S, class Visit> void fields(S &s, Visit &&visit) {
+  visit("events", s.events);
+  visit("bytes", s.bytes);
+  visit("samples", s.samples);
+}
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackCounts, walks, kernel_references, user_references, key_deletes,
-                                   key_rundowns, frames, distinct_stacks, distinct_keys_defined,
-                                   distinct_keys_referenced, keys_never_defined, item_stacks, item_frames,
-                                   clr_stacks, clr_frames)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessStatistics, events, bytes, samples)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TypeStatistics, type, name, events, bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, processes, types, events, event_bytes, by_instance,
-                                   unattributed_samples, samples_by_pid, images_by_pid, events_by_header_pid,
-                                   buffer_flags, buffer_types, codecs, claimed_bytes, stacks, first_time,
-                                   last_time)
+template <Either<TypeStatistics> S, class Visit> void fields(S &s, Visit &&visit) {
+  visit("family", s.type.family);
+  visit("version", s.type.version);
+  visit("id", s.type.id);
+  visit("guid", s.type.guid);
+  visit("name", s.name);
+  visit("events", s.events);
+  visit("bytes", s.bytes);
+}
+
+template <Either<Statistics> S, class Visit> void fields(S &s, Visit &&visit) {
+  visit("events", s.events);
+  visit("event_bytes", s.event_bytes);
+  visit("claimed_bytes", s.claimed_bytes);
+  visit("first_time", s.first_time);
+  visit("last_time", s.last_time);
+  visit("buffer_flags", s.buffer_flags);
+  visit("buffer_types", s.buffer_types);
+  visit("codecs", s.codecs);
+  visit("processes", s.processes);
+  visit("by_process", s.by_instance);
+  visit("samples_by_pid", s.samples_by_pid);
+  visit("unattributed_samples", s.unattributed_samples);
+  visit("images_by_pid", s.images_by_pid);
+  visit("events_by_header_pid", s.events_by_header_pid);
+  visit("types", s.types);
+  visit("stacks", s.stacks);
+}
+
+using nlohmann::json;
+
+template <class T> json written(const T &value);
+template <class T> void read(const json &from, T &value);
+
+// Maps are arrays of pairs, the kinds of events their numbers, GUIDs text.
+template <class T> json written(const std::vector<T> &list) {
+  json all = json::array();
+  for (const T &item : list)
+    all.push_back(written(item));
+  return all;
+}
+template <class T> json written(const T &value) {
+  if constexpr (std::is_same_v<T, Guid>) {
+    return to_string(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<unsigned>(value);
+  } else if constexpr (requires { fields(value, [](const char *, auto &) {}); }) {
+    json object = json::object();
+    fields(value, [&object](const char *name, const auto &field) { object[name] = written(field); });
+    return object;
+  } else {
+    return value;
+  }
+}
+
+template <class T> void read(const json &from, std::vector<T> &list) {
+  for (const json &item : from)
+    read(item, list.emplace_back());
+}
+template <class T> void read(const json &from, T &value) {
+  if constexpr (std::is_same_v<T, Guid>) {
+    const std::optional<Guid> guid = parse_guid(from.get<std::string>());
+    if (!guid) throw std::invalid_argument("no GUID");
+    value = *guid;
+  } else if constexpr (std::is_same_v<T, schema::Family>) {
+    const auto number = from.get<unsigned>();
+    if (number > static_cast<unsigned>(schema::Family::other)) throw std::invalid_argument("no family");
+    value = static_cast<T>(number);
+  } else if constexpr (requires { fields(value, [](const char *, auto &) {}); }) {
+    fields(value, [&from](const char *name, auto &field) { read(from.at(name), field); });
+  } else {
+    from.get_to(value);
+  }
+}
+
+} // namespace
 
 std::string statistics_record(const Statistics &statistics) {
-  return nlohmann::json(statistics).dump();
+  json record = written(statistics);
+  record["record_version"] = kRecordVersion;
+  return record.dump();
 }
 
 std::optional<Statistics> read_statistics_record(std::string_view record) {
-  using nlohmann::json;
   // Turned into an integer, a number that is none may be out of range.
   auto integers_only = [](int, json::parse_event_t, const json &value) {
     if (value.is_number_float()) throw std::invalid_argument("a number that is no integer");
     return true;
   };
   try {
-    Statistics s = json::parse(record, integers_only).get<Statistics>();
+    const json object = json::parse(record, integers_only);
+    if (object.at("record_version").get<unsigned>() != kRecordVersion) return std::nullopt;
+    Statistics s;
+    read(object, s);
     if (s.by_instance.size() != s.processes.size()) return std::nullopt;
     return s;
   } catch (const std::exception &) { // of another version, or made by hand
@@ -55,5 +150,4 @@ std::optional<Statistics> read_statistics_record(std::string_view record) {
   }
 }
 
-} // namespace pipeline
-} // namespace etwrelog
+} // namespace etwrelog::pipeline

@@ -60,6 +60,13 @@ Result<FileHeader> read_file_header(Bytes bytes) {
   h.version = load<std::uint16_t>(bytes.data() + 8);
   h.reader_version = load<std::uint16_t>(bytes.data() + 10);
   if (!sealed(bytes, kFileHeaderSize)) return corrupt("archive header: checksum mismatch");
+  if (h.version == 0 || h.reader_version == 0) {
+    Error e = corrupt("the archive is in a format from before version 1, which no release wrote");
+    e.kind = ErrorKind::unsupported;
+    e.expected = "1.." + std::to_string(kFormatVersion);
+    e.found = "0";
+    return e;
+  }
   if (h.reader_version > kFormatVersion) {
     Error e = corrupt("the archive was written by a newer version of this program");
     e.kind = ErrorKind::unsupported;

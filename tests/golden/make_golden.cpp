@@ -1,0 +1,286 @@
+// Makes the files of this folder that are not there yet, with what they must give back: make_golden FOLDER.
+// A file that is there is left alone: that today's reader gives back what yesterday's writer wrote is the
+// point.
+#include "tests/golden/facts.hpp"
+
+#include "archive/archive.hpp"
+#include "passes/stack_report.hpp"
+#include "tests/support/pipeline_runs.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace etwrelog::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Buffer = std::vector<std::uint8_t>;
+fs::path folder;
+
+[[noreturn]] void fail(const std::string &why) {
+  std::fprintf(stderr, "make_golden: %s\n", why.c_str());
+  std::exit(1);
+}
+template <class T> T must(Result<T> result) {
+  if (!result) fail(result.error().message());
+  return std::move(*result);
+}
+
+bool is_there(const std::string &name) {
+  return fs::exists(folder / name);
+}
+
+void write_facts(const std::string &name, const nlohmann::json &facts) {
+  const std::string text = facts.dump(1) + "\n";
+  write_file((folder / (name + ".json")).string(),
+             Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
+}
+
+pipeline::Statistics statistics_of(const Buffer &trace) {
+  return must(pipeline::collect_statistics(must(open_trace(trace)), {}));
+}
+
+Buffer packed(const Buffer &original, const pipeline::ArchiveOptions &options) {
+  const TempDir scratch;
+  base::OutputFile out = must(base::OutputFile::create(scratch.file("a"), false));
+  must(pipeline::pack_file(*read::memory_input("original", original), out, options));
+  if (!out.commit()) fail("cannot write");
+  return read_file(scratch.file("a"));
+}
+
+// `says` is added to the facts: what the file is for.
+void archive(const std::string &name, const char *says, const Buffer &original, Level level,
+             bool trace = true, bool statistics = false) {
+  if (is_there(name)) return;
+  pipeline::ArchiveOptions options;
+  options.level = level;
+  if (statistics) options.count_from = 0;
+  write_file((folder / name).string(), packed(original, options));
+  nlohmann::json facts{{"what", says}, {"bytes", original.size()}, {"xxh3_128", hash_of(original)}};
+  if (trace) facts["trace"] = facts_of(statistics_of(original));
+  if (statistics) facts["statistics_in_index"] = true;
+  write_facts(name, facts);
+}
+
+// An archive made from another by a change of some bytes.
+template <class Change> void changed(const std::string &name, const std::string &from, Change &&change) {
+  if (is_there(name)) return;
+  Buffer bytes = read_file((folder / from).string());
+  change(bytes);
+  write_file((folder / name).string(), bytes);
+}
+
+// The same archive with another statistics record in its index.
+void replace_record(Buffer &archive, std::string_view record) {
+  const auto input = read::memory_input("archive", archive);
+  const pipeline::ArchiveIndex index = must(pipeline::read_archive_index(*input));
+  etlz::IndexWriter writer;
+  for (const etlz::IndexEntry &entry : index.segments)
+    writer.add(entry);
+  etlz::Footer footer = index.footer;
+  archive.resize(footer.index_at);
+  writer.finish(Bytes(reinterpret_cast<const std::uint8_t *>(record.data()), record.size()), archive);
+  footer.index_size = archive.size() - footer.index_at;
+  archive.resize(archive.size() + etlz::kFooterSize);
+  etlz::write_footer(footer, archive.data() + archive.size() - etlz::kFooterSize);
+}
+
+void set_versions(Buffer &archive, std::uint16_t version) {
+  store(archive.data() + 8, version);
+  store(archive.data() + 10, version);
+  etlz::seal(archive.data(), etlz::kFileHeaderSize);
+}
+
+// Every kind of event that the test builder knows, in several processes.
+Buffer all_kinds(Codec codec) {
+  SyntheticTrace t({.buffer_size = 0x4000, .codec = codec});
+  const Guid manifest = make_guid(0xAAAA0001, 1, 2, 3, 4), logging = make_guid(0xAAAA0002, 1, 2, 3, 4);
+  std::int64_t now = 2'000'000;
+  auto at = [&now](std::uint16_t processor = 0) { return At{now += 37, processor}; };
+  for (std::uint32_t p = 1; p <= 5; ++p) {
+    t.process_rundown(at(), 100 * p, 4, "program" + std::to_string(p) + ".exe",
+                      "program --number " + std::to_string(p));
+    for (std::uint32_t i = 1; i <= 4; ++i) {
+      t.thread_rundown(at(), 100 * p + 4 * i, 100 * p);
+      t.image_rundown(at(), 100 * p, 0x7FF6'0000'0000 + 0x10'0000 * i);
+      t.image_id(at(), 100 * p, 0x7FF6'0000'0000 + 0x10'0000 * i);
+      t.image_pdb(at(), 100 * p, 0x7FF6'0000'0000 + 0x10'0000 * i);
+    }
+  }
+  t.manifest(at(), manifest, 104, 100,
+             "<provider name='Golden'><events><event value='1'/></events></provider>");
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    const auto cpu = static_cast<std::uint16_t>(i % 4);
+    const std::uint32_t pid = 100 * (1 + i / 7 % 5), tid = pid + 4 * (1 + i / 3 % 4);
+    const Frames frames{0xFFFF'F800'0000'1000 + 16 * (i % 9), 0x7FF6'0010'2000u + 64u * (i % 13),
+                        0x7FF6'0020'0040};
+    t.context_switch(at(cpu), tid, i % 3 == 0 ? 0 : pid);
+    if (i % 2 == 0) {
+      t.sample(at(cpu), tid, 0x7FF6'0010'0000 + 32 * (i % 50));
+      t.stack_walk({now, cpu}, now, pid, tid, frames);
+    }
+    if (i % 5 == 0) {
+      t.page_fault(at(cpu));
+      t.stack_key({now + 1, cpu}, now, pid, tid, 0x5000 + i % 6);
+    }
+    if (i % 7 == 0) {
+      t.file_name(at(cpu), 0xFFFF'C000'0000'0000 + i,
+                  "\\Device\\Volume\\file" + std::to_string(i % 20) + ".txt");
+      t.disk_read(at(cpu), tid, 0xFFFF'C000'0000'0000 + i);
+      t.file_read(at(cpu), tid, 0xFFFF'C000'0000'0000 + i, i % 20);
+    }
+    if (i % 11 == 0) {
+      t.manifest_event(at(cpu), {.provider = manifest, .id = 1}, tid, pid,
+                       Buffer(8 + i % 40, static_cast<std::uint8_t>(i)),
+                       {{format::ItemType::stack_trace64, stack_item(frames)}});
+      t.trace_logging(at(cpu), logging, "Golden", "Event" + std::to_string(i % 3), tid, pid);
+      t.clr_method_load(at(cpu), tid, pid);
+      t.clr_stack(at(cpu), tid, pid, frames);
+      t.message(at(cpu), manifest, tid, pid);
+      t.classic(at(cpu), logging, 10, tid, pid, Buffer{1, 2, 3});
+      t.tcp_send(at(cpu), pid);
+      t.ready_thread(at(cpu), tid);
+      t.dpc(at(cpu));
+      t.isr(at(cpu));
+      t.syscall(at(cpu));
+    }
+  }
+  for (std::uint32_t k = 0; k < 6; ++k)
+    t.stack_definition(at(), 0x5000 + k, {0x7FF6'0010'2000u + 64u * k, 0x7FF6'0020'0040});
+  t.process_end(at(), 500, "program5.exe");
+  return t.bytes();
+}
+
+// Enough of one kind, with skewed values, for streams that are mixed in four lanes.
+Buffer many_samples() {
+  SyntheticTrace t({.processors = 2});
+  t.process_rundown({1'500'000}, 100, 4, "program.exe", "program");
+  t.thread_rundown({1'500'001}, 104, 100);
+  std::uint32_t state = 1; // a generator of our own: those of the library may differ from place to place
+  auto random = [&state](std::uint32_t below) {
+    state = state * 1'664'525u + 1'013'904'223u;
+    return (state >> 8) % below;
+  };
+  std::int64_t now = 2'000'000;
+  std::uint64_t near = 0;
+  for (int i = 0; i < 22'000; ++i) {
+    now += 1 + random(1 + random(60));
+    near = random(3) == 0 ? random(1 + random(4000)) : near + random(3);
+    t.sample({now, static_cast<std::uint16_t>(i / 900 % 2)}, 104, 0x7FF6'0000'1000 + 16 * near);
+  }
+  return t.bytes();
+}
+
+// Large buffers with little in them: several segments out of a small archive, with an outline each.
+Buffer many_segments() {
+  SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
+  t.process_rundown({1'500'000}, 100, 4, "program.exe", "program");
+  t.thread_rundown({1'500'001}, 104, 100);
+  for (int i = 0; i < 44; ++i) {
+    for (int k = 0; k < 20; ++k)
+      t.sample({2'000'000 + 1000 * i + k}, 104, 0x7FF6'0000'1000 + static_cast<std::uint64_t>(k) * 16);
+    if (i % 9 == 0)
+      t.process_start({2'000'900 + 1000 * i}, 200u + static_cast<unsigned>(i), 100, "child.exe", "child");
+    t.end_buffer(0);
+  }
+  return t.bytes();
+}
+
+Buffer machine(const char *profile, std::uint64_t size, Codec codec = Codec::none) {
+  gen::Options options;
+  options.profile = gen::find_profile(profile);
+  options.size = size;
+  options.cpus = 4;
+  options.processes = 16;
+  options.codec = codec;
+  gen::MemorySink sink;
+  must(gen::generate(options, sink));
+  return std::move(sink.bytes);
+}
+
+// Damage inside, and an end that is cut off.
+Buffer damaged(Buffer trace) {
+  const std::size_t size = format::load_buffer_header(trace.data()).buffer_size;
+  for (std::size_t i = 0; i < 200; ++i)
+    trace[size + format::kBufferHeaderSize + 40 + i * 17] ^= static_cast<std::uint8_t>(i);
+  std::fill_n(trace.begin() + static_cast<std::ptrdiff_t>(2 * size), 3000,
+              std::uint8_t{0xAB}); // the header, too
+  trace.resize(trace.size() - 777);
+  return trace;
+}
+
+// Of a buffer's compressed bytes those that differ from what the predictor of archives says are kept as
+// corrections. These encoders differ from Windows' own.
+Buffer recompressed(const Buffer &trace, Codec codec) {
+  pipeline::RelogOptions options;
+  options.codec = codec;
+  Relogged made = relog_bytes(trace, options);
+  if (made.error) fail(made.error->message());
+  return made.bytes;
+}
+
+void stack_database(const std::string &name, const Buffer &trace) {
+  if (is_there(name)) return;
+  Buffer file;
+  auto sink = [&file](Bytes piece) -> Result<void> {
+    file.insert(file.end(), piece.begin(), piece.end());
+    return {};
+  };
+  stacks::StackDatabaseWriter writer(sink, 8);
+  pipeline::StackReportOptions options;
+  options.database = &writer;
+  must(pipeline::report_stacks(must(open_trace(trace)), options, {}));
+  write_file((folder / name).string(), file);
+  nlohmann::json facts = facts_of(must(stacks::read_stack_database(file)));
+  facts["what"] = "a stack database, as `stacks --export` writes it";
+  write_facts(name, facts);
+}
+
+void make_all() {
+  const Buffer kinds = all_kinds(Codec::none), generated = machine("medium", 3u << 18);
+  archive("v1-kinds-fast.etlz", "events of every kind, level fast", kinds, Level::fast);
+  archive("v1-kinds-default.etlz", "events of every kind, level default", kinds, Level::normal);
+  archive("v1-kinds-max.etlz", "events of every kind, level max", kinds, Level::max);
+  archive("v1-machine-max.etlz", "a generated machine, level max: mixed streams with one lane", generated,
+          Level::max);
+  archive("v1-lanes-max.etlz", "many samples, level max: mixed streams with four lanes", many_samples(),
+          Level::max);
+  archive("v1-statistics.etlz", "statistics in the index", kinds, Level::normal, true, true);
+  archive("v1-segments.etlz", "several segments, with outlines and statistics", many_segments(),
+          Level::normal, true, true);
+  archive("v1-xpress.etlz", "buffers compressed with XPRESS, restored by corrections",
+          recompressed(kinds, Codec::xpress), Level::normal);
+  archive("v1-lznt1.etlz", "buffers compressed with LZNT1, restored by corrections",
+          recompressed(kinds, Codec::lznt1), Level::normal);
+  archive("v1-damaged.etlz", "a trace with damage inside and its end cut off", damaged(kinds), Level::normal,
+          false);
+  Buffer text;
+  for (int i = 0; i < 300; ++i)
+    for (const char c : "line " + std::to_string(i * i) + "\n")
+      text.push_back(static_cast<std::uint8_t>(c));
+  archive("v1-no-trace.etlz", "a file that is no trace", text, Level::normal, false);
+  archive("v1-empty.etlz", "an empty file", {}, Level::normal, false);
+  stack_database("stacks-v1.zst", generated);
+  if (!is_there("v1-statistics-newer.etlz")) {
+    changed("v1-statistics-newer.etlz", "v1-statistics.etlz",
+            [](Buffer &b) { replace_record(b, R"({"record_version":65535,"events":1,"hello":[]})"); });
+    nlohmann::json facts = nlohmann::json::parse(read_file((folder / "v1-statistics.etlz.json").string()));
+    facts["what"] = "statistics of a version that no reader knows: to be counted anew";
+    facts.erase("statistics_in_index");
+    write_facts("v1-statistics-newer.etlz", facts);
+  }
+  changed("refused-older.etlz", "v1-kinds-default.etlz", [](Buffer &b) { set_versions(b, 0); });
+  changed("refused-newer.etlz", "v1-kinds-default.etlz", [](Buffer &b) { set_versions(b, 0xFFFF); });
+  changed("refused-index.etlz", "v1-kinds-default.etlz",
+          [](Buffer &b) { b[b.size() - etlz::kFooterSize - 30] ^= 1; });
+}
+
+} // namespace
+} // namespace etwrelog::testing
+
+int main(int argc, char **argv) {
+  if (argc != 2) etwrelog::testing::fail("usage: make_golden FOLDER");
+  etwrelog::testing::folder = argv[1];
+  etwrelog::testing::make_all();
+}

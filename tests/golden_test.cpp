@@ -1,0 +1,188 @@
+// Archives and stack databases as released versions wrote them, committed in tests/golden: every later
+// version gives back what they hold. README.md there says how a new one is added; none is ever replaced.
+#include "tests/golden/facts.hpp"
+
+#include "archive/archive.hpp"
+#include "tests/support/pipeline_runs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Buffer = std::vector<std::uint8_t>;
+
+fs::path golden(const std::string &name) {
+  return fs::path(ETWRELOG_GOLDEN) / name;
+}
+
+std::vector<std::string> names(std::string_view prefix, std::string_view ending) {
+  std::vector<std::string> all;
+  for (const auto &file : fs::directory_iterator(golden(""))) {
+    const std::string name = file.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(ending)) all.push_back(name);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Buffer content(const std::string &name) {
+  return testing::read_file(golden(name).string());
+}
+json expected(const std::string &name) {
+  const Buffer text = content(name + ".json");
+  return json::parse(text.begin(), text.end());
+}
+
+class GoldenArchive : public ::testing::TestWithParam<std::string> {};
+class GoldenRefused : public ::testing::TestWithParam<std::string> {};
+
+std::string test_name(const ::testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenArchive, ::testing::ValuesIn(names("v", ".etlz")), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenRefused, ::testing::ValuesIn(names("refused-", ".etlz")), test_name);
+
+TEST_P(GoldenArchive, GivesBackTheOriginal) {
+  const json facts = expected(GetParam());
+  const testing::TempDir directory;
+  const std::string path = directory.file("back");
+  Result<base::OutputFile> out = base::OutputFile::create(path, false);
+  ASSERT_TRUE(out);
+  const auto input = read::memory_input(GetParam(), content(GetParam()));
+  const Result<pipeline::UnpackResult> unpacked = pipeline::unpack_file(*input, &*out, {});
+  ASSERT_TRUE(unpacked) << unpacked.error().message();
+  EXPECT_TRUE(unpacked->hash_checked);
+  ASSERT_TRUE(out->commit());
+  const Buffer back = testing::read_file(path);
+  EXPECT_EQ(back.size(), facts.at("bytes"));
+  EXPECT_EQ(testing::hash_of(back), facts.at("xxh3_128"));
+}
+
+// What info and stats print is the same from the trace that comes out, from the archive as an input, and from
+// the index where it holds statistics.
+TEST_P(GoldenArchive, HoldsTheSameEvents) {
+  const json facts = expected(GetParam());
+  const Buffer bytes = content(GetParam());
+  const Result<pipeline::ArchiveIndex> index =
+      pipeline::read_archive_index(*read::memory_input(GetParam(), bytes));
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_EQ(index->footer.original_size, facts.at("bytes"));
+  const std::string_view record(reinterpret_cast<const char *>(index->facts.data()), index->facts.size());
+  const std::optional<pipeline::Statistics> of_index = pipeline::read_statistics_record(record);
+  EXPECT_EQ(of_index.has_value(), facts.contains("statistics_in_index"));
+  if (!facts.contains("trace")) return;
+  if (of_index) {
+    EXPECT_EQ(testing::facts_of(*of_index), facts.at("trace"));
+  }
+  Result<std::unique_ptr<read::Input>> input = pipeline::open_archive(read::memory_input(GetParam(), bytes));
+  ASSERT_TRUE(input) << input.error().message();
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(std::move(*input), {});
+  ASSERT_TRUE(trace) << trace.error().message();
+  const Result<pipeline::Statistics> counted = pipeline::collect_statistics(*trace, {});
+  ASSERT_TRUE(counted) << counted.error().message();
+  EXPECT_EQ(testing::facts_of(*counted), facts.at("trace"));
+}
+
+// A reader that does not check is no proof: one byte less, or another one, and nothing is given back.
+TEST_P(GoldenArchive, IsRefusedWithAnyDamage) {
+  const Buffer good = content(GetParam());
+  const std::size_t step = std::max<std::size_t>(1, good.size() / 40);
+  for (std::size_t at = 0; at < good.size(); at += step) {
+    Buffer bad = good;
+    bad[at] ^= 0x40;
+    EXPECT_FALSE(pipeline::unpack_file(*read::memory_input(GetParam(), bad), nullptr, {})) << at;
+    bad.resize(at);
+    EXPECT_FALSE(pipeline::unpack_file(*read::memory_input(GetParam(), bad), nullptr, {})) << at;
+  }
+}
+
+TEST_P(GoldenRefused, SaysWhy) {
+  const Result<pipeline::UnpackResult> r =
+      pipeline::unpack_file(*read::memory_input(GetParam(), content(GetParam())), nullptr, {});
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().file, GetParam());
+  const std::string message = r.error().message();
+  const char *why = GetParam().find("older") != std::string::npos   ? "format from before version 1"
+                    : GetParam().find("newer") != std::string::npos ? "newer version"
+                                                                    : "index: checksum mismatch";
+  EXPECT_NE(message.find(why), std::string::npos) << message;
+  EXPECT_FALSE(pipeline::open_archive(read::memory_input(GetParam(), content(GetParam()))));
+}
+
+// Sizes of the streams of the first segment that are mixed (spec.md, 2.1).
+std::vector<std::size_t> mixed_frames(const std::string &name) {
+  const Buffer file = content(name);
+  const auto index = pipeline::read_archive_index(*read::memory_input(name, file));
+  EXPECT_TRUE(index);
+  const etlz::IndexEntry &entry = index->segments[0];
+  etlz::InStream in(
+      Bytes(file).subspan(entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size));
+  std::vector<std::size_t> mixed;
+  static_cast<void>(etlz::get_varint(in));
+  while (!in.at_end() && !in.overrun()) {
+    const unsigned method = in.get();
+    const std::uint64_t size = etlz::get_varint(in), stored = method == 0 ? size : etlz::get_varint(in);
+    if (method == 2) mixed.push_back(size);
+    static_cast<void>(in.get(static_cast<std::size_t>(stored + (method == 2 ? 4 : 0))));
+  }
+  EXPECT_FALSE(in.overrun());
+  return mixed;
+}
+
+// The files are not only there: they are what their names say.
+TEST(Golden, CoversWhatTheFormatHas) {
+  const std::vector<std::string> archives = names("v", ".etlz");
+  for (const char *name :
+       {"v1-kinds-fast.etlz", "v1-kinds-default.etlz", "v1-kinds-max.etlz", "v1-machine-max.etlz",
+        "v1-lanes-max.etlz", "v1-statistics.etlz", "v1-segments.etlz", "v1-xpress.etlz", "v1-lznt1.etlz",
+        "v1-damaged.etlz", "v1-no-trace.etlz", "v1-empty.etlz"})
+    EXPECT_TRUE(std::binary_search(archives.begin(), archives.end(), name)) << name;
+  EXPECT_GE(names("refused-", ".etlz").size(), 3u);
+  // Decoded and predicted, not kept compressed.
+  for (const char *name : {"v1-xpress.etlz", "v1-lznt1.etlz"}) {
+    const auto index = pipeline::read_archive_index(*read::memory_input(name, content(name)));
+    ASSERT_TRUE(index);
+    EXPECT_EQ(index->segments[0].header.method, etlz::SegmentMethod::model) << name;
+    EXPECT_GT(index->segments[0].header.scratch_bytes, 0u) << name;
+  }
+  // Mixed streams in one lane and, from 16,384 bytes, in four.
+  const std::vector<std::size_t> one = mixed_frames("v1-machine-max.etlz");
+  EXPECT_GE(std::count_if(one.begin(), one.end(), [](std::size_t n) { return n < 16384; }), 3);
+  const std::vector<std::size_t> four = mixed_frames("v1-lanes-max.etlz");
+  EXPECT_GE(std::count_if(four.begin(), four.end(), [](std::size_t n) { return n >= 16384; }), 3);
+  const auto segments =
+      pipeline::read_archive_index(*read::memory_input("segments", content("v1-segments.etlz")));
+  ASSERT_TRUE(segments);
+  ASSERT_GE(segments->segments.size(), 3u);
+  EXPECT_TRUE(segments->segments[1].outline.complete);
+  EXPECT_FALSE(segments->segments[1].outline.kept.empty());
+}
+
+TEST(Golden, StackDatabaseGivesBackItsContent) {
+  const std::vector<std::string> all = names("stacks-v", ".zst");
+  ASSERT_FALSE(all.empty());
+  for (const std::string &name : all) {
+    const Buffer file = content(name);
+    const Result<stacks::StackDatabase> database = stacks::read_stack_database(file);
+    ASSERT_TRUE(database) << database.error().message();
+    json facts = expected(name);
+    facts.erase("what");
+    EXPECT_EQ(testing::facts_of(*database), facts) << name;
+    Buffer bad = file;
+    for (std::size_t at = 0; at < bad.size(); at += bad.size() / 20) {
+      bad[at] ^= 0x40;
+      EXPECT_FALSE(stacks::read_stack_database(bad)) << at;
+      bad[at] ^= 0x40;
+    }
+    bad.pop_back();
+    EXPECT_FALSE(stacks::read_stack_database(bad));
+  }
+}
+
+} // namespace
+} // namespace etwrelog
