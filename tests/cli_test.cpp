@@ -288,10 +288,21 @@ TEST_F(Cli, ASignalLeavesNothing) {
     const ToolRun run = run_tool(
         {"relog", in, "-o", out, "--codec", "xpress", "--level", "max", "--threads", "1", "--to", "1000s"},
         {.input = {}, .directory = {}, .while_running = [&](pid_t child) {
-           // The temporary shows that it has begun.
-           for (int i = 0; i < 5000 && directory.names().size() < 2; ++i)
+           // The file that it writes shows that it has begun.
+           auto begun = [&] {
+             std::error_code gone;
+             for (const auto &entry :
+                  std::filesystem::directory_iterator("/proc/" + std::to_string(child) + "/fd", gone)) {
+               const std::string file = std::filesystem::read_symlink(entry.path(), gone).string();
+               if (file.starts_with(directory.path().string()) && file != in) return true;
+             }
+             return false;
+           };
+           for (int i = 0; i < 5000 && !in_time; ++i) {
+             in_time = begun();
              std::this_thread::sleep_for(std::chrono::milliseconds(1));
-           in_time = directory.names().size() == 2 && !std::filesystem::exists(out);
+           }
+           in_time = in_time && !std::filesystem::exists(out);
            ::kill(child, signal);
          }});
     if (!in_time || run.status == 0) GTEST_SKIP() << "the relog was over before the signal";

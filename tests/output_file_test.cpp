@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace etwrelog::base {
 namespace {
 
@@ -10,14 +15,25 @@ using testing::TempDir;
 const std::uint8_t kBytes[] = {1, 2, 3, 4};
 using Names = std::vector<std::string>;
 
-TEST(OutputFile, AppearsWholeOrNotAtAll) {
+// All on a file system that has unnamed files and as on one that has none.
+class OutputFile_ : public ::testing::TestWithParam<bool> {
+protected:
+  OutputFile_() { use_unnamed_files(GetParam()); }
+  ~OutputFile_() override { use_unnamed_files(true); }
+};
+INSTANTIATE_TEST_SUITE_P(, OutputFile_, ::testing::Bool(),
+                         [](const auto &info) { return info.param ? "Unnamed" : "Named"; });
+
+TEST_P(OutputFile_, AppearsWholeOrNotAtAll) {
   const TempDir directory;
   {
     Result<OutputFile> file = OutputFile::create(directory.file("a"), false);
     ASSERT_TRUE(file);
     ASSERT_TRUE(file->append(kBytes));
     EXPECT_FALSE(std::filesystem::exists(directory.file("a")));
-    EXPECT_EQ(directory.names().size(), 1u) << "the temporary stands beside the target";
+    if (!GetParam()) {
+      EXPECT_EQ(directory.names().size(), 1u) << "the temporary stands beside the target";
+    }
   }
   EXPECT_TRUE(directory.names().empty()) << "not committed: gone";
   Result<OutputFile> file = OutputFile::create(directory.file("a"), false);
@@ -30,7 +46,7 @@ TEST(OutputFile, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(testing::read_file(directory.file("a")), (std::vector<std::uint8_t>{4, 2, 3, 4}));
 }
 
-TEST(OutputFile, RefusesAnExistingTargetEvenIfItComesLate) {
+TEST_P(OutputFile_, RefusesAnExistingTargetEvenIfItComesLate) {
   const TempDir directory;
   testing::write_file(directory.file("a"), kBytes);
   const Result<OutputFile> refused = OutputFile::create(directory.file("a"), false);
@@ -46,7 +62,7 @@ TEST(OutputFile, RefusesAnExistingTargetEvenIfItComesLate) {
   EXPECT_EQ(directory.names(), (Names{"a", "b"}));
 }
 
-TEST(OutputFile, ReplacesOnlyOnCommit) {
+TEST_P(OutputFile_, ReplacesOnlyOnCommit) {
   const TempDir directory;
   testing::write_file(directory.file("a"), kBytes);
   {
@@ -62,13 +78,13 @@ TEST(OutputFile, ReplacesOnlyOnCommit) {
   EXPECT_EQ(directory.names(), Names{"a"});
 }
 
-TEST(OutputFile, RefusesDirectoriesAndMissingOnes) {
+TEST_P(OutputFile_, RefusesDirectoriesAndMissingOnes) {
   const TempDir directory;
   EXPECT_FALSE(OutputFile::create(directory.file("missing/a"), false));
   EXPECT_FALSE(OutputFile::create(directory.path().string(), false));
 }
 
-TEST(OutputFile, MovesWithItsTemporary) {
+TEST_P(OutputFile_, MovesWithItsTemporary) {
   const TempDir directory;
   Result<OutputFile> first = OutputFile::create(directory.file("a"), false),
                      second = OutputFile::create(directory.file("a"), false);
@@ -78,6 +94,78 @@ TEST(OutputFile, MovesWithItsTemporary) {
   ASSERT_TRUE(moved.append(kBytes));
   ASSERT_TRUE(moved.commit());
   EXPECT_FALSE(second->commit()) << "the other came first";
+}
+
+TEST_P(OutputFile_, ReplacesRegularFilesOnly) {
+  const TempDir directory;
+  const std::string fifo = directory.file("fifo"), link = directory.file("link"),
+                    dangling = directory.file("dangling"), plain = directory.file("plain"),
+                    folder = directory.file("folder");
+  testing::write_file(plain, kBytes);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(plain, link);
+  std::filesystem::create_symlink(directory.file("nowhere"), dangling);
+  for (const std::string &name :
+       {fifo, link, dangling, folder, folder + "/", std::string("/dev/null"), std::string()}) {
+    EXPECT_FALSE(OutputFile::create(name, true)) << name;
+    EXPECT_FALSE(OutputFile::create(name, false)) << name;
+  }
+  // And one that turns up while the output is written.
+  Result<OutputFile> late = OutputFile::create(directory.file("late"), true);
+  ASSERT_TRUE(late);
+  std::filesystem::create_symlink(plain, directory.file("late"));
+  EXPECT_FALSE(late->commit());
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("late")));
+  EXPECT_EQ(testing::read_file(plain).size(), 4u);
+}
+
+TEST(OutputFile, LeavesNothingWithoutANameWhereTheFileSystemCan) {
+  const TempDir directory;
+  Result<OutputFile> file = OutputFile::create(directory.file("a"), false);
+  ASSERT_TRUE(file);
+  if (!directory.names().empty()) GTEST_SKIP() << "this file system has no unnamed files";
+  ASSERT_TRUE(file->append(kBytes));
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(directory.names(), Names{"a"});
+}
+
+TEST(OutputFile, CleansUpWhatDeadProcessesLeftAndNothingElse) {
+  use_unnamed_files(false);
+  const TempDir directory;
+  const Names others = {".etwrelog-0123456789abcde.tmp", ".etwrelog-0123456789abcdeg.tmp", "a.tmp",
+                        "x.1-0.tmp"};
+  for (const std::string &name : others)
+    testing::write_file(directory.file(name), kBytes);
+  const std::string dead = directory.file(".etwrelog-0123456789abcdef.tmp");
+  testing::write_file(dead, kBytes);
+  std::filesystem::create_symlink("/dev/null", directory.file(".etwrelog-00000000000000ff.tmp"));
+  const std::string alive = directory.file(".etwrelog-fedcba9876543210.tmp");
+  testing::write_file(alive, kBytes);
+  const int lock = ::open(alive.c_str(), O_RDWR);
+  ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+  {
+    Result<OutputFile> file = OutputFile::create(directory.file("b"), false);
+    ASSERT_TRUE(file);
+    EXPECT_FALSE(std::filesystem::exists(dead));
+    EXPECT_TRUE(std::filesystem::exists(alive)) << "its owner lives";
+  }
+  ::close(lock);
+  use_unnamed_files(true);
+  EXPECT_EQ(directory.names().size(), others.size() + 2);
+}
+
+TEST(OutputFile, KnowsAPlaceUnderAllItsNames) {
+  const TempDir directory;
+  std::filesystem::create_directory(directory.file("d"));
+  std::filesystem::create_directory_symlink(directory.file("d"), directory.file("l"));
+  const std::optional<Place> place = place_of(directory.file("d/x"));
+  ASSERT_TRUE(place);
+  for (const char *same : {"d/./x", "l/x", "d//x", "l/../d/x"})
+    EXPECT_EQ(place_of(directory.file(same)), place) << same;
+  EXPECT_NE(place_of(directory.file("d/y")), place);
+  EXPECT_NE(place_of(directory.file("x")), place);
+  EXPECT_FALSE(place_of(directory.file("none/x")));
 }
 
 TEST(Relog, LeavesNothingBehindWhereverItFails) {

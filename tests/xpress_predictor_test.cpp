@@ -150,6 +150,34 @@ TEST(XpressPredictor, RestoresAnyTokensWrittenInWindowsForm) {
   EXPECT_GE(restored, 35u);
 }
 
+// Windows writes neither, but the format has them, and a decoder takes them.
+TEST(XpressPredictor, RestoresDistancesAndLengthsThatWindowsNeverWrites) {
+  XpressPredictor predictor(1 << 18);
+  auto check = [&predictor](const Buffer &decoded, std::size_t literals, std::size_t distance) {
+    Buffer stream(codec::XpressWriter::bound(decoded.size()));
+    XpressWriter writer(stream.data());
+    for (std::size_t i = 0; i < literals; ++i)
+      writer.literal(decoded[i]);
+    writer.match(distance, decoded.size() - literals);
+    stream.resize(writer.finish());
+    Buffer again(decoded.size());
+    ASSERT_TRUE(decompress(Codec::xpress, stream, again));
+    ASSERT_TRUE(again == decoded);
+    Buffer corrections;
+    ASSERT_TRUE(predictor.encode(stream, decoded, corrections));
+    Buffer out(stream.size());
+    ASSERT_TRUE(predictor.restore(decoded, corrections, out));
+    EXPECT_TRUE(out == stream);
+  };
+  std::mt19937 random(1);
+  Buffer far(8192 + 100);
+  for (std::size_t i = 0; i < far.size(); ++i)
+    far[i] = i < 8192 ? static_cast<std::uint8_t>(random()) : far[i - 8192];
+  check(far, 8192, 8192);
+  for (const std::size_t length : {32768u, 32769u, 65538u, 65539u, 200'000u})
+    check(Buffer(1 + length, 7), 1, 1);
+}
+
 TEST(XpressPredictor, RefusesWhatItCannotModel) {
   XpressPredictor predictor(1 << 16);
   const Buffer decoded = event_like(5000, 1);

@@ -9,12 +9,12 @@
 namespace etwrelog::cli {
 
 int report(const Error &error) {
-  fmt::print(stderr, "etwrelog: error: {}\n", error.message());
+  base::print_message(fmt::format("etwrelog: error: {}\n", error.message()));
   return error.kind == ErrorKind::usage ? kUsage : kFailed;
 }
 
 void warn(std::string_view file, std::string_view text) {
-  fmt::print(stderr, "etwrelog: warning: {}: {}\n", file, text);
+  base::print_message(fmt::format("etwrelog: warning: {}: {}\n", file, text));
 }
 
 int report_damage(const std::string &file, const std::vector<std::string> &warnings,
@@ -147,7 +147,7 @@ void Bar::draw(Clock::time_point now) {
       human_count(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(events_) / seconds) : 0),
       left);
   if (!terminal_) {
-    fmt::print(stderr, "{}\n", line);
+    base::print_message(line + "\n");
     return;
   }
   const std::size_t width = base::terminal_width(2);
@@ -158,15 +158,13 @@ void Bar::draw(Clock::time_point now) {
         "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";
   }
   if (line.size() >= width) line.resize(width > 0 ? width - 1 : 0);
-  fmt::print(stderr, "\r\x1b[K{}", line);
-  std::fflush(stderr);
+  base::print_message("\r\x1b[K" + line);
   drawn_ = true;
 }
 
 void Bar::wipe() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  base::print_message("\r\x1b[K");
   drawn_ = false;
 }
 

@@ -190,7 +190,7 @@ public:
     if (!items) return report(items.error());
     items_ = *std::move(items);
     if (items_.empty()) {
-      fmt::print(stderr, "etwrelog: error: no files\n");
+      base::print_message("etwrelog: error: no files\n");
       return kFailed;
     }
     outcomes_.resize(items_.size());
@@ -352,8 +352,8 @@ private:
       print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
     if (options_.explain) print_explain();
     if (cancel_) {
-      fmt::print(stderr, "etwrelog: stopped on request; {} of {} files not done\n", left + failed,
-                 items_.size());
+      base::print_message(fmt::format("etwrelog: stopped on request; {} of {} files not done\n",
+                                      left + failed, items_.size()));
       return kFailed;
     }
     return failed > 0 ? kFailed : damaged > 0 ? kDamageSkipped : kDone;

@@ -184,7 +184,8 @@ int run_relog(Options &options) {
   // Also where the trace is wrapped and its name therefore another.
   if (options.input != "-" && base::same_file(options.input, options.output))
     return report(pipeline::output_is_input(options.output));
-  if (!options.force && base::exists(options.output)) return report(base::target_exists(options.output));
+  if (Result<void> fits = base::check_target(options.output, options.force); !fits)
+    return report(fits.error());
 
   pipeline::RelogReport result;
   std::string input = options.input;
@@ -211,10 +212,11 @@ int run_relog(Options &options) {
   if (options.json) {
     fmt::print("{}\n", report_json(input, options, result).dump(1));
   } else if (!options.quiet) {
-    fmt::print(stderr, "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output,
-               human_bytes(result.input_bytes), human_bytes(result.output_bytes),
-               percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
-               human_count(result.events_out), human_count(result.events_in), result.seconds);
+    base::print_message(fmt::format(
+        "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output, human_bytes(result.input_bytes),
+        human_bytes(result.output_bytes),
+        percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
+        human_count(result.events_out), human_count(result.events_in), result.seconds));
   }
   return damage;
 }

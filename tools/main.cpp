@@ -13,6 +13,7 @@
 
 int main(int argc, char **argv) {
   using namespace etwrelog;
+  base::open_standard_streams();
   base::catch_stop_requests();
   CLI::App app("etwrelog: reads, filters, relogs and archives ETW traces (.etl), on any platform");
   app.name("etwrelog");
@@ -38,14 +39,14 @@ int main(int argc, char **argv) {
   } catch (const std::system_error &error) {
     // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
     if (error.code() == std::errc::broken_pipe) return cli::kFailed;
-    fmt::print(stderr, "etwrelog: error: {}\n", error.what());
+    base::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   } catch (const std::exception &error) {
-    fmt::print(stderr, "etwrelog: error: {}\n", error.what());
+    base::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    if (errno != EPIPE) fmt::print(stderr, "etwrelog: error: cannot write to standard output\n");
+    if (errno != EPIPE) base::print_message("etwrelog: error: cannot write to standard output\n");
     return cli::kFailed;
   }
   return exit_status;

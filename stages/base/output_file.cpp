@@ -1,20 +1,8 @@
 #include "base/output_file.hpp"
 
-#include <atomic>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace etwrelog::base {
-
-Error target_exists(const std::string &target) {
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = target;
-  error.what = "exists already";
-  error.advice = "choose another name or give --force to replace it";
-  return error;
-}
 
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
@@ -24,7 +12,8 @@ OutputFile::~OutputFile() {
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
     : file_(std::move(other.file_)), target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, {})), size_(other.size_), replace_(other.replace_) {}
+      temporary_(std::exchange(other.temporary_, {})), size_(other.size_), replace_(other.replace_),
+      in_place_(other.in_place_) {}
 
 OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   std::swap(file_, other.file_);
@@ -32,24 +21,19 @@ OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   std::swap(temporary_, other.temporary_);
   std::swap(size_, other.size_);
   std::swap(replace_, other.replace_);
+  std::swap(in_place_, other.in_place_);
   return *this;
 }
 
 Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
-  static std::atomic<unsigned> counter{0};
-  if (!replace && base::exists(target)) return target_exists(target);
+  if (Result<void> fits = base::check_target(target, replace); !fits) return std::move(fits).error();
   OutputFile output;
   output.target_ = target;
   output.replace_ = replace;
-  std::string temporary = fmt::format("{}.{}-{}.tmp", target, base::process_id(), counter++);
-  Result<base::File> file = base::File::create(temporary);
-  if (!file) {
-    file.error().file = target; // the temporary's name would only puzzle
-    return file.error();
-  }
+  Result<base::File> file = base::File::create_beside(target, output.temporary_);
+  if (!file) return std::move(file).error();
   output.file_ = std::move(*file);
-  output.temporary_ = std::move(temporary);
-  base::add_temporary(output.temporary_);
+  if (!output.temporary_.empty()) base::add_temporary(output.temporary_);
   return output;
 }
 
@@ -80,13 +64,13 @@ Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const 
 }
 
 Result<void> OutputFile::commit() {
-  if (Result<void> synced = file_.sync(); !synced) return synced;
-  if (Result<void> closed = file_.close(); !closed) return closed;
-  if (!replace_ && base::exists(target_)) return target_exists(target_);
-  if (Result<void> renamed = base::rename_into_place(temporary_, target_, replace_); !renamed) return renamed;
-  base::forget_temporary(temporary_);
-  temporary_.clear();
-  return {};
+  Result<void> done = file_.publish(target_, temporary_, replace_, in_place_);
+  if (!done && in_place_) {
+    done.error().file = target_;
+    done.error().what = "is written, but " + done.error().what;
+    done.error().advice = "it is whole; after a crash of the machine it may be gone";
+  }
+  return done;
 }
 
 } // namespace etwrelog::base

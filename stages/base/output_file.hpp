@@ -1,5 +1,5 @@
-// An output that exists whole or not at all: written under a temporary name beside the target, synced,
-// renamed.
+// An output that exists whole or not at all: written beside the target without a name, or a temporary one,
+// then synced and named.
 #pragma once
 
 #include "base/platform.hpp"
@@ -13,7 +13,8 @@ public:
   OutputFile(OutputFile &&other) noexcept;
   OutputFile &operator=(OutputFile &&other) noexcept;
 
-  // Refuses an existing target unless `replace`. The target is not touched before commit().
+  // Refuses an existing target unless `replace`, and whatever is no regular file. The target is not touched
+  // before commit().
   static Result<OutputFile> create(const std::string &target, bool replace);
 
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
@@ -22,17 +23,17 @@ public:
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::string &target() const { return target_; }
 
-  // Syncs and renames. After success the object is done with the file.
+  // Syncs file and folder and gives the file its name. After success the object is done with the file. After
+  // a failure nothing has changed, unless in_place(): the file is there, whole, but may not survive a crash
+  // of the machine.
   [[nodiscard]] Result<void> commit();
+  [[nodiscard]] bool in_place() const { return in_place_; }
 
 private:
   base::File file_;
   std::string target_, temporary_;
   std::uint64_t size_ = 0;
-  bool replace_ = false;
+  bool replace_ = false, in_place_ = false;
 };
-
-// The error for a target that exists and may not be replaced; also used before any work is done.
-[[nodiscard]] Error target_exists(const std::string &target);
 
 } // namespace etwrelog::base

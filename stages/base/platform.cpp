@@ -9,10 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,17 +56,127 @@ Error system_error(const std::string &name, const char *doing, int code) {
   return error;
 }
 
+Error stopped(const std::string &name, const char *doing) {
+  Error error;
+  error.kind = ErrorKind::cancelled;
+  error.file = name;
+  error.what = std::string("interrupted while ") + doing;
+  return error;
+}
+
+// open() of a FIFO or a remote file waits, and a signal ends the wait: for good only if it asked us to stop.
+Result<int> open_patiently(const std::string &path, int flags) {
+  for (;;) {
+    const int handle = ::open(path.c_str(), flags | O_CLOEXEC);
+    if (handle >= 0) return handle;
+    if (errno != EINTR) return system_error(path, "open", errno);
+    if (stop_flag.load(std::memory_order_relaxed)) return stopped(path, "opening");
+  }
+}
+
+std::string folder_of(const std::string &path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// --- Temporaries with a name: ".etwrelog-" 16 hexadecimal digits ".tmp". Their owner holds a lock on them as
+// long as it lives, so that others can tell what a dead process left.
+
+constexpr std::string_view kTemporaryPrefix = ".etwrelog-", kTemporaryEnding = ".tmp";
+constexpr std::size_t kTemporaryDigits = 16;
+
+std::string random_name() {
+  std::array<std::uint8_t, kTemporaryDigits / 2> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), GRND_NONBLOCK) != static_cast<ssize_t>(bytes.size())) {
+    static std::atomic<std::uint64_t> counter{0}; // unique enough: a name that is taken is tried again
+    const std::uint64_t number = (static_cast<std::uint64_t>(::getpid()) << 32) +
+                                 counter.fetch_add(0x9E37'79B9, std::memory_order_relaxed);
+    std::memcpy(bytes.data(), &number, bytes.size());
+  }
+  std::string name(kTemporaryPrefix);
+  for (const std::uint8_t byte : bytes) {
+    name += "0123456789abcdef"[byte >> 4];
+    name += "0123456789abcdef"[byte & 15];
+  }
+  return name.append(kTemporaryEnding);
+}
+
+bool is_temporary_name(std::string_view name) {
+  if (name.size() != kTemporaryPrefix.size() + kTemporaryDigits + kTemporaryEnding.size()) return false;
+  if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporaryEnding)) return false;
+  return name.substr(kTemporaryPrefix.size(), kTemporaryDigits).find_first_not_of("0123456789abcdef") ==
+         std::string_view::npos;
+}
+
+// Once for each folder: reading a folder of many files for each of many outputs takes long.
+void clean_leftovers(const std::string &folder) {
+  static std::mutex mutex;
+  static std::set<FileId> cleaned;
+  const std::optional<FileId> id = file_id(folder);
+  if (!id) return;
+  {
+    const std::lock_guard lock(mutex);
+    if (!cleaned.insert(*id).second) return;
+  }
+  DIR *const entries = ::opendir(folder.c_str());
+  if (!entries) return;
+  while (const dirent *entry = ::readdir(entries)) {
+    if (!is_temporary_name(entry->d_name)) continue;
+    struct stat facts {};
+    if (::fstatat(::dirfd(entries), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(facts.st_mode))
+      continue;
+    const int handle =
+        ::openat(::dirfd(entries), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (handle < 0) continue;
+    if (::flock(handle, LOCK_EX | LOCK_NB) == 0) ::unlinkat(::dirfd(entries), entry->d_name, 0);
+    ::close(handle);
+  }
+  ::closedir(entries);
+}
+
+std::atomic<bool> unnamed_files{true};
+
+// A file without a name gets one by way of /proc.
+bool can_link_unnamed() {
+  return unnamed_files.load(std::memory_order_relaxed) && ::access("/proc/self/fd", X_OK) == 0;
+}
+
+Error no_regular_file(const std::string &path, mode_t mode) {
+  Error error;
+  error.kind = ErrorKind::io;
+  error.file = path;
+  error.what = S_ISDIR(mode)                    ? "is a folder"
+               : S_ISLNK(mode)                  ? "is a symbolic link"
+               : S_ISFIFO(mode)                 ? "is a pipe"
+               : S_ISCHR(mode) || S_ISBLK(mode) ? "is a device"
+               : S_ISSOCK(mode)                 ? "is a socket"
+                                                : "is no regular file";
+  error.advice = "only a regular file can be replaced: choose another name";
+  return error;
+}
+
+Error exists_already(const std::string &path) {
+  Error error;
+  error.kind = ErrorKind::io;
+  error.file = path;
+  error.what = "exists already";
+  error.advice = "choose another name or give --force to replace it";
+  return error;
+}
+
 } // namespace
 
 File::~File() {
-  if (handle_ > 2) ::close(handle_);
+  if (handle_ >= 0 && owned_) ::close(handle_);
 }
 
 File::File(File &&other) noexcept
-    : handle_(std::exchange(other.handle_, -1)), name_(std::move(other.name_)) {}
+    : handle_(std::exchange(other.handle_, -1)), owned_(other.owned_), name_(std::move(other.name_)) {}
 
 File &File::operator=(File &&other) noexcept {
   std::swap(handle_, other.handle_);
+  std::swap(owned_, other.owned_);
   std::swap(name_, other.name_);
   return *this;
 }
@@ -74,20 +188,100 @@ Error File::failure(const char *doing, std::uint64_t offset) const {
 }
 
 Result<File> File::open_read(const std::string &path) {
-  const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle < 0) return system_error(path, "open", errno);
+  const Result<int> handle = open_patiently(path, O_RDONLY);
+  if (!handle) return handle.error();
+  File file(*handle, path);
   struct stat facts {};
-  if (::fstat(handle, &facts) == 0 && S_ISDIR(facts.st_mode)) {
-    ::close(handle);
-    return system_error(path, "open", EISDIR);
-  }
-  return File(handle, path);
+  if (::fstat(*handle, &facts) == 0 && S_ISDIR(facts.st_mode)) return system_error(path, "open", EISDIR);
+  return file;
 }
 
-Result<File> File::create(const std::string &path) {
-  const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (handle < 0) return system_error(path, "create", errno);
-  return File(handle, path);
+Result<File> File::create_beside(const std::string &target, std::string &temporary) {
+  temporary.clear();
+  const std::string folder = folder_of(target);
+  clean_leftovers(folder);
+  if (can_link_unnamed()) {
+    const int handle = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (handle >= 0) return File(handle, target);
+    // What file systems and kernels answer that know no unnamed files.
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOSYS)
+      return system_error(target, "create", errno);
+  }
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string path = (folder == "." ? std::string() : folder) + random_name();
+    const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (handle < 0 && errno == EEXIST) continue;
+    if (handle < 0) return system_error(target, "create", errno);
+    File file(handle, target);
+    // Where there are no locks nobody cleans up. Where there are, somebody may have done so just now.
+    struct stat facts {};
+    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (::fstat(handle, &facts) == 0 && facts.st_nlink == 0) continue;
+    temporary = path;
+    return file;
+  }
+  return system_error(target, "create", EEXIST);
+}
+
+Result<void> File::publish(const std::string &target, std::string &temporary, bool replace, bool &in_place) {
+  in_place = false;
+  if (Result<void> synced = sync(); !synced) return synced;
+  // Closing a copy says what closing the file would say, and leaves the lock on a temporary.
+  if (const int copy = ::fcntl(handle_, F_DUPFD_CLOEXEC, 3);
+      copy >= 0 && ::close(copy) != 0 && errno != EINTR)
+    return system_error(name_, "close", errno);
+  if (Result<void> fits = check_target(target, replace); !fits) return fits;
+  auto failed = [&target](int code) -> Error {
+    return code == EEXIST ? exists_already(target)
+                          : system_error(target, "give the finished output its name", code);
+  };
+  const bool unnamed = temporary.empty();
+  if (unnamed) {
+    const std::string self = "/proc/self/fd/" + std::to_string(handle_);
+    auto link_to = [&self](const std::string &path) {
+      return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    };
+    if (link_to(target)) {
+      in_place = true;
+    } else if (errno != EEXIST || !replace) {
+      return failed(errno);
+    } else { // only a file with a name can replace another
+      const std::string folder = folder_of(target);
+      const std::string path = (folder == "." ? std::string() : folder) + random_name();
+      (void)::flock(handle_, LOCK_EX | LOCK_NB);
+      add_temporary(path);
+      if (!link_to(path)) {
+        const int code = errno;
+        forget_temporary(path);
+        return failed(code);
+      }
+      temporary = path;
+    }
+  }
+  if (!in_place && !replace) {
+    // The one call that names a file unless the name is taken; link() and unlink() where a file system lacks
+    // it.
+    if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
+      in_place = true;
+    } else if (errno != EINVAL && errno != ENOSYS) {
+      return failed(errno);
+    } else if (::link(temporary.c_str(), target.c_str()) == 0) {
+      in_place = true;
+      if (::unlink(temporary.c_str()) != 0)
+        return system_error(target, ("remove its other name " + temporary).c_str(), errno);
+    } else if (errno == EEXIST) {
+      return failed(EEXIST);
+    }
+  }
+  if (!in_place) {
+    if (::rename(temporary.c_str(), target.c_str()) != 0) return failed(errno);
+    in_place = true;
+  }
+  if (!temporary.empty()) forget_temporary(temporary);
+  temporary.clear();
+  *this = File();
+  return sync_folder(folder_of(target));
 }
 
 Result<File> File::create_spool() {
@@ -100,7 +294,7 @@ Result<File> File::create_spool() {
 }
 
 File File::standard_input() {
-  return File(0, "standard input");
+  return File(0, "standard input", false);
 }
 
 Result<std::uint64_t> File::size() const {
@@ -131,7 +325,10 @@ Result<std::size_t> File::read_next(MutableBytes into) {
   std::size_t done = 0;
   while (done < into.size()) {
     const ssize_t got = ::read(handle_, into.data() + done, into.size() - done);
-    if (got < 0 && errno == EINTR && !stop_requested()) continue;
+    if (got < 0 && errno == EINTR) {
+      if (stop_requested()) return stopped(name_, "reading");
+      continue;
+    }
     if (got < 0) return failure("read", done);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
@@ -145,7 +342,8 @@ Result<void> File::write_at(std::uint64_t offset, Bytes from) {
     const ssize_t put =
         ::pwrite(handle_, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return failure("write", offset + done);
+    if (put == 0) errno = EIO; // no progress and no reason: never to be tried for ever
+    if (put <= 0) return failure("write", offset + done);
     done += static_cast<std::size_t>(put);
   }
   return {};
@@ -153,21 +351,40 @@ Result<void> File::write_at(std::uint64_t offset, Bytes from) {
 
 Result<void> File::sync() {
   // Devices and some file systems refuse; what could be written is written then.
-  if (::fsync(handle_) != 0 && errno != EINVAL && errno != EROFS) return system_error(name_, "sync", errno);
-  return {};
+  for (;;) {
+    if (::fsync(handle_) == 0 || errno == EINVAL || errno == EROFS) return {};
+    if (errno != EINTR) return system_error(name_, "sync", errno);
+  }
 }
 
 Result<void> File::close() {
   const int handle = std::exchange(handle_, -1);
-  if (handle > 2 && ::close(handle) != 0) return system_error(name_, "close", errno);
+  if (handle >= 0 && owned_ && ::close(handle) != 0 && errno != EINTR)
+    return system_error(name_, "close", errno);
   return {};
 }
 
+std::optional<FileId> file_id(const std::string &path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+  return FileId{facts.st_dev, facts.st_ino};
+}
+
+std::optional<FileId> standard_input_id() {
+  struct stat facts {};
+  if (::fstat(0, &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
+  return FileId{facts.st_dev, facts.st_ino};
+}
+
+std::optional<Place> place_of(const std::string &path) {
+  const std::optional<FileId> folder = file_id(folder_of(path));
+  if (!folder) return std::nullopt;
+  return Place{*folder, path.substr(path.rfind('/') + 1)};
+}
+
 bool same_file(const std::string &a, const std::string &b) {
-  struct stat fa {
-  }, fb{};
-  return ::stat(a.c_str(), &fa) == 0 && ::stat(b.c_str(), &fb) == 0 && fa.st_dev == fb.st_dev &&
-         fa.st_ino == fb.st_ino;
+  const std::optional<FileId> first = file_id(a);
+  return first && first == file_id(b);
 }
 
 bool exists(const std::string &path) {
@@ -175,27 +392,43 @@ bool exists(const std::string &path) {
   return ::lstat(path.c_str(), &facts) == 0;
 }
 
-Result<void> rename_into_place(const std::string &from, const std::string &to, bool replace) {
-  if (replace) {
-    if (::rename(from.c_str(), to.c_str()) != 0)
-      return system_error(to, "rename the finished output to", errno);
-  } else {
-    // link() fails on an existing name where rename() would replace it silently.
-    if (::link(from.c_str(), to.c_str()) == 0) {
-      ::unlink(from.c_str());
-    } else if (errno == EEXIST || exists(to)) {
-      return system_error(to, "rename the finished output to", EEXIST);
-    } else if (::rename(from.c_str(), to.c_str()) != 0) { // a file system without hard links
-      return system_error(to, "rename the finished output to", errno);
-    }
+Result<void> check_target(const std::string &path, bool replace) {
+  if (path.empty() || path.back() == '/') {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.file = path;
+    error.what = path.empty() ? "the name of the output is empty" : "is the name of a folder";
+    return error;
   }
-  const std::size_t slash = to.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : to.substr(0, slash + 1);
-  const int handle = ::open(directory.c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle >= 0) {
-    (void)::fsync(handle); // best effort: the file itself is synced already
-    ::close(handle);
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return {}; // whether its folder is there shows when it is written to
+    return system_error(path, "create", errno);
   }
+  if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts.st_mode);
+  if (!replace) return exists_already(path);
+  return {};
+}
+
+Result<void> delete_file(const std::string &path) {
+  if (::unlink(path.c_str()) != 0) return system_error(path, "delete", errno);
+  return {};
+}
+
+Result<void> sync_folder(const std::string &folder) {
+  const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0) {
+    // A folder that may be written to but not read cannot be synced alone.
+    if (errno != EACCES) return system_error(folder, "sync the folder", errno);
+    ::sync();
+    return {};
+  }
+  int code = 0;
+  while (::fsync(handle) != 0 && (code = errno) == EINTR) {
+  }
+  if (code == EINTR) code = 0;
+  ::close(handle);
+  if (code != 0 && code != EINVAL && code != EROFS) return system_error(folder, "sync the folder", code);
   return {};
 }
 
@@ -205,6 +438,27 @@ void remove_file(const std::string &path) noexcept {
 
 unsigned process_id() {
   return static_cast<unsigned>(::getpid());
+}
+
+void open_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free is the one that is missing.
+    if (::open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) != stream) ::_exit(1);
+  }
+}
+
+void print_message(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t put = ::write(2, text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+void use_unnamed_files(bool yes) {
+  unnamed_files.store(yes, std::memory_order_relaxed);
 }
 
 void catch_stop_requests() {

@@ -5,9 +5,28 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
+#include <compare>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace etwrelog::base {
+
+// Which file it is, whatever it is called.
+struct FileId {
+  std::uint64_t device = 0, inode = 0;
+  auto operator<=>(const FileId &) const = default;
+};
+[[nodiscard]] std::optional<FileId> file_id(const std::string &path); // nothing if there is none
+[[nodiscard]] std::optional<FileId> standard_input_id();              // nothing unless it is a regular file
+
+// Where a file of that name stands or would stand: equal for all spellings of one place.
+struct Place {
+  FileId folder;
+  std::string name;
+  auto operator<=>(const Place &) const = default;
+};
+[[nodiscard]] std::optional<Place> place_of(const std::string &path); // nothing if there is no such folder
 
 // An open file, closed on destruction. Reads and writes at an offset may run on any number of threads at
 // once.
@@ -19,8 +38,15 @@ public:
   File &operator=(File &&other) noexcept;
 
   static Result<File> open_read(const std::string &path);
-  // Fails if `path` exists.
-  static Result<File> create(const std::string &path);
+  // A new file in the folder of `target`: without a name where the file system can, so that nothing is left
+  // whatever happens; else under `temporary`, a random name that others leave alone while this process lives.
+  // Removes what dead processes left in that folder.
+  static Result<File> create_beside(const std::string &target, std::string &temporary);
+  // Syncs such a file and gives it the name `target`, which no other file may have unless `replace`, and no
+  // directory, link or device in any case. The folder is synced too: `in_place` tells whether an error came
+  // only then, when the file stands where it should. Without success before that, all is as it was.
+  [[nodiscard]] Result<void> publish(const std::string &target, std::string &temporary, bool replace,
+                                     bool &in_place);
   // A file without a name in the directory for temporary files, gone when closed.
   static Result<File> create_spool();
   static File standard_input();
@@ -36,21 +62,33 @@ public:
   [[nodiscard]] Result<void> close(); // reports what a silent close in the destructor would lose
 
 private:
-  explicit File(int handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  File(int handle, std::string name, bool owned = true)
+      : handle_(handle), owned_(owned), name_(std::move(name)) {}
   [[nodiscard]] Error failure(const char *doing, std::uint64_t offset) const;
 
   int handle_ = -1;
+  bool owned_ = true; // standard input is not closed
   std::string name_;
 };
 
 // Whether both names lead to one and the same existing file.
 [[nodiscard]] bool same_file(const std::string &a, const std::string &b);
 [[nodiscard]] bool exists(const std::string &path);
-// Renames within a directory and makes the new name durable. With `replace` an existing target is replaced
-// atomically; without, an existing target is an error and stays as it is.
-[[nodiscard]] Result<void> rename_into_place(const std::string &from, const std::string &to, bool replace);
-void remove_file(const std::string &path) noexcept;
+// Whether a file may be written there: nothing stands there, or a regular file that `replace` allows to
+// replace. An error tells what else there is.
+[[nodiscard]] Result<void> check_target(const std::string &path, bool replace);
+[[nodiscard]] Result<void> delete_file(const std::string &path);
+void remove_file(const std::string &path) noexcept; // whether or not that works
+// Makes the names in a folder durable.
+[[nodiscard]] Result<void> sync_folder(const std::string &folder);
 [[nodiscard]] unsigned process_id();
+
+// Descriptors 0 to 2 that are closed are opened on the null device, so that no file that is opened later gets
+// their number and with it what is printed. The first thing in every main().
+void open_standard_streams();
+// Writes to standard error, whole or not at all as far as that can be had. Never fails: a message is no
+// reason to end the work that it is about.
+void print_message(std::string_view text) noexcept;
 
 // After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it
 // and removes the temporary files.
@@ -60,6 +98,9 @@ void add_temporary(const std::string &path);
 void forget_temporary(const std::string &path);
 [[nodiscard]] bool stop_requested();
 void request_stop(); // as a signal would; for tests and embedding programs
+
+// For tests: as on a file system where every file has a name from the start.
+void use_unnamed_files(bool yes);
 
 [[nodiscard]] bool is_terminal(int standard_stream); // 1 stdout, 2 stderr
 [[nodiscard]] unsigned terminal_width(int standard_stream);

@@ -22,10 +22,12 @@ struct ToolRun {
 };
 
 struct ToolOptions {
-  std::string input;                        // file for standard input; /dev/null if empty
-  std::string directory;                    // to run in
-  rlim_t largest_file = RLIM_INFINITY;      // as a full disk would
-  std::function<void(pid_t)> while_running; // called in the parent once the child runs
+  std::string input{};                        // file for standard input; /dev/null if empty
+  std::string directory{};                    // to run in
+  rlim_t largest_file = RLIM_INFINITY;        // as a full disk would
+  std::function<void(pid_t)> while_running{}; // called in the parent once the child runs
+  std::string output{}, error{}; // files for standard output and error, instead of collecting them
+  std::vector<int> closed{};     // standard streams that the tool finds closed
 };
 
 inline ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOptions &options = {}) {
@@ -45,8 +47,12 @@ inline ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOpt
       ::dup2(handle, to);
     };
     redirect(options.input.empty() ? "/dev/null" : options.input.c_str(), O_RDONLY, 0);
-    redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
-    redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 2);
+    redirect((options.output.empty() ? out : options.output).c_str(),
+             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 1);
+    redirect((options.error.empty() ? err : options.error).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+             2);
+    for (const int stream : options.closed)
+      ::close(stream);
     if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(126);
     if (options.largest_file != RLIM_INFINITY) {
       const rlimit limit{options.largest_file, options.largest_file};

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
 namespace etwrelog::gen {
 namespace {
@@ -35,7 +34,7 @@ private:
 };
 
 int report(const Error &error) {
-  fmt::print(stderr, "etwgen: error: {}\n", error.message());
+  base::print_message(fmt::format("etwgen: error: {}\n", error.message()));
   return error.kind == ErrorKind::usage ? 2 : 1;
 }
 
@@ -90,7 +89,7 @@ int run(int argc, char **argv) {
     return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed,
                              options.threads);
   if (output.empty() && !dry_run) {
-    fmt::print(stderr, "etwgen: error: no output; give -o FILE or --dry-run\n");
+    base::print_message("etwgen: error: no output; give -o FILE or --dry-run\n");
     return 2;
   }
 
@@ -101,6 +100,17 @@ int run(int argc, char **argv) {
   options.clock_jump = wants(Defect::clock_jump);
   options.pid_reuse = wants(Defect::pid_reuse);
   if (!defects.empty() && truth_path.empty()) truth_path = output + ".truth.json";
+
+  std::optional<base::OutputFile> truth_file;
+  if (!truth_path.empty()) {
+    if (!dry_run && base::place_of(truth_path) == base::place_of(output)) {
+      base::print_message("etwgen: error: --truth names the output itself\n");
+      return 2;
+    }
+    Result<base::OutputFile> file = base::OutputFile::create(truth_path, force);
+    if (!file) return report(file.error());
+    truth_file.emplace(std::move(*file));
+  }
 
   const auto started = std::chrono::steady_clock::now();
   Result<Generated> generated = Error{};
@@ -124,19 +134,18 @@ int run(int argc, char **argv) {
   if (!generated) return report(generated.error());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const Truth &t = generated->truth;
-  if (!truth_path.empty()) {
-    std::ofstream file(truth_path, std::ios::binary | std::ios::trunc);
-    if (!(file << t.json(planted))) {
-      fmt::print(stderr, "etwgen: error: {}: cannot write\n", truth_path);
-      return 1;
-    }
+  if (truth_file) {
+    const std::string text = t.json(planted);
+    const Bytes bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size());
+    if (Result<void> written = truth_file->append(bytes); !written) return report(written.error());
+    if (Result<void> committed = truth_file->commit(); !committed) return report(committed.error());
   }
-  fmt::print(stderr,
-             "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, "
-             "{:.0f} MB/s\n",
-             profile, static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(),
-             t.stack_events(), t.distinct_stacks(), static_cast<double>(t.stack_bytes()) / 1e6, seconds,
-             static_cast<double>(t.raw_bytes) / 1e6 / seconds);
+  base::print_message(fmt::format(
+      "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, "
+      "{:.0f} MB/s\n",
+      profile, static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(), t.stack_events(),
+      t.distinct_stacks(), static_cast<double>(t.stack_bytes()) / 1e6, seconds,
+      static_cast<double>(t.raw_bytes) / 1e6 / seconds));
   return 0;
 }
 
@@ -144,5 +153,6 @@ int run(int argc, char **argv) {
 } // namespace etwrelog::gen
 
 int main(int argc, char **argv) {
+  etwrelog::base::open_standard_streams();
   return etwrelog::gen::run(argc, argv);
 }

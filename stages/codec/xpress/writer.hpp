@@ -13,7 +13,9 @@ public:
   static constexpr std::size_t kMinMatch = 3;
   static constexpr std::size_t kMaxDistance = 8191; // the format could say 8192; Windows never does
 
-  // A length in 32 bits was never seen from Windows, and libfwnt refuses those of more than 15 bits.
+  // A length in 32 bits was never seen from Windows, and libfwnt refuses those of more than 15 bits. Both are
+  // what an encoder may use: match() writes whatever token the format has, as a stream of another's making
+  // may hold it.
   static constexpr std::size_t kMaxMatch = 32768;
 
   // Literals cost a byte and a flag; a match never costs more than the literals it replaces.
@@ -27,7 +29,7 @@ public:
   }
 
   void match(std::size_t distance, std::size_t length) {
-    assert(distance >= 1 && distance <= kMaxDistance && length >= kMinMatch && length <= kMaxMatch);
+    assert(distance >= 1 && distance <= kMaxDistance + 1 && length >= kMinMatch);
     const std::uint32_t code = static_cast<std::uint32_t>(length - kMinMatch);
     const std::uint32_t token = static_cast<std::uint32_t>(distance - 1) << 3;
     store(at_, static_cast<std::uint16_t>(token | (code < 7 ? code : 7)));
@@ -78,8 +80,12 @@ private:
       return;
     }
     *at_++ = 255;
-    store(at_, static_cast<std::uint16_t>(code));
+    const bool wide = code > 0xFFFF;
+    store(at_, wide ? std::uint16_t{0} : static_cast<std::uint16_t>(code));
     at_ += 2;
+    if (!wide) return;
+    store(at_, code);
+    at_ += 4;
   }
 
   std::uint8_t *begin_;
