@@ -1,0 +1,65 @@
+// A profile as a file that other people's viewers, or any browser, open. Experimental, like the profile
+// itself.
+#pragma once
+
+#include "etwrelog/bytes.hpp"
+#include "etwrelog/error.hpp"
+#include "etwrelog/profile.hpp"
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace etwrelog {
+
+enum class ProfileFormat : std::uint8_t {
+  folded,     // one line a stack: what flamegraph.pl, inferno, speedscope read
+  svg,        // a flame graph that needs nothing but a browser
+  html,       // a page to look around in, without any other file
+  speedscope, // www.speedscope.app
+  firefox,    // profiler.firefox.com, gzip
+  pprof,      // go tool pprof, gzip
+  chrome,     // ui.perfetto.dev, chrome://tracing: what each thread did when
+  count_,
+};
+[[nodiscard]] std::string_view profile_format_name(ProfileFormat format);               // "speedscope"
+[[nodiscard]] std::optional<ProfileFormat> parse_profile_format(std::string_view name); // by that name
+[[nodiscard]] std::optional<ProfileFormat>
+profile_format_of_path(std::string_view path); // "x.pb.gz" is pprof
+
+struct ProfileExportOptions {
+  std::string title{};              // of pictures; empty: made from the profile
+  std::string program = "etwrelog"; // who wrote the file
+  std::uint64_t max_bytes =
+      0; // the file is kept below by merging what is least; 0: 20 MB for html, 256 MB for others
+  bool icicle = false;  // svg: the root on top
+  bool threads = false; // folded, svg: a thread's frames stand above the thread, not the process
+};
+
+struct ProfileExportReport {
+  std::uint64_t bytes = 0;
+  // What was left out or merged to keep the file small, in samples (waits: microseconds); 0 if all is there.
+  std::uint64_t merged_weight = 0;
+  std::vector<std::string> notes; // lines for people
+};
+
+// Called with the file's bytes in order; a failure ends the export and is its result.
+using WriteBytes = std::function<Result<void>(Bytes)>;
+
+// The same profile gives the same bytes. What a format cannot hold is an error (unsupported) before anything
+// is written.
+[[nodiscard]] Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat format,
+                                                        const ProfileExportOptions &options,
+                                                        const WriteBytes &write);
+
+// Two sets of profiles in one picture. Counts are brought to the same total; `svg` has the widths of `after`
+// and the colours of the change, and a part of its own for what vanished; `folded` has two counts a line,
+// before and after.
+[[nodiscard]] Result<ProfileExportReport>
+write_profile_diff(std::span<const Profile> before, std::span<const Profile> after, ProfileFormat format,
+                   const ProfileExportOptions &options, const WriteBytes &write);
+
+} // namespace etwrelog

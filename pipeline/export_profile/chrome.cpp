@@ -1,0 +1,147 @@
+// Chrome's trace events: what each thread did and what each processor ran, from context switches.
+#include "export_profile/formats.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace etwrelog::export_profile {
+namespace {
+
+constexpr std::uint64_t kSliceBytes = 160; // at most, twice: of the thread and of the processor
+constexpr std::uint32_t kProcessors = 0x7FFF'FFFE;
+
+class Writer {
+public:
+  Writer(const Profile &profile, Out &out) : profile_(profile), out_(out) {}
+
+  void write(std::int64_t least) {
+    number_processes();
+    out_.text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    names();
+    for (const ProfileSlice &slice : profile_.slices)
+      if (slice.end - slice.start >= least) one(slice);
+    out_.text("]}\n");
+  }
+
+private:
+  // Viewers know a process by its id alone: of an id that was used again, later owners get a number of ours.
+  void number_processes() {
+    std::set<std::uint32_t> used{kProcessors};
+    for (std::size_t i = 0; i < profile_.processes.size(); ++i) {
+      std::uint32_t id = profile_.processes[i].pid & 0x7FFF'FFFF;
+      if (!used.insert(id).second) used.insert(id = 0x4000'0000 + static_cast<std::uint32_t>(i));
+      ids_.push_back(id);
+    }
+  }
+  [[nodiscard]] std::uint32_t process_id(const ProfileThread &thread) const {
+    return thread.process < ids_.size() ? ids_[thread.process] : 0x3FFF'FFFF;
+  }
+
+  Out &event(const char *phase, std::uint64_t pid, std::uint64_t tid) {
+    out_.text(first_ ? "\n" : ",\n");
+    first_ = false;
+    return out_.text("{\"ph\":\"")
+        .text(phase)
+        .text("\",\"pid\":")
+        .unsigned_number(pid)
+        .text(",\"tid\":")
+        .unsigned_number(tid);
+  }
+  void name(const char *what, std::uint64_t pid, std::uint64_t tid, std::string_view text) {
+    event("M", pid, tid)
+        .text(",\"name\":\"")
+        .text(what)
+        .text("\",\"args\":{\"name\":")
+        .json(clean(text))
+        .text("}}");
+  }
+
+  void names() {
+    std::vector<bool> used(profile_.threads.size(), false);
+    std::set<std::uint16_t> processors;
+    for (const ProfileSlice &slice : profile_.slices) {
+      used[slice.thread] = true;
+      processors.insert(slice.processor);
+    }
+    for (std::size_t i = 0; i < profile_.processes.size(); ++i)
+      name("process_name", ids_[i], 0, process_text(profile_.processes[i]));
+    for (std::size_t i = 0; i < profile_.threads.size(); ++i)
+      if (used[i])
+        name("thread_name", process_id(profile_.threads[i]), profile_.threads[i].tid,
+             thread_text(profile_.threads[i]));
+    name("process_name", kProcessors, 0, "Processors");
+    for (const std::uint16_t processor : processors)
+      name("thread_name", kProcessors, processor, fmt::format("processor {}", processor));
+  }
+
+  void slice(std::uint64_t pid, std::uint64_t tid, const ProfileSlice &of, std::string_view text,
+             std::string_view category) {
+    event("X", pid, tid).text(",\"ts\":").fixed(static_cast<double>(of.start) / 1000, 3);
+    out_.text(",\"dur\":")
+        .fixed(static_cast<double>(of.end - of.start) / 1000, 3)
+        .text(",\"name\":")
+        .json(text);
+    out_.text(",\"cat\":\"").text(category).text("\"");
+  }
+
+  void one(const ProfileSlice &of) {
+    const ProfileThread &thread = profile_.threads[of.thread];
+    const char *state = of.state == SliceState::running ? "running"
+                        : of.state == SliceState::ready ? "ready"
+                                                        : "waiting";
+    slice(process_id(thread), thread.tid, of, state, state);
+    out_.text(",\"args\":{\"processor\":").unsigned_number(of.processor);
+    if (of.state == SliceState::waiting) out_.text(",\"wait_reason\":").unsigned_number(of.wait_reason);
+    out_.text("}}");
+    if (of.state != SliceState::running) return;
+    const std::string process = thread.process < profile_.processes.size()
+                                    ? process_text(profile_.processes[thread.process])
+                                    : "? (-1)";
+    slice(kProcessors, of.processor, of, clean(process + " / " + thread_text(thread)), "processor");
+    out_.text("}");
+  }
+
+  const Profile &profile_;
+  Out &out_;
+  bool first_ = true;
+  std::vector<std::uint32_t> ids_;
+};
+
+} // namespace
+
+Result<void> write_chrome(const Job &job, Out &out) {
+  const Profile &profile = job.profile;
+  if (profile.slices.empty()) {
+    Error error;
+    error.kind = ErrorKind::unsupported;
+    error.what =
+        "the chrome format shows context switches, and there are none in this profile; record them with "
+        "the CSWITCH flag, or choose another format";
+    return error;
+  }
+  std::int64_t least = 0;
+  const std::size_t most = static_cast<std::size_t>(job.max_bytes / (2 * kSliceBytes));
+  if (profile.slices.size() > most) { // the longest are kept
+    std::vector<std::int64_t> lengths;
+    for (const ProfileSlice &slice : profile.slices)
+      lengths.push_back(slice.end - slice.start);
+    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end(),
+                     std::greater<>());
+    least = lengths[most] + 1;
+    std::uint64_t count = 0, sum = 0;
+    for (const ProfileSlice &slice : profile.slices)
+      if (slice.end - slice.start < least)
+        ++count, sum += static_cast<std::uint64_t>(slice.end - slice.start);
+    job.report.merged_weight = sum / 1000;
+    job.report.notes.push_back(
+        fmt::format("to stay below {} bytes, {} slices of less than {:.3f} µs are left out, {:.3f} ms in all",
+                    grouped(job.max_bytes), grouped(count), static_cast<double>(least) / 1e3,
+                    static_cast<double>(sum) / 1e6));
+  }
+  Writer(profile, out).write(least);
+  return {};
+}
+
+} // namespace etwrelog::export_profile

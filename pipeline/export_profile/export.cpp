@@ -1,0 +1,142 @@
+#include "export_profile/formats.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+namespace {
+
+constexpr std::string_view kNames[] = {"folded", "svg", "html", "speedscope", "firefox", "pprof", "chrome"};
+static_assert(std::size(kNames) == static_cast<std::size_t>(ProfileFormat::count_));
+
+struct Ending {
+  std::string_view text;
+  ProfileFormat format;
+};
+constexpr Ending kEndings[] = {
+    {".folded", ProfileFormat::folded},
+    {".collapsed", ProfileFormat::folded},
+    {".svg", ProfileFormat::svg},
+    {".html", ProfileFormat::html},
+    {".htm", ProfileFormat::html},
+    {".speedscope.json", ProfileFormat::speedscope},
+    {".firefox.json.gz", ProfileFormat::firefox},
+    {".pb.gz", ProfileFormat::pprof},
+    {".pprof", ProfileFormat::pprof},
+    {".trace.json", ProfileFormat::chrome},
+};
+
+Error unsupported(std::string what) {
+  Error error;
+  error.kind = ErrorKind::unsupported;
+  error.what = std::move(what);
+  return error;
+}
+
+} // namespace
+
+std::string_view profile_format_name(ProfileFormat format) {
+  return kNames[static_cast<std::size_t>(format)];
+}
+
+std::optional<ProfileFormat> parse_profile_format(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<ProfileFormat>(found - std::begin(kNames));
+}
+
+std::optional<ProfileFormat> profile_format_of_path(std::string_view path) {
+  std::string lower(path);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  for (const Ending &ending : kEndings)
+    if (lower.size() > ending.text.size() && lower.ends_with(ending.text)) return ending.format;
+  return std::nullopt;
+}
+
+Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat format,
+                                          const ProfileExportOptions &options, const WriteBytes &write) {
+  using namespace export_profile;
+  constexpr std::uint64_t kPageBytes = 20'000'000, kOtherBytes = 256'000'000;
+  ProfileExportReport report;
+  const std::uint64_t max_bytes = options.max_bytes != 0          ? options.max_bytes
+                                  : format == ProfileFormat::html ? kPageBytes
+                                                                  : kOtherBytes;
+  const Job job{profile, options, max_bytes, report};
+  Out out(write, format == ProfileFormat::firefox || format == ProfileFormat::pprof);
+  Result<void> done;
+  switch (format) {
+  case ProfileFormat::folded: done = write_folded(job, out); break;
+  case ProfileFormat::svg: done = write_svg(job, out); break;
+  case ProfileFormat::html: done = write_html(job, out); break;
+  case ProfileFormat::speedscope: done = write_speedscope(job, out); break;
+  case ProfileFormat::firefox: done = write_firefox(job, out); break;
+  case ProfileFormat::pprof: done = write_pprof(job, out); break;
+  case ProfileFormat::chrome: done = write_chrome(job, out); break;
+  case ProfileFormat::count_: return unsupported("no such format of a profile");
+  }
+  if (!done) return std::move(done).error();
+  Result<std::uint64_t> bytes = out.finish();
+  if (!bytes) return std::move(bytes).error();
+  report.bytes = *bytes;
+  return report;
+}
+
+Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
+                                               std::span<const Profile> after, ProfileFormat format,
+                                               const ProfileExportOptions &options, const WriteBytes &write) {
+  using namespace export_profile;
+  if (format != ProfileFormat::svg && format != ProfileFormat::folded)
+    return unsupported(
+        fmt::format("a comparison has no {} format, only svg and folded", profile_format_name(format)));
+  if (before.empty() || after.empty()) return unsupported("a comparison needs a profile on both sides");
+  ProfileExportReport report;
+  Out out(write);
+  const DiffTree diff = build_diff_tree(before, after);
+  if (format == ProfileFormat::folded)
+    write_diff_folded(diff, out);
+  else
+    write_diff_svg(diff, unit_of(after[0]), options, options.max_bytes != 0 ? options.max_bytes : 256'000'000,
+                   report, out);
+  Result<std::uint64_t> bytes = out.finish();
+  if (!bytes) return std::move(bytes).error();
+  report.bytes = *bytes;
+  return report;
+}
+
+namespace export_profile {
+
+std::string grouped(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;)
+    text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string title_of(const Profile &profile, const ProfileExportOptions &options) {
+  if (!options.title.empty()) return clean(options.title);
+  const std::size_t slash = profile.trace.find_last_of("/\\");
+  const std::string name = slash == std::string::npos ? profile.trace : profile.trace.substr(slash + 1);
+  const char *what = profile.kind == ProfileKind::cpu    ? "Processor time"
+                     : profile.kind == ProfileKind::wait ? "Time waiting"
+                                                         : "Time ready to run";
+  return clean(name.empty() ? what : fmt::format("{}: {}", what, name));
+}
+
+std::string subtitle_of(const Profile &profile) {
+  std::uint64_t total = 0;
+  for (const ProfileSample &sample : profile.samples)
+    total += sample.weight;
+  std::string text = fmt::format("{} {}", grouped(total), unit_of(profile));
+  if (profile.kind == ProfileKind::cpu && profile.interval_ns() != 0)
+    text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns()) / 1e6);
+  text += fmt::format(" · {:.4g} s", static_cast<double>(profile.duration) / 1e9);
+  if (profile.processors != 0) text += fmt::format(" · {} processors", profile.processors);
+  if (profile.events_lost != 0) text += fmt::format(" · {} events lost", grouped(profile.events_lost));
+  if (profile.buffers_lost != 0) text += fmt::format(" · {} buffers lost", grouped(profile.buffers_lost));
+  return text;
+}
+
+} // namespace export_profile
+} // namespace etwrelog

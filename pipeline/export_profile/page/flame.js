@@ -1,0 +1,104 @@
+// Zoom, search and details for a flame graph in SVG. Without it the picture still reads: titles show on hover.
+(function () {
+  'use strict';
+  var LEFT = 12, WIDTH = 1176, CHARACTER = 6.63;
+  var svg = document.documentElement, details = document.getElementById('details'), resting = details.textContent;
+
+  var flames = [].map.call(svg.querySelectorAll('g.flame'), function (group) {
+    return [].map.call(group.querySelectorAll('g.f'), function (g) {
+      var rect = g.querySelector('rect'), title = g.querySelector('title').textContent, end = title.indexOf('\n');
+      return { g: g, rect: rect, name: title.slice(0, end), about: title.slice(end + 1), label: g.querySelector('text'),
+               x: +rect.getAttribute('x'), width: +rect.getAttribute('width'), y: +rect.getAttribute('y') };
+    });
+  });
+
+  function label(frame, x, width) {
+    var room = Math.floor((width - 6) / CHARACTER), text = room < 3 ? '' : frame.name;
+    if (text.length > room) text = text.slice(0, room - 2) + '..';
+    if (!frame.label && text) {
+      frame.label = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+      frame.label.setAttribute('y', frame.y + 12.5);
+      frame.g.appendChild(frame.label);
+    }
+    if (frame.label) {
+      frame.label.setAttribute('x', x + 3);
+      frame.label.textContent = text;
+    }
+  }
+
+  // Stretches `target` to the full width; frames above it keep to it, frames it stands on fill the width, dimmed.
+  function zoom(frames, target) {
+    var root = frames[0], up = frames.length > 1 && frames[1].y < root.y, tiny = 0.02;
+    frames.forEach(function (frame) {
+      var below = up ? frame.y > target.y : frame.y < target.y, x = frame.x, width = frame.width, shown = true;
+      if (target !== root) {
+        if (below) {
+          shown = frame.x <= target.x + tiny && frame.x + frame.width >= target.x + target.width - tiny;
+          x = LEFT; width = WIDTH;
+        } else {
+          shown = frame.x >= target.x - tiny && frame.x + frame.width <= target.x + target.width + tiny;
+          x = LEFT + (frame.x - target.x) / target.width * WIDTH;
+          width = frame.width / target.width * WIDTH;
+        }
+      }
+      frame.g.style.display = shown ? '' : 'none';
+      frame.g.classList.toggle('dim', target !== root && below);
+      if (!shown) return;
+      frame.rect.setAttribute('x', x.toFixed(2));
+      frame.rect.setAttribute('width', width.toFixed(2));
+      label(frame, x, width);
+    });
+  }
+
+  // Marks what matches; the share counts a match inside a match once.
+  function search(text) {
+    var wanted = text.toLowerCase(), share = 0, count = 0;
+    flames.forEach(function (frames, number) {
+      var spans = [];
+      frames.forEach(function (frame) {
+        var hit = wanted !== '' && frame.name.toLowerCase().indexOf(wanted) >= 0;
+        frame.g.classList.toggle('hit', hit);
+        if (hit) { ++count; if (number === 0) spans.push([frame.x, frame.x + frame.width]); }
+      });
+      spans.sort(function (a, b) { return a[0] - b[0]; });
+      var end = -1;
+      spans.forEach(function (span) {
+        if (span[1] > end) { share += span[1] - Math.max(span[0], end); end = span[1]; }
+      });
+    });
+    found.textContent = wanted === '' ? '' : (100 * share / WIDTH).toFixed(2) + ' % in ' + count + ' frames';
+  }
+
+  flames.forEach(function (frames) {
+    frames.forEach(function (frame) {
+      frame.g.addEventListener('click', function () { zoom(frames, frame); });
+      frame.g.addEventListener('mouseenter', function () { details.textContent = frame.name + ': ' + frame.about; });
+      frame.g.addEventListener('mouseleave', function () { details.textContent = resting; });
+    });
+  });
+
+  var xhtml = 'http://www.w3.org/1999/xhtml', holder = document.createElementNS('http://www.w3.org/2000/svg', 'foreignObject');
+  holder.setAttribute('x', 868); holder.setAttribute('y', 10);
+  holder.setAttribute('width', 320); holder.setAttribute('height', 28);
+  var bar = document.createElementNS(xhtml, 'div'), found = document.createElementNS(xhtml, 'span');
+  var box = document.createElementNS(xhtml, 'input'), reset = document.createElementNS(xhtml, 'button');
+  bar.setAttribute('style', 'display:flex;gap:6px;justify-content:flex-end;align-items:center;font:12px system-ui,sans-serif;color:#5b6577');
+  box.setAttribute('placeholder', 'Search ( / )'); box.setAttribute('id', 'search'); box.setAttribute('aria-label', 'Search');
+  box.setAttribute('style', 'width:130px;padding:3px 7px;border:1px solid #c3cad6;border-radius:5px;font:inherit');
+  reset.textContent = 'Reset'; reset.setAttribute('id', 'reset');
+  reset.setAttribute('style', 'padding:3px 9px;border:1px solid #c3cad6;border-radius:5px;background:#fff;font:inherit');
+  found.setAttribute('id', 'found');
+  [found, box, reset].forEach(function (part) { bar.appendChild(part); });
+  holder.appendChild(bar); svg.appendChild(holder);
+
+  function back() {
+    box.value = ''; search('');
+    flames.forEach(function (frames) { if (frames.length) zoom(frames, frames[0]); });
+  }
+  box.addEventListener('input', function () { search(box.value); });
+  reset.addEventListener('click', back);
+  document.addEventListener('keydown', function (event) {
+    if (event.key === 'Escape') { back(); box.blur(); }
+    else if (event.key === '/' && document.activeElement !== box) { box.focus(); event.preventDefault(); }
+  });
+})();

@@ -1,0 +1,209 @@
+// profile.proto of pprof, in protobuf's wire format by hand: a tag, then a varint or a length and bytes.
+#include "export_profile/fit.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace etwrelog::export_profile {
+namespace {
+
+class Message {
+public:
+  Message &varint(unsigned field, std::uint64_t value) {
+    if (value == 0) return *this; // the default
+    raw((std::uint64_t{field} << 3) | 0);
+    raw(value);
+    return *this;
+  }
+  Message &bytes(unsigned field, std::string_view value) {
+    raw((std::uint64_t{field} << 3) | 2);
+    raw(value.size());
+    data_.append(value);
+    return *this;
+  }
+  Message &message(unsigned field, const Message &value) { return bytes(field, value.data_); }
+  Message &packed(unsigned field, const std::vector<std::uint64_t> &values) {
+    Message inside;
+    for (const std::uint64_t value : values)
+      inside.raw(value);
+    return bytes(field, inside.data_);
+  }
+  [[nodiscard]] const std::string &data() const { return data_; }
+
+private:
+  void raw(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7)
+      data_ += static_cast<char>(value | 0x80);
+    data_ += static_cast<char>(value);
+  }
+  std::string data_;
+};
+
+class Strings {
+public:
+  std::uint64_t operator()(const std::string &text) {
+    const auto [found, fresh] = known_.try_emplace(text, all_.size());
+    if (fresh) all_.push_back(text);
+    return found->second;
+  }
+  [[nodiscard]] const std::vector<std::string> &all() const { return all_; }
+
+private:
+  std::vector<std::string> all_{""};
+  std::unordered_map<std::string, std::uint64_t> known_{{"", 0}};
+};
+
+std::uint64_t estimate(const Profile &profile) { // before compression
+  std::uint64_t bytes = 4096 + profile.samples.size() * 40 + profile.nodes.size() * 12;
+  for (const ProfileFrame &frame : profile.frames)
+    bytes += frame.function.size() + frame.file.size() + 64;
+  return bytes;
+}
+
+class Writer {
+public:
+  Writer(const Profile &profile, Out &out) : profile_(profile), frames_(profile), out_(out) {}
+
+  void write(const ProfileExportOptions &options) {
+    const bool waits = profile_.kind != ProfileKind::cpu;
+    const char *what = profile_.kind == ProfileKind::cpu    ? "cpu"
+                       : profile_.kind == ProfileKind::wait ? "wait"
+                                                            : "ready";
+    if (!waits) emit(1, value_type("samples", "count"));
+    emit(1, value_type(what, "nanoseconds"));
+    for (const auto &[key, weight] : weights())
+      emit(2, sample(static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key), weight));
+    for (std::size_t i = 0; i < profile_.modules.size(); ++i)
+      emit(3, mapping(i));
+    for (const Message &location : locations_)
+      emit(4, location);
+    for (const Message &function : functions_)
+      emit(5, function);
+    const std::uint64_t comment = strings_(clean(options.program + ": " + title_of(profile_, options)));
+    const Message type = value_type(what, "nanoseconds");
+    for (const std::string &text : strings_.all())
+      emit_bytes(6, text);
+    Message rest;
+    constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
+    if (profile_.start_time > kUnixEpoch)
+      rest.varint(9, static_cast<std::uint64_t>(profile_.start_time - kUnixEpoch) * 100);
+    rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.duration)));
+    rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns()).varint(13, comment);
+    out_.text(rest.data());
+  }
+
+private:
+  void emit(unsigned field, const Message &message) { out_.text(Message().message(field, message).data()); }
+  void emit_bytes(unsigned field, std::string_view bytes) { out_.text(Message().bytes(field, bytes).data()); }
+
+  Message value_type(const char *type, const char *unit) {
+    return std::move(Message().varint(1, strings_(type)).varint(2, strings_(unit)));
+  }
+
+  // By thread and stack; in order, so that the file is the same every time.
+  std::map<std::uint64_t, std::uint64_t> weights() const {
+    std::map<std::uint64_t, std::uint64_t> out;
+    for (const ProfileSample &sample : profile_.samples)
+      out[(std::uint64_t{sample.thread} << 32) | sample.node] += sample.weight;
+    return out;
+  }
+
+  Message sample(std::uint32_t thread_index, std::uint32_t node, std::uint64_t weight) {
+    std::vector<std::uint64_t> locations, chain;
+    for (std::uint32_t at = node; at != 0; at = profile_.nodes[at].parent) {
+      // Calls that were put in place belong to the location of the frame they stand on, innermost first.
+      chain.push_back(profile_.nodes[at].frame);
+      const std::uint32_t parent = profile_.nodes[at].parent;
+      if (profile_.frames[profile_.nodes[at].frame].kind == FrameKind::inlined && parent != 0) continue;
+      locations.push_back(location(chain));
+      chain.clear();
+    }
+    Message out;
+    out.packed(1, locations);
+    if (profile_.kind == ProfileKind::cpu)
+      out.packed(2, {weight, weight * std::max<std::uint64_t>(1, profile_.interval_ns())});
+    else
+      out.packed(2, {weight * 1000});
+    const ProfileThread &thread = profile_.threads[thread_index];
+    if (thread.process < profile_.processes.size()) {
+      const ProfileProcess &process = profile_.processes[thread.process];
+      label(out, "process", process_text(process));
+      if (process.pid != kNoIndex) number(out, "pid", process.pid);
+    }
+    number(out, "tid", thread.tid);
+    label(out, "thread", thread_text(thread));
+    return out;
+  }
+
+  void label(Message &sample, const char *key, const std::string &text) {
+    sample.message(3, Message().varint(1, strings_(key)).varint(2, strings_(clean(text))));
+  }
+  void number(Message &sample, const char *key, std::uint64_t value) {
+    sample.message(3, Message().varint(1, strings_(key)).varint(3, value));
+  }
+
+  std::uint64_t location(const std::vector<std::uint64_t> &chain) {
+    const auto [found, fresh] = known_locations_.try_emplace(chain, locations_.size() + 1);
+    if (!fresh) return found->second;
+    const ProfileFrame &outer = profile_.frames[chain.back()];
+    Message out;
+    out.varint(1, found->second)
+        .varint(2, outer.module == kNoIndex ? 0 : outer.module + 1)
+        .varint(3, outer.address);
+    for (const std::uint64_t frame : chain)
+      out.message(4, Message().varint(1, function(frame)).varint(2, profile_.frames[frame].line));
+    locations_.push_back(std::move(out));
+    return found->second;
+  }
+
+  std::uint64_t function(std::uint64_t frame) {
+    const std::string &file = profile_.frames[frame].file;
+    const auto [found, fresh] =
+        known_functions_.try_emplace({frames_.of_frame[frame], file}, functions_.size() + 1);
+    if (!fresh) return found->second;
+    const std::uint64_t name = strings_(frames_.names[frames_.of_frame[frame]].text);
+    functions_.push_back(std::move(
+        Message().varint(1, found->second).varint(2, name).varint(3, name).varint(4, strings_(clean(file)))));
+    return found->second;
+  }
+
+  Message mapping(std::size_t index) {
+    const ProfileModule &module = profile_.modules[index];
+    Message out;
+    out.varint(1, index + 1).varint(2, module.base).varint(3, module.base + module.size);
+    out.varint(5, strings_(clean(module.path.empty() ? module.name : module.path)));
+    if (module.pdb_guid != Guid{})
+      out.varint(6, strings_(fmt::format("{}{:x}", compact(module.pdb_guid), module.pdb_age)));
+    out.varint(7, 1); // has functions
+    return out;
+  }
+
+  static std::string compact(const Guid &guid) {
+    std::string text = to_string(guid);
+    std::erase(text, '-');
+    return text;
+  }
+
+  const Profile &profile_;
+  FrameNames frames_;
+  Out &out_;
+  Strings strings_;
+  std::vector<Message> locations_, functions_;
+  std::map<std::vector<std::uint64_t>, std::uint64_t> known_locations_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> known_functions_;
+};
+
+} // namespace
+
+Result<void> write_pprof(const Job &job, Out &out) {
+  Profile room;
+  Result<const Profile *> fitting = fit_profile(job, estimate, room);
+  if (!fitting) return std::move(fitting).error();
+  Writer(**fitting, out).write(job.options);
+  return {};
+}
+
+} // namespace etwrelog::export_profile

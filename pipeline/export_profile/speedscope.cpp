@@ -1,0 +1,110 @@
+// speedscope's own format, "sampled": one profile a thread, stacks from the root.
+#include "export_profile/fit.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace etwrelog::export_profile {
+namespace {
+
+struct ThreadSamples {
+  std::uint32_t thread = 0;
+  std::uint64_t weight = 0;
+  std::vector<const ProfileSample *> samples;
+};
+
+std::vector<ThreadSamples> by_thread(const Profile &profile) {
+  std::vector<ThreadSamples> all(profile.threads.size());
+  for (const ProfileSample &sample : profile.samples) {
+    ThreadSamples &of = all[sample.thread];
+    of.thread = sample.thread;
+    of.weight += sample.weight;
+    of.samples.push_back(&sample);
+  }
+  std::erase_if(all, [](const ThreadSamples &t) { return t.samples.empty(); });
+  std::ranges::stable_sort(all, std::greater<>(),
+                           &ThreadSamples::weight); // the busiest is the one that is shown first
+  return all;
+}
+
+std::uint64_t estimate(const Profile &profile) {
+  std::vector<std::uint32_t> depth(profile.nodes.size(), 0);
+  std::uint64_t bytes = 4096;
+  for (std::size_t i = 1; i < profile.nodes.size(); ++i)
+    depth[i] = depth[profile.nodes[i].parent] + 1;
+  const std::uint64_t digits = std::to_string(profile.frames.size()).size() + 1;
+  for (const ProfileSample &sample : profile.samples)
+    bytes += depth[sample.node] * digits + 12;
+  for (const ProfileFrame &frame : profile.frames)
+    bytes += 2 * (frame.function.size() + frame.file.size()) + 96;
+  for (const ProfileThread &thread : profile.threads)
+    bytes += 2 * thread.name.size() + 256;
+  return bytes;
+}
+
+} // namespace
+
+Result<void> write_speedscope(const Job &job, Out &out) {
+  Profile room;
+  Result<const Profile *> fitting = fit_profile(job, estimate, room);
+  if (!fitting) return std::move(fitting).error();
+  const Profile &profile = **fitting;
+  const FrameNames frames(profile);
+  std::vector<const ProfileFrame *> first(frames.names.size(), nullptr);
+  for (std::size_t i = 0; i < profile.frames.size(); ++i)
+    if (first[frames.of_frame[i]] == nullptr) first[frames.of_frame[i]] = &profile.frames[i];
+
+  const double interval = static_cast<double>(profile.interval_ns()) / 1e6;
+  const bool waits = profile.kind != ProfileKind::cpu, timed = waits || interval > 0;
+  out.text("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":")
+      .json(clean(job.options.program));
+  out.text(",\"name\":")
+      .json(title_of(profile, job.options))
+      .text(",\"activeProfileIndex\":0,\"shared\":{\"frames\":[");
+  for (std::size_t i = 0; i < frames.names.size(); ++i) {
+    out.text(i == 0 ? "\n{\"name\":" : ",\n{\"name\":").json(frames.names[i].text);
+    if (!first[i]->file.empty()) {
+      out.text(",\"file\":").json(clean(first[i]->file));
+      if (first[i]->line != 0) out.text(",\"line\":").unsigned_number(first[i]->line);
+    }
+    out.text("}");
+  }
+  out.text("]},\"profiles\":[");
+  bool any = false;
+  std::vector<std::uint32_t> path;
+  for (const ThreadSamples &thread : by_thread(profile)) {
+    const ProfileThread &of = profile.threads[thread.thread];
+    const std::string process =
+        of.process < profile.processes.size() ? process_text(profile.processes[of.process]) : "? (-1)";
+    out.text(any ? ",\n{" : "\n{")
+        .text("\"type\":\"sampled\",\"name\":")
+        .json(clean(process + " / " + thread_text(of)));
+    out.text(",\"unit\":\"").text(waits ? "microseconds" : timed ? "milliseconds" : "none");
+    out.text("\",\"startValue\":0,\"endValue\":")
+        .fixed(static_cast<double>(thread.weight) * (waits || !timed ? 1 : interval), 6);
+    out.text(",\"samples\":[");
+    for (std::size_t i = 0; i < thread.samples.size(); ++i) {
+      path.clear();
+      for (std::uint32_t at = thread.samples[i]->node; at != 0; at = profile.nodes[at].parent)
+        path.push_back(frames.of_frame[profile.nodes[at].frame]);
+      out.text(i == 0 ? "[" : ",[");
+      for (std::size_t k = path.size(); k-- > 0;)
+        out.unsigned_number(path[k]).text(k == 0 ? "" : ",");
+      out.text("]");
+    }
+    out.text("],\"weights\":[");
+    for (std::size_t i = 0; i < thread.samples.size(); ++i) {
+      const auto weight = static_cast<double>(thread.samples[i]->weight);
+      out.text(i == 0 ? "" : ",").fixed(weight * (waits || !timed ? 1 : interval), 6);
+    }
+    out.text("]}");
+    any = true;
+  }
+  if (!any)
+    out.text("{\"type\":\"sampled\",\"name\":\"no "
+             "samples\",\"unit\":\"none\",\"startValue\":0,\"endValue\":0,\"samples\":[],\"weights\":[]}");
+  out.text("]}\n");
+  return {};
+}
+
+} // namespace etwrelog::export_profile

@@ -1,0 +1,65 @@
+// The samples of a profile as one tree of names: what flame graphs, folded lines and tables are drawn from.
+#pragma once
+
+#include "etwrelog/profile.hpp"
+
+#include <string>
+#include <vector>
+
+namespace etwrelog::export_profile {
+
+// What a name stands for; decides colours and suffixes.
+enum class Style : std::uint8_t {
+  root,
+  process,
+  thread,
+  kernel,
+  native,
+  jit,
+  inlined,
+  unresolved,
+  annotation,
+  count_
+};
+
+struct Name {
+  std::string text; // clean
+  Style style = Style::root;
+  std::uint32_t module = kNoIndex; // in Profile::modules
+};
+
+// The names of a profile's frames; frames that read the same share one.
+struct FrameNames {
+  explicit FrameNames(const Profile &profile);
+  std::vector<Name> names;
+  std::vector<std::uint32_t> of_frame; // by Profile::frames
+};
+
+struct TreeNode {
+  std::uint32_t parent = kNoIndex;
+  std::uint32_t name = 0; // in CallTree::names
+  std::uint64_t self = 0, total = 0;
+};
+
+// Node 0 is the root; a child stands behind its parent.
+struct CallTree {
+  std::vector<Name> names;
+  std::vector<TreeNode> nodes;
+  std::uint64_t total = 0;
+
+  // The children of each node, by name; those of node n are order[first[n]] up to order[first[n + 1]].
+  struct Children {
+    std::vector<std::uint32_t> first, order;
+  };
+  [[nodiscard]] Children children() const;
+};
+
+enum class Group : std::uint8_t { process, thread };
+// `node_of`, if wanted, gets the node of each sample.
+[[nodiscard]] CallTree build_tree(const Profile &profile, Group group,
+                                  std::vector<std::uint32_t> *node_of = nullptr);
+[[nodiscard]] std::string thread_text(const ProfileThread &thread); // "Render (567)"
+[[nodiscard]] std::string_view unit_of(const Profile &profile);     // "samples" or "µs"
+[[nodiscard]] std::uint32_t module_hash(std::string_view text);
+
+} // namespace etwrelog::export_profile

@@ -1,0 +1,315 @@
+// Exports of profiles: what they must hold, whatever the names in a trace are.
+#include "etwrelog/profile_export.hpp"
+#include "tests/support/synthetic_profile.hpp"
+
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using test_support::synthetic_profile;
+
+struct Written {
+  std::string text;
+  ProfileExportReport report;
+};
+
+Written write(const Profile &profile, ProfileFormat format, const ProfileExportOptions &options = {}) {
+  Written out;
+  const auto report = write_profile(profile, format, options, [&](Bytes bytes) {
+    out.text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return Result<void>();
+  });
+  EXPECT_TRUE(report) << (report ? "" : report.error().message());
+  if (report) out.report = *report;
+  EXPECT_EQ(out.report.bytes, out.text.size());
+  return out;
+}
+
+std::string gunzip(const std::string &in) {
+  std::string out(in.size() * 40 + 100'000, '\0');
+  z_stream z{};
+  EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
+  std::string copy = in;
+  z.next_in = reinterpret_cast<Bytef *>(copy.data());
+  z.avail_in = static_cast<uInt>(copy.size());
+  z.next_out = reinterpret_cast<Bytef *>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
+  out.resize(z.total_out);
+  inflateEnd(&z);
+  return out;
+}
+
+std::map<std::string, std::uint64_t> folded_lines(const std::string &text) {
+  std::map<std::string, std::uint64_t> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.rfind(' ');
+    EXPECT_TRUE(out.emplace(line.substr(0, at), std::stoull(line.substr(at + 1))).second)
+        << "twice: " << line;
+  }
+  return out;
+}
+
+std::uint64_t sum(const std::map<std::string, std::uint64_t> &lines) {
+  std::uint64_t out = 0;
+  for (const auto &[stack, count] : lines)
+    out += count;
+  return out;
+}
+
+TEST(ProfileExport, FoldedLinesAreSortedAndAddUp) {
+  const Profile profile = synthetic_profile();
+  const auto lines = folded_lines(write(profile, ProfileFormat::folded).text);
+  EXPECT_EQ(sum(lines), profile.samples.size());
+  // By hand: the samples of one stack.
+  std::uint64_t inlined = 0;
+  for (const ProfileSample &s : profile.samples)
+    if (profile.frames[profile.nodes[s.node].frame].function == "Vector::length" && s.thread == 2) ++inlined;
+  ASSERT_GT(inlined, 0u);
+  EXPECT_EQ(lines.at("service.exe (977);ntdll.dll!RtlUserThreadStart;game.exe!main;game.exe!Game::Update;"
+                     "game.exe!Vector::length_[i]"),
+            inlined);
+  EXPECT_TRUE(lines.contains("service.exe (977);[user stack missing];ntoskrnl.exe+0x800_[k]"));
+}
+
+TEST(ProfileExport, FoldedMergesTwoProcessesOfOneNameAndId) {
+  const Profile profile = synthetic_profile(); // the id 4242 has two owners
+  const auto lines = folded_lines(write(profile, ProfileFormat::folded).text);
+  std::uint64_t of_id = 0, expected = 0;
+  for (const auto &[stack, count] : lines)
+    if (stack.starts_with("game.exe (4242);")) of_id += count;
+  for (const ProfileSample &s : profile.samples)
+    expected += profile.process_of(s).pid == 4242;
+  EXPECT_EQ(of_id, expected);
+}
+
+TEST(ProfileExport, FoldedNamesNeverBreakALine) {
+  const auto lines =
+      folded_lines(write(synthetic_profile({.hostile_names = true}), ProfileFormat::folded).text);
+  EXPECT_EQ(sum(lines), 5000u);
+  for (const auto &[stack, count] : lines)
+    EXPECT_EQ(stack.find('\n'), std::string::npos);
+  EXPECT_TRUE(lines.begin()->first.starts_with("a:b<c>& \xEF\xBF\xBD \"q\".exe (4242);"))
+      << lines.begin()->first;
+}
+
+TEST(ProfileExport, SameProfileGivesTheSameBytes) {
+  for (const auto format :
+       {ProfileFormat::folded, ProfileFormat::svg, ProfileFormat::html, ProfileFormat::speedscope,
+        ProfileFormat::firefox, ProfileFormat::pprof, ProfileFormat::chrome}) {
+    const Profile profile = synthetic_profile({.slices = true});
+    EXPECT_EQ(write(profile, format).text, write(profile, format).text) << profile_format_name(format);
+  }
+}
+
+TEST(ProfileExport, SvgDrawsWidthsInProportion) {
+  const Profile profile = synthetic_profile();
+  const std::string svg = write(profile, ProfileFormat::svg).text;
+  const std::regex frame(
+      "<title>service\\.exe \\(977\\)\n([0-9,]+) samples, ([0-9.]+) %</title><rect x=\"([0-9.]+)\" "
+      "y=\"[0-9.]+\" width=\"([0-9.]+)\"");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(svg, found, frame));
+  EXPECT_EQ(found[1], "500");
+  EXPECT_EQ(found[2], "10.00");
+  EXPECT_NEAR(std::stod(found[4]), 117.6, 0.05);
+}
+
+TEST(ProfileExport, SvgPutsTheRootOnTopOnlyAsIcicle) {
+  const auto y = [](const std::string &svg) {
+    std::smatch found;
+    EXPECT_TRUE(
+        std::regex_search(svg, found, std::regex("<title>all\n[^<]*</title><rect x=\"12\" y=\"([0-9.]+)\"")));
+    return std::stod(found[1]);
+  };
+  const Profile profile = synthetic_profile();
+  EXPECT_LT(y(write(profile, ProfileFormat::svg, {.icicle = true}).text), 80);
+  EXPECT_GT(y(write(profile, ProfileFormat::svg).text), 150);
+}
+
+TEST(ProfileExport, SvgSaysWhatIsTooNarrowToDraw) {
+  const Written svg = write(synthetic_profile({.leaves = 2000}), ProfileFormat::svg, {.max_bytes = 30'000});
+  EXPECT_LE(svg.text.size(), 60'000u); // the script and the styles come on top
+  EXPECT_GT(svg.report.merged_weight, 0u);
+  EXPECT_NE(svg.text.find("Not drawn, because too narrow"), std::string::npos);
+}
+
+TEST(ProfileExport, SpeedscopeHoldsEverySampleOfEveryThread) {
+  const Profile profile = synthetic_profile();
+  const json j = json::parse(write(profile, ProfileFormat::speedscope).text);
+  std::size_t samples = 0;
+  double weight = 0;
+  for (const json &p : j["profiles"]) {
+    EXPECT_EQ(p["type"], "sampled");
+    ASSERT_EQ(p["samples"].size(), p["weights"].size());
+    samples += p["samples"].size();
+    double sum_of = 0;
+    for (const json &w : p["weights"])
+      sum_of += w.get<double>();
+    EXPECT_NEAR(sum_of, p["endValue"].get<double>(), 1e-6);
+    weight += sum_of;
+    for (const json &stack : p["samples"])
+      for (const json &frame : stack)
+        ASSERT_LT(frame.get<std::size_t>(), j["shared"]["frames"].size());
+  }
+  EXPECT_EQ(samples, profile.samples.size());
+  EXPECT_NEAR(weight, 5000.0, 1e-6); // 1 ms each
+}
+
+TEST(ProfileExport, JsonSurvivesHostileNames) {
+  const Profile profile = synthetic_profile({.slices = true, .hostile_names = true});
+  EXPECT_TRUE(json::accept(write(profile, ProfileFormat::speedscope).text));
+  EXPECT_TRUE(json::accept(write(profile, ProfileFormat::chrome).text));
+  EXPECT_TRUE(json::accept(gunzip(write(profile, ProfileFormat::firefox).text)));
+}
+
+TEST(ProfileExport, FirefoxStacksPointBackwards) {
+  const Profile profile = synthetic_profile();
+  const json j = json::parse(gunzip(write(profile, ProfileFormat::firefox).text));
+  EXPECT_EQ(j["meta"]["preprocessedProfileVersion"], 66);
+  const json &shared = j["shared"];
+  const std::size_t stacks = shared["stackTable"]["length"];
+  for (std::size_t i = 0; i < stacks; ++i)
+    ASSERT_LE(shared["stackTable"]["prefixOffset"][i].get<std::size_t>(), i);
+  std::uint64_t samples = 0;
+  for (const json &t : j["threads"]) {
+    const std::size_t length = t["samples"]["length"];
+    samples += length;
+    for (const char *name : {"stack", "timeDeltas", "weight", "threadCPUDelta"})
+      EXPECT_EQ(t["samples"][name].size(), length) << name;
+  }
+  EXPECT_EQ(samples, profile.samples.size());
+  EXPECT_EQ(j["libs"][0]["breakpadId"].get<std::string>().size(), 33u);
+  for (const char *table : {"frameTable", "funcTable", "resourceTable"})
+    for (const auto &[name, values] : shared[table].items())
+      if (values.is_array())
+        EXPECT_EQ(values.size(), shared[table]["length"].get<std::size_t>()) << table << "." << name;
+}
+
+TEST(ProfileExport, FirefoxKeepsOwnersOfOneProcessIdApart) {
+  const json j = json::parse(gunzip(write(synthetic_profile(), ProfileFormat::firefox).text));
+  std::map<std::string, int> pids;
+  for (const json &t : j["threads"])
+    ++pids[t["pid"]];
+  EXPECT_EQ(pids, (std::map<std::string, int>{{"4242", 2}, {"977", 1}, {"4242.1", 1}}));
+}
+
+TEST(ProfileExport, ChromeNeedsContextSwitches) {
+  const auto refused = write_profile(synthetic_profile(), ProfileFormat::chrome, {}, [](Bytes) {
+    ADD_FAILURE() << "nothing may be written";
+    return Result<void>();
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  const json j = json::parse(write(synthetic_profile({.slices = true}), ProfileFormat::chrome).text);
+  double running = 0;
+  for (const json &e : j["traceEvents"])
+    if (e["ph"] == "X" && e["cat"] == "running") running += e["dur"].get<double>();
+  EXPECT_NEAR(running, 1000 * 2500.0, 1e-3);
+}
+
+TEST(ProfileExport, PageStaysBelowItsLimitAndSaysWhatItMerged) {
+  const Profile profile = synthetic_profile({.samples = 60'000, .leaves = 20'000});
+  const Written whole = write(profile, ProfileFormat::html);
+  EXPECT_EQ(whole.report.merged_weight, 0u);
+  ASSERT_GT(whole.text.size(), 400'000u);
+  const Written small = write(profile, ProfileFormat::html, {.max_bytes = 300'000});
+  EXPECT_LE(small.text.size(), 300'000u);
+  EXPECT_GT(small.report.merged_weight, 0u);
+  EXPECT_NE(small.text.find("[other]"), std::string::npos);
+  ASSERT_FALSE(small.report.notes.empty());
+  EXPECT_NE(small.text.find("summed up"), std::string::npos);
+}
+
+TEST(ProfileExport, EveryFormatKeepsItsLimitAndItsSum) {
+  const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 10'000});
+  const Written small = write(profile, ProfileFormat::speedscope, {.max_bytes = 100'000});
+  EXPECT_LE(small.text.size(), 100'000u);
+  double weight = 0;
+  const json parsed = json::parse(small.text);
+  for (const json &p : parsed["profiles"])
+    for (const json &w : p["weights"])
+      weight += w.get<double>();
+  EXPECT_NEAR(weight, 40'000, 1e-3);
+  EXPECT_LE(write(profile, ProfileFormat::firefox, {.max_bytes = 60'000}).text.size(), 60'000u);
+  EXPECT_LE(write(profile, ProfileFormat::pprof, {.max_bytes = 60'000}).text.size(), 60'000u);
+}
+
+TEST(ProfileExport, PageIsClosedAgainstMarkupInNames) {
+  const std::string page = write(synthetic_profile({.hostile_names = true}), ProfileFormat::html).text;
+  const std::size_t from = page.find("id=\"data\">") + 10, to = page.find("</script>", from);
+  const std::string data = page.substr(from, to - from);
+  EXPECT_EQ(data.find('<'), std::string::npos);
+  EXPECT_TRUE(json::accept(data));
+}
+
+TEST(ProfileExport, DiffHasBothCountsAndWhatVanished) {
+  const std::vector<Profile> before{synthetic_profile({.leaves = 40})},
+      after{synthetic_profile({.leaves = 10})};
+  std::string folded, svg;
+  const auto into = [](std::string &text) {
+    return [&text](Bytes bytes) {
+      text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+      return Result<void>();
+    };
+  };
+  ASSERT_TRUE(write_profile_diff(before, after, ProfileFormat::folded, {}, into(folded)));
+  ASSERT_TRUE(write_profile_diff(before, after, ProfileFormat::svg, {}, into(svg)));
+  std::uint64_t old_sum = 0, new_sum = 0, vanished = 0;
+  std::istringstream lines(folded);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t b = line.rfind(' '), a = line.rfind(' ', b - 1);
+    const std::uint64_t was = std::stoull(line.substr(a + 1, b - a - 1)),
+                        is = std::stoull(line.substr(b + 1));
+    old_sum += was;
+    new_sum += is;
+    vanished += is == 0;
+  }
+  EXPECT_EQ(old_sum, 5000u);
+  EXPECT_EQ(new_sum, 5000u);
+  EXPECT_GT(vanished, 0u);
+  EXPECT_NE(svg.find("id=\"vanished\""), std::string::npos);
+  EXPECT_NE(svg.find("leaf39"), std::string::npos);
+  EXPECT_FALSE(write_profile_diff(before, after, ProfileFormat::html, {}, into(svg)));
+}
+
+TEST(ProfileExport, ANameEndsInItsFormat) {
+  EXPECT_EQ(profile_format_of_path("a/b.SVG"), ProfileFormat::svg);
+  EXPECT_EQ(profile_format_of_path("x.pb.gz"), ProfileFormat::pprof);
+  EXPECT_EQ(profile_format_of_path("x.speedscope.json"), ProfileFormat::speedscope);
+  EXPECT_EQ(profile_format_of_path("x.json"), std::nullopt);
+  EXPECT_EQ(profile_format_of_path(".svg"), std::nullopt);
+  EXPECT_EQ(parse_profile_format("firefox"), ProfileFormat::firefox);
+}
+
+TEST(ProfileExport, AFailingSinkEndsTheExport) {
+  const auto failed = write_profile(synthetic_profile(), ProfileFormat::html, {}, [](Bytes) -> Result<void> {
+    Error error;
+    error.kind = ErrorKind::io;
+    error.what = "disk full";
+    return error;
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().what, "disk full");
+}
+
+TEST(ProfileExport, AnEmptyProfileIsStillAFile) {
+  Profile profile;
+  profile.duration = 1000;
+  EXPECT_TRUE(write(profile, ProfileFormat::folded).text.empty());
+  for (const auto format : {ProfileFormat::svg, ProfileFormat::html, ProfileFormat::speedscope,
+                            ProfileFormat::firefox, ProfileFormat::pprof})
+    EXPECT_FALSE(write(profile, format).text.empty()) << profile_format_name(format);
+}
+
+} // namespace
+} // namespace etwrelog
