@@ -3,6 +3,7 @@
 etwrelog_packages=(
   g++ clang clang-format libclang-rt-dev cmake ninja-build pkg-config git python3 xz-utils
   libtbb-dev libzstd-dev libxxhash-dev libarchive-dev libre2-dev libpugixml-dev libfmt-dev libcli11-dev
+  libsqlite3-dev libflatbuffers-dev
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev
 )

@@ -1,0 +1,78 @@
+#include "tables/table.hpp"
+
+#include <fmt/format.h>
+
+namespace etwrelog::tables {
+namespace {
+
+void append_cell(std::string &out, std::string_view text, char separator) {
+  const char special[] = {separator, '"', '\r', '\n', '\0'};
+  if (text.find_first_of(special) == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+class CsvWriter final : public TableWriter {
+public:
+  CsvWriter(ByteTarget &target, char separator) : target_(target), separator_(separator) {}
+
+  Result<void> add_table(const std::string &, const std::vector<Column> &columns) override {
+    columns_ = columns;
+    line_.clear();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (i != 0) line_ += separator_;
+      append_cell(line_, columns[i].name, separator_);
+    }
+    line_ += "\r\n";
+    return target_.append(line_);
+  }
+
+  Result<void> write(std::size_t, const Batch &batch) override {
+    line_.clear();
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        if (i != 0) line_ += separator_;
+        if (!batch.columns[i].is_null(row)) append_value(batch.columns[i], columns_[i].type, row);
+      }
+      line_ += "\r\n";
+    }
+    return target_.append(line_);
+  }
+
+  Result<void> finish() override { return {}; }
+
+private:
+  void append_value(const ColumnData &column, ColumnType type, std::size_t row) {
+    auto out = std::back_inserter(line_);
+    switch (type) {
+    case ColumnType::integer:
+    case ColumnType::timestamp:
+      fmt::format_to(out, "{}", static_cast<std::int64_t>(column.number(row)));
+      break;
+    case ColumnType::unsigned_integer: fmt::format_to(out, "{}", column.number(row)); break;
+    case ColumnType::real: fmt::format_to(out, "{}", column.real(row)); break;
+    case ColumnType::boolean: line_ += column.number(row) != 0 ? "true" : "false"; break;
+    case ColumnType::text: append_cell(line_, column.text(row), separator_); break;
+    }
+  }
+
+  ByteTarget &target_;
+  char separator_;
+  std::vector<Column> columns_;
+  std::string line_;
+};
+
+} // namespace
+
+std::unique_ptr<TableWriter> csv_writer(ByteTarget &target, char separator) {
+  return std::make_unique<CsvWriter>(target, separator);
+}
+
+} // namespace etwrelog::tables

@@ -1,0 +1,219 @@
+#include "tables/table.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+namespace etwrelog::tables {
+namespace {
+
+// A name between double quotes, as SQL takes any.
+std::string quoted_name(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    if (c != '\0') out += c;
+  }
+  return out + "\"";
+}
+
+struct Close {
+  void operator()(sqlite3 *database) const { sqlite3_close(database); }
+  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
+};
+
+class SqliteWriter final : public TableWriter {
+public:
+  SqliteWriter(std::string path, std::unique_ptr<sqlite3, Close> database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+
+  // Nobody reads it before it is whole, and a failed one is thrown away: no journal, no waiting for the disk.
+  Result<void> prepare() {
+    return run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+               "PRAGMA page_size=16384; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE;");
+  }
+
+  Result<void> add_table(const std::string &name, const std::vector<Column> &columns) override {
+    Table table;
+    table.name = name;
+    table.columns = columns;
+    std::string definitions, places;
+    std::set<std::string> taken; // SQL compares names without regard to case
+    for (Column &column : table.columns) {
+      std::string plain = column.name, folded;
+      for (int again = 2;; ++again) {
+        folded = plain;
+        for (char &c : folded)
+          if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+        if (taken.insert(folded).second) break;
+        plain = fmt::format("{}#{}", column.name, again);
+      }
+      column.name = plain;
+      if (!definitions.empty()) definitions += ", ", places += ", ";
+      definitions += quoted_name(plain) + sql_type(column.type);
+      places += "?";
+    }
+    if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)); !made)
+      return made;
+    const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", quoted_name(name), places);
+    sqlite3_stmt *statement = nullptr;
+    if (sqlite3_prepare_v3(database_.get(), insert.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
+                           nullptr) != SQLITE_OK)
+      return failure();
+    table.insert.reset(statement);
+    tables_.push_back(std::move(table));
+    return {};
+  }
+
+  Result<void> write(std::size_t number, const Batch &batch) override {
+    Table &table = tables_[number];
+    if (!open_)
+      if (Result<void> begun = run("BEGIN"); !begun) return begun;
+    open_ = true;
+    sqlite3_stmt *insert = table.insert.get();
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      for (std::size_t i = 0; i < table.columns.size(); ++i)
+        bind(insert, static_cast<int>(i + 1), batch.columns[i], table.columns[i].type, row);
+      if (sqlite3_step(insert) != SQLITE_DONE) return failure();
+      sqlite3_reset(insert);
+    }
+    rows_ += batch.rows;
+    if (rows_ < kRowsOfTransaction) return {};
+    rows_ = 0;
+    open_ = false;
+    return run("COMMIT");
+  }
+
+  Result<void> finish() override {
+    if (open_)
+      if (Result<void> done = run("COMMIT"); !done) return done;
+    open_ = false;
+    for (const Table &table : tables_) {
+      for (const std::string_view key : {"time", "process_id"}) {
+        if (!has(table, key)) continue;
+        const std::string name = table.name + "." + std::string(key);
+        if (Result<void> made = run(fmt::format("CREATE INDEX {} ON {} ({})", quoted_name(name),
+                                                quoted_name(table.name), quoted_name(key)));
+            !made)
+          return made;
+      }
+    }
+    if (Result<void> made = add_view(); !made) return made;
+    for (Table &table : tables_)
+      table.insert.reset();
+    sqlite3 *database = database_.release();
+    if (sqlite3_close(database) != SQLITE_OK) {
+      database_.reset(database);
+      return failure();
+    }
+    return {};
+  }
+
+private:
+  struct Table {
+    std::string name;
+    std::vector<Column> columns;
+    std::unique_ptr<sqlite3_stmt, Close> insert;
+  };
+  static constexpr std::size_t kRowsOfTransaction = 100'000;
+  static constexpr std::size_t kMostInView = 500; // SQLite's own limit on the terms of a compound SELECT
+
+  static const char *sql_type(ColumnType type) {
+    switch (type) {
+    case ColumnType::real: return " REAL";
+    case ColumnType::text: return " TEXT";
+    case ColumnType::unsigned_integer:
+      return ""; // no affinity: what does not fit an integer stays text, exact
+    default: return " INTEGER";
+    }
+  }
+
+  static bool has(const Table &table, std::string_view name) {
+    for (const Column &column : table.columns)
+      if (column.name == name) return true;
+    return false;
+  }
+
+  // What every table has, over all of them.
+  Result<void> add_view() {
+    constexpr std::string_view kCommon =
+        "time, timestamp, cpu, process_id, thread_id, process, provider, event";
+    std::string select;
+    std::size_t terms = 0;
+    for (const Table &table : tables_) {
+      if (table.name == "events") return {};
+      if (!has(table, "timestamp") || ++terms > kMostInView) continue;
+      if (!select.empty()) select += " UNION ALL ";
+      select += fmt::format("SELECT {} FROM {}", kCommon, quoted_name(table.name));
+    }
+    if (select.empty()) return {};
+    return run("CREATE VIEW events AS " + select);
+  }
+
+  static void bind(sqlite3_stmt *insert, int place, const ColumnData &column, ColumnType type,
+                   std::size_t row) {
+    if (column.is_null(row)) {
+      sqlite3_bind_null(insert, place);
+      return;
+    }
+    switch (type) {
+    case ColumnType::unsigned_integer:
+      if (column.number(row) > static_cast<std::uint64_t>(INT64_MAX)) { // SQLite has no such integer
+        const std::string digits = fmt::format("{}", column.number(row));
+        sqlite3_bind_text(insert, place, digits.data(), static_cast<int>(digits.size()), SQLITE_TRANSIENT);
+        return;
+      }
+      [[fallthrough]];
+    case ColumnType::integer:
+    case ColumnType::boolean:
+    case ColumnType::timestamp:
+      sqlite3_bind_int64(insert, place, static_cast<sqlite3_int64>(column.number(row)));
+      return;
+    case ColumnType::real: sqlite3_bind_double(insert, place, column.real(row)); return;
+    case ColumnType::text: {
+      const std::string_view text = column.text(row);
+      sqlite3_bind_text(insert, place, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+      return;
+    }
+    }
+  }
+
+  Result<void> run(const std::string &sql) {
+    return sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK ? Result<void>()
+                                                                                              : failure();
+  }
+
+  [[nodiscard]] Error failure() const {
+    Error error;
+    error.kind = ErrorKind::io;
+    error.file = path_;
+    error.what = fmt::format("SQLite: {}", sqlite3_errmsg(database_.get()));
+    return error;
+  }
+
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> database_;
+  std::vector<Table> tables_;
+  std::size_t rows_ = 0;
+  bool open_ = false;
+};
+
+} // namespace
+
+Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path) {
+  sqlite3 *raw = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  auto writer = std::make_unique<SqliteWriter>(path, std::unique_ptr<sqlite3, Close>(raw));
+  if (opened != SQLITE_OK) {
+    Error error;
+    error.kind = ErrorKind::io;
+    error.file = path;
+    error.what = fmt::format("SQLite: {}", raw ? sqlite3_errmsg(raw) : "out of memory");
+    return error;
+  }
+  if (Result<void> prepared = writer->prepare(); !prepared) return std::move(prepared).error();
+  return std::unique_ptr<TableWriter>(std::move(writer));
+}
+
+} // namespace etwrelog::tables

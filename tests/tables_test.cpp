@@ -1,0 +1,128 @@
+// Tables of values in the formats that others read: each is read back by a reader of its own.
+#include "tables/table.hpp"
+
+#include "etwrelog/bytes.hpp"
+#include "tests/support/pipeline_runs.hpp"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+namespace etwrelog::tables {
+namespace {
+
+class Memory final : public ByteTarget {
+public:
+  Result<void> append(std::string_view more) override {
+    bytes += more;
+    return {};
+  }
+  std::string bytes;
+};
+
+const std::vector<Column> kColumns = {{"time", ColumnType::timestamp},       {"small", ColumnType::integer},
+                                      {"big", ColumnType::unsigned_integer}, {"real", ColumnType::real},
+                                      {"yes", ColumnType::boolean},          {"text", ColumnType::text}};
+
+Batch make_batch(std::size_t rows) {
+  Batch batch;
+  for (const Column &column : kColumns)
+    batch.columns.emplace_back(column.type);
+  for (std::size_t i = 0; i < rows; ++i) {
+    batch.columns[0].add_number(1'600'000'000'000'000'000u + i);
+    if (i == 1)
+      batch.columns[1].add_null();
+    else
+      batch.columns[1].add_number(static_cast<std::uint64_t>(-static_cast<std::int64_t>(i)));
+    batch.columns[2].add_number(UINT64_MAX - i);
+    batch.columns[3].add_real(0.1 * static_cast<double>(i));
+    batch.columns[4].add_number(i % 2);
+    if (i == 2)
+      batch.columns[5].add_null();
+    else
+      batch.columns[5].add_text(i == 0 ? "a,\"b\"\r\nc" : "plain");
+  }
+  batch.rows = rows;
+  return batch;
+}
+
+TEST(Tables, CsvQuotesWhatNeedsItAndKeepsEveryDigit) {
+  Memory memory;
+  const auto writer = csv_writer(memory);
+  ASSERT_TRUE(writer->add_table("t", kColumns));
+  ASSERT_TRUE(writer->write(0, make_batch(3)));
+  ASSERT_TRUE(writer->finish());
+  EXPECT_EQ(memory.bytes, "time,small,big,real,yes,text\r\n"
+                          "1600000000000000000,0,18446744073709551615,0,false,\"a,\"\"b\"\"\r\nc\"\r\n"
+                          "1600000000000000001,,18446744073709551614,0.1,true,plain\r\n"
+                          "1600000000000000002,-2,18446744073709551613,0.2,false,\r\n");
+}
+
+// The parts of an Arrow file that its readers look for; tests/consumers has Arrow's own library read one.
+TEST(Tables, ArrowFilesBeginAndEndAsTheFormatSays) {
+  for (const bool file : {false, true}) {
+    Memory memory;
+    const auto writer = arrow_writer(memory, file);
+    ASSERT_TRUE(writer->add_table("t", kColumns));
+    ASSERT_TRUE(writer->write(0, make_batch(9)));
+    ASSERT_TRUE(writer->write(0, make_batch(0)));
+    ASSERT_TRUE(writer->finish());
+    const std::string &bytes = memory.bytes;
+    const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
+    std::size_t at = file ? 8 : 0, messages = 0;
+    if (file) EXPECT_EQ(bytes.substr(0, 8), std::string("ARROW1\0\0", 8));
+    ASSERT_EQ(load<std::uint32_t>(data + at), 0xFFFFFFFFu);
+    at += 8 + load<std::uint32_t>(data + at + 4); // the schema has no body
+    EXPECT_EQ(at % 8, 0u);
+    ASSERT_EQ(load<std::uint32_t>(data + at), 0xFFFFFFFFu);
+    messages = load<std::uint32_t>(data + at + 4);
+    EXPECT_GT(messages, 0u);
+    if (file) {
+      EXPECT_EQ(bytes.substr(bytes.size() - 6), "ARROW1");
+      const std::uint32_t footer = load<std::uint32_t>(data + bytes.size() - 10);
+      EXPECT_LT(footer, bytes.size() - 18);
+    } else {
+      EXPECT_EQ(bytes.substr(bytes.size() - 8), std::string("\xFF\xFF\xFF\xFF\0\0\0\0", 8));
+    }
+  }
+}
+
+std::string ask(sqlite3 *database, const std::string &sql) {
+  std::string rows;
+  auto add = [](void *out, int columns, char **values, char **) {
+    for (int i = 0; i < columns; ++i)
+      static_cast<std::string *>(out)
+          ->append(values[i] ? values[i] : "NULL")
+          .append(i + 1 < columns ? "|" : "\n");
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(database, sql.c_str(), add, &rows, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  return rows;
+}
+
+TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
+  const testing::TempDir directory;
+  const std::string path = directory.file("t.db");
+  std::vector<Column> columns = kColumns;
+  columns[4].name = "SMALL"; // SQL sees no difference to "small"
+  {
+    auto writer = sqlite_writer(path);
+    ASSERT_TRUE(writer) << writer.error().message();
+    ASSERT_TRUE((*writer)->add_table("Disk\"Io/Read", columns));
+    ASSERT_TRUE((*writer)->write(0, make_batch(3)));
+    ASSERT_TRUE((*writer)->write(0, make_batch(2)));
+    ASSERT_TRUE((*writer)->finish());
+  }
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(ask(database, "PRAGMA integrity_check"), "ok\n");
+  EXPECT_EQ(ask(database, "select count(*) from \"Disk\"\"Io/Read\""), "5\n");
+  EXPECT_EQ(
+      ask(database, "select time, small, big, \"SMALL#2\", length(text) from \"Disk\"\"Io/Read\" limit 3"),
+      "1600000000000000000|0|18446744073709551615|0|8\n"
+      "1600000000000000001|NULL|18446744073709551614|1|5\n"
+      "1600000000000000002|-2|18446744073709551613|0|NULL\n");
+  sqlite3_close(database);
+}
+
+} // namespace
+} // namespace etwrelog::tables
