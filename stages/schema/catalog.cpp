@@ -1,0 +1,473 @@
+// Which schema an event has: the trace's own first, then what was added, then the built-in tables.
+#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_names.hpp"
+#include "etwrelog/text.hpp"
+#include "schema/entry.hpp"
+
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+namespace etwrelog {
+namespace {
+
+using schema::Entry;
+
+constexpr std::size_t kMaxLearned = 200'000;    // schemas out of one trace
+constexpr std::size_t kMaxMemory = 192u << 20;  // of all of them, about
+constexpr std::size_t kMaxManifest = 16u << 20; // joined chunks
+constexpr std::size_t kMaxPending = 64;         // manifests of which chunks are missing
+constexpr std::size_t kMaxProblems = 100;
+constexpr std::size_t kMaxMaps = 65'536;
+
+struct Key {
+  Guid guid;
+  std::uint64_t rest = 0; // id, version, opcode
+
+  bool operator==(const Key &) const = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key &key) const noexcept {
+    return std::hash<Guid>()(key.guid) ^ static_cast<std::size_t>((key.rest + 1) * 0x9E37'79B9'7F4A'7C15ull);
+  }
+};
+Key key_of(const Guid &guid, unsigned id, unsigned version, unsigned opcode) {
+  return {guid, std::uint64_t{id} << 32 | std::uint64_t{version} << 8 | opcode};
+}
+
+std::uint64_t hash_bytes(Bytes bytes, std::uint64_t seed) {
+  std::uint64_t h = seed ^ bytes.size() * 0x9E37'79B9'7F4A'7C15ull;
+  std::size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8)
+    h = (h ^ load<std::uint64_t>(bytes.data() + i)) * 0xD6E8'FEB8'6659'FD93ull, h ^= h >> 32;
+  for (; i < bytes.size(); ++i)
+    h = (h ^ bytes[i]) * 0xD6E8'FEB8'6659'FD93ull, h ^= h >> 32;
+  return h;
+}
+
+// The TraceLogging metadata of an event; empty if it has none.
+Bytes metadata_of(const EventView &event) {
+  if (!event.has_items()) return {};
+  ExtendedItems items = event.items();
+  ExtendedItem item{};
+  while (items.next(item))
+    if (item.type == format::ItemType::schema_tl) return item.data;
+  return {};
+}
+
+bool is_manifest_chunk(const EventView &event, Bytes payload) {
+  constexpr std::uint8_t kXml = 1, kMagic = 0x5B;
+  return event.id() == format::kManifestEventId && payload.size() > 8 && payload[0] == kXml &&
+         payload[3] == kMagic;
+}
+
+struct BuiltinRow {
+  std::uint16_t first, last; // versions
+  const Schema *schema;
+};
+
+// The tables, once for the whole process.
+struct Builtin {
+  std::vector<std::unique_ptr<Entry>> entries;
+  std::vector<std::vector<BuiltinRow>> groups;
+  std::vector<std::uint16_t> hooks = std::vector<std::uint16_t>(65'536); // index + 1 into groups
+  std::unordered_map<Key, std::uint16_t, KeyHash> classes;               // class and opcode
+  std::unordered_map<Key, std::uint16_t, KeyHash> events;                // provider and id
+
+  Builtin() {
+    for (const std::string_view table : schema::builtin_tables())
+      for (schema::BuiltinEntry &row : schema::read_notation(table)) {
+        Schema &s = row.entry->schema;
+        const Key key = key_of(s.provider, s.classic ? 0u : s.id, 0, s.classic ? s.opcode : 0u);
+        std::uint16_t &group = (s.classic ? classes : events)[key];
+        if (group == 0) {
+          groups.emplace_back();
+          group = static_cast<std::uint16_t>(groups.size());
+        }
+        const auto hook = s.classic ? kernel::hook_of_class(s.provider, s.opcode) : std::nullopt;
+        if (hook) {
+          hooks[*hook] = group;
+          s.scope = kernel::scope_of(*hook);
+          s.provider_name = "Windows Kernel";
+        } else if (s.classic) {
+          s.provider_name = etwrelog::provider_name(s.provider);
+        }
+        s.ordinal = static_cast<std::uint32_t>(entries.size());
+        groups[group - 1u].push_back({s.version, row.last_version, &s});
+        entries.push_back(std::move(row.entry));
+      }
+  }
+
+  [[nodiscard]] const Schema *in_group(std::uint16_t group, std::uint16_t version) const {
+    if (group == 0) return nullptr;
+    for (const BuiltinRow &row : groups[group - 1u])
+      if (version >= row.first && version <= row.last) return row.schema;
+    return nullptr;
+  }
+  template <class Map>
+  [[nodiscard]] const Schema *in(const Map &map, const Key &key, std::uint16_t version) const {
+    const auto found = map.find(key);
+    return found == map.end() ? nullptr : in_group(found->second, version);
+  }
+};
+
+const Builtin &tables() {
+  static const Builtin builtin;
+  return builtin;
+}
+
+} // namespace
+
+struct SchemaCatalog::Impl final : schema::MapFinder {
+  std::vector<std::shared_ptr<const Entry>> entries; // learned or added
+  std::vector<const Schema *> all;
+  std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, manifests, added;
+  struct Traced {
+    Guid provider;
+    std::uint8_t opcode;
+    std::vector<std::uint8_t> metadata;
+    const Schema *schema; // null: it contradicts itself
+  };
+  std::unordered_multimap<std::uint64_t, Traced> traced; // TraceLogging, by hash
+  std::unordered_map<Guid, std::string> providers;
+  std::map<std::pair<Guid, std::string>, std::shared_ptr<ValueMap>> maps;
+  struct Pending {
+    std::map<unsigned, std::string> chunks;
+    std::size_t bytes = 0;
+  };
+  std::map<std::tuple<Guid, std::uint32_t, std::uint32_t>, Pending> pending;
+  std::vector<std::string> problems;
+  std::size_t memory = 0;
+
+  std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) override {
+    std::shared_ptr<ValueMap> &map = maps[{provider, name}];
+    if (!map) {
+      map = std::make_shared<ValueMap>();
+      map->name = name;
+      memory += sizeof(ValueMap) + 3 * name.size() + 128;
+    }
+    return map;
+  }
+
+  void problem(std::string text) {
+    if (text.empty() || problems.size() >= kMaxProblems) return;
+    if (std::find(problems.begin(), problems.end(), text) == problems.end())
+      problems.push_back(std::move(text));
+  }
+
+  [[nodiscard]] bool has_room() {
+    if (entries.size() < kMaxLearned && memory < kMaxMemory && maps.size() < kMaxMaps) return true;
+    problem("more schemas than 200000 or 192 MiB: the rest is not decoded");
+    return false;
+  }
+
+  const Schema *store(std::unique_ptr<Entry> entry) {
+    entry->schema.ordinal = static_cast<std::uint32_t>(all.size());
+    memory += entry->memory();
+    entries.push_back(std::move(entry));
+    all.push_back(&entries.back()->schema);
+    return all.back();
+  }
+
+  void name_provider(const Guid &guid, std::string_view name) {
+    if (!name.empty() && providers.size() < kMaxLearned) providers.try_emplace(guid, name);
+  }
+
+  void learn_event_info(Bytes payload) {
+    std::string text;
+    std::optional<schema::EventInfo> info = schema::read_event_info(payload, *this, text);
+    problem(std::move(text));
+    if (!info || info->decoding_source > 1) return; // WPP and TraceLogging say themselves what they are
+    const Schema &s = info->entry->schema;
+    auto &table = info->decoding_source == 0 ? infos : class_infos;
+    const Key key = key_of(s.provider, s.id, s.version, s.opcode);
+    if (table.contains(key)) return;
+    name_provider(info->provider, s.provider_name);
+    table.emplace(key, store(std::move(info->entry)));
+  }
+
+  void learn_manifest(std::string_view text, const Guid &of) {
+    auto providers_read = schema::read_manifest(text, Origin::manifest);
+    if (!providers_read) {
+      problem("manifest of " + to_string(of) + ": " + providers_read.error().message());
+      return;
+    }
+    add_providers(*std::move(providers_read), manifests);
+  }
+
+  void add_providers(std::vector<schema::ManifestProvider> read,
+                     std::unordered_map<Key, const Schema *, KeyHash> &table) {
+    for (schema::ManifestProvider &provider : read) {
+      name_provider(provider.guid, provider.name);
+      for (std::unique_ptr<Entry> &entry : provider.events) {
+        const Key key = key_of(provider.guid, entry->schema.id, entry->schema.version, 0);
+        if (table.contains(key)) continue;
+        if (!has_room()) return;
+        table.emplace(key, store(std::move(entry)));
+      }
+    }
+  }
+
+  void learn_chunk(const EventView &event, Bytes payload) {
+    const unsigned total = load<std::uint16_t>(payload.data() + 4),
+                   number = load<std::uint16_t>(payload.data() + 6);
+    const std::string_view text(reinterpret_cast<const char *>(payload.data()) + 8, payload.size() - 8);
+    if (total <= 1) {
+      learn_manifest(text, event.provider());
+      return;
+    }
+    const auto key = std::make_tuple(event.provider(), event.process_id(), event.thread_id());
+    if (number >= total || (pending.size() >= kMaxPending && !pending.contains(key))) return;
+    Pending &mine = pending[key];
+    if (number == 0) mine = {};
+    if (mine.bytes + text.size() > kMaxManifest || !mine.chunks.try_emplace(number, text).second) return;
+    mine.bytes += text.size();
+    if (mine.chunks.size() < total) return;
+    std::string whole;
+    whole.reserve(mine.bytes);
+    for (const auto &[n, chunk] : mine.chunks)
+      whole += chunk;
+    pending.erase(key);
+    learn_manifest(whole, event.provider());
+  }
+
+  [[nodiscard]] const Traced *find_traced(const Guid &provider, std::uint8_t opcode, Bytes metadata) const {
+    const auto [begin, end] = traced.equal_range(hash_bytes(metadata, provider.low ^ provider.high ^ opcode));
+    for (auto at = begin; at != end; ++at)
+      if (at->second.provider == provider && at->second.opcode == opcode &&
+          std::equal(metadata.begin(), metadata.end(), at->second.metadata.begin(),
+                     at->second.metadata.end()))
+        return &at->second;
+    return nullptr;
+  }
+
+  void learn_traced(const EventView &event, Bytes metadata) {
+    const Guid provider = event.provider();
+    if (find_traced(provider, event.opcode(), metadata) != nullptr || !has_room()) return;
+    Traced row{provider, event.opcode(), {metadata.begin(), metadata.end()}, nullptr};
+    memory += metadata.size() + sizeof row + 64;
+    std::string text;
+    if (std::unique_ptr<Entry> entry = schema::read_trace_logging(metadata, text)) {
+      entry->schema.provider = provider, entry->schema.id = event.id();
+      entry->schema.version = event.version(), entry->schema.opcode = event.opcode();
+      if (const auto named = providers.find(provider); named != providers.end())
+        entry->schema.provider_name = entry->keep(named->second);
+      row.schema = store(std::move(entry));
+    }
+    problem(std::move(text));
+    traced.emplace(hash_bytes(metadata, provider.low ^ provider.high ^ event.opcode()), std::move(row));
+  }
+
+  void learn_traits(const EventView &event) {
+    ExtendedItems items = event.items();
+    ExtendedItem item{};
+    while (items.next(item)) {
+      if (item.type != format::ItemType::provider_traits || item.data.size() < 4) continue;
+      if (providers.contains(event.provider())) return;
+      const Bytes text = item.data.subspan(2);
+      const auto end = static_cast<std::size_t>(std::find(text.begin(), text.end(), 0) - text.begin());
+      name_provider(event.provider(), utf8_from_bytes(text.first(end)));
+    }
+  }
+};
+
+SchemaCatalog::SchemaCatalog() {
+  static const std::shared_ptr<Impl> empty = [] {
+    auto impl = std::make_shared<Impl>();
+    for (const std::unique_ptr<Entry> &entry : tables().entries)
+      impl->all.push_back(&entry->schema);
+    return impl;
+  }();
+  impl_ = empty;
+}
+
+const SchemaCatalog &SchemaCatalog::builtin() {
+  static const SchemaCatalog catalog;
+  return catalog;
+}
+
+SchemaCatalog::Impl &SchemaCatalog::own() {
+  if (impl_.use_count() != 1) impl_ = std::make_shared<Impl>(*impl_);
+  return *impl_;
+}
+
+Result<void> SchemaCatalog::add_manifest(std::string_view xml) {
+  auto read = schema::read_manifest(xml, Origin::added);
+  if (!read) return std::move(read).error();
+  Impl &mine = own();
+  mine.add_providers(*std::move(read), mine.added);
+  return {};
+}
+
+bool SchemaCatalog::teaches(const EventView &event) {
+  if (event.is_classic()) return event.provider() == format::kMetaDataGuid && (event.opcode() & ~1u) == 32;
+  return event.is_event() && (event.has_items() || event.id() == format::kManifestEventId);
+}
+
+bool SchemaCatalog::learn(const EventView &event) {
+  if (!teaches(event)) return false;
+  if (event.is_classic()) {
+    Impl &mine = own();
+    std::string text;
+    if (event.opcode() == 32) {
+      if (mine.has_room()) mine.learn_event_info(event.payload());
+    } else if (mine.has_room()) {
+      static_cast<void>(schema::read_map_info(event.payload(), mine, text));
+    }
+    mine.problem(std::move(text));
+    return true;
+  }
+  if (const Bytes metadata = metadata_of(event); !metadata.empty()) {
+    if (impl_->find_traced(event.provider(), event.opcode(), metadata) != nullptr) return false;
+    Impl &mine = own();
+    mine.learn_traits(event);
+    mine.learn_traced(event, metadata);
+    return false; // it carries a schema, and is an event all the same
+  }
+  const Bytes payload = event.payload();
+  if (is_manifest_chunk(event, payload)) {
+    own().learn_chunk(event, payload);
+    return true;
+  }
+  if (event.has_items() && !impl_->providers.contains(event.provider())) own().learn_traits(event);
+  return false;
+}
+
+std::span<const std::string> SchemaCatalog::problems() const {
+  return impl_->problems;
+}
+
+const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
+  const Builtin &builtin = tables();
+  auto look = [](const auto &table, const Key &key) -> const Schema * {
+    const auto found = table.find(key);
+    return found == table.end() ? nullptr : found->second;
+  };
+  if (event.has_hook()) {
+    if (!impl_->class_infos.empty())
+      if (const Schema *s =
+              look(impl_->class_infos, key_of(event.provider(), 0, event.version(), event.opcode())))
+        return s;
+    return builtin.in_group(builtin.hooks[event.hook()], event.version());
+  }
+  if (event.is_event()) {
+    const Guid provider = event.provider();
+    if (const Bytes metadata = metadata_of(event); !metadata.empty()) {
+      const Impl::Traced *traced = impl_->find_traced(provider, event.opcode(), metadata);
+      return traced == nullptr ? nullptr : traced->schema;
+    }
+    const unsigned id = event.id(), version = event.version();
+    if (const Schema *s = look(impl_->infos, key_of(provider, id, version, event.opcode()))) return s;
+    const Key key = key_of(provider, id, version, 0);
+    if (id != format::kManifestEventId) {
+      if (const Schema *s = look(impl_->manifests, key)) return s;
+      if (const Schema *s = look(impl_->added, key)) return s;
+    }
+    return builtin.in(builtin.events, key_of(provider, id, 0, 0), event.version());
+  }
+  if (!event.is_classic()) return nullptr;
+  const Guid provider = event.provider();
+  if (const Schema *s = look(impl_->class_infos, key_of(provider, 0, event.version(), event.opcode())))
+    return s;
+  return builtin.in(builtin.classes, key_of(provider, 0, 0, event.opcode()), event.version());
+}
+
+FieldRange SchemaCatalog::fields(const EventView &event) const {
+  FieldRange range;
+  const Schema *found = find(event);
+  if (found == nullptr) return range;
+  range.decoder_ = std::make_shared<const Decoder>(*found, event.pointer_size());
+  range.values_.resize(range.decoder_->value_count());
+  range.values_.resize(range.decoder_->decode(event.payload(), range.values_).values);
+  return range;
+}
+
+std::string_view SchemaCatalog::provider_name(const Guid &guid) const {
+  if (const std::string_view known = etwrelog::provider_name(guid); !known.empty()) return known;
+  const auto found = impl_->providers.find(guid);
+  return found == impl_->providers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+void SchemaCatalog::append_name(const EventView &event, std::string &out) const {
+  const Schema *found = find(event);
+  if (event.has_hook()) {
+    out += "Windows Kernel/";
+    if (found != nullptr) {
+      out += found->name;
+      return;
+    }
+    const std::string_view group = kernel::group_name(static_cast<std::uint8_t>(event.hook() >> 8));
+    out += group.empty() ? "Hook(" + std::to_string(event.hook()) + ")" : std::string(group);
+    out += "/Opcode(" + std::to_string(event.opcode()) + ")";
+    return;
+  }
+  if (event.is_message()) out += "WPP/";
+  const Guid provider = event.provider();
+  const std::string_view known =
+      found != nullptr && !found->provider_name.empty() ? found->provider_name : provider_name(provider);
+  out += known.empty() ? to_string(provider) : std::string(known);
+  out += '/';
+  if (found != nullptr)
+    out += found->name;
+  else if (event.is_message())
+    out += "Message(" + std::to_string(event.id()) + ")";
+  else if (event.is_classic())
+    out += "Opcode(" + std::to_string(event.opcode()) + ")";
+  else
+    out += "EventID(" + std::to_string(event.id()) + ")";
+}
+
+std::span<const Schema *const> SchemaCatalog::all() const {
+  return impl_->all;
+}
+
+RoleReader::RoleReader(const SchemaCatalog &catalog, Role role) : catalog_(catalog) {
+  const auto all = catalog_.all();
+  places_.resize(all.size(), Place{{-2, -2}, {0, 0}, -1});
+  decoders_.resize(2 * all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::span<const Field> fields = all[i]->fields;
+    for (std::size_t f = 0; f < fields.size() && places_[i].field < 0; f += 1u + fields[f].members) {
+      if (fields[f].role != role) continue;
+      Place &place = places_[i];
+      place.field = static_cast<std::int16_t>(f);
+      for (unsigned wide = 0; wide < 2; ++wide) {
+        const unsigned pointer_size = wide != 0 ? 8 : 4;
+        std::int32_t offset = 0;
+        for (std::size_t k = 0; k < f && offset >= 0; ++k) {
+          const std::size_t size = schema::fixed_size(fields[k].type, fields[k].size, pointer_size);
+          offset = size == 0 || fields[k].is_array() ? -1 : offset + static_cast<std::int32_t>(size);
+        }
+        const std::size_t size = schema::fixed_size(fields[f].type, fields[f].size, pointer_size);
+        place.offset[wide] = size == 0 || fields[f].is_array() ? -1 : offset;
+        place.size[wide] = static_cast<std::uint8_t>(size);
+        if (place.offset[wide] < 0)
+          decoders_[2 * i + wide] = std::make_shared<const Decoder>(*all[i], pointer_size);
+      }
+    }
+  }
+}
+
+Bytes RoleReader::bytes(const EventView &event) const noexcept {
+  const Schema *found = catalog_.find(event);
+  if (found == nullptr || found->ordinal >= places_.size()) return {};
+  const Place &place = places_[found->ordinal];
+  if (place.field < 0) return {};
+  const unsigned wide = event.pointer_size() == 8 ? 1 : 0;
+  const Bytes payload = event.payload();
+  if (place.offset[wide] >= 0) {
+    const auto offset = static_cast<std::size_t>(place.offset[wide]);
+    return offset + place.size[wide] <= payload.size() ? payload.subspan(offset, place.size[wide]) : Bytes();
+  }
+  const auto value =
+      decoders_[2 * found->ordinal + wide]->field(payload, static_cast<std::size_t>(place.field));
+  return value ? value->data : Bytes();
+}
+
+std::optional<std::uint64_t> RoleReader::operator()(const EventView &event) const noexcept {
+  const Bytes data = bytes(event);
+  if (data.size() != 1 && data.size() != 2 && data.size() != 4 && data.size() != 8) return std::nullopt;
+  return schema::load_unsigned(data);
+}
+
+} // namespace etwrelog

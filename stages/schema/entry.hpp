@@ -1,0 +1,73 @@
+// One schema with everything that it refers to, and how the readers of schemas build it.
+#pragma once
+
+#include "schema/program.hpp"
+
+#include <deque>
+
+namespace etwrelog::schema {
+
+struct Entry {
+  Schema schema;
+  std::vector<Field> fields;
+  std::vector<std::shared_ptr<const ValueMap>> maps;
+  std::deque<std::string> texts; // what the string_views point to
+
+  Entry() = default;
+  Entry(const Entry &) = delete;
+  Entry &operator=(const Entry &) = delete;
+
+  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+  // Index of the new field, or nullopt if there are too many.
+  std::optional<std::size_t> add(Field field, std::string name);
+  std::int16_t add_map(std::shared_ptr<const ValueMap> map);
+  // Names become unique in their structure; the schema gets its spans. Nothing is added afterwards.
+  void seal();
+  [[nodiscard]] std::size_t memory() const; // about
+};
+
+// What the readers give back: entries, or why not.
+using EntryPtr = std::unique_ptr<Entry>;
+
+// What in and out types of TDH (tdh.h) and the kind of their container mean. False if nobody knows them.
+[[nodiscard]] bool apply_tdh_type(Field &field, unsigned in_type, unsigned out_type);
+// The same for TraceLogging: types as in the metadata, without flags.
+[[nodiscard]] bool apply_trace_logging_type(Field &field, unsigned in_type, unsigned out_type);
+
+// "Task/Opcode", as event names are shown: without "win:", "Info" and empty parts.
+[[nodiscard]] std::string task_and_opcode(std::string_view task, std::string_view opcode);
+
+// TRACE_EVENT_INFO and, of opcode 33, GUID + EVENT_MAP_INFO.
+struct EventInfo {
+  EntryPtr entry;
+  std::uint32_t decoding_source = 0;
+  Guid provider, event_class;
+};
+// Finds the map of that name of the provider; made empty if it is not there yet.
+struct MapFinder {
+  virtual ~MapFinder() = default;
+  virtual std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) = 0;
+};
+[[nodiscard]] std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::string &problem);
+[[nodiscard]] bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem);
+
+// The schema item of one TraceLogging event.
+[[nodiscard]] EntryPtr read_trace_logging(Bytes metadata, std::string &problem);
+
+// XML of EventSource and of instrumentation manifests.
+struct ManifestProvider {
+  Guid guid;
+  std::string name;
+  std::vector<EntryPtr> events;
+};
+[[nodiscard]] Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin);
+
+// The built-in tables, in the notation that notation.cpp describes.
+[[nodiscard]] std::span<const std::string_view> builtin_tables();
+struct BuiltinEntry {
+  std::unique_ptr<Entry> entry;
+  std::uint16_t last_version; // from schema.version on
+};
+[[nodiscard]] std::vector<BuiltinEntry> read_notation(std::string_view table);
+
+} // namespace etwrelog::schema

@@ -1,0 +1,199 @@
+// TRACE_EVENT_INFO and EVENT_MAP_INFO (tdh.h), as a merge writes them into the trace: the schema of each kind
+// of event, with offsets from the start of the structure.
+#include "etwrelog/text.hpp"
+#include "schema/entry.hpp"
+
+namespace etwrelog::schema {
+namespace {
+
+constexpr std::size_t kEventGuidAt = 0x10, kIdAt = 0x20, kVersionAt = 0x22, kOpcodeAt = 0x25,
+                      kSourceAt = 0x30, kProviderNameAt = 0x34, kTaskNameAt = 0x44, kOpcodeNameAt = 0x48,
+                      kMessageAt = 0x4C, kCountAt = 0x64, kTopLevelAt = 0x68, kPropertiesAt = 0x70,
+                      kPropertySize = 24;
+constexpr std::size_t kMaxName = 8192; // characters of a name or message
+
+enum PropertyFlag : std::uint32_t {
+  kStruct = 0x01,
+  kParamLength = 0x02,
+  kParamCount = 0x04,
+  kParamFixedLength = 0x10,
+  kParamFixedCount = 0x20,
+};
+
+struct Property {
+  std::uint32_t flags, name, map;
+  std::uint16_t in_or_start, out_or_members, count, length;
+};
+
+// A wide string at a stated offset; empty for 0 or one outside. Manifests put a blank behind names.
+std::string wide_at(Bytes data, std::size_t at) {
+  if (at == 0 || at >= data.size()) return {};
+  std::size_t end = at;
+  while (end + 2 <= data.size() && end - at < 2 * kMaxName && load<std::uint16_t>(data.data() + end) != 0)
+    end += 2;
+  std::string text = utf8_from_utf16(data.subspan(at, end - at));
+  while (!text.empty() &&
+         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\0'))
+    text.pop_back();
+  const std::size_t begin = text.find_first_not_of(" \r\n");
+  return begin == std::string::npos || begin == 0 ? text : text.substr(begin);
+}
+
+class Flattener {
+public:
+  Flattener(Bytes payload, std::size_t count, Entry &entry, const Guid &provider, MapFinder &maps)
+      : payload_(payload), count_(count), entry_(entry), provider_(provider), maps_(maps), place_(count, -1) {
+  }
+
+  [[nodiscard]] bool properties(std::size_t begin, std::size_t end, unsigned depth) {
+    if (depth > kMaxDepth || end > count_) {
+      problem = "a structure that contains itself or what is not there";
+      return false;
+    }
+    for (std::size_t i = begin; i < end; ++i)
+      if (!property(i, depth)) return false;
+    return true;
+  }
+
+  std::string problem;
+
+private:
+  [[nodiscard]] Property at(std::size_t i) const {
+    const std::uint8_t *p = payload_.data() + kPropertiesAt + kPropertySize * i;
+    return {load<std::uint32_t>(p),     load<std::uint32_t>(p + 4),  load<std::uint32_t>(p + 12),
+            load<std::uint16_t>(p + 8), load<std::uint16_t>(p + 10), load<std::uint16_t>(p + 16),
+            load<std::uint16_t>(p + 18)};
+  }
+  [[nodiscard]] std::int16_t place_of(std::uint16_t property) const {
+    return property < place_.size() ? place_[property] : std::int16_t{-1};
+  }
+
+  bool property(std::size_t i, unsigned depth) {
+    const Property p = at(i);
+    Field field;
+    if ((p.flags & kParamCount) != 0) {
+      field.repeat = Measure::by_field, field.count_field = place_of(p.count);
+    } else if ((p.flags & kParamFixedCount) != 0 || p.count > 1) {
+      field.repeat = Measure::constant, field.count = p.count;
+    }
+    if ((p.flags & kStruct) == 0 && !scalar(p, field)) return false;
+    if ((p.flags & kStruct) != 0) field.type = FieldType::structure;
+    const auto index = entry_.add(field, wide_at(payload_, p.name));
+    if (!index) {
+      problem = "more than 4096 fields";
+      return false;
+    }
+    place_[i] = static_cast<std::int16_t>(*index);
+    if ((p.flags & kStruct) == 0) return true;
+    if (!properties(p.in_or_start, std::size_t{p.in_or_start} + p.out_or_members, depth + 1)) return false;
+    entry_.fields[*index].members = static_cast<std::uint16_t>(entry_.fields.size() - *index - 1);
+    return true;
+  }
+
+  bool scalar(const Property &p, Field &field) {
+    constexpr unsigned kUnicode = 1, kAnsi = 2, kBoolean = 13, kBinary = 14;
+    if (!apply_tdh_type(field, p.in_or_start, p.out_or_members)) {
+      problem = "in type " + std::to_string(p.in_or_start);
+      return false;
+    }
+    const unsigned in = p.in_or_start;
+    if (in == kBoolean && p.length == 1 && (p.flags & kParamLength) == 0) field.size = 1;
+    if (in == kUnicode || in == kAnsi || in == kBinary) {
+      if ((p.flags & kParamLength) != 0)
+        field.length = Measure::by_field, field.size_field = place_of(p.length);
+      else if (p.length != 0 || (p.flags & kParamFixedLength) != 0)
+        field.length = Measure::constant, field.size = p.length;
+      else if (in == kBinary && field.format == Format::ip_address)
+        field.length = Measure::constant, field.size = 16;
+    }
+    if (const std::string map = wide_at(payload_, p.map); !map.empty())
+      field.map = entry_.add_map(maps_.find(provider_, map));
+    return true;
+  }
+
+  Bytes payload_;
+  std::size_t count_;
+  Entry &entry_;
+  Guid provider_;
+  MapFinder &maps_;
+  std::vector<std::int16_t> place_; // property -> field, the latest
+};
+
+} // namespace
+
+std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::string &problem) {
+  if (payload.size() < kPropertiesAt) {
+    problem = "EventInfo record of " + std::to_string(payload.size()) + " bytes";
+    return std::nullopt;
+  }
+  auto u32 = [payload](std::size_t at) { return load<std::uint32_t>(payload.data() + at); };
+  EventInfo info;
+  info.provider = load_guid(payload.data());
+  info.event_class = load_guid(payload.data() + kEventGuidAt);
+  info.decoding_source = u32(kSourceAt);
+  info.entry = std::make_unique<Entry>();
+  Entry &entry = *info.entry;
+  const std::size_t count = u32(kCountAt), top = u32(kTopLevelAt);
+  Schema &s = entry.schema;
+  s.classic = info.decoding_source == 1;
+  s.provider = s.classic ? info.event_class : info.provider;
+  s.id = s.classic ? std::uint16_t{0} : load<std::uint16_t>(payload.data() + kIdAt);
+  s.version = payload[kVersionAt];
+  s.opcode = payload[kOpcodeAt];
+  s.origin = Origin::event_info;
+  const std::string name =
+      "EventInfo record of " + to_string(s.provider) + " id " + std::to_string(s.id) + ": ";
+  if (count > (payload.size() - kPropertiesAt) / kPropertySize || top > count) {
+    problem = name + "more fields than its bytes hold";
+    return std::nullopt;
+  }
+  s.provider_name = entry.keep(wide_at(payload, u32(kProviderNameAt)));
+  s.task = entry.keep(wide_at(payload, u32(kTaskNameAt)));
+  s.opcode_name = entry.keep(wide_at(payload, u32(kOpcodeNameAt)));
+  s.message = entry.keep(wide_at(payload, u32(kMessageAt)));
+  std::string shown =
+      task_and_opcode(s.task.empty() && !s.opcode_name.empty() ? "EventID(" + std::to_string(s.id) + ")"
+                                                               : std::string(s.task),
+                      s.opcode_name);
+  if (shown.empty()) shown = "EventID(" + std::to_string(s.id) + ")";
+  s.name = entry.keep(std::move(shown));
+  Flattener flattener(payload, count, entry, s.provider, maps);
+  if (!flattener.properties(0, top, 0)) {
+    problem = name + flattener.problem;
+    return std::nullopt;
+  }
+  entry.seal();
+  return info;
+}
+
+bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
+  constexpr std::size_t kGuid = 16, kHeader = 16, kEntry = 8;
+  constexpr std::uint32_t kPatternMap = 4, kManifestBits = 2, kWbemBits = 16, kStringValues = 1;
+  if (payload.size() < kGuid + kHeader) {
+    problem = "EventMapInfo record of " + std::to_string(payload.size()) + " bytes";
+    return false;
+  }
+  const Guid provider = load_guid(payload.data());
+  const Bytes info = payload.subspan(kGuid);
+  auto u32 = [info](std::size_t at) { return load<std::uint32_t>(info.data() + at); };
+  const std::uint32_t flags = u32(4), count = u32(8), value_type = u32(12);
+  const std::string name = wide_at(info, u32(0));
+  if (name.empty() || (flags & kPatternMap) != 0 || (flags > kPatternMap && value_type == kStringValues))
+    return false; // maps from texts to texts: nothing for numbers
+  if (count > (info.size() - kHeader) / kEntry) {
+    problem = "map " + name + ": more entries than its bytes hold";
+    return false;
+  }
+  const std::shared_ptr<ValueMap> map = maps.find(provider, name);
+  if (!map || !map->entries.empty()) return false;
+  map->bits = (flags & (kManifestBits | kWbemBits)) != 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t at = kHeader + kEntry * std::size_t{i};
+    map->entries.push_back({u32(at + 4), wide_at(info, u32(at))});
+  }
+  std::stable_sort(map->entries.begin(), map->entries.end(),
+                   [](const auto &a, const auto &b) { return a.value < b.value; });
+  return true;
+}
+
+} // namespace etwrelog::schema

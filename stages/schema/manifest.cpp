@@ -1,0 +1,285 @@
+// Instrumentation manifests: the XML that EventSource writes into the trace and that providers are compiled
+// from (.man). The parser expands no entities, so that a small file stays small; the walk below is bounded.
+#include "schema/entry.hpp"
+
+#include <charconv>
+#include <unordered_map>
+
+#include <pugixml.hpp>
+
+namespace etwrelog::schema {
+namespace {
+
+constexpr std::size_t kMaxManifest = 64u << 20;
+constexpr std::size_t kMaxEvents = 65'536, kMaxTotalFields = 1u << 20;
+constexpr unsigned kMaxXmlDepth = 64;
+
+std::string_view local(std::string_view name) {
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+}
+
+std::string_view attribute(const pugi::xml_node &node, const char *name) {
+  return node.attribute(name).value();
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2), base = 16;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+struct InType {
+  std::string_view name;
+  unsigned number;
+};
+constexpr InType kInTypes[] = {{"UnicodeString", 1},
+                               {"AnsiString", 2},
+                               {"Int8", 3},
+                               {"UInt8", 4},
+                               {"Int16", 5},
+                               {"UInt16", 6},
+                               {"Int32", 7},
+                               {"UInt32", 8},
+                               {"Int64", 9},
+                               {"UInt64", 10},
+                               {"Float", 11},
+                               {"Double", 12},
+                               {"Boolean", 13},
+                               {"Binary", 14},
+                               {"GUID", 15},
+                               {"Pointer", 16},
+                               {"FILETIME", 17},
+                               {"SYSTEMTIME", 18},
+                               {"SID", 19},
+                               {"HexInt32", 20},
+                               {"HexInt64", 21},
+                               {"CountedUnicodeString", 22},
+                               {"CountedAnsiString", 23},
+                               {"CountedBinary", 25}};
+constexpr InType kOutTypes[] = {
+    {"string", 1},    {"boolean", 13},       {"HexInt8", 16}, {"HexInt16", 17},   {"HexInt32", 18},
+    {"HexInt64", 19}, {"PID", 20},           {"TID", 21},     {"Port", 22},       {"IPv4", 23},
+    {"IPv6", 24},     {"SocketAddress", 25}, {"Xml", 28},     {"Win32Error", 30}, {"NTSTATUS", 31},
+    {"HResult", 32},  {"Json", 34},          {"Utf8", 35},    {"CodePointer", 37}};
+
+template <std::size_t N>
+std::optional<unsigned> type_number(const InType (&table)[N], std::string_view name) {
+  for (const InType &type : table)
+    if (type.name == name) return type.number;
+  return std::nullopt;
+}
+
+class Reader {
+public:
+  Reader(Origin origin) : origin_(origin) {}
+
+  Result<std::vector<ManifestProvider>> read(std::string_view xml) {
+    while (!xml.empty() && xml.back() == '\0')
+      xml.remove_suffix(1);
+    if (xml.size() > kMaxManifest)
+      return failure("manifest", "at most 64 MiB", std::to_string(xml.size()) + " bytes");
+    const pugi::xml_parse_result parsed = document_.load_buffer(xml.data(), xml.size());
+    if (!parsed) {
+      Error error = failure("manifest", "XML", parsed.description());
+      error.offset = static_cast<std::uint64_t>(parsed.offset);
+      return error;
+    }
+    visit(document_, 0, [this](const pugi::xml_node &node) {
+      if (local(node.name()) != "string") return;
+      strings_.try_emplace(std::string(attribute(node, "id")), attribute(node, "value"));
+    });
+    std::vector<ManifestProvider> providers;
+    visit(document_, 0, [&](const pugi::xml_node &node) {
+      if (local(node.name()) == "provider" && node.attribute("guid")) provider(node, providers);
+    });
+    if (problem_) return std::move(*problem_);
+    return providers;
+  }
+
+private:
+  static Error failure(std::string what, std::string expected, std::string found) {
+    Error error;
+    error.kind = ErrorKind::corrupt;
+    error.what = std::move(what), error.expected = std::move(expected), error.found = std::move(found);
+    return error;
+  }
+
+  template <class Visit> void visit(const pugi::xml_node &node, unsigned depth, const Visit &each) {
+    if (depth > kMaxXmlDepth) return;
+    for (const pugi::xml_node &child : node.children()) {
+      if (child.type() != pugi::node_element) continue;
+      each(child);
+      visit(child, depth + 1, each);
+    }
+  }
+
+  // "$(string.id)" -> its text.
+  std::string resolve(std::string_view message) const {
+    if (!message.starts_with("$(string.") || !message.ends_with(")")) return std::string(message);
+    message.remove_prefix(9), message.remove_suffix(1);
+    const auto found = strings_.find(std::string(message));
+    return found == strings_.end() ? std::string() : found->second;
+  }
+
+  using Names = std::unordered_map<std::string, std::string>;
+  // What tasks and opcodes are shown as: their message where they have one.
+  void add_name(const pugi::xml_node &node, Names &names) {
+    std::string shown = resolve(attribute(node, "message"));
+    if (shown.empty()) shown = attribute(node, "name");
+    while (!shown.empty() && shown.back() == ' ')
+      shown.pop_back();
+    names.try_emplace(std::string(attribute(node, "name")), std::move(shown));
+  }
+
+  void add_map(const pugi::xml_node &node) {
+    auto map = std::make_shared<ValueMap>();
+    map->name = attribute(node, "name");
+    map->bits = local(node.name()) == "bitMap";
+    for (const pugi::xml_node &item : node.children()) {
+      const auto value = number(attribute(item, "value"));
+      if (local(item.name()) != "map" || !value || map->entries.size() >= kMaxFields) continue;
+      map->entries.push_back({static_cast<std::uint32_t>(*value), resolve(attribute(item, "message"))});
+    }
+    std::stable_sort(map->entries.begin(), map->entries.end(),
+                     [](const auto &a, const auto &b) { return a.value < b.value; });
+    maps_.try_emplace(map->name, map);
+  }
+
+  void provider(const pugi::xml_node &node, std::vector<ManifestProvider> &providers) {
+    const auto guid = parse_guid(attribute(node, "guid"));
+    if (!guid) {
+      problem_ = failure("manifest: guid of provider " + std::string(attribute(node, "name")), "a GUID",
+                         std::string(attribute(node, "guid")));
+      return;
+    }
+    templates_.clear(), tasks_.clear(), opcodes_.clear(), maps_.clear();
+    ManifestProvider &mine = providers.emplace_back();
+    mine.guid = *guid;
+    mine.name = attribute(node, "name");
+    visit(node, 0, [this](const pugi::xml_node &child) {
+      const std::string_view tag = local(child.name());
+      if (tag == "template") templates_.try_emplace(std::string(attribute(child, "tid")), child);
+      if (tag == "task") add_name(child, tasks_);
+      if (tag == "opcode") add_name(child, opcodes_);
+      if (tag == "valueMap" || tag == "bitMap") add_map(child);
+    });
+    visit(node, 0, [&](const pugi::xml_node &child) {
+      if (local(child.name()) == "event" && child.attribute("value")) event(child, mine);
+    });
+  }
+
+  static std::string name_of(const Names &names, std::string_view key) {
+    const auto found = names.find(std::string(key));
+    return found == names.end() ? std::string(key) : found->second;
+  }
+
+  void event(const pugi::xml_node &node, ManifestProvider &provider) {
+    const auto id = number(attribute(node, "value"));
+    const auto version = number(node.attribute("version") ? attribute(node, "version") : "0");
+    if (!id || !version || *id > 0xFFFF || *version > 0xFF || provider.events.size() >= kMaxEvents) return;
+    auto entry = std::make_unique<Entry>();
+    Schema &s = entry->schema;
+    s.provider = provider.guid, s.id = static_cast<std::uint16_t>(*id);
+    s.version = static_cast<std::uint16_t>(*version), s.origin = origin_;
+    s.provider_name = entry->keep(provider.name);
+    const std::string symbol(attribute(node, "symbol"));
+    const std::string task = name_of(tasks_, attribute(node, "task"));
+    s.task = entry->keep(task.empty() ? symbol : task);
+    std::string opcode = name_of(opcodes_, attribute(node, "opcode"));
+    if (opcode.starts_with("win:")) opcode.erase(0, 4);
+    s.opcode_name = entry->keep(std::move(opcode));
+    std::string shown = task_and_opcode(s.task, s.opcode_name);
+    s.name = entry->keep(shown.empty() ? "EventID(" + std::to_string(s.id) + ")" : std::move(shown));
+    s.message = entry->keep(resolve(attribute(node, "message")));
+    const std::string tid(attribute(node, "template"));
+    if (const auto found = templates_.find(tid); !tid.empty() && found != templates_.end()) {
+      Places places;
+      if (!items(found->second, *entry, places, 0)) return;
+    }
+    total_fields_ += entry->fields.size();
+    if (total_fields_ > kMaxTotalFields) {
+      problem_ = failure("manifest", "at most a million fields", "more");
+      return;
+    }
+    entry->seal();
+    provider.events.push_back(std::move(entry));
+  }
+
+  using Places = std::unordered_map<std::string, std::int16_t>;
+
+  // A length or count: a number, or the name of a field in front.
+  static void measure(std::string_view text, const Places &places, Measure &measure, std::uint16_t &constant,
+                      std::int16_t &field) {
+    if (text.empty()) return;
+    if (const auto value = number(text)) {
+      measure = Measure::constant;
+      constant = static_cast<std::uint16_t>(std::min<std::uint64_t>(*value, 0xFFFF));
+      return;
+    }
+    measure = Measure::by_field;
+    const auto found = places.find(std::string(text));
+    field = found == places.end() ? std::int16_t{-1} : found->second;
+  }
+
+  // False: a type that nobody knows, or too much of it: the event stays raw.
+  bool items(const pugi::xml_node &parent, Entry &entry, Places &places, unsigned depth) {
+    if (depth > kMaxDepth) return false;
+    for (const pugi::xml_node &node : parent.children()) {
+      const std::string_view tag = local(node.name());
+      const bool structure = tag == "struct";
+      if (!structure && tag != "data") continue;
+      Field field;
+      if (structure)
+        field.type = FieldType::structure;
+      else if (!scalar(node, entry, places, field))
+        return false;
+      measure(attribute(node, "count"), places, field.repeat, field.count, field.count_field);
+      std::string name(attribute(node, "name"));
+      const auto index = entry.add(field, name);
+      if (!index) return false;
+      places[std::move(name)] = static_cast<std::int16_t>(*index);
+      if (!structure) continue;
+      if (!items(node, entry, places, depth + 1)) return false;
+      entry.fields[*index].members = static_cast<std::uint16_t>(entry.fields.size() - *index - 1);
+    }
+    return true;
+  }
+
+  bool scalar(const pugi::xml_node &node, Entry &entry, const Places &places, Field &field) {
+    const auto in = type_number(kInTypes, local(attribute(node, "inType")));
+    const auto out = type_number(kOutTypes, local(attribute(node, "outType")));
+    if (!in || !apply_tdh_type(field, *in, out.value_or(0))) return false;
+    const std::string_view length = attribute(node, "length");
+    if (field.type == FieldType::boolean && *in == 13) {
+      field.size = length == "1" ? std::uint16_t{1} : std::uint16_t{4};
+    } else if (*in == 1 || *in == 2 || *in == 14) {
+      measure(length, places, field.length, field.size, field.size_field);
+      if (*in == 14 && field.length == Measure::natural && field.format == Format::ip_address)
+        field.length = Measure::constant, field.size = 16;
+    }
+    if (const auto map = maps_.find(std::string(attribute(node, "map"))); map != maps_.end())
+      field.map = entry.add_map(map->second);
+    return true;
+  }
+
+  Origin origin_;
+  pugi::xml_document document_;
+  std::unordered_map<std::string, std::string> strings_;
+  std::unordered_map<std::string, pugi::xml_node> templates_;
+  Names tasks_, opcodes_;
+  std::unordered_map<std::string, std::shared_ptr<const ValueMap>> maps_;
+  std::size_t total_fields_ = 0;
+  std::optional<Error> problem_;
+};
+
+} // namespace
+
+Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin) {
+  return Reader(origin).read(xml);
+}
+
+} // namespace etwrelog::schema

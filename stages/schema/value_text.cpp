@@ -1,0 +1,322 @@
+#include "schema/value_text.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace etwrelog::schema {
+namespace {
+
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+constexpr std::array<std::array<char, 2>, 256> kHexPairs = [] {
+  std::array<std::array<char, 2>, 256> pairs{};
+  for (unsigned i = 0; i < 256; ++i)
+    pairs[i] = {kHexDigits[i >> 4], kHexDigits[i & 15]};
+  return pairs;
+}();
+
+// Windows-1252 0x80..0x9F as Unicode; five of them are not assigned and stay as they are.
+constexpr std::uint16_t kHighControls[32] = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                             0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                             0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                             0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+
+// Collects characters in a small buffer, so that the string grows a few times only.
+class Piece {
+public:
+  explicit Piece(std::string &out) : out_(out) {}
+  ~Piece() { out_.append(buffer_, used_); }
+  Piece(const Piece &) = delete;
+  Piece &operator=(const Piece &) = delete;
+
+  void add(std::uint32_t c) { // a Unicode scalar value, escaped for JSON
+    if (used_ + 6 > sizeof buffer_) {
+      out_.append(buffer_, used_);
+      used_ = 0;
+    }
+    if (c < 0x80) {
+      if (c >= 0x20 && c != '"' && c != '\\') {
+        buffer_[used_++] = static_cast<char>(c);
+        return;
+      }
+      escape(c);
+    } else if (c < 0x800) {
+      put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
+    } else if (c < 0x10000) {
+      put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+    } else {
+      put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+    }
+  }
+
+private:
+  void put(std::uint32_t byte) { buffer_[used_++] = static_cast<char>(byte); }
+  void escape(std::uint32_t c) {
+    put('\\');
+    switch (c) {
+    case '"':
+    case '\\': put(c); return;
+    case '\n': put('n'); return;
+    case '\r': put('r'); return;
+    case '\t': put('t'); return;
+    default: break;
+    }
+    put('u'), put('0'), put('0');
+    put(static_cast<unsigned char>(kHexDigits[c >> 4])), put(static_cast<unsigned char>(kHexDigits[c & 15]));
+  }
+
+  std::string &out_;
+  char buffer_[256];
+  std::size_t used_ = 0;
+};
+
+void append_padded(std::string &out, std::uint64_t value, std::size_t width) {
+  char digits[20];
+  const char *const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  const std::size_t n = static_cast<std::size_t>(end - digits);
+  if (n < width) out.append(width - n, '0');
+  out.append(digits, n);
+}
+
+void two(char *at, unsigned value) {
+  at[0] = static_cast<char>('0' + value / 10);
+  at[1] = static_cast<char>('0' + value % 10);
+}
+
+struct Date {
+  std::int64_t year;
+  unsigned month, day;
+};
+
+// Days since 1601-01-01 to a date of the Gregorian calendar: years that begin in March, eras of 400 of them.
+Date date_of(std::int64_t days) {
+  const std::int64_t shifted = days + 584'694; // since 0000-03-01
+  const std::int64_t era = (shifted >= 0 ? shifted : shifted - 146'096) / 146'097;
+  const auto in_era = static_cast<unsigned>(shifted - era * 146'097);
+  const unsigned year = (in_era - in_era / 1460 + in_era / 36'524 - in_era / 146'096) / 365;
+  const unsigned in_year = in_era - (365 * year + year / 4 - year / 100);
+  const unsigned m = (5 * in_year + 2) / 153;
+  const unsigned month = m < 10 ? m + 3 : m - 9;
+  return {static_cast<std::int64_t>(year) + era * 400 + (month <= 2 ? 1 : 0), month,
+          in_year - (153 * m + 2) / 5 + 1};
+}
+
+} // namespace
+
+void append_unsigned(std::string &out, std::uint64_t value) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_signed(std::string &out, std::int64_t value) {
+  char digits[21];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_hex(std::string &out, std::uint64_t value) {
+  char digits[18] = {'0', 'x'};
+  out.append(digits, std::to_chars(digits + 2, digits + sizeof digits, value, 16).ptr);
+}
+
+void append_hex_bytes(std::string &out, Bytes data) {
+  const std::size_t at = out.size();
+  out.resize(at + 2 * data.size());
+  char *to = out.data() + at;
+  for (const std::uint8_t byte : data) {
+    *to++ = kHexPairs[byte][0];
+    *to++ = kHexPairs[byte][1];
+  }
+}
+
+void append_guid(std::string &out, const Guid &guid) {
+  std::uint8_t raw[16];
+  store_guid(raw, guid);
+  constexpr std::uint8_t kOrder[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+  char text[36], *to = text;
+  for (unsigned i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) *to++ = '-';
+    *to++ = kHexPairs[raw[kOrder[i]]][0];
+    *to++ = kHexPairs[raw[kOrder[i]]][1];
+  }
+  out.append(text, sizeof text);
+}
+
+void append_float(std::string &out, float value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char digits[32];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_double(std::string &out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char digits[32];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_ipv4(std::string &out, const std::uint8_t *address) {
+  for (int i = 0; i < 4; ++i) {
+    if (i != 0) out += '.';
+    append_unsigned(out, address[i]);
+  }
+}
+
+// RFC 5952: lower case, the longest run of two or more zero groups as "::".
+void append_ipv6(std::string &out, const std::uint8_t *address) {
+  unsigned groups[8];
+  for (int i = 0; i < 8; ++i)
+    groups[i] = static_cast<unsigned>(address[2 * i] << 8 | address[2 * i + 1]);
+  int best = -1, best_length = 1;
+  for (int i = 0; i < 8;) {
+    int n = 0;
+    while (i + n < 8 && groups[i + n] == 0)
+      ++n;
+    if (n > best_length) best = i, best_length = n;
+    i += n == 0 ? 1 : n;
+  }
+  const bool mapped = best == 0 && best_length == 5 && groups[5] == 0xFFFF;
+  for (int i = 0; i < 8; ++i) {
+    if (i == best) {
+      out += "::";
+      i += best_length - 1;
+      continue;
+    }
+    if (mapped && i == 6) {
+      out += ':';
+      append_ipv4(out, address + 12);
+      return;
+    }
+    if (i != 0 && i != best + best_length) out += ':';
+    char digits[4];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, groups[i], 16).ptr);
+  }
+}
+
+void append_systemtime(std::string &out, const std::uint8_t *at) {
+  auto word = [at](std::size_t i) { return load<std::uint16_t>(at + 2 * i); };
+  append_padded(out, word(0), 4), out += '-';
+  append_padded(out, word(1), 2), out += '-';
+  append_padded(out, word(3), 2), out += 'T';
+  append_padded(out, word(4), 2), out += ':';
+  append_padded(out, word(5), 2), out += ':';
+  append_padded(out, word(6), 2), out += '.';
+  append_padded(out, word(7), 3), out += 'Z';
+}
+
+bool append_filetime(std::string &out, std::int64_t ticks) {
+  constexpr std::int64_t kSecond = 10'000'000, kDay = 86'400;
+  std::int64_t seconds = ticks / kSecond, rest = ticks % kSecond;
+  if (rest < 0) rest += kSecond, --seconds;
+  std::int64_t days = seconds / kDay, in_day = seconds % kDay;
+  if (in_day < 0) in_day += kDay, --days;
+  const Date date = date_of(days);
+  if (date.year < 1 || date.year > 9999) return false;
+  char text[28];
+  const auto year = static_cast<unsigned>(date.year), second = static_cast<unsigned>(in_day);
+  two(text, year / 100), two(text + 2, year % 100), text[4] = '-';
+  two(text + 5, date.month), text[7] = '-';
+  two(text + 8, date.day), text[10] = 'T';
+  two(text + 11, second / 3600), text[13] = ':';
+  two(text + 14, second / 60 % 60), text[16] = ':';
+  two(text + 17, second % 60), text[19] = '.';
+  auto fraction = static_cast<unsigned>(rest);
+  for (int i = 26; i >= 20; --i, fraction /= 10)
+    text[i] = static_cast<char>('0' + fraction % 10);
+  text[27] = 'Z';
+  out.append(text, sizeof text);
+  return true;
+}
+
+void append_sid(std::string &out, Bytes sid) {
+  out += "S-";
+  append_unsigned(out, sid[0]);
+  std::uint64_t authority = 0;
+  for (std::size_t i = 2; i < 8; ++i)
+    authority = authority << 8 | sid[i];
+  out += '-';
+  if (authority < (std::uint64_t{1} << 32)) {
+    append_unsigned(out, authority);
+  } else {
+    out += "0x";
+    for (std::size_t i = 2; i < 8; ++i)
+      out.append(kHexPairs[sid[i]].data(), 2);
+  }
+  for (std::size_t i = 0; i < sid[1]; ++i) {
+    out += '-';
+    append_unsigned(out, load<std::uint32_t>(sid.data() + 8 + 4 * i));
+  }
+}
+
+void append_json_utf16(std::string &out, Bytes units) {
+  Piece piece(out);
+  const std::size_t n = units.size() / 2;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t c = load<std::uint16_t>(units.data() + 2 * i);
+    if (c < 0xD800 || c > 0xDFFF) {
+      piece.add(c);
+      continue;
+    }
+    const std::uint32_t next = c < 0xDC00 && i + 1 < n ? load<std::uint16_t>(units.data() + 2 * i + 2) : 0;
+    if (next >= 0xDC00 && next <= 0xDFFF) {
+      piece.add(0x10000 + ((c - 0xD800) << 10 | (next - 0xDC00)));
+      ++i;
+    } else {
+      piece.add(0xFFFD);
+    }
+  }
+}
+
+void append_json_cp1252(std::string &out, Bytes text) {
+  Piece piece(out);
+  for (const std::uint8_t byte : text)
+    piece.add(byte >= 0x80 && byte < 0xA0 ? kHighControls[byte - 0x80] : byte);
+}
+
+// Each longest prefix of a sequence that could still have become valid is one U+FFFD, as Unicode recommends.
+void append_json_utf8(std::string &out, Bytes text) {
+  Piece piece(out);
+  for (std::size_t i = 0; i < text.size();) {
+    const std::uint8_t first = text[i++];
+    if (first < 0x80) {
+      piece.add(first);
+      continue;
+    }
+    unsigned more = 0;
+    std::uint8_t low = 0x80, high = 0xBF;
+    std::uint32_t c = 0;
+    if (first >= 0xC2 && first <= 0xDF) more = 1, c = first & 0x1Fu;
+    if (first >= 0xE0 && first <= 0xEF) {
+      more = 2, c = first & 0x0Fu;
+      if (first == 0xE0) low = 0xA0;
+      if (first == 0xED) high = 0x9F;
+    }
+    if (first >= 0xF0 && first <= 0xF4) {
+      more = 3, c = first & 0x07u;
+      if (first == 0xF0) low = 0x90;
+      if (first == 0xF4) high = 0x8F;
+    }
+    bool whole = more != 0;
+    for (; whole && more != 0; --more, low = 0x80, high = 0xBF) {
+      if (i >= text.size() || text[i] < low || text[i] > high) {
+        whole = false;
+        break;
+      }
+      c = c << 6 | (text[i++] & 0x3Fu);
+    }
+    piece.add(whole ? c : 0xFFFD);
+  }
+}
+
+void append_json_string(std::string &out, std::string_view utf8) {
+  out += '"';
+  append_json_utf8(out, {reinterpret_cast<const std::uint8_t *>(utf8.data()), utf8.size()});
+  out += '"';
+}
+
+} // namespace etwrelog::schema
