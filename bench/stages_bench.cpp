@@ -19,7 +19,7 @@ namespace {
 
 using namespace etwrelog;
 
-struct Input {
+struct TraceFile {
   std::string name, path, process; // process: whom to filter for
 };
 
@@ -44,7 +44,7 @@ std::string generated(const char *profile) {
   return path;
 }
 
-Result<pipeline::Trace> open(const Input &input) {
+Result<pipeline::Trace> open(const TraceFile &input) {
   return pipeline::Trace::open(input.path, {});
 }
 
@@ -68,7 +68,7 @@ std::vector<std::unique_ptr<pipeline::Batch>> load_all(const pipeline::Trace &tr
   return batches;
 }
 
-void scan(benchmark::State &state, const Input &input) {
+void scan(benchmark::State &state, const TraceFile &input) {
   std::uint64_t bytes = 0;
   for (auto _ : state) {
     const auto trace = open(input);
@@ -79,7 +79,7 @@ void scan(benchmark::State &state, const Input &input) {
   set_counters(state, bytes, 0);
 }
 
-void load(benchmark::State &state, const Input &input) {
+void load(benchmark::State &state, const TraceFile &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   pipeline::Batch batch;
@@ -92,7 +92,7 @@ void load(benchmark::State &state, const Input &input) {
   set_counters(state, trace->decoded_bytes(), 0);
 }
 
-void walk(benchmark::State &state, const Input &input) {
+void walk(benchmark::State &state, const TraceFile &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   const auto batches = load_all(*trace);
@@ -107,7 +107,7 @@ void walk(benchmark::State &state, const Input &input) {
   set_counters(state, trace->decoded_bytes(), events);
 }
 
-void count_types(benchmark::State &state, const Input &input) {
+void count_types(benchmark::State &state, const TraceFile &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   const auto batches = load_all(*trace);
@@ -126,7 +126,7 @@ void count_types(benchmark::State &state, const Input &input) {
   set_counters(state, trace->decoded_bytes(), events);
 }
 
-void rechunk_and_seal(benchmark::State &state, const Input &input, Codec codec) {
+void rechunk_and_seal(benchmark::State &state, const TraceFile &input, Codec codec) {
   constexpr std::uint32_t kNominal = 64 << 10;
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
@@ -155,7 +155,7 @@ void rechunk_and_seal(benchmark::State &state, const Input &input, Codec codec) 
   state.counters["ratio"] = static_cast<double>(out) / static_cast<double>(trace->decoded_bytes());
 }
 
-void lifetimes(benchmark::State &state, const Input &input) {
+void lifetimes(benchmark::State &state, const TraceFile &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   pipeline::GraphOptions options;
@@ -167,7 +167,7 @@ void lifetimes(benchmark::State &state, const Input &input) {
   set_counters(state, trace->decoded_bytes(), 0);
 }
 
-void relog(benchmark::State &state, const Input &input, Codec codec, bool filtered) {
+void relog(benchmark::State &state, const TraceFile &input, Codec codec, bool filtered) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
   pipeline::RelogOptions options;
@@ -210,34 +210,35 @@ void generate(benchmark::State &state, const char *profile, bool cache) {
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  std::vector<Input> inputs = {{"medium", generated("medium"), "game.exe"},
-                               {"real", generated("real"), "game.exe"}};
+  std::vector<TraceFile> inputs = {{"medium", generated("medium"), "game.exe"},
+                                   {"real", generated("real"), "game.exe"}};
   if (const auto path = testing::trace_path("net.4.5.2.x64"))
     inputs.push_back({"net.4.5.2.x64", path->string(), "*"});
-  for (const Input &in : inputs) {
+  for (const TraceFile &in : inputs) {
     auto add = [&in](const std::string &name, auto &&...rest) {
       return benchmark::RegisterBenchmark((name + "/" + in.name).c_str(), rest..., in)
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
     };
-    add("scan", [](benchmark::State &s, const Input &i) { scan(s, i); });
-    add("load", [](benchmark::State &s, const Input &i) { load(s, i); });
-    add("walk", [](benchmark::State &s, const Input &i) { walk(s, i); });
-    add("count_types", [](benchmark::State &s, const Input &i) { count_types(s, i); });
+    add("scan", [](benchmark::State &s, const TraceFile &i) { scan(s, i); });
+    add("load", [](benchmark::State &s, const TraceFile &i) { load(s, i); });
+    add("walk", [](benchmark::State &s, const TraceFile &i) { walk(s, i); });
+    add("count_types", [](benchmark::State &s, const TraceFile &i) { count_types(s, i); });
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
       add("rechunk_and_seal_" + std::string(codec_name(codec)),
-          [codec](benchmark::State &s, const Input &i) { rechunk_and_seal(s, i, codec); });
-    add("lifetimes", [](benchmark::State &s, const Input &i) { lifetimes(s, i); })
+          [codec](benchmark::State &s, const TraceFile &i) { rechunk_and_seal(s, i, codec); });
+    add("lifetimes", [](benchmark::State &s, const TraceFile &i) { lifetimes(s, i); })
         ->Arg(1)
         ->Arg(2)
         ->ArgName("threads");
     for (const Codec codec : {Codec::none, Codec::xpress})
       add("relog_" + std::string(codec_name(codec)),
-          [codec](benchmark::State &s, const Input &i) { relog(s, i, codec, false); })
+          [codec](benchmark::State &s, const TraceFile &i) { relog(s, i, codec, false); })
           ->Arg(1)
           ->Arg(2)
           ->ArgName("threads");
-    add("relog_process_xpress", [](benchmark::State &s, const Input &i) { relog(s, i, Codec::xpress, true); })
+    add("relog_process_xpress",
+        [](benchmark::State &s, const TraceFile &i) { relog(s, i, Codec::xpress, true); })
         ->Arg(1)
         ->Arg(2)
         ->ArgName("threads");
@@ -253,7 +254,7 @@ int main(int argc, char **argv) {
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
   benchmark::RunSpecifiedBenchmarks();
-  for (const Input &in : inputs)
+  for (const TraceFile &in : inputs)
     if (in.name == "medium" || in.name == "real") std::remove(in.path.c_str());
   return 0;
 }

@@ -328,7 +328,7 @@ TEST_F(Cli, ASignalEndsTheWaitForStandardInput) {
 }
 
 TEST_F(Cli, ABrokenPipeIsNoCrash) {
-  const std::string command = std::string(ETWRELOG_TOOL) + " stats '" + in + "' | head -c 1 >/dev/null";
+  const std::string command = testing::tool_path() + " stats '" + in + "' | head -c 1 >/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 

@@ -1,4 +1,5 @@
 #include "etwrelog/kernel_events.hpp"
+#include "etwrelog/select.hpp"
 #include "write/event_builder.hpp"
 
 #include <gtest/gtest.h>
@@ -119,6 +120,33 @@ std::vector<std::uint8_t> one_of_each() {
     out.insert(out.end(), unknown.begin(), unknown.end());
   }
   return out;
+}
+
+TEST(EventSet, TellsEventsByTheirHeaders) {
+  const Guid provider = make_guid(0xAAAA0001, 1, 2, 3, 4), other = make_guid(0xAAAA0002, 1, 2, 3, 4);
+  std::vector<std::uint8_t> bytes;
+  EventBuilder b(bytes);
+  b.perfinfo(0x0F2E, 2, 8, 1).value(1).finish();
+  b.system(0x0524, 4, 8, 1, 2, 3).finish();
+  b.classic(provider, 7, 1, 8, 1, 2, 3).finish();
+  b.classic(provider, 8, 1, 8, 1, 2, 3).finish();
+  b.event({.provider = other, .id = 70}, 8, 1, 2, 3).finish();
+  const Walk w = walk(bytes);
+  ASSERT_EQ(w.events.size(), 5u);
+  auto told = [&](const EventSet &set) {
+    std::string answers;
+    for (const EventView &event : w.events)
+      answers += set.contains(event) ? '1' : '0';
+    return answers;
+  };
+  EXPECT_EQ(told(EventSet()), "11111");
+  EXPECT_EQ(told(EventSet().add_kernel(0x0F2E)), "10000");
+  EXPECT_EQ(told(EventSet().add_provider(provider)), "00110");
+  EXPECT_EQ(told(EventSet().add_event(provider, 8)), "00010");
+  EXPECT_EQ(told(EventSet().add_event(other, 70).add_event(other, 3).add_kernel(0x0524)), "01001");
+  EXPECT_EQ(told(EventSet().add_event(other, 71)), "00000");
+  EXPECT_EQ(told(EventSet().add_provider(provider).add_event(provider, 9)), "00110"); // all stay all
+  EXPECT_EQ(told(EventSet().add_provider(kernel::group_guid(0x0F))), "10000"); // a class of kernel events
 }
 
 TEST(EventWalk, SplitsEveryHeaderType) {

@@ -503,6 +503,37 @@ TEST_F(FilterTest, ProvidersKeepTheirEventsByKeywordAndLevel) {
     EXPECT_FALSE(kept(event)) << event;
 }
 
+TEST_F(FilterTest, SelectsByChannelTaskOpcodeAndActivity) {
+  const Guid activity = make_guid(0xACACACAC, 1, 2, 3, 4);
+  auto event = [&](std::int64_t time, write::EventFields fields) {
+    fields.provider = kProvider;
+    return t.manifest_event({time}, fields, kT1, kTarget);
+  };
+  const auto channel = event(2'000'000, {.provider = {}, .id = 1, .channel = 9}),
+             task = event(2'000'001, {.provider = {}, .id = 1, .task = 300}),
+             opcode = event(2'000'002, {.provider = {}, .id = 1, .opcode = 0x2E}),
+             active = event(2'000'003, {.provider = {}, .id = 1, .activity = activity}),
+             plain = event(2'000'004, {.provider = {}, .id = 1}), sample = t.sample({2'000'005}, kT1);
+  const std::vector<std::size_t> all{channel, task, opcode, active, plain, sample};
+  auto expect = [&](const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto number : all)
+      EXPECT_EQ(kept(number), std::ranges::count(yes, number) == 1) << number;
+  };
+  Selection by_channel, by_task, by_opcode, by_activity, both;
+  by_channel.channels = {9, 10};
+  by_task.tasks = {300};
+  by_opcode.opcodes = {0x2E}; // of samples the low byte of the hook
+  by_activity.activities = {activity};
+  both.channels = {0};
+  both.tasks = {0};
+  expect(by_channel, {channel});
+  expect(by_task, {task});
+  expect(by_opcode, {opcode, sample});
+  expect(by_activity, {active});
+  expect(both, {opcode, active, plain}); // a sample has no channel
+}
+
 TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
   t.context_switch({1'999'000, 0}, kT1, 0);
   const auto sample = t.sample({2'000'000, 0}, kT1);

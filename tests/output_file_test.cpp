@@ -51,7 +51,7 @@ TEST_P(OutputFile_, RefusesAnExistingTargetEvenIfItComesLate) {
   testing::write_file(directory.file("a"), kBytes);
   const Result<OutputFile> refused = OutputFile::create(directory.file("a"), false);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("--force"), std::string::npos);
+  EXPECT_EQ(refused.error().advice, Advice::replace);
 
   Result<OutputFile> late = OutputFile::create(directory.file("b"), false);
   ASSERT_TRUE(late);

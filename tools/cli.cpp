@@ -8,8 +8,69 @@
 
 namespace etwrelog::cli {
 
+namespace {
+
+std::stop_source &stopping() {
+  static std::stop_source source;
+  return source;
+}
+
+} // namespace
+
+std::string_view flag_name(Option option) {
+  switch (option) {
+  case Option::none: return "";
+  case Option::input: return "the input";
+  case Option::output: return "--output";
+  case Option::replace: return "--force";
+  case Option::salvage: return "--salvage";
+  case Option::spool: return "--single-pass";
+  case Option::threads: return "--threads";
+  case Option::memory: return "--memory-limit";
+  case Option::order: return "--order";
+  case Option::processes: return "--process";
+  case Option::children: return "--children";
+  case Option::command_line: return "--cmdline";
+  case Option::exclude: return "--exclude";
+  case Option::from: return "--from";
+  case Option::to: return "--to";
+  case Option::providers: return "--provider";
+  case Option::events: return "--event";
+  case Option::processors: return "--cpu";
+  case Option::keep_system: return "--keep-system";
+  case Option::codec: return "--codec";
+  case Option::level: return "--level";
+  case Option::buffer_size: return "--buffer-size";
+  case Option::keep_grouping: return "--keep-order";
+  case Option::stacks: return "--stacks";
+  case Option::verify: return "--no-verify";
+  case Option::channels: return "--channel";
+  case Option::tasks: return "--task";
+  case Option::opcodes: return "--opcode";
+  case Option::activities: return "--activity";
+  case Option::stack_window: return "--stack-window";
+  case Option::stack_memory: return "--stack-memory";
+  case Option::single_pass: return "--single-pass";
+  case Option::database: return "--export";
+  case Option::top: return "--top";
+  case Option::count_: break;
+  }
+  return option_name(option);
+}
+
+std::string message(const Error &error) {
+  if (error.advice != Advice::list_processes) return error.message(flag_name);
+  Error plain = error;
+  plain.advice = Advice::none;
+  return plain.message(flag_name) + "; \"etwrelog info\" lists the processes and their command lines";
+}
+
+std::stop_token stop_token() {
+  return stopping().get_token();
+}
+
 int report(const Error &error) {
-  base::print_message(fmt::format("etwrelog: error: {}\n", error.message()));
+  base::print_message(fmt::format("etwrelog: error: {}\n", message(error)));
   return error.kind == ErrorKind::usage ? kUsage : kFailed;
 }
 
@@ -63,40 +124,6 @@ nlohmann::json to_json(const std::vector<read::Skipped> &skipped) {
   return list;
 }
 
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  unsigned shift = 0;
-  if (!text.empty() && (text.back() == 'B' || text.back() == 'b')) text.remove_suffix(1);
-  if (!text.empty() && text.back() == 'i') text.remove_suffix(1);
-  if (!text.empty()) {
-    switch (text.back()) {
-    case 'k':
-    case 'K': shift = 10; break;
-    case 'm':
-    case 'M': shift = 20; break;
-    case 'g':
-    case 'G': shift = 30; break;
-    default: break;
-    }
-  }
-  if (shift != 0) text.remove_suffix(1);
-  if (text.empty() || text.size() > 12) return std::nullopt;
-  std::uint64_t value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = value * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  if (value > (UINT64_MAX >> shift)) return std::nullopt;
-  return value << shift;
-}
-
-CLI::Validator size_validator() {
-  return CLI::Validator(
-      [](std::string &text) {
-        return parse_size(text) ? std::string() : "\"" + text + "\" is no size such as 64K or 1M";
-      },
-      "SIZE");
-}
-
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description) {
   return command.add_option("--level", level, description)
       ->transform(CLI::IsMember({"fast", "default", "max"}, CLI::ignore_case));
@@ -129,6 +156,19 @@ void Bar::begin(std::string_view what, std::uint64_t bytes) {
 void Bar::advance(std::uint64_t bytes, std::uint64_t events) {
   done_ += bytes;
   events_ += events;
+  draw_if_due();
+}
+
+void Bar::show(const etwrelog::Progress &progress) {
+  if (progress.phase != what_) begin(progress.phase, progress.total);
+  done_ = progress.done;
+  total_ = progress.total;
+  events_ = progress.events;
+  draw_if_due();
+}
+
+void Bar::draw_if_due() {
+  if (base::stop_requested()) stopping().request_stop();
   if (!enabled_) return;
   const Clock::time_point now = Clock::now();
   if (now - started_ < kQuietTime || now - last_drawn_ < kRedrawTime) return;
@@ -169,11 +209,10 @@ void Bar::wipe() {
 }
 
 void CommonOptions::add_to(CLI::App &command, bool with_json) {
-  command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
+  RunFlags::add_to(command);
   command.add_flag("--salvage", salvage,
                    "Skip what is damaged and report it (exit status 3) instead of failing");
-  command.add_flag("--progress", progress, "Show progress even where stderr is no terminal");
-  if (with_json) command.add_flag("--json", json, "Print JSON");
+  if (with_json) add_json_to(command);
 }
 
 pipeline::GraphOptions CommonOptions::graph(Bar &bar) const {

@@ -3,6 +3,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "run/graph.hpp"
+#include "tools/options.hpp"
 
 #include <chrono>
 #include <string>
@@ -19,6 +20,13 @@ enum Exit : int {
   kDamageSkipped = 3, // done; damage was skipped on request
 };
 
+// How this program calls an option of the library: "--from".
+[[nodiscard]] std::string_view flag_name(Option option);
+// An error in the words of this program, one line.
+[[nodiscard]] std::string message(const Error &error);
+// Set when the user or the system asks the program to stop.
+[[nodiscard]] std::stop_token stop_token();
+
 // "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
 [[nodiscard]] int report(const Error &error);
 void warn(std::string_view file, std::string_view text);
@@ -32,11 +40,6 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
 [[nodiscard]] nlohmann::json to_json(const std::vector<read::Skipped> &skipped);
 
-// "64K", "1M", "3G" (powers of 1024) or plain bytes.
-[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
-// For CLI11: complains about what parse_size does not take.
-[[nodiscard]] CLI::Validator size_validator();
-
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
 [[nodiscard]] Level level_of(std::string_view name);
@@ -48,11 +51,13 @@ public:
   // `forced`: also where stderr is no terminal, then one line an update.
   explicit Bar(bool forced);
   ~Bar() override;
+  void show(const etwrelog::Progress &progress);
   void begin(std::string_view what, std::uint64_t bytes) override;
   void advance(std::uint64_t bytes, std::uint64_t events) override;
 
 private:
   using Clock = std::chrono::steady_clock;
+  void draw_if_due();
   void draw(Clock::time_point now);
   void wipe();
 
@@ -64,10 +69,9 @@ private:
 };
 
 // Options that every command on a trace has.
-struct CommonOptions {
+struct CommonOptions : RunFlags {
   std::vector<std::string> inputs;
-  unsigned threads = 0;
-  bool salvage = false, progress = false, json = false;
+  bool salvage = false;
 
   void add_to(CLI::App &command, bool with_json);
   [[nodiscard]] pipeline::GraphOptions graph(Bar &bar) const;

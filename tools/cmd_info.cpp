@@ -220,8 +220,6 @@ int run_info(const InfoOptions &options) {
   return status;
 }
 
-} // namespace
-
 void add_info_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
@@ -233,4 +231,7 @@ void add_info_command(CLI::App &app, int &exit_status) {
   command->callback([options, &exit_status] { exit_status = run_info(*options); });
 }
 
+const Command kInfo(10, add_info_command);
+
+} // namespace
 } // namespace etwrelog::cli

@@ -20,14 +20,12 @@ using Seconds = std::chrono::duration<double>;
 
 enum class Task : std::uint8_t { pack, unpack, verify };
 
-struct BulkOptions {
+struct BulkOptions : RunFlags {
   std::vector<std::string> inputs;
   std::string output, out_dir;
   std::string level = "default";
-  unsigned threads = 0;
-  std::string memory_limit = "1G";
   bool recursive = false, skip_existing = false, delete_original = false, explain = false, no_verify = false;
-  bool salvage = false, json = false, quiet = false, force = false, progress = false;
+  bool salvage = false, force = false;
 };
 
 struct Item {
@@ -204,8 +202,8 @@ public:
     std::vector<std::size_t> small, large;
     for (std::size_t i = 0; i < items_.size(); ++i)
       (items_[i].size >= kLargeFile ? large : small).push_back(i);
-    const unsigned threads = options_.threads != 0 ? options_.threads : pipeline::default_threads();
-    const std::uint64_t limit = *parse_size(options_.memory_limit);
+    const unsigned threads = options_.threads != 0 ? options_.threads : default_threads();
+    const std::uint64_t limit = *parse_size(options_.memory);
     const std::uint64_t each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
     const auto side_by_side = static_cast<std::size_t>(std::clamp<std::uint64_t>(limit / each, 1, threads));
     std::size_t next = 0;
@@ -407,7 +405,7 @@ private:
                               {"decoded", o.decoded},       {"seconds", o.seconds}, {"state", state_name(o)}};
       if (!items_[i].target.empty()) entry["target"] = items_[i].target;
       if (!o.trace) entry["plain"] = true;
-      if (o.error) entry["error"] = o.error->message();
+      if (o.error) entry["error"] = message(*o.error);
       for (const pipeline::MissingRange &m : o.missing)
         entry["missing"].push_back({{"offset", m.at}, {"bytes", m.size}});
       list.push_back(std::move(entry));
@@ -455,14 +453,9 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   command->add_flag("-r,--recursive", options->recursive,
                     task == Task::pack ? "Take all .etl files below the folders"
                                        : "Take all .etlz files below the folders");
-  command->add_option("-t,--threads", options->threads, "Threads to use; 0: all")
-      ->check(CLI::Range(0u, 1024u));
-  command->add_option("--memory-limit", options->memory_limit, "Most memory to use, such as 512M")
-      ->check(size_validator())
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Results as JSON");
-  command->add_flag("-q,--quiet", options->quiet, "No table; only errors and warnings");
-  command->add_flag("--progress", options->progress, "Progress even where stderr is no terminal");
+  options->add_to(*command);
+  options->add_json_to(*command, "Results as JSON");
+  options->add_quiet_to(*command, "No table; only errors and warnings");
   if (task == Task::pack) {
     add_level(*command, options->level, "fast, default or max: smaller takes longer");
     command->add_flag("--no-verify", options->no_verify,
@@ -476,13 +469,15 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   command->callback([options, task, &exit_status] { exit_status = Bulk(task, *options).run(); });
 }
 
-} // namespace
-
 void add_pack_commands(CLI::App &app, int &exit_status) {
   add_command(app, exit_status, Task::pack, "pack",
               "Packs traces into .etlz archives that give back the very same bytes");
   add_command(app, exit_status, Task::unpack, "unpack", "Gives back the originals of .etlz archives");
   add_command(app, exit_status, Task::verify, "verify", "Checks .etlz archives without writing anything");
 }
+
+const Command kPack(50, add_pack_commands);
+
+} // namespace
 
 } // namespace etwrelog::cli

@@ -107,8 +107,6 @@ int write_manual(const CLI::App &app, const std::string &folder) {
   return report(error);
 }
 
-} // namespace
-
 void add_reference_commands(CLI::App &app, int &exit_status) {
   CLI::App *help = app.add_subcommand("help", "Explain a command or a topic");
   auto topic = std::make_shared<std::string>();
@@ -135,5 +133,9 @@ void add_reference_commands(CLI::App &app, int &exit_status) {
   manual->add_option("folder", *folder)->required()->check(CLI::ExistingDirectory);
   manual->callback([&app, &exit_status, folder] { exit_status = write_manual(app, *folder); });
 }
+
+const Command kReference(1000, add_reference_commands); // last: it describes the others
+
+} // namespace
 
 } // namespace etwrelog::cli

@@ -21,58 +21,30 @@ struct Options : CommonOptions {
   std::string input, output, report, codec = "as-input", level = "default", buffer_size;
   std::string stacks = "keep", stack_memory;
   std::uint64_t stack_window = pipeline::StackOptions{}.window;
-  Selection selection;
-  std::string from, to;
-  std::vector<std::string> providers, events;
-  bool force = false, keep_order = false, quiet = false, single_pass = false;
+  SelectionFlags selection;
+  bool force = false, keep_order = false, single_pass = false;
 };
 
-Error bad_option(std::string what, std::string advice) {
+Error contradiction(Option option, Option conflict, std::string what) {
   Error error;
   error.kind = ErrorKind::usage;
+  error.option = option;
+  error.conflict = conflict;
   error.what = std::move(what);
-  error.advice = std::move(advice);
   return error;
 }
 
-// Turns the words of the command line into a selection.
-Result<void> complete(Options &options) {
-  auto moment = [](const std::string &text, const char *name, std::optional<Moment> &to) -> Result<void> {
-    if (text.empty()) return {};
-    to = parse_moment(text);
-    if (to) return {};
-    return bad_option(fmt::format("{}: \"{}\" is no time", name, text),
-                      "give seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
-  };
-  if (Result<void> ok = moment(options.from, "--from", options.selection.from); !ok) return ok;
-  if (Result<void> ok = moment(options.to, "--to", options.selection.to); !ok) return ok;
-  for (const std::string &text : options.providers) {
-    const std::optional<ProviderSelection> provider = parse_provider(text);
-    if (!provider)
-      return bad_option(fmt::format("--provider: \"{}\" is no GUID and no known name", text),
-                        "\"etwrelog stats --json\" shows the GUIDs of a trace's providers");
-    options.selection.providers.push_back(*provider);
-  }
-  for (const std::string &text : options.events) {
-    try {
-      std::size_t used = 0;
-      const unsigned long id = std::stoul(text, &used, 0);
-      if (used != text.size() || id > 0xFFFF) throw std::out_of_range(text);
-      options.selection.events.push_back(static_cast<std::uint32_t>(id));
-    } catch (const std::exception &) {
-      return bad_option(fmt::format("--event: \"{}\" is no event id from 0 to 65535", text), "");
-    }
-  }
-  if (options.selection.children && options.selection.processes.empty() &&
-      options.selection.command_line.empty())
-    return bad_option("--children needs --process or --cmdline", "");
-  if (options.single_pass && options.stacks != "keep")
-    return bad_option(
-        "--single-pass and --stacks go not together: a stack's definition stands behind its uses", "");
-  if (options.single_pass && (options.input != "-" || options.salvage || options.keep_order))
-    return bad_option(
-        "--single-pass is for standard input (-) and goes with neither --salvage nor --keep-order",
-        "a file is better filtered in several passes");
+Result<void> check_single_pass(const Options &options) {
+  if (!options.single_pass) return {};
+  if (options.stacks != "keep")
+    return contradiction(Option::single_pass, Option::stacks,
+                         "cannot be combined: the definition of a stack stands behind its uses");
+  if (options.input != "-")
+    return contradiction(Option::single_pass, Option::none,
+                         "only standard input (-) is read in a single pass");
+  if (options.salvage) return contradiction(Option::single_pass, Option::salvage, "cannot be combined");
+  if (options.keep_order)
+    return contradiction(Option::single_pass, Option::keep_grouping, "cannot be combined");
   return {};
 }
 
@@ -157,12 +129,14 @@ int write_report(const std::string &path, const json &content) {
   return report(error);
 }
 
-int run_relog(Options &options) {
-  if (Result<void> ok = complete(options); !ok) return report(ok.error());
+int run_relog(const Options &options) {
+  if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
+  Result<Selection> selection = options.selection.selection();
+  if (!selection) return report(selection.error());
   pipeline::RelogOptions relog;
   relog.output = options.output;
   relog.replace_output = options.force;
-  relog.selection = options.selection;
+  relog.selection = *std::move(selection);
   if (options.codec != "as-input")
     relog.codec = options.codec == "none"     ? Codec::none
                   : options.codec == "xpress" ? Codec::xpress
@@ -221,8 +195,6 @@ int run_relog(Options &options) {
   return damage;
 }
 
-} // namespace
-
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
@@ -231,26 +203,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
       ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");
-  // One value a flag: what follows may be the trace.
-  auto add_repeatable = [c](const char *name, auto &values, const char *description) {
-    c->add_option(name, values, description)->allow_extra_args(false)->group("Selection");
-  };
-  add_repeatable("-p,--process", options->selection.processes,
-                 "Keep this process: id or name, * and ? match any; repeatable");
-  c->add_flag("--children", options->selection.children, "And its descendants")->group("Selection");
-  c->add_option("--cmdline", options->selection.command_line,
-                "Keep processes whose command line matches this regular expression (RE2)")
-      ->group("Selection");
-  add_repeatable("--exclude", options->selection.exclude, "Drop this process; repeatable");
-  c->add_option("--from", options->from, "Keep events from then on: 12.5s, 2m, or UTC time")
-      ->group("Selection");
-  c->add_option("--to", options->to, "Keep events up to then")->group("Selection");
-  add_repeatable("--provider", options->providers, "Keep events of GUID|name[:keywords[:level]]; repeatable");
-  add_repeatable("--event", options->events, "Keep events with this id (kernel events: hook id); repeatable");
-  add_repeatable("--cpu", options->selection.processors, "Keep events of this processor; repeatable");
-  c->add_flag("--keep-system", options->selection.keep_system,
-              "Keep events of no process: DPC, ISR and others")
-      ->group("Selection");
+  options->selection.add_to(*c);
   c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
       ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))
       ->group("Output");
@@ -285,9 +238,12 @@ void add_relog_command(CLI::App &app, int &exit_status) {
        "--single-pass", options->single_pass,
        "Filter standard input while it is read, with the processes known so far, instead of spooling it")
       ->group("Output");
-  c->add_flag("-q,--quiet", options->quiet, "No summary line")->group("Output");
   options->add_to(*c, true);
+  options->add_quiet_to(*c, "No summary line");
   c->callback([options, &exit_status] { exit_status = run_relog(*options); });
 }
 
+const Command kRelog(30, add_relog_command);
+
+} // namespace
 } // namespace etwrelog::cli

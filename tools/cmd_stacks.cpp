@@ -285,8 +285,6 @@ int run_stacks(const StacksOptions &options) {
   return status;
 }
 
-} // namespace
-
 void add_stacks_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StacksOptions>();
   CLI::App *c = app.add_subcommand("stacks", "How often stacks repeat, and what caching them saves");
@@ -315,4 +313,7 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
   c->callback([options, &exit_status] { exit_status = run_stacks(*options); });
 }
 
+const Command kStacks(40, add_stacks_command);
+
+} // namespace
 } // namespace etwrelog::cli

@@ -128,8 +128,6 @@ int run_stats(const StatsOptions &options) {
   return status;
 }
 
-} // namespace
-
 void add_stats_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
@@ -142,4 +140,7 @@ void add_stats_command(CLI::App &app, int &exit_status) {
   command->callback([options, &exit_status] { exit_status = run_stats(*options); });
 }
 
+const Command kStats(20, add_stats_command);
+
+} // namespace
 } // namespace etwrelog::cli

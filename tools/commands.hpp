@@ -1,16 +1,20 @@
-// One function a command: registers it and sets `exit_status` when it has run.
+// Commands register themselves: a file cmd_NAME.cpp ends with
+//   const Command kName(40, add_name_command);
+// and nothing else has to know of it.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace etwrelog::cli {
 
-void add_info_command(CLI::App &app, int &exit_status);
-void add_stats_command(CLI::App &app, int &exit_status);
-void add_relog_command(CLI::App &app, int &exit_status);
-void add_stacks_command(CLI::App &app, int &exit_status);
-void add_pack_commands(CLI::App &app, int &exit_status);
-// Last: describes the others.
-void add_reference_commands(CLI::App &app, int &exit_status); // pack, unpack, verify
+// Adds a command (or several) to the program, with a callback that sets `exit_status` when it has run.
+using AddCommand = void (*)(CLI::App &app, int &exit_status);
+
+struct Command {
+  // `order`: of the commands in --help, the smallest first.
+  Command(int order, AddCommand add);
+};
+
+void add_commands(CLI::App &app, int &exit_status); // all that are registered
 
 } // namespace etwrelog::cli

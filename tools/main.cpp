@@ -26,12 +26,7 @@ int main(int argc, char **argv) {
                        meant.empty() ? error.what() : meant);
   });
   int exit_status = cli::kDone;
-  cli::add_info_command(app, exit_status);
-  cli::add_stats_command(app, exit_status);
-  cli::add_relog_command(app, exit_status);
-  cli::add_stacks_command(app, exit_status);
-  cli::add_pack_commands(app, exit_status);
-  cli::add_reference_commands(app, exit_status);
+  cli::add_commands(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

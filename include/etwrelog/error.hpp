@@ -1,5 +1,6 @@
 // Errors are values. An Error says what could not be done, in which file, at which offset, what was expected
-// there and what was found; success costs no allocation.
+// there and what was found; success costs no allocation. Which option an error is about, and what would help,
+// are values: a program words them in its own terms (a command line its flags, a window its fields).
 #pragma once
 
 #include <cstdint>
@@ -11,26 +12,98 @@
 
 namespace etwrelog {
 
-enum class ErrorKind : std::uint8_t {
-  io,          // the operating system refused: missing file, full disk, no permission
+enum class ErrorKind : std::uint8_t { // numbers are stable
+  io,          // the operating system refused: missing file, full disk, no permission, no memory, no thread
   corrupt,     // the input contradicts the format
   unsupported, // the input is sound but of a kind that this version does not handle
   usage,       // the caller's options contradict each other
   no_match,    // the options are sound but fit nothing in the trace
   cancelled,   // stopped on request
+  limit,       // RunOptions::memory or a limit of the format: `expected` says what would do
+  callback,    // the caller's map, visitor or sink threw or failed; `found` is its text
 };
+
+// What a caller can set. Numbers are stable: new ones stand at the end.
+enum class Option : std::uint8_t {
+  none,
+  input,
+  output,
+  replace,
+  salvage,
+  spool,
+  threads,
+  memory,
+  order,
+  processes,
+  children,
+  command_line,
+  exclude,
+  from,
+  to,
+  providers,
+  events,
+  processors,
+  keep_system,
+  codec,
+  level,
+  buffer_size,
+  keep_grouping,
+  stacks,
+  verify,
+  channels,
+  tasks,
+  opcodes,
+  activities,
+  stack_window,
+  stack_memory,
+  single_pass,
+  database,
+  top,
+  count_,
+};
+
+// What would help. Numbers are stable: new ones stand at the end.
+enum class Advice : std::uint8_t {
+  none,
+  salvage,           // read with Option::salvage, which steps over damage
+  replace,           // another name, or Option::replace
+  raise_memory,      // a larger Option::memory
+  fewer_threads,     // a smaller Option::threads
+  other_output,      // another name for the output
+  unpack,            // unpack the archive and use the trace in it
+  allow_spool,       // save the stream to a file, or allow Option::spool
+  salvage_archive,   // unpack the archive with Option::salvage
+  update,            // a newer version of this library
+  free_space,        // room where the output is to be
+  temporary_folder,  // a folder for temporary files with more room
+  check_input,       // it may be no ETW trace at all
+  larger_buffers,    // a larger Option::buffer_size
+  more_stack_memory, // a larger Option::stack_memory
+  list_processes,    // look at the processes of the trace
+  count_,
+};
+
+// How a program calls an option, such as "--from".
+using OptionName = std::string_view (*)(Option);
+// The library's own names: "Selection::from".
+[[nodiscard]] std::string_view option_name(Option option);
+// A sentence without a full stop, such as "give a larger RelogOptions::buffer_size"; empty for none.
+[[nodiscard]] std::string advice_text(Advice advice, OptionName name = option_name);
 
 struct Error {
   ErrorKind kind = ErrorKind::corrupt;
+  Option option = Option::none;        // of usage errors: which it is about,
+  Option conflict = Option::none;      // and which other it contradicts
+  Advice advice = Advice::none;        // what the user can do next
   std::string file;                    // as the user named it; empty until a layer that knows it adds it
   std::optional<std::uint64_t> offset; // in the file, in bytes
   std::string what;                    // the thing looked at, such as "buffer 117: SavedOffset"
   std::string expected;                // "0x48..0x10000"; empty if `what` says it all
   std::string found;
-  std::string advice; // what the user can do next; may be empty
 
   // One line: "boot.etl: at 0x750004: buffer 117: SavedOffset: expected 0x48..0x10000, found 0x1a0000; ...".
-  [[nodiscard]] std::string message() const;
+  // Control characters and bytes that are not UTF-8, as file names can hold them, stand as \x1b.
+  [[nodiscard]] std::string message(OptionName name = option_name) const;
 };
 
 // Either a T or an Error. Check with operator bool before use.

@@ -355,7 +355,7 @@ Error output_is_input(const std::string &output) {
   error.kind = ErrorKind::usage;
   error.file = output;
   error.what = "is the input itself";
-  error.advice = "choose another name for the output";
+  error.advice = Advice::other_output;
   return error;
 }
 

@@ -1,7 +1,7 @@
 // Relogging end to end.
 #pragma once
 
-#include "etwrelog/relog.hpp"
+#include "etwrelog/select.hpp"
 #include "filter/filter.hpp"
 #include "output/stack_rewrite.hpp"
 #include "passes/collect.hpp"

@@ -97,7 +97,7 @@ public:
     if (!file) return std::move(file).error();
     file_ = std::move(*file);
     if (!options_.selection.everything())
-      report_.warnings.push_back("--single-pass: filtered with the processes and threads known so far");
+      report_.warnings.push_back("filtered in a single pass, with the processes and threads known so far");
     for (;;) {
       Result<std::vector<std::uint8_t>> stored = stream_.next(header_.buffer_size, report_.warnings);
       if (!stored) return std::move(stored).error();
@@ -199,7 +199,7 @@ private:
       error.file = kName;
       error.offset = held.at;
       error.what = fmt::format("buffer {}: no event at 0x{:x}", held.index, kBufferHeaderSize + end.at);
-      error.advice = "save the input to a file and use --salvage";
+      error.advice = Advice::allow_spool;
       return error;
     }
     counts.add_to(report_);

@@ -350,13 +350,13 @@ std::vector<std::string> StackRewriter::warnings() {
   if (options_.mode == StackMode::cache && (jit.unloads() > 0 || jit.reused() > 0))
     warnings.push_back(
         fmt::format("{} JIT-compiled methods were unloaded and {} loaded where another had been: tools that "
-                    "name a cached stack at its definition may take the wrong method; --stacks "
+                    "name a cached stack at its definition may take the wrong method; "
                     "cache=native-only keeps the stacks of JIT-compiled code in full",
                     jit.unloads(), jit.reused()));
   if (counts_.restarts > 0)
     warnings.push_back(
-        fmt::format("the stack table was full {} times and started over; a larger --stack-memory gives a "
-                    "smaller trace",
+        fmt::format("the stack table was full {} times and started over; with more stack memory the trace "
+                    "is smaller",
                     counts_.restarts));
   return warnings;
 }

@@ -42,7 +42,7 @@ Error too_little_stack_memory(const std::string &what, std::size_t limit) {
   error.what = what + " need too much memory";
   error.expected = fmt::format("at most {} bytes", limit);
   error.found = "more";
-  error.advice = "give a larger --stack-memory";
+  error.advice = Advice::more_stack_memory;
   return error;
 }
 

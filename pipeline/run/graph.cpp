@@ -46,7 +46,7 @@ template <class Step> std::optional<Error> guarded(const Trace &trace, const Bat
     return step();
   } catch (const std::bad_alloc &) {
     error.what = "out of memory";
-    error.advice = "use fewer --threads or a smaller --buffer-size";
+    error.advice = Advice::fewer_threads;
   } catch (const std::exception &thrown) {
     error.what = thrown.what();
   } catch (...) {
@@ -235,10 +235,6 @@ private:
 
 } // namespace
 
-unsigned default_threads() {
-  return static_cast<unsigned>(oneapi::tbb::info::default_concurrency());
-}
-
 Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOptions &options,
                             StepTimes *times) {
   const unsigned threads = options.threads == 0 ? default_threads() : options.threads;
@@ -254,3 +250,11 @@ Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOpt
 }
 
 } // namespace etwrelog::pipeline
+
+namespace etwrelog {
+
+unsigned default_threads() {
+  return static_cast<unsigned>(oneapi::tbb::info::default_concurrency());
+}
+
+} // namespace etwrelog

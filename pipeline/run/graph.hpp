@@ -5,6 +5,7 @@
 // the file's, whatever the number of threads.
 #pragma once
 
+#include "etwrelog/run.hpp"
 #include "source/trace.hpp"
 
 #include <atomic>
@@ -59,7 +60,5 @@ struct PassResult {
 // step that failed on it; no exception of a step leaves the graph.
 [[nodiscard]] Result<PassResult> run_pass(const Trace &trace, const Pass &pass, const GraphOptions &options,
                                           StepTimes *times = nullptr);
-
-[[nodiscard]] unsigned default_threads();
 
 } // namespace etwrelog::pipeline

@@ -17,7 +17,7 @@ template <class Step> std::optional<Error> guarded(Step &&step) {
     return step();
   } catch (const std::bad_alloc &) {
     error.what = "out of memory";
-    error.advice = "use fewer --threads or a lower --memory-limit";
+    error.advice = Advice::fewer_threads;
   } catch (const std::exception &thrown) {
     error.what = thrown.what();
   }

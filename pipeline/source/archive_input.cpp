@@ -32,7 +32,7 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   Result<etlz::Footer> footer = etlz::read_footer(*bytes);
   if (!footer) {
     Error e = in_file(footer.error(), archive.name(), footer_at);
-    e.advice = kSalvageAdvice;
+    e.advice = Advice::salvage_archive;
     return e;
   }
   if (footer->index_at > footer_at || footer->index_size != footer_at - footer->index_at ||

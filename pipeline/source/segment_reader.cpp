@@ -17,7 +17,7 @@ Error problem(ErrorKind kind, const std::string &file, std::string what) {
 Error damaged(const std::string &archive, const char *what, std::uint64_t at) {
   Error e = problem(ErrorKind::corrupt, archive, what);
   e.offset = at;
-  e.advice = kSalvageAdvice;
+  e.advice = Advice::salvage_archive;
   return e;
 }
 
@@ -71,7 +71,7 @@ std::optional<Error> over_limit(const SegmentHeader &h, std::uint64_t limit, con
   Error e = problem(ErrorKind::unsupported, name, "decoding a segment takes more memory than allowed");
   e.expected = std::to_string(limit) + " bytes";
   e.found = std::to_string(decode_memory(h));
-  e.advice = "raise --memory-limit";
+  e.advice = Advice::raise_memory;
   return e;
 }
 

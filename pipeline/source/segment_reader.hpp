@@ -13,7 +13,6 @@ using etlz::SegmentHeader;
 using etlz::SegmentMethod;
 
 [[nodiscard]] Error problem(ErrorKind kind, const std::string &file, std::string what);
-inline constexpr const char *kSalvageAdvice = "unpack --salvage gives back what is whole";
 [[nodiscard]] Error damaged(const std::string &archive, const char *what, std::uint64_t at);
 // Adds file and offset where the error lacks them.
 [[nodiscard]] Error in_file(Error e, const std::string &file,

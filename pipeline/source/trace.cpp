@@ -93,7 +93,7 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
   const CodecResult result = decompress(shown, stored, events);
   error.found = fmt::format("{} at byte {} of the {} data (no other codec fits either)",
                             codec_status_text(result.status), result.consumed, codec_name(shown));
-  error.advice = "--salvage skips what is damaged";
+  error.advice = Advice::salvage;
   return error;
 }
 
@@ -203,7 +203,7 @@ Error Trace::contradiction(const read::BufferSpan &span) const {
   error.file = input_->name();
   error.offset = span.offset;
   error.what = "index: what it says of a buffer contradicts the buffer's header";
-  error.advice = "unpack the archive and use the trace";
+  error.advice = Advice::unpack;
   return error;
 }
 
@@ -282,7 +282,8 @@ void Trace::load(Batch &batch) const {
       if (!batch.error) batch.error = std::move(error);
       return;
     }
-    batch.skipped.push_back({span.offset, span.size, error.what + " decodes with no codec: " + error.found});
+    batch.skipped.push_back(
+        {0, span.offset, span.size, error.what + " decodes with no codec: " + error.found});
   }
 }
 
@@ -307,7 +308,7 @@ Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
         fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
     error.found = fmt::format("{}", end.found);
   }
-  error.advice = "--salvage skips what is damaged";
+  error.advice = Advice::salvage;
   return error;
 }
 
@@ -315,7 +316,7 @@ void Trace::note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkE
   if (buffer.cut && end.reason == WalkEnd::Reason::overrun) return; // the scan has warned of the cut
   Error error = walk_error(buffer, end);
   if (salvage_) {
-    batch.skipped.push_back({*error.offset, buffer.events.size() - end.at,
+    batch.skipped.push_back({0, *error.offset, buffer.events.size() - end.at,
                              fmt::format("{}: expected {}, found {}; the rest of the buffer", error.what,
                                          error.expected, error.found)});
   } else if (!batch.error) {

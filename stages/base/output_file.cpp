@@ -67,8 +67,7 @@ Result<void> OutputFile::commit() {
   Result<void> done = file_.publish(target_, temporary_, replace_, in_place_);
   if (!done && in_place_) {
     done.error().file = target_;
-    done.error().what = "is written, but " + done.error().what;
-    done.error().advice = "it is whole; after a crash of the machine it may be gone";
+    done.error().what.insert(0, "is whole and in its place, but may not survive a crash of the machine: ");
   }
   return done;
 }

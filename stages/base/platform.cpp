@@ -51,8 +51,7 @@ Error system_error(const std::string &name, const char *doing, int code) {
   error.kind = ErrorKind::io;
   error.file = name;
   error.what = std::string("cannot ") + doing + ": " + std::strerror(code);
-  if (code == ENOSPC || code == EDQUOT)
-    error.advice = "free some space or choose another place for the output";
+  if (code == ENOSPC || code == EDQUOT) error.advice = Advice::free_space;
   return error;
 }
 
@@ -152,7 +151,8 @@ Error no_regular_file(const std::string &path, mode_t mode) {
                : S_ISCHR(mode) || S_ISBLK(mode) ? "is a device"
                : S_ISSOCK(mode)                 ? "is a socket"
                                                 : "is no regular file";
-  error.advice = "only a regular file can be replaced: choose another name";
+  error.what += ", and only a regular file can be replaced";
+  error.advice = Advice::other_output;
   return error;
 }
 
@@ -161,7 +161,7 @@ Error exists_already(const std::string &path) {
   error.kind = ErrorKind::io;
   error.file = path;
   error.what = "exists already";
-  error.advice = "choose another name or give --force to replace it";
+  error.advice = Advice::replace;
   return error;
 }
 

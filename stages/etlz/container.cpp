@@ -70,7 +70,7 @@ Result<FileHeader> read_file_header(Bytes bytes) {
   if (h.reader_version > kFormatVersion) {
     Error e = corrupt("the archive was written by a newer version of this program");
     e.kind = ErrorKind::unsupported;
-    e.advice = "update etwrelog";
+    e.advice = Advice::update;
     return e;
   }
   h.trace = (load<std::uint32_t>(bytes.data() + 12) & 1) == 0;

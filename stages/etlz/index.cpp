@@ -227,7 +227,7 @@ Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
     e.kind = ErrorKind::unsupported;
     e.what = "the index takes more memory than allowed";
     e.expected = std::to_string(most) + " bytes";
-    e.advice = "raise --memory-limit";
+    e.advice = Advice::raise_memory;
     return e;
   };
   InStream in(bytes.subspan(kIndexHeaderSize));

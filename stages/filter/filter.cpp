@@ -117,7 +117,9 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   if (filter.time_.from > filter.time_.to) {
     Error error;
     error.kind = ErrorKind::usage;
-    error.what = "--from lies after --to";
+    error.option = Option::from;
+    error.conflict = Option::to;
+    error.what = "the range is empty: its beginning lies after its end";
     return error;
   }
   for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
@@ -156,6 +158,13 @@ bool Filter::of_kind(const EventView &event, const Position &position) const {
   if (!selection_.processors.empty() && !contains(selection_.processors, position.processor)) return false;
   const std::uint32_t id = event.is_classic() ? event.opcode() : event.id();
   if (!selection_.events.empty() && !contains(selection_.events, id)) return false;
+  const bool has_task = event.is_event(); // and channel and activity
+  if (!selection_.channels.empty() && !(has_task && contains(selection_.channels, event.channel())))
+    return false;
+  if (!selection_.tasks.empty() && !(has_task && contains(selection_.tasks, event.task()))) return false;
+  if (!selection_.opcodes.empty() && !contains(selection_.opcodes, event.opcode())) return false;
+  if (!selection_.activities.empty() && !(has_task && contains(selection_.activities, event.activity())))
+    return false;
   if (selection_.providers.empty()) return true;
   const Guid provider = event.provider();
   return std::ranges::any_of(selection_.providers, [&](const ProviderSelection &wanted) {

@@ -1,6 +1,6 @@
 #include "etwrelog/clock.hpp"
 #include "etwrelog/provider_names.hpp"
-#include "etwrelog/relog.hpp"
+#include "etwrelog/select.hpp"
 
 #include <charconv>
 #include <cstdlib>

@@ -19,11 +19,12 @@ std::optional<std::uint32_t> parse_pid(std::string_view text) {
   return code == std::errc() && end == text.data() + text.size() ? std::optional(pid) : std::nullopt;
 }
 
-Error no_match(std::string what, std::string advice) {
+Error no_match(std::string what, Option option, bool list = true) {
   Error error;
   error.kind = ErrorKind::no_match;
   error.what = std::move(what);
-  error.advice = std::move(advice);
+  error.option = option;
+  if (list) error.advice = Advice::list_processes;
   return error;
 }
 
@@ -75,9 +76,12 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
       if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
         targets.verdicts_[*pid] = Verdict::yes;
       else if (!so_far)
-        return no_match(fmt::format("no process of the trace matches \"{}\"", pattern),
-                        processes.empty() ? "the trace names no processes: give a process id"
-                                          : "\"etwrelog info\" lists its processes");
+        return no_match(
+            processes.empty()
+                ? fmt::format("the trace names no processes, so \"{}\" cannot be found; a process id can",
+                              pattern)
+                : fmt::format("no process of the trace matches \"{}\"", pattern),
+            Option::processes, !processes.empty());
     }
   }
   if (!selection.command_line.empty()) {
@@ -85,8 +89,8 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     options.set_log_errors(false);
     const RE2 expression(selection.command_line, options);
     if (!expression.ok()) {
-      Error error =
-          no_match(fmt::format("--cmdline: {}: {}", selection.command_line, expression.error()), "");
+      Error error = no_match(fmt::format("\"{}\": {}", selection.command_line, expression.error()),
+                             Option::command_line, false);
       error.kind = ErrorKind::usage;
       return error;
     }
@@ -99,7 +103,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     if (!found && !so_far)
       return no_match(
           fmt::format("no selected process has a command line that matches \"{}\"", selection.command_line),
-          "\"etwrelog info\" lists the command lines");
+          Option::command_line);
   }
   if (selection.children && !targets.only_excludes_) {
     // Parents may stand behind their children in the list: repeat until nothing changes.
@@ -124,8 +128,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
       targets.verdicts_[*pid] = Verdict::no;
     else if (!found && !so_far)
-      return no_match(fmt::format("--exclude: no process of the trace matches \"{}\"", pattern),
-                      "\"etwrelog info\" lists its processes");
+      return no_match(fmt::format("no process of the trace matches \"{}\"", pattern), Option::exclude);
   }
   for (std::size_t i = 0; i < processes.size(); ++i) {
     const Verdict verdict = targets.instances_[i] ? Verdict::yes : Verdict::no;

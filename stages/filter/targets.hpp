@@ -2,7 +2,7 @@
 #pragma once
 
 #include "etwrelog/error.hpp"
-#include "etwrelog/relog.hpp"
+#include "etwrelog/select.hpp"
 #include "filter/lifetimes.hpp"
 
 namespace etwrelog::filter {

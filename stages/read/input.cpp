@@ -1,5 +1,7 @@
 #include "read/input.hpp"
 
+#include "base/errors.hpp"
+#include "base/io.hpp"
 #include "base/platform.hpp"
 
 #include <algorithm>
@@ -52,6 +54,23 @@ private:
   std::vector<std::uint8_t> bytes_;
 };
 
+// What a caller gave.
+class SharedInput final : public Input {
+public:
+  SharedInput(std::string name, std::shared_ptr<const RandomAccess> bytes)
+      : Input(std::move(name)), bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const override { return bytes_->size(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    Result<std::size_t> got = bytes_->read_at(offset, into);
+    if (!got) return base::in_file(std::move(got).error(), name());
+    return got;
+  }
+
+private:
+  std::shared_ptr<const RandomAccess> bytes_;
+};
+
 // Collects bytes of unknown number into a nameless temporary file.
 class Spool {
 public:
@@ -65,7 +84,7 @@ public:
 
   Result<void> append(Bytes bytes) {
     Result<void> written = file_.write_at(size_, bytes);
-    if (!written) written.error().advice = "set TMPDIR to a directory with room for the whole unpacked trace";
+    if (!written) written.error().advice = Advice::temporary_folder;
     size_ += bytes.size();
     return written;
   }
@@ -79,7 +98,8 @@ private:
   std::uint64_t size_ = 0;
 };
 
-Result<std::unique_ptr<Input>> spool_sequential(std::string name, base::File file) {
+// `read` gives the next bytes, none at the end.
+template <class Read> Result<std::unique_ptr<Input>> spool_sequential(std::string name, Read &&read) {
   Result<Spool> spool = Spool::create();
   if (!spool) return std::move(spool).error();
   std::vector<std::uint8_t> chunk(kChunk);
@@ -91,7 +111,7 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, base::File fil
       error.what = "interrupted while reading";
       return error;
     }
-    const Result<std::size_t> got = file.read_next(chunk);
+    const Result<std::size_t> got = read(MutableBytes(chunk));
     if (!got) return got.error();
     if (*got == 0) break;
     if (Result<void> put = spool->append(Bytes(chunk).first(*got)); !put) return put.error();
@@ -217,6 +237,12 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
   return std::move(*spool).finish(std::move(name));
 }
 
+Result<std::unique_ptr<Input>> unwrapped(std::unique_ptr<Input> input) {
+  const Wrapping wrapping = wrapping_of(*input);
+  if (wrapping == Wrapping::none) return input;
+  return unwrap(*input, wrapping);
+}
+
 } // namespace
 
 Result<std::unique_ptr<Input>> open_input(const std::string &path) {
@@ -234,13 +260,30 @@ Result<std::unique_ptr<Input>> open_input(const std::string &path) {
     if (!size) return size.error();
     input = std::make_unique<FileInput>(std::move(name), std::move(file), *size);
   } else {
-    Result<std::unique_ptr<Input>> spooled = spool_sequential(std::move(name), std::move(file));
+    Result<std::unique_ptr<Input>> spooled =
+        spool_sequential(std::move(name), [&file](MutableBytes into) { return file.read_next(into); });
     if (!spooled) return spooled;
     input = std::move(*spooled);
   }
-  const Wrapping wrapping = wrapping_of(*input);
-  if (wrapping == Wrapping::none) return input;
-  return unwrap(*input, wrapping);
+  return unwrapped(std::move(input));
+}
+
+Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input) {
+  using Kind = etwrelog::Input::Kind;
+  switch (input.kind()) {
+  case Kind::standard_input: return open_input(std::string("-"));
+  case Kind::path: return open_input(input.name() == "-" ? std::string("./-") : input.name());
+  case Kind::stream: {
+    const std::shared_ptr<ByteStream> &stream = InputParts::stream(input);
+    Result<std::unique_ptr<Input>> spooled =
+        spool_sequential(input.name(), [&](MutableBytes into) { return stream->read(into); });
+    if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
+    return unwrapped(std::move(*spooled));
+  }
+  case Kind::memory:
+  case Kind::random_access: break;
+  }
+  return unwrapped(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
 }
 
 std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes) {

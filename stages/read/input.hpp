@@ -6,7 +6,7 @@
 #include "base/outline.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/bytes.hpp"
-#include "etwrelog/error.hpp"
+#include "etwrelog/io.hpp"
 
 #include <memory>
 #include <string>
@@ -46,6 +46,9 @@ private:
 
 // `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name.
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path);
+
+// What a caller described; wrapped traces as above.
+[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input);
 
 // Reads from memory that the input owns.
 [[nodiscard]] std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes);

@@ -29,7 +29,7 @@ Error corrupt(const std::string &name, std::uint64_t offset, std::string what, s
 Error no_trace(const std::string &name, std::uint64_t offset, std::string what, std::string expected,
                std::string found) {
   Error error = corrupt(name, offset, std::move(what), std::move(expected), std::move(found));
-  error.advice = "is this an ETW trace (.etl)?";
+  error.advice = Advice::check_input;
   return error;
 }
 
@@ -112,7 +112,7 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
     Error &error = header.error();
     error.file = name;
     error.offset = kBufferHeaderSize + error.offset.value_or(0);
-    error.advice = "is this an ETW trace (.etl)?";
+    error.advice = Advice::check_input;
   }
   return header;
 }
@@ -214,7 +214,7 @@ private:
 
   void skip_to(std::uint64_t next, const Error &why) {
     scan_.skipped.push_back(
-        {at_, next - at_, fmt::format("{}: expected {}, found {}", why.what, why.expected, why.found)});
+        {0, at_, next - at_, fmt::format("{}: expected {}, found {}", why.what, why.expected, why.found)});
     at_ = next;
   }
 

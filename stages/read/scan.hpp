@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/logfile_header.hpp"
+#include "etwrelog/run.hpp"
 #include "read/input.hpp"
 
 #include <optional>
@@ -15,11 +16,7 @@ struct BufferSpan {
   bool cut = false;          // the input ends before the buffer does
 };
 
-// A stretch of the input that was left out, and why.
-struct Skipped {
-  std::uint64_t offset = 0, bytes = 0;
-  std::string why;
-};
+using etwrelog::Skipped;
 
 struct ScanOptions {
   bool salvage = false;    // step over damage instead of failing

@@ -73,7 +73,8 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
       error.kind = ErrorKind::usage;
       error.what =
           fmt::format("an event of {} bytes does not fit an output buffer of {} bytes", too_large, nominal_);
-      error.advice = "give a larger --buffer-size";
+      error.option = Option::buffer_size;
+      error.advice = Advice::larger_buffers;
       return error;
     }
     append(piece.subspan(begin, until - begin), last_time);

@@ -25,7 +25,8 @@ Result<EtlWriter> EtlWriter::create(base::OutputFile file, const LogfileHeader &
     error.file = writer.file_.target();
     error.what = fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
                              kBufferHeaderSize + events.size(), header.buffer_size);
-    error.advice = "give a larger --buffer-size";
+    error.option = Option::buffer_size;
+    error.advice = Advice::larger_buffers;
     return error;
   }
   const std::vector<std::uint8_t> first = make_header_buffer(events, header.buffer_size, compressed);

@@ -36,11 +36,11 @@ std::vector<EventAt> events_of(const write::OutputBuffer &buffer) {
   return found;
 }
 
-Error refusal(std::string what, std::string advice) {
+Error refusal(std::string what, std::string wanted) {
   Error error;
   error.kind = ErrorKind::usage;
   error.what = std::move(what);
-  error.advice = std::move(advice);
+  error.expected = std::move(wanted);
   return error;
 }
 
@@ -75,7 +75,7 @@ Result<void> DefectSink::begin(const LogfileHeader &header, Bytes header_event, 
     for (const Defect d : {Defect::bit_flips, Defect::out_of_order, Defect::lost_buffers, Defect::cut_tail})
       if (wants(d))
         return refusal(std::string(defect_name(d)) + ": what it hides cannot be told in a compressed buffer",
-                       "use --codec none");
+                       "--codec none");
   return out_.begin(header, header_event, more_events);
 }
 
@@ -150,7 +150,7 @@ Result<void> DefectSink::end() {
     if (d == Defect::unclosed || d == Defect::clock_jump || d == Defect::pid_reuse) continue;
     if (std::ranges::find(done_, d, &Planted::defect) == done_.end())
       return refusal(std::string(defect_name(d)) + ": the trace has too few buffers for it",
-                     "give a larger --size");
+                     "a larger --size");
   }
   return {};
 }

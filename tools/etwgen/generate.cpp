@@ -107,7 +107,7 @@ public:
       Error error;
       error.kind = ErrorKind::usage;
       error.what = "pid-reuse: no process ended and started in this trace";
-      error.advice = "use a profile that is not filtered, or a larger --size";
+      error.expected = "a profile that is not filtered, or a larger --size";
       return error;
     }
     result_.pid_reuse = machine_.pid_reuse();

@@ -1,0 +1,116 @@
+// Where bytes come from and where they go. Inputs and outputs are descriptions, cheap to copy; whoever they
+// are given to opens them.
+#pragma once
+
+#include "etwrelog/bytes.hpp"
+#include "etwrelog/error.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace etwrelog {
+
+// Bytes that can be read anywhere, by any number of threads at once: a blob store, for one.
+class RandomAccess {
+public:
+  virtual ~RandomAccess() = default;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  // Fills `into`; returns less only at the end.
+  [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
+};
+
+// Bytes that come once, in order, to one thread.
+class ByteStream {
+public:
+  virtual ~ByteStream() = default;
+  [[nodiscard]] virtual Result<std::size_t> read(MutableBytes into) = 0; // 0: the end
+};
+
+// Takes bytes in order, from one thread at a time.
+class ByteSink {
+public:
+  virtual ~ByteSink() = default;
+  [[nodiscard]] virtual Result<void> write(Bytes bytes) = 0;
+};
+
+class Input {
+public:
+  enum class Kind : std::uint8_t { path, standard_input, memory, random_access, stream };
+
+  Input(std::string path); // a path and nothing else: "-" is a file of that name
+  Input(const char *path) : Input(std::string(path)) {}
+  [[nodiscard]] static Input standard_input();
+  [[nodiscard]] static Input memory(std::string name, std::vector<std::uint8_t> bytes);
+  [[nodiscard]] static Input random_access(std::string name, std::shared_ptr<const RandomAccess> bytes);
+  [[nodiscard]] static Input stream(std::string name, std::shared_ptr<ByteStream> bytes); // read once
+
+  [[nodiscard]] const std::string &name() const { return name_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
+
+private:
+  friend struct InputParts; // for the library
+  Input(Kind kind, std::string name) : kind_(kind), name_(std::move(name)) {}
+
+  Kind kind_ = Kind::path;
+  std::string name_;
+  std::shared_ptr<const RandomAccess> random_; // memory too
+  std::shared_ptr<ByteStream> stream_;
+};
+
+enum class Existing : std::uint8_t { refuse, replace };
+
+// Exists whole or not at all: it is written beside its place, synced, and renamed. Only regular files are
+// replaced, and never an input of the call, whatever names they go by.
+class Output {
+public:
+  enum class Kind : std::uint8_t { path, memory, sink };
+
+  Output(std::string path, Existing existing = Existing::refuse);
+  Output(const char *path) : Output(std::string(path)) {}
+  // Replaces the content when all is done.
+  [[nodiscard]] static Output memory(std::vector<std::uint8_t> &bytes);
+  // Is given bytes as they come, also those of a call that fails later. For what is written front to back:
+  // archives, databases, texts. An .etl is not: its header is written last.
+  [[nodiscard]] static Output sink(std::string name, std::shared_ptr<ByteSink> sink);
+
+  [[nodiscard]] const std::string &name() const { return name_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] Existing existing() const { return existing_; }
+
+private:
+  friend struct OutputParts; // for the library
+  explicit Output(Kind kind, std::string name) : kind_(kind), name_(std::move(name)) {}
+
+  Kind kind_ = Kind::path;
+  Existing existing_ = Existing::refuse;
+  std::string name_;
+  std::vector<std::uint8_t> *bytes_ = nullptr;
+  std::shared_ptr<ByteSink> sink_;
+};
+
+// Writes an Output from front to back, for programs that make their own. Without commit() nothing is left of
+// it.
+class OutputStream final : public ByteSink {
+public:
+  // `inputs`: what the output must not replace. Fails before anything is written where the output exists and
+  // is not to be replaced, or is an input.
+  [[nodiscard]] static Result<OutputStream> open(const Output &output, std::span<const Input> inputs = {});
+  OutputStream(OutputStream &&) noexcept;
+  OutputStream &operator=(OutputStream &&) noexcept;
+  ~OutputStream() override;
+
+  [[nodiscard]] Result<void> write(Bytes bytes) override;
+  [[nodiscard]] Result<void> write(std::string_view text) {
+    return write(Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
+  }
+  [[nodiscard]] std::uint64_t size() const; // bytes written so far
+  [[nodiscard]] Result<void> commit();
+
+private:
+  struct State;
+  explicit OutputStream(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+} // namespace etwrelog

@@ -1,0 +1,124 @@
+#include "base/io.hpp"
+
+#include "base/errors.hpp"
+#include "base/output_file.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace etwrelog {
+namespace {
+
+class MemoryBytes final : public RandomAccess {
+public:
+  explicit MemoryBytes(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    if (offset >= bytes_.size()) return std::size_t{0};
+    const Bytes there = Bytes(bytes_).subspan(static_cast<std::size_t>(offset));
+    const std::size_t count = std::min(into.size(), there.size());
+    std::copy_n(there.begin(), count, into.begin());
+    return count;
+  }
+
+private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+} // namespace
+
+Input::Input(std::string path) : name_(std::move(path)) {}
+
+Input Input::standard_input() {
+  return Input(Kind::standard_input, "standard input");
+}
+
+Input Input::memory(std::string name, std::vector<std::uint8_t> bytes) {
+  Input input(Kind::memory, std::move(name));
+  input.random_ = std::make_shared<MemoryBytes>(std::move(bytes));
+  return input;
+}
+
+Input Input::random_access(std::string name, std::shared_ptr<const RandomAccess> bytes) {
+  Input input(Kind::random_access, std::move(name));
+  input.random_ = std::move(bytes);
+  return input;
+}
+
+Input Input::stream(std::string name, std::shared_ptr<ByteStream> bytes) {
+  Input input(Kind::stream, std::move(name));
+  input.stream_ = std::move(bytes);
+  return input;
+}
+
+Output::Output(std::string path, Existing existing) : existing_(existing), name_(std::move(path)) {}
+
+Output Output::memory(std::vector<std::uint8_t> &bytes) {
+  Output output(Kind::memory, "memory");
+  output.bytes_ = &bytes;
+  return output;
+}
+
+Output Output::sink(std::string name, std::shared_ptr<ByteSink> sink) {
+  Output output(Kind::sink, std::move(name));
+  output.sink_ = std::move(sink);
+  return output;
+}
+
+namespace base {
+
+Result<void> check_output(const Output &output, std::span<const Input> inputs) {
+  if (output.kind() != Output::Kind::path) return {};
+  const std::optional<FileId> there = file_id(output.name());
+  for (const Input &input : inputs)
+    if (there && ((input.kind() == Input::Kind::path && file_id(input.name()) == there) ||
+                  (input.kind() == Input::Kind::standard_input && standard_input_id() == there)))
+      return bad_option(Option::output, "is the input itself").in(output.name()).advise(Advice::other_output);
+  return check_target(output.name(), output.existing() == Existing::replace);
+}
+
+} // namespace base
+
+struct OutputStream::State {
+  Output output;
+  std::uint64_t size = 0;
+  std::optional<base::OutputFile> file{}; // of a path
+  std::vector<std::uint8_t> bytes{};      // of memory
+};
+
+OutputStream::OutputStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OutputStream::OutputStream(OutputStream &&) noexcept = default;
+OutputStream &OutputStream::operator=(OutputStream &&) noexcept = default;
+OutputStream::~OutputStream() = default;
+
+Result<OutputStream> OutputStream::open(const Output &output, std::span<const Input> inputs) {
+  ETWRELOG_TRY(base::check_output(output, inputs));
+  auto state = std::make_unique<State>(State{output});
+  if (output.kind() == Output::Kind::path) {
+    ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace));
+    state->file.emplace(std::move(file));
+  }
+  return OutputStream(std::move(state));
+}
+
+Result<void> OutputStream::write(Bytes bytes) {
+  switch (state_->output.kind()) {
+  case Output::Kind::path: ETWRELOG_TRY(state_->file->append(bytes)); break;
+  case Output::Kind::memory: state_->bytes.insert(state_->bytes.end(), bytes.begin(), bytes.end()); break;
+  case Output::Kind::sink: ETWRELOG_TRY(OutputParts::sink(state_->output)->write(bytes)); break;
+  }
+  state_->size += bytes.size();
+  return {};
+}
+
+std::uint64_t OutputStream::size() const {
+  return state_->size;
+}
+
+Result<void> OutputStream::commit() {
+  if (state_->file) return state_->file->commit();
+  if (auto *bytes = OutputParts::bytes(state_->output)) *bytes = std::move(state_->bytes);
+  return {};
+}
+
+} // namespace etwrelog

@@ -1,0 +1,27 @@
+// The parts of inputs and outputs that callers do not see.
+#pragma once
+
+#include "etwrelog/io.hpp"
+
+namespace etwrelog {
+
+struct InputParts {
+  [[nodiscard]] static const std::shared_ptr<const RandomAccess> &random(const Input &input) {
+    return input.random_;
+  }
+  [[nodiscard]] static const std::shared_ptr<ByteStream> &stream(const Input &input) { return input.stream_; }
+};
+
+struct OutputParts {
+  [[nodiscard]] static std::vector<std::uint8_t> *bytes(const Output &output) { return output.bytes_; }
+  [[nodiscard]] static const std::shared_ptr<ByteSink> &sink(const Output &output) { return output.sink_; }
+};
+
+namespace base {
+
+// The error for an output that is one of the inputs, under whatever name, or that exists and is not to be
+// replaced.
+[[nodiscard]] Result<void> check_output(const Output &output, std::span<const Input> inputs);
+
+} // namespace base
+} // namespace etwrelog

@@ -1,0 +1,119 @@
+// Inputs and outputs as callers describe them: what is read, what is never replaced, what is left behind.
+#include "etwrelog/io.hpp"
+#include "read/input.hpp"
+#include "tests/support/pipeline_runs.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::string &path, const std::string &text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::vector<std::uint8_t> bytes_of(std::string_view text) {
+  return {text.begin(), text.end()};
+}
+
+class Pieces final : public ByteStream {
+public:
+  explicit Pieces(std::string text) : text_(std::move(text)) {}
+  Result<std::size_t> read(MutableBytes into) override {
+    const std::size_t count = std::min<std::size_t>({into.size(), 3, text_.size() - at_});
+    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(at_), count, into.begin());
+    at_ += count;
+    return count;
+  }
+
+private:
+  std::string text_;
+  std::size_t at_ = 0;
+};
+
+TEST(Input, EveryKindGivesItsBytes) {
+  const testing::TempDir directory;
+  const std::string path = directory.file("plain");
+  put(path, "0123456789");
+  const std::vector<Input> inputs{Input(path), Input::memory("m", bytes_of("0123456789")),
+                                  Input::stream("s", std::make_shared<Pieces>("0123456789"))};
+  for (const Input &input : inputs) {
+    const auto opened = read::open_input(input);
+    ASSERT_TRUE(opened) << opened.error().message();
+    EXPECT_EQ((*opened)->size(), 10u);
+    EXPECT_EQ((*opened)->name(), input.name());
+    std::vector<std::uint8_t> part(6);
+    EXPECT_EQ(*(*opened)->read_at(7, part), 3u);
+    EXPECT_EQ(std::string(part.begin(), part.begin() + 3), "789");
+    EXPECT_EQ(*(*opened)->read_at(10, part), 0u);
+  }
+}
+
+TEST(Output, ReplacesNothingUnasked) {
+  const testing::TempDir directory;
+  const std::string path = directory.file("out");
+  put(path, "old");
+  EXPECT_FALSE(OutputStream::open(path));
+  EXPECT_EQ(OutputStream::open(path).error().advice, Advice::replace);
+  {
+    Result<OutputStream> out = OutputStream::open(Output(path, Existing::replace));
+    ASSERT_TRUE(out);
+    ASSERT_TRUE(out->write("half"));
+  }
+  EXPECT_EQ(content(path), "old"); // not committed
+  Result<OutputStream> out = OutputStream::open(Output(path, Existing::replace));
+  ASSERT_TRUE(out && out->write("ne") && out->write("w") && out->commit());
+  EXPECT_EQ(content(path), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(path).parent_path()), {}), 1);
+}
+
+TEST(Output, IsNeverAnInputWhateverItsName) {
+  const testing::TempDir directory;
+  const std::string path = directory.file("in"), link = directory.file("link"), hard = directory.file("hard");
+  put(path, "precious");
+  fs::create_symlink(path, link);
+  fs::create_hard_link(path, hard);
+  const std::vector<Input> inputs{Input::memory("m", {}), Input(path)};
+  for (const std::string &name : {path, link, hard, fs::path(path).parent_path().string() + "/./in"}) {
+    const Result<OutputStream> out = OutputStream::open(Output(name, Existing::replace), inputs);
+    ASSERT_FALSE(out) << name;
+    EXPECT_EQ(out.error().option, Option::output);
+  }
+  EXPECT_EQ(content(path), "precious");
+}
+
+class Collect final : public ByteSink {
+public:
+  Result<void> write(Bytes bytes) override {
+    text.append(bytes.begin(), bytes.end());
+    return {};
+  }
+  std::string text;
+};
+
+TEST(Output, GoesToMemoryAndSinks) {
+  std::vector<std::uint8_t> bytes = bytes_of("before");
+  Result<OutputStream> memory = OutputStream::open(Output::memory(bytes));
+  ASSERT_TRUE(memory && memory->write("after"));
+  EXPECT_EQ(bytes, bytes_of("before"));
+  ASSERT_TRUE(memory->commit());
+  EXPECT_EQ(bytes, bytes_of("after"));
+  const auto sink = std::make_shared<Collect>();
+  Result<OutputStream> out = OutputStream::open(Output::sink("s", sink));
+  ASSERT_TRUE(out && out->write("ab") && out->write("c") && out->commit());
+  EXPECT_EQ(sink->text, "abc");
+  EXPECT_EQ(out->size(), 3u);
+}
+
+} // namespace
+} // namespace etwrelog

@@ -1,0 +1,176 @@
+#include "tools/options.hpp"
+
+#include "tools/cli.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+constexpr const char *kSelection = "Selection";
+
+Error bad_value(Option option, const std::string &text, std::string expected) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.option = option;
+  error.expected = std::move(expected);
+  error.found = fmt::format("\"{}\"", text);
+  return error;
+}
+
+// Decimal, or hexadecimal behind 0x.
+template <class T> std::optional<T> parse_id(std::string_view text) {
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  T value = 0;
+  const auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+template <class T, class Out>
+Result<void> parse_ids(const std::vector<std::string> &texts, Option option, const char *what,
+                       std::vector<Out> &out) {
+  for (const std::string &text : texts) {
+    const std::optional<T> id = parse_id<T>(text);
+    if (!id)
+      return bad_value(option, text, fmt::format("{} from 0 to {}", what, std::numeric_limits<T>::max()));
+    out.push_back(*id);
+  }
+  return {};
+}
+
+} // namespace
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  unsigned shift = 0;
+  if (!text.empty() && (text.back() == 'B' || text.back() == 'b')) text.remove_suffix(1);
+  if (!text.empty() && text.back() == 'i') text.remove_suffix(1);
+  if (!text.empty()) {
+    switch (text.back()) {
+    case 'k':
+    case 'K': shift = 10; break;
+    case 'm':
+    case 'M': shift = 20; break;
+    case 'g':
+    case 'G': shift = 30; break;
+    default: break;
+    }
+  }
+  if (shift != 0) text.remove_suffix(1);
+  if (text.empty() || text.size() > 12) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  if (value > (UINT64_MAX >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+CLI::Validator size_validator() {
+  return CLI::Validator(
+      [](std::string &text) {
+        return parse_size(text) ? std::string()
+                                : fmt::format("\"{}\" is not a size; give one such as 64K or 1M", text);
+      },
+      "SIZE");
+}
+
+void RunFlags::add_to(CLI::App &command) {
+  command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
+  command.add_option("--memory-limit", memory, "Most memory to use, such as 512M")
+      ->check(size_validator())
+      ->capture_default_str();
+  command.add_flag("--progress", progress, "Show progress even where stderr is not a terminal");
+}
+
+void RunFlags::add_quiet_to(CLI::App &command, const std::string &description) {
+  command.add_flag("-q,--quiet", quiet, description);
+}
+
+void RunFlags::add_json_to(CLI::App &command, const std::string &description) {
+  command.add_flag("--json", json, description);
+}
+
+RunOptions RunFlags::run(Bar &bar) const {
+  RunOptions options;
+  options.threads = threads;
+  options.memory = parse_size(memory).value_or(options.memory);
+  options.stop = stop_token();
+  options.progress = [&bar](const Progress &now) { bar.show(now); };
+  return options;
+}
+
+Result<std::optional<Moment>> moment_of(const std::string &text, Option option) {
+  if (text.empty()) return std::optional<Moment>();
+  const std::optional<Moment> moment = parse_moment(text);
+  if (moment) return moment;
+  return bad_value(option, text,
+                   "seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
+}
+
+void SelectionFlags::add_to(CLI::App &command) {
+  // One value a flag: what follows may be the trace.
+  auto add_repeatable = [&command](const char *name, auto &values, const char *description) {
+    command.add_option(name, values, description)->allow_extra_args(false)->group(kSelection);
+  };
+  add_repeatable("-p,--process", selection_.processes,
+                 "Keep this process: id or name, * and ? match any; repeatable");
+  command.add_flag("--children", selection_.children, "And its descendants")->group(kSelection);
+  command
+      .add_option("--cmdline", selection_.command_line,
+                  "Keep processes whose command line matches this regular expression (RE2)")
+      ->group(kSelection);
+  add_repeatable("--exclude", selection_.exclude, "Drop this process; repeatable");
+  command.add_option("--from", from_, "Keep events from then on: 12.5s, 2m, or UTC time")->group(kSelection);
+  command.add_option("--to", to_, "Keep events up to then")->group(kSelection);
+  add_repeatable("--provider", providers_, "Keep events of GUID|name[:keywords[:level]]; repeatable");
+  add_repeatable("--event", events_, "Keep events with this id (kernel events: hook id); repeatable");
+  add_repeatable("--opcode", opcodes_, "Keep events with this opcode; repeatable");
+  add_repeatable("--task", tasks_, "Keep events of this task; repeatable");
+  add_repeatable("--channel", channels_, "Keep events of this channel; repeatable");
+  add_repeatable("--activity", activities_, "Keep events of this activity id, a GUID; repeatable");
+  add_repeatable("--cpu", selection_.processors, "Keep events of this processor; repeatable");
+  command.add_flag("--keep-system", selection_.keep_system, "Keep events of no process: DPC, ISR and others")
+      ->group(kSelection);
+}
+
+Result<Selection> SelectionFlags::selection() const {
+  Selection selection = selection_;
+  Result<std::optional<Moment>> from = moment_of(from_, Option::from), to = moment_of(to_, Option::to);
+  if (!from) return std::move(from).error();
+  if (!to) return std::move(to).error();
+  selection.from = *from;
+  selection.to = *to;
+  for (const std::string &text : providers_) {
+    const std::optional<ProviderSelection> provider = parse_provider(text);
+    if (!provider)
+      return bad_value(
+          Option::providers, text,
+          "a GUID or a known name (\"etwrelog stats --json\" shows the GUIDs of a trace's providers)");
+    selection.providers.push_back(*provider);
+  }
+  Result<void> ok = parse_ids<std::uint16_t>(events_, Option::events, "an event id", selection.events);
+  if (ok) ok = parse_ids<std::uint8_t>(opcodes_, Option::opcodes, "an opcode", selection.opcodes);
+  if (ok) ok = parse_ids<std::uint16_t>(tasks_, Option::tasks, "a task", selection.tasks);
+  if (ok) ok = parse_ids<std::uint8_t>(channels_, Option::channels, "a channel", selection.channels);
+  if (!ok) return std::move(ok).error();
+  for (const std::string &text : activities_) {
+    const std::optional<Guid> activity = parse_guid(text);
+    if (!activity) return bad_value(Option::activities, text, "a GUID");
+    selection.activities.push_back(*activity);
+  }
+  if (selection.children && selection.processes.empty() && selection.command_line.empty()) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.option = Option::children;
+    error.what = "needs --process or --cmdline";
+    return error;
+  }
+  return selection;
+}
+
+} // namespace etwrelog::cli

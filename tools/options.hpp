@@ -1,0 +1,54 @@
+// Groups of options that commands share, each added by one call.
+#pragma once
+
+#include "etwrelog/run.hpp"
+#include "etwrelog/select.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace etwrelog::cli {
+
+class Bar;
+
+// "64K", "1M", "3G" (powers of 1024) or plain bytes.
+[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
+// For CLI11: complains about what parse_size does not take.
+[[nodiscard]] CLI::Validator size_validator();
+
+// How to run: -t, --memory-limit, --progress; -q and --json where a command has a use for them.
+struct RunFlags {
+  unsigned threads = 0;
+  std::string memory = "1G";
+  bool progress = false, quiet = false, json = false;
+
+  void add_to(CLI::App &command);
+  void add_quiet_to(CLI::App &command, const std::string &description);
+  void add_json_to(CLI::App &command, const std::string &description = "Print JSON");
+
+  // Stops on interrupt and terminate requests. The bar has to live as long as the options.
+  [[nodiscard]] RunOptions run(Bar &bar) const;
+};
+
+// Which events: -p, --children, --cmdline, --exclude, --from, --to, --provider, --event, --opcode, --task,
+// --channel,
+// --activity, --cpu, --keep-system.
+struct SelectionFlags {
+  void add_to(CLI::App &command);
+  // What they say, once the command line has been read; an error names the flag that is wrong.
+  [[nodiscard]] Result<Selection> selection() const;
+
+private:
+  Selection selection_;
+  std::string from_, to_;
+  std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
+};
+
+// A moment as --from and --to take it, for a command that selects in its own way; none if the text is empty.
+[[nodiscard]] Result<std::optional<Moment>> moment_of(const std::string &text, Option option);
+
+} // namespace etwrelog::cli
