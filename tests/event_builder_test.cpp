@@ -52,7 +52,7 @@ TEST(EventBuilder, WritesProcessStartsByTheirLayoutInBothPointerSizes) {
       EXPECT_EQ(out.size(), align8(size));
       EXPECT_EQ(event.thread_id(), 11u);
       EXPECT_EQ(event.process_id(), 22u);
-      EXPECT_EQ(event.time(), 1000);
+      EXPECT_EQ(event.header_time(), 1000);
       EXPECT_EQ(event.pointer_size(), pointer_size);
       EXPECT_EQ(field(event, kernel::Role::process_id), 4321u);
       EXPECT_EQ(field(event, kernel::Role::parent_id), 22u);
@@ -77,7 +77,7 @@ TEST(EventBuilder, WritesStacksAndPatchesFields) {
   EXPECT_EQ(e.finish(), 16u + 16u + 16u);
   const Walked walked = walk(out);
   ASSERT_EQ(walked.events.size(), 1u);
-  EXPECT_EQ(walked.events[0].time(), 500);
+  EXPECT_EQ(walked.events[0].header_time(), 500);
   EXPECT_EQ(field(walked.events[0], kernel::Role::event_time), 480u);
   EXPECT_EQ(load<std::uint64_t>(walked.events[0].payload().data() + 24), frames[1]);
 }
@@ -130,7 +130,7 @@ TEST(EventBuilder, LinksExtendedItemsAndPutsUserDataBehindThem) {
   EXPECT_EQ(walked.events[1].opcode(), 36u);
   EXPECT_EQ(walked.events[1].payload().size(), 8u + 4 + 6);
   EXPECT_EQ(walked.events[2].message().process_id, 2u);
-  EXPECT_EQ(walked.events[2].time(), 5);
+  EXPECT_EQ(walked.events[2].header_time(), 5);
   EXPECT_EQ(load<std::uint32_t>(walked.events[2].payload().data()), 99u);
 }
 

@@ -36,7 +36,7 @@ std::uint64_t touch_all(const EventView &event, std::int64_t time) {
                       event.thread_id() + event.process_id() + event.id() + event.version() + event.opcode() +
                       event.level() + event.channel() + event.task() + event.keyword() +
                       event.provider().low + event.activity().high + event.perfinfo_items().size() +
-                      (event.has_time() ? static_cast<std::uint64_t>(event.time()) : 0);
+                      (event.has_time() ? static_cast<std::uint64_t>(event.header_time()) : 0);
   auto add = [&sum](Bytes bytes) {
     for (const std::uint8_t byte : bytes)
       sum = sum * 31 + byte;

@@ -85,7 +85,7 @@ public:
   // Raw time stamp in units of the session clock. A WPP message may have none: then it has the time of its
   // predecessor in the buffer, which for_each_event hands on.
   [[nodiscard]] bool has_time() const { return layout().time_at != format::kNone || message_has_time(); }
-  [[nodiscard]] std::int64_t time() const {
+  [[nodiscard]] std::int64_t header_time() const {
     return layout().time_at != format::kNone ? load<std::int64_t>(at_ + layout().time_at) : message_time();
   }
 
@@ -194,7 +194,7 @@ template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
     if (size < layout.header_size) return stop(WalkEnd::Reason::bad_size, size);
     if (size > end - at) return stop(WalkEnd::Reason::overrun, size);
     const EventView event(base + at, size, static_cast<format::HeaderType>(type));
-    if (event.has_time()) time = event.time();
+    if (event.has_time()) time = event.header_time();
     visit(event, time, static_cast<std::uint32_t>(at));
     at += align8(size);
   }

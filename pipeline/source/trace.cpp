@@ -19,6 +19,17 @@ constexpr std::size_t kDetectionTries = 8;
 
 } // namespace
 
+Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory) {
+  Result<std::unique_ptr<read::Input>> bytes = read::open_input(input);
+  if (!bytes) return std::move(bytes).error();
+  OpenedInput opened;
+  opened.archive = is_archive(**bytes);
+  if (opened.archive) bytes = open_archive(std::move(*bytes), memory);
+  if (!bytes) return std::move(bytes).error();
+  opened.input = std::move(*bytes);
+  return opened;
+}
+
 Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &options) {
   Result<std::unique_ptr<read::Input>> input = read::open_input(name);
   if (!input) return std::move(input).error();

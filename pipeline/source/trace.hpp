@@ -41,6 +41,13 @@ using CodecCounts = std::array<std::uint64_t, 4>;
 // lengths must fit exactly. nullopt if none does.
 [[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
 
+// A described input, opened; an archive as the trace in it.
+struct OpenedInput {
+  std::unique_ptr<read::Input> input;
+  bool archive = false;
+};
+[[nodiscard]] Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory);
+
 class Trace {
 public:
   // `name` as for read::open_input.
@@ -90,6 +97,9 @@ public:
   // The error for a walk that ended early, as visit() records it.
   [[nodiscard]] Error walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const;
 
+  // Records damage that a walk over a buffer has met, as visit() does.
+  void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
+
 private:
   Trace() = default;
   Result<void> detect_codec();
@@ -103,7 +113,6 @@ private:
                                   MutableBytes room, DecodedBuffer &buffer) const;
   [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
-  void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
 
   std::unique_ptr<read::Input> input_;
   read::Scan scan_;

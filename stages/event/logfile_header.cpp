@@ -68,7 +68,7 @@ Result<LogfileHeader> read_logfile_header(const EventView &event) {
   h.start_time = i64(at.start_time);
   h.clock_type = u32(at.clock_type);
   h.buffers_lost = u32(at.buffers_lost);
-  h.first_stamp = event.time();
+  h.first_stamp = event.header_time();
   h.event_size = event.size();
   Bytes names = p.subspan(at.names);
   h.session_name = take_wide_string(names);

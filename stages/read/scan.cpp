@@ -176,6 +176,8 @@ private:
     span.offset = at_;
     span.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(header.buffer_size, left));
     span.cut = cut;
+    span.processor = header.processor();
+    span.time_stamp = header.time_stamp;
     span.decoded = decoded_size(header);
     // The header event was read whole: it is there whatever the first buffer claims of its length.
     if (scan_.buffers.empty()) span.decoded = std::max(span.decoded, scan_.header.event_size);

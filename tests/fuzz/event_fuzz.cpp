@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     sum += static_cast<std::uint64_t>(time) + event.thread_id() + event.process_id() + event.id() +
            event.version() + event.opcode() + event.level() + event.channel() + event.task() +
            event.keyword() + event.provider().low + event.activity().high;
-    if (event.has_time()) sum += static_cast<std::uint64_t>(event.time());
+    if (event.has_time()) sum += static_cast<std::uint64_t>(event.header_time());
     add(event.bytes());
     add(event.payload());
     add(event.perfinfo_items());

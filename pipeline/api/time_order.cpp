@@ -1,0 +1,191 @@
+#include "api/time_order.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace etwrelog::pipeline {
+
+using detail::EventRef;
+
+TimeOrder::TimeOrder(std::span<const std::uint32_t> buffers) : streams_(buffers.size()) {
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    streams_[i].missing = buffers[i];
+}
+
+namespace {
+
+// The first reference that is not before the end of a bound.
+std::size_t end_of(const Block &block, const WindowBound &bound) {
+  const std::span<const EventRef> refs = block.refs.all();
+  const auto at = block.stream <= bound.stream
+                      ? std::ranges::upper_bound(refs, bound.time, {}, &EventRef::time)
+                      : std::ranges::lower_bound(refs, bound.time, {}, &EventRef::time);
+  return static_cast<std::size_t>(at - refs.begin());
+}
+
+} // namespace
+
+void TimeOrder::add(std::unique_ptr<Block> block) {
+  Stream &stream = streams_[block->stream];
+  --stream.missing;
+  if (!block->has_events) return;
+  // What can come behind this buffer reaches back into it at most.
+  stream.safe = std::max(stream.safe, stream.newest);
+  stream.newest = std::max(stream.newest, block->last);
+  if (delivered_.takes(block->first, block->stream)) late_ += end_of(*block, delivered_);
+  held_ += block->bytes();
+  stream.blocks.push_back(std::move(block));
+}
+
+WindowBound TimeOrder::bound() const {
+  WindowBound lowest{kLastTime, static_cast<std::uint32_t>(streams_.size())};
+  for (std::uint32_t i = 0; i < streams_.size(); ++i)
+    if (streams_[i].missing > 0) lowest = std::min(lowest, WindowBound{streams_[i].safe, i});
+  return lowest;
+}
+
+std::uint32_t TimeOrder::awaited() const {
+  return bound().stream;
+}
+
+std::uint64_t TimeOrder::bytes_kept_back() const {
+  const WindowBound to = bound();
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < streams_.size(); ++i)
+    for (const std::unique_ptr<Block> &block : streams_[i].blocks)
+      if (!to.takes(block->last, i)) sum += block->bytes();
+  return sum;
+}
+
+void TimeOrder::take(Window &window) {
+  window.slices.clear();
+  window.finished.clear();
+  window.after = delivered_;
+  window.to = std::max(bound(), delivered_);
+  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
+    Stream &stream = streams_[i];
+    std::size_t kept = 0;
+    for (std::unique_ptr<Block> &block : stream.blocks) {
+      if (window.to.takes(block->first, i)) {
+        window.slices.push_back({block.get(), !block->entered});
+        block->entered = true;
+      }
+      if (window.to.takes(block->last, i)) {
+        held_ -= block->bytes();
+        window.finished.push_back(std::move(block));
+      } else {
+        std::swap(stream.blocks[kept++], block);
+      }
+    }
+    stream.blocks.resize(kept);
+  }
+  delivered_ = window.to;
+}
+
+void RefList::grow(std::size_t needed) {
+  const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{1024}});
+  auto grown = std::make_unique_for_overwrite<EventRef[]>(capacity);
+  std::copy_n(refs_.get(), size_, grown.get());
+  refs_ = std::move(grown);
+  capacity_ = capacity;
+}
+
+namespace {
+
+constexpr unsigned kDigitBits = 11; // at most
+constexpr unsigned kMaxDigits = 4;
+constexpr std::size_t kFewRefs = 256; // below, counting digits costs more than comparing
+
+using Ranges = std::span<const OrderScratch::Range>;
+using Counts = std::array<std::array<std::uint32_t, std::size_t{1} << kDigitBits>, kMaxDigits>;
+
+struct Digits {
+  std::uint64_t lowest;
+  unsigned bits, count; // of each digit; of them
+  [[nodiscard]] std::size_t of(const EventRef &ref, unsigned digit) const {
+    return ((static_cast<std::uint64_t>(ref.time) - lowest) >> (digit * bits)) &
+           ((std::size_t{1} << bits) - 1);
+  }
+};
+
+void scatter(std::span<const EventRef> from, std::uint32_t number, const Digits &digits, unsigned digit,
+             std::uint32_t *starts, EventRef *to) {
+  for (const EventRef &ref : from)
+    to[starts[digits.of(ref, digit)]++] = {ref.time, ref.offset, number};
+}
+
+// Least digit first, each pass keeping the order of the one before: no comparison, and no matter how many
+// streams there are. Ranges are in order of stream and position, which so decides between events at the same
+// time.
+void sort_by_digits(Ranges ranges, const Digits &digits, RefList &refs, RefList &other) {
+  thread_local Counts counts; // 32 KiB
+  for (unsigned digit = 0; digit < digits.count; ++digit)
+    std::fill_n(counts[digit].begin(), std::size_t{1} << digits.bits, 0u);
+  for (const OrderScratch::Range &range : ranges)
+    for (const EventRef &ref : range.refs)
+      for (unsigned digit = 0; digit < digits.count; ++digit)
+        ++counts[digit][digits.of(ref, digit)];
+  for (unsigned digit = 0; digit < digits.count; ++digit) {
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < std::size_t{1} << digits.bits; ++i)
+      sum += std::exchange(counts[digit][i], sum);
+  }
+  for (const OrderScratch::Range &range : ranges)
+    scatter(range.refs, range.number, digits, 0, counts[0].data(), refs.all().data());
+  for (unsigned digit = 1; digit < digits.count; ++digit) {
+    other.resize_for_overwrite(refs.size());
+    for (const EventRef &ref : refs.all())
+      other.all()[counts[digit][digits.of(ref, digit)]++] = ref;
+    refs.swap(other);
+  }
+}
+
+void copy_ranges(Ranges ranges, RefList &refs) {
+  EventRef *to = refs.all().data();
+  for (const OrderScratch::Range &range : ranges)
+    for (const EventRef &ref : range.refs)
+      *to++ = {ref.time, ref.offset, range.number};
+}
+
+} // namespace
+
+void order_window(const Window &window, std::vector<detail::BufferView> &buffers, RefList &refs,
+                  OrderScratch &scratch) {
+  buffers.clear();
+  scratch.ranges.clear();
+  std::size_t count = 0;
+  std::int64_t lowest = kLastTime, highest = kFirstTime;
+  bool in_order = true;
+  for (const Window::Slice &slice : window.slices) {
+    const Block &block = *slice.block;
+    const std::size_t begin = slice.from_start ? 0 : end_of(block, window.after);
+    const std::size_t end = end_of(block, window.to);
+    if (begin >= end) continue;
+    const std::span<const EventRef> part = block.refs.all().subspan(begin, end - begin);
+    in_order = in_order && highest <= part.front().time;
+    lowest = std::min(lowest, part.front().time);
+    highest = std::max(highest, part.back().time);
+    scratch.ranges.push_back({part, static_cast<std::uint32_t>(buffers.size())});
+    buffers.push_back(block.view);
+    count += part.size();
+  }
+  refs.resize_for_overwrite(count);
+  Digits digits{};
+  digits.lowest = static_cast<std::uint64_t>(lowest);
+  const auto bits =
+      static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(highest) - digits.lowest));
+  digits.count = (bits + kDigitBits - 1) / kDigitBits;
+  if (in_order) {
+    copy_ranges(scratch.ranges, refs);
+  } else if (count < kFewRefs || digits.count > kMaxDigits) {
+    copy_ranges(scratch.ranges, refs);
+    std::ranges::stable_sort(refs.all(), {}, &EventRef::time);
+  } else {
+    digits.bits = (bits + digits.count - 1) / digits.count;
+    sort_by_digits(scratch.ranges, digits, refs, scratch.refs);
+  }
+}
+
+} // namespace etwrelog::pipeline

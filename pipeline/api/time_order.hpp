@@ -1,0 +1,143 @@
+// Puts the events of many streams in order of time, by windows.
+//
+// A stream is what one processor of one source wrote: its buffers follow each other in time, but for
+// neighbours, which may overlap. The serial part only keeps the buffers of each stream that are loaded and
+// not yet delivered, and picks the time up to which all that can come has come: the lowest, over all streams,
+// of the latest time in a stream's buffers but the last one loaded (what follows can reach back into the last
+// one only). All events up to there make a window; cutting the buffers at its ends and sorting is parallel
+// work.
+//
+// At the same time, events stand by source, processor and position. The bound of a window therefore is a time
+// and a stream: that stream's events of the very time, and those of streams before it, belong to the window;
+// those of streams behind it to the next.
+#pragma once
+
+#include "etwrelog/trace.hpp"
+#include "source/trace.hpp"
+
+#include <deque>
+#include <limits>
+#include <memory>
+
+namespace etwrelog::pipeline {
+
+inline constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kLastTime = std::numeric_limits<std::int64_t>::max();
+
+// References that are appended one by one and sorted: a vector that does not clear what it grows by, and
+// whose memory stays.
+class RefList {
+public:
+  void clear() { size_ = 0; }
+  void push(const detail::EventRef &ref) {
+    if (size_ == capacity_) grow(size_ + 1);
+    refs_[size_++] = ref;
+  }
+  // Room for so many; what is in it is not kept.
+  void resize_for_overwrite(std::size_t size) {
+    size_ = 0;
+    if (size > capacity_) grow(size);
+    size_ = size;
+  }
+  void swap(RefList &other) noexcept {
+    refs_.swap(other.refs_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::span<detail::EventRef> all() { return {refs_.get(), size_}; }
+  [[nodiscard]] std::span<const detail::EventRef> all() const { return {refs_.get(), size_}; }
+  [[nodiscard]] std::uint64_t bytes() const { return capacity_ * sizeof(detail::EventRef); }
+
+private:
+  void grow(std::size_t needed);
+
+  std::unique_ptr<detail::EventRef[]> refs_;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+// A loaded buffer and references to the events of it that are wanted, sorted by time.
+struct Block {
+  Batch batch; // of this buffer alone
+  detail::BufferView view;
+  RefList refs;                         // `buffer` is set when they are put into a window
+  std::vector<Skipped> skipped;         // of this buffer
+  std::uint32_t stream = 0, number = 0; // number in the stream
+  bool has_events = false;
+  std::int64_t first = 0, last = 0; // times of all events of the buffer, wanted or not
+  bool entered = false;             // has been part of a window
+
+  // Memory of its own.
+  [[nodiscard]] std::uint64_t bytes() const {
+    return batch.raw.capacity() + batch.decoded.capacity() + refs.bytes();
+  }
+};
+
+// Where a window ends.
+struct WindowBound {
+  std::int64_t time = kFirstTime;
+  std::uint32_t stream = 0;
+  // Whether the bound takes the events of a stream at this time.
+  [[nodiscard]] bool takes(std::int64_t at, std::uint32_t of) const {
+    return of <= stream ? at <= time : at < time;
+  }
+  auto operator<=>(const WindowBound &) const = default;
+};
+
+struct Window {
+  struct Slice {
+    const Block *block;
+    bool from_start; // also what lies before the window: the block is new
+  };
+  std::vector<Slice> slices; // by stream, and in each in order of the buffers
+  WindowBound after, to;
+  std::vector<std::unique_ptr<Block>> finished; // nobody needs these behind this window
+};
+
+class TimeOrder {
+public:
+  // `buffers`: how many each stream has. Streams are in order of source and processor.
+  explicit TimeOrder(std::span<const std::uint32_t> buffers);
+
+  // In order of loading; for each stream in the order of its buffers.
+  void add(std::unique_ptr<Block> block);
+  // Everything whose turn has come.
+  void take(Window &window);
+
+  // Memory of what is loaded and not finished; and of what would not be if everything were taken whose turn
+  // has come.
+  [[nodiscard]] std::uint64_t held_bytes() const { return held_; }
+  [[nodiscard]] std::uint64_t bytes_kept_back() const;
+  [[nodiscard]] std::uint64_t late_events() const { return late_; }
+  // The stream that all others wait for; the number of streams if there is none.
+  [[nodiscard]] std::uint32_t awaited() const;
+
+private:
+  struct Stream {
+    std::deque<std::unique_ptr<Block>> blocks;
+    std::uint32_t missing = 0;        // buffers not loaded yet
+    std::int64_t safe = kFirstTime;   // everything up to here is loaded
+    std::int64_t newest = kFirstTime; // latest time in what is loaded
+  };
+  [[nodiscard]] WindowBound bound() const;
+
+  std::vector<Stream> streams_;
+  WindowBound delivered_;
+  std::uint64_t held_ = 0, late_ = 0;
+};
+
+// Memory of ordering, used again.
+struct OrderScratch {
+  struct Range {
+    std::span<const detail::EventRef> refs;
+    std::uint32_t number; // of the buffer in the batch
+  };
+  std::vector<Range> ranges;
+  RefList refs;
+};
+
+// What a window holds, in order of time: references into `buffers`, whose memory is the blocks'.
+void order_window(const Window &window, std::vector<detail::BufferView> &buffers, RefList &refs,
+                  OrderScratch &scratch);
+
+} // namespace etwrelog::pipeline

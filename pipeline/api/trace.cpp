@@ -1,0 +1,237 @@
+#include "etwrelog/trace.hpp"
+
+#include "api/traversal.hpp"
+#include "base/errors.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace etwrelog {
+namespace {
+
+using pipeline::Walk;
+using pipeline::WalkSlot;
+
+// One boot of one machine: time stamps of both can be compared as they are, and ids mean the same.
+bool same_machine(const LogfileHeader &a, const LogfileHeader &b) {
+  return a.boot_time != 0 && a.boot_time == b.boot_time && a.clock_type == b.clock_type &&
+         a.perf_freq == b.perf_freq;
+}
+
+SourceInfo info_of(const pipeline::Trace &source, bool archive) {
+  SourceInfo info;
+  info.name = source.input().name();
+  info.header = source.header();
+  info.clock = source.clock();
+  info.access = archive ? Access::archive : Access::random;
+  info.codec = source.codec();
+  info.stored_bytes = source.stored_bytes();
+  info.decoded_bytes = source.decoded_bytes();
+  info.buffers = source.buffers().size();
+  return info;
+}
+
+// What the look at its headers has found.
+void report_opening(const pipeline::Trace &source, std::uint32_t number, const RunOptions &run) {
+  if (run.report == nullptr) return;
+  for (Skipped skipped : source.scan().skipped) {
+    skipped.source = number;
+    run.report->skipped.push_back(std::move(skipped));
+  }
+  std::ranges::copy(source.scan().warnings, std::back_inserter(run.report->warnings));
+}
+
+} // namespace
+
+Trace::Trace(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+Trace::Trace(Trace &&) noexcept = default;
+Trace &Trace::operator=(Trace &&) noexcept = default;
+Trace::~Trace() = default;
+
+Result<Trace> Trace::open(Input input, const OpenOptions &options, const RunOptions &run) {
+  std::vector<Input> inputs;
+  inputs.push_back(std::move(input));
+  return open(std::move(inputs), options, run);
+}
+
+Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options, const RunOptions &run) {
+  if (inputs.empty()) return base::bad_option(Option::input, "no input is given");
+  auto impl = std::make_unique<Impl>();
+  for (const Input &input : inputs) {
+    const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;
+    if (streamed && !options.spool)
+      return base::unsupported("reading a stream without spooling it")
+          .in(input.name())
+          .advise(Advice::allow_spool);
+    if (run.stop.stop_requested()) return base::cancelled().in(input.name());
+    Result<pipeline::OpenedInput> opened = pipeline::open_source(input, run.memory);
+    if (!opened) return std::move(opened).error();
+    read::ScanOptions scan;
+    scan.salvage = options.salvage;
+    scan.file_order = options.file_order;
+    Result<pipeline::Trace> source = pipeline::Trace::open(std::move(opened->input), scan);
+    if (!source) return std::move(source).error();
+    const auto number = static_cast<std::uint32_t>(impl->sources.size());
+    SourceInfo info = info_of(*source, opened->archive);
+    std::uint32_t machines = 0;
+    bool known = false;
+    for (const SourceInfo &other : impl->infos) {
+      machines = std::max(machines, other.machine + 1);
+      if (known || !same_machine(other.header, info.header)) continue;
+      info.machine = other.machine;
+      known = true;
+    }
+    if (!known) info.machine = machines;
+    report_opening(*source, number, run);
+    impl->clocks.push_back(number == 0 || info.machine == 0
+                               ? pipeline::ClockMap()
+                               : pipeline::ClockMap(info.clock, impl->infos[0].clock));
+    impl->infos.push_back(std::move(info));
+    impl->sources.push_back(std::make_unique<const pipeline::Trace>(*std::move(source)));
+  }
+  return Trace(std::move(impl));
+}
+
+std::span<const SourceInfo> Trace::sources() const {
+  return impl_->infos;
+}
+
+const Clock &Trace::clock() const {
+  return impl_->infos.front().clock;
+}
+
+bool Trace::single_pass() const {
+  return false;
+}
+
+void EventBatch::note_damage(std::size_t buffer, WalkEnd::Reason reason, const std::uint8_t *at,
+                             std::uint32_t found) {
+  // A batch may be walked more than once.
+  for (const detail::Damage &known : damage_)
+    if (known.buffer == buffer) return;
+  damage_.push_back({static_cast<std::uint32_t>(buffer),
+                     {reason, static_cast<std::uint32_t>(at - buffers_[buffer].events), found}});
+}
+
+struct EventCursor::Impl {
+  std::unique_ptr<Walk> walk;
+  Result<void> status;
+};
+
+EventCursor::EventCursor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EventCursor::EventCursor(EventCursor &&) noexcept = default;
+EventCursor &EventCursor::operator=(EventCursor &&) noexcept = default;
+EventCursor::~EventCursor() = default;
+
+const Result<void> &EventCursor::status() const {
+  return impl_->status;
+}
+
+bool EventCursor::next_batch() {
+  while (impl_->walk) {
+    WalkSlot *slot = impl_->walk->next(impl_->status);
+    if (slot == nullptr) {
+      impl_->walk->report();
+      impl_->walk.reset();
+      break;
+    }
+    at_ = slot->events->begin();
+    if (at_ != std::default_sentinel) return true;
+  }
+  return false;
+}
+
+EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
+  auto impl = std::make_unique<EventCursor::Impl>();
+  Result<std::unique_ptr<Walk>> walk = Walk::start(*this, query, run);
+  if (walk) {
+    impl->walk = *std::move(walk);
+    impl->walk->run_with({});
+  } else {
+    impl->status = std::move(walk).error();
+  }
+  return EventCursor(std::move(impl));
+}
+
+namespace {
+
+// What a caller's function throws becomes a value.
+template <class Call> std::optional<Error> called(const char *what, Call &&call) {
+  Error error;
+  error.kind = ErrorKind::callback;
+  error.what = what;
+  try {
+    call();
+    return std::nullopt;
+  } catch (const std::exception &thrown) {
+    error.found = thrown.what();
+  } catch (...) {
+    error.found = "an unknown exception";
+  }
+  return error;
+}
+
+// Parts are given to batches and come back when they are merged.
+class Parts {
+public:
+  explicit Parts(const detail::FoldSteps &steps) : steps_(steps) {}
+  ~Parts() {
+    for (void *part : all_)
+      steps_.destroy(steps_.context, part);
+  }
+  Parts(const Parts &) = delete;
+  Parts &operator=(const Parts &) = delete;
+
+  void *take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      all_.reserve(all_.size() + 1);
+      free_.reserve(all_.size() + 1);
+      all_.push_back(steps_.make(steps_.context));
+      return all_.back();
+    }
+    void *part = free_.back();
+    free_.pop_back();
+    return part;
+  }
+  void give(void *part) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(part);
+  }
+
+private:
+  const detail::FoldSteps &steps_;
+  std::mutex mutex_;
+  std::vector<void *> all_, free_;
+};
+
+} // namespace
+
+Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
+                             const RunOptions &run) const {
+  Parts parts(steps); // outlives the walk, whose threads use it
+  Result<std::unique_ptr<Walk>> started = Walk::start(*this, query, run);
+  if (!started) return std::move(started).error();
+  Walk &walk = **started;
+  walk.run_with([&](WalkSlot &slot) {
+    slot.part = nullptr;
+    std::optional<Error> error = called("the map of a fold", [&] {
+      slot.part = parts.take();
+      steps.map(steps.context, slot.part, *slot.events);
+    });
+    if (error) slot.error = std::move(error);
+    walk.settle(slot);
+  });
+  Result<void> status;
+  while (WalkSlot *slot = walk.next(status)) {
+    std::optional<Error> error =
+        called("the merge of a fold", [&] { status = steps.merge(steps.context, slot->part); });
+    if (error) status = *std::move(error);
+    parts.give(slot->part);
+    if (!status) break;
+  }
+  walk.report();
+  return status;
+}
+
+} // namespace etwrelog

@@ -1,0 +1,460 @@
+#include "api/traversal.hpp"
+
+#include "base/errors.hpp"
+#include "filter/filter.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace etwrelog::pipeline {
+
+using detail::BufferView;
+using detail::EventRef;
+
+namespace {
+
+constexpr std::uint64_t kBatchBytes = 1u << 20; // decoded: what a core's cache holds between steps
+constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+
+} // namespace
+
+Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
+    : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
+      began_(std::chrono::steady_clock::now()), told_(began_) {
+  if (!kind_set_.empty()) kinds_ = &kind_set_;
+  timed_ = query.from || query.to;
+  if (timed_) {
+    Selection selection;
+    selection.from = query.from;
+    selection.to = query.to;
+    const filter::TimeRange range = filter::selected_time(selection, trace_.infos.front().clock);
+    from_ = range.from;
+    to_ = range.to;
+  }
+}
+
+Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
+                                          const RunOptions &run) {
+  if (query.filter != nullptr) return base::unsupported("a filter in a query").about(Option::processes);
+  std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
+  if (Result<void> planned = walk->plan(); !planned) return std::move(planned).error();
+  return walk;
+}
+
+Result<void> Walk::plan() {
+  if (from_ > to_)
+    return base::bad_option(Option::from, "lies after the end of the time asked for")
+        .about(Option::from, Option::to);
+  for (const auto &source : trace_.sources)
+    total_bytes_ += source->stored_bytes();
+  return order_ == Order::time ? plan_time_order() : Result<void>();
+}
+
+// A buffer is due when the last but one before it in its stream has been delivered, for then the window needs
+// to know that nothing in it comes earlier. When that is, only its events would tell; the time at which it
+// was written is near enough to load in that order, and where it is not, buffers are held for longer
+// (fetch_awaited).
+Result<void> Walk::plan_time_order() {
+  std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<std::uint32_t>> buffers_of;
+  for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
+    const Trace &source = *trace_.sources[s];
+    const bool one_stream = (source.header().log_file_mode & format::kModeOneStream) != 0;
+    for (std::uint32_t b = 0; b < source.buffers().size(); ++b)
+      buffers_of[{s, one_stream ? std::uint16_t{0} : source.buffers()[b].processor}].push_back(b);
+  }
+  std::vector<std::pair<std::int64_t, Planned>> due;
+  std::vector<std::uint32_t> counts;
+  std::uint64_t needed = 0;
+  for (const auto &[key, buffers] : buffers_of) {
+    const auto stream = static_cast<std::uint32_t>(counts.size());
+    counts.push_back(static_cast<std::uint32_t>(buffers.size()));
+    const std::span<const read::BufferSpan> spans = trace_.sources[key.first]->buffers();
+    std::int64_t latest = kFirstTime;
+    std::uint64_t largest = 0;
+    for (std::uint32_t i = 0; i < buffers.size(); ++i) {
+      // Never before its predecessor.
+      if (i >= 2) latest = std::max(latest, trace_.clocks[key.first](spans[buffers[i - 2]].time_stamp));
+      due.push_back({latest, {key.first, buffers[i], stream, i}});
+      largest =
+          std::max<std::uint64_t>(largest, std::uint64_t{spans[buffers[i]].size} + spans[buffers[i]].decoded);
+    }
+    needed += 2 * largest;
+  }
+  // Buffers of all streams, a batch under way, and what refers to their events.
+  needed += (needed + 2 * kBatchBytes) / 2;
+  if (needed > run_.memory)
+    return base::over_limit("the order of time")
+        .in(trace_.infos.front().name)
+        .about(Option::memory)
+        .expected(std::to_string(needed) + " bytes of memory or more")
+        .found(std::to_string(run_.memory))
+        .advise(Advice::raise_memory);
+  hold_limit_ = std::max(needed, run_.memory / 4);
+  std::ranges::sort(due, {},
+                    [](const auto &d) { return std::tuple(d.first, d.second.source, d.second.buffer); });
+  of_stream_.resize(counts.size());
+  added_.resize(counts.size());
+  for (const auto &[when, planned] : due) {
+    of_stream_[planned.stream].push_back(static_cast<std::uint32_t>(load_order_.size()));
+    load_order_.push_back(planned);
+  }
+  windows_ = std::make_unique<TimeOrder>(counts);
+  return {};
+}
+
+// Three a thread, and one for the caller, or what the memory affords.
+std::size_t Walk::slots(unsigned threads) const {
+  std::uint64_t largest = kBatchBytes;
+  for (const auto &source : trace_.sources)
+    for (const read::BufferSpan &span : source->buffers())
+      largest = std::max<std::uint64_t>(largest, std::uint64_t{span.size} + span.decoded);
+  const std::uint64_t afforded = run_.memory / 4 / (2 * largest);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(threads == 1 ? 2 : std::uint64_t{threads} * 3 + 1,
+                                                            2, std::max<std::uint64_t>(2, afforded)));
+}
+
+void Walk::run_with(std::function<void(WalkSlot &)> finish) {
+  PumpSteps<WalkSlot> steps;
+  if (order_ == Order::file) {
+    steps.next = [this](WalkSlot &slot) { return next_stored(slot); };
+    steps.work = [this](WalkSlot &slot) { guarded(slot, [&] { load_stored(slot); }); };
+    steps.in_order = [](WalkSlot &) {};
+    steps.finish = [this, finish](WalkSlot &slot) {
+      if (slot.error) return;
+      detail::Traversal::set(*slot.events, slot.ordinal, slot.buffers, slot.refs.all(),
+                             selective() || !trace_.clocks[slot.source].same());
+      if (finish) finish(slot);
+    };
+  } else {
+    steps.next = [this](WalkSlot &slot) { return next_in_time(slot); };
+    steps.work = [this](WalkSlot &slot) { guarded(slot, [&] { load_blocks(slot); }); };
+    steps.in_order = [this](WalkSlot &slot) { guarded(slot, [&] { open_window(slot); }); };
+    steps.finish = [this, finish](WalkSlot &slot) {
+      guarded(slot, [&] { order_window(slot.window, slot.buffers, slot.refs, slot.scratch); });
+      if (slot.error) return;
+      detail::Traversal::set(*slot.events, slot.ordinal, slot.buffers, slot.refs.all(), true);
+      if (finish) finish(slot);
+    };
+  }
+  const unsigned threads = run_.threads == 0 ? default_threads() : run_.threads;
+  pump_.emplace(std::move(steps), threads, slots(threads), [] { return std::make_unique<WalkSlot>(); });
+}
+
+void Walk::guarded(WalkSlot &slot, const std::function<void()> &step) const {
+  if (slot.error) return;
+  try {
+    step();
+  } catch (const std::bad_alloc &) {
+    slot.error =
+        base::io_failure("out of memory").in(trace_.infos.front().name).advise(Advice::fewer_threads);
+  } catch (const std::exception &thrown) {
+    slot.error = base::io_failure(thrown.what()).in(trace_.infos.front().name);
+  }
+}
+
+namespace {
+
+void reset(WalkSlot &slot, std::uint64_t ordinal) {
+  slot.ordinal = ordinal;
+  slot.stored_bytes = slot.decoded_bytes = 0;
+  slot.buffers.clear();
+  slot.refs.clear();
+  slot.error.reset();
+  slot.skipped.clear();
+  slot.warnings.clear();
+}
+
+} // namespace
+
+bool Walk::next_stored(WalkSlot &slot) {
+  while (next_source_ < trace_.sources.size() &&
+         next_buffer_ == trace_.sources[next_source_]->buffers().size()) {
+    ++next_source_;
+    next_buffer_ = 0;
+  }
+  if (next_source_ == trace_.sources.size()) return false;
+  reset(slot, issued_++);
+  slot.source = next_source_;
+  slot.batch.first = next_buffer_;
+  slot.batch.count = 0;
+  const std::span<const read::BufferSpan> spans = trace_.sources[next_source_]->buffers();
+  std::uint64_t bytes = 0;
+  for (; next_buffer_ < spans.size(); ++next_buffer_, ++slot.batch.count) {
+    const std::uint64_t more = std::max(spans[next_buffer_].decoded, spans[next_buffer_].size);
+    if (slot.batch.count > 0 && bytes + more > kBatchBytes) break;
+    bytes += more;
+    slot.stored_bytes += spans[next_buffer_].size;
+    slot.decoded_bytes += spans[next_buffer_].decoded;
+  }
+  return true;
+}
+
+bool Walk::next_in_time(WalkSlot &slot) {
+  if (next_buffer_ == load_order_.size()) return false;
+  reset(slot, issued_++);
+  slot.blocks.clear();
+  slot.first_planned = next_buffer_;
+  std::uint64_t bytes = 0;
+  for (; next_buffer_ < load_order_.size(); ++next_buffer_) {
+    const Planned &planned = load_order_[next_buffer_];
+    const read::BufferSpan &span = trace_.sources[planned.source]->buffers()[planned.buffer];
+    const std::uint64_t more = std::max(span.decoded, span.size);
+    if (next_buffer_ > slot.first_planned && bytes + more > kBatchBytes) break;
+    bytes += more;
+    slot.stored_bytes += span.size;
+    slot.decoded_bytes += span.decoded;
+  }
+  slot.planned = next_buffer_ - slot.first_planned;
+  return true;
+}
+
+BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) const {
+  const SourceInfo &info = trace_.infos[source];
+  BufferView view;
+  view.events = buffer.events.data();
+  view.size = static_cast<std::uint32_t>(buffer.events.size());
+  view.source = source;
+  view.buffer = buffer.index;
+  view.machine = info.machine;
+  const bool one_stream = (info.header.log_file_mode & format::kModeOneStream) != 0;
+  view.processor = one_stream ? std::uint16_t{0} : buffer.header.processor();
+  // Only what comes before the first event with a time needs another's. Nearly always the first one has its
+  // own.
+  if (view.size >= 8) {
+    const std::uint32_t marker = load<std::uint32_t>(view.events);
+    if (marker >> 24 == format::kMarkerStructured &&
+        format::kHeaderLayouts[marker >> 16 & 0xFF].time_at != format::kNone)
+      return view;
+  }
+  std::optional<std::int64_t> first;
+  for_each_event(buffer.events, [&](const EventView &event, std::int64_t, std::uint32_t) {
+    if (!first && event.has_time()) first = event.header_time();
+  });
+  view.begins_timeless = true;
+  view.first_time = trace_.clocks[source](first.value_or(info.header.first_stamp));
+  return view;
+}
+
+bool Walk::wanted(const EventView &event, std::int64_t time) const {
+  if (kinds_ != nullptr && !kinds_->contains(event)) return false;
+  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::outlives_time(event));
+}
+
+void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
+                 const BufferView &view, RefList &refs) const {
+  const ClockMap &clock = trace_.clocks[source];
+  bool timeless = true; // so far
+  trace_.sources[source]->visit(batch, buffer,
+                                [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
+                                  timeless = timeless && !event.has_time();
+                                  const std::int64_t time = timeless ? view.first_time : clock(raw);
+                                  if (!selective() || wanted(event, time)) refs.push({time, at, number});
+                                });
+}
+
+void Walk::refer(std::uint32_t source, Block &block) const {
+  const DecodedBuffer &buffer = block.batch.buffers.front();
+  const ClockMap &clock = trace_.clocks[source];
+  bool sorted = true;
+  std::int64_t oldest = kLastTime, newest = kFirstTime;
+  if (!selective() && clock.same() && !block.view.begins_timeless) { // the usual case, as lean as it gets
+    RefList refs;
+    refs.swap(block.refs);
+    trace_.sources[source]->visit(block.batch, buffer,
+                                  [&](const EventView &, std::int64_t time, std::uint32_t at) {
+                                    sorted = sorted && newest <= time;
+                                    newest = std::max(newest, time);
+                                    oldest = std::min(oldest, time);
+                                    refs.push({time, at, 0});
+                                  });
+    refs.swap(block.refs);
+  } else {
+    bool timeless = true;
+    trace_.sources[source]->visit(block.batch, buffer,
+                                  [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
+                                    timeless = timeless && !event.has_time();
+                                    const std::int64_t time = timeless ? block.view.first_time : clock(raw);
+                                    sorted = sorted && newest <= time;
+                                    newest = std::max(newest, time);
+                                    oldest = std::min(oldest, time);
+                                    if (wanted(event, time)) block.refs.push({time, at, 0});
+                                  });
+  }
+  block.has_events = newest >= oldest;
+  block.first = oldest;
+  block.last = newest;
+  if (!sorted) std::ranges::stable_sort(block.refs.all(), {}, &EventRef::time);
+}
+
+void Walk::load_stored(WalkSlot &slot) const {
+  const Trace &source = *trace_.sources[slot.source];
+  source.load(slot.batch);
+  slot.error = std::move(slot.batch.error);
+  if (slot.error) return;
+  for (const DecodedBuffer &buffer : slot.batch.buffers) {
+    slot.buffers.push_back(view_of(slot.source, buffer));
+    if (!selective() && trace_.clocks[slot.source].same()) continue;
+    refer(slot.source, slot.batch, buffer, static_cast<std::uint32_t>(slot.buffers.size() - 1),
+          slot.buffers.back(), slot.refs);
+  }
+  slot.error = std::move(slot.batch.error);
+  std::ranges::move(slot.batch.skipped, std::back_inserter(slot.skipped));
+  for (Skipped &skipped : slot.skipped)
+    skipped.source = slot.source;
+  std::ranges::move(slot.batch.warnings, std::back_inserter(slot.warnings));
+}
+
+void Walk::load_blocks(WalkSlot &slot) {
+  for (std::size_t i = 0; i < slot.planned && !slot.error; ++i)
+    if (std::unique_ptr<Block> block = load_block(load_order_[slot.first_planned + i], slot))
+      slot.blocks.push_back(std::move(block));
+}
+
+std::unique_ptr<Block> Walk::load_block(const Planned &planned, WalkSlot &slot) {
+  std::unique_ptr<Block> block = take_block();
+  const std::uint64_t before = block->bytes();
+  Batch &batch = block->batch;
+  batch.first = planned.buffer;
+  batch.count = 1;
+  block->stream = planned.stream;
+  block->number = planned.number;
+  block->refs.clear();
+  block->has_events = block->entered = false;
+  trace_.sources[planned.source]->load(batch);
+  if (!batch.error && !batch.buffers.empty()) {
+    block->view = view_of(planned.source, batch.buffers.front());
+    refer(planned.source, *block);
+  }
+  const std::uint64_t sum = block_bytes_ += block->bytes() - before;
+  for (std::uint64_t peak = peak_bytes_; sum > peak && !peak_bytes_.compare_exchange_weak(peak, sum);) {
+  }
+  for (Skipped &skipped : batch.skipped) {
+    skipped.source = planned.source;
+    block->skipped.push_back(std::move(skipped));
+  }
+  std::ranges::move(batch.warnings, std::back_inserter(slot.warnings));
+  slot.error = std::move(batch.error);
+  return slot.error ? nullptr : std::move(block);
+}
+
+void Walk::open_window(WalkSlot &slot) {
+  std::vector<std::unique_ptr<Block>> known;
+  for (std::unique_ptr<Block> &block : slot.blocks)
+    if (block->number < added_[block->stream])
+      known.push_back(std::move(block)); // was fetched before its turn
+    else
+      add(std::move(block), slot);
+  slot.blocks.clear();
+  give_back(known);
+  fetch_awaited(slot);
+  windows_->take(slot.window);
+  slot.late_events = windows_->late_events();
+}
+
+void Walk::add(std::unique_ptr<Block> block, WalkSlot &slot) {
+  std::ranges::move(block->skipped, std::back_inserter(slot.skipped));
+  block->skipped.clear();
+  ++added_[block->stream];
+  windows_->add(std::move(block));
+}
+
+// An idle processor's buffer may have been written long after its events, and what came meanwhile would pile
+// up. When it comes to more than the memory set aside, what all others wait for is loaded by itself, out of
+// turn.
+void Walk::fetch_awaited(WalkSlot &slot) {
+  while (windows_->held_bytes() > hold_limit_ && windows_->bytes_kept_back() > hold_limit_ && !slot.error) {
+    const std::uint32_t stream = windows_->awaited();
+    if (stream == of_stream_.size()) return;
+    if (std::unique_ptr<Block> block = load_block(load_order_[of_stream_[stream][added_[stream]]], slot))
+      add(std::move(block), slot);
+  }
+}
+
+std::unique_ptr<Block> Walk::take_block() {
+  const std::lock_guard lock(spare_mutex_);
+  if (spare_.empty()) return std::make_unique<Block>();
+  std::unique_ptr<Block> block = std::move(spare_.back());
+  spare_.pop_back();
+  return block;
+}
+
+void Walk::give_back(std::vector<std::unique_ptr<Block>> &blocks) {
+  const std::lock_guard lock(spare_mutex_);
+  std::ranges::move(blocks, std::back_inserter(spare_));
+  blocks.clear();
+}
+
+void Walk::settle(WalkSlot &slot) const {
+  for (const detail::Damage &damage : detail::Traversal::damage(*slot.events)) {
+    if (slot.error) return;
+    slot.batch.skipped.clear();
+    trace_.sources[slot.source]->note_walk_end(slot.batch, slot.batch.buffers[damage.buffer], damage.end);
+    slot.error = std::move(slot.batch.error);
+    for (Skipped &skipped : slot.batch.skipped) {
+      skipped.source = slot.source;
+      slot.skipped.push_back(std::move(skipped));
+    }
+  }
+  detail::Traversal::damage(*slot.events).clear();
+}
+
+WalkSlot *Walk::next(Result<void> &status) {
+  if (current_ != nullptr) {
+    settle(*current_);
+    std::ranges::move(current_->skipped, std::back_inserter(sum_.skipped));
+    std::ranges::move(current_->warnings, std::back_inserter(sum_.warnings));
+    sum_.late_events = current_->late_events;
+    progress(*current_);
+    give_back(current_->window.finished); // batches before this one are done with them, too
+    if (current_->error) {
+      status = *std::move(current_->error);
+      current_ = nullptr;
+      return nullptr;
+    }
+    current_ = nullptr;
+  }
+  if (run_.stop.stop_requested()) {
+    status = base::cancelled().in(trace_.infos.front().name);
+    return nullptr;
+  }
+  WalkSlot *slot = pump_->take();
+  if (slot == nullptr) return nullptr;
+  if (slot->error) {
+    status = *std::move(slot->error);
+    return nullptr;
+  }
+  current_ = slot;
+  return slot;
+}
+
+void Walk::progress(const WalkSlot &slot) {
+  done_bytes_ += slot.stored_bytes;
+  sum_.stored_bytes += slot.stored_bytes;
+  sum_.decoded_bytes += slot.decoded_bytes;
+  sum_.peak_memory = std::max<std::uint64_t>(sum_.peak_memory, peak_bytes_);
+  sum_.buffers += order_ == Order::file ? slot.batch.buffers.size() : slot.planned;
+  if (!run_.progress) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - told_ < kProgressEvery && done_bytes_ != total_bytes_) return;
+  told_ = now;
+  run_.progress({"reading events", done_bytes_, total_bytes_, 0});
+}
+
+void Walk::report() {
+  if (run_.report == nullptr) return;
+  std::ranges::stable_sort(sum_.skipped, {}, [](const Skipped &s) { return std::pair(s.source, s.offset); });
+  RunReport &out = *run_.report;
+  out.stored_bytes += sum_.stored_bytes;
+  out.decoded_bytes += sum_.decoded_bytes;
+  out.buffers += sum_.buffers;
+  out.late_events += sum_.late_events;
+  out.peak_memory = std::max(out.peak_memory, sum_.peak_memory);
+  std::ranges::move(sum_.skipped, std::back_inserter(out.skipped));
+  std::ranges::move(sum_.warnings, std::back_inserter(out.warnings));
+  sum_ = {};
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began_;
+  out.phases.push_back({"reading events", wall.count(), 0});
+}
+
+} // namespace etwrelog::pipeline
