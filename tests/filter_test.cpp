@@ -133,8 +133,9 @@ TEST_F(FilterTest, KeepsSamplesByTheThreadsProcessAtThatTime) {
   const auto back = t.sample({2'000'600, 1}, kT1);
   run();
   EXPECT_TRUE(kept(own));
+  EXPECT_TRUE(kept(after)) << "the id has not been started anew";
   EXPECT_TRUE(kept(back));
-  for (const auto event : {foreign, unknown, idle, after, reused})
+  for (const auto event : {foreign, unknown, idle, reused})
     EXPECT_FALSE(kept(event)) << event;
 }
 
@@ -202,14 +203,14 @@ TEST_F(FilterTest, KeepsStackWalksOfTargetsWhoseEventIsKept) {
   // A kernel image that the target loads is kept, and so is its stack.
   const auto driver = t.image_load({2'000'400}, 0, kKernelBase, kT1);
   const auto driver_stack = t.stack_walk({2'000'410}, 2'000'400, kTarget, kT1, {1, 2});
-  // A sample behind the thread's end is attributed to nobody.
+  // A sample behind the thread's end is still the thread's.
   t.thread_end({2'000'500}, kT2, kTarget);
   const auto late = t.sample({2'000'501}, kT2);
   const auto late_stack = t.stack_walk({2'000'510}, 2'000'501, kTarget, kT2, {1, 2});
   run();
-  for (const auto event : {sample, own, own_start, own_start_stack, driver, driver_stack})
+  for (const auto event : {sample, own, own_start, own_start_stack, driver, driver_stack, late, late_stack})
     EXPECT_TRUE(kept(event)) << event;
-  for (const auto event : {foreign_sample, foreign, start, start_stack, child, child_stack, late, late_stack})
+  for (const auto event : {foreign_sample, foreign, start, start_stack, child, child_stack})
     EXPECT_FALSE(kept(event)) << event;
 }
 

@@ -245,9 +245,10 @@ std::optional<std::uint32_t> Lifetimes::process_at(std::uint32_t pid, std::int64
 
 std::optional<std::uint32_t> Lifetimes::pid_of_thread(std::uint32_t tid, std::int64_t time) const {
   if (const Range *range = threads_.find(tid))
-    // The latest that fits: at the very tick of a hand-over the new owner's start has been seen.
+    // The latest that had started. What a thread's end event is followed by under its id (the rest of its way
+    // out of the kernel is still sampled) is its own, until the id is started anew.
     for (std::uint32_t i = range->first + range->count; i-- > range->first;)
-      if (spans_[i].start <= time && time <= spans_[i].end) return spans_[i].pid;
+      if (spans_[i].start <= time) return spans_[i].pid;
   if (tid == 0) return kIdleProcess;
   return std::nullopt;
 }

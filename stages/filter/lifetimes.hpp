@@ -84,7 +84,8 @@ public:
   // Index in processes() of the instance that the id meant at that time: the latest that had started, or the
   // first if none had (a process is in use before and after its own start and end events).
   [[nodiscard]] std::optional<std::uint32_t> process_at(std::uint32_t pid, std::int64_t time) const;
-  // The process that the thread belonged to at that time; the idle thread is the idle process's.
+  // The process that the thread belonged to at that time, or had belonged to when it ended if its id has not
+  // been started anew; the idle thread is the idle process's.
   [[nodiscard]] std::optional<std::uint32_t> pid_of_thread(std::uint32_t tid, std::int64_t time) const;
 
   // The thread that runs on the processor when the buffer begins; kUnknownId if context switches do not tell.
