@@ -1,0 +1,67 @@
+// What people ask of a profile: who used the time, where, how sure that is, and what could not be named.
+// Experimental, like the profile itself.
+#pragma once
+
+#include "etwrelog/error.hpp"
+#include "etwrelog/profile.hpp"
+
+#include <optional>
+
+namespace etwrelog {
+
+[[nodiscard]] std::uint64_t total_weight(const Profile &profile);
+
+enum class ProfileBy : std::uint8_t { process, thread, module, function, line };
+
+struct ProfileRow {
+  std::string name;
+  FrameKind kind = FrameKind::native;
+  std::uint64_t self = 0; // where it was innermost
+  std::uint64_t total =
+      0; // where it was on the stack, once a sample; for processes and threads the same as self
+};
+// By self, then by total, then by name. Frames without a name count for their module as "module!?"; see
+// profile_unresolved for why.
+[[nodiscard]] std::vector<ProfileRow> profile_rows(const Profile &profile, ProfileBy by);
+
+struct ProfileTreeRow {
+  std::uint32_t depth = 0;
+  std::string name;
+  FrameKind kind = FrameKind::native;
+  std::uint64_t self = 0, total = 0;
+};
+// The call tree, the heaviest first, a parent before its children. Left out: what is below `min_share` of
+// all.
+[[nodiscard]] std::vector<ProfileTreeRow> profile_tree(const Profile &profile, double min_share);
+
+// Half the width of the 95 % interval of a share that was counted in samples.
+[[nodiscard]] double sampling_error(std::uint64_t part, std::uint64_t whole);
+
+struct ProfileUnresolved {
+  Unresolved why = Unresolved::none;
+  std::string module; // "?" where none is known
+  std::uint64_t self = 0, total = 0;
+};
+// Frames without a name, by reason and module, the dearest first.
+[[nodiscard]] std::vector<ProfileUnresolved> profile_unresolved(const Profile &profile);
+// Weight of samples with any such frame, by reason.
+[[nodiscard]] std::vector<ProfileUnresolved> profile_unresolved_reasons(const Profile &profile);
+
+// All that are given must hold; of a list any.
+struct ProfileSelection {
+  std::vector<std::string> processes;   // names (* and ? as wildcards, in either case) or ids
+  std::vector<std::string> threads;     // names or ids
+  std::optional<std::int64_t> from, to; // ns since trace start, ends included
+};
+// Leaves only the selected samples; the accounting stays that of the whole. Fails when a name matches
+// nothing.
+[[nodiscard]] Result<void> select(Profile &profile, const ProfileSelection &selection);
+
+// The process (an index) with the most samples, the Idle process aside; kNoIndex if there are none.
+[[nodiscard]] std::uint32_t busiest_process(const Profile &profile);
+
+// Adds another trace's profile, as if its samples had been taken in the same run: each keeps its own times,
+// processes and threads.
+void append(Profile &profile, Profile &&other);
+
+} // namespace etwrelog

@@ -1,0 +1,346 @@
+#include "profile_pass/collect.hpp"
+
+#include "filter/rules.hpp"
+#include "profile_pass/event_records.hpp"
+#include "schema/event_names.hpp"
+#include "stacks/stack_definitions.hpp"
+#include "stacks/stack_events.hpp"
+
+#include "etwrelog/clr_events.hpp"
+#include "etwrelog/kernel_events.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace etwrelog::pipeline {
+
+using namespace profile;
+using stacks::StackEventKind;
+
+namespace {
+
+constexpr std::uint16_t kSwitch = 0x0524, kReady = 0x0532;
+
+// Numbers for the kinds of events that a stack may belong to. A hook stands for itself; all else is numbered
+// as it comes, which depends on timing, and is known by its name.
+class Kinds {
+public:
+  static constexpr std::uint16_t kFirstOther = 0xE000, kTooMany = Fragment::kOfSubject - 1;
+
+  std::uint16_t number(const schema::EventType &type) {
+    const std::scoped_lock lock(mutex_);
+    const auto [place, fresh] = numbers_.try_emplace(type, kTooMany);
+    if (fresh && kFirstOther + types_.size() < kTooMany) {
+      place->second = static_cast<std::uint16_t>(kFirstOther + types_.size());
+      types_.push_back(type);
+    }
+    return place->second;
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    const schema::EventNames known;
+    std::vector<std::string> names(std::size_t{kTooMany} + 1, "other events");
+    for (std::uint32_t hook = 0; hook < kFirstOther; ++hook)
+      names[hook] = kernel::find_hook(static_cast<std::uint16_t>(hook)) != nullptr
+                        ? known.name({schema::Family::hook, 0, hook, {}})
+                        : schema::EventNames::key({schema::Family::hook, 0, hook, {}});
+    for (std::size_t i = 0; i < types_.size(); ++i)
+      names[kFirstOther + i] = known.name(types_[i]);
+    return names;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<schema::EventType, std::uint16_t> numbers_;
+  std::vector<schema::EventType> types_;
+};
+
+struct Reference { // a fragment whose frames a later event defines
+  std::uint32_t fragment;
+  bool kernel;
+  std::uint64_t key;
+  stacks::Place place;
+};
+
+struct CollectWork final : Work {
+  std::vector<Subject> subjects;
+  std::vector<Mark> marks;
+  std::vector<Fragment> fragments;
+  std::vector<ReadyRecord> readies;
+  std::vector<Reference> references;
+  std::vector<stacks::KeyDefinition> definitions;
+  StateRecords state;
+  schema::TypeCounts counts;
+  std::uint64_t unreadable = 0;
+
+  std::vector<std::uint64_t> frames;
+  schema::EventType last_type;
+  std::uint16_t last_kind = Kinds::kTooMany;
+
+  void clear() {
+    subjects.clear();
+    marks.clear();
+    fragments.clear();
+    readies.clear();
+    references.clear();
+    definitions.clear();
+    state.clear();
+    counts.clear();
+    unreadable = 0;
+  }
+};
+
+// Disk completions and rundowns have no stack, nor do stacks.
+bool may_have_stack(std::uint16_t hook) {
+  return hook >> 8 != 0x18 && hook != 0x010A && hook != 0x010B && hook != 0x010E && hook != 0x0503;
+}
+
+// The thread that an event without ids in its header names; kUnknownId if it names none.
+std::uint32_t payload_thread(const EventView &event, std::uint16_t hook) {
+  const filter::HookRule &rule = filter::rule_for(hook, event.version());
+  const filter::FieldOffsets &at = rule.offsets(event.pointer_size());
+  switch (rule.scope) {
+  case kernel::Scope::payload_thread:
+    return filter::FieldOffsets::u32(event.payload(), at.thread_id).value_or(kUnknownId);
+  case kernel::Scope::context_switch:
+    return filter::FieldOffsets::u32(event.payload(), at.new_thread).value_or(kUnknownId);
+  default: return kUnknownId;
+  }
+}
+
+class Collector {
+public:
+  Collector(const CollectOptions &collect, stacks::StackTable &stacks) : collect_(collect), stacks_(stacks) {}
+
+  void look_at(const EventView &event, std::int64_t time, const DecodedBuffer &buffer, std::uint32_t at,
+               CollectWork &work) {
+    const Moment moment{time, std::uint64_t{buffer.index} << 32 | at};
+    const std::uint16_t processor = buffer.header.processor();
+    if (event.has_hook()) {
+      kernel_event(event, event.hook(), moment, processor, work);
+    } else if (event.is_classic() && event.provider() == format::kImageIdGuid) {
+      work.counts.add(event);
+      add_identity(event, moment, work.state);
+    } else if (const auto hook = event.is_classic() ? kernel::hook_of_class(event.provider(), event.opcode())
+                                                    : std::nullopt) {
+      kernel_event(event, *hook, moment, processor, work);
+    } else {
+      other_event(event, moment, processor, work);
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> kind_names() const { return kinds_.names(); }
+
+private:
+  void kernel_event(const EventView &event, std::uint16_t hook, Moment moment, std::uint16_t processor,
+                    CollectWork &work) {
+    if (const StackEventKind kind = stacks::stack_event_kind(event); kind != StackEventKind::none) {
+      stack_event(event, kind, moment, processor, work);
+      return;
+    }
+    work.counts.add(event);
+    if (hook == kernel::kHookSample && collect_.kind == ProfileKind::cpu) {
+      sample(event, moment, processor, work);
+      return;
+    }
+    if (hook == kSwitch && collect_.kind != ProfileKind::cpu) {
+      context_switch(event, moment, processor, work);
+      return;
+    }
+    if (hook == kReady && collect_.kind != ProfileKind::cpu)
+      if (const Bytes payload = event.payload(); payload.size() >= 4)
+        work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
+    add_kernel_state(event, hook, moment, work.state);
+    if (!may_have_stack(hook)) return;
+    const std::uint32_t thread = event.is_perfinfo() ? payload_thread(event, hook) : event.thread_id();
+    const std::uint16_t kind =
+        hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
+    work.marks.push_back({moment.time, thread, processor, kind});
+  }
+
+  void other_event(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+    const schema::EventType type = schema::type_of(event);
+    work.counts.add(event);
+    const bool clr =
+        event.is_event() && (type.guid == format::kClrGuid || type.guid == format::kClrRundownGuid);
+    if (clr && type.id == clr::kStackWalkId) return; // a stack itself
+    if (type != work.last_type || work.last_kind == Kinds::kTooMany) {
+      work.last_type = type;
+      work.last_kind = kinds_.number(type);
+    }
+    const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+    work.marks.push_back({moment.time, thread, processor, work.last_kind});
+  }
+
+  void subject(const Subject &subject, CollectWork &work) {
+    work.marks.push_back(
+        {subject.time, static_cast<std::uint32_t>(work.subjects.size()), subject.processor, Mark::kSubject});
+    work.subjects.push_back(subject);
+  }
+
+  void sample(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+    const Bytes payload = event.payload();
+    const unsigned p = event.pointer_size();
+    if (payload.size() < p + 6u) {
+      ++work.unreadable;
+      return;
+    }
+    Subject made;
+    made.time = moment.time;
+    made.ip = load_pointer(payload.data(), p);
+    made.thread = load<std::uint32_t>(payload.data() + p);
+    made.processor = processor;
+    made.pointer_size = static_cast<std::uint8_t>(p);
+    if (payload.size() > p + 6u) made.flags = payload[p + 6u] & (Subject::kInDpc | Subject::kInIsr);
+    subject(made, work);
+  }
+
+  void context_switch(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+    const Bytes payload = event.payload();
+    constexpr std::size_t kReasonAt = 12, kStateAt = 14;
+    if (payload.size() <= kStateAt) {
+      ++work.unreadable;
+      return;
+    }
+    Subject made;
+    made.time = moment.time;
+    made.thread = load<std::uint32_t>(payload.data());
+    made.ip = load<std::uint32_t>(payload.data() + 4) | std::uint64_t{payload[kReasonAt]} << 32 |
+              std::uint64_t{payload[kStateAt]} << 40;
+    made.processor = processor;
+    made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
+    subject(made, work);
+  }
+
+  void stack_event(const EventView &event, StackEventKind kind, Moment moment, std::uint16_t processor,
+                   CollectWork &work) {
+    stacks::StackFields fields;
+    if (!stacks::parse_stack_event(event, kind, fields)) {
+      ++work.unreadable;
+      return;
+    }
+    const unsigned p = event.pointer_size();
+    if (kind == StackEventKind::definition) {
+      const stacks::Frames frames = stacks::frames_in_place(fields.frames, p, work.frames);
+      if (frames.empty()) return;
+      stacks::KeyDefinition definition{
+          fields.key, stacks::is_kernel_stack(frames, p), {moment.time, moment.order}};
+      definition.stack = stacks_.intern(frames, scope(frames, p));
+      work.definitions.push_back(definition);
+      return;
+    }
+    Fragment fragment;
+    fragment.event_time = fields.event_time;
+    fragment.time = moment.time;
+    fragment.thread = fields.thread_id;
+    fragment.process = fields.process_id;
+    fragment.processor = processor;
+    if (kind == StackEventKind::reference) {
+      fragment.flags = Fragment::kReference;
+      work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
+                                 event.hook() == stacks::kHookReferenceKernel,
+                                 fields.key,
+                                 {moment.time, moment.order}});
+    } else if (const stacks::Frames frames = stacks::frames_in_place(fields.frames, p, work.frames);
+               !frames.empty()) {
+      fragment.stack = stacks_.intern(frames, scope(frames, p));
+      fragment.flags = flags_of(scope(frames, p));
+    }
+    work.fragments.push_back(fragment);
+  }
+
+  // Both ends of a stack tell which part it is; they go into the table with it, for references by key.
+  static std::uint32_t scope(stacks::Frames frames, unsigned pointer_size) {
+    return pointer_size | (stacks::is_kernel_stack(frames, pointer_size) ? 16u : 0u) |
+           (format::is_kernel_address(frames.front(), pointer_size) ? 0u : 32u);
+  }
+
+public:
+  static std::uint8_t flags_of(std::uint32_t scope) {
+    return static_cast<std::uint8_t>(Fragment::kHasFrames | ((scope & 16) != 0 ? Fragment::kKernel : 0) |
+                                     ((scope & 32) != 0 ? Fragment::kUserFirst : 0));
+  }
+
+private:
+  const CollectOptions &collect_;
+  stacks::StackTable &stacks_;
+  Kinds kinds_;
+};
+
+void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDefinitions &definitions) {
+  definitions.sort();
+  std::vector<std::uint64_t> frames;
+  for (const Reference &reference : references) {
+    const stacks::KeyDefinition *found =
+        definitions.resolve(reference.key, reference.kernel, reference.place);
+    if (found == nullptr || found->stack == stacks::kNoStack) continue;
+    Fragment &fragment = all.records.fragments[reference.fragment];
+    fragment.stack = found->stack;
+    fragment.flags = static_cast<std::uint8_t>(Fragment::kReference |
+                                               Collector::flags_of(all.stacks->read(found->stack, frames)));
+  }
+}
+
+} // namespace
+
+Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
+                                  const GraphOptions &options, StepTimes *times) {
+  Collected all;
+  Collector collector(collect, *all.stacks);
+  std::vector<Reference> references;
+  stacks::StackDefinitions definitions;
+  StateRecords state;
+  schema::TypeCounts counts;
+  Pass pass;
+  pass.name = "reading samples";
+  pass.make_work = [] { return std::make_unique<CollectWork>(); };
+  pass.work = [&](Batch &batch, Work &base) {
+    auto &work = static_cast<CollectWork &>(base);
+    work.clear();
+    for (const DecodedBuffer &buffer : batch.buffers)
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+        collector.look_at(event, time, buffer, at, work);
+      });
+  };
+  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
+    auto &work = static_cast<CollectWork &>(base);
+    Records &records = all.records;
+    const auto subjects = static_cast<std::uint32_t>(records.subjects.size()),
+               fragments = static_cast<std::uint32_t>(records.fragments.size());
+    for (Mark &mark : work.marks)
+      if (mark.kind == Mark::kSubject) mark.thread += subjects;
+    for (Reference &reference : work.references)
+      reference.fragment += fragments;
+    records.subjects.append(work.subjects);
+    records.marks.append(work.marks);
+    records.fragments.append(work.fragments);
+    records.readies.append(work.readies);
+    references.insert(references.end(), work.references.begin(), work.references.end());
+    for (const stacks::KeyDefinition &definition : work.definitions)
+      definitions.add(definition);
+    state.append(std::move(work.state));
+    counts.merge(work.counts);
+    all.unreadable += work.unreadable;
+    return {};
+  };
+  Result<PassResult> done = run_pass(trace, pass, options, times);
+  if (!done) return std::move(done).error();
+  all.pass = std::move(*done);
+  resolve(all, references, definitions);
+  Records &records = all.records;
+  records.kinds = collector.kind_names();
+  records.processes = std::move(state.processes);
+  records.threads = std::move(state.threads);
+  records.thread_names = std::move(state.thread_names);
+  records.images = std::move(state.images);
+  records.identities = std::move(state.identities);
+  records.intervals = std::move(state.intervals);
+  std::ranges::stable_sort(records.intervals, {}, &IntervalRecord::time);
+  all.methods = std::move(state.methods);
+  all.managed_modules = std::move(state.managed_modules);
+  const schema::EventNames names;
+  for (const schema::TypeCount &row : counts.rows())
+    all.events[names.name(row.type)] += row.events;
+  return all;
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,32 @@
+// One pass over a trace that takes out of it what a profile needs.
+#pragma once
+
+#include "etwrelog/profile.hpp"
+#include "profile/methods.hpp"
+#include "profile/records.hpp"
+#include "run/graph.hpp"
+#include "stacks/stack_table.hpp"
+
+#include <map>
+
+namespace etwrelog::pipeline {
+
+struct CollectOptions {
+  ProfileKind kind = ProfileKind::cpu; // samples, or context switches
+  bool methods = false;                // names of code that runtimes made
+};
+
+struct Collected {
+  profile::Records records;
+  std::shared_ptr<stacks::StackTable> stacks = std::make_shared<stacks::StackTable>(); // of Fragment::stack
+  std::vector<profile::MethodRecord> methods;
+  std::vector<profile::ManagedModuleRecord> managed_modules;
+  std::map<std::string, std::uint64_t> events; // by kind: what the trace has, for who finds no samples in it
+  std::uint64_t unreadable = 0;                // stack events and samples that are too short
+  PassResult pass;
+};
+
+[[nodiscard]] Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
+                                                const GraphOptions &options, StepTimes *times = nullptr);
+
+} // namespace etwrelog::pipeline

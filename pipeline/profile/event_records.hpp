@@ -1,0 +1,28 @@
+// Records of processes, threads, images and code out of the events that tell of them. These are few.
+#pragma once
+
+#include "profile/methods.hpp"
+#include "profile/records.hpp"
+
+namespace etwrelog::pipeline {
+
+struct StateRecords {
+  std::vector<profile::ProcessRecord> processes;
+  std::vector<profile::ThreadRecord> threads;
+  std::vector<profile::ThreadName> thread_names;
+  std::vector<profile::ImageRecord> images;
+  std::vector<profile::IdentityRecord> identities;
+  std::vector<profile::IntervalRecord> intervals;
+  std::vector<profile::MethodRecord> methods;
+  std::vector<profile::ManagedModuleRecord> managed_modules;
+
+  void clear();
+  void append(StateRecords &&later);
+};
+
+// `hook`: of the event, also of a classic one that stands for a hook.
+void add_kernel_state(const EventView &event, std::uint16_t hook, profile::Moment at, StateRecords &records);
+void add_identity(const EventView &event, profile::Moment at,
+                  StateRecords &records); // of format::kImageIdGuid
+
+} // namespace etwrelog::pipeline

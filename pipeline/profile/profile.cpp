@@ -1,0 +1,60 @@
+#include "profile_pass/profile.hpp"
+
+#include "profile/build.hpp"
+#include "profile_pass/collect.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <thread>
+
+namespace etwrelog::pipeline {
+
+namespace {
+
+profile::ParallelFor parallel_on(unsigned threads) {
+  return [threads](std::size_t count, const std::function<void(std::size_t)> &body) {
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      for (std::size_t i = next++; i < count; i = next++)
+        body(i);
+    };
+    std::vector<std::jthread> others;
+    for (unsigned i = 1; i < threads && i < count; ++i)
+      others.emplace_back(work);
+    work();
+  };
+}
+
+} // namespace
+
+Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
+                                   const GraphOptions &graph, StepTimes *times) {
+  Result<Collected> collected = collect_profile(trace, {options.kind, options.names}, graph, times);
+  if (!collected) return std::move(collected).error();
+  const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
+  const profile::JoinCounts joined = profile::join(collected->records, parallel_on(threads));
+  ProfileResult result;
+  const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
+    collected->stacks->read(stack, frames);
+  };
+  profile::build(collected->records, joined, trace.clock(), read_frames,
+                 {options.idle, options.kind, nullptr}, result.profile);
+  const LogfileHeader &header = trace.header();
+  Profile &profile = result.profile;
+  profile.trace = trace.input().name();
+  profile.start_time = header.start_time;
+  profile.processors = header.processors;
+  profile.events_lost = header.events_lost;
+  profile.buffers_lost = header.buffers_lost;
+  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max() / 100;
+  if (header.end_time > header.start_time && header.start_time >= 0)
+    profile.duration = std::min(header.end_time - header.start_time, kLongest) * 100;
+  if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
+  result.events = std::move(collected->events);
+  result.unreadable = collected->unreadable;
+  result.pass = std::move(collected->pass);
+  return result;
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,25 @@
+// Joined records become the tables of a Profile: whose each sample is, and its stack as a path in a tree.
+#pragma once
+
+#include "etwrelog/clock.hpp"
+#include "etwrelog/profile.hpp"
+#include "profile/join.hpp"
+#include "profile/methods.hpp"
+
+namespace etwrelog::profile {
+
+struct BuildOptions {
+  bool idle = false; // keep the samples of the Idle process
+  ProfileKind kind = ProfileKind::cpu;
+  const Methods *methods = nullptr; // of runtimes; null: names are not asked for
+};
+
+// The frames of Fragment::stack, innermost first.
+using ReadFrames = std::function<void(std::uint32_t stack, std::vector<std::uint64_t> &frames)>;
+
+// Fills everything but what the header of the trace tells (Profile::trace, start_time, duration, processors,
+// losses). Takes the records apart.
+void build(Records &records, const JoinCounts &joined, const Clock &clock, const ReadFrames &read_frames,
+           const BuildOptions &options, Profile &profile);
+
+} // namespace etwrelog::profile

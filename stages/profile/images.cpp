@@ -1,0 +1,170 @@
+#include "profile/images.hpp"
+
+#include "profile/timeline.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::profile {
+
+std::string_view last_part(std::string_view path) {
+  const std::size_t at = path.find_last_of("\\/");
+  return at == path.npos ? path : path.substr(at + 1);
+}
+
+namespace {
+
+// Plays image events: what lies at a base of a process until something else does or it leaves.
+class Player {
+public:
+  explicit Player(std::vector<Images::Image> &images) : images_(images) {}
+
+  void enters(ImageRecord &record) {
+    const auto [place, fresh] = live_[record.pid].try_emplace(record.base, images_.size());
+    if (!fresh) {
+      if (record.rundown) return; // known already
+      images_[place->second].to = record.at.time;
+      place->second = images_.size();
+    }
+    add(record, record.rundown ? kBeginning : record.at.time, kForever);
+  }
+  void leaves(ImageRecord &record) {
+    auto &of_process = live_[record.pid];
+    const auto place = of_process.find(record.base);
+    if (place != of_process.end()) {
+      if (record.rundown) return;
+      images_[place->second].to = record.at.time;
+      of_process.erase(place);
+      return;
+    }
+    // Its load was not seen: it has been there since the beginning.
+    if (record.rundown) of_process[record.base] = images_.size();
+    add(record, kBeginning, record.rundown ? kForever : record.at.time);
+  }
+  void process_starts(std::uint32_t pid, std::int64_t time) {
+    const auto of_process = live_.find(pid);
+    if (of_process == live_.end()) return;
+    for (const auto &[base, image] : of_process->second)
+      images_[image].to = time;
+    live_.erase(of_process);
+  }
+
+private:
+  void add(ImageRecord &record, std::int64_t from, std::int64_t to) {
+    images_.push_back(
+        {from, to, record.base, record.size, record.pid, record.time_stamp, std::move(record.path), nullptr});
+  }
+  std::vector<Images::Image> &images_;
+  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::size_t>> live_;
+};
+
+} // namespace
+
+void Images::build(std::vector<ImageRecord> records, std::span<const ProcessRecord> processes,
+                   std::vector<IdentityRecord> &identities) {
+  std::ranges::sort(records, {}, &ImageRecord::at);
+  std::vector<std::pair<Moment, std::uint32_t>> starts;
+  for (const ProcessRecord &process : processes)
+    if (process.opcode == 1) starts.emplace_back(process.at, process.pid);
+  std::ranges::sort(starts);
+  Player player(images_);
+  std::size_t next = 0;
+  for (ImageRecord &record : records) {
+    for (; next < starts.size() && starts[next].first < record.at; ++next)
+      player.process_starts(starts[next].second, starts[next].first.time);
+    record.leaves ? player.leaves(record) : player.enters(record);
+  }
+  for (; next < starts.size(); ++next)
+    player.process_starts(starts[next].second, starts[next].first.time);
+  index();
+  identify(identities);
+}
+
+void Images::index() {
+  std::ranges::stable_sort(images_, {}, [](const Image &i) { return std::tuple(i.pid, i.base, i.from); });
+  reach_.resize(images_.size());
+  for (std::uint32_t i = 0; i < images_.size(); ++i) {
+    const Image &image = images_[i];
+    Range &range = ranges_[image.pid];
+    if (range.count++ == 0) range.first = i;
+    const std::uint64_t end =
+        image.base + image.size < image.base ? ~std::uint64_t{0} : image.base + image.size;
+    reach_[i] = range.count == 1 ? end : std::max(end, reach_[i - 1]);
+    std::vector<std::int64_t> &changes = changes_[image.pid];
+    if (image.from != kBeginning) changes.push_back(image.from);
+    if (image.to != kForever) changes.push_back(image.to + 1);
+  }
+  for (auto &[pid, changes] : changes_) {
+    std::ranges::sort(changes);
+    changes.erase(std::ranges::unique(changes).begin(), changes.end());
+  }
+}
+
+// Of several identities at one base the last that was written while the image was there, else the first.
+void Images::identify(std::vector<IdentityRecord> &identities) {
+  std::ranges::sort(identities, {}, [](const IdentityRecord &i) { return std::tuple(i.pid, i.base, i.at); });
+  // A merge writes the time stamp and the PDB of an image as two events, one behind the other.
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < identities.size(); ++i) {
+    IdentityRecord &record = identities[i];
+    const bool stamp_only = record.pdb_name.empty() && record.guid == Guid{};
+    const bool follows =
+        kept > 0 && identities[kept - 1].pid == record.pid && identities[kept - 1].base == record.base;
+    if (follows && !stamp_only && record.time_stamp == 0 && identities[kept - 1].guid == Guid{}) {
+      record.time_stamp = identities[kept - 1].time_stamp;
+      identities[kept - 1] = std::move(record);
+    } else if (follows && stamp_only && identities[kept - 1].time_stamp == 0) {
+      identities[kept - 1].time_stamp = record.time_stamp;
+    } else {
+      if (kept != i) identities[kept] = std::move(record);
+      ++kept;
+    }
+  }
+  identities.resize(kept);
+  for (Image &image : images_) {
+    const auto wanted = std::tuple(image.pid, image.base, Moment{image.to, ~std::uint64_t{0}});
+    const auto of = [](const IdentityRecord &i) { return std::tuple(i.pid, i.base, i.at); };
+    const auto fits = [&](const IdentityRecord &i) { return i.pid == image.pid && i.base == image.base; };
+    auto behind = std::ranges::upper_bound(identities, wanted, {}, of);
+    if (behind != identities.begin() && fits(*std::prev(behind)))
+      image.identity = &*std::prev(behind);
+    else if (behind != identities.end() && fits(*behind))
+      image.identity = &*behind;
+  }
+}
+
+std::uint32_t Images::find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const {
+  const auto range = ranges_.find(pid);
+  if (range == ranges_.end()) return kNone;
+  const auto begin = images_.begin() + range->second.first, end = begin + range->second.count;
+  auto behind = std::upper_bound(begin, end, address,
+                                 [](std::uint64_t at, const Image &image) { return at < image.base; });
+  while (behind != begin) {
+    --behind;
+    const auto i = static_cast<std::uint32_t>(behind - images_.begin());
+    if (reach_[i] <= address) return kNone;
+    if (address - behind->base < behind->size && behind->from <= time && time <= behind->to) return i;
+  }
+  return kNone;
+}
+
+std::uint32_t Images::find_kernel(std::int64_t time, std::uint64_t address) const {
+  const std::uint32_t idle = find(0, time, address), system = find(4, time, address);
+  if (idle == kNone || system == kNone) return idle == kNone ? system : idle;
+  const auto rank = [&](std::uint32_t i) { return std::pair(images_[i].base, images_[i].from); };
+  return rank(system) > rank(idle) ? system : idle;
+}
+
+std::uint32_t Images::epoch_of(std::uint32_t pid, std::int64_t time) const {
+  const auto changes = changes_.find(pid);
+  if (changes == changes_.end()) return 0;
+  return static_cast<std::uint32_t>(std::ranges::upper_bound(changes->second, time) -
+                                    changes->second.begin());
+}
+
+std::uint32_t Images::epoch(std::uint32_t pid, std::int64_t time) const {
+  std::uint32_t sum = epoch_of(0, time) + epoch_of(4, time); // each only grows, so a sum tells them apart
+  if (pid != 0 && pid != 4) sum += epoch_of(pid, time);
+  return sum;
+}
+
+} // namespace etwrelog::profile

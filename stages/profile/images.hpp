@@ -1,0 +1,54 @@
+// Which image held an address, by process and time. Bases are used again after an unload.
+#pragma once
+
+#include "profile/records.hpp"
+
+#include <optional>
+#include <unordered_map>
+
+namespace etwrelog::profile {
+
+class Images {
+public:
+  struct Image {
+    std::int64_t from = 0, to = 0; // both ends included
+    std::uint64_t base = 0, size = 0;
+    std::uint32_t pid = 0, time_stamp = 0;
+    std::string path;
+    const IdentityRecord *identity = nullptr;
+  };
+  static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+
+  // Takes the records in any order; `processes` because a new process has none of its predecessor's images.
+  // The identities must outlive the images.
+  void build(std::vector<ImageRecord> images, std::span<const ProcessRecord> processes,
+             std::vector<IdentityRecord> &identities);
+
+  [[nodiscard]] std::uint32_t find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const;
+  // In kernel space the images are those of the Idle and System processes.
+  [[nodiscard]] std::uint32_t find_kernel(std::int64_t time, std::uint64_t address) const;
+  [[nodiscard]] const Image &operator[](std::uint32_t i) const { return images_[i]; }
+  [[nodiscard]] std::size_t size() const { return images_.size(); }
+
+  // Counts up whenever what find() and find_kernel() answer for a process may change with time.
+  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time) const;
+
+private:
+  struct Live;
+  struct Range {
+    std::uint32_t first = 0, count = 0;
+  };
+  void index();
+  void identify(std::vector<IdentityRecord> &identities);
+  [[nodiscard]] std::uint32_t epoch_of(std::uint32_t pid, std::int64_t time) const;
+
+  std::vector<Image> images_; // by pid, base, from
+  std::vector<std::uint64_t>
+      reach_; // of each image: the highest end of it and those before it in the process
+  std::unordered_map<std::uint32_t, Range> ranges_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> changes_;
+};
+
+[[nodiscard]] std::string_view last_part(std::string_view path); // behind the last \ or /
+
+} // namespace etwrelog::profile

@@ -1,0 +1,125 @@
+// What a profile needs of a trace's events, taken out of them once: small records in the order of the file.
+#pragma once
+
+#include "etwrelog/event.hpp"
+#include "profile/sequence.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace etwrelog::profile {
+
+// Runs body(0) .. body(count - 1), maybe at once and on several threads.
+using ParallelFor = std::function<void(std::size_t count, const std::function<void(std::size_t)> &body)>;
+
+// Where an event stands: of equal times the order of the file decides.
+struct Moment {
+  std::int64_t time = 0;
+  std::uint64_t order = 0;
+  auto operator<=>(const Moment &) const = default;
+};
+
+// An event that the profile is about: a CPU sample or a context switch.
+struct Subject {
+  std::int64_t time = 0;
+  std::uint64_t ip = 0; // of a switch: the thread that left, its state and why it waits; see pack_switch
+  std::uint32_t thread = kUnknownId;
+  // Of its stack, as numbers of Records::fragments; kNoFragment: none.
+  std::uint32_t kernel = kNoFragment, user = kNoFragment;
+  std::uint16_t processor = 0;
+  std::uint8_t pointer_size = 8;
+  std::uint8_t flags = 0;
+
+  static constexpr std::uint32_t kNoFragment = 0xFFFF'FFFF;
+  static constexpr std::uint8_t kInDpc = 1, kInIsr = 2, // as Windows writes them
+      kWhole = 0x40, // `user` is one fragment that holds the kernel part too
+      kLent = 0x80;  // `user` names another event
+};
+
+// Any other event that may have a stack. What kind it is, is a number in Records::kinds.
+struct Mark {
+  std::int64_t time = 0;
+  std::uint32_t thread = kUnknownId; // kUnknownId: the event does not say; of a subject: its number
+  std::uint16_t processor = 0;
+  std::uint16_t kind = 0;
+
+  static constexpr std::uint16_t kSubject = 0xFFFF;
+};
+
+// A StackWalk event or a reference to a stack by key.
+struct Fragment {
+  std::int64_t event_time = 0; // of the event that it names
+  std::int64_t time = 0;       // when it was written
+  std::uint32_t thread = 0, process = 0;
+  std::uint32_t stack = kNoStack; // the caller's number of its frames
+  std::uint16_t processor = 0;
+  std::uint16_t owner = kOrphaned; // by the join: kOrphaned, kOfSubject or the number of a kind
+
+  // Kernel: its outermost frame is in kernel space. User first: its innermost frame is not.
+  std::uint8_t flags = 0;
+
+  static constexpr std::uint32_t kNoStack = 0xFFFF'FFFF;
+  static constexpr std::uint16_t kOrphaned = 0xFFFF, kOfSubject = 0xFFFE;
+  static constexpr std::uint8_t kHasFrames = 1, kKernel = 2, kUserFirst = 4, kClaimed = 8, kReference = 16;
+  [[nodiscard]] bool is(std::uint8_t flag) const { return (flags & flag) != 0; }
+};
+
+struct ProcessRecord {
+  Moment at;
+  std::uint8_t opcode = 0; // 1 start, 2 end, 3 and 4 rundown at the start and at the end
+  std::uint32_t pid = 0;
+  std::string name, command_line;
+};
+struct ThreadRecord {
+  Moment at;
+  std::uint8_t opcode = 0;
+  std::uint32_t tid = 0, pid = 0;
+};
+struct ThreadName {
+  Moment at;
+  std::uint32_t tid = 0;
+  std::string name;
+};
+struct ImageRecord {
+  Moment at;
+  bool leaves = false, rundown = false; // a rundown tells what is there and changes nothing
+  std::uint32_t pid = 0, time_stamp = 0;
+  std::uint64_t base = 0, size = 0;
+  std::string path;
+};
+// Which PDB an image belongs to, as a merge of the trace wrote it down.
+struct IdentityRecord {
+  Moment at;
+  std::uint32_t pid = 0, age = 0, time_stamp = 0; // time_stamp: 0 unless from ImageID
+  std::uint64_t base = 0;
+  Guid guid;
+  std::string pdb_name;
+};
+struct IntervalRecord {
+  std::int64_t time = 0;
+  std::uint32_t source = 0, interval = 0; // 100 ns; source 0: the timer
+};
+
+// Context switches and readied threads, for where threads wait and what they did when.
+struct ReadyRecord {
+  std::int64_t time = 0;
+  std::uint32_t thread = 0; // the readied one
+  std::uint16_t processor = 0;
+};
+
+struct Records {
+  Sequence<Subject> subjects;
+  Sequence<Mark> marks;
+  Sequence<Fragment> fragments;
+  Sequence<ReadyRecord> readies;
+  std::vector<ProcessRecord> processes;
+  std::vector<ThreadRecord> threads;
+  std::vector<ThreadName> thread_names;
+  std::vector<ImageRecord> images;
+  std::vector<IdentityRecord> identities;
+  std::vector<IntervalRecord> intervals;
+  std::vector<std::string> kinds; // names of the kinds of events that stacks were found to belong to
+};
+
+} // namespace etwrelog::profile

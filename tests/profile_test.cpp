@@ -1,0 +1,394 @@
+// A profile's promise: each sample has exactly the stack that belongs to it, every sample and every piece of
+// a stack is accounted for, and a trace that was cut down, re-cached or packed gives the same profile of a
+// process.
+#include "etwrelog/profile_report.hpp"
+#include "profile_pass/profile.hpp"
+#include "tests/support/real_traces.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace etwrelog {
+namespace {
+
+using namespace testing;
+using Lines = std::map<std::string, std::uint64_t>;
+
+pipeline::ProfileResult profile_of(const pipeline::Trace &trace, const pipeline::ProfileOptions &options = {},
+                                   unsigned threads = 2) {
+  pipeline::GraphOptions graph;
+  graph.threads = threads;
+  Result<pipeline::ProfileResult> result = pipeline::make_profile(trace, options, graph);
+  EXPECT_TRUE(result) << result.error().message();
+  return result ? std::move(*result) : pipeline::ProfileResult();
+}
+
+pipeline::ProfileResult profile_of(const SyntheticTrace &trace,
+                                   const pipeline::ProfileOptions &options = {}) {
+  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
+  EXPECT_TRUE(opened);
+  return profile_of(*opened, options);
+}
+
+pipeline::ProfileResult profile_of_file(const std::string &path, unsigned threads = 2) {
+  const Result<pipeline::Trace> opened = pipeline::Trace::open(path, {});
+  EXPECT_TRUE(opened) << path;
+  return opened ? profile_of(*opened, {}, threads) : pipeline::ProfileResult();
+}
+
+std::string line_of(const Profile &profile, const ProfileSample &sample) {
+  std::string line;
+  for (std::uint32_t at = sample.node; at != 0; at = profile.nodes[at].parent) {
+    const ProfileFrame &frame = profile.frames[profile.nodes[at].frame];
+    line = ";" + frame_text(profile, frame) + (frame.in_kernel ? "_[k]" : "") + line;
+  }
+  return process_text(profile.process_of(sample)) + line;
+}
+
+Lines folded(const Profile &profile) {
+  Lines lines;
+  for (const ProfileSample &sample : profile.samples)
+    lines[line_of(profile, sample)] += sample.weight;
+  return lines;
+}
+
+void expect_sums(const Profile &profile) {
+  const auto check = [](const ProfileCounts &counts) {
+    std::uint64_t classes = 0;
+    for (const std::uint64_t count : counts.by_class)
+      classes += count;
+    EXPECT_EQ(counts.samples, classes);
+    EXPECT_EQ(counts.fragments, counts.claimed + counts.other_event + counts.orphaned);
+  };
+  const ProfileAccounting &accounting = profile.accounting;
+  check(accounting.total);
+  std::uint64_t samples = 0, fragments = 0, others = 0;
+  ASSERT_EQ(accounting.by_process.size(), profile.processes.size());
+  for (const ProfileCounts &counts : accounting.by_process) {
+    check(counts);
+    samples += counts.samples;
+    fragments += counts.fragments;
+  }
+  for (const auto &[name, count] : accounting.other_events)
+    others += count;
+  EXPECT_EQ(samples, accounting.total.samples);
+  EXPECT_EQ(fragments, accounting.total.fragments);
+  EXPECT_EQ(others, accounting.total.other_event);
+  EXPECT_EQ(profile.samples.size() + accounting.idle_left_out, accounting.total.samples);
+}
+
+constexpr std::uint64_t kKernel = 0xFFFF'F800'0000'1000, kUser = 0x7FF6'0000'1000;
+
+// One process, 8, with the thread 80.
+class Join : public ::testing::Test {
+protected:
+  Join() {
+    trace.process_rundown({1'000'001}, 8, 4, "game.exe");
+    trace.thread_rundown({1'000'002}, 80, 8);
+  }
+  Profile run() {
+    const Profile profile = profile_of(trace).profile;
+    expect_sums(profile);
+    return profile;
+  }
+  SyntheticTrace trace;
+};
+
+TEST_F(Join, AUserHalfServesOneStayInTheKernelAndNoLaterSample) {
+  for (const std::int64_t time : {2'000'000, 2'000'100, 2'000'300}) {
+    trace.sample({time}, 80, kKernel);
+    trace.stack_walk({time + 1}, time, 8, 80, {kKernel});
+    if (time == 2'000'100) trace.stack_walk({time + 50}, 2'000'000, 8, 80, {kUser, kUser + 0x100});
+  }
+  const Lines lines = folded(run());
+  EXPECT_EQ(lines, (Lines{{"game.exe (8);0x7ff600001100;0x7ff600001000;0xfffff80000001000_[k]", 2},
+                          {"game.exe (8);[user stack missing];0xfffff80000001000_[k]", 1}}));
+}
+
+TEST_F(Join, AUserHalfOfAnotherEventIsLent) {
+  trace.hard_fault({2'000'000}, 80, 1);
+  trace.sample({2'000'050}, 80, kKernel);
+  trace.stack_walk({2'000'051}, 2'000'050, 8, 80, {kKernel});
+  trace.stack_walk({2'000'090}, 2'000'000, 8, 80, {kUser});
+  const Profile profile = run();
+  EXPECT_EQ(folded(profile), (Lines{{"game.exe (8);0x7ff600001000;0xfffff80000001000_[k]", 1}}));
+  EXPECT_EQ(profile.accounting.lent_user_halves, 1u);
+  EXPECT_EQ(profile.accounting.total.claimed, 2u);
+}
+
+TEST_F(Join, ASampleInADpcIsNotGivenTheStackOfALaterEvent) {
+  trace.sample({2'000'000}, 80, kKernel);
+  trace.stack_walk({2'000'001}, 2'000'000, 8, 80, {kKernel});
+  trace.sample({2'000'100}, 80, kUser);
+  trace.stack_walk({2'000'101}, 2'000'100, 8, 80, {kUser});
+  EXPECT_EQ(folded(run()), (Lines{{"game.exe (8);[user stack missing];0xfffff80000001000_[k]", 1},
+                                  {"game.exe (8);0x7ff600001000", 1}}));
+}
+
+TEST_F(Join, OfEventsAtOneTimeTheThreadAndThenTheProcessorDecide) {
+  trace.thread_rundown({1'000'003}, 84, 8);
+  trace.sample({2'000'000, 0}, 80, kUser);
+  trace.sample({2'000'000, 1}, 84, kUser);
+  trace.sample({2'000'000, 2}, 80, kUser);
+  trace.stack_walk({2'000'010, 1}, 2'000'000, 8, 84, {kUser + 1});
+  trace.stack_walk({2'000'010, 0}, 2'000'000, 8, 80, {kUser + 2});
+  trace.stack_walk({2'000'010, 3}, 2'000'000, 8, 80, {kUser + 3}); // elsewhere: the last in the file
+  EXPECT_EQ(folded(run()), (Lines{{"game.exe (8);0x7ff600001001", 1},
+                                  {"game.exe (8);0x7ff600001002", 1},
+                                  {"game.exe (8);0x7ff600001003", 1}}));
+}
+
+TEST_F(Join, AnEventWithoutAThreadTakesTheFirstFragmentThatNothingElseAnswers) {
+  trace.ready_thread({2'000'000}, 99);
+  trace.stack_walk({2'000'010}, 2'000'000, 8, 80, {kUser});
+  trace.stack_walk({2'000'020}, 2'000'000, 12, 120, {kUser}); // the event is the other thread's by now
+  trace.sample({2'000'100}, 80, kUser);
+  const Profile profile = run();
+  EXPECT_EQ(profile.accounting.total.other_event, 1u);
+  EXPECT_EQ(profile.accounting.total.orphaned, 1u);
+  EXPECT_EQ(profile.accounting.other_events.at(0).first, "Windows Kernel/Dispatcher/ReadyThread");
+}
+
+TEST_F(Join, KeysAreDefinedLaterAndAKernelAndAUserKeyMayBeEqual) {
+  trace.sample({2'000'000}, 80, kKernel);
+  trace.stack_key({2'000'001}, 2'000'000, 8, 80, 0x77, false);
+  trace.stack_key({2'000'002}, 2'000'000, 8, 80, 0x77, true);
+  trace.stack_definition({2'000'500}, 0x77, {kUser});
+  trace.stack_definition({2'000'501}, 0x77, {kKernel, kKernel + 8});
+  trace.sample({2'001'000}, 80, kUser);
+  trace.stack_key({2'001'001}, 2'001'000, 8, 80, 0x77, true);
+  trace.stack_definition({2'001'500}, 0x77, {kUser + 0x20}, true);
+  trace.sample({2'002'000}, 80, kUser);
+  trace.stack_key({2'002'001}, 2'002'000, 8, 80, 0x99, true); // never defined
+  const Profile profile = run();
+  EXPECT_EQ(folded(profile),
+            (Lines{{"game.exe (8);0x7ff600001000;0xfffff80000001008_[k];0xfffff80000001000_[k]", 1},
+                   {"game.exe (8);0x7ff600001020", 1},
+                   {"game.exe (8);[no stack];0x7ff600001000", 1}}));
+  EXPECT_EQ(profile.accounting.undefined_keys, 1u);
+}
+
+TEST_F(Join, AnEndedThreadsIdIsItsOwnersUntilItIsReused) {
+  trace.thread_end({2'000'000}, 80, 8);
+  trace.sample({2'000'010}, 80, kUser);
+  trace.process_start({2'100'000}, 12, 4, "other.exe");
+  trace.thread_start({2'100'001}, 80, 12);
+  trace.sample({2'100'010}, 80, kUser);
+  trace.sample({2'100'020}, 4444, kUser);
+  EXPECT_EQ(folded(run()), (Lines{{"game.exe (8);[no stack];0x7ff600001000", 1},
+                                  {"other.exe (12);[no stack];0x7ff600001000", 1},
+                                  {"? (-1);[no stack];0x7ff600001000", 1}}));
+}
+
+TEST_F(Join, ACallersAddressMayLieBehindItsImage) {
+  trace.image_rundown({1'500'000}, 8, 0x10000);
+  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
+  trace.sample({2'000'000}, 80, 0x10010);
+  trace.stack_walk({2'000'001}, 2'000'000, 8, 80, {0x10010, 0x10020});
+  const Profile profile = run();
+  ASSERT_EQ(profile.modules.size(), 1u);
+  const std::uint64_t end = profile.modules[0].base + profile.modules[0].size;
+  trace.sample({3'000'000}, 80, end);
+  trace.stack_walk({3'000'001}, 3'000'000, 8, 80, {end, end});
+  const Profile more = run();
+  const ProfileNode &leaf = more.nodes[more.samples.back().node];
+  EXPECT_EQ(more.frames[leaf.frame].module, kNoIndex);
+  EXPECT_EQ(more.frames[more.nodes[leaf.parent].frame].module, 0u);
+  EXPECT_EQ(more.frames[more.nodes[leaf.parent].frame].rva, profile.modules[0].size);
+}
+
+TEST_F(Join, IdleIsLeftOutUnlessAskedFor) {
+  trace.process_rundown({1'000'001}, 0, 0, "Idle");
+  trace.sample({2'000'000}, 0, kKernel);
+  trace.sample({2'000'010}, 80, kUser);
+  EXPECT_EQ(run().samples.size(), 1u);
+  EXPECT_EQ(run().accounting.idle_left_out, 1u);
+  pipeline::ProfileOptions options;
+  options.idle = true;
+  EXPECT_EQ(profile_of(trace, options).profile.samples.size(), 2u);
+}
+
+TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {
+  Profile profile;
+  for (const char *name : {"main", "work"}) {
+    ProfileFrame frame;
+    frame.function = name;
+    frame.why = Unresolved::none;
+    profile.frames.push_back(frame);
+  }
+  profile.nodes = {{kNoIndex, kNoIndex}, {0, 0}, {1, 1}, {2, 1}};
+  profile.processes.resize(1);
+  profile.threads = {{1, 0, "", 0, 0}};
+  profile.samples.resize(3);
+  profile.samples[0].node = 3;
+  profile.samples[1].node = 3;
+  profile.samples[2].node = 1;
+  const std::vector<ProfileRow> rows = profile_rows(profile, ProfileBy::function);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].name, "work");
+  EXPECT_EQ(rows[0].self, 2u);
+  EXPECT_EQ(rows[0].total, 2u);
+  EXPECT_EQ(rows[1].self, 1u);
+  EXPECT_EQ(rows[1].total, 3u);
+  EXPECT_EQ(profile_tree(profile, 0).size(), 3u);
+  EXPECT_EQ(profile_tree(profile, 0.9).size(), 1u);
+}
+
+// --- Real and generated traces, against an independent judge.
+
+TEST(RealProfile, IsWhatTheIndependentProgramFound) {
+  const auto path = trace_path("net.4.5.2.x64");
+  if (!path) GTEST_SKIP() << "net.4.5.2.x64 is not there";
+  const nlohmann::json facts = truth("net.4.5.2.x64.profile");
+  ASSERT_FALSE(facts.is_null());
+  const Profile profile = profile_of_file(path->string()).profile;
+  expect_sums(profile);
+  const ProfileAccounting &a = profile.accounting;
+  EXPECT_EQ(a.total.samples, facts["totals"]["samples"]);
+  EXPECT_EQ(a.total.by_class[0], facts["totals"]["full"]);
+  EXPECT_EQ(a.total.by_class[1], facts["totals"]["kernel complete"]);
+  EXPECT_EQ(a.total.by_class[2], facts["totals"]["user missing"]);
+  EXPECT_EQ(a.total.by_class[3], facts["totals"]["no stack"]);
+  EXPECT_EQ(a.total.fragments, facts["fragments"]);
+  EXPECT_EQ(a.lent_user_halves, facts["joined"]["lent"]);
+  std::uint64_t unclaimed = 0;
+  for (const auto &[kind, count] : facts["orphaned_fragments"].items())
+    unclaimed += count.get<std::uint64_t>();
+  EXPECT_EQ(a.total.other_event + a.total.orphaned, unclaimed);
+  std::map<std::string, std::uint64_t> by_process;
+  for (std::size_t i = 0; i < profile.processes.size(); ++i)
+    by_process[process_text(profile.processes[i])] += a.by_process[i].samples;
+  for (const auto &[name, row] : facts["by_process"].items())
+    EXPECT_EQ(by_process[name], row["samples"]) << name;
+  EXPECT_EQ(profile.interval_ns(), 1'000'000u);
+}
+
+TEST(RealProfile, OfATraceWithoutSamplesIsEmpty) {
+  const auto path = trace_path("AMSITrace");
+  if (!path) GTEST_SKIP() << "AMSITrace is not there";
+  const pipeline::ProfileResult result = profile_of_file(path->string());
+  EXPECT_EQ(result.profile.accounting.total.samples, 0u);
+  EXPECT_FALSE(result.events.empty());
+}
+
+std::string generate_file(const TempDir &directory, const std::string &name, gen::Options options) {
+  gen::MemorySink sink;
+  const Result<gen::Generated> made = gen::generate(options, sink);
+  EXPECT_TRUE(made);
+  const std::string path = directory.file(name);
+  write_file(path, sink.bytes);
+  return path;
+}
+
+gen::Options small(std::string_view profile) {
+  gen::Options options;
+  options.profile = gen::find_profile(profile);
+  options.size = 1u << 20;
+  options.cpus = 4;
+  options.processes = 12;
+  return options;
+}
+
+struct Variant {
+  std::string name;
+  gen::Options options;
+};
+std::vector<Variant> variants() {
+  std::vector<Variant> all{{"plain", small("medium")}};
+  all.push_back({"cached", small("medium")});
+  all.back().options.stack_cache = true;
+  all.push_back({"narrow", small("real")});
+  all.back().options.pointer_size = 4;
+  all.push_back({"compressed", small("smallf")});
+  all.back().options.codec = Codec::lznt1;
+  all.push_back({"reused", small("medium")});
+  all.back().options.size = 3u << 20;
+  all.back().options.pid_reuse = true;
+  all.push_back({"everything", small("real")});
+  all.back().options.stack_cache = true;
+  all.back().options.pointer_size = 4;
+  all.back().options.codec = Codec::xpress;
+  return all;
+}
+
+TEST(GeneratedProfile, AgreesWithTheIndependentProgram) {
+  const auto shared = shared_dir();
+  if (!shared || !std::filesystem::exists(*shared / "tools/etl_profile.py") ||
+      std::system("python3 -c pass >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "etl_profile.py or Python is not there";
+  const TempDir directory;
+  for (const Variant &variant : variants()) {
+    const std::string path = generate_file(directory, variant.name + ".etl", variant.options);
+    const Lines lines = folded(profile_of_file(path).profile);
+    ASSERT_FALSE(lines.empty()) << variant.name;
+    std::string text;
+    for (const auto &[line, count] : lines)
+      text += line + " " + std::to_string(count) + "\n";
+    const std::string mine = directory.file(variant.name + ".folded");
+    write_file(mine, {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()});
+    const std::string command = "python3 '" + (*shared / "tools/etl_profile.py").string() + "' --compare '" +
+                                mine + "' '" + path + "' >" + directory.file("out") + " 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0)
+        << variant.name << ": "
+        << std::string_view(reinterpret_cast<const char *>(read_file(directory.file("out")).data()), 200);
+  }
+}
+
+TEST(GeneratedProfile, IsTheSameForAnyNumberOfThreads) {
+  const TempDir directory;
+  const std::string path = generate_file(directory, "t.etl", small("medium"));
+  const Profile one = profile_of_file(path, 1).profile, four = profile_of_file(path, 4).profile;
+  ASSERT_EQ(one.samples.size(), four.samples.size());
+  for (std::size_t i = 0; i < one.samples.size(); ++i) {
+    ASSERT_EQ(one.samples[i].time, four.samples[i].time);
+    ASSERT_EQ(one.samples[i].node, four.samples[i].node);
+    ASSERT_EQ(one.samples[i].thread, four.samples[i].thread);
+  }
+  EXPECT_EQ(folded(one), folded(four));
+}
+
+// What a trace went through on its way to the reader must not show.
+TEST(GeneratedProfile, OfAProcessIsTheSameWhateverWasDoneToTheTrace) {
+  const TempDir directory;
+  for (const Variant &variant : variants()) {
+    if (variant.name != "plain" && variant.name != "cached") continue;
+    const std::string path = generate_file(directory, variant.name + ".etl", variant.options);
+    Profile whole = profile_of_file(path).profile;
+    const std::uint32_t busiest = busiest_process(whole);
+    ASSERT_NE(busiest, kNoIndex);
+    const std::string pid = std::to_string(whole.processes[busiest].pid);
+    ASSERT_TRUE(select(whole, {{pid}, {}, {}, {}}));
+    const Lines expected = folded(whole);
+    ASSERT_FALSE(expected.empty());
+    const std::vector<std::vector<std::string>> ways{
+        {"relog"},
+        {"relog", "-p", pid},
+        {"relog", "-p", pid, "--codec", "xpress"},
+        {"relog", "-p", pid, "--stacks", "cache"},
+        {"relog", "--stacks", "cache"},
+        {"relog", "--stacks", "cache=native-only"},
+        {"relog", "-p", pid, "--stacks", "expand"},
+        {"pack"},
+    };
+    int number = 0;
+    for (std::vector<std::string> way : ways) {
+      std::string what = variant.name;
+      for (const std::string &word : way)
+        what += " " + word;
+      const std::string out =
+          directory.file(variant.name + std::to_string(++number) + (way[0] == "pack" ? ".etlz" : ".etl"));
+      way.insert(way.end(), {path, "-o", out});
+      const ToolRun run = run_tool(way);
+      ASSERT_EQ(run.status, 0) << what << ": " << run.err;
+      Profile again = profile_of_file(out).profile;
+      ASSERT_TRUE(select(again, {{pid}, {}, {}, {}})) << what;
+      EXPECT_TRUE(folded(again) == expected) << what;
+    }
+  }
+}
+
+} // namespace
+} // namespace etwrelog

@@ -1,0 +1,261 @@
+// etwrelog profile: where the time went.
+#include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
+#include "etwrelog/relog.hpp"
+#include "profile_pass/profile.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+#include "tools/profile_text.hpp"
+
+#include "base/output_file.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+struct Options : CommonOptions {
+  std::vector<std::string> processes, threads_of, only_threads;
+  std::string from, to, kind = "cpu", by = "function", output, format, max_size;
+  std::vector<std::string> symbols;
+  double min_share = 1;
+  std::size_t top = 30;
+  bool tree = false, idle = false, force = false, icicle = false;
+  CLI::Option *top_given = nullptr, *by_given = nullptr;
+};
+
+Error bad_option(std::string what, std::string advice = {}) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = std::move(what);
+  error.advice = std::move(advice);
+  return error;
+}
+
+ProfileKind kind_of(const std::string &name) {
+  return name == "wait" ? ProfileKind::wait : name == "ready" ? ProfileKind::ready : ProfileKind::cpu;
+}
+
+ProfileBy by_of(const std::string &name) {
+  if (name == "process") return ProfileBy::process;
+  if (name == "thread") return ProfileBy::thread;
+  if (name == "module") return ProfileBy::module;
+  return name == "line" ? ProfileBy::line : ProfileBy::function;
+}
+
+Result<std::optional<std::int64_t>> moment(const std::string &text, const char *option,
+                                           const Profile &profile) {
+  if (text.empty()) return std::optional<std::int64_t>();
+  const std::optional<Moment> parsed = parse_moment(text);
+  if (!parsed)
+    return bad_option(fmt::format("{}: \"{}\" is no time", option, text),
+                      "give seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
+  const double ns =
+      parsed->relative
+          ? parsed->seconds * 1e9
+          : (static_cast<double>(parsed->filetime) - static_cast<double>(profile.start_time)) * 100;
+  return std::optional(static_cast<std::int64_t>(std::clamp(ns, -9e18, 9e18)));
+}
+
+// What the trace has instead of what was asked for.
+Error nothing_there(const std::string &file, ProfileKind kind, const pipeline::ProfileResult &result) {
+  Error error;
+  error.kind = ErrorKind::no_match;
+  error.file = file;
+  error.what = kind == ProfileKind::cpu ? "the trace holds no CPU samples"
+                                        : "the trace holds no context switches with stacks";
+  error.expected = kind == ProfileKind::cpu ? "PerfInfo/Sample events (kernel keyword PROFILE)"
+                                            : "Thread/CSwitch events (kernel keyword CSWITCH) with stacks";
+  std::vector<std::pair<std::uint64_t, std::string>> rows;
+  std::uint64_t events = 0;
+  for (const auto &[name, count] : result.events) {
+    rows.emplace_back(count, name);
+    events += count;
+  }
+  std::ranges::sort(rows, std::greater<>());
+  error.found = fmt::format("{} events of {} types", human_count(events), rows.size());
+  for (std::size_t i = 0; i < rows.size() && i < 5; ++i)
+    error.found += fmt::format("{} {} x {}", i == 0 ? ":" : ",", human_count(rows[i].first), rows[i].second);
+  if (rows.size() > 5) error.found += ", ...";
+  return error;
+}
+
+Result<Profile> read_profiles(const Options &options, int &status) {
+  std::optional<Profile> all;
+  for (const std::string &input : options.inputs) {
+    Bar bar(options.progress);
+    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    if (!trace) return trace.error();
+    pipeline::ProfileOptions profile_options;
+    profile_options.kind = kind_of(options.kind);
+    profile_options.idle = options.idle;
+    profile_options.names = options.symbols != std::vector<std::string>{"none"};
+    Result<pipeline::ProfileResult> result =
+        pipeline::make_profile(*trace, profile_options, options.graph(bar));
+    if (!result) return std::move(result).error();
+    status =
+        std::max(status, report_damage(trace->input().name(), result->pass.warnings, result->pass.skipped));
+    if (result->unreadable != 0)
+      warn(input, fmt::format("{} stack events or samples are too short to be read",
+                              human_count(result->unreadable)));
+    if (result->profile.accounting.total.samples == 0)
+      return nothing_there(input, profile_options.kind, *result);
+    if (all)
+      append(*all, std::move(result->profile));
+    else
+      all = std::move(result->profile);
+  }
+  return *std::move(all);
+}
+
+// Shows where the time went at the busiest process unless another was asked for.
+Result<Profile> narrow(const Options &options, Profile profile, bool all_processes, std::string &chosen) {
+  ProfileSelection selection;
+  selection.processes = options.processes;
+  selection.processes.insert(selection.processes.end(), options.threads_of.begin(), options.threads_of.end());
+  selection.threads = options.only_threads;
+  Result<std::optional<std::int64_t>> from = moment(options.from, "--from", profile),
+                                      to = moment(options.to, "--to", profile);
+  if (!from) return std::move(from).error();
+  if (!to) return std::move(to).error();
+  selection.from = *from;
+  selection.to = *to;
+  if (Result<void> done = select(profile, selection); !done) return std::move(done).error();
+  if (selection.processes.empty() && !all_processes)
+    if (const std::uint32_t busiest = busiest_process(profile); busiest != kNoIndex) {
+      chosen = process_text(profile.processes[busiest]);
+      std::erase_if(profile.samples, [&](const ProfileSample &sample) {
+        return profile.threads[sample.thread].process != busiest;
+      });
+      std::erase_if(profile.slices, [&](const ProfileSlice &slice) {
+        return profile.threads[slice.thread].process != busiest;
+      });
+    }
+  return profile;
+}
+
+Result<void> write_file(const Options &options, const Profile &profile) {
+  const std::optional<ProfileFormat> format =
+      options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
+  if (!format)
+    return bad_option(
+        options.format.empty() ? fmt::format("-o {}: no format is known by that ending", options.output)
+                               : fmt::format("--format: \"{}\" is no format", options.format),
+        "formats: .svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz, .trace.json");
+  Result<base::OutputFile> file = base::OutputFile::create(options.output, options.force);
+  if (!file) return std::move(file).error();
+  ProfileExportOptions how;
+  how.icicle = options.icicle;
+  if (!options.max_size.empty()) how.max_bytes = parse_size(options.max_size).value_or(0);
+  const Result<ProfileExportReport> report =
+      write_profile(profile, *format, how, [&](Bytes bytes) { return file->append(bytes); });
+  if (!report) return report.error();
+  if (Result<void> done = file->commit(); !done) return done;
+  fmt::print(stderr, "{}: {}, {}\n", options.output, profile_format_name(*format),
+             human_bytes(report->bytes));
+  for (const std::string &note : report->notes)
+    fmt::print(stderr, "{}: {}\n", options.output, note);
+  return {};
+}
+
+int run_profile(const Options &options) {
+  int status = kDone;
+  Result<Profile> all = read_profiles(options, status);
+  if (!all) return report(all.error());
+  const bool writes = !options.output.empty();
+  const bool picture =
+      writes && (options.format == "svg" || (options.format.empty() && options.output.ends_with(".svg")));
+  // A picture of everything shows little; tables and exports of everything are what was asked for.
+  const bool of_all =
+      (writes && !picture) || options.by == "process" || (options.json && options.processes.empty());
+  ProfileText text;
+  text.by = by_of(options.threads_of.empty() || options.by_given->count() != 0 ? options.by : "thread");
+  text.top = options.top;
+  text.tree = options.tree;
+  text.min_share = options.min_share / 100;
+  text.all = profile_overview(*all);
+  Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
+  if (!profile) return report(profile.error());
+  if (profile->samples.empty()) {
+    Error error;
+    error.kind = ErrorKind::no_match;
+    error.what = "nothing is left of the profile: no sample fits the selection";
+    return report(error);
+  }
+  if (writes) {
+    if (!text.chosen.empty())
+      fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
+                 text.chosen);
+    if (Result<void> done = write_file(options, *profile); !done) return report(done.error());
+    return status;
+  }
+  if (options.json)
+    fmt::print("{}\n",
+               profile_json(*profile, text).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    print_profile(*profile, text);
+  return status;
+}
+
+} // namespace
+
+void add_profile_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App *c =
+      app.add_subcommand("profile", "Where the time went: busiest functions, call tree, flame graph");
+  c->add_option("TRACE", options->inputs,
+                "Traces: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; several count as one")
+      ->required();
+  c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
+      ->allow_extra_args(false)
+      ->group("Selection");
+  c->add_option("--threads-of", options->threads_of, "Only these processes, by thread")
+      ->allow_extra_args(false)
+      ->group("Selection");
+  c->add_option("--thread", options->only_threads, "Only these threads: names (* and ?) or ids")
+      ->allow_extra_args(false)
+      ->group("Selection");
+  c->add_option("--from", options->from, "From then on: 12.5s, 2m, or UTC time")->group("Selection");
+  c->add_option("--to", options->to, "Up to then")->group("Selection");
+  c->add_flag("--idle", options->idle, "Count the Idle process too")->group("Selection");
+  c->add_option("--kind", options->kind,
+                "cpu: samples; wait: time off the processor; ready: time waiting for one")
+      ->check(CLI::IsMember({"cpu", "wait", "ready"}))
+      ->group("View");
+  options->by_given = c->add_option("--by", options->by, "What to list")
+                          ->check(CLI::IsMember({"process", "thread", "module", "function", "line"}))
+                          ->group("View");
+  options->top_given = c->add_option("--top", options->top, "Rows to show; 0: all")->group("View");
+  c->add_flag("--tree", options->tree, "The call tree")->group("View");
+  c->add_option("--min", options->min_share, "Leave out of the tree what is below that many percent")
+      ->transform(CLI::Validator(
+          [](std::string &value) {
+            if (!value.empty() && value.back() == '%') value.pop_back();
+            return std::string();
+          },
+          "PERCENT", "percent"))
+      ->check(CLI::Range(0.0, 100.0))
+      ->group("View");
+  c->add_option("--symbols", options->symbols, "Folder with PDBs; none: modules and offsets only")
+      ->allow_extra_args(false)
+      ->group("Names");
+  c->add_option(
+       "-o,--output", options->output,
+       "File to write; its ending tells the format: .svg .html .folded .speedscope.json .firefox.json.gz "
+       ".pb.gz .trace.json")
+      ->group("Output");
+  c->add_option("--format", options->format, "Its format, whatever the ending")->group("Output");
+  c->add_option("--max-size", options->max_size,
+                "Keep the file below; what is least is summed up as \"other\"")
+      ->check(size_validator())
+      ->group("Output");
+  c->add_flag("--icicle", options->icicle, "Flame graphs with the root on top")->group("Output");
+  c->add_flag("-f,--force", options->force, "Replace an existing output")->group("Output");
+  options->add_to(*c, true);
+  c->callback([options, &exit_status] { exit_status = run_profile(*options); });
+}
+
+} // namespace etwrelog::cli

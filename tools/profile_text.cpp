@@ -1,0 +1,284 @@
+#include "tools/profile_text.hpp"
+
+#include "tools/cli.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kScreenRows = 8; // of the table of processes
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+bool counts_samples(const Profile &profile) {
+  return profile.kind == ProfileKind::cpu;
+}
+
+// "12.3% ±0.8": of samples with the statistical error, of measured times without.
+std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t whole) {
+  const std::string text = fmt::format("{:5.1f}%", 100 * share(part, whole));
+  return counts_samples(profile) ? text + fmt::format(" ±{:<4.1f}", 100 * sampling_error(part, whole)) : text;
+}
+
+std::string weight_text(const Profile &profile, std::uint64_t weight) {
+  return counts_samples(profile) ? human_count(weight) : human_seconds(static_cast<double>(weight) * 1e-6);
+}
+
+const char *unit_text(const Profile &profile) {
+  switch (profile.kind) {
+  case ProfileKind::wait: return "off the processor";
+  case ProfileKind::ready: return "ready, waiting for a processor";
+  default: return "samples";
+  }
+}
+
+void print_head(const Profile &profile, const ProfileText &text) {
+  const double seconds = static_cast<double>(profile.duration) * 1e-9;
+  std::string line =
+      fmt::format("{}: {:.1f} s, {} processors, {} {}", profile.trace, seconds, profile.processors,
+                  weight_text(profile, text.all.weight), unit_text(profile));
+  if (counts_samples(profile)) {
+    const std::uint64_t interval = profile.interval_ns();
+    line += interval == 0 ? ", interval not recorded"
+                          : fmt::format(", one every {:.3f} ms", static_cast<double>(interval) * 1e-6);
+  }
+  line += profile.events_lost + profile.buffers_lost == 0
+              ? ", none lost"
+              : fmt::format("; LOST: {} events, {} buffers", human_count(profile.events_lost),
+                            human_count(profile.buffers_lost));
+  fmt::print("{}\n", line);
+  if (profile.accounting.idle_left_out != 0)
+    fmt::print("Idle left out: {} samples (--idle)\n", human_count(profile.accounting.idle_left_out));
+}
+
+void print_processes(const Profile &profile, const ProfileText &text, std::size_t rows) {
+  fmt::print("\n{:>12} {:>7}  Process\n", counts_samples(profile) ? "Samples" : "Time", "");
+  std::uint64_t rest = 0;
+  for (std::size_t i = 0; i < text.all.processes.size(); ++i) {
+    const ProfileRow &row = text.all.processes[i];
+    if (rows != 0 && i >= rows)
+      rest += row.self;
+    else
+      fmt::print("{:>12} {:>6.1f}%  {}\n", weight_text(profile, row.self),
+                 100 * share(row.self, text.all.weight), row.name);
+  }
+  if (rest != 0)
+    fmt::print("{:>12} {:>6.1f}%  ({} others)\n", weight_text(profile, rest),
+               100 * share(rest, text.all.weight), text.all.processes.size() - rows);
+}
+
+const char *by_text(ProfileBy by) {
+  switch (by) {
+  case ProfileBy::process: return "Process";
+  case ProfileBy::thread: return "Thread";
+  case ProfileBy::module: return "Module";
+  case ProfileBy::line: return "Line";
+  default: return "Function";
+  }
+}
+
+std::string_view kind_mark(FrameKind kind) {
+  switch (kind) {
+  case FrameKind::kernel: return " [kernel]";
+  case FrameKind::jit: return " [compiled]";
+  case FrameKind::inlined: return " [inlined]";
+  default: return "";
+  }
+}
+
+void print_rows(const Profile &profile, const ProfileText &text, std::size_t top) {
+  const std::uint64_t whole = total_weight(profile);
+  const std::vector<ProfileRow> rows = profile_rows(profile, text.by);
+  const bool stacks = text.by != ProfileBy::process && text.by != ProfileBy::thread;
+  const int width = counts_samples(profile) ? 12 : 7;
+  if (stacks)
+    fmt::print("\n{:<{}} {:<{}} {}\n", "  Self", width, "  Total", width, by_text(text.by));
+  else
+    fmt::print("\n{:<{}} {}\n", " Share", width, by_text(text.by));
+  std::uint64_t rest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (top != 0 && i >= top) {
+      rest += rows[i].self;
+      continue;
+    }
+    const std::string self = share_text(profile, rows[i].self, whole);
+    const std::string_view mark = stacks && text.by != ProfileBy::module ? kind_mark(rows[i].kind) : "";
+    if (stacks)
+      fmt::print("{} {} {}{}\n", self, share_text(profile, rows[i].total, whole), rows[i].name, mark);
+    else
+      fmt::print("{} {}\n", self, rows[i].name);
+  }
+  if (rest != 0)
+    fmt::print("{:5.1f}%{:{}} ({} others)\n", 100 * share(rest, whole), "",
+               stacks ? 2 * width - 5 : width - 6, rows.size() - top);
+}
+
+void print_tree(const Profile &profile, const ProfileText &text) {
+  const std::uint64_t whole = total_weight(profile);
+  fmt::print("\n{:>7} {:>7}  Call tree (what is below {:g}% is left out)\n", "Total", "Self",
+             100 * text.min_share);
+  for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
+    fmt::print("{:>6.1f}% {:>6.1f}%  {:{}}{}{}\n", 100 * share(row.total, whole),
+               100 * share(row.self, whole), "", std::min<std::uint32_t>(row.depth, 200), row.name,
+               kind_mark(row.kind));
+}
+
+void print_footer(const Profile &profile) {
+  std::array<std::uint64_t, static_cast<std::size_t>(SampleClass::count_)> classes{};
+  for (const ProfileSample &sample : profile.samples)
+    ++classes[static_cast<std::size_t>(sample.sample_class)];
+  std::string line;
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (classes[i] != 0)
+      line += fmt::format("{}{} {}", line.empty() ? "" : ", ", human_count(classes[i]),
+                          sample_class_text(static_cast<SampleClass>(i)));
+  fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()),
+             counts_samples(profile) ? "samples" : "switches", line);
+  const ProfileCounts &all = profile.accounting.total;
+  fmt::print("Fragments of the trace: {} = {} of samples + {} of other events + {} orphaned\n",
+             human_count(all.fragments), human_count(all.claimed), human_count(all.other_event),
+             human_count(all.orphaned));
+  const std::uint64_t whole = total_weight(profile);
+  line.clear();
+  for (const ProfileUnresolved &row : profile_unresolved_reasons(profile))
+    line += fmt::format("{}{} in {:.1f}%", line.empty() ? "" : "; ", unresolved_text(row.why),
+                        100 * share(row.total, whole));
+  if (!line.empty()) fmt::print("Frames without a name: {}\n", line);
+}
+
+json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,
+               std::size_t top) {
+  json list = json::array();
+  for (std::size_t i = 0; i < rows.size() && (top == 0 || i < top); ++i) {
+    json row = {{"name", rows[i].name},
+                {"self", rows[i].self},
+                {"total", rows[i].total},
+                {"self_share", share(rows[i].self, whole)},
+                {"total_share", share(rows[i].total, whole)}};
+    if (counts_samples(profile)) {
+      row["self_error"] = sampling_error(rows[i].self, whole);
+      row["total_error"] = sampling_error(rows[i].total, whole);
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+json counts_json(const ProfileCounts &counts) {
+  return {{"samples", counts.samples},
+          {"full", counts.by_class[0]},
+          {"kernel_complete", counts.by_class[1]},
+          {"user_missing", counts.by_class[2]},
+          {"no_stack", counts.by_class[3]},
+          {"fragments",
+           {{"all", counts.fragments},
+            {"of_samples", counts.claimed},
+            {"of_other_events", counts.other_event},
+            {"orphaned", counts.orphaned}}}};
+}
+
+json accounting_json(const Profile &profile) {
+  const ProfileAccounting &a = profile.accounting;
+  json all = counts_json(a.total), processes = json::array(), others = json::object();
+  for (std::size_t i = 0; i < a.by_process.size(); ++i) {
+    json row = counts_json(a.by_process[i]);
+    row["process"] = process_text(profile.processes[i]);
+    processes.push_back(std::move(row));
+  }
+  for (const auto &[name, count] : a.other_events)
+    others[name] = count;
+  all["by_process"] = std::move(processes);
+  all["other_events"] = std::move(others);
+  all["undefined_keys"] = a.undefined_keys;
+  all["lent_user_halves"] = a.lent_user_halves;
+  all["idle_left_out"] = a.idle_left_out;
+  all["in_dpc_or_isr"] = a.in_dpc_or_isr;
+  return all;
+}
+
+json unresolved_json(const Profile &profile) {
+  json reasons = json::array(), modules = json::array();
+  for (const ProfileUnresolved &row : profile_unresolved_reasons(profile))
+    reasons.push_back({{"reason", unresolved_text(row.why)}, {"self", row.self}, {"total", row.total}});
+  for (const ProfileUnresolved &row : profile_unresolved(profile))
+    modules.push_back({{"module", row.module},
+                       {"reason", unresolved_text(row.why)},
+                       {"self", row.self},
+                       {"total", row.total}});
+  return {{"reasons", std::move(reasons)}, {"modules", std::move(modules)}};
+}
+
+std::string lower(std::string text) {
+  for (char &c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return text;
+}
+
+} // namespace
+
+ProfileOverview profile_overview(const Profile &profile) {
+  return {total_weight(profile), profile_rows(profile, ProfileBy::process)};
+}
+
+void print_profile(const Profile &profile, const ProfileText &text) {
+  print_head(profile, text);
+  if (text.by == ProfileBy::process) {
+    print_processes(profile, text, text.top);
+  } else {
+    if (!text.chosen.empty()) {
+      print_processes(profile, text, kScreenRows);
+      fmt::print("\nThe busiest: {}, {} {}\n", text.chosen, weight_text(profile, total_weight(profile)),
+                 unit_text(profile));
+    }
+    if (text.tree)
+      print_tree(profile, text);
+    else
+      print_rows(profile, text, text.top);
+  }
+  print_footer(profile);
+  if (!text.chosen.empty())
+    fmt::print("More: -p NAME, --by module|thread|line, --tree, -o flame.svg or .html, --json; etwrelog "
+               "profile --help\n");
+}
+
+json profile_json(const Profile &profile, const ProfileText &text) {
+  const std::uint64_t whole = total_weight(profile);
+  json intervals = json::array();
+  for (const ProfileInterval &interval : profile.intervals)
+    intervals.push_back({{"time_ns", interval.time}, {"interval_ns", interval.interval_ns}});
+  json all = {{"trace", profile.trace},
+              {"kind", profile.kind == ProfileKind::cpu    ? "cpu"
+                       : profile.kind == ProfileKind::wait ? "wait"
+                                                           : "ready"},
+              {"unit", counts_samples(profile) ? "samples" : "microseconds"},
+              {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
+              {"start", filetime_text(profile.start_time)},
+              {"processors", profile.processors},
+              {"interval_ns", profile.interval_ns()},
+              {"intervals", std::move(intervals)},
+              {"events_lost", profile.events_lost},
+              {"buffers_lost", profile.buffers_lost},
+              {"selected", whole},
+              {"processes", rows_json(profile, text.all.processes, text.all.weight, 0)},
+              {"by", lower(by_text(text.by))},
+              {"rows", rows_json(profile, profile_rows(profile, text.by), whole, text.top)},
+              {"accounting", accounting_json(profile)},
+              {"unresolved", unresolved_json(profile)}};
+  if (text.tree) {
+    json tree = json::array();
+    for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
+      tree.push_back({{"depth", row.depth}, {"name", row.name}, {"self", row.self}, {"total", row.total}});
+    all["tree"] = std::move(tree);
+  }
+  return all;
+}
+
+} // namespace etwrelog::cli
