@@ -211,6 +211,91 @@ TEST_F(Join, IdleIsLeftOutUnlessAskedFor) {
   EXPECT_EQ(profile_of(trace, options).profile.samples.size(), 2u);
 }
 
+// --- Names of code that a runtime made.
+
+void put_text(std::vector<std::uint8_t> &to, std::string_view text) {
+  for (const char c : text)
+    to.insert(to.end(), {static_cast<std::uint8_t>(c), 0});
+  to.insert(to.end(), {0, 0});
+}
+
+std::vector<std::uint8_t> method(std::uint64_t id, std::uint64_t start, std::uint32_t size,
+                                 std::uint32_t flags, std::string_view type, std::string_view name) {
+  std::vector<std::uint8_t> bytes(36);
+  store(bytes.data(), id);
+  store(bytes.data() + 8, std::uint64_t{0x99});
+  store(bytes.data() + 16, start);
+  store(bytes.data() + 24, size);
+  store(bytes.data() + 32, flags);
+  put_text(bytes, type);
+  put_text(bytes, name);
+  put_text(bytes, "void ()");
+  return bytes;
+}
+
+class Methods : public Join {
+protected:
+  void clr(std::int64_t time, std::uint16_t id, const std::vector<std::uint8_t> &payload,
+           bool rundown = false) {
+    trace.manifest_event(
+        {time}, {.provider = rundown ? format::kClrRundownGuid : format::kClrGuid, .id = id, .version = 1},
+        80, 8, payload);
+  }
+  Lines lines() {
+    pipeline::ProfileOptions options;
+    options.names = true;
+    return folded(profile_of(trace, options).profile);
+  }
+  static constexpr std::uint64_t kCode = 0x7FFA'0000'0000;
+};
+
+TEST_F(Methods, AListAtTheEndNamesWhatRanBefore) {
+  trace.sample({2'000'000}, 80, kCode + 0x10);
+  trace.sample({2'000'100}, 80, kCode + 0x100); // just behind
+  clr(3'000'000, 144, method(1, kCode, 0x100, 4u << 7 | 8, "Contoso.Program", "Main"), true);
+  std::vector<std::uint8_t> module(24);
+  store(module.data(), std::uint64_t{0x99});
+  put_text(module, "C:\\app\\Contoso.dll");
+  clr(3'000'001, 154, module, true);
+  EXPECT_EQ(lines(), (Lines{{"game.exe (8);[no stack];Contoso.dll!Contoso.Program.Main", 1},
+                            {"game.exe (8);[no stack];0x7ffa00000100", 1}}));
+}
+
+TEST_F(Methods, AtAReusedAddressTheTimeDecides) {
+  clr(2'000'000, 143, method(1, kCode, 0x100, 8, "A", "First"));
+  trace.sample({2'000'100}, 80, kCode + 0x10);
+  trace.stack_walk({2'000'101}, 2'000'100, 8, 80, {kCode + 0x10});
+  clr(2'500'000, 144, method(1, kCode, 0x100, 8, "A", "First"));
+  clr(3'000'000, 143, method(2, kCode, 0x80, 8, "A", "Second"));
+  trace.sample({3'000'100}, 80, kCode + 0x10);
+  trace.stack_walk({3'000'101}, 3'000'100, 8, 80, {kCode + 0x10}); // the same stack as before
+  EXPECT_EQ(lines(), (Lines{{"game.exe (8);A.First", 1}, {"game.exe (8);A.Second", 1}}));
+}
+
+// --- Time off the processor.
+
+class Waits : public Join {
+protected:
+  Profile run_kind(ProfileKind kind) {
+    pipeline::ProfileOptions options;
+    options.kind = kind;
+    return profile_of(trace, options).profile;
+  }
+};
+
+TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBack) {
+  trace.thread_rundown({1'000'003}, 84, 8);
+  trace.context_switch({2'000'000}, 84, 80); // ticks of 100 ns
+  trace.ready_thread({2'300'000}, 80);
+  trace.context_switch({2'350'000}, 80, 84);
+  trace.stack_walk({2'350'001}, 2'350'000, 8, 80, {kKernel});
+  trace.stack_walk({2'350'002}, 2'350'000, 8, 80, {kUser});
+  const std::string stack = "game.exe (8);0x7ff600001000;0xfffff80000001000_[k];readied by game.exe (8)_[w]";
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{stack, 30'000}}));
+  EXPECT_EQ(folded(run_kind(ProfileKind::ready)), (Lines{{stack, 5'000}}));
+  EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
+}
+
 TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {
   Profile profile;
   for (const char *name : {"main", "work"}) {

@@ -1,7 +1,7 @@
 // etwrelog profile: where the time went.
 #include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
-#include "etwrelog/relog.hpp"
+
 #include "profile_pass/profile.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
@@ -27,11 +27,12 @@ struct Options : CommonOptions {
   CLI::Option *top_given = nullptr, *by_given = nullptr;
 };
 
-Error bad_option(std::string what, std::string advice = {}) {
+Error bad_option(Option option, std::string what, std::string expected) {
   Error error;
   error.kind = ErrorKind::usage;
+  error.option = option;
   error.what = std::move(what);
-  error.advice = std::move(advice);
+  error.expected = std::move(expected);
   return error;
 }
 
@@ -46,17 +47,15 @@ ProfileBy by_of(const std::string &name) {
   return name == "line" ? ProfileBy::line : ProfileBy::function;
 }
 
-Result<std::optional<std::int64_t>> moment(const std::string &text, const char *option,
-                                           const Profile &profile) {
-  if (text.empty()) return std::optional<std::int64_t>();
-  const std::optional<Moment> parsed = parse_moment(text);
-  if (!parsed)
-    return bad_option(fmt::format("{}: \"{}\" is no time", option, text),
-                      "give seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
-  const double ns =
-      parsed->relative
-          ? parsed->seconds * 1e9
-          : (static_cast<double>(parsed->filetime) - static_cast<double>(profile.start_time)) * 100;
+// In ns since the trace began.
+Result<std::optional<std::int64_t>> moment(const std::string &text, Option option, const Profile &profile) {
+  const Result<std::optional<Moment>> parsed = moment_of(text, option);
+  if (!parsed) return parsed.error();
+  if (!*parsed) return std::optional<std::int64_t>();
+  const Moment &at = **parsed;
+  const double ns = at.relative
+                        ? at.seconds * 1e9
+                        : (static_cast<double>(at.filetime) - static_cast<double>(profile.start_time)) * 100;
   return std::optional(static_cast<std::int64_t>(std::clamp(ns, -9e18, 9e18)));
 }
 
@@ -92,6 +91,7 @@ Result<Profile> read_profiles(const Options &options, int &status) {
     pipeline::ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
+    profile_options.slices = options.output.ends_with(".trace.json") || options.format == "chrome";
     profile_options.names = options.symbols != std::vector<std::string>{"none"};
     Result<pipeline::ProfileResult> result =
         pipeline::make_profile(*trace, profile_options, options.graph(bar));
@@ -117,8 +117,8 @@ Result<Profile> narrow(const Options &options, Profile profile, bool all_process
   selection.processes = options.processes;
   selection.processes.insert(selection.processes.end(), options.threads_of.begin(), options.threads_of.end());
   selection.threads = options.only_threads;
-  Result<std::optional<std::int64_t>> from = moment(options.from, "--from", profile),
-                                      to = moment(options.to, "--to", profile);
+  Result<std::optional<std::int64_t>> from = moment(options.from, Option::from, profile),
+                                      to = moment(options.to, Option::to, profile);
   if (!from) return std::move(from).error();
   if (!to) return std::move(to).error();
   selection.from = *from;
@@ -141,10 +141,11 @@ Result<void> write_file(const Options &options, const Profile &profile) {
   const std::optional<ProfileFormat> format =
       options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
   if (!format)
-    return bad_option(
-        options.format.empty() ? fmt::format("-o {}: no format is known by that ending", options.output)
-                               : fmt::format("--format: \"{}\" is no format", options.format),
-        "formats: .svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz, .trace.json");
+    return bad_option(Option::output,
+                      options.format.empty()
+                          ? fmt::format("\"{}\" has no ending that tells a format", options.output)
+                          : fmt::format("\"{}\" is no format", options.format),
+                      ".svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz or .trace.json");
   Result<base::OutputFile> file = base::OutputFile::create(options.output, options.force);
   if (!file) return std::move(file).error();
   ProfileExportOptions how;
@@ -199,8 +200,6 @@ int run_profile(const Options &options) {
     print_profile(*profile, text);
   return status;
 }
-
-} // namespace
 
 void add_profile_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
@@ -257,5 +256,9 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   options->add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_profile(*options); });
 }
+
+const Command kProfile(25, add_profile_command);
+
+} // namespace
 
 } // namespace etwrelog::cli

@@ -135,7 +135,9 @@ struct ProfileAccounting {
   std::uint64_t undefined_keys = 0;   // fragments whose stack key is never defined; among the orphaned
   std::uint64_t lent_user_halves = 0; // kernel halves that another event's user half completed
   std::uint64_t idle_left_out = 0;    // samples of the Idle process that Profile::samples does not hold
-  std::uint64_t in_dpc_or_isr = 0;    // samples taken in one
+  std::uint64_t not_timed =
+      0; // waits: switches that end no wait with a length: the first of a thread, or of no time
+  std::uint64_t in_dpc_or_isr = 0; // samples taken in one
 };
 
 enum class ProfileKind : std::uint8_t { cpu, wait, ready };

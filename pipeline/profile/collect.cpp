@@ -1,6 +1,7 @@
 #include "profile_pass/collect.hpp"
 
 #include "filter/rules.hpp"
+#include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
 #include "stacks/stack_definitions.hpp"
@@ -66,6 +67,7 @@ struct CollectWork final : Work {
   std::vector<Mark> marks;
   std::vector<Fragment> fragments;
   std::vector<ReadyRecord> readies;
+  std::vector<SwitchRecord> switches;
   std::vector<Reference> references;
   std::vector<stacks::KeyDefinition> definitions;
   StateRecords state;
@@ -81,6 +83,7 @@ struct CollectWork final : Work {
     marks.clear();
     fragments.clear();
     readies.clear();
+    switches.clear();
     references.clear();
     definitions.clear();
     state.clear();
@@ -142,11 +145,12 @@ private:
       sample(event, moment, processor, work);
       return;
     }
-    if (hook == kSwitch && collect_.kind != ProfileKind::cpu) {
+    const bool switches = collect_.kind != ProfileKind::cpu || collect_.switches;
+    if (hook == kSwitch && switches) {
       context_switch(event, moment, processor, work);
-      return;
+      if (collect_.kind != ProfileKind::cpu) return;
     }
-    if (hook == kReady && collect_.kind != ProfileKind::cpu)
+    if (hook == kReady && switches)
       if (const Bytes payload = event.payload(); payload.size() >= 4)
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);
@@ -167,6 +171,7 @@ private:
       work.last_type = type;
       work.last_kind = kinds_.number(type);
     }
+    if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
     const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
     work.marks.push_back({moment.time, thread, processor, work.last_kind});
   }
@@ -201,11 +206,19 @@ private:
       ++work.unreadable;
       return;
     }
+    SwitchRecord record;
+    record.time = moment.time;
+    record.new_thread = load<std::uint32_t>(payload.data());
+    record.old_thread = load<std::uint32_t>(payload.data() + 4);
+    record.subject = static_cast<std::uint32_t>(work.subjects.size());
+    record.processor = processor;
+    record.reason = payload[kReasonAt];
+    record.state = payload[kStateAt];
+    work.switches.push_back(record);
+    if (collect_.kind == ProfileKind::cpu) return;
     Subject made;
     made.time = moment.time;
-    made.thread = load<std::uint32_t>(payload.data());
-    made.ip = load<std::uint32_t>(payload.data() + 4) | std::uint64_t{payload[kReasonAt]} << 32 |
-              std::uint64_t{payload[kStateAt]} << 40;
+    made.thread = record.new_thread;
     made.processor = processor;
     made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
     subject(made, work);
@@ -314,6 +327,9 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
     records.readies.append(work.readies);
+    for (SwitchRecord &record : work.switches)
+      record.subject += subjects;
+    records.switches.append(work.switches);
     references.insert(references.end(), work.references.begin(), work.references.end());
     for (const stacks::KeyDefinition &definition : work.definitions)
       definitions.add(definition);

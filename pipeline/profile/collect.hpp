@@ -14,6 +14,7 @@ namespace etwrelog::pipeline {
 struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, or context switches
   bool methods = false;                // names of code that runtimes made
+  bool switches = false;               // context switches too, for what threads did when
 };
 
 struct Collected {

@@ -30,7 +30,8 @@ profile::ParallelFor parallel_on(unsigned threads) {
 
 Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
                                    const GraphOptions &graph, StepTimes *times) {
-  Result<Collected> collected = collect_profile(trace, {options.kind, options.names}, graph, times);
+  Result<Collected> collected =
+      collect_profile(trace, {options.kind, options.names, options.slices}, graph, times);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   const profile::JoinCounts joined = profile::join(collected->records, parallel_on(threads));
@@ -38,8 +39,11 @@ Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &opt
   const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
     collected->stacks->read(stack, frames);
   };
+  profile::Methods methods;
+  if (options.names) methods.build(std::move(collected->methods), collected->managed_modules);
   profile::build(collected->records, joined, trace.clock(), read_frames,
-                 {options.idle, options.kind, nullptr}, result.profile);
+                 {options.idle, options.slices, options.kind, options.names ? &methods : nullptr},
+                 result.profile);
   const LogfileHeader &header = trace.header();
   Profile &profile = result.profile;
   profile.trace = trace.input().name();

@@ -11,8 +11,9 @@ namespace etwrelog::pipeline {
 
 struct ProfileOptions {
   ProfileKind kind = ProfileKind::cpu;
-  bool idle = false;  // keep the samples of the Idle process
-  bool names = false; // of code that runtimes made; for native code see the symbol engine
+  bool idle = false;   // keep the samples of the Idle process
+  bool slices = false; // what each thread did when, from context switches
+  bool names = false;  // of code that runtimes made; for native code see the symbol engine
 };
 
 struct ProfileResult {

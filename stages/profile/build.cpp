@@ -2,6 +2,7 @@
 
 #include "profile/images.hpp"
 #include "profile/timeline.hpp"
+#include "profile/waits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -127,16 +128,74 @@ public:
     for (const IntervalRecord &interval : records_.intervals)
       if (interval.source == 0)
         profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
-    const std::vector<std::uint32_t> order = by_time(records_.subjects);
-    profile_.samples.reserve(order.size());
-    for (const std::uint32_t number : order)
-      take(records_.subjects[number]);
-    profile_.samples.shrink_to_fit();
+    if (options_.kind == ProfileKind::cpu)
+      take_samples();
+    else
+      take_waits();
+    if (options_.slices) take_slices();
     count_fragments(joined);
     finish_modules();
   }
 
 private:
+  void take_samples() {
+    const std::vector<std::uint32_t> order = by_time(records_.subjects);
+    profile_.samples.reserve(order.size());
+    for (const std::uint32_t number : order)
+      take(records_.subjects[number]);
+    profile_.samples.shrink_to_fit();
+  }
+
+  // Every switch is in a class; those that end a wait are its sample.
+  void take_waits() {
+    for (std::size_t i = 0; i < records_.subjects.size(); ++i) {
+      const Subject &subject = records_.subjects[i];
+      const Whose owner = whose(subject.thread, subject.time);
+      count(owner, class_of(subject, owner.pid));
+      if (owner.pid == 0) ++profile_.accounting.idle_left_out;
+    }
+    std::uint64_t timed = 0;
+    for (const Wait &wait : find_waits(records_)) {
+      const Subject &subject = records_.subjects[wait.subject];
+      const Whose owner = whose(subject.thread, subject.time);
+      if (owner.pid == 0) continue;
+      const bool ready = options_.kind == ProfileKind::ready;
+      const std::int64_t from = to_ns_(ready ? wait.ready : wait.out),
+                         to = to_ns_(ready ? wait.in : wait.ready);
+      const std::uint64_t micros = to > from ? (static_cast<std::uint64_t>(to - from) + 500) / 1000 : 0;
+      if (micros == 0) continue;
+      const SampleClass sample_class = class_of(subject, owner.pid);
+      std::uint32_t node = sample_class == SampleClass::no_stack ? child(0, annotation("[no stack]"))
+                                                                 : node_of(subject, owner.pid, sample_class);
+      if (wait.waker != kUnknownId) {
+        const Whose waker = whose(wait.waker, wait.ready);
+        node =
+            child(node, annotation("readied by " + process_text(profile_.processes[waker.process]) + "_[w]"));
+      }
+      profile_.samples.push_back({from, micros, owner.thread, node, wait.processor, sample_class});
+      ++timed;
+    }
+    profile_.accounting.not_timed = records_.subjects.size() - profile_.accounting.idle_left_out - timed;
+    std::ranges::stable_sort(profile_.samples, {}, &ProfileSample::time);
+  }
+
+  void take_slices() {
+    const auto add = [&](std::uint32_t thread, std::int64_t from, std::int64_t to, std::uint16_t processor,
+                         SliceState state, std::uint8_t reason) {
+      if (to > from)
+        profile_.slices.push_back(
+            {to_ns_(from), to_ns_(to), whose(thread, to).thread, processor, state, reason});
+    };
+    for (const Running &run : find_running(records_))
+      add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
+    for (const Wait &wait : find_waits(records_)) {
+      add(wait.thread, wait.out, wait.ready, wait.processor, SliceState::waiting, wait.reason);
+      add(wait.thread, wait.ready, wait.in, wait.processor, SliceState::ready, 0);
+    }
+    std::ranges::sort(profile_.slices, {},
+                      [](const ProfileSlice &s) { return std::tuple(s.thread, s.start, s.end); });
+  }
+
   struct Whose {
     std::uint32_t pid = kNoIndex, process = 0, thread = 0;
   };
@@ -208,6 +267,14 @@ private:
     return result;
   }
 
+  void count(const Whose &owner, SampleClass sample_class) {
+    for (ProfileCounts *counts :
+         {&profile_.accounting.total, &profile_.accounting.by_process[owner.process]}) {
+      ++counts->samples;
+      ++counts->by_class[static_cast<std::size_t>(sample_class)];
+    }
+  }
+
   void take(const Subject &subject) {
     const Whose owner = whose(subject.thread, subject.time);
     const SampleClass sample_class = class_of(subject, owner.pid);
@@ -269,7 +336,7 @@ private:
     return node;
   }
 
-  std::uint32_t annotation(const char *text) {
+  std::uint32_t annotation(const std::string &text) {
     const auto [place, fresh] =
         annotations_.try_emplace(text, static_cast<std::uint32_t>(profile_.frames.size()));
     if (fresh) {
@@ -310,9 +377,46 @@ private:
       made.kind = in_kernel ? FrameKind::kernel : FrameKind::native;
     } else {
       made.why = Unresolved::no_image;
+      if (options_.methods != nullptr && !in_kernel && has_runtime(pid))
+        made.why = Unresolved::rundown_missing;
     }
+    if (method != Methods::kNone) name(made, (*options_.methods)[method]);
     profile_.frames.push_back(std::move(made));
     return number;
+  }
+
+  // Code made at run time belongs to the runtime's module, precompiled code to its image.
+  void name(ProfileFrame &frame, const Methods::Method &method) {
+    frame.function = method.name;
+    frame.tier = method.tier;
+    frame.why = Unresolved::none;
+    if (frame.module != kNoIndex) return;
+    frame.kind = FrameKind::jit;
+    if (method.module.empty()) return;
+    const auto [place, fresh] =
+        managed_modules_.try_emplace(method.module, static_cast<std::uint32_t>(profile_.modules.size()));
+    if (fresh) {
+      ProfileModule &module = profile_.modules.emplace_back();
+      module.name = module.path = method.module;
+      module.symbols = Unresolved::none; // its methods name themselves
+    }
+    frame.module = place->second;
+  }
+
+  // Whether the process runs compiled code: then what lies in no image most likely is such.
+  bool has_runtime(std::uint32_t pid) {
+    const auto [place, fresh] = runtimes_.try_emplace(pid, options_.methods->knows(pid));
+    if (fresh && !place->second)
+      for (std::size_t i = 0; i < images_.size() && !place->second; ++i) {
+        const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
+        if (image.pid != pid) continue;
+        std::string file(last_part(image.path));
+        for (char &c : file)
+          if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+        place->second = file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" ||
+                        file == "chakra.dll" || file == "chakracore.dll" || file == "v8.dll";
+      }
+    return place->second;
   }
 
   // One module for all processes that have the same image at the same base.
@@ -370,7 +474,8 @@ private:
 
   void finish_modules() {
     for (ProfileModule &module : profile_.modules)
-      if (module.pdb_guid == Guid{}) module.symbols = Unresolved::no_identity;
+      if (module.symbols != Unresolved::none && module.pdb_guid == Guid{})
+        module.symbols = Unresolved::no_identity;
   }
 
   Records &records_;
@@ -384,6 +489,8 @@ private:
   QuadMap process_numbers_, thread_numbers_, known_, children_, frame_numbers_;
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
+  std::unordered_map<std::string, std::uint32_t> managed_modules_;
+  std::unordered_map<std::uint32_t, bool> runtimes_;
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, Guid, std::uint32_t, bool>,
            std::uint32_t>
       modules_;

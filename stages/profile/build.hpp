@@ -9,7 +9,8 @@
 namespace etwrelog::profile {
 
 struct BuildOptions {
-  bool idle = false; // keep the samples of the Idle process
+  bool idle = false;   // keep the samples of the Idle process
+  bool slices = false; // what each thread did when
   ProfileKind kind = ProfileKind::cpu;
   const Methods *methods = nullptr; // of runtimes; null: names are not asked for
 };

@@ -1,4 +1,8 @@
 // Code that a runtime made: which method lay at an address of a process, when.
+//
+// Runtimes log a method when it is compiled, and list those that are there when the trace begins or ends. A
+// list at the end is the usual case, so it also tells about the time before. Addresses are used again: at
+// each moment the latest method loaded there counts.
 #pragma once
 
 #include "profile/records.hpp"
@@ -8,39 +12,53 @@
 namespace etwrelog::profile {
 
 struct MethodRecord {
+  enum class What : std::uint8_t { load, unload, rundown }; // a rundown: it was there before, too
   Moment at;
-  enum class What : std::uint8_t {
-    load,
-    unload,
-    rundown
-  } what = What::load; // a rundown was there before, too
+  What what = What::load;
+  bool script = false; // of a script engine
   std::uint32_t pid = 0, flags = 0;
-  std::uint64_t id = 0, rejit = 0, module = 0, start = 0, size = 0;
-  std::string name; // "Namespace.Type.Method", the function's name for scripts
-  bool script = false;
+  std::uint64_t id = 0, module = 0, start = 0, size = 0;
+  std::string name; // "Namespace.Type.Method"; of a script the function's
 };
 struct ManagedModuleRecord {
   std::uint32_t pid = 0;
   std::uint64_t id = 0;
   std::string path;
 };
-
 class Methods {
 public:
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   struct Method {
     std::uint32_t pid = 0;
-    std::uint64_t start = 0, end = 0;
-    std::int64_t from = 0, to = 0;
-    std::string name, tier, module; // module: of the runtime, "Contoso.dll"; empty if not known
+    std::uint64_t start = 0, end = 0, id = 0;
+    std::int64_t from = 0, to = 0; // both ends included
+    std::string name, module;      // module: "Contoso.dll"; empty if not known
+    const char *tier = "";         // "Tier1", "QuickJitted", "ReadyToRun", ...; empty if not known
     bool script = false;
   };
-  [[nodiscard]] std::uint32_t find(std::uint32_t, std::int64_t, std::uint64_t) const { return kNone; }
-  [[nodiscard]] std::uint32_t epoch(std::uint32_t, std::int64_t) const { return 0; }
+
+  void build(std::vector<MethodRecord> records, const std::vector<ManagedModuleRecord> &modules);
+
+  [[nodiscard]] std::uint32_t find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const;
+  // Counts up whenever an address of the process changes its method. Methods that come to where nothing was
+  // do not count: before, nothing ran there.
+  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time) const;
+  // Whether the process ran a runtime that tells of its methods.
+  [[nodiscard]] bool knows(std::uint32_t pid) const { return ranges_.contains(pid); }
   [[nodiscard]] const Method &operator[](std::uint32_t i) const { return methods_[i]; }
+  [[nodiscard]] std::size_t size() const { return methods_.size(); }
 
 private:
-  std::vector<Method> methods_;
+  struct Range {
+    std::uint32_t first = 0, count = 0;
+  };
+  void order();
+
+  std::vector<Method> methods_; // by process, start, from
+  std::vector<std::uint64_t>
+      reach_; // of each method: the highest end of it and those before it in the process
+  std::unordered_map<std::uint32_t, Range> ranges_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> changes_;
 };
 
 } // namespace etwrelog::profile

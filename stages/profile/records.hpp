@@ -23,7 +23,7 @@ struct Moment {
 // An event that the profile is about: a CPU sample or a context switch.
 struct Subject {
   std::int64_t time = 0;
-  std::uint64_t ip = 0; // of a switch: the thread that left, its state and why it waits; see pack_switch
+  std::uint64_t ip = 0; // of a switch: 0
   std::uint32_t thread = kUnknownId;
   // Of its stack, as numbers of Records::fragments; kNoFragment: none.
   std::uint32_t kernel = kNoFragment, user = kNoFragment;
@@ -108,7 +108,16 @@ struct ReadyRecord {
   std::uint16_t processor = 0;
 };
 
+struct SwitchRecord {
+  std::int64_t time = 0;
+  std::uint32_t new_thread = 0, old_thread = 0;
+  std::uint32_t subject = 0; // its number, if switches are what the profile is about
+  std::uint16_t processor = 0;
+  std::uint8_t reason = 0, state = 0; // of the old thread
+};
+
 struct Records {
+  Sequence<SwitchRecord> switches;
   Sequence<Subject> subjects;
   Sequence<Mark> marks;
   Sequence<Fragment> fragments;

@@ -1,0 +1,126 @@
+#include "profile/methods.hpp"
+
+#include "profile/images.hpp"
+#include "profile/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace etwrelog::profile {
+namespace {
+
+// The tier that a method was compiled at stands in three bits of its flags, since .NET Core 3; older runtimes
+// leave them 0 and tell by two other bits whether it was compiled here or before.
+const char *tier_of(const MethodRecord &record) {
+  if (record.script) return "";
+  constexpr std::uint32_t kJitted = 0x8;
+  switch (record.flags >> 7 & 7) {
+  case 1: return "MinOptJitted";
+  case 2: return "Optimized";
+  case 3: return "QuickJitted";
+  case 4: return "OptimizedTier1";
+  case 5: return "OptimizedTier1OSR";
+  case 6: return "InstrumentedTier";
+  case 7: return "InstrumentedTierOptimized";
+  default: return (record.flags & kJitted) != 0 ? "JIT" : "PreJIT";
+  }
+}
+
+} // namespace
+
+void Methods::build(std::vector<MethodRecord> records, const std::vector<ManagedModuleRecord> &modules) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> module_names;
+  for (const ManagedModuleRecord &module : modules)
+    module_names.try_emplace({module.pid, module.id}, last_part(module.path));
+  std::ranges::sort(records, {}, &MethodRecord::at);
+  using Key = std::pair<std::uint32_t, std::uint64_t>; // process and start
+  std::map<Key, std::uint32_t> live;
+  for (MethodRecord &record : records) {
+    const Key key{record.pid, record.start};
+    const auto here = live.find(key);
+    if (record.what == MethodRecord::What::unload) {
+      if (here == live.end()) continue;
+      methods_[here->second].to = record.at.time;
+      live.erase(here);
+      continue;
+    }
+    if (record.size == 0 || record.start + record.size < record.start) continue;
+    const bool rundown = record.what == MethodRecord::What::rundown;
+    if (here != live.end() && methods_[here->second].id == record.id) continue; // known already
+    Method method;
+    method.pid = record.pid;
+    method.start = record.start;
+    method.end = record.start + record.size;
+    method.id = record.id;
+    method.from = rundown && here == live.end() ? kBeginning : record.at.time;
+    method.to = kForever;
+    method.name = std::move(record.name);
+    method.tier = tier_of(record);
+    method.script = record.script;
+    if (const auto name = module_names.find({record.pid, record.module}); name != module_names.end())
+      method.module = name->second;
+    live[key] = static_cast<std::uint32_t>(methods_.size());
+    methods_.push_back(std::move(method));
+  }
+  order();
+}
+
+// Where methods overlap in space, each reaches up to the next in time; the first also covers the time before.
+void Methods::order() {
+  std::ranges::stable_sort(methods_, {}, [](const Method &m) { return std::tuple(m.pid, m.start, m.from); });
+  reach_.resize(methods_.size());
+  for (const Method &method : methods_)
+    if (method.to != kForever) changes_[method.pid].push_back(method.to + 1);
+  for (std::uint32_t i = 0; i < methods_.size(); ++i) {
+    Range &range = ranges_[methods_[i].pid];
+    if (range.count++ == 0) range.first = i;
+    reach_[i] = range.count == 1 ? methods_[i].end : std::max(methods_[i].end, reach_[i - 1]);
+    // Overlap with one before it in space: the two took turns.
+    if (range.count > 1 && reach_[i - 1] > methods_[i].start) {
+      std::vector<std::int64_t> &changes = changes_[methods_[i].pid];
+      for (const std::uint32_t at : {i - 1, i})
+        if (methods_[at].from != kBeginning) changes.push_back(methods_[at].from);
+    }
+  }
+  // All that may overlap a method that took turns changes with it.
+  for (auto &[pid, changes] : changes_) {
+    const Range range = ranges_.at(pid);
+    for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+      const bool behind = i > range.first && reach_[i - 1] > methods_[i].start,
+                 before = i + 1 < range.first + range.count && methods_[i].end > methods_[i + 1].start;
+      if ((behind || before) && methods_[i].from != kBeginning) changes.push_back(methods_[i].from);
+    }
+    std::ranges::sort(changes);
+    changes.erase(std::ranges::unique(changes).begin(), changes.end());
+  }
+}
+
+std::uint32_t Methods::find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const {
+  const auto range = ranges_.find(pid);
+  if (range == ranges_.end()) return kNone;
+  const auto begin = methods_.begin() + range->second.first, end = begin + range->second.count;
+  auto behind =
+      std::upper_bound(begin, end, address, [](std::uint64_t at, const Method &m) { return at < m.start; });
+  // The latest that had been loaded by then; if none had, the first to come: it was compiled a moment before
+  // it was logged, and nothing else was ever seen there.
+  std::uint32_t best = kNone, first = kNone;
+  while (behind != begin) {
+    --behind;
+    const auto i = static_cast<std::uint32_t>(behind - methods_.begin());
+    if (reach_[i] <= address) break;
+    if (address >= behind->end) continue;
+    if (behind->from <= time && (best == kNone || behind->from > methods_[best].from)) best = i;
+    if (first == kNone || behind->from < methods_[first].from) first = i;
+  }
+  if (best == kNone) return first;
+  return methods_[best].to < time ? kNone : best;
+}
+
+std::uint32_t Methods::epoch(std::uint32_t pid, std::int64_t time) const {
+  const auto changes = changes_.find(pid);
+  if (changes == changes_.end()) return 0;
+  return static_cast<std::uint32_t>(std::ranges::upper_bound(changes->second, time) -
+                                    changes->second.begin());
+}
+
+} // namespace etwrelog::profile

@@ -1,0 +1,85 @@
+#include "profile/waits.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace etwrelog::profile {
+namespace {
+
+constexpr std::uint8_t kStateReady = 1; // of a thread that was preempted: it waits for nothing
+
+template <class T> std::vector<T> in_time(const Sequence<T> &sequence) {
+  std::vector<T> items;
+  items.reserve(sequence.size());
+  for (std::size_t i = 0; i < sequence.chunks(); ++i) {
+    const std::span<const T> chunk = sequence.chunk(i);
+    items.insert(items.end(), chunk.begin(), chunk.end());
+  }
+  std::ranges::stable_sort(items, {}, &T::time);
+  return items;
+}
+
+struct Away {
+  std::int64_t out = 0, ready = 0;
+  std::uint32_t waker = kUnknownId;
+  std::uint16_t processor = 0;
+  std::uint8_t reason = 0, state = 0;
+  bool away = false, readied = false;
+};
+
+} // namespace
+
+std::vector<Wait> find_waits(const Records &records) {
+  const std::vector<SwitchRecord> switches = in_time(records.switches);
+  const std::vector<ReadyRecord> readies = in_time(records.readies);
+  std::unordered_map<std::uint32_t, Away> threads;
+  std::unordered_map<std::uint16_t, std::uint32_t> running;
+  std::vector<Wait> waits;
+  std::size_t next = 0;
+  for (const SwitchRecord &record : switches) {
+    // A thread is readied before it is switched to, also where both bear the same time.
+    for (; next < readies.size() && readies[next].time <= record.time; ++next) {
+      const auto away = threads.find(readies[next].thread);
+      if (away == threads.end() || !away->second.away || away->second.readied) continue;
+      away->second.readied = true;
+      away->second.ready = readies[next].time;
+      if (const auto waker = running.find(readies[next].processor); waker != running.end())
+        away->second.waker = waker->second;
+    }
+    if (record.old_thread != 0) {
+      Away &away = threads[record.old_thread];
+      away = {};
+      away.out = away.ready = record.time;
+      away.processor = record.processor;
+      away.reason = record.reason;
+      away.state = record.state;
+      away.away = true;
+      away.readied = record.state == kStateReady;
+    }
+    running[record.processor] = record.new_thread;
+    if (record.new_thread == 0) continue;
+    Away &away = threads[record.new_thread];
+    if (away.away)
+      waits.push_back({record.subject, record.new_thread, away.out, away.readied ? away.ready : record.time,
+                       record.time, away.waker, away.processor, away.reason});
+    away.away = false;
+  }
+  return waits;
+}
+
+std::vector<Running> find_running(const Records &records) {
+  std::unordered_map<std::uint16_t, Running> current;
+  std::vector<Running> all;
+  for (const SwitchRecord &record : in_time(records.switches)) {
+    const auto [place, fresh] = current.try_emplace(record.processor);
+    Running &run = place->second;
+    if (!fresh && run.thread == record.old_thread && run.thread != 0) {
+      run.to = record.time;
+      all.push_back(run);
+    }
+    run = {record.new_thread, record.time, record.time, record.processor};
+  }
+  return all;
+}
+
+} // namespace etwrelog::profile

@@ -1,0 +1,29 @@
+// Where threads were off the processor, from context switches and readied threads.
+#pragma once
+
+#include "etwrelog/profile.hpp"
+#include "profile/records.hpp"
+
+namespace etwrelog::profile {
+
+// From one switch away from a thread to the next one to it.
+struct Wait {
+  std::uint32_t subject = 0; // the switch that ended it, whose stack tells where the thread stood
+  std::uint32_t thread = 0;
+  std::int64_t out = 0, ready = 0, in = 0; // it waited from `out` to `ready` and was ready until `in`
+  std::uint32_t waker = kUnknownId;        // thread that readied it; kUnknownId if that was not seen
+  std::uint16_t processor = 0;             // where it ran before
+  std::uint8_t reason = 0;
+};
+
+// In the order of `in`. A thread's first switch in the trace ends a wait that began before and is left out.
+[[nodiscard]] std::vector<Wait> find_waits(const Records &records);
+
+struct Running { // a stretch that a thread ran
+  std::uint32_t thread = 0;
+  std::int64_t from = 0, to = 0;
+  std::uint16_t processor = 0;
+};
+[[nodiscard]] std::vector<Running> find_running(const Records &records); // from switch to switch
+
+} // namespace etwrelog::profile
