@@ -63,6 +63,7 @@ enum class Format : std::uint8_t {
   xml,
   json,
   socket_address,
+  lznt1_text, // binary: u32 size, then that much UTF-16 text compressed with LZNT1
 };
 
 // How many bytes (characters of a UTF-16 string) a value has, or how many elements an array.
@@ -120,6 +121,9 @@ struct Field {
 
 enum class Origin : std::uint8_t { builtin, event_info, manifest, trace_logging, added };
 [[nodiscard]] std::string_view origin_name(Origin origin); // "kernel", "event-info", "event-source", ...
+
+// "u32", "wstr(16)", "pointer[Count]", "struct[]": the type of a field in words.
+[[nodiscard]] std::string type_text(std::span<const Field> fields, std::size_t index);
 
 struct Schema {
   Guid provider;        // or class GUID
@@ -217,12 +221,16 @@ public:
 
   // Reads an instrumentation manifest. It wins over the built-in table, not over the trace's own schemas.
   Result<void> add_manifest(std::string_view xml);
+  // Reads a trace message format file: WPP messages by GUID and number.
+  Result<void> add_tmf(std::string_view text);
 
   // Takes up the schema that the event carries or is; whether it was one. Schemas given out before stay
   // valid. EventSource manifests in several chunks are joined for each process and thread.
   bool learn(const EventView &event);
   // Whether learn() would look at the event: cheap, asked of every event of a pass.
   [[nodiscard]] static bool teaches(const EventView &event);
+  // Whether learn() would find something new in the event.
+  [[nodiscard]] bool learns(const EventView &event) const;
   // Schemas that contradicted themselves or were too many, as texts for a report.
   [[nodiscard]] std::span<const std::string> problems() const;
 

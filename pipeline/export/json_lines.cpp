@@ -15,7 +15,7 @@ struct JsonLines::Kind {
 
 namespace {
 
-void append_names(std::string &out, std::string_view provider, const Guid &guid, std::string_view event) {
+void put_names(std::string &out, std::string_view provider, const Guid &guid, std::string_view event) {
   out += ",\"provider\":";
   if (provider.empty()) {
     out += '"', schema::append_guid(out, guid), out += '"';
@@ -35,6 +35,13 @@ void append_id(std::string &out, std::uint32_t id) {
     append_unsigned(out, id);
 }
 
+// WPP messages say it in their options.
+unsigned pointer_size_of(const EventView &event) {
+  if (!event.is_message()) return event.pointer_size();
+  const auto options = load<std::uint16_t>(event.bytes().data() + format::kMessageOptionsAt);
+  return (options & format::kMessagePointer32) != 0 ? 4 : 8;
+}
+
 Guid related_activity(const EventView &event) {
   ExtendedItems items = event.items();
   ExtendedItem item{};
@@ -46,8 +53,7 @@ Guid related_activity(const EventView &event) {
 
 // The text of a message: %1 is the first field; %n a line feed, %t a tab, %% a percent sign. What stands
 // between ! signs behind a number is a format for printf and not needed.
-void append_message(std::string &out, std::string_view message, const Schema &schema,
-                    std::span<const FieldValue> values) {
+std::string message_text(std::string_view message, const Schema &schema, std::span<const FieldValue> values) {
   std::string text;
   for (std::size_t i = 0; i < message.size(); ++i) {
     if (message[i] != '%' || i + 1 == message.size()) {
@@ -79,14 +85,13 @@ void append_message(std::string &out, std::string_view message, const Schema &sc
     else
       text += name;
   }
-  out += ",\"message\":";
-  schema::append_json_string(out, text);
+  return text;
 }
 
 } // namespace
 
-JsonLines::JsonLines(const SchemaCatalog &catalog, const Clock &clock, const filter::Lifetimes &lifetimes,
-                     const Options &options)
+JsonLines::JsonLines(const SchemaCatalog &catalog, const Clock &clock,
+                     std::span<const filter::Lifetimes> lifetimes, const Options &options)
     : catalog_(catalog), clock_(clock), lifetimes_(lifetimes), options_(options) {
   kinds_.resize(catalog.all().size());
   for (const Schema *schema : catalog.all()) {
@@ -94,58 +99,66 @@ JsonLines::JsonLines(const SchemaCatalog &catalog, const Clock &clock, const fil
     kind.program = std::make_unique<const Decoder::Program>(*schema);
     const std::string_view known =
         schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
-    append_names(kind.name, known, schema->provider, schema->name);
+    put_names(kind.name, known, schema->provider, schema->name);
   }
-  for (const filter::ProcessInstance &process : lifetimes.processes())
-    schema::append_json_string(processes_.emplace_back(), process.image_name);
+  for (const filter::Lifetimes &of_machine : lifetimes) {
+    processes_.emplace_back();
+    for (const filter::ProcessInstance &instance : of_machine.processes())
+      schema::append_json_string(processes_.back().emplace_back(), instance.image_name);
+  }
 }
 
 JsonLines::~JsonLines() = default;
 
-void JsonLines::head(const EventView &event, std::int64_t time, std::uint16_t processor,
-                     std::string &out) const {
-  out += "{\"time\":\"";
-  const std::int64_t filetime = clock_.to_filetime(time);
-  if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
-  out += "\",\"timestamp\":";
-  schema::append_signed(out, time);
-  out += ",\"cpu\":";
-  append_unsigned(out, processor);
+std::string_view JsonLines::process(const EventView &event, const Context &context) const {
   const std::uint32_t pid = event.process_id();
-  out += ",\"process_id\":";
-  append_id(out, pid);
-  out += ",\"thread_id\":";
-  append_id(out, event.thread_id());
-  out += ",\"process\":";
-  const auto process = pid == kUnknownId ? std::nullopt : lifetimes_.process_at(pid, time);
-  if (process && processes_[*process].size() > 2)
-    out += processes_[*process];
-  else
-    out += "null";
+  if (pid == kUnknownId || context.machine >= lifetimes_.size()) return "null";
+  const auto found = lifetimes_[context.machine].process_at(pid, context.time);
+  if (!found) return "null";
+  const std::string &name = processes_[context.machine][*found];
+  return name.size() > 2 ? std::string_view(name) : "null";
 }
 
-void JsonLines::name(const EventView &event, const Schema *schema, std::string &out) const {
+void JsonLines::names(const EventView &event, const Schema *schema, std::string &provider,
+                      std::string &name) const {
+  const Guid guid = event.provider();
+  if (schema != nullptr) {
+    provider =
+        schema->provider_name.empty() ? catalog_.provider_name(schema->provider) : schema->provider_name;
+    name = schema->name;
+  } else {
+    catalog_.append_name(event, name);
+    provider = event.has_hook()     ? std::string("Windows Kernel")
+               : event.is_message() ? std::string("WPP")
+                                    : std::string(catalog_.provider_name(guid));
+  }
+  if (provider.empty()) provider = to_string(guid);
+  if (schema == nullptr && name.starts_with(provider) && name.size() > provider.size())
+    name.erase(0, provider.size() + 1);
+}
+
+void JsonLines::append_names(const EventView &event, const Schema *schema, std::string &out) const {
   if (schema != nullptr) {
     out += kinds_[schema->ordinal].name;
     return;
   }
-  std::string whole;
-  catalog_.append_name(event, whole);
-  const Guid guid = event.provider();
-  std::string provider(event.has_hook()     ? std::string_view("Windows Kernel")
-                       : event.is_message() ? std::string_view("WPP")
-                                            : catalog_.provider_name(guid));
-  if (provider.empty()) provider = to_string(guid);
-  std::string_view shown = whole;
-  if (shown.starts_with(provider) && shown.size() > provider.size()) shown.remove_prefix(provider.size() + 1);
-  append_names(out, provider, guid, shown);
+  std::string provider, name;
+  names(event, schema, provider, name);
+  put_names(out, provider, event.provider(), name);
 }
 
-void JsonLines::fields(const EventView &event, const Schema &schema, std::string &out,
+void JsonLines::fields(const EventView &event, const Schema *schema, std::string &out,
                        Outcome &outcome) const {
-  const Decoder::Program &program = *kinds_[schema.ordinal].program;
   const Bytes payload = event.payload();
   const std::size_t start = out.size();
+  auto raw = [&] {
+    out += "null,\"raw\":\"";
+    schema::append_hex_bytes(out, payload);
+    out += '"';
+    outcome = {};
+  };
+  if (schema == nullptr) return raw();
+  const Decoder::Program &program = *kinds_[schema->ordinal].program;
   struct Try {
     bool whole, gave_up, odd;
     std::size_t at;
@@ -158,9 +171,9 @@ void JsonLines::fields(const EventView &event, const Schema &schema, std::string
     out += '}';
     return Try{whole, loop.gave_up(), sink.odd(), loop.position()};
   };
-  Try done = run(event.pointer_size());
+  Try done = run(pointer_size_of(event));
   // Some tools write payloads of 64-bit systems behind 32-bit headers: the layout that fits is the right one.
-  if (event.type() == format::HeaderType::full32 && schema.origin == Origin::builtin &&
+  if (event.type() == format::HeaderType::full32 && schema->origin == Origin::builtin &&
       (!done.whole || done.at < payload.size() || done.odd)) {
     const std::size_t end = out.size();
     const Try wide = run(8);
@@ -172,34 +185,69 @@ void JsonLines::fields(const EventView &event, const Schema &schema, std::string
       out.resize(end);
     }
   }
-  outcome = {&schema, done.at, !done.whole};
   if (done.gave_up) { // more text than a real event has
     out.resize(start);
-    out += "null,\"raw\":\"";
-    schema::append_hex_bytes(out, payload);
-    out += '"';
-    outcome = {nullptr, 0, false};
-    return;
+    return raw();
   }
+  outcome = {schema, done.at, !done.whole};
   if (!done.whole) out += ",\"truncated\":true";
   if (done.whole && done.at < payload.size()) {
     out += ",\"tail\":\"";
     schema::append_hex_bytes(out, payload.subspan(done.at));
     out += '"';
   }
-  if (options_.messages && !schema.message.empty()) {
-    const Decoder decoder(schema, event.pointer_size());
-    std::vector<FieldValue> values(decoder.value_count());
-    values.resize(decoder.decode(payload, values).values);
-    append_message(out, schema.message, schema, values);
-  }
 }
 
-void JsonLines::format(const EventView &event, std::int64_t time, std::uint16_t processor, std::string &out,
-                       Outcome &outcome) const {
-  head(event, time, processor, out);
-  const Schema *schema = catalog_.find(event);
-  name(event, schema, out);
+void JsonLines::members(const EventView &event, const Schema *schema, std::string &out,
+                        Outcome &outcome) const {
+  const std::size_t start = out.size();
+  fields(event, schema, out, outcome);
+  if (schema == nullptr || outcome.schema == nullptr) {
+    out.erase(start, std::string_view("null").size());
+    return;
+  }
+  // {"a":1},"tail":".." -> ,"a":1,"tail":".."
+  const std::size_t close = outcome.truncated                          ? out.rfind("},\"truncated\"")
+                            : outcome.covered < event.payload().size() ? out.rfind("},\"tail\"")
+                                                                       : out.size() - 1;
+  out.erase(close, 1);
+  if (close == start + 1)
+    out.erase(start, 1);
+  else
+    out[start] = ',';
+}
+
+std::string JsonLines::message(const EventView &event, const Schema &schema) const {
+  const Decoder decoder(schema, pointer_size_of(event));
+  std::vector<FieldValue> values(decoder.value_count());
+  values.resize(decoder.decode(event.payload(), values).values);
+  if (!schema.message.empty()) return message_text(schema.message, schema, values);
+  std::string text;
+  for (const FieldValue &value : values) {
+    if (!text.empty()) text += ", ";
+    text += value.name();
+    text += '=';
+    value.append_text(text);
+  }
+  return text;
+}
+
+void JsonLines::plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,
+                      Outcome &outcome) const {
+  out += "{\"time\":\"";
+  const std::int64_t filetime = clock_.to_filetime(context.time);
+  if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
+  out += "\",\"timestamp\":";
+  schema::append_signed(out, context.time);
+  out += ",\"cpu\":";
+  append_unsigned(out, context.processor);
+  out += ",\"process_id\":";
+  append_id(out, event.process_id());
+  out += ",\"thread_id\":";
+  append_id(out, event.thread_id());
+  out += ",\"process\":";
+  out += process(event, context);
+  append_names(event, schema, out);
   out += ",\"id\":";
   append_unsigned(out, event.has_hook() ? 0u : event.id());
   out += ",\"version\":";
@@ -212,30 +260,118 @@ void JsonLines::format(const EventView &event, std::int64_t time, std::uint16_t 
   append_hex(out, event.keyword());
   out += '"';
   if (event.is_event()) {
-    if (const Guid activity = event.activity(); activity != Guid{}) {
+    if (const Guid activity = event.activity(); activity != Guid{})
       out += ",\"activity\":\"", schema::append_guid(out, activity), out += '"';
-    }
     if (event.has_items())
-      if (const Guid related = related_activity(event); related != Guid{}) {
+      if (const Guid related = related_activity(event); related != Guid{})
         out += ",\"related_activity\":\"", schema::append_guid(out, related), out += '"';
-      }
   }
   out += ",\"fields\":";
-  if (schema != nullptr) {
-    fields(event, *schema, out, outcome);
-  } else {
-    outcome = {};
-    out += "null,\"raw\":\"";
-    schema::append_hex_bytes(out, event.payload());
-    out += '"';
+  fields(event, schema, out, outcome);
+  if (options_.messages && schema != nullptr && !schema->message.empty()) {
+    out += ",\"message\":";
+    schema::append_json_string(out, message(event, *schema));
   }
   out += "}\n";
 }
 
-void JsonLines::format(const EventView &event, std::int64_t time, std::uint16_t processor,
-                       std::string &out) const {
-  Outcome outcome;
-  format(event, time, processor, out, outcome);
+// The log data model of OpenTelemetry and its names for what an ETW header holds.
+void JsonLines::otel(const EventView &event, const Context &context, const Schema *schema, std::string &out,
+                     Outcome &outcome) const {
+  struct Severity {
+    unsigned number;
+    std::string_view text;
+  };
+  constexpr Severity kSeverities[] = {{0, "LOG_ALWAYS"}, {21, "CRITICAL"}, {17, "ERROR"},
+                                      {13, "WARNING"},   {9, "INFO"},      {5, "VERBOSE"}};
+  constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
+  const Severity severity = kSeverities[event.level() < std::size(kSeverities) ? event.level() : 5];
+  std::string provider, name;
+  names(event, schema, provider, name);
+  out += "{\"Timestamp\":";
+  schema::append_signed(out, (clock_.to_filetime(context.time) - kUnixEpoch) * 100);
+  out += ",\"SeverityNumber\":";
+  append_unsigned(out, severity.number);
+  out += ",\"SeverityText\":";
+  schema::append_json_string(out, severity.text);
+  out += ",\"EventName\":";
+  schema::append_json_string(out, name);
+  out += ",\"Attributes\":{\"etw.provider.name\":";
+  schema::append_json_string(out, provider);
+  out += ",\"etw.provider.id\":\"";
+  schema::append_guid(out, event.provider());
+  out += "\",\"etw.event.id\":";
+  append_unsigned(out, event.has_hook() ? 0u : event.id());
+  out += ",\"etw.version\":";
+  append_unsigned(out, event.version());
+  out += ",\"etw.opcode\":";
+  append_unsigned(out, event.opcode());
+  out += ",\"etw.level\":";
+  append_unsigned(out, event.level());
+  out += ",\"etw.keywords\":\"";
+  append_hex(out, event.keyword());
+  out += "\",\"etw.process.id\":";
+  append_id(out, event.process_id());
+  out += ",\"etw.thread.id\":";
+  append_id(out, event.thread_id());
+  out += ",\"etw.processor\":";
+  append_unsigned(out, context.processor);
+  if (const Guid activity = event.activity(); activity != Guid{})
+    out += ",\"etw.activity.id\":\"", schema::append_guid(out, activity), out += '"';
+  members(event, schema, out, outcome);
+  out += "}}\n";
+}
+
+// plaso's JSON lines, which Timesketch reads too.
+void JsonLines::timeline(const EventView &event, const Context &context, const Schema *schema,
+                         std::string &out, Outcome &outcome) const {
+  constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
+  const std::int64_t filetime = clock_.to_filetime(context.time);
+  std::string provider, name;
+  names(event, schema, provider, name);
+  out += "{\"__container_type__\":\"event\",\"__type__\":\"AttributeContainer\",\"data_type\":\"windows:etl:"
+         "event\","
+         "\"date_time\":{\"__class_name__\":\"Filetime\",\"__type__\":\"DateTimeValues\",\"timestamp\":";
+  schema::append_signed(out, filetime);
+  out += "},\"timestamp\":";
+  schema::append_signed(out, (filetime - kUnixEpoch) / 10);
+  out += ",\"datetime\":\"";
+  if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
+  out += "\",\"timestamp_desc\":\"Event Time\",\"parser\":\"etwrelog\",\"source_short\":\"ETL\","
+         "\"source_long\":\"Windows event trace\",\"message\":";
+  std::string text = "[" + provider + "] " + name;
+  if (schema != nullptr)
+    if (const std::string what = message(event, *schema); !what.empty()) text += ": " + what;
+  schema::append_json_string(out, text);
+  out += ",\"provider_name\":";
+  schema::append_json_string(out, provider);
+  out += ",\"provider_identifier\":\"";
+  schema::append_guid(out, event.provider());
+  out += "\",\"event_name\":";
+  schema::append_json_string(out, name);
+  out += ",\"event_identifier\":";
+  append_unsigned(out, event.has_hook() ? 0u : event.id());
+  out += ",\"event_level\":";
+  append_unsigned(out, event.level());
+  out += ",\"process_identifier\":";
+  append_id(out, event.process_id());
+  out += ",\"thread_identifier\":";
+  append_id(out, event.thread_id());
+  out += ",\"process_name\":";
+  out += process(event, context);
+  out += ",\"fields\":";
+  fields(event, schema, out, outcome);
+  out += "}\n";
+}
+
+void JsonLines::format(const EventView &event, const Context &context, std::string &out,
+                       Outcome &outcome) const {
+  const Schema *const schema = catalog_.find(event);
+  switch (options_.profile) {
+  case ExportProfile::etwrelog: return plain(event, context, schema, out, outcome);
+  case ExportProfile::otel: return otel(event, context, schema, out, outcome);
+  case ExportProfile::timeline: return timeline(event, context, schema, out, outcome);
+  }
 }
 
 } // namespace etwrelog::pipeline

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "etwrelog/clock.hpp"
-#include "etwrelog/schema.hpp"
+#include "etwrelog/export.hpp"
 #include "filter/lifetimes.hpp"
 
 #include <string>
@@ -25,35 +25,52 @@ public:
   struct Options {
     JsonOptions json;
     bool messages = false; // texts of events that have one
+    ExportProfile profile = ExportProfile::etwrelog;
   };
-  // Catalog and lifetimes outlive this.
-  JsonLines(const SchemaCatalog &catalog, const Clock &clock, const filter::Lifetimes &lifetimes,
+  // Catalog and lifetimes (by machine) outlive this.
+  JsonLines(const SchemaCatalog &catalog, const Clock &clock, std::span<const filter::Lifetimes> lifetimes,
             const Options &options);
   ~JsonLines();
 
-  // Appends the line of an event and its line feed.
-  void format(const EventView &event, std::int64_t time, std::uint16_t processor, std::string &out) const;
-  // The same, and what decoding it gave.
+  // What decoding an event gave.
   struct Outcome {
-    const Schema *schema = nullptr;
-    std::size_t covered = 0;
+    const Schema *schema = nullptr; // null: raw
+    std::size_t covered = 0;        // bytes of the payload
     bool truncated = false;
   };
-  void format(const EventView &event, std::int64_t time, std::uint16_t processor, std::string &out,
-              Outcome &outcome) const;
+  // Where and when an event was.
+  struct Context {
+    std::int64_t time = 0; // raw
+    std::uint16_t processor = 0;
+    std::uint32_t machine = 0;
+  };
+  // Appends the line of an event and its line feed.
+  void format(const EventView &event, const Context &context, std::string &out, Outcome &outcome) const;
 
 private:
   struct Kind;
-  void head(const EventView &event, std::int64_t time, std::uint16_t processor, std::string &out) const;
-  void name(const EventView &event, const Schema *schema, std::string &out) const;
-  void fields(const EventView &event, const Schema &schema, std::string &out, Outcome &outcome) const;
+  void plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,
+             Outcome &outcome) const;
+  void otel(const EventView &event, const Context &context, const Schema *schema, std::string &out,
+            Outcome &outcome) const;
+  void timeline(const EventView &event, const Context &context, const Schema *schema, std::string &out,
+                Outcome &outcome) const;
+
+  [[nodiscard]] std::string_view process(const EventView &event, const Context &context) const; // JSON
+  void names(const EventView &event, const Schema *schema, std::string &provider, std::string &name) const;
+  void append_names(const EventView &event, const Schema *schema, std::string &out) const;
+  // The object of fields, or null; then what no field covers.
+  void fields(const EventView &event, const Schema *schema, std::string &out, Outcome &outcome) const;
+  // The fields as further members of an object that has some.
+  void members(const EventView &event, const Schema *schema, std::string &out, Outcome &outcome) const;
+  [[nodiscard]] std::string message(const EventView &event, const Schema &schema) const;
 
   const SchemaCatalog &catalog_;
   Clock clock_;
-  const filter::Lifetimes &lifetimes_;
+  std::span<const filter::Lifetimes> lifetimes_;
   Options options_;
-  std::vector<Kind> kinds_;            // by ordinal
-  std::vector<std::string> processes_; // names as JSON, by index in Lifetimes::processes()
+  std::vector<Kind> kinds_;                         // by ordinal
+  std::vector<std::vector<std::string>> processes_; // names as JSON, by machine and index in processes()
 };
 
 } // namespace etwrelog::pipeline

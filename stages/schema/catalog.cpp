@@ -121,7 +121,7 @@ const Builtin &tables() {
 struct SchemaCatalog::Impl final : schema::MapFinder {
   std::vector<std::shared_ptr<const Entry>> entries; // learned or added
   std::vector<const Schema *> all;
-  std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, manifests, added;
+  std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, manifests, added, messages;
   struct Traced {
     Guid provider;
     std::uint8_t opcode;
@@ -299,6 +299,19 @@ Result<void> SchemaCatalog::add_manifest(std::string_view xml) {
   return {};
 }
 
+Result<void> SchemaCatalog::add_tmf(std::string_view text) {
+  auto read = schema::read_tmf(text);
+  if (!read) return std::move(read).error();
+  Impl &mine = own();
+  for (schema::TraceMessage &message : *read) {
+    const Key key = key_of(message.guid, message.number, 0, 0);
+    if (mine.messages.contains(key)) continue;
+    if (!mine.has_room()) break;
+    mine.messages.emplace(key, mine.store(std::move(message.entry)));
+  }
+  return {};
+}
+
 bool SchemaCatalog::teaches(const EventView &event) {
   if (event.is_classic()) return event.provider() == format::kMetaDataGuid && (event.opcode() & ~1u) == 32;
   return event.is_event() && (event.has_items() || event.id() == format::kManifestEventId);
@@ -333,6 +346,20 @@ bool SchemaCatalog::learn(const EventView &event) {
   return false;
 }
 
+bool SchemaCatalog::learns(const EventView &event) const {
+  if (!teaches(event)) return false;
+  if (!event.has_items()) return true;
+  bool traits = false;
+  ExtendedItems items = event.items();
+  ExtendedItem item{};
+  while (items.next(item)) {
+    if (item.type == format::ItemType::schema_tl)
+      return impl_->find_traced(event.provider(), event.opcode(), item.data) == nullptr;
+    traits = traits || item.type == format::ItemType::provider_traits;
+  }
+  return event.id() == format::kManifestEventId || (traits && !impl_->providers.contains(event.provider()));
+}
+
 std::span<const std::string> SchemaCatalog::problems() const {
   return impl_->problems;
 }
@@ -365,6 +392,7 @@ const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
     }
     return builtin.in(builtin.events, key_of(provider, id, 0, 0), event.version());
   }
+  if (event.is_message()) return look(impl_->messages, key_of(event.provider(), event.id(), 0, 0));
   if (!event.is_classic()) return nullptr;
   const Guid provider = event.provider();
   if (const Schema *s = look(impl_->class_infos, key_of(provider, 0, event.version(), event.opcode())))

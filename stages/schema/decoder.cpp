@@ -43,6 +43,7 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
     op.key_size = static_cast<std::uint32_t>(keys.size()) - op.key_at;
     ops.push_back(op);
   }
+  registers_used = static_cast<unsigned>(used);
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (fields[i].is_integer() && !fields[i].is_array()) ops[i].reg = static_cast<std::int8_t>(registers[i]);
   for (std::size_t i = 0; i < ops.size(); i += 1u + ops[i].members)
@@ -277,6 +278,30 @@ std::string ValueMap::text(std::uint64_t value) const {
     rest &= ~std::uint64_t{entry.value};
   }
   return rest == 0 ? out : std::string();
+}
+
+std::string type_text(std::span<const Field> fields, std::size_t index) {
+  constexpr std::string_view kNames[] = {"u8",   "u16",      "u32",        "u64",    "i8",    "i16",
+                                         "i32",  "i64",      "f32",        "f64",    "bool",  "pointer",
+                                         "time", "filetime", "systemtime", "guid",   "sid",   "sid",
+                                         "astr", "utf8",     "wstr",       "binary", "struct"};
+  constexpr std::string_view kFormats[] = {
+      "",           " hex",      " address",     " ip",      " port", " char", " process id",
+      " thread id", " ntstatus", " win32 error", " hresult", " xml",  " json", " socket address",
+      " lznt1 text"};
+  const Field &field = fields[index];
+  std::string text(kNames[static_cast<std::size_t>(field.type)]);
+  auto measure = [&](Measure how, unsigned constant, std::int16_t of) -> std::string {
+    if (how == Measure::constant) return std::to_string(constant);
+    if (how == Measure::by_field && of >= 0) return std::string(fields[static_cast<std::size_t>(of)].name);
+    return {};
+  };
+  if (field.length != Measure::natural)
+    text.append("(").append(measure(field.length, field.size, field.size_field)).append(")");
+  text += kFormats[static_cast<std::size_t>(field.format)];
+  if (field.is_array())
+    text.append("[").append(measure(field.repeat, field.count, field.count_field)).append("]");
+  return text;
 }
 
 std::string_view origin_name(Origin origin) {

@@ -62,6 +62,14 @@ struct ManifestProvider {
 };
 [[nodiscard]] Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin);
 
+// Message formats of WPP: each message by GUID and number.
+struct TraceMessage {
+  Guid guid;
+  std::uint16_t number = 0;
+  EntryPtr entry;
+};
+[[nodiscard]] Result<std::vector<TraceMessage>> read_tmf(std::string_view text);
+
 // The built-in tables, in the notation that notation.cpp describes.
 [[nodiscard]] std::span<const std::string_view> builtin_tables();
 struct BuiltinEntry {

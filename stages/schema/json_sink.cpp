@@ -1,5 +1,7 @@
 #include "schema/json_sink.hpp"
 
+#include "etwrelog/codec.hpp"
+
 namespace etwrelog::schema {
 namespace {
 
@@ -40,8 +42,26 @@ std::int64_t signed_value(Bytes data) {
   }
 }
 
+// False if it is not what it claims to be.
+bool append_lznt1_text(std::string &out, Bytes data) {
+  constexpr std::uint32_t kLargest = 4u << 20;
+  if (data.size() < 4) return false;
+  const std::uint32_t size = load<std::uint32_t>(data.data());
+  if (size > kLargest) return false;
+  std::vector<std::uint8_t> text(size);
+  if (!decompress(Codec::lznt1, data.subspan(4), text)) return false;
+  while (text.size() >= 2 && text[text.size() - 1] == 0 && text[text.size() - 2] == 0)
+    text.resize(text.size() - 2);
+  append_json_utf16(out, text);
+  return true;
+}
+
 void append_binary(std::string &out, const Op &op, Bytes data) {
   out += '"';
+  if (op.format == Format::lznt1_text && append_lznt1_text(out, data)) {
+    out += '"';
+    return;
+  }
   if (op.format == Format::ip_address && data.size() == 16)
     append_ipv6(out, data.data());
   else

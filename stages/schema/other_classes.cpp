@@ -100,6 +100,9 @@ class 9b79ee91-b5fd-41c0-a243-4248e266e9d0 SysConfigEx
 33 SystemPaths | 0 | SystemDirectory:wstr SystemWindowsDirectory:wstr
 34 UnknownVolume | 0 | Value:wstr
 35 VolumeMapping | 0 | NtPath:wstr DosPath:wstr
+
+class ed54dff8-c409-4cf6-bf83-05e1e61a09c4 WinSat
+33 WinSPR, 35 Metrics, 37 SystemConfig | 0-2 | Version:u32 Xml:lznt1
 )";
 
 // Names and types of the manifests of .NET (ClrEtwAll).

@@ -43,6 +43,7 @@ struct Decoder::Program {
   std::vector<schema::Op> ops; // as Schema::fields
   std::string keys;
   std::size_t top_level = 0;
+  unsigned registers_used = 0;
   // Offset of each field for pointer sizes 4 and 8, as far as fields of fixed size reach; kNoOffset behind.
   static constexpr std::uint32_t kNoOffset = 0xFFFF'FFFF;
   std::vector<std::uint32_t> offsets[2];
@@ -101,7 +102,7 @@ template <class Sink> class Run {
 public:
   Run(const Decoder::Program &program, Bytes payload, unsigned pointer_size, Sink &sink)
       : program_(program), payload_(payload), pointer_size_(pointer_size), sink_(&sink) {
-    std::memset(registers_, 0, sizeof registers_);
+    std::memset(registers_, 0, program.registers_used * sizeof registers_[0]);
   }
   // Goes on where another run stands, with another sink.
   template <class Other>

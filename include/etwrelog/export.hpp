@@ -1,0 +1,64 @@
+// What events say, as text for other programs. Level 4: uses trace.hpp and schema.hpp.
+#pragma once
+
+#include "etwrelog/schema.hpp"
+#include "etwrelog/trace.hpp"
+
+#include <string>
+#include <vector>
+
+namespace etwrelog {
+
+// How an event is laid out.
+enum class ExportProfile : std::uint8_t {
+  etwrelog, // one object an event: time, timestamp, cpu, process_id, ..., fields
+  otel,     // OpenTelemetry's log data model: Timestamp, SeverityNumber, EventName, Attributes
+  timeline, // plaso's JSON lines, for forensic timelines
+};
+
+struct ExportOptions {
+  Selection selection{};
+  SchemaCatalog schemas{}; // what is known beforehand: added manifests; the trace's own come on top
+  ExportProfile profile = ExportProfile::etwrelog;
+  bool maps = false;     // names of values and bits in the place of numbers
+  bool messages = false; // texts of events that have one
+};
+
+// How the events of one kind were decoded.
+struct ExportKind {
+  std::string name; // "Provider/Task/Opcode"
+  Guid provider;
+  std::uint32_t id = 0; // 0 for kernel and classic events
+  std::uint16_t version = 0;
+  std::uint8_t opcode = 0;
+  const Schema *schema = nullptr; // null: nobody describes it; lives as long as ExportReport::schemas
+  std::optional<Origin> origin;
+  std::uint64_t events = 0, payload_bytes = 0;
+  std::uint64_t uncovered_bytes = 0; // that no field covers; they are in the output as hex
+  std::uint64_t truncated = 0;       // events whose payload ends inside a field
+};
+
+struct ExportReport {
+  std::uint64_t events = 0, bytes = 0;
+  std::vector<ExportKind> kinds;     // most events first
+  SchemaCatalog schemas;             // the trace's own and what was known before
+  std::vector<std::string> problems; // schemas that contradict themselves
+};
+
+// Writes JSON lines in order of time; the same bytes for any number of threads.
+Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options = {},
+                                 const RunOptions &run = {});
+
+// The report of an export that writes nothing: which kinds there are and how they are decoded.
+Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &options = {},
+                                    const RunOptions &run = {});
+
+// The schemas that a trace carries, on top of `known`: one pass.
+Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &known = {},
+                                      const RunOptions &run = {});
+
+// Takes up every .man, .xml and .tmf of a folder (or one such file), in order of their names. Returns how
+// many.
+Result<std::size_t> add_schema_files(SchemaCatalog &catalog, const std::string &path);
+
+} // namespace etwrelog

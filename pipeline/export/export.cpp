@@ -1,0 +1,234 @@
+#include "etwrelog/export.hpp"
+
+#include "etwrelog/kernel_events.hpp"
+#include "export/json_lines.hpp"
+#include "export/survey.hpp"
+#include "filter/filter.hpp"
+#include "schema/type_counts.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace etwrelog {
+namespace {
+
+using pipeline::JsonLines;
+
+// Counts by kind: of decoded events by the ordinal of their schema, of others by what their header says.
+struct Tallies {
+  std::vector<pipeline::KindTally> decoded;
+  schema::TypeCounts raw;
+  std::uint64_t events = 0;
+
+  void clear() {
+    decoded.clear();
+    raw.clear();
+    events = 0;
+  }
+  void add(const EventView &event, const JsonLines::Outcome &outcome) {
+    ++events;
+    const std::uint64_t payload = event.payload().size();
+    if (outcome.schema == nullptr) {
+      schema::TypeCount &count = raw.at(schema::type_of(event));
+      ++count.events;
+      count.bytes += payload;
+      return;
+    }
+    const std::size_t ordinal = outcome.schema->ordinal;
+    if (ordinal >= decoded.size()) decoded.resize(ordinal + 1);
+    pipeline::KindTally &tally = decoded[ordinal];
+    tally.schema = outcome.schema;
+    ++tally.events;
+    tally.payload_bytes += payload;
+    tally.uncovered += payload - std::min<std::uint64_t>(outcome.covered, payload);
+    tally.truncated += outcome.truncated ? 1 : 0;
+  }
+  void merge(const Tallies &other) {
+    events += other.events;
+    raw.merge(other.raw);
+    if (decoded.size() < other.decoded.size()) decoded.resize(other.decoded.size());
+    for (std::size_t i = 0; i < other.decoded.size(); ++i) {
+      const pipeline::KindTally &from = other.decoded[i];
+      if (from.schema == nullptr) continue;
+      decoded[i].schema = from.schema;
+      decoded[i].events += from.events;
+      decoded[i].payload_bytes += from.payload_bytes;
+      decoded[i].uncovered += from.uncovered;
+      decoded[i].truncated += from.truncated;
+    }
+  }
+};
+
+struct Lines {
+  std::string text;
+  Tallies tallies;
+  void clear() {
+    text.clear();
+    tallies.clear();
+  }
+};
+
+std::string name_of(const SchemaCatalog &catalog, const Schema &schema) {
+  std::string_view provider = schema.provider_name;
+  if (provider.empty()) provider = catalog.provider_name(schema.provider);
+  return (provider.empty() ? to_string(schema.provider) : std::string(provider)) + "/" +
+         std::string(schema.name);
+}
+
+// Kinds that nobody describes, by what their headers say.
+std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type) {
+  using schema::Family;
+  if (type.family == Family::hook) {
+    const auto group = kernel::group_name(static_cast<std::uint8_t>(type.id >> 8));
+    return "Windows Kernel/" +
+           (group.empty() ? "Group(" + std::to_string(type.id >> 8) + ")" : std::string(group)) + "/Opcode(" +
+           std::to_string(type.id & 0xFF) + ")";
+  }
+  const std::string_view known = catalog.provider_name(type.guid);
+  const std::string provider = known.empty() ? to_string(type.guid) : std::string(known);
+  const std::string number = std::string("(").append(std::to_string(type.id)).append(")");
+  switch (type.family) {
+  case Family::event: return provider + "/EventID" + number;
+  case Family::classic: return provider + "/Opcode" + number;
+  case Family::message: return "WPP/" + provider + "/Message" + number;
+  default: return "HeaderType" + number;
+  }
+}
+
+std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &tallies) {
+  std::vector<ExportKind> kinds;
+  for (const pipeline::KindTally &tally : tallies.decoded) {
+    if (tally.schema == nullptr) continue;
+    const Schema &s = *tally.schema;
+    kinds.push_back({name_of(catalog, s), s.provider, s.id, s.version, s.opcode, &s, s.origin, tally.events,
+                     tally.payload_bytes, tally.uncovered, tally.truncated});
+  }
+  for (const schema::TypeCount &count : tallies.raw.rows()) {
+    ExportKind kind;
+    kind.name = name_of(catalog, count.type);
+    kind.provider = count.type.family == schema::Family::hook
+                        ? kernel::group_guid(static_cast<std::uint8_t>(count.type.id >> 8))
+                        : count.type.guid;
+    const bool by_opcode =
+        count.type.family == schema::Family::hook || count.type.family == schema::Family::classic;
+    kind.id = by_opcode ? 0 : count.type.id;
+    kind.opcode = by_opcode ? static_cast<std::uint8_t>(count.type.id) : std::uint8_t{0};
+    kind.version = count.type.version;
+    kind.events = count.events;
+    kind.payload_bytes = kind.uncovered_bytes = count.bytes;
+    kinds.push_back(std::move(kind));
+  }
+  std::stable_sort(kinds.begin(), kinds.end(), [](const ExportKind &a, const ExportKind &b) {
+    return a.events != b.events ? a.events > b.events : a.name < b.name;
+  });
+  return kinds;
+}
+
+// Which events a selection takes, on each machine. Whose an event without ids is, its payload tells; where
+// only the thread that ran before it on its processor could tell, it counts as unknown.
+class Selected {
+public:
+  static Result<Selected> make(const Trace &trace, const Selection &selection,
+                               const pipeline::ExportSurvey &survey) {
+    Selected selected;
+    selected.everything_ = selection.everything();
+    if (selected.everything_) return selected;
+    for (const filter::Lifetimes &lifetimes : survey.lifetimes) {
+      if (survey.lifetimes.size() == 1)
+        if (Result<filter::Targets> targets = filter::Targets::resolve(selection, lifetimes); !targets)
+          return std::move(targets).error();
+      Result<filter::Filter> made = filter::Filter::make(selection, lifetimes, trace.clock(), true);
+      if (!made) return std::move(made).error();
+      selected.filters_.push_back(*std::move(made));
+    }
+    selected.by_kind_ = selection.by_kind();
+    selected.time_ = filter::selected_time(selection, trace.clock());
+    return selected;
+  }
+  [[nodiscard]] bool contains(const Event &event) const {
+    if (everything_) return true;
+    if (!time_.contains(event.time())) return false;
+    filter::Position position{event.processor(), kUnknownId};
+    const filter::Reason reason = filters_[event.machine()].decide(event, event.time(), position);
+    // Who asks for certain kinds does not want what a trace needs to be whole.
+    return filter::is_kept(reason) && !(by_kind_ && reason == filter::Reason::kept_always);
+  }
+
+private:
+  bool everything_ = true, by_kind_ = false;
+  filter::TimeRange time_;
+  std::vector<filter::Filter> filters_;
+};
+
+} // namespace
+
+namespace {
+
+// Formats what is selected, batch by batch, and hands the text on in order.
+Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options, Order order, bool with_text,
+                                const std::function<Result<void>(std::string_view)> &write,
+                                const RunOptions &run) {
+  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
+  if (!survey) return std::move(survey).error();
+  Result<Selected> selected = Selected::make(trace, options.selection, *survey);
+  if (!selected) return std::move(selected).error();
+  JsonLines::Options how;
+  how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
+  const JsonLines lines(survey->schemas, trace.clock(), survey->lifetimes, how);
+  Query query;
+  query.order = order;
+  query.from = options.selection.from, query.to = options.selection.to;
+  Result<Lines> done = trace.fold<Lines>(
+      [&](Lines &part, EventBatch &batch) {
+        JsonLines::Outcome outcome;
+        for (const Event &event : batch) {
+          if (!selected->contains(event)) continue;
+          lines.format(event, {event.time(), event.processor(), event.machine()}, part.text, outcome);
+          part.tallies.add(event, outcome);
+          if (!with_text) part.text.clear();
+        }
+      },
+      [&](Lines &total, Lines &part) -> Result<void> {
+        total.tallies.merge(part.tallies);
+        return write(part.text);
+      },
+      query, run);
+  if (!done) return std::move(done).error();
+  ExportReport report;
+  report.events = done->tallies.events;
+  report.kinds = kinds_of(survey->schemas, done->tallies);
+  const auto problems = survey->schemas.problems();
+  report.problems.assign(problems.begin(), problems.end());
+  report.schemas = std::move(survey->schemas);
+  return report;
+}
+
+} // namespace
+
+Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options,
+                                 const RunOptions &run) {
+  std::vector<Input> inputs;
+  for (const SourceInfo &source : trace.sources())
+    inputs.emplace_back(source.name);
+  Result<OutputStream> stream = OutputStream::open(output, inputs);
+  if (!stream) return std::move(stream).error();
+  Result<ExportReport> report = run_export(
+      trace, options, Order::time, true, [&](std::string_view text) { return stream->write(text); }, run);
+  if (!report) return report;
+  report->bytes = stream->size();
+  if (Result<void> committed = stream->commit(); !committed) return std::move(committed).error();
+  return report;
+}
+
+Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &options, const RunOptions &run) {
+  return run_export(
+      trace, options, Order::file, false, [](std::string_view) { return Result<void>(); }, run);
+}
+
+Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &known, const RunOptions &run) {
+  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, known, run);
+  if (!survey) return std::move(survey).error();
+  return std::move(survey->schemas);
+}
+
+} // namespace etwrelog

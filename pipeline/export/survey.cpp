@@ -1,0 +1,59 @@
+#include "export/survey.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::pipeline {
+namespace {
+
+struct SurveyPart {
+  std::vector<EventCopy> schemas;
+  SchemaCatalog seen; // what this batch has shown already: most TraceLogging events repeat their metadata
+  std::vector<filter::LifetimeRecords> records; // by machine
+
+  void clear() {
+    schemas.clear();
+    seen = {};
+    for (filter::LifetimeRecords &of_machine : records)
+      of_machine.clear();
+  }
+};
+
+} // namespace
+
+Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known,
+                                       const RunOptions &run) {
+  std::size_t machines = 1;
+  for (const SourceInfo &source : trace.sources())
+    machines = std::max<std::size_t>(machines, source.machine + 1);
+  ExportSurvey survey;
+  survey.schemas = known;
+  std::vector<filter::LifetimeRecords> all(machines);
+  Result<SurveyPart> done = trace.fold<SurveyPart>(
+      [&](SurveyPart &part, EventBatch &batch) {
+        part.records.resize(machines);
+        for (const Event &event : batch) {
+          // Who ran on which processor does not matter here, so that all buffers may be the first.
+          part.records[event.machine()].add(event, event.time(), 0);
+          if (!SchemaCatalog::teaches(event)) continue;
+          if (!part.seen.learns(event)) continue;
+          part.schemas.emplace_back(event);
+          if (event.has_items()) part.seen.learn(event);
+        }
+      },
+      [&](SurveyPart &, SurveyPart &part) {
+        for (const EventCopy &copy : part.schemas)
+          survey.schemas.learn(copy.view());
+        for (std::size_t i = 0; i < machines; ++i) {
+          part.records[i].switches.clear();
+          all[i].append(std::move(part.records[i]));
+        }
+      },
+      {}, run);
+  if (!done) return std::move(done).error();
+  const std::uint16_t processors[1] = {0};
+  for (filter::LifetimeRecords &records : all)
+    survey.lifetimes.emplace_back(std::move(records), processors, true);
+  return survey;
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,270 @@
+// Trace message format files: what a WPP message says, by message GUID and number.
+//   GUID name // comment
+//   #typev name number "format" //   LEVEL=... FLAGS=... FUNC=...
+//   {
+//   argument, ItemLong -- 10
+//   }
+// A GUID may have several #typev. In a format %10!d! is the argument whose number is 10, %!FUNC! what FUNC=
+// says.
+#include "schema/entry.hpp"
+
+#include <charconv>
+
+namespace etwrelog::schema {
+namespace {
+
+constexpr std::size_t kMaxTmf = 64u << 20, kMaxMessages = 200'000;
+
+struct ItemType {
+  std::string_view name;
+  FieldType type;
+  Format format = Format::plain;
+  Measure length = Measure::natural;
+  std::uint16_t size = 0;
+};
+constexpr ItemType kItems[] = {
+    {"ItemChar", FieldType::i8},
+    {"ItemUChar", FieldType::u8},
+    {"ItemCharShort", FieldType::i8},
+    {"ItemCharSign", FieldType::i8},
+    {"ItemCharHidden", FieldType::u8},
+    {"ItemShort", FieldType::i16},
+    {"ItemUShort", FieldType::u16},
+    {"ItemLong", FieldType::i32},
+    {"ItemULong", FieldType::u32},
+    {"ItemULongX", FieldType::u32, Format::hex},
+    {"ItemLongLong", FieldType::i64},
+    {"ItemULongLong", FieldType::u64},
+    {"ItemLongLongX", FieldType::u64, Format::hex},
+    {"ItemULongLongX", FieldType::u64, Format::hex},
+    {"ItemLongLongXX", FieldType::u64, Format::hex},
+    {"ItemDouble", FieldType::f64},
+    {"ItemFloat", FieldType::f32},
+    {"ItemPtr", FieldType::pointer},
+    {"ItemString", FieldType::astr},
+    {"ItemRString", FieldType::astr},
+    {"ItemMLString", FieldType::astr},
+    {"ItemWString", FieldType::wstr},
+    {"ItemRWString", FieldType::wstr},
+    {"ItemPString", FieldType::astr, Format::plain, Measure::prefix16},
+    {"ItemPWString", FieldType::wstr, Format::plain, Measure::prefix16},
+    {"ItemHexDump", FieldType::binary, Format::plain, Measure::prefix16},
+    {"ItemGuid", FieldType::guid},
+    {"ItemCLSID", FieldType::guid},
+    {"ItemIID", FieldType::guid},
+    {"ItemLIBID", FieldType::guid},
+    {"ItemTimestamp", FieldType::filetime},
+    {"ItemTimeDelta", FieldType::i64},
+    {"ItemWaitTime", FieldType::i64},
+    {"ItemDueTime", FieldType::i64},
+    {"ItemNTSTATUS", FieldType::u32, Format::ntstatus},
+    {"ItemHRESULT", FieldType::u32, Format::hresult},
+    {"ItemWINERROR", FieldType::u32, Format::win32_error},
+    {"ItemNTerror", FieldType::u32, Format::ntstatus},
+    {"ItemNETEVENT", FieldType::u32},
+    {"ItemMerror", FieldType::u32},
+    {"ItemIPAddr", FieldType::u32, Format::ip_address},
+    {"ItemIPV6Addr", FieldType::binary, Format::ip_address, Measure::constant, 16},
+    {"ItemMACAddr", FieldType::binary, Format::plain, Measure::constant, 6},
+    {"ItemPort", FieldType::u16, Format::port},
+    {"ItemSid", FieldType::sid},
+    {"ItemListByte", FieldType::u8},
+    {"ItemListShort", FieldType::u16},
+    {"ItemListLong", FieldType::u32},
+    {"ItemSetByte", FieldType::u8, Format::hex},
+    {"ItemSetShort", FieldType::u16, Format::hex},
+    {"ItemSetLong", FieldType::u32, Format::hex},
+    {"ItemEnum", FieldType::u32},
+    {"ItemFlagsEnum", FieldType::u32, Format::hex},
+};
+
+std::string_view trimmed(std::string_view text) {
+  auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && blank(text.back()))
+    text.remove_suffix(1);
+  return text;
+}
+
+std::string_view line_of(std::string_view &rest) {
+  const std::size_t end = rest.find('\n');
+  const std::string_view line = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  return trimmed(line);
+}
+
+std::string_view word_of(std::string_view &rest) {
+  rest = trimmed(rest);
+  const std::size_t end = rest.find_first_of(" \t");
+  const std::string_view word = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view() : trimmed(rest.substr(end));
+  return word;
+}
+
+std::optional<unsigned> number_of(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+// The value of KEY= in the comment of a message.
+std::string_view tag_of(std::string_view comment, std::string_view key) {
+  const std::size_t at = comment.find(std::string(key) + "=");
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = comment.substr(at + key.size() + 1);
+  return rest.substr(0, rest.find_first_of(" \t\r"));
+}
+
+struct Message {
+  TraceMessage out;
+  std::string format;
+  std::string_view comment;
+  std::vector<unsigned> numbers; // of the arguments, as in the format
+  bool sound = true;
+};
+
+// The format with arguments counted from 1 and the standard parts filled in.
+std::string renumbered(const Message &message) {
+  std::string text;
+  const std::string &from = message.format;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != '%' || i + 1 == from.size()) {
+      text += from[i];
+      continue;
+    }
+    if (from[i + 1] == '!') {
+      const std::size_t end = from.find('!', i + 2);
+      if (end == std::string::npos) break;
+      text += tag_of(message.comment, std::string_view(from).substr(i + 2, end - i - 2));
+      i = end;
+      continue;
+    }
+    std::size_t digits = i + 1;
+    while (digits < from.size() && from[digits] >= '0' && from[digits] <= '9')
+      ++digits;
+    if (digits == i + 1) {
+      text += from[i];
+      text += from[++i];
+      continue;
+    }
+    const auto number = number_of(std::string_view(from).substr(i + 1, digits - i - 1));
+    std::size_t end = digits;
+    if (end < from.size() && from[end] == '!') end = std::min(from.find('!', end + 1), from.size() - 1) + 1;
+    for (std::size_t k = 0; number && k < message.numbers.size() && k < 99; ++k)
+      if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append("!s!");
+    i = end - 1;
+  }
+  return text;
+}
+
+class TmfReader {
+public:
+  Result<std::vector<TraceMessage>> read(std::string_view text) {
+    if (text.size() > kMaxTmf) return failure("at most 64 MiB", std::to_string(text.size()) + " bytes");
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    while (!text.empty()) {
+      ++line_;
+      const std::string_view line = line_of(text);
+      if (line.empty() || line.starts_with("//")) continue;
+      if (line.starts_with("#type")) {
+        if (!begin(line))
+          return failure("#typev NAME NUMBER \"FORMAT\" behind a GUID", std::string(line.substr(0, 80)));
+      } else if (line.starts_with("#enum") || line == "{") {
+        continue;
+      } else if (line == "}") {
+        finish();
+      } else if (!inside_) {
+        std::string_view rest = line;
+        const auto guid = parse_guid(word_of(rest));
+        if (!guid) continue; // values of an enumeration
+        guid_ = *guid, has_guid_ = true;
+        module_ = word_of(rest);
+      } else {
+        argument(line);
+      }
+    }
+    finish();
+    return std::move(out_);
+  }
+
+private:
+  Error failure(std::string expected, std::string found) const {
+    Error error;
+    error.kind = ErrorKind::corrupt;
+    error.what = "trace message format: line " + std::to_string(line_);
+    error.expected = std::move(expected), error.found = std::move(found);
+    return error;
+  }
+
+  bool begin(std::string_view line) {
+    finish();
+    word_of(line);
+    const std::string_view name = word_of(line);
+    const auto number = number_of(word_of(line));
+    const std::size_t open = line.find('"');
+    if (!has_guid_ || !number || *number > 0xFFFF || open == std::string_view::npos) return false;
+    const std::size_t comment = line.rfind("//");
+    const std::size_t close = line.rfind('"', comment == std::string_view::npos ? comment : comment);
+    if (close == std::string_view::npos || close <= open) return false;
+    message_ = Message();
+    message_.out.guid = guid_, message_.out.number = static_cast<std::uint16_t>(*number);
+    message_.out.entry = std::make_unique<Entry>();
+    message_.format = line.substr(open + 1, close - open - 1);
+    if (message_.format.starts_with("%0")) message_.format.erase(0, 2); // the prefix of time and processor
+    if (comment != std::string_view::npos) message_.comment = line.substr(comment);
+    Schema &s = message_.out.entry->schema;
+    s.provider = guid_, s.id = message_.out.number, s.origin = Origin::added;
+    s.provider_name = message_.out.entry->keep(std::string(module_));
+    s.task = s.name = message_.out.entry->keep(std::string(name));
+    inside_ = true;
+    return true;
+  }
+
+  void argument(std::string_view line) {
+    const std::size_t comma = line.find(',');
+    const std::size_t dashes = line.rfind("--");
+    if (comma == std::string_view::npos || dashes == std::string_view::npos || dashes < comma) return;
+    const std::string_view name = trimmed(line.substr(0, comma));
+    std::string_view item = trimmed(line.substr(comma + 1, dashes - comma - 1));
+    item = trimmed(item.substr(0, item.find_first_of("(,")));
+    const auto number = number_of(trimmed(line.substr(dashes + 2)));
+    const auto *const found = std::find_if(std::begin(kItems), std::end(kItems),
+                                           [item](const ItemType &type) { return type.name == item; });
+    if (!number || found == std::end(kItems)) {
+      message_.sound = false; // what follows an unknown argument cannot be found: the message stays raw
+      return;
+    }
+    Field field;
+    field.type = found->type, field.format = found->format, field.length = found->length,
+    field.size = found->size;
+    message_.sound = message_.out.entry->add(field, std::string(name)).has_value() && message_.sound;
+    message_.numbers.push_back(*number);
+  }
+
+  void finish() {
+    if (!inside_) return;
+    inside_ = false;
+    if (!message_.sound || out_.size() >= kMaxMessages) return;
+    Entry &entry = *message_.out.entry;
+    entry.schema.message = entry.keep(renumbered(message_));
+    entry.seal();
+    out_.push_back(std::move(message_.out));
+  }
+
+  std::vector<TraceMessage> out_;
+  Message message_;
+  Guid guid_;
+  std::string_view module_;
+  bool has_guid_ = false, inside_ = false;
+  std::size_t line_ = 0;
+};
+
+} // namespace
+
+Result<std::vector<TraceMessage>> read_tmf(std::string_view text) {
+  return TmfReader().read(text);
+}
+
+} // namespace etwrelog::schema

@@ -1,0 +1,129 @@
+// etwrelog export: what events say, as JSON lines.
+#include "etwrelog/export.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ExportFlags : RunFlags {
+  std::vector<std::string> inputs, schemas;
+  std::string output, profile = "etwrelog";
+  SelectionFlags selection;
+  bool salvage = false, force = false, maps = false, messages = false, report = false;
+};
+
+// Standard output, written through the C library; a closed pipe is an error like any other.
+class StandardOutput final : public ByteSink {
+public:
+  Result<void> write(Bytes bytes) override {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
+    Error error;
+    error.kind = ErrorKind::io, error.file = "standard output", error.what = "cannot be written";
+    return error;
+  }
+};
+
+const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
+                                                        {"otel", ExportProfile::otel},
+                                                        {"timeline", ExportProfile::timeline}};
+
+std::string_view source_of(const ExportKind &kind) {
+  return kind.origin ? origin_name(*kind.origin) : "not described";
+}
+
+void print_report(const ExportReport &report, bool as_json) {
+  if (as_json) {
+    json kinds = json::array();
+    for (const ExportKind &kind : report.kinds)
+      kinds.push_back({{"name", kind.name},
+                       {"provider_id", to_string(kind.provider)},
+                       {"id", kind.id},
+                       {"version", kind.version},
+                       {"opcode", kind.opcode},
+                       {"source", kind.origin ? json(origin_name(*kind.origin)) : json(nullptr)},
+                       {"events", kind.events},
+                       {"payload_bytes", kind.payload_bytes},
+                       {"uncovered_bytes", kind.uncovered_bytes},
+                       {"truncated", kind.truncated}});
+    const json all = {{"events", report.events}, {"kinds", kinds}, {"problems", report.problems}};
+    fmt::print(stderr, "{}\n", all.dump(1));
+    return;
+  }
+  fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", "events", "payload", "uncovered", "cut",
+             "schema", "kind");
+  for (const ExportKind &kind : report.kinds)
+    fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", human_count(kind.events),
+               human_bytes(kind.payload_bytes), human_bytes(kind.uncovered_bytes),
+               human_count(kind.truncated), source_of(kind), kind.name);
+}
+
+int run_export(const ExportFlags &flags) {
+  ExportOptions options;
+  options.profile = kProfiles.at(flags.profile);
+  options.maps = flags.maps, options.messages = flags.messages;
+  Result<Selection> selection = flags.selection.selection();
+  if (!selection) return report(selection.error());
+  options.selection = *std::move(selection);
+  for (const std::string &path : flags.schemas)
+    if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
+      return report(added.error());
+  Bar bar(flags.progress);
+  RunReport told;
+  RunOptions run = flags.run(bar);
+  run.report = &told;
+  std::vector<Input> inputs;
+  for (const std::string &name : flags.inputs)
+    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
+  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  if (!trace) return report(trace.error());
+  const bool to_standard_output = flags.output.empty() || flags.output == "-";
+  const Output output = to_standard_output
+                            ? Output::sink("standard output", std::make_shared<StandardOutput>())
+                            : Output(flags.output, flags.force ? Existing::replace : Existing::refuse);
+  const Result<ExportReport> done = export_json(*trace, output, options, run);
+  if (!done) return report(done.error());
+  if (to_standard_output) std::fflush(stdout);
+  for (const std::string &problem : done->problems)
+    warn(flags.inputs.front(), problem);
+  if (flags.report) print_report(*done, flags.json);
+  for (const Skipped &skipped : told.skipped)
+    warn(flags.inputs[std::min<std::size_t>(skipped.source, flags.inputs.size() - 1)],
+         fmt::format("{} bytes at 0x{:x} stepped over: {}", skipped.bytes, skipped.offset, skipped.why));
+  return told.skipped.empty() ? kDone : kDamageSkipped;
+}
+
+void add_export_command(CLI::App &app, int &exit_status) {
+  auto flags = std::make_shared<ExportFlags>();
+  CLI::App *command = app.add_subcommand("export", "What events say, as JSON lines in order of time");
+  command
+      ->add_option("TRACE", flags->inputs,
+                   "Traces: .etl or .etlz; several are read as one; - for standard input")
+      ->required();
+  command->add_option("-o,--output", flags->output, "File to write; standard output if absent");
+  command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")
+      ->check(CLI::IsMember({"etwrelog", "otel", "timeline"}));
+  command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");
+  command->add_flag("--messages", flags->messages, "The text of each event that has one");
+  command->add_flag("--report", flags->report, "How each kind was decoded, on standard error");
+  command->add_flag("--salvage", flags->salvage, "Step over damage");
+  flags->selection.add_to(*command);
+  flags->add_to(*command);
+  flags->add_json_to(*command, "The report as JSON");
+  command->callback([flags, &exit_status] { exit_status = run_export(*flags); });
+}
+
+const Command kExport(45, add_export_command);
+
+} // namespace
+} // namespace etwrelog::cli

@@ -1,0 +1,107 @@
+// etwrelog schema: the kinds of events in a trace, their fields, and where they are described.
+#include "etwrelog/export.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+struct SchemaFlags : RunFlags {
+  std::vector<std::string> inputs, schemas;
+  bool salvage = false;
+};
+
+json field_json(std::span<const Field> fields, std::size_t at) {
+  const Field &field = fields[at];
+  json row = {{"name", field.name}, {"type", type_text(fields, at)}};
+  if (field.type != FieldType::structure) return row;
+  json members = json::array();
+  for (std::size_t i = at + 1; i <= at + field.members; i += 1u + fields[i].members)
+    members.push_back(field_json(fields, i));
+  row["fields"] = members;
+  return row;
+}
+
+json kind_json(const ExportKind &kind) {
+  json row = {{"name", kind.name},
+              {"provider_id", to_string(kind.provider)},
+              {"id", kind.id},
+              {"version", kind.version},
+              {"opcode", kind.opcode},
+              {"events", kind.events},
+              {"source", kind.origin ? json(origin_name(*kind.origin)) : json(nullptr)}};
+  if (kind.schema == nullptr) return row;
+  json fields = json::array();
+  const auto all = kind.schema->fields;
+  for (std::size_t i = 0; i < all.size(); i += 1u + all[i].members)
+    fields.push_back(field_json(all, i));
+  row["fields"] = fields;
+  if (!kind.schema->message.empty()) row["message"] = kind.schema->message;
+  return row;
+}
+
+void print_fields(std::span<const Field> fields, std::size_t begin, std::size_t end, int indent) {
+  for (std::size_t i = begin; i < end; i += 1u + fields[i].members) {
+    fmt::print("{:{}}{:<{}} {}\n", "", indent, fields[i].name, 40 - indent, type_text(fields, i));
+    if (fields[i].type == FieldType::structure)
+      print_fields(fields, i + 1, i + 1 + fields[i].members, indent + 2);
+  }
+}
+
+int run_schema(const SchemaFlags &flags) {
+  ExportOptions options;
+  for (const std::string &path : flags.schemas)
+    if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
+      return report(added.error());
+  Bar bar(flags.progress);
+  const RunOptions run = flags.run(bar);
+  std::vector<Input> inputs;
+  for (const std::string &name : flags.inputs)
+    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
+  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  if (!trace) return report(trace.error());
+  const Result<ExportReport> done = describe_kinds(*trace, options, run);
+  if (!done) return report(done.error());
+  for (const std::string &problem : done->problems)
+    warn(flags.inputs.front(), problem);
+  if (flags.json) {
+    json kinds = json::array();
+    for (const ExportKind &kind : done->kinds)
+      kinds.push_back(kind_json(kind));
+    fmt::print("{}\n", json({{"events", done->events}, {"kinds", kinds}}).dump(1));
+    return kDone;
+  }
+  for (const ExportKind &kind : done->kinds) {
+    fmt::print("{}  (id {}, version {}, opcode {}): {}, {} events\n", kind.name, kind.id, kind.version,
+               kind.opcode, kind.origin ? origin_name(*kind.origin) : "not described",
+               human_count(kind.events));
+    if (kind.schema != nullptr) print_fields(kind.schema->fields, 0, kind.schema->fields.size(), 4);
+  }
+  return kDone;
+}
+
+void add_schema_command(CLI::App &app, int &exit_status) {
+  auto flags = std::make_shared<SchemaFlags>();
+  CLI::App *command =
+      app.add_subcommand("schema", "Kinds of events with their fields, and where they are described");
+  command
+      ->add_option("TRACE", flags->inputs,
+                   "Traces: .etl or .etlz; several are read as one; - for standard input")
+      ->required();
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_flag("--salvage", flags->salvage, "Step over damage");
+  flags->add_to(*command);
+  flags->add_json_to(*command);
+  command->callback([flags, &exit_status] { exit_status = run_schema(*flags); });
+}
+
+const Command kSchema(46, add_schema_command);
+
+} // namespace
+} // namespace etwrelog::cli
