@@ -168,7 +168,7 @@ void BM_Statistics(benchmark::State &state) {
   for (auto _ : state) {
     best = timed(best, [&] {
       auto trace = pipeline::Trace::open(grown().path(), {});
-      pipeline::GraphOptions options;
+      pipeline::PassOptions options;
       options.threads = static_cast<unsigned>(state.range(0));
       events = pipeline::collect_statistics(*trace, options)->events;
     });

@@ -158,7 +158,7 @@ void rechunk_and_seal(benchmark::State &state, const TraceFile &input, Codec cod
 void lifetimes(benchmark::State &state, const TraceFile &input) {
   const auto trace = open(input);
   if (!trace) return state.SkipWithError("cannot be opened");
-  pipeline::GraphOptions options;
+  pipeline::PassOptions options;
   options.threads = static_cast<unsigned>(state.range(0));
   for (auto _ : state) {
     pipeline::PassResult pass;

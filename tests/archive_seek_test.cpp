@@ -1,6 +1,7 @@
 // The promise of an archive's index: a selection by time gives the same bytes from the archive as from the
 // trace, while most of the archive is not read.
 #include "archive/archive.hpp"
+#include "base/output_file.hpp"
 #include "passes/statistics.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/trace_files.hpp"
@@ -34,7 +35,7 @@ Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
 pipeline::ArchiveOptions fast_options() {
   pipeline::ArchiveOptions options;
   options.level = Level::fast; // the smallest segments
-  options.threads = 1;         // for the thread sanitizer: see tools/test
+  options.run.threads = 1;     // for the thread sanitizer: see tools/test
   return options;
 }
 
@@ -260,7 +261,7 @@ std::string counted(std::unique_ptr<read::Input> input) {
   const Result<pipeline::Trace> trace = pipeline::Trace::open(std::move(input), {});
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message());
   if (!trace) return {};
-  const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, {});
+  const Result<Statistics> statistics = pipeline::collect_statistics(*trace, {});
   return statistics ? pipeline::statistics_record(*statistics) : statistics.error().message();
 }
 
@@ -318,13 +319,13 @@ TEST(ArchiveStatistics, OfRealTracesAreTheSame) {
 }
 
 TEST(ArchiveStatistics, RecordsThatAreNoneAreIgnored) {
-  pipeline::Statistics s;
+  Statistics s;
   s.events = 7;
   s.processes.resize(1);
   s.by_instance.resize(1);
   const std::string record = pipeline::statistics_record(s);
   ASSERT_TRUE(pipeline::read_statistics_record(record));
-  EXPECT_EQ(pipeline::read_statistics_record(record)->processes[0].end, filter::kForever);
+  EXPECT_EQ(pipeline::read_statistics_record(record)->processes[0].end, kForever);
   for (std::size_t size = 0; size < record.size(); ++size)
     EXPECT_FALSE(pipeline::read_statistics_record(std::string_view(record).substr(0, size))) << size;
   EXPECT_FALSE(pipeline::read_statistics_record("{}"));

@@ -1,4 +1,5 @@
 #include "archive/archive.hpp"
+#include "base/output_file.hpp"
 
 #include "etwrelog/format.hpp"
 
@@ -41,13 +42,12 @@ Buffer slurp(const std::string &path) {
   return Buffer(std::istreambuf_iterator<char>(in), {});
 }
 
-Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {},
-            pipeline::PackResult *result = nullptr) {
+Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {}, PackReport *result = nullptr) {
   const Scratch scratch;
   Result<base::OutputFile> out = base::OutputFile::create(scratch.file("a.etlz"), false);
   EXPECT_TRUE(out) << text(out.error());
   const auto input = read::memory_input("memory", bytes);
-  const Result<pipeline::PackResult> packed = pipeline::pack_file(*input, *out, options);
+  const Result<PackReport> packed = pipeline::pack_file(*input, *out, options);
   EXPECT_TRUE(packed) << (packed ? "" : text(packed.error()));
   if (result != nullptr && packed) *result = *packed;
   EXPECT_TRUE(out->commit());
@@ -58,7 +58,7 @@ struct Unpacked {
   bool good = false;
   std::string error;
   Buffer bytes;
-  pipeline::UnpackResult result;
+  UnpackReport result;
 };
 
 Unpacked unpack(const Buffer &archive, pipeline::ArchiveOptions options = {}) {
@@ -67,7 +67,7 @@ Unpacked unpack(const Buffer &archive, pipeline::ArchiveOptions options = {}) {
   Result<base::OutputFile> out = base::OutputFile::create(scratch.file("a.etl"), false);
   EXPECT_TRUE(out);
   const auto input = read::memory_input("memory", archive);
-  const Result<pipeline::UnpackResult> r = pipeline::unpack_file(*input, &*out, options);
+  const Result<UnpackReport> r = pipeline::unpack_file(*input, &*out, options);
   u.good = static_cast<bool>(r);
   if (!r) {
     u.error = text(r.error());
@@ -230,9 +230,9 @@ TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
     for (const Level level : {Level::fast, Level::normal, Level::max}) {
       pipeline::ArchiveOptions options;
       options.level = level;
-      pipeline::PackResult packed;
+      PackReport packed;
       const Buffer archive = pack(trace, options, &packed);
-      EXPECT_TRUE(packed.trace);
+      EXPECT_TRUE(packed.is_trace);
       EXPECT_GT(packed.events, 100u);
       const Unpacked back = unpack(archive);
       ASSERT_TRUE(back.good) << back.error;
@@ -296,9 +296,9 @@ TEST(Archive, AnyFileComesBack) {
   for (int i = 0; i < 4000; ++i)
     lines.insert(lines.end(), {'l', 'i', 'n', 'e', '\n'});
   for (const Buffer &file : {Buffer{}, Buffer{1}, Buffer(71, 0), Buffer(5000, 0xFF), noise, lines}) {
-    pipeline::PackResult packed;
+    PackReport packed;
     const Buffer archive = pack(file, {}, &packed);
-    EXPECT_FALSE(packed.trace);
+    EXPECT_FALSE(packed.is_trace);
     const Unpacked back = unpack(archive);
     ASSERT_TRUE(back.good) << back.error;
     EXPECT_TRUE(back.bytes == file);
@@ -309,11 +309,11 @@ TEST(Archive, ThreadCountDoesNotChangeTheBytes) {
   const Buffer trace = TraceMaker(11).make(600, 65536); // several segments at the fast level
   pipeline::ArchiveOptions options;
   options.level = Level::fast;
-  options.threads = 1;
-  pipeline::PackResult packed;
+  options.run.threads = 1;
+  PackReport packed;
   const Buffer one = pack(trace, options, &packed);
   EXPECT_GE(packed.segments, 3u);
-  options.threads = 4;
+  options.run.threads = 4;
   EXPECT_TRUE(pack(trace, options) == one);
   const Unpacked back = unpack(one, options);
   ASSERT_TRUE(back.good) << back.error;
@@ -328,9 +328,9 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     ASSERT_TRUE(input) << text(input.error());
     Buffer trace((*input)->size());
     ASSERT_TRUE((*input)->read_at(0, trace));
-    pipeline::PackResult packed;
+    PackReport packed;
     const Buffer archive = pack(trace, {}, &packed);
-    EXPECT_TRUE(packed.trace) << path;
+    EXPECT_TRUE(packed.is_trace) << path;
     EXPECT_LT(archive.size(), trace.size()) << path;
     // Its buffers are compressed; kept as they are they would take three times as much.
     if (path.filename() == "net.4.5.2.x64.etl") {
@@ -392,7 +392,7 @@ TEST(Archive, AnyFlippedByteIsDetected) {
     Buffer bad = archive;
     bad[i] ^= 0x10;
     const auto input = read::memory_input("memory", bad);
-    const Result<pipeline::UnpackResult> r = pipeline::unpack_file(*input, nullptr, {});
+    const Result<UnpackReport> r = pipeline::unpack_file(*input, nullptr, {});
     EXPECT_FALSE(r) << "byte " << i;
   }
 }
@@ -431,14 +431,14 @@ TEST(Archive, SalvageGivesBackWholeSegmentsOnly) {
   expected.erase(from, from + static_cast<std::ptrdiff_t>(lost.original_size));
   EXPECT_TRUE(back.bytes == expected);
   ASSERT_EQ(back.result.missing.size(), 1u);
-  EXPECT_EQ(back.result.missing[0].at, lost.original_at);
-  EXPECT_EQ(back.result.missing[0].size, lost.original_size);
+  EXPECT_EQ(back.result.missing[0].offset, lost.original_at);
+  EXPECT_EQ(back.result.missing[0].bytes, lost.original_size);
 }
 
 TEST(Archive, MemoryLimitIsKept) {
   const Buffer archive = pack(TraceMaker(5).make(40, 65536));
   pipeline::ArchiveOptions options;
-  options.memory_limit = 1u << 20;
+  options.run.memory = 1u << 20;
   const Unpacked back = unpack(archive, options);
   EXPECT_FALSE(back.good);
   EXPECT_NE(back.error.find("RunOptions::memory"), std::string::npos) << back.error;

@@ -3,6 +3,7 @@
 #include "tests/golden/facts.hpp"
 
 #include "archive/archive.hpp"
+#include "base/output_file.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST_P(GoldenArchive, GivesBackTheOriginal) {
   Result<base::OutputFile> out = base::OutputFile::create(path, false);
   ASSERT_TRUE(out);
   const auto input = read::memory_input(GetParam(), content(GetParam()));
-  const Result<pipeline::UnpackResult> unpacked = pipeline::unpack_file(*input, &*out, {});
+  const Result<UnpackReport> unpacked = pipeline::unpack_file(*input, &*out, {});
   ASSERT_TRUE(unpacked) << unpacked.error().message();
   EXPECT_TRUE(unpacked->hash_checked);
   ASSERT_TRUE(out->commit());
@@ -73,7 +74,7 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
   ASSERT_TRUE(index) << index.error().message();
   EXPECT_EQ(index->footer.original_size, facts.at("bytes"));
   const std::string_view record(reinterpret_cast<const char *>(index->facts.data()), index->facts.size());
-  const std::optional<pipeline::Statistics> of_index = pipeline::read_statistics_record(record);
+  const std::optional<Statistics> of_index = pipeline::read_statistics_record(record);
   EXPECT_EQ(of_index.has_value(), facts.contains("statistics_in_index"));
   if (!facts.contains("trace")) return;
   if (of_index) {
@@ -83,7 +84,7 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
   ASSERT_TRUE(input) << input.error().message();
   const Result<pipeline::Trace> trace = pipeline::Trace::open(std::move(*input), {});
   ASSERT_TRUE(trace) << trace.error().message();
-  const Result<pipeline::Statistics> counted = pipeline::collect_statistics(*trace, {});
+  const Result<Statistics> counted = pipeline::collect_statistics(*trace, {});
   ASSERT_TRUE(counted) << counted.error().message();
   EXPECT_EQ(testing::facts_of(*counted), facts.at("trace"));
 }
@@ -102,7 +103,7 @@ TEST_P(GoldenArchive, IsRefusedWithAnyDamage) {
 }
 
 TEST_P(GoldenRefused, SaysWhy) {
-  const Result<pipeline::UnpackResult> r =
+  const Result<UnpackReport> r =
       pipeline::unpack_file(*read::memory_input(GetParam(), content(GetParam())), nullptr, {});
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().file, GetParam());

@@ -1,4 +1,5 @@
 // The flow graph under stress: short runs by the thousand, failures of every kind at random points.
+#include "etwrelog/experimental/jobs.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ Trace tiny_buffers(int count) {
   return *testing::open_trace(t.bytes());
 }
 
-struct NumberedWork final : Work {
+struct NumberedPart {
   std::uint64_t ordinal = 0;
 };
 
@@ -97,34 +98,33 @@ struct Seen {
   std::vector<std::uint64_t> in_order, last;
 };
 
-Pass make_pass(const Plan &plan, Seen &seen) {
+Pass<NumberedPart> make_pass(const Plan &plan, Seen &seen) {
   auto due = [plan](Step step, std::uint64_t ordinal) {
     return plan.failure != Failure::none && plan.step == step && plan.at == ordinal;
   };
-  Pass pass;
+  Pass<NumberedPart> pass;
   pass.name = "test";
-  pass.make_work = [] { return std::make_unique<NumberedWork>(); };
-  pass.work = [=](Batch &batch, Work &work) {
-    static_cast<NumberedWork &>(work).ordinal = batch.ordinal;
+  pass.work = [=](Batch &batch, NumberedPart &part) {
+    part.ordinal = batch.ordinal;
     if (!due(Step::work, batch.ordinal)) return;
     fail_here(plan);
     batch.error = planned_error(plan.at);
   };
-  pass.in_order = [=, &seen](Batch &batch, Work &work) -> Result<void> {
-    EXPECT_EQ(static_cast<NumberedWork &>(work).ordinal, batch.ordinal) << "a slot was handed out twice";
+  pass.merge = [=, &seen](Batch &batch, NumberedPart &part) -> Result<void> {
+    EXPECT_EQ(part.ordinal, batch.ordinal) << "a slot was handed out twice";
     seen.in_order.push_back(batch.ordinal);
     if (!due(Step::in_order, batch.ordinal)) return {};
     fail_here(plan);
     return planned_error(plan.at);
   };
-  pass.finish = [=](Work &work) -> Result<void> {
-    if (!due(Step::finish, static_cast<NumberedWork &>(work).ordinal)) return {};
+  pass.finish = [=](NumberedPart &part) -> Result<void> {
+    if (!due(Step::finish, part.ordinal)) return {};
     fail_here(plan);
     return planned_error(plan.at);
   };
-  pass.last = [=, &seen](Work &work) -> Result<void> {
-    seen.last.push_back(static_cast<NumberedWork &>(work).ordinal);
-    if (!due(Step::last, static_cast<NumberedWork &>(work).ordinal)) return {};
+  pass.emit = [=, &seen](NumberedPart &part) -> Result<void> {
+    seen.last.push_back(part.ordinal);
+    if (!due(Step::last, part.ordinal)) return {};
     fail_here(plan);
     return planned_error(plan.at);
   };
@@ -142,7 +142,7 @@ TEST(Graph, VisitsEveryBatchInOrderWhateverTheThreads) {
     for (const std::uint64_t batch_bytes : {std::uint64_t{1}, std::uint64_t{200}, std::uint64_t{1} << 30})
       for (const std::uint64_t in_flight : {std::uint64_t{1}, std::uint64_t{1} << 30}) {
         Seen seen;
-        GraphOptions options;
+        PassOptions options;
         options.threads = threads;
         options.batch_bytes = batch_bytes;
         options.in_flight_bytes = in_flight;
@@ -170,7 +170,7 @@ TEST(Graph, EndsWithTheErrorOfTheStepThatFailed) {
     watchdog.round = round;
     const Plan plan{static_cast<Failure>(random() % 5), static_cast<Step>(random() % 4), random() % kBuffers};
     Seen seen;
-    GraphOptions options;
+    PassOptions options;
     options.threads = 1 + random() % 4;
     options.batch_bytes = 1;
     options.in_flight_bytes = random() % 2 == 0 ? 1 : 1 << 20;
@@ -200,17 +200,135 @@ TEST(Graph, EndsWithTheErrorOfTheStepThatFailed) {
 TEST(Graph, ReportsTheLowestOfManyFailures) {
   const Trace trace = tiny_buffers(40);
   for (int round = 0; round < 100; ++round) {
-    Pass pass;
-    pass.work = [](Batch &batch, Work &) {
+    Pass<NumberedPart> pass;
+    pass.work = [](Batch &batch, NumberedPart &) {
       if (batch.ordinal >= 7) batch.error = planned_error(batch.ordinal);
     };
-    GraphOptions options;
+    PassOptions options;
     options.threads = 4;
     options.batch_bytes = 1;
     const Result<PassResult> result = run_pass(trace, pass, options);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().what, "planned 7");
   }
+}
+
+// A batch may fail late while one behind it has failed early: the first in order is told, and all before it
+// are done.
+TEST(Graph, ReportsTheFirstInOrderWhateverStepFails) {
+  const Trace trace = tiny_buffers(40);
+  for (int round = 0; round < 100; ++round)
+    for (const unsigned threads : {1u, 4u}) {
+      Seen seen;
+      Pass<NumberedPart> pass = make_pass({Failure::error, Step::last, 9}, seen);
+      pass.work = [](Batch &batch, NumberedPart &part) {
+        part.ordinal = batch.ordinal;
+        if (batch.ordinal >= 11) batch.error = planned_error(batch.ordinal);
+      };
+      PassOptions options;
+      options.threads = threads;
+      options.batch_bytes = 1;
+      const Result<PassResult> result = run_pass(trace, pass, options);
+      ASSERT_FALSE(result);
+      EXPECT_EQ(result.error().what, "planned 9");
+      EXPECT_EQ(seen.last.size(), 10u);
+    }
+}
+
+TEST(Graph, OneThreadIsTheCallersOwn) {
+  const Trace trace = tiny_buffers(20);
+  Pass<NumberedPart> pass;
+  std::size_t steps = 0;
+  auto here = [&, id = std::this_thread::get_id()] {
+    EXPECT_EQ(std::this_thread::get_id(), id);
+    ++steps;
+  };
+  pass.work = [&](Batch &, NumberedPart &) { here(); };
+  pass.merge = [&](Batch &, NumberedPart &) -> Result<void> { return here(), Result<void>(); };
+  pass.finish = [&](NumberedPart &) -> Result<void> { return here(), Result<void>(); };
+  pass.emit = [&](NumberedPart &) -> Result<void> { return here(), Result<void>(); };
+  PassOptions options;
+  options.threads = 1;
+  options.batch_bytes = 1;
+  ASSERT_TRUE(run_pass(trace, pass, options));
+  EXPECT_EQ(steps, 4u * 21);
+}
+
+TEST(Graph, EndsEarlyWhenNothingMoreIsWanted) {
+  const Trace trace = tiny_buffers(200);
+  for (const unsigned threads : {1u, 4u}) {
+    std::atomic<bool> found{false};
+    std::size_t merged = 0;
+    Pass<NumberedPart> pass;
+    pass.work = [](Batch &, NumberedPart &) {};
+    pass.merge = [&](Batch &batch, NumberedPart &) -> Result<void> {
+      ++merged;
+      found = found || batch.ordinal == 5;
+      return {};
+    };
+    pass.enough = [&] { return found.load(); };
+    PassOptions options;
+    options.threads = threads;
+    options.batch_bytes = 1;
+    ASSERT_TRUE(run_pass(trace, pass, options));
+    EXPECT_GE(merged, 6u);
+    EXPECT_LT(merged, 100u);
+  }
+}
+
+TEST(Graph, TellsProgressUpToTheEnd) {
+  const Trace trace = tiny_buffers(50);
+  for (const unsigned threads : {1u, 3u}) {
+    std::vector<Progress> told;
+    PassOptions options;
+    options.threads = threads;
+    options.batch_bytes = 1;
+    options.progress = [&](const Progress &now) { told.push_back(now); };
+    Seen seen;
+    ASSERT_TRUE(run_pass(trace, make_pass({}, seen), options));
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told.back().done, told.back().total);
+    EXPECT_EQ(told.back().total, trace.stored_bytes());
+    EXPECT_EQ(told.back().phase, "test");
+    EXPECT_LE(told.size(), 12u) << "not for every batch";
+  }
+}
+
+TEST(Jobs, AreDoneInOrderOfSizeAndFailAlone) {
+  std::vector<experimental::Job> jobs;
+  std::atomic<int> done{0};
+  for (int i = 0; i < 20; ++i)
+    jobs.push_back({[i, &done](const RunOptions &run) -> Result<void> {
+                      ++done;
+                      EXPECT_EQ(run.threads == 1, i % 5 != 0) << i;
+                      if (run.progress) run.progress({"", 5, 10, 0});
+                      if (i == 3) return planned_error(3);
+                      if (i == 4) throw std::runtime_error("planned 4");
+                      return {};
+                    },
+                    i % 5 == 0 ? 100u : 10u});
+  RunOptions run;
+  run.threads = 0;
+  std::uint64_t last = 0, total = 0;
+  run.progress = [&](const Progress &now) {
+    EXPECT_GE(now.done, last);
+    last = now.done, total = now.total;
+  };
+  experimental::JobOptions options;
+  options.large = 50;
+  const std::vector<Result<void>> results = experimental::run_jobs(jobs, run, options);
+  EXPECT_EQ(done, 20);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(static_cast<bool>(results[static_cast<std::size_t>(i)]), i != 3 && i != 4) << i;
+  }
+  EXPECT_EQ(results[4].error().what, "planned 4");
+  EXPECT_EQ(last, 4u * 100 + 16 * 10);
+  EXPECT_EQ(total, last);
+  std::stop_source stop;
+  stop.request_stop();
+  run.stop = stop.get_token();
+  for (const Result<void> &result : experimental::run_jobs(jobs, run, options))
+    EXPECT_EQ(result.error().kind, ErrorKind::cancelled);
 }
 
 TEST(Graph, StopsWhenCancelledAtAnyPoint) {
@@ -222,32 +340,28 @@ TEST(Graph, StopsWhenCancelledAtAnyPoint) {
   int cancelled = 0;
   for (int round = 0; round < kRounds / 3; ++round) {
     watchdog.round = round;
-    std::atomic<bool> cancel{false};
+    std::stop_source cancel;
     Seen seen;
-    Pass pass = make_pass({}, seen);
+    Pass<NumberedPart> pass = make_pass({}, seen);
     const std::uint64_t at = random() % 40;
     const auto step = static_cast<Step>(random() % 4);
     auto wrap = [&cancel, at](std::uint64_t ordinal) {
-      if (ordinal == at) cancel = true;
+      if (ordinal == at) cancel.request_stop();
     };
     if (step == Step::work)
-      pass.work = [inner = pass.work, wrap](Batch &b, Work &w) { wrap(b.ordinal), inner(b, w); };
+      pass.work = [inner = pass.work, wrap](Batch &b, NumberedPart &w) { wrap(b.ordinal), inner(b, w); };
     if (step == Step::in_order)
-      pass.in_order = [inner = pass.in_order, wrap](Batch &b, Work &w) {
+      pass.merge = [inner = pass.merge, wrap](Batch &b, NumberedPart &w) {
         return wrap(b.ordinal), inner(b, w);
       };
     if (step == Step::finish)
-      pass.finish = [inner = pass.finish, wrap](Work &w) {
-        return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w);
-      };
+      pass.finish = [inner = pass.finish, wrap](NumberedPart &w) { return wrap(w.ordinal), inner(w); };
     if (step == Step::last)
-      pass.last = [inner = pass.last, wrap](Work &w) {
-        return wrap(static_cast<NumberedWork &>(w).ordinal), inner(w);
-      };
-    GraphOptions options;
+      pass.emit = [inner = pass.emit, wrap](NumberedPart &w) { return wrap(w.ordinal), inner(w); };
+    PassOptions options;
     options.threads = 1 + random() % 4;
     options.batch_bytes = 1;
-    options.cancel = &cancel;
+    options.stop = cancel.get_token();
     const Result<PassResult> result = run_pass(trace, pass, options);
     expect_sequence(seen.in_order);
     if (!result) {
@@ -268,7 +382,7 @@ TEST(Graph, RunsSeveralPassesAtOnce) {
     threads.emplace_back([&] {
       for (int round = 0; round < 20; ++round) {
         Seen seen;
-        GraphOptions options;
+        PassOptions options;
         options.threads = 2;
         options.batch_bytes = 1;
         if (run_pass(trace, make_pass({}, seen), options)) good += seen.last.size() == 51 ? 1 : 0;
@@ -287,11 +401,12 @@ TEST(Graph, ACancelledRelogLeavesNothing) {
   const Trace trace = *testing::open_trace(t.bytes());
   for (const bool compressed : {false, true}) {
     const testing::TempDir directory;
-    std::atomic<bool> cancel{true};
+    std::stop_source cancel;
+    cancel.request_stop();
     RelogOptions options;
     options.output = directory.file("out.etl");
     options.codec = compressed ? Codec::xpress : Codec::none;
-    options.graph.cancel = &cancel;
+    options.graph.stop = cancel.get_token();
     RelogReport report;
     const Result<void> done = relog(trace, options, report);
     ASSERT_FALSE(done);

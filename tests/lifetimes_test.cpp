@@ -12,7 +12,7 @@ Lifetimes lifetimes_of(const SyntheticTrace &t) {
   const Result<pipeline::Trace> trace = testing::open_trace(t.bytes());
   EXPECT_TRUE(trace);
   pipeline::PassResult result;
-  pipeline::GraphOptions options;
+  pipeline::PassOptions options;
   options.threads = 2;
   options.batch_bytes = 1;
   Result<Lifetimes> lifetimes = pipeline::collect_lifetimes(*trace, options, result);

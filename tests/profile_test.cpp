@@ -19,7 +19,7 @@ using Lines = std::map<std::string, std::uint64_t>;
 
 pipeline::ProfileResult profile_of(const pipeline::Trace &trace, const pipeline::ProfileOptions &options = {},
                                    unsigned threads = 2) {
-  pipeline::GraphOptions graph;
+  pipeline::PassOptions graph;
   graph.threads = threads;
   Result<pipeline::ProfileResult> result = pipeline::make_profile(trace, options, graph);
   EXPECT_TRUE(result) << result.error().message();

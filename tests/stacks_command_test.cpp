@@ -276,7 +276,7 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
   ASSERT_TRUE(opened);
   pipeline::StackReportOptions options;
   options.simulate = {setting, stacks::StackCacheSim::Options{}};
-  pipeline::GraphOptions graph;
+  pipeline::PassOptions graph;
   graph.batch_bytes = 1;
   const Result<pipeline::StackReport> report = pipeline::report_stacks(*opened, options, graph);
   ASSERT_TRUE(report);

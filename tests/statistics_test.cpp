@@ -12,7 +12,7 @@ const Guid kProvider = make_guid(0xAAAA0001, 1, 2, 3, 4), kOther = make_guid(0xA
 
 std::map<std::string, std::uint64_t> names_of(const SyntheticTrace &t, std::uint64_t batch_bytes) {
   const Result<Trace> trace = testing::open_trace(t.bytes());
-  GraphOptions options;
+  PassOptions options;
   options.batch_bytes = batch_bytes;
   options.threads = 2;
   const Result<Statistics> s = collect_statistics(*trace, options);

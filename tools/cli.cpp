@@ -153,13 +153,7 @@ void Bar::begin(std::string_view what, std::uint64_t bytes) {
   pass_started_ = Clock::now();
 }
 
-void Bar::advance(std::uint64_t bytes, std::uint64_t events) {
-  done_ += bytes;
-  events_ += events;
-  draw_if_due();
-}
-
-void Bar::show(const etwrelog::Progress &progress) {
+void Bar::show(const Progress &progress) {
   if (progress.phase != what_) begin(progress.phase, progress.total);
   done_ = progress.done;
   total_ = progress.total;
@@ -215,11 +209,8 @@ void CommonOptions::add_to(CLI::App &command, bool with_json) {
   if (with_json) add_json_to(command);
 }
 
-pipeline::GraphOptions CommonOptions::graph(Bar &bar) const {
-  pipeline::GraphOptions options;
-  options.threads = threads;
-  options.progress = &bar;
-  return options;
+pipeline::PassOptions CommonOptions::graph(Bar &bar) const {
+  return run(bar);
 }
 
 } // namespace etwrelog::cli

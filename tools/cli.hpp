@@ -2,7 +2,7 @@
 #pragma once
 
 #include "etwrelog/codec.hpp"
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 #include "tools/options.hpp"
 
 #include <chrono>
@@ -46,16 +46,15 @@ CLI::Option *add_level(CLI::App &command, std::string &level, const std::string 
 
 // A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay
 // quiet.
-class Bar final : public pipeline::Progress {
+class Bar {
 public:
   // `forced`: also where stderr is no terminal, then one line an update.
   explicit Bar(bool forced);
-  ~Bar() override;
-  void show(const etwrelog::Progress &progress);
-  void begin(std::string_view what, std::uint64_t bytes) override;
-  void advance(std::uint64_t bytes, std::uint64_t events) override;
+  ~Bar();
+  void show(const Progress &progress);
 
 private:
+  void begin(std::string_view what, std::uint64_t bytes);
   using Clock = std::chrono::steady_clock;
   void draw_if_due();
   void draw(Clock::time_point now);
@@ -74,7 +73,7 @@ struct CommonOptions : RunFlags {
   bool salvage = false;
 
   void add_to(CLI::App &command, bool with_json);
-  [[nodiscard]] pipeline::GraphOptions graph(Bar &bar) const;
+  [[nodiscard]] pipeline::PassOptions graph(Bar &bar) const;
 };
 
 } // namespace etwrelog::cli

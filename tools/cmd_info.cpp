@@ -66,18 +66,18 @@ json counts_json(const std::map<std::uint32_t, std::uint64_t> &counts, bool hexa
   return object;
 }
 
-json codecs_json(const pipeline::CodecCounts &codecs) {
+json codecs_json(const CodecCounts &codecs) {
   json object = json::object();
   for (std::size_t i = 0; i < codecs.size(); ++i)
     if (codecs[i] != 0) object[std::string(codec_name(static_cast<Codec>(i)))] = codecs[i];
   return object;
 }
 
-json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+json info_json(const pipeline::Trace &trace, const Statistics &s) {
   const LogfileHeader &h = trace.header();
   json processes = json::array();
   for (std::size_t i = 0; i < s.processes.size(); ++i) {
-    const filter::ProcessInstance &p = s.processes[i];
+    const ProcessInstance &p = s.processes[i];
     json entry = {{"pid", p.pid},
                   {"parent", p.parent},
                   {"name", p.image_name},
@@ -88,10 +88,10 @@ json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
                   {"samples", s.by_instance[i].samples},
                   {"start", nullptr},
                   {"end", nullptr}};
-    if (p.start != filter::kBeginning)
+    if (p.start != kBeginning)
       entry["start"] = {{"seconds", trace.clock().to_seconds(p.start)},
                         {"utc", filetime_text(trace.clock().to_filetime(p.start))}};
-    if (p.end != filter::kForever) {
+    if (p.end != kForever) {
       entry["end"] = {{"seconds", trace.clock().to_seconds(p.end)},
                       {"utc", filetime_text(trace.clock().to_filetime(p.end))}};
       entry["exit_status"] = p.exit_status;
@@ -127,8 +127,8 @@ json info_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
           {"skipped", to_json(s.skipped)}};
 }
 
-void print_processes(const pipeline::Trace &trace, const pipeline::Statistics &s) {
-  const std::vector<filter::ProcessInstance> &processes = s.processes;
+void print_processes(const pipeline::Trace &trace, const Statistics &s) {
+  const std::vector<ProcessInstance> &processes = s.processes;
   std::vector<std::size_t> order(processes.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     order[i] = i;
@@ -143,15 +143,15 @@ void print_processes(const pipeline::Trace &trace, const pipeline::Statistics &s
   fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
              "Events", "Name, command line");
   for (const std::size_t i : order) {
-    const filter::ProcessInstance &p = processes[i];
+    const ProcessInstance &p = processes[i];
     fmt::print("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}\n", p.pid, p.parent,
-               moment(p.start, filter::kBeginning), moment(p.end, filter::kForever),
-               human_count(s.by_instance[i].samples), human_count(s.by_instance[i].events),
-               p.image_name.empty() ? "?" : p.image_name, p.command_line.empty() ? "" : "  ", p.command_line);
+               moment(p.start, kBeginning), moment(p.end, kForever), human_count(s.by_instance[i].samples),
+               human_count(s.by_instance[i].events), p.image_name.empty() ? "?" : p.image_name,
+               p.command_line.empty() ? "" : "  ", p.command_line);
   }
 }
 
-void print_info(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+void print_info(const pipeline::Trace &trace, const Statistics &s) {
   const LogfileHeader &h = trace.header();
   const Clock &clock = trace.clock();
   auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
@@ -202,7 +202,7 @@ int run_info(const InfoOptions &options) {
       failed(trace.error());
       continue;
     }
-    const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    const Result<Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
     if (!statistics) {
       failed(statistics.error());
       continue;

@@ -1,7 +1,6 @@
 // etwrelog pack | unpack | verify: many files at once, each on its own.
-#include "archive/archive.hpp"
-#include "base/platform.hpp"
-#include "run/ordered.hpp"
+#include "etwrelog/archive.hpp"
+#include "etwrelog/experimental/jobs.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -39,11 +38,9 @@ struct Outcome {
   std::uint64_t decoded = 0;
   double seconds = 0;
   bool trace = true, deleted = false;
-  std::vector<pipeline::MissingRange> missing;
+  std::vector<Skipped> missing;
   std::optional<Error> error;
 };
-
-constexpr std::uint64_t kLargeFile = 48u << 20; // from here on a file keeps all threads busy alone
 
 bool has_extension(const fs::path &path, std::string_view wanted) {
   std::string extension = path.extension().string();
@@ -73,15 +70,38 @@ std::string target_name(Task task, const fs::path &source) {
     return has_extension(source, ".etl") ? source.string() + "z" : source.string() + ".etlz";
   if (!has_extension(source, ".etlz")) return source.string() + ".etl";
   const std::string name = source.string();
-  if (const Result<std::unique_ptr<read::Input>> input = read::open_input(name)) {
-    std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
-    const Result<std::size_t> got = (*input)->read_at(0, first);
-    if (got && *got == first.size()) {
-      const Result<etlz::FileHeader> header = etlz::read_file_header(first);
-      if (header && !header->trace) return name.substr(0, name.size() - 5);
-    }
-  }
+  if (const Result<ArchiveInfo> info = read_archive_info(name); info && !info->is_trace)
+    return name.substr(0, name.size() - 5);
   return name.substr(0, name.size() - 1);
+}
+
+// One name for a place, however it is spelled: through links in its folder, "." and "..".
+std::string place_of(const fs::path &path) {
+  std::error_code failed;
+  const fs::path folder = fs::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
+  return failed ? path.string() : (folder / path.filename()).string();
+}
+
+// No two results may have one place, and none may be a source, its own or another's.
+Result<void> check_targets(const std::vector<Item> &items) {
+  std::map<std::string, std::string> targets, sources;
+  for (const Item &item : items)
+    sources.emplace(place_of(item.source), item.source);
+  for (const Item &item : items) {
+    if (item.target.empty()) continue;
+    const std::string place = place_of(item.target);
+    const auto [same, fresh] = targets.emplace(place, item.source);
+    if (!fresh)
+      return usage_error(
+          fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
+    std::error_code ignored;
+    if (fs::equivalent(item.source, item.target, ignored))
+      return usage_error(fmt::format("\"{}\" would replace itself", item.source));
+    if (const auto other = sources.find(place); other != sources.end())
+      return usage_error(
+          fmt::format("the result of \"{}\" would replace \"{}\"", item.source, other->second));
+  }
+  return {};
 }
 
 Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
@@ -122,66 +142,13 @@ Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
   }
   if (!options.output.empty() && items.size() != 1)
     return usage_error("-o takes one input; use --out-dir for several");
-  std::map<std::string, std::string> targets;
-  for (const Item &item : items) {
-    if (item.target.empty()) continue;
-    const auto [same, fresh] = targets.emplace(item.target, item.source);
-    if (!fresh)
-      return usage_error(
-          fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
-    if (base::same_file(item.source, item.target))
-      return usage_error(fmt::format("\"{}\" would replace itself", item.source));
-  }
+  if (Result<void> sound = check_targets(items); !sound) return std::move(sound).error();
   return items;
-}
-
-// One bar over all files, told by any of them.
-class SharedProgress {
-public:
-  SharedProgress(Bar &bar, std::atomic<bool> &cancel) : bar_(bar), cancel_(cancel) {}
-  void advance(std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    if (base::stop_requested()) cancel_.store(true);
-    bar_.advance(bytes, 0);
-  }
-
-private:
-  Bar &bar_;
-  std::atomic<bool> &cancel_;
-  std::mutex mutex_;
-};
-
-// The archive as it now lies on disk, decoded, against the file as it now lies on disk.
-Result<void> compare_again(const Item &item, const pipeline::ArchiveOptions &options) {
-  const Result<std::unique_ptr<read::Input>> archive = read::open_input(item.target);
-  if (!archive) return archive.error();
-  const Result<etlz::Footer> footer = pipeline::read_archive_footer(**archive);
-  if (!footer) return footer.error();
-  pipeline::ArchiveOptions quiet = options;
-  quiet.progress = nullptr;
-  quiet.explain = nullptr;
-  const Result<pipeline::UnpackResult> decoded = pipeline::unpack_file(**archive, nullptr, quiet);
-  if (!decoded) return decoded.error();
-  const Result<base::File> file = base::File::open_read(item.source);
-  if (!file) return file.error();
-  etlz::ContentHasher hasher;
-  std::vector<std::uint8_t> piece(4u << 20);
-  for (std::uint64_t at = 0;;) {
-    const Result<std::size_t> got = file->read_at(at, piece);
-    if (!got) return got.error();
-    if (*got == 0) break;
-    hasher.update(Bytes(piece).first(*got));
-    at += *got;
-  }
-  if (hasher.finish() != footer->content)
-    return io_error(item.target, "read back, it differs from the original");
-  return {};
 }
 
 class Bulk {
 public:
-  Bulk(Task task, const BulkOptions &options)
-      : task_(task), options_(options), bar_(options.progress), progress_(bar_, cancel_) {}
+  Bulk(Task task, const BulkOptions &options) : task_(task), options_(options), bar_(options.progress) {}
 
   int run() {
     Result<std::vector<Item>> items = collect(task_, options_);
@@ -192,126 +159,78 @@ public:
       return kFailed;
     }
     outcomes_.resize(items_.size());
-    std::uint64_t total = 0;
-    for (const Item &item : items_)
-      total += item.size;
     static constexpr std::string_view kNames[] = {"packing", "unpacking", "verifying"};
-    bar_.begin(kNames[static_cast<std::size_t>(task_)], total);
     const auto began = std::chrono::steady_clock::now();
-    // Small files side by side, each on one thread; then the large ones, each on all.
-    std::vector<std::size_t> small, large;
+    std::vector<experimental::Job> jobs;
     for (std::size_t i = 0; i < items_.size(); ++i)
-      (items_[i].size >= kLargeFile ? large : small).push_back(i);
-    const unsigned threads = options_.threads != 0 ? options_.threads : default_threads();
-    const std::uint64_t limit = *parse_size(options_.memory);
-    const std::uint64_t each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
-    const auto side_by_side = static_cast<std::size_t>(std::clamp<std::uint64_t>(limit / each, 1, threads));
-    std::size_t next = 0;
-    struct Job : pipeline::OrderedJob {
-      std::size_t index = 0;
-    };
-    pipeline::OrderedSteps steps;
-    steps.next = [&]() -> std::shared_ptr<pipeline::OrderedJob> {
-      if (next == small.size() || cancel_) return nullptr;
-      auto job = std::make_shared<Job>();
-      job->index = small[next++];
-      return job;
-    };
-    steps.work = [&](pipeline::OrderedJob &job) -> std::optional<Error> {
-      do_file(dynamic_cast<Job &>(job).index, small.size() == 1 ? threads : 1, limit / side_by_side);
-      return std::nullopt;
-    };
-    steps.sink = [](pipeline::OrderedJob &) -> std::optional<Error> { return std::nullopt; };
-    if (std::optional<Error> error = pipeline::run_ordered(steps, threads, side_by_side, &cancel_);
-        error && error->kind != ErrorKind::cancelled)
-      return report(*error);
-    for (const std::size_t index : large)
-      if (!cancel_) do_file(index, threads, limit);
+      jobs.push_back({[this, i](const RunOptions &run) { return do_file(i, run); }, items_[i].size});
+    experimental::JobOptions bulk;
+    bulk.phase = kNames[static_cast<std::size_t>(task_)];
+    bulk.memory_each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
+    const std::vector<Result<void>> results = experimental::run_jobs(jobs, options_.run(bar_), bulk);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i] || outcomes_[i].state == Outcome::State::failed) continue;
+      if (results[i].error().kind == ErrorKind::cancelled) continue; // never begun
+      outcomes_[i].state = Outcome::State::failed;
+      outcomes_[i].error = results[i].error();
+    }
     return finish(Seconds(std::chrono::steady_clock::now() - began).count());
   }
 
 private:
-  void do_file(std::size_t index, unsigned threads, std::uint64_t memory) {
+  Result<void> do_file(std::size_t index, const RunOptions &run) {
     const Item &item = items_[index];
     Outcome &outcome = outcomes_[index];
     const auto began = std::chrono::steady_clock::now();
     outcome.before = item.size;
-    try {
-      outcome.error = process(item, outcome, threads, memory);
-    } catch (const std::exception &thrown) {
-      outcome.error = io_error(item.source, thrown.what());
-    }
+    outcome.error = process(item, outcome, run);
     outcome.seconds = Seconds(std::chrono::steady_clock::now() - began).count();
-    if (outcome.error) outcome.state = Outcome::State::failed;
-    progress_.advance(outcome.state == Outcome::State::done ? 0 : item.size);
+    if (!outcome.error) return {};
+    outcome.state = Outcome::State::failed;
+    return *outcome.error;
   }
 
-  std::optional<Error> process(const Item &item, Outcome &outcome, unsigned threads, std::uint64_t memory) {
-    pipeline::ArchiveOptions archive;
-    archive.level = level_of(options_.level);
-    archive.threads = threads;
-    archive.verify = !options_.no_verify;
-    archive.salvage = options_.salvage;
-    archive.memory_limit = memory;
-    archive.cancel = &cancel_;
-    std::vector<etlz::ColumnCost> costs;
-    if (options_.explain) archive.explain = &costs;
-
-    if (!item.target.empty() && options_.skip_existing && base::exists(item.target)) {
+  std::optional<Error> process(const Item &item, Outcome &outcome, const RunOptions &run) {
+    std::error_code failed;
+    if (!item.target.empty() && options_.skip_existing && fs::exists(item.target, failed)) {
       outcome.state = Outcome::State::skipped;
       return std::nullopt;
     }
-    Result<std::unique_ptr<read::Input>> input = read::open_input(item.source);
-    if (!input) return input.error();
-    outcome.before = (*input)->size();
-    // The bar runs over bytes of the sources: of an archive they pass in proportion to what was decoded.
-    double scale = 1;
-    if (task_ != Task::pack)
-      if (const Result<etlz::Footer> footer = pipeline::read_archive_footer(**input);
-          footer && footer->original_size > 0)
-        scale = static_cast<double>(item.size) / static_cast<double>(footer->original_size);
-    archive.progress = [this, scale](std::uint64_t bytes) {
-      progress_.advance(static_cast<std::uint64_t>(static_cast<double>(bytes) * scale));
-    };
-
-    std::optional<base::OutputFile> out;
-    if (!item.target.empty()) {
-      std::error_code ignored;
-      const fs::path folder = fs::path(item.target).parent_path();
-      if (!folder.empty()) fs::create_directories(folder, ignored);
-      Result<base::OutputFile> created = base::OutputFile::create(item.target, options_.force);
-      if (!created) return created.error();
-      out = *std::move(created);
-    }
+    const Input source = item.source == "-" ? Input::standard_input() : Input(item.source);
+    const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
+    if (!item.target.empty())
+      if (const fs::path folder = fs::path(item.target).parent_path(); !folder.empty())
+        fs::create_directories(folder, failed);
+    std::vector<ColumnCost> costs;
     if (task_ == Task::pack) {
-      if (pipeline::is_archive(**input)) return io_error(item.source, "is an .etlz archive already");
-      const Result<pipeline::PackResult> packed = pipeline::pack_file(**input, *out, archive);
+      const PackOptions how{level_of(options_.level), !options_.no_verify,
+                            options_.explain ? &costs : nullptr};
+      const Result<PackReport> packed = pack(source, target, how, run);
       if (!packed) return packed.error();
+      outcome.before = packed->original;
       outcome.after = packed->archived;
       outcome.decoded = packed->decoded;
-      outcome.trace = packed->trace;
+      outcome.trace = packed->is_trace;
     } else {
-      const Result<pipeline::UnpackResult> unpacked =
-          pipeline::unpack_file(**input, out ? &*out : nullptr, archive);
+      const UnpackOptions how{options_.salvage};
+      const Result<UnpackReport> unpacked =
+          task_ == Task::unpack ? unpack(source, target, how, run) : verify(source, how, run);
       if (!unpacked) return unpacked.error();
+      outcome.before = unpacked->archived;
       outcome.after = outcome.decoded = unpacked->original;
       outcome.missing = unpacked->missing;
-      if (options_.salvage && unpacked->segments == 0 && outcome.before > 0 && unpacked->original == 0)
-        return io_error(item.source, "holds no whole segment");
     }
-    if (out)
-      if (Result<void> committed = out->commit(); !committed) return committed.error();
     if (task_ == Task::pack && options_.delete_original) {
-      if (Result<void> same = compare_again(item, archive); !same) return same.error();
-      base::remove_file(item.source);
-      outcome.deleted = !base::exists(item.source);
+      if (const Result<UnpackReport> same = verify_against(item.target, source, run); !same)
+        return same.error();
+      outcome.deleted = fs::remove(item.source, failed);
       if (!outcome.deleted) return io_error(item.source, "cannot be deleted; its archive is good");
     }
     outcome.state = outcome.missing.empty() ? Outcome::State::done : Outcome::State::damaged;
     if (options_.explain) {
       const std::lock_guard lock(explain_mutex_);
-      for (const etlz::ColumnCost &cost : costs) {
-        etlz::ColumnCost &sum = explained_[cost.owner + "\t" + cost.column];
+      for (const ColumnCost &cost : costs) {
+        ColumnCost &sum = explained_[cost.owner + "\t" + cost.column];
         sum.owner = cost.owner, sum.column = cost.column;
         sum.in += cost.in, sum.out += cost.out;
       }
@@ -341,15 +260,16 @@ private:
       }
       if (task_ == Task::pack && o.state == Outcome::State::done && !o.trace)
         warn(items_[i].source, "is no ETL trace: stored with plain zstd");
-      for (const pipeline::MissingRange &m : o.missing)
-        warn(items_[i].source, fmt::format("{} bytes of the original from 0x{:x} are missing", m.size, m.at));
+      for (const Skipped &m : o.missing)
+        warn(items_[i].source,
+             fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
     }
     if (options_.json)
       print_json(seconds);
     else if (!options_.quiet)
       print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
     if (options_.explain) print_explain();
-    if (cancel_) {
+    if (left > 0 || (failed > 0 && stop_token().stop_requested())) {
       base::print_message(fmt::format("etwrelog: stopped on request; {} of {} files not done\n",
                                       left + failed, items_.size()));
       return kFailed;
@@ -406,21 +326,21 @@ private:
       if (!items_[i].target.empty()) entry["target"] = items_[i].target;
       if (!o.trace) entry["plain"] = true;
       if (o.error) entry["error"] = message(*o.error);
-      for (const pipeline::MissingRange &m : o.missing)
-        entry["missing"].push_back({{"offset", m.at}, {"bytes", m.size}});
+      for (const Skipped &m : o.missing)
+        entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
       list.push_back(std::move(entry));
     }
     fmt::print("{}\n", nlohmann::json{{"files", list}, {"seconds", seconds}}.dump(2));
   }
 
   void print_explain() const {
-    std::vector<etlz::ColumnCost> rows;
+    std::vector<ColumnCost> rows;
     std::uint64_t in = 0, out = 0;
     for (const auto &[key, cost] : explained_)
       rows.push_back(cost), in += cost.in, out += cost.out;
     std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.out > b.out; });
     fmt::print("\n{:>13} {:>13} {:>7}  {}\n", "column bytes", "stored", "share", "event type, column");
-    for (const etlz::ColumnCost &row : rows) {
+    for (const ColumnCost &row : rows) {
       if (row.in == 0) continue;
       fmt::print("{:>13} {:>13} {:>7}  {}, {}\n", human_count(row.in), human_count(row.out),
                  percent(static_cast<double>(row.out), static_cast<double>(out)), row.owner, row.column);
@@ -430,13 +350,11 @@ private:
 
   Task task_;
   const BulkOptions &options_;
-  std::atomic<bool> cancel_{false};
   Bar bar_;
-  SharedProgress progress_;
   std::vector<Item> items_;
   std::vector<Outcome> outcomes_;
   std::mutex explain_mutex_;
-  std::map<std::string, etlz::ColumnCost> explained_;
+  std::map<std::string, ColumnCost> explained_;
 };
 
 void add_command(CLI::App &app, int &exit_status, Task task, const char *name, const char *description) {

@@ -56,9 +56,9 @@ json times_json(const pipeline::RelogReport &report) {
                       {"busy_seconds",
                        {{"read_and_decompress", seconds(times.load)},
                         {"decode_and_filter", seconds(times.work)},
-                        {"in_order", seconds(times.in_order)},
+                        {"in_order", seconds(times.merge)},
                         {"compress", seconds(times.finish)},
-                        {"write", seconds(times.last)}}}});
+                        {"write", seconds(times.emit)}}}});
   }
   return passes;
 }
@@ -79,7 +79,7 @@ json report_json(const std::string &input, const Options &options, const pipelin
   std::vector<schema::TypeCount> rows = r.types.rows();
   std::ranges::sort(rows, {}, &schema::TypeCount::type);
   for (const schema::TypeCount &row : rows)
-    types.push_back({{"key", schema::EventNames::key(row.type)},
+    types.push_back({{"key", type_key(row.type)},
                      {"name", schema::EventNames().name(row.type)},
                      {"events_in", row.events},
                      {"events_out", row.kept_events},

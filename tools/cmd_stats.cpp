@@ -13,28 +13,26 @@ namespace {
 
 using nlohmann::json;
 
-double average_repeats(const pipeline::StackCounts &s) {
+double average_repeats(const StackCounts &s) {
   return s.distinct_stacks == 0
              ? 0
              : static_cast<double>(s.stack_events()) / static_cast<double>(s.distinct_stacks);
 }
 
-std::vector<pipeline::TypeStatistics> sorted_rows(const pipeline::Statistics &s) {
-  std::vector<pipeline::TypeStatistics> rows = s.types;
+std::vector<TypeStatistics> sorted_rows(const Statistics &s) {
+  std::vector<TypeStatistics> rows = s.types;
   std::ranges::sort(rows, [](const auto &a, const auto &b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.type < b.type;
   });
   return rows;
 }
 
-json stats_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
+json stats_json(const pipeline::Trace &trace, const Statistics &s) {
   json types = json::array();
-  for (const pipeline::TypeStatistics &row : sorted_rows(s))
-    types.push_back({{"key", schema::EventNames::key(row.type)},
-                     {"name", row.name},
-                     {"events", row.events},
-                     {"bytes", row.bytes}});
-  const pipeline::StackCounts &k = s.stacks;
+  for (const TypeStatistics &row : sorted_rows(s))
+    types.push_back(
+        {{"key", type_key(row.type)}, {"name", row.name}, {"events", row.events}, {"bytes", row.bytes}});
+  const StackCounts &k = s.stacks;
   return {{"file", trace.input().name()},
           {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
           {"by_type", std::move(types)},
@@ -58,19 +56,19 @@ json stats_json(const pipeline::Trace &trace, const pipeline::Statistics &s) {
           {"skipped", to_json(s.skipped)}};
 }
 
-void print_stats(const pipeline::Statistics &s, std::size_t top) {
+void print_stats(const Statistics &s, std::size_t top) {
   const auto events = static_cast<double>(s.events), bytes = static_cast<double>(s.event_bytes);
   fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", "Events", "", "Bytes", "", "Type");
   std::size_t shown = 0;
   std::uint64_t other_events = 0, other_bytes = 0;
-  for (const pipeline::TypeStatistics &row : sorted_rows(s)) {
+  for (const TypeStatistics &row : sorted_rows(s)) {
     if (top != 0 && shown++ >= top) {
       other_events += row.events;
       other_bytes += row.bytes;
       continue;
     }
     std::string name = row.name;
-    if (row.type.family == schema::Family::event && row.type.version != 0)
+    if (row.type.family == Family::event && row.type.version != 0)
       name += fmt::format("  v{}", row.type.version);
     fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events),
                percent(static_cast<double>(row.events), events), human_count(row.bytes),
@@ -82,7 +80,7 @@ void print_stats(const pipeline::Statistics &s, std::size_t top) {
                percent(static_cast<double>(other_bytes), bytes));
   fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "",
              human_count(s.event_bytes), "", s.types.size());
-  const pipeline::StackCounts &k = s.stacks;
+  const StackCounts &k = s.stacks;
   fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
              human_count(k.user_references), human_count(k.key_deletes + k.key_rundowns));
@@ -109,7 +107,7 @@ int run_stats(const StatsOptions &options) {
       failed(trace.error());
       continue;
     }
-    const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    const Result<Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
     if (!statistics) {
       failed(statistics.error());
       continue;

@@ -28,8 +28,8 @@ void Outliner::meet(std::int64_t time, bool outlives) {
 Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder &coder,
                           std::size_t budget) {
   outline_ = Outline{};
-  outline_.first_time = filter::kForever;
-  outline_.last_time = filter::kBeginning;
+  outline_.first_time = kForever;
+  outline_.last_time = kBeginning;
   met_.assign(kMetSlots, Met{});
   switches_.clear();
   stack_ = unowned_ = batch_ = false;

@@ -3,7 +3,7 @@
 #include "archive/outline.hpp"
 #include "etwrelog/format.hpp"
 #include "passes/statistics.hpp"
-#include "run/ordered.hpp"
+#include "run/runner.hpp"
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
@@ -29,12 +29,13 @@ struct PackCoder : Coder {
 // streams.
 constexpr std::uint64_t kMemoryFactor = 7;
 
-struct PackJob : OrderedJob {
+// A segment on its way; reused.
+struct PackJob {
   std::uint64_t at = 0;
   std::vector<std::uint8_t> bytes, payload;
   std::vector<etlz::Part> parts;
   etlz::IndexEntry entry;
-  std::vector<etlz::ColumnCost> explain;
+  std::vector<ColumnCost> explain;
   std::uint64_t decoded = 0;
 };
 
@@ -44,11 +45,14 @@ public:
   SegmentSource(const read::Input &input, bool trace, std::size_t target, Spares &spares)
       : input_(input), trace_(trace), target_(target), spares_(spares) {}
 
-  Result<std::shared_ptr<PackJob>> next() {
-    if (at_ >= input_.size()) return std::shared_ptr<PackJob>();
-    auto job = std::make_shared<PackJob>();
-    job->at = at_;
-    std::vector<std::uint8_t> &bytes = job->bytes;
+  // False at the end.
+  Result<bool> next(PackJob &job) {
+    if (at_ >= input_.size()) return false;
+    job.entry = {};
+    job.parts.clear();
+    job.explain.clear();
+    job.at = at_;
+    std::vector<std::uint8_t> &bytes = job.bytes;
     bytes = spares_.take(); // whatever its size: bytes that will be read need no zeros first
     std::size_t have = carry_.size();
     bytes.resize(std::max(bytes.size(), have));
@@ -68,16 +72,16 @@ public:
       const bool final = at_ + have == input_.size();
       std::size_t covered = 0;
       if (trace_) {
-        covered = etlz::split_parts(Bytes(bytes).first(have), final, target, job->parts);
+        covered = etlz::split_parts(Bytes(bytes).first(have), final, target, job.parts);
       } else {
         covered = std::min(have, target);
-        job->parts = {{false, 0, covered}};
+        job.parts = {{false, 0, covered}};
       }
-      job->decoded = 0;
-      for (const etlz::Part &part : job->parts)
-        job->decoded += decoded_size(part, bytes);
+      job.decoded = 0;
+      for (const etlz::Part &part : job.parts)
+        job.decoded += decoded_size(part, bytes);
       // Enough for a segment, or nothing more to come: otherwise read on.
-      if (covered > 0 && (final || job->decoded >= target || have >= target)) {
+      if (covered > 0 && (final || job.decoded >= target || have >= target)) {
         const std::uint64_t rest = input_.size() - at_ - covered;
         if (rest != 0 && rest < covered / 4 && target == target_) {
           // A short rest would pay for tables of its own: it goes with this one.
@@ -90,7 +94,7 @@ public:
         bytes.resize(covered);
         at_ += covered;
         last_ = covered;
-        return job;
+        return true;
       }
       want = std::max(want * 2, have + (1u << 20));
     }
@@ -140,8 +144,8 @@ void outline_segment(PackJob &job, PackCoder &coder) {
   job.entry.facts.last_time = any ? outline.last_time : 0;
 }
 
-std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptions &options,
-                                    Pool<PackCoder> &pool, const std::string &name) {
+Result<void> encode_segment(PackJob &job, bool trace, const ArchiveOptions &options, Pool<PackCoder> &pool,
+                            const std::string &name) {
   SegmentHeader &header = job.entry.header;
   header.original_at = job.at;
   header.original_size = job.bytes.size();
@@ -188,12 +192,12 @@ std::optional<Error> encode_segment(PackJob &job, bool trace, const ArchiveOptio
     }
     job.entry.parts = std::move(job.parts);
   }
-  return std::nullopt;
+  return {};
 }
 
-void add_explain(std::vector<etlz::ColumnCost> &sum, const std::vector<etlz::ColumnCost> &more) {
-  for (const etlz::ColumnCost &m : more) {
-    const auto same = std::find_if(sum.begin(), sum.end(), [&m](const etlz::ColumnCost &s) {
+void add_explain(std::vector<ColumnCost> &sum, const std::vector<ColumnCost> &more) {
+  for (const ColumnCost &m : more) {
+    const auto same = std::find_if(sum.begin(), sum.end(), [&m](const ColumnCost &s) {
       return s.owner == m.owner && s.column == m.column;
     });
     if (same == sum.end())
@@ -216,21 +220,37 @@ private:
   const read::Input &input_;
 };
 
-// Reports bytes of several passes over a file as bytes of one.
-class SharedProgress final : public Progress {
+// Knows where in the archive it is.
+class CountedSink {
 public:
-  SharedProgress(const ArchiveOptions &options, double share) : report_(options.progress), share_(share) {}
-  void begin(std::string_view, std::uint64_t) override {}
-  void advance(std::uint64_t bytes, std::uint64_t) override {
-    exact_ += static_cast<double>(bytes) * share_;
+  explicit CountedSink(ByteSink &sink) : sink_(sink) {}
+  [[nodiscard]] Result<void> append(Bytes bytes) {
+    size_ += bytes.size();
+    return sink_.write(bytes);
+  }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
+private:
+  ByteSink &sink_;
+  std::uint64_t size_ = 0;
+};
+
+// Reports bytes of several passes over a file as bytes of one.
+class SharedProgress {
+public:
+  SharedProgress(const RunOptions &run, std::uint64_t total) : meter_(run.progress) {
+    meter_.begin("packing", total);
+  }
+  void advance(std::uint64_t bytes, double share) {
+    exact_ += static_cast<double>(bytes) * share;
     const auto now = static_cast<std::uint64_t>(exact_);
-    if (report_) report_(now - reported_);
+    meter_.advance(now - reported_);
     reported_ = now;
   }
 
 private:
-  const std::function<void(std::uint64_t)> &report_;
-  double share_, exact_ = 0;
+  ProgressMeter meter_;
+  double exact_ = 0;
   std::uint64_t reported_ = 0;
 };
 
@@ -238,15 +258,18 @@ constexpr double kCountingShare = 1.0 / 16;   // of the time that packing takes,
 constexpr std::size_t kMostStacks = 2u << 20; // of a trace that is counted: some 100 bytes each
 
 // What `info` and `stats` want to know; empty for a trace that does not read without complaint.
-Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options) {
+Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options,
+                                              SharedProgress &progress) {
   const Result<Trace> trace = Trace::open(std::make_unique<Borrowed>(input), {false, true});
   if (!trace) return std::vector<std::uint8_t>();
-  SharedProgress progress(options, kCountingShare);
-  GraphOptions graph;
-  graph.threads = options.threads;
-  graph.in_flight_bytes = std::min(graph.in_flight_bytes, options.memory_limit / 4);
-  graph.progress = &progress;
-  graph.cancel = options.cancel;
+  PassOptions graph(options.run);
+  std::string phase;
+  std::uint64_t before = 0;
+  graph.progress = [&](const Progress &now) {
+    if (phase != now.phase) phase = now.phase, before = 0;
+    progress.advance(now.done - before, kCountingShare);
+    before = now.done;
+  };
   const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
   if (!statistics) {
     if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io)
@@ -261,48 +284,43 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
 
 } // namespace
 
-Result<PackResult> pack_file(const read::Input &input, base::OutputFile &out, const ArchiveOptions &options) {
+Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const ArchiveOptions &options) {
   const Result<bool> looks = looks_like_trace(input);
   if (!looks) return looks.error();
-  PackResult result;
-  result.trace = *looks;
+  PackReport result;
+  result.is_trace = *looks;
+  CountedSink out(sink);
   result.original = input.size();
 
   etlz::FileHeader header;
-  header.trace = result.trace;
+  header.trace = result.is_trace;
   header.original_size = input.size();
   std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
   etlz::write_file_header(header, fixed);
   if (Result<void> r = out.append(Bytes(fixed, etlz::kFileHeaderSize)); !r) return r.error();
 
+  SharedProgress progress(options.run, input.size());
   std::vector<std::uint8_t> facts;
-  if (result.trace && options.level != Level::fast && input.size() >= options.count_from) {
-    Result<std::vector<std::uint8_t>> counted = count_trace(input, options);
+  if (result.is_trace && options.level != Level::fast && input.size() >= options.count_from) {
+    Result<std::vector<std::uint8_t>> counted = count_trace(input, options, progress);
     if (!counted) return counted.error();
     facts = *std::move(counted);
   }
-  SharedProgress progress(options, facts.empty() ? 1 : 1 - 2 * kCountingShare);
+  const double share = facts.empty() ? 1 : 1 - 2 * kCountingShare;
 
-  const std::size_t target = result.trace ? segment_target(options.level) : kPlainSegment;
+  const std::size_t target = result.is_trace ? segment_target(options.level) : kPlainSegment;
   Spares spares;
-  SegmentSource source(input, result.trace, target, spares);
+  SegmentSource source(input, result.is_trace, target, spares);
   Pool<PackCoder> pool;
   etlz::ContentHasher hasher;
   etlz::IndexWriter index;
 
-  OrderedSteps steps;
-  steps.next = [&]() -> std::shared_ptr<OrderedJob> {
-    Result<std::shared_ptr<PackJob>> job = source.next();
-    if (job) return *job;
-    auto failed = std::make_shared<PackJob>();
-    failed->error = job.error();
-    return failed;
+  Steps<PackJob> steps;
+  steps.next = [&](PackJob &job) { return source.next(job); };
+  steps.work = [&](PackJob &job) {
+    return encode_segment(job, result.is_trace, options, pool, input.name());
   };
-  steps.work = [&](OrderedJob &base) {
-    return encode_segment(dynamic_cast<PackJob &>(base), result.trace, options, pool, input.name());
-  };
-  steps.sink = [&](OrderedJob &base) -> std::optional<Error> {
-    auto &job = dynamic_cast<PackJob &>(base);
+  steps.merge = [&](PackJob &job) -> Result<void> {
     hasher.update(job.bytes);
     if (Result<void> r = out.append(job.payload); !r) return r.error();
     result.events += job.entry.facts.events;
@@ -311,16 +329,17 @@ Result<PackResult> pack_file(const read::Input &input, base::OutputFile &out, co
     if (options.explain != nullptr) add_explain(*options.explain, job.explain);
     index.add(job.entry);
     ++result.segments;
-    progress.advance(job.bytes.size(), 0);
+    progress.advance(job.bytes.size(), share);
     spares.give(std::move(job.bytes));
-    return std::nullopt;
+    return {};
   };
-  const unsigned threads = threads_of(options);
+  const unsigned threads = threads_of(options.run.threads);
   const std::uint64_t each = std::uint64_t{target} * kMemoryFactor;
   const auto in_flight =
-      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.memory_limit / each, 1, threads + 2));
-  if (std::optional<Error> error = run_ordered(steps, threads, in_flight, options.cancel))
-    return in_file(*std::move(error), input.name());
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.run.memory / each, 1, threads + 2));
+  std::deque<PackJob> jobs(in_flight + 1);
+  if (Result<void> done = run_steps(steps, jobs, {options.run.threads, options.run.stop}); !done)
+    return in_file(std::move(done).error(), input.name());
 
   etlz::Footer footer;
   footer.index_at = out.size();
@@ -333,7 +352,6 @@ Result<PackResult> pack_file(const read::Input &input, base::OutputFile &out, co
   etlz::write_footer(footer, fixed);
   if (Result<void> r = out.append(Bytes(fixed, etlz::kFooterSize)); !r) return r.error();
   result.archived = out.size();
-  result.content = footer.content;
   return result;
 }
 

@@ -1,7 +1,7 @@
 #include "archive/archive.hpp"
 
 #include "etwrelog/format.hpp"
-#include "run/ordered.hpp"
+#include "run/runner.hpp"
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace etwrelog::pipeline {
 namespace {
 
-struct UnpackJob : OrderedJob {
+// A segment on its way; reused.
+struct UnpackJob {
   etlz::IndexEntry entry;
   std::vector<std::uint8_t> stored, bytes;
 };
@@ -50,20 +51,20 @@ private:
   std::vector<std::uint8_t> window_;
 };
 
-Result<UnpackResult> salvage(const read::Input &archive, base::OutputFile *out,
-                             const ArchiveOptions &options) {
-  UnpackResult result;
+Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
+  UnpackReport result;
   result.archived = archive.size();
   SegmentScan scan(archive);
   CoderPool pool;
   std::uint64_t expected = 0;
+  ProgressMeter progress(options.run.progress);
+  progress.begin("unpacking", 0);
   for (;;) {
     etlz::IndexEntry entry;
     const Result<bool> found = scan.next(entry);
     if (!found) return found.error();
     if (!*found) break;
-    if (over_limit(entry.header, options.memory_limit, archive.name()) ||
-        entry.header.original_at < expected) {
+    if (over_limit(entry.header, options.run.memory, archive.name()) || entry.header.original_at < expected) {
       scan.skip(1);
       continue;
     }
@@ -76,15 +77,15 @@ Result<UnpackResult> salvage(const read::Input &archive, base::OutputFile *out,
       continue;
     }
     if (entry.header.original_at > expected)
-      result.missing.push_back({expected, entry.header.original_at - expected});
+      result.missing.push_back({0, expected, entry.header.original_at - expected, "damaged"});
     if (out != nullptr)
-      if (Result<void> r = out->append(bytes); !r) return r.error();
+      if (Result<void> r = out->write(bytes); !r) return r.error();
     result.original += bytes.size();
     ++result.segments;
     expected = entry.header.original_at + bytes.size();
     scan.skip(etlz::kSegmentHeaderSize + entry.header.stored_size);
-    if (options.progress) options.progress(bytes.size());
-    if (options.cancel != nullptr && options.cancel->load())
+    progress.advance(bytes.size());
+    if (options.run.stop.stop_requested())
       return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
   }
   // What is missing at the end, if header or footer still tells the size.
@@ -95,44 +96,40 @@ Result<UnpackResult> salvage(const read::Input &archive, base::OutputFile *out,
       if (const Result<etlz::FileHeader> header = etlz::read_file_header(*first))
         size = header->original_size;
   }
-  if (size > expected) result.missing.push_back({expected, size - expected});
+  if (size > expected) result.missing.push_back({0, expected, size - expected, "damaged"});
   return result;
 }
 
 } // namespace
 
-Result<UnpackResult> unpack_file(const read::Input &archive, base::OutputFile *out,
-                                 const ArchiveOptions &options) {
+Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
   if (options.salvage) return salvage(archive, out, options);
-  Result<ArchiveIndex> index = read_archive_index(archive, options.memory_limit);
+  Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
   if (!index) return index.error();
-  UnpackResult result;
+  UnpackReport result;
   result.archived = archive.size();
   std::uint64_t largest = 1;
   for (const etlz::IndexEntry &e : index->segments) {
-    if (std::optional<Error> error = over_limit(e.header, options.memory_limit, archive.name()))
-      return *error;
+    if (std::optional<Error> error = over_limit(e.header, options.run.memory, archive.name())) return *error;
     largest = std::max(largest, decode_memory(e.header));
   }
   CoderPool pool;
   etlz::ContentHasher hasher;
   std::size_t issued = 0;
-  OrderedSteps steps;
-  steps.next = [&]() -> std::shared_ptr<OrderedJob> {
-    if (issued == index->segments.size()) return nullptr;
-    auto job = std::make_shared<UnpackJob>();
-    job->entry = index->segments[issued++];
-    const std::uint64_t size = etlz::kSegmentHeaderSize + job->entry.header.stored_size;
-    Result<std::vector<std::uint8_t>> stored = read_exactly(archive, job->entry.archive_at, size);
-    if (stored)
-      job->stored = std::move(*stored);
-    else
-      job->error = stored.error();
-    return job;
+  ProgressMeter progress(options.run.progress);
+  progress.begin(out != nullptr ? "unpacking" : "verifying", index->footer.original_size);
+  Steps<UnpackJob> steps;
+  steps.next = [&](UnpackJob &job) -> Result<bool> {
+    if (issued == index->segments.size()) return false;
+    job.entry = index->segments[issued++];
+    const std::uint64_t size = etlz::kSegmentHeaderSize + job.entry.header.stored_size;
+    Result<std::vector<std::uint8_t>> stored = read_exactly(archive, job.entry.archive_at, size);
+    if (!stored) return std::move(stored).error();
+    job.stored = std::move(*stored);
+    return true;
   };
   Spares spares;
-  steps.work = [&](OrderedJob &base) -> std::optional<Error> {
-    auto &job = dynamic_cast<UnpackJob &>(base);
+  steps.work = [&](UnpackJob &job) -> Result<void> {
     const Result<SegmentHeader> header = etlz::read_segment_header(job.stored);
     if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
     const SegmentHeader &a = *header, &b = job.entry.header;
@@ -146,25 +143,27 @@ Result<UnpackResult> unpack_file(const read::Input &archive, base::OutputFile *o
     }
     job.bytes = spares.take();
     job.bytes.resize(b.original_size);
-    return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
-                          archive.name());
+    if (std::optional<Error> wrong = decode_segment(
+            job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool, archive.name()))
+      return *std::move(wrong);
+    return {};
   };
-  steps.sink = [&](OrderedJob &base) -> std::optional<Error> {
-    auto &job = dynamic_cast<UnpackJob &>(base);
+  steps.merge = [&](UnpackJob &job) -> Result<void> {
     hasher.update(job.bytes);
     if (out != nullptr)
-      if (Result<void> r = out->append(job.bytes); !r) return r.error();
+      if (Result<void> r = out->write(job.bytes); !r) return r.error();
     result.original += job.bytes.size();
     ++result.segments;
-    if (options.progress) options.progress(job.bytes.size());
+    progress.advance(job.bytes.size());
     spares.give(std::move(job.bytes));
-    return std::nullopt;
+    return {};
   };
-  const unsigned threads = threads_of(options);
+  const unsigned threads = threads_of(options.run.threads);
   const auto in_flight =
-      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.memory_limit / largest, 1, threads + 2));
-  if (std::optional<Error> error = run_ordered(steps, threads, in_flight, options.cancel))
-    return in_file(*std::move(error), archive.name());
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.run.memory / largest, 1, threads + 2));
+  std::deque<UnpackJob> jobs(in_flight + 1);
+  if (Result<void> done = run_steps(steps, jobs, {options.run.threads, options.run.stop}); !done)
+    return in_file(std::move(done).error(), archive.name());
   if (hasher.finish() != index->footer.content)
     return problem(ErrorKind::corrupt, archive.name(), "the content hash of the whole does not match");
   result.hash_checked = true;

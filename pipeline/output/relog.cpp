@@ -13,11 +13,7 @@ using namespace format;
 
 namespace {
 
-struct MarkWork final : Work {
-  filter::Marks::Part part;
-};
-
-struct RelogWork final : Work {
+struct RelogPart {
   std::vector<std::vector<write::Run>> runs; // of each buffer of the batch
   std::vector<bool> whole;                   // every event of the buffer is kept
   StackRewriter::Part stacks;
@@ -28,13 +24,11 @@ struct RelogWork final : Work {
 };
 
 Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter,
-                                    const GraphOptions &options, StepTimes *times) {
+                                    const PassOptions &options, StepTimes *times) {
   filter::Marks marks;
-  Pass pass;
+  Pass<filter::Marks::Part> pass;
   pass.name = "following references";
-  pass.make_work = [] { return std::make_unique<MarkWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    filter::Marks::Part &part = static_cast<MarkWork &>(base).part;
+  pass.work = [&](Batch &batch, filter::Marks::Part &part) {
     part.clear();
     for (const DecodedBuffer &buffer : batch.buffers) {
       filter::Position position = filter.begin_buffer(buffer.index, buffer.header.processor());
@@ -44,8 +38,8 @@ Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &fi
     }
     part.shrink();
   };
-  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
-    filter.merge(static_cast<MarkWork &>(base).part, marks);
+  pass.merge = [&](Batch &, filter::Marks::Part &part) -> Result<void> {
+    filter.merge(part, marks);
     return {};
   };
   if (Result<PassResult> done = run_pass(trace, pass, options, times); !done) return std::move(done).error();
@@ -99,7 +93,7 @@ public:
     if (Result<void> done = prepare_filter(); !done) return done;
     if (Result<void> done = prepare_stacks(); !done) return done;
     if (Result<void> done = write_first_buffer(); !done) return done;
-    if (Result<void> done = relog_buffers(); !done) return done;
+    if (Result<void> done = relog_buffers(); !done || needs_stack_keys_) return done;
     if (Result<void> done = write_rest(); !done) return done;
     if (Result<void> done = writer_->finish(trace_.clock().to_filetime(last_time_)); !done) return done;
     complete_report();
@@ -181,25 +175,22 @@ private:
     return {};
   }
 
-  std::unique_ptr<RelogWork> make_work() const {
-    auto work = std::make_unique<RelogWork>();
-    if (compressed()) work->compressor.emplace(codec_, options_.level, nominal_);
-    return work;
+  void prepare(RelogPart &part) const {
+    if (compressed()) part.compressor.emplace(codec_, options_.level, nominal_);
   }
 
   Result<void> relog_buffers() {
-    Pass pass;
+    Pass<RelogPart> pass;
     pass.name = "relogging";
-    pass.make_work = [this] { return make_work(); };
-    pass.work = [this](Batch &batch, Work &work) { sift(batch, static_cast<RelogWork &>(work)); };
-    pass.in_order = [this](Batch &batch, Work &work) {
-      return rechunk(batch, static_cast<RelogWork &>(work));
-    };
-    pass.finish = [this](Work &work) -> Result<void> {
-      seal(static_cast<RelogWork &>(work));
+    pass.prepare = [this](RelogPart &part) { prepare(part); };
+    pass.work = [this](Batch &batch, RelogPart &part) { sift(batch, part); };
+    pass.merge = [this](Batch &batch, RelogPart &part) { return rechunk(batch, part); };
+    pass.finish = [this](RelogPart &part) -> Result<void> {
+      seal(part);
       return {};
     };
-    pass.last = [this](Work &work) { return append(static_cast<RelogWork &>(work)); };
+    pass.emit = [this](RelogPart &part) { return append(part); };
+    pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
     Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"));
     if (!done) return std::move(done).error();
     std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report_.skipped));
@@ -208,7 +199,7 @@ private:
   }
 
   // Parallel.
-  void sift(Batch &batch, RelogWork &work) const {
+  void sift(Batch &batch, RelogPart &work) const {
     work.counts.clear();
     work.runs.resize(batch.buffers.size());
     work.whole.assign(batch.buffers.size(), false);
@@ -224,15 +215,10 @@ private:
   }
 
   // Serial, in file order.
-  Result<void> rechunk(Batch &batch, RelogWork &work) {
+  Result<void> rechunk(Batch &batch, RelogPart &work) {
     work.closed.clear();
-    if (stacks_ && !stacks_->collected() && work.stacks.met_key) {
-      needs_stack_keys_ = true;
-      Error error;
-      error.kind = ErrorKind::cancelled;
-      error.what = "stack keys must be collected first";
-      return error;
-    }
+    if (stacks_ && !stacks_->collected() && work.stacks.met_key) needs_stack_keys_ = true;
+    if (needs_stack_keys_) return {}; // all from here on is in vain
     work.counts.add_to(report_);
     for (std::size_t i = 0; i < batch.buffers.size(); ++i)
       if (Result<void> added = rechunk_buffer(batch.buffers[i], work, i); !added) {
@@ -245,7 +231,7 @@ private:
     return {};
   }
 
-  Result<void> rechunk_buffer(const DecodedBuffer &buffer, RelogWork &work, std::size_t i) {
+  Result<void> rechunk_buffer(const DecodedBuffer &buffer, RelogPart &work, std::size_t i) {
     write::Origin origin;
     origin.processor = buffer.header.processor();
     origin.type = buffer.header.type;
@@ -273,13 +259,13 @@ private:
   }
 
   // Parallel.
-  void seal(RelogWork &work) const {
+  void seal(RelogPart &work) const {
     for (write::OutputBuffer &buffer : work.closed)
       write::seal(buffer, nominal_, work.compressor ? &*work.compressor : nullptr, work.scratch);
   }
 
   // Serial, in output order.
-  Result<void> append(const RelogWork &work) {
+  Result<void> append(const RelogPart &work) {
     for (const write::OutputBuffer &buffer : work.closed)
       if (Result<void> written = writer_->append(buffer); !written) return written;
     return {};
@@ -287,24 +273,25 @@ private:
 
   // What is still open when the input has ended: stack definitions, then the buffers.
   Result<void> write_rest() {
-    const std::unique_ptr<RelogWork> work = make_work();
+    RelogPart part;
+    prepare(part);
     auto write_closed = [&]() -> Result<void> {
-      stamp(work->closed);
-      seal(*work);
-      Result<void> written = append(*work);
-      work->closed.clear();
+      stamp(part.closed);
+      seal(part);
+      Result<void> written = append(part);
+      part.closed.clear();
       return written;
     };
     while (stacks_) {
       write::Origin origin;
       stacks_->finish(definitions_, definitions_run_, origin.processor);
       if (definitions_.empty()) break;
-      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work->closed);
+      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, part.closed);
           !added)
         return added;
       if (Result<void> written = write_closed(); !written) return written;
     }
-    rechunker_->flush(work->closed);
+    rechunker_->flush(part.closed);
     return write_closed();
   }
 
@@ -331,7 +318,7 @@ private:
   const RelogOptions &options_;
   RelogReport &report_;
   const bool collect_stack_keys_;
-  bool needs_stack_keys_ = false;
+  std::atomic<bool> needs_stack_keys_{false};
   const Codec codec_;
   const std::uint32_t nominal_;
 

@@ -5,7 +5,7 @@
 #include "filter/filter.hpp"
 #include "output/stack_rewrite.hpp"
 #include "passes/collect.hpp"
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 #include "schema/type_counts.hpp"
 
 #include <deque>
@@ -23,7 +23,7 @@ struct RelogOptions {
   bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
   bool count = false;            // fill in the report's counts by type and process
   StackOptions stacks;
-  GraphOptions graph;
+  PassOptions graph;
 };
 
 struct ProcessCount {

@@ -64,7 +64,7 @@ bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buf
 
 void EventSieve::count(const EventView &event, std::int64_t time, filter::Position &position, bool kept,
                        Counts &counts) const {
-  schema::TypeCount &type = counts.types.at(schema::type_of(event));
+  schema::TypeCount &type = counts.types.at(type_of(event));
   ++type.events;
   type.bytes += event.size();
   if (kept) {

@@ -3,32 +3,30 @@
 namespace etwrelog::pipeline {
 namespace {
 
-struct CollectWork final : Work {
+struct CollectPart {
   filter::LifetimeRecords records;
   std::vector<std::uint16_t> processors;
 };
 
 } // namespace
 
-Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
+Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
                                             PassResult &result, StepTimes *times) {
   filter::LifetimeRecords all;
   std::vector<std::uint16_t> processors(trace.buffers().size());
-  Pass pass;
+  Pass<CollectPart> pass;
   pass.name = "reading processes";
-  pass.make_work = [] { return std::make_unique<CollectWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<CollectWork &>(base);
+  pass.work = [&](Batch &batch, CollectPart &work) {
     work.records.clear();
     for (const DecodedBuffer &buffer : batch.buffers)
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
         work.records.add(event, time, buffer.index);
       });
   };
-  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
+  pass.merge = [&](Batch &batch, CollectPart &work) -> Result<void> {
     for (const DecodedBuffer &buffer : batch.buffers)
       processors[buffer.index] = buffer.header.processor();
-    all.append(std::move(static_cast<CollectWork &>(base).records));
+    all.append(std::move(work.records));
     return {};
   };
   Result<PassResult> done = run_pass(trace, pass, options, times);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "filter/lifetimes.hpp"
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 
 namespace etwrelog::pipeline {
 
 // Pass 1 of every command that attributes events: processes, threads, stack definitions.
-[[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const GraphOptions &options,
+[[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
                                                           PassResult &result, StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

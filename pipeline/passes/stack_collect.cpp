@@ -15,7 +15,7 @@ struct FixedReference { // one that stays as it is
   Place place;
 };
 
-struct CollectWork final : Work {
+struct CollectPart {
   std::vector<KeyDefinition> definitions;
   std::vector<FixedReference> fixed;
   JitCode jit;
@@ -46,15 +46,13 @@ Error too_little_stack_memory(const std::string &what, std::size_t limit) {
   return error;
 }
 
-Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options, PassResult &result,
+Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options, PassResult &result,
                                       std::size_t memory, StepTimes *times) {
   StackInventory all;
   std::vector<FixedReference> fixed;
-  Pass pass;
+  Pass<CollectPart> pass;
   pass.name = "reading stack keys";
-  pass.make_work = [] { return std::make_unique<CollectWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<CollectWork &>(base);
+  pass.work = [&](Batch &batch, CollectPart &work) {
     work.definitions.clear();
     work.fixed.clear();
     work.jit.clear();
@@ -88,8 +86,7 @@ Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &op
         work.first_stack.emplace_back(buffer.index, first_stack);
     }
   };
-  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
-    auto &work = static_cast<CollectWork &>(base);
+  pass.merge = [&](Batch &, CollectPart &work) -> Result<void> {
     for (const KeyDefinition &definition : work.definitions)
       all.definitions.add(definition);
     fixed.insert(fixed.end(), work.fixed.begin(), work.fixed.end());

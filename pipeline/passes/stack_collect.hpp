@@ -2,7 +2,7 @@
 // stack keys, which stand behind the references to them.
 #pragma once
 
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 #include "stacks/jit_code.hpp"
 #include "stacks/stack_definitions.hpp"
 
@@ -34,7 +34,7 @@ struct StackInventory {
 
 // One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in
 // the first buffer need are marked.
-[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const GraphOptions &options,
+[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options,
                                                     PassResult &result, std::size_t memory,
                                                     StepTimes *times = nullptr);
 

@@ -25,7 +25,7 @@ struct Use {
   std::uint8_t pointer_size;
 };
 
-struct ReportWork final : Work {
+struct ReportPart {
   std::vector<Use> uses;
   std::vector<std::uint64_t> frames;
   std::uint64_t unresolved = 0, bytes_now = 0, item_bytes = 0, clr_bytes = 0;
@@ -78,7 +78,7 @@ public:
   StackFinder(const StackInventory &inventory, StackTable &table) : inventory_(inventory), table_(table) {}
 
   void look_at(const EventView &event, std::int64_t time, const DecodedBuffer &buffer, std::uint32_t at,
-               ReportWork &work) const {
+               ReportPart &work) const {
     const StackEventKind kind = stack_event_kind(event);
     const Place place = place_of(time, buffer, at);
     if (kind != StackEventKind::none) {
@@ -102,7 +102,7 @@ public:
 
 private:
   void kernel_event(const EventView &event, StackEventKind kind, const StackFields &fields, Place place,
-                    const DecodedBuffer &buffer, ReportWork &work) const {
+                    const DecodedBuffer &buffer, ReportPart &work) const {
     work.bytes_now += align8(event.size());
     StackKind use = StackKind::walk_user;
     if (kind == StackEventKind::definition) return;
@@ -123,7 +123,7 @@ private:
         work);
   }
 
-  void items(const EventView &event, Place place, const DecodedBuffer &buffer, ReportWork &work) const {
+  void items(const EventView &event, Place place, const DecodedBuffer &buffer, ReportPart &work) const {
     ExtendedItems list = event.items();
     ExtendedItem item;
     while (list.next(item)) {
@@ -141,7 +141,7 @@ private:
   }
 
   void add(StackKind kind, unsigned pointer_size, std::uint32_t process, std::uint32_t thread,
-           std::int64_t event_time, Place place, const DecodedBuffer &buffer, ReportWork &work) const {
+           std::int64_t event_time, Place place, const DecodedBuffer &buffer, ReportPart &work) const {
     const StackId stack = table_.intern(work.frames, stack_scope(pointer_size));
     if (stack == kNoStack) return; // no input has that many
     work.uses.push_back({stack, process, thread, static_cast<std::uint32_t>(work.frames.size()), event_time,
@@ -291,7 +291,7 @@ private:
 } // namespace
 
 Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
-                                  const GraphOptions &graph) {
+                                  const PassOptions &graph) {
   PassResult collecting;
   Result<StackInventory> inventory = collect_stacks(trace, graph, collecting, options.memory);
   if (!inventory) return std::move(inventory).error();
@@ -310,11 +310,9 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   const StackFinder finder(*inventory, table);
   StackCounter counter(report, options, report.definitions != 0, trace.header().pointer_size);
 
-  Pass pass;
+  Pass<ReportPart> pass;
   pass.name = "counting stacks";
-  pass.make_work = [] { return std::make_unique<ReportWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<ReportWork &>(base);
+  pass.work = [&](Batch &batch, ReportPart &work) {
     work.uses.clear();
     work.unresolved = work.bytes_now = work.item_bytes = work.clr_bytes = 0;
     for (const DecodedBuffer &buffer : batch.buffers)
@@ -322,8 +320,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
         finder.look_at(event, time, buffer, at, work);
       });
   };
-  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
-    const auto &work = static_cast<const ReportWork &>(base);
+  pass.merge = [&](Batch &batch, ReportPart &work) -> Result<void> {
     report.unresolved += work.unresolved;
     report.bytes_now += work.bytes_now;
     report.item_bytes += work.item_bytes;

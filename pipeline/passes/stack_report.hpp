@@ -1,8 +1,8 @@
 // `etwrelog stacks`: how often the stacks of a trace repeat, and what caching them saves.
 #pragma once
 
+#include "passes/pass.hpp"
 #include "passes/stack_simulation.hpp"
-#include "run/graph.hpp"
 #include "stacks/stack_database.hpp"
 
 #include <map>
@@ -57,6 +57,6 @@ struct StackReport {
 };
 
 [[nodiscard]] Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
-                                                const GraphOptions &graph);
+                                                const PassOptions &graph);
 
 } // namespace etwrelog::pipeline

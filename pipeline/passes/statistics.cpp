@@ -48,7 +48,7 @@ private:
   std::size_t size_ = 0;
 };
 
-struct CountWork final : Work {
+struct CountPart {
   schema::TypeCounts types;
   schema::EventNames names;
   std::uint64_t events = 0, bytes = 0, unattributed_samples = 0;
@@ -85,7 +85,7 @@ template <class T> void make_unique_list(std::vector<T> &list) {
 
 class Counter {
 public:
-  Counter(const filter::Lifetimes &lifetimes, CountWork &work) : lifetimes_(lifetimes), work_(work) {}
+  Counter(const filter::Lifetimes &lifetimes, CountPart &work) : lifetimes_(lifetimes), work_(work) {}
 
   void count(const EventView &event, std::int64_t time, filter::Position &position) {
     ++work_.events;
@@ -198,7 +198,7 @@ private:
   }
 
   const filter::Lifetimes &lifetimes_;
-  CountWork &work_;
+  CountPart &work_;
   std::uint64_t *last_header_ = nullptr;
   std::uint32_t last_header_pid_ = 0, last_instance_ = 0, last_pid_ = 0;
   bool last_is_only_ = false; // process of this id
@@ -234,7 +234,7 @@ Error too_many(const Trace &trace, std::size_t most) {
 
 } // namespace
 
-Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options,
+Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
                                       std::size_t most_stacks) {
   if (!trace.salvage() && !trace.input().facts().empty()) {
     const Bytes facts = trace.input().facts();
@@ -257,11 +257,9 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
   schema::EventNames names;
   DistinctStacks distinct;
   std::unordered_set<std::uint64_t> defined, referenced;
-  Pass pass;
+  Pass<CountPart> pass;
   pass.name = "counting";
-  pass.make_work = [] { return std::make_unique<CountWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<CountWork &>(base);
+  pass.work = [&](Batch &batch, CountPart &work) {
     work.clear();
     Counter counter(*lifetimes, work);
     for (const DecodedBuffer &buffer : batch.buffers) {
@@ -273,8 +271,7 @@ Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &op
     make_unique_list(work.defined);
     make_unique_list(work.referenced);
   };
-  pass.in_order = [&](Batch &batch, Work &base) -> Result<void> {
-    auto &work = static_cast<CountWork &>(base);
+  pass.merge = [&](Batch &batch, CountPart &work) -> Result<void> {
     for (const DecodedBuffer &buffer : batch.buffers) {
       ++all.buffer_flags[buffer.header.flags];
       ++all.buffer_types[buffer.header.type];

@@ -1,56 +1,18 @@
 // Counts of a whole trace: what `info` and `stats` print.
 #pragma once
 
+#include "etwrelog/statistics.hpp"
 #include "filter/lifetimes.hpp"
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 #include "schema/event_names.hpp"
-
-#include <map>
 
 namespace etwrelog::pipeline {
 
-struct StackCounts {
-  std::uint64_t walks = 0, kernel_references = 0, user_references = 0, key_deletes = 0, key_rundowns = 0;
-  std::uint64_t frames = 0;          // in StackWalk events and definitions
-  std::uint64_t distinct_stacks = 0; // by frames
-  std::uint64_t distinct_keys_defined = 0, distinct_keys_referenced = 0, keys_never_defined = 0;
-  std::uint64_t item_stacks = 0, item_frames = 0; // extended items of EVENT_HEADER events
-  std::uint64_t clr_stacks = 0, clr_frames = 0;   // .NET's own stack events
-
-  [[nodiscard]] std::uint64_t stack_events() const { return walks + kernel_references + user_references; }
-};
-
-struct ProcessStatistics {
-  std::uint64_t events = 0, bytes = 0, samples = 0; // attributed by owner
-};
-
-struct TypeStatistics {
-  schema::EventType type;
-  std::string name; // as EventNames gives it
-  std::uint64_t events = 0, bytes = 0;
-};
-
-struct Statistics {
-  std::vector<filter::ProcessInstance> processes;
-  std::vector<TypeStatistics> types; // in the order of their first events
-  std::uint64_t events = 0, event_bytes = 0;
-  std::vector<ProcessStatistics> by_instance; // in the order of `processes`
-  std::uint64_t unattributed_samples = 0;
-  std::map<std::uint32_t, std::uint64_t> samples_by_pid; // without the unattributed
-  std::map<std::uint32_t, std::uint64_t> images_by_pid;  // image events by payload process id
-  std::map<std::uint32_t, std::uint64_t> events_by_header_pid;
-  std::map<std::uint32_t, std::uint64_t> buffer_flags, buffer_types;
-  CodecCounts codecs{};
-  std::uint64_t claimed_bytes = 0; // headers and events as the buffer headers state
-  StackCounts stacks;
-  std::int64_t first_time = 0, last_time = 0; // raw, of any event
-  std::vector<std::string> warnings;
-  std::vector<read::Skipped> skipped;
-};
+using etwrelog::Statistics;
 
 // Reads the trace twice; not at all if it is in an archive that holds them. Fails beyond `most_stacks`
 // different stacks or stack keys, which are kept in memory.
-[[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const GraphOptions &options,
+[[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
                                                     std::size_t most_stacks = SIZE_MAX);
 
 // For archives: JSON of all but warnings and skipped, and back; nullopt if it is none.

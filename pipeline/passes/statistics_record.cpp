@@ -32,7 +32,7 @@ template <Either<StackCounts> S, class Visit> void fields(S &s, Visit &&visit) {
   visit("clr_frames", s.clr_frames);
 }
 
-template <Either<filter::ProcessInstance> S, class Visit> void fields(S &s, Visit &&visit) {
+template <Either<ProcessInstance> S, class Visit> void fields(S &s, Visit &&visit) {
   visit("pid", s.pid);
   visit("parent", s.parent);
   visit("session", s.session);
@@ -113,9 +113,9 @@ template <class T> void read(const json &from, T &value) {
     const std::optional<Guid> guid = parse_guid(from.get<std::string>());
     if (!guid) throw std::invalid_argument("no GUID");
     value = *guid;
-  } else if constexpr (std::is_same_v<T, schema::Family>) {
+  } else if constexpr (std::is_same_v<T, Family>) {
     const auto number = from.get<unsigned>();
-    if (number > static_cast<unsigned>(schema::Family::other)) throw std::invalid_argument("no family");
+    if (number > static_cast<unsigned>(Family::other)) throw std::invalid_argument("no family");
     value = static_cast<T>(number);
   } else if constexpr (requires { fields(value, [](const char *, auto &) {}); }) {
     fields(value, [&from](const char *name, auto &field) { read(from.at(name), field); });

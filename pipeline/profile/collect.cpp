@@ -43,7 +43,7 @@ public:
     for (std::uint32_t hook = 0; hook < kFirstOther; ++hook)
       names[hook] = kernel::find_hook(static_cast<std::uint16_t>(hook)) != nullptr
                         ? known.name({schema::Family::hook, 0, hook, {}})
-                        : schema::EventNames::key({schema::Family::hook, 0, hook, {}});
+                        : type_key({schema::Family::hook, 0, hook, {}});
     for (std::size_t i = 0; i < types_.size(); ++i)
       names[kFirstOther + i] = known.name(types_[i]);
     return names;
@@ -62,7 +62,7 @@ struct Reference { // a fragment whose frames a later event defines
   stacks::Place place;
 };
 
-struct CollectWork final : Work {
+struct CollectWork {
   std::vector<Subject> subjects;
   std::vector<Mark> marks;
   std::vector<Fragment> fragments;
@@ -296,26 +296,23 @@ void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDe
 } // namespace
 
 Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
-                                  const GraphOptions &options, StepTimes *times) {
+                                  const PassOptions &options, StepTimes *times) {
   Collected all;
   Collector collector(collect, *all.stacks);
   std::vector<Reference> references;
   stacks::StackDefinitions definitions;
   StateRecords state;
   schema::TypeCounts counts;
-  Pass pass;
+  Pass<CollectWork> pass;
   pass.name = "reading samples";
-  pass.make_work = [] { return std::make_unique<CollectWork>(); };
-  pass.work = [&](Batch &batch, Work &base) {
-    auto &work = static_cast<CollectWork &>(base);
+  pass.work = [&](Batch &batch, CollectWork &work) {
     work.clear();
     for (const DecodedBuffer &buffer : batch.buffers)
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         collector.look_at(event, time, buffer, at, work);
       });
   };
-  pass.in_order = [&](Batch &, Work &base) -> Result<void> {
-    auto &work = static_cast<CollectWork &>(base);
+  pass.merge = [&](Batch &, CollectWork &work) -> Result<void> {
     Records &records = all.records;
     const auto subjects = static_cast<std::uint32_t>(records.subjects.size()),
                fragments = static_cast<std::uint32_t>(records.fragments.size());

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "etwrelog/profile.hpp"
+#include "passes/pass.hpp"
 #include "profile/methods.hpp"
 #include "profile/records.hpp"
-#include "run/graph.hpp"
 #include "stacks/stack_table.hpp"
 
 #include <map>
@@ -28,6 +28,6 @@ struct Collected {
 };
 
 [[nodiscard]] Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
-                                                const GraphOptions &options, StepTimes *times = nullptr);
+                                                const PassOptions &options, StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

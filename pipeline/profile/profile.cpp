@@ -29,7 +29,7 @@ profile::ParallelFor parallel_on(unsigned threads) {
 } // namespace
 
 Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
-                                   const GraphOptions &graph, StepTimes *times) {
+                                   const PassOptions &graph, StepTimes *times) {
   Result<Collected> collected =
       collect_profile(trace, {options.kind, options.names, options.slices}, graph, times);
   if (!collected) return std::move(collected).error();

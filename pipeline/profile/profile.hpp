@@ -2,7 +2,7 @@
 #pragma once
 
 #include "etwrelog/profile.hpp"
-#include "run/graph.hpp"
+#include "passes/pass.hpp"
 
 #include <map>
 #include <string>
@@ -24,6 +24,6 @@ struct ProfileResult {
 };
 
 [[nodiscard]] Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
-                                                 const GraphOptions &graph, StepTimes *times = nullptr);
+                                                 const PassOptions &graph, StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

@@ -5,6 +5,7 @@
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -137,7 +138,8 @@ public:
   void skip(std::uint64_t begin, std::uint64_t end) override {
     for (std::size_t i = 0; i < index_.segments.size(); ++i) {
       const SegmentHeader &h = index_.segments[i].header;
-      if (h.original_at >= begin && h.original_at + h.original_size <= end) skipped_[i] = true;
+      if (h.original_at >= begin && h.original_at + h.original_size <= end)
+        skipped_[i].store(true, std::memory_order_relaxed);
     }
   }
 
@@ -177,7 +179,7 @@ private:
   // One of the next segments that nobody works on. An error is for whoever comes to need it.
   void decode_ahead(std::size_t number) const {
     for (std::size_t next = number + 1; next < std::min(number + window_, index_.segments.size()); ++next) {
-      if (skipped_[next]) continue;
+      if (skipped_[next].load(std::memory_order_relaxed)) continue;
       const std::shared_ptr<Kept> kept = slot(next);
       const std::unique_lock lock(kept->mutex, std::try_to_lock);
       if (!lock || !kept->bytes.empty()) continue;
@@ -212,7 +214,7 @@ private:
   ArchiveIndex index_;
   std::size_t window_;
   std::uint64_t budget_;
-  std::vector<bool> skipped_; // segments that nobody will ask for
+  std::vector<std::atomic<bool>> skipped_; // segments that nobody is expected to ask for
   std::vector<Header> headers_;
   mutable CoderPool pool_;
   mutable std::mutex mutex_;

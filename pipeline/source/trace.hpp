@@ -5,7 +5,6 @@
 #include "etwrelog/event.hpp"
 #include "read/scan.hpp"
 
-#include <array>
 #include <memory>
 #include <optional>
 
@@ -34,9 +33,6 @@ struct Batch {
   std::vector<std::string> warnings;
 };
 
-// How many buffers used which codec, by Codec.
-using CodecCounts = std::array<std::uint64_t, 4>;
-
 // Decodes a buffer whose header does not name the codec: the expected one first, then the others; both
 // lengths must fit exactly. nullopt if none does.
 [[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
@@ -62,6 +58,9 @@ public:
   // The codec that the first compressed buffers decode with; none in an uncompressed trace.
   [[nodiscard]] Codec codec() const { return codec_; }
   [[nodiscard]] bool salvage() const { return salvage_; }
+
+  // The same input, to be read in another way.
+  [[nodiscard]] Trace shared() const { return *this; }
 
   // From now on does not read what an archive's index says lies wholly outside a time: of buffers there
   // load() gives only the events that matter whatever the time (filter::outlives_time), out of the index. Not
@@ -100,8 +99,12 @@ public:
   // Records damage that a walk over a buffer has met, as visit() does.
   void note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const;
 
+  Trace(Trace &&) = default;
+  Trace &operator=(Trace &&) = default;
+
 private:
   Trace() = default;
+  Trace(const Trace &) = default;
   Result<void> detect_codec();
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
@@ -114,7 +117,7 @@ private:
   [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
 
-  std::unique_ptr<read::Input> input_;
+  std::shared_ptr<read::Input> input_;
   read::Scan scan_;
   Clock clock_;
   Codec codec_ = Codec::none;

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "base/platform.hpp"
+#include "etwrelog/io.hpp"
 
 namespace etwrelog::base {
 
-class OutputFile {
+class OutputFile final : public ByteSink {
 public:
   OutputFile() = default;
-  ~OutputFile(); // removes the temporary unless committed
+  ~OutputFile() override; // removes the temporary unless committed
   OutputFile(OutputFile &&other) noexcept;
   OutputFile &operator=(OutputFile &&other) noexcept;
 
@@ -19,6 +20,7 @@ public:
 
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
   [[nodiscard]] Result<void> append(Bytes from);
+  [[nodiscard]] Result<void> write(Bytes bytes) override { return append(bytes); }
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, MutableBytes into) const; // what was written
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::string &target() const { return target_; }

@@ -3,7 +3,7 @@
 
 #include "etlz/backend/backend.hpp"
 
-#include "etwrelog/error.hpp"
+#include "etwrelog/archive.hpp"
 
 #include <string>
 
@@ -30,11 +30,6 @@ struct SegmentFacts {
 // decoded size to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says
 // that nothing follows. Returns the bytes covered.
 [[nodiscard]] std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts);
-
-struct ColumnCost { // one line of --explain
-  std::string owner, column;
-  std::uint64_t events = 0, in = 0, out = 0;
-};
 
 // Encodes and decodes segments; owns the scratch memory. One a thread.
 class SegmentCoder {

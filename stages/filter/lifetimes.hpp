@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/flat_map.hpp"
-#include "etwrelog/event.hpp"
+#include "etwrelog/statistics.hpp"
 #include "filter/rules.hpp"
 
 #include <limits>
@@ -13,17 +13,11 @@
 
 namespace etwrelog::filter {
 
-inline constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min();
-inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
-inline constexpr std::uint32_t kIdleProcess = 0, kSystemProcess = 4;
+using etwrelog::kBeginning;
+using etwrelog::kForever;
+using etwrelog::ProcessInstance;
 
-// One process from its start to its end, as far as the trace tells.
-struct ProcessInstance {
-  std::uint32_t pid = 0, parent = 0, session = 0;
-  std::int64_t start = kBeginning, end = kForever; // raw time; the extremes when not seen
-  std::int32_t exit_status = 0;                    // meaningful when `end` was seen
-  std::string image_name, command_line;            // UTF-8
-};
+inline constexpr std::uint32_t kIdleProcess = 0, kSystemProcess = 4;
 
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.

@@ -250,7 +250,11 @@ std::string EventNames::name(const EventType &type) const {
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 
-std::string EventNames::key(const EventType &type) {
+} // namespace etwrelog::schema
+
+namespace etwrelog {
+
+std::string type_key(const EventType &type) {
   switch (type.family) {
   case Family::hook: return fmt::format("hook:0x{:04x}", type.id);
   case Family::event: return fmt::format("event:{}/{}/{}", to_string(type.guid), type.id, type.version);
@@ -263,4 +267,4 @@ std::string EventNames::key(const EventType &type) {
   return fmt::format("other:0x{:02x}", type.id);
 }
 
-} // namespace etwrelog::schema
+} // namespace etwrelog

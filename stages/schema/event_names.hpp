@@ -21,10 +21,6 @@ public:
   // its name where known) and "EventID(n)" where nothing is known.
   [[nodiscard]] std::string name(const EventType &type) const;
 
-  // The type in the form "hook:0x0f2e", "event:GUID/id/version", "classic:GUID/opcode/version",
-  // "wpp:GUID/number".
-  [[nodiscard]] static std::string key(const EventType &type);
-
 private:
   void learn_event_info(Bytes payload);
   void learn_manifest(const EventView &event);

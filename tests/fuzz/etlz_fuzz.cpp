@@ -4,6 +4,7 @@
 // the container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream,
 // the entries of an index, its statistics.
 #include "archive/archive.hpp"
+#include "base/output_file.hpp"
 #include "etlz/backend/mixer.hpp"
 #include "etlz/model/model.hpp"
 #include "passes/statistics.hpp"
@@ -45,8 +46,8 @@ void decode_streams(Bytes data) {
 void read_archive(Bytes data) {
   const auto input = read::memory_input("fuzz", std::vector<std::uint8_t>(data.begin(), data.end()));
   pipeline::ArchiveOptions options;
-  options.threads = 1;
-  options.memory_limit = 16u << 20;
+  options.run.threads = 1;
+  options.run.memory = 16u << 20;
   static_cast<void>(pipeline::unpack_file(*input, nullptr, options));
   options.salvage = true;
   static_cast<void>(pipeline::unpack_file(*input, nullptr, options));

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     }
     types.add(event);
     if (schema::EventNames::teaches(event)) names.learn(event);
-    sum += names.name(schema::type_of(event)).size() + schema::EventNames::key(schema::type_of(event)).size();
+    sum += names.name(type_of(event)).size() + type_key(type_of(event)).size();
     records.add(event, time, 0);
     (void)filter::owner_of(event, time, position, nothing);
   });

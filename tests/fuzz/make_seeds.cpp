@@ -69,7 +69,7 @@ void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesy
   mixed.insert(mixed.begin(), std::begin(front), std::end(front));
   write(4, mixed);
   if (const Result<pipeline::Trace> opened = testing::open_trace(bytes)) {
-    if (const Result<pipeline::Statistics> statistics = pipeline::collect_statistics(*opened, {})) {
+    if (const Result<Statistics> statistics = pipeline::collect_statistics(*opened, {})) {
       const std::string record = pipeline::statistics_record(*statistics);
       write(6, std::vector<std::uint8_t>(record.begin(), record.end()));
     }

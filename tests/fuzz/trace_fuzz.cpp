@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   static const int registered = std::atexit([] { std::remove(output.c_str()); });
   (void)registered;
   const std::uint8_t choice = data[0], what = data[1], level = data[2];
-  pipeline::GraphOptions graph;
+  pipeline::PassOptions graph;
   graph.threads = 1;
   graph.batch_bytes = (choice & 1) != 0 ? 1 : 1 << 20;
   const bool salvage = (choice & 2) != 0, keep = (choice & 4) != 0;

@@ -27,7 +27,7 @@ inline std::string hash_of(Bytes bytes) {
 }
 
 // Without names of events, which may become better, and everything else that is not in the trace itself.
-inline nlohmann::json facts_of(const pipeline::Statistics &s) {
+inline nlohmann::json facts_of(const Statistics &s) {
   nlohmann::json facts{{"events", s.events},
                        {"event_bytes", s.event_bytes},
                        {"claimed_bytes", s.claimed_bytes},
@@ -36,10 +36,10 @@ inline nlohmann::json facts_of(const pipeline::Statistics &s) {
                        {"stack_events", s.stacks.stack_events()},
                        {"stack_frames", s.stacks.frames},
                        {"distinct_stacks", s.stacks.distinct_stacks}};
-  for (const pipeline::TypeStatistics &row : s.types)
+  for (const TypeStatistics &row : s.types)
     facts["types"].push_back({static_cast<unsigned>(row.type.family), row.type.id, row.type.version,
                               to_string(row.type.guid), row.events, row.bytes});
-  for (const filter::ProcessInstance &p : s.processes)
+  for (const ProcessInstance &p : s.processes)
     facts["processes"].push_back({p.pid, p.parent, p.image_name, p.command_line});
   for (const auto &[pid, samples] : s.samples_by_pid)
     facts["samples"].push_back({pid, samples});

@@ -4,6 +4,7 @@
 #include "tests/golden/facts.hpp"
 
 #include "archive/archive.hpp"
+#include "base/output_file.hpp"
 #include "passes/stack_report.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -37,7 +38,7 @@ void write_facts(const std::string &name, const nlohmann::json &facts) {
              Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
 }
 
-pipeline::Statistics statistics_of(const Buffer &trace) {
+Statistics statistics_of(const Buffer &trace) {
   return must(pipeline::collect_statistics(must(open_trace(trace)), {}));
 }
 

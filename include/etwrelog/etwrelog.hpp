@@ -1,0 +1,8 @@
+// Everything that is stable.
+#pragma once
+
+#include "etwrelog/archive.hpp"
+#include "etwrelog/relog.hpp"
+#include "etwrelog/select.hpp"
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/trace.hpp"

@@ -1,0 +1,26 @@
+// Many pieces of work, such as archives to pack, on one machine's threads and memory. Experimental: may
+// change in any release.
+#pragma once
+
+#include "etwrelog/run.hpp"
+
+namespace etwrelog::experimental {
+
+struct Job {
+  std::function<Result<void>(const RunOptions &)> run; // with its share of threads and memory
+  std::uint64_t bytes = 0;                             // how large it is: what progress counts
+};
+
+struct JobOptions {
+  std::string_view phase = "working";     // what progress says
+  std::uint64_t large = 48u << 20;        // from here on a job keeps all threads busy alone
+  std::uint64_t memory_each = 128u << 20; // what a small job needs
+};
+
+// Small jobs side by side, each on one thread; then the large ones, each on all. Results in the order of the
+// jobs: a failed job stops no other, and one that a stop request came before is cancelled. What a job throws
+// is its error.
+[[nodiscard]] std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
+                                                 const JobOptions &options = {});
+
+} // namespace etwrelog::experimental

@@ -1,0 +1,79 @@
+// Counts of a whole trace: events and bytes by type, by process, by processor's buffers; stacks.
+#pragma once
+
+#include "etwrelog/codec.hpp"
+#include "etwrelog/event_type.hpp"
+#include "etwrelog/run.hpp"
+
+#include <array>
+#include <limits>
+#include <map>
+
+namespace etwrelog {
+
+class Trace;
+
+inline constexpr std::int64_t kBeginning =
+    std::numeric_limits<std::int64_t>::min(); // of time, as far as is known
+inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+
+// One process from its start to its end, as far as the trace tells. Ids are reused: two instances may share
+// one.
+struct ProcessInstance {
+  std::uint32_t pid = 0, parent = 0, session = 0;
+  std::int64_t start = kBeginning, end = kForever; // raw time; the extremes when not seen
+  std::int32_t exit_status = 0;                    // meaningful when `end` was seen
+  std::string image_name, command_line;            // UTF-8
+};
+
+struct StackCounts {
+  std::uint64_t walks = 0, kernel_references = 0, user_references = 0, key_deletes = 0, key_rundowns = 0;
+  std::uint64_t frames = 0;          // in StackWalk events and definitions
+  std::uint64_t distinct_stacks = 0; // by frames
+  std::uint64_t distinct_keys_defined = 0, distinct_keys_referenced = 0, keys_never_defined = 0;
+  std::uint64_t item_stacks = 0, item_frames = 0; // extended items of EVENT_HEADER events
+  std::uint64_t clr_stacks = 0, clr_frames = 0;   // .NET's own stack events
+
+  [[nodiscard]] std::uint64_t stack_events() const { return walks + kernel_references + user_references; }
+};
+
+struct ProcessStatistics {
+  std::uint64_t events = 0, bytes = 0, samples = 0; // attributed by owner
+};
+
+struct TypeStatistics {
+  EventType type;
+  std::string name; // "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"
+  std::uint64_t events = 0, bytes = 0;
+};
+
+// How many buffers used which codec, by Codec.
+using CodecCounts = std::array<std::uint64_t, 4>;
+
+struct Statistics {
+  std::vector<ProcessInstance> processes;
+  std::vector<TypeStatistics> types; // in the order of their first events
+  std::uint64_t events = 0, event_bytes = 0;
+  std::vector<ProcessStatistics> by_instance; // in the order of `processes`
+  std::uint64_t unattributed_samples = 0;
+  std::map<std::uint32_t, std::uint64_t> samples_by_pid; // without the unattributed
+  std::map<std::uint32_t, std::uint64_t> images_by_pid;  // image events by payload process id
+  std::map<std::uint32_t, std::uint64_t> events_by_header_pid;
+  std::map<std::uint32_t, std::uint64_t> buffer_flags, buffer_types;
+  CodecCounts codecs{};
+  std::uint64_t claimed_bytes = 0; // headers and events as the buffer headers state
+  StackCounts stacks;
+  std::int64_t first_time = 0, last_time = 0; // raw, of any event
+  std::vector<std::string> warnings;
+  std::vector<Skipped> skipped;
+};
+
+// Reads the trace twice; not at all where it is in an archive that holds the counts. Of one source. Damage
+// that was stepped over stands in `skipped`.
+[[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run = {});
+
+// All but warnings and what was skipped, as a JSON object with its version in "record_version". Archives hold
+// the same; stages/etlz/spec.md lists its fields.
+[[nodiscard]] std::string to_json(const Statistics &statistics);
+
+} // namespace etwrelog

@@ -1,0 +1,97 @@
+// include/etwrelog/relog.hpp over the relogger: options in, report out.
+#include "etwrelog/relog.hpp"
+
+#include "api/internals.hpp"
+#include "base/errors.hpp"
+#include "base/io.hpp"
+#include "output/relog.hpp"
+#include "schema/event_names.hpp"
+
+#include <algorithm>
+
+namespace etwrelog {
+namespace {
+
+pipeline::RelogOptions private_options(const Output &output, const RelogOptions &options,
+                                       const RunOptions &run) {
+  pipeline::RelogOptions out;
+  out.output = output.name();
+  out.replace_output = output.existing() == Existing::replace;
+  out.selection = options.selection;
+  out.codec = options.codec;
+  out.level = options.level;
+  out.buffer_size = options.buffer_size;
+  out.keep_grouping = options.keep_grouping;
+  out.count = options.count;
+  out.stacks.mode = static_cast<pipeline::StackMode>(options.stacks);
+  out.stacks.window = options.stack_window;
+  out.stacks.memory = static_cast<std::size_t>(options.stack_memory);
+  out.graph = run;
+  return out;
+}
+static_assert(static_cast<int>(StackMode::cache) == static_cast<int>(pipeline::StackMode::cache) &&
+              static_cast<int>(StackMode::cache_native) ==
+                  static_cast<int>(pipeline::StackMode::cache_native) &&
+              static_cast<int>(StackMode::expand) == static_cast<int>(pipeline::StackMode::expand));
+
+RelogReport public_report(pipeline::RelogReport &&r) {
+  RelogReport out;
+  out.input_bytes = r.input_bytes;
+  out.output_bytes = r.output_bytes;
+  out.input_buffers = r.input_buffers;
+  out.output_buffers = r.output_buffers;
+  out.buffers_left_out = r.buffers_left_out;
+  out.events_in = r.events_in;
+  out.events_out = r.events_out;
+  out.event_bytes_in = r.event_bytes_in;
+  out.event_bytes_out = r.event_bytes_out;
+  for (std::size_t i = 0; i < r.by_reason.size(); ++i)
+    out.reasons.push_back({filter::reason_name(static_cast<filter::Reason>(i)), r.by_reason[i]});
+  std::vector<schema::TypeCount> rows = r.types.rows();
+  std::ranges::sort(rows, {}, &schema::TypeCount::type);
+  const schema::EventNames names;
+  for (const schema::TypeCount &row : rows)
+    out.types.push_back(
+        {row.type, names.name(row.type), row.events, row.kept_events, row.bytes, row.kept_bytes});
+  for (const auto &[pid, count] : r.processes)
+    out.processes[pid] = {count.events_in, count.events_out};
+  const pipeline::StackRewriteCounts &s = r.stacks;
+  out.stacks = {s.walks_in,       s.references_in,   s.definitions_in, s.walks_out,
+                s.references_out, s.definitions_out, s.unresolved,     s.restarts};
+  out.targets = std::move(r.targets);
+  out.warnings = std::move(r.warnings);
+  out.skipped = std::move(r.skipped);
+  out.seconds = r.seconds;
+  return out;
+}
+
+void add_to(RunReport *report, const RelogReport &relog) {
+  if (report == nullptr) return;
+  report->stored_bytes += relog.input_bytes;
+  report->buffers += relog.input_buffers;
+  report->buffers_left_out += relog.buffers_left_out;
+  report->events += relog.events_in;
+  report->skipped.insert(report->skipped.end(), relog.skipped.begin(), relog.skipped.end());
+  report->warnings.insert(report->warnings.end(), relog.warnings.begin(), relog.warnings.end());
+}
+
+} // namespace
+
+Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogOptions &options,
+                          const RunOptions &run) {
+  const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
+  if (opened.sources.size() != 1)
+    return base::unsupported("relogging several traces into one").about(Option::input);
+  if (output.kind() != Output::Kind::path)
+    return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
+  pipeline::Trace source = opened.sources.front()->shared();
+  const pipeline::RelogOptions how = private_options(output, options, run);
+  pipeline::leave_out_by_time(source, how);
+  pipeline::RelogReport report;
+  ETWRELOG_TRY(pipeline::relog(source, how, report));
+  RelogReport out = public_report(std::move(report));
+  add_to(run.report, out);
+  return out;
+}
+
+} // namespace etwrelog

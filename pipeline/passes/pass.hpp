@@ -1,0 +1,118 @@
+// A pass over a trace: batches of some MiB of consecutive buffers, each loaded and worked on in parallel,
+// merged in file order, as run/runner.hpp draws it.
+#pragma once
+
+#include "run/runner.hpp"
+#include "source/trace.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::pipeline {
+
+// Busy time of each step, summed over threads, in nanoseconds.
+struct StepTimes {
+  std::atomic<std::uint64_t> load{0}, work{0}, merge{0}, finish{0}, emit{0};
+};
+
+// `Part`: the result of one batch; reused from batch to batch, so a pass clears what it finds.
+template <class Part> struct Pass {
+  std::string_view name;
+  std::function<void(Part &)> prepare;                // once for each part; may be empty
+  std::function<void(Batch &, Part &)> work;          // parallel; the batch is loaded
+  std::function<Result<void>(Batch &, Part &)> merge; // serial, in file order; may be empty
+  std::function<Result<void>(Part &)> finish;         // parallel; may be empty
+  std::function<Result<void>(Part &)> emit;           // serial, in file order; may be empty
+  std::function<bool()> enough;                       // serial: nothing more is wanted; may be empty
+};
+
+struct PassOptions {
+  unsigned threads = 0; // 0: all that the machine has
+  // Decoded bytes of a batch, at least one buffer. What a core's cache holds between steps.
+  std::uint64_t batch_bytes = 1u << 20;
+  std::uint64_t in_flight_bytes = 192u << 20; // decoded, over all batches
+  std::stop_token stop{};
+  std::function<void(const Progress &)> progress{};
+
+  PassOptions() = default;
+  PassOptions(const RunOptions &run)
+      : threads(run.threads), in_flight_bytes(std::min<std::uint64_t>(192u << 20, run.memory / 4)),
+        stop(run.stop), progress(run.progress) {}
+};
+
+struct PassResult {
+  std::uint64_t batches = 0;
+  std::vector<Skipped> skipped;
+  std::vector<std::string> warnings;
+};
+
+// What a pass does that does not depend on its part.
+class PassRun {
+public:
+  PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times);
+
+  [[nodiscard]] std::size_t slots() const;
+  [[nodiscard]] bool next(Batch &batch); // serial
+  void load(Batch &batch) const;
+  [[nodiscard]] Result<void> loaded(Batch &batch) const; // what load or the work on it found
+  void note(Batch &batch);                               // serial: skipped, warnings
+  void advance(const Batch &batch);                      // serial: progress
+  [[nodiscard]] Error locate(const Batch &batch, Error error) const;
+  [[nodiscard]] PassResult result() &&;
+
+private:
+  const Trace &trace_;
+  const PassOptions &options_;
+  StepTimes *times_;
+  ProgressMeter progress_;
+  std::size_t next_buffer_ = 0;
+  PassResult result_;
+};
+
+// Fails with the error of the first batch that failed; no exception leaves it.
+template <class Part>
+[[nodiscard]] Result<PassResult> run_pass(const Trace &trace, const Pass<Part> &pass,
+                                          const PassOptions &options, StepTimes *times = nullptr) {
+  struct Slot {
+    Batch batch;
+    Part part;
+  };
+  PassRun run(trace, pass.name, options, times);
+  std::deque<Slot> slots(run.slots());
+  if (pass.prepare)
+    for (Slot &slot : slots)
+      pass.prepare(slot.part);
+  Steps<Slot> steps;
+  steps.next = [&](Slot &slot) -> Result<bool> {
+    return !(pass.enough && pass.enough()) && run.next(slot.batch);
+  };
+  steps.work = [&](Slot &slot) -> Result<void> {
+    run.load(slot.batch);
+    if (!slot.batch.error) {
+      const Stopwatch watch(times != nullptr ? &times->work : nullptr);
+      pass.work(slot.batch, slot.part);
+    }
+    return run.loaded(slot.batch);
+  };
+  steps.merge = [&](Slot &slot) -> Result<void> {
+    const Stopwatch watch(times != nullptr ? &times->merge : nullptr);
+    run.note(slot.batch);
+    return pass.merge ? pass.merge(slot.batch, slot.part) : Result<void>();
+  };
+  if (pass.finish)
+    steps.finish = [&](Slot &slot) {
+      const Stopwatch watch(times != nullptr ? &times->finish : nullptr);
+      return pass.finish(slot.part);
+    };
+  steps.emit = [&](Slot &slot) -> Result<void> {
+    const Stopwatch watch(times != nullptr ? &times->emit : nullptr);
+    Result<void> done = pass.emit ? pass.emit(slot.part) : Result<void>();
+    if (done) run.advance(slot.batch);
+    return done;
+  };
+  steps.locate = [&](const Slot &slot, Error error) { return run.locate(slot.batch, std::move(error)); };
+  Result<void> done = run_steps(steps, slots, {options.threads, options.stop});
+  if (!done) return std::move(done).error();
+  return std::move(run).result();
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,130 @@
+// Relogging and counting as a program does it: through the public headers.
+#include "etwrelog/etwrelog.hpp"
+#include "tests/support/pipeline_runs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog::testing {
+namespace {
+
+std::vector<std::uint8_t> two_processes() {
+  SyntheticTrace t({.buffer_size = 4096});
+  t.process_rundown({1'000'100}, 10, 4, "one.exe");
+  t.process_rundown({1'000'101}, 20, 4, "two.exe");
+  t.thread_rundown({1'000'102}, 11, 10);
+  t.thread_rundown({1'000'103}, 21, 20);
+  for (int i = 0; i < 2000; ++i)
+    t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 3)}, i % 4 == 0 ? 11 : 21);
+  return t.bytes();
+}
+
+etwrelog::Trace opened(const Input &input) {
+  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
+  EXPECT_TRUE(trace) << trace.error().message();
+  return *std::move(trace);
+}
+
+std::uint64_t samples_of(const etwrelog::Trace &trace, std::uint32_t pid) {
+  const Result<Statistics> s = etwrelog::collect_statistics(trace);
+  EXPECT_TRUE(s);
+  const auto found = s->samples_by_pid.find(pid);
+  return found == s->samples_by_pid.end() ? 0 : found->second;
+}
+
+TEST(RelogApi, WritesOneProcessIntoANewFile) {
+  const TempDir directory;
+  const std::string path = directory.file("one.etl");
+  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  EXPECT_EQ(samples_of(trace, 10), 500u);
+  RunReport run;
+  const Result<RelogReport> report =
+      relog(trace, path, {.selection = {.processes = {"one.exe"}}, .count = true}, {.report = &run});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->targets, (std::vector<std::pair<std::uint32_t, std::string>>{{10, "one.exe"}}));
+  std::uint64_t sum = 0;
+  for (const RelogReason &reason : report->reasons)
+    sum += reason.events;
+  EXPECT_EQ(sum, report->events_in);
+  EXPECT_EQ(run.events, report->events_in);
+  EXPECT_EQ(report->processes.at(20).events_out, 0u);
+  const etwrelog::Trace one = opened(path);
+  EXPECT_EQ(samples_of(one, 10), 500u);
+  EXPECT_EQ(samples_of(one, 20), 0u);
+  EXPECT_EQ(relog(trace, path).error().advice, Advice::replace) << "nothing is replaced unasked";
+  EXPECT_EQ(relog(one, Output(path, Existing::replace)).error().kind, ErrorKind::usage) << "never the input";
+  EXPECT_EQ(directory.names().size(), 1u);
+}
+
+TEST(RelogApi, TheTraceStaysWholeWhateverWasSelectedFromIt) {
+  const TempDir directory;
+  const std::string plain = directory.file("two.etl"), archive = directory.file("two.etlz");
+  write_file(plain, two_processes());
+  ASSERT_TRUE(pack(plain, archive));
+  for (const std::string &path : {plain, archive}) {
+    const etwrelog::Trace trace = opened(path);
+    RelogOptions none;
+    none.selection.from = Moment{true, 5000, 0};
+    none.selection.to = Moment{true, 6000, 0};
+    const Result<RelogReport> cut = relog(trace, path + ".cut", none);
+    ASSERT_TRUE(cut) << cut.error().message();
+    EXPECT_EQ(cut->events_in, 2005u);
+    EXPECT_EQ(samples_of(opened(path + ".cut"), 10), 0u);
+    ASSERT_TRUE(relog(trace, path + ".all"));
+    EXPECT_EQ(samples_of(opened(path + ".all"), 10), 500u) << path;
+  }
+  EXPECT_EQ(read_file(plain + ".cut"), read_file(archive + ".cut"));
+  EXPECT_EQ(read_file(plain + ".all"), read_file(archive + ".all"));
+}
+
+TEST(RelogApi, StopsOnRequestAndLeavesNothing) {
+  const TempDir directory;
+  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  std::stop_source stop;
+  stop.request_stop();
+  const Result<RelogReport> report = relog(trace, directory.file("out.etl"), {}, {.stop = stop.get_token()});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, ErrorKind::cancelled);
+  EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(ArchiveApi, GivesBackTheVeryBytesAndSaysWhatItIs) {
+  const TempDir directory;
+  const std::string plain = directory.file("two.etl"), archive = directory.file("two.etlz"),
+                    back = directory.file("back.etl");
+  write_file(plain, two_processes());
+  const Result<PackReport> packed = pack(plain, archive);
+  ASSERT_TRUE(packed) << packed.error().message();
+  EXPECT_TRUE(packed->is_trace);
+  EXPECT_EQ(packed->original, read_file(plain).size());
+  EXPECT_EQ(packed->archived, read_file(archive).size());
+  const Result<ArchiveInfo> info = read_archive_info(archive);
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->original, packed->original);
+  EXPECT_EQ(read_archive_info(plain).error().kind, ErrorKind::unsupported);
+  ASSERT_TRUE(unpack(archive, back));
+  EXPECT_EQ(read_file(back), read_file(plain));
+  ASSERT_TRUE(verify(archive));
+  ASSERT_TRUE(verify_against(archive, plain));
+  std::vector<std::uint8_t> other = read_file(plain);
+  other.back() ^= 1;
+  write_file(back, other);
+  EXPECT_EQ(verify_against(archive, back).error().kind, ErrorKind::corrupt);
+  EXPECT_FALSE(pack(archive, directory.file("twice.etlz"))) << "an archive is not packed again";
+  EXPECT_FALSE(pack(plain, archive)) << "nothing is replaced unasked";
+  std::vector<std::uint8_t> memory;
+  ASSERT_TRUE(pack(plain, Output::memory(memory)));
+  EXPECT_EQ(memory, read_file(archive));
+}
+
+TEST(StatisticsApi, ToJsonNamesItsVersion) {
+  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const Result<Statistics> statistics = etwrelog::collect_statistics(trace);
+  ASSERT_TRUE(statistics);
+  EXPECT_EQ(statistics->events, 2005u);
+  const std::string json = to_json(*statistics);
+  EXPECT_NE(json.find("\"record_version\":"), std::string::npos);
+  EXPECT_NE(json.find("\"events\":2005"), std::string::npos);
+}
+
+} // namespace
+} // namespace etwrelog::testing
