@@ -8,15 +8,6 @@
 
 namespace etwrelog::cli {
 
-namespace {
-
-std::stop_source &stopping() {
-  static std::stop_source source;
-  return source;
-}
-
-} // namespace
-
 std::string_view flag_name(Option option) {
   switch (option) {
   case Option::none: return "";
@@ -63,10 +54,6 @@ std::string message(const Error &error) {
   Error plain = error;
   plain.advice = Advice::none;
   return plain.message(flag_name) + "; \"etwrelog info\" lists the processes and their command lines";
-}
-
-std::stop_token stop_token() {
-  return stopping().get_token();
 }
 
 int report(const Error &error) {
@@ -162,7 +149,6 @@ void Bar::show(const Progress &progress) {
 }
 
 void Bar::draw_if_due() {
-  if (base::stop_requested()) stopping().request_stop();
   if (!enabled_) return;
   const Clock::time_point now = Clock::now();
   if (now - started_ < kQuietTime || now - last_drawn_ < kRedrawTime) return;

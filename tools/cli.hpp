@@ -4,6 +4,7 @@
 #include "etwrelog/codec.hpp"
 #include "passes/pass.hpp"
 #include "tools/options.hpp"
+#include "tools/signals.hpp"
 
 #include <chrono>
 #include <string>
@@ -24,8 +25,6 @@ enum Exit : int {
 [[nodiscard]] std::string_view flag_name(Option option);
 // An error in the words of this program, one line.
 [[nodiscard]] std::string message(const Error &error);
-// Set when the user or the system asks the program to stop.
-[[nodiscard]] std::stop_token stop_token();
 
 // "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
 [[nodiscard]] int report(const Error &error);

@@ -196,7 +196,7 @@ private:
       outcome.state = Outcome::State::skipped;
       return std::nullopt;
     }
-    const Input source = item.source == "-" ? Input::standard_input() : Input(item.source);
+    const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
     if (!item.target.empty())
       if (const fs::path folder = fs::path(item.target).parent_path(); !folder.empty())

@@ -1,5 +1,6 @@
 // etwrelog stats: events and bytes by type, as WPA's Trace Statistics.
-#include "passes/statistics.hpp"
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/trace.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -27,13 +28,13 @@ std::vector<TypeStatistics> sorted_rows(const Statistics &s) {
   return rows;
 }
 
-json stats_json(const pipeline::Trace &trace, const Statistics &s) {
+json stats_json(const std::string &name, const Statistics &s) {
   json types = json::array();
   for (const TypeStatistics &row : sorted_rows(s))
     types.push_back(
         {{"key", type_key(row.type)}, {"name", row.name}, {"events", row.events}, {"bytes", row.bytes}});
   const StackCounts &k = s.stacks;
-  return {{"file", trace.input().name()},
+  return {{"file", name},
           {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
           {"by_type", std::move(types)},
           {"stacks",
@@ -102,20 +103,23 @@ int run_stats(const StatsOptions &options) {
   for (const std::string &input : options.inputs) {
     Bar bar(options.progress);
     auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
-    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    const RunOptions run = options.run(bar);
+    const Result<Trace> trace =
+        Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
     if (!trace) {
       failed(trace.error());
       continue;
     }
-    const Result<Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    const Result<Statistics> statistics = collect_statistics(*trace, run);
     if (!statistics) {
       failed(statistics.error());
       continue;
     }
-    const int damage = report_damage(trace->input().name(), statistics->warnings, statistics->skipped);
+    const std::string &name = trace->sources().front().name;
+    const int damage = report_damage(name, statistics->warnings, statistics->skipped);
     if (status == kDone) status = damage;
     if (options.json) {
-      all.push_back(stats_json(*trace, *statistics));
+      all.push_back(stats_json(name, *statistics));
     } else {
       if (options.inputs.size() > 1)
         fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);

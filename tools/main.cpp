@@ -2,6 +2,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/reference.hpp"
+#include "tools/signals.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +15,7 @@
 int main(int argc, char **argv) {
   using namespace etwrelog;
   base::open_standard_streams();
-  base::catch_stop_requests();
+  cli::catch_stop_requests();
   CLI::App app("etwrelog: reads, filters, relogs and archives ETW traces (.etl), on any platform");
   app.name("etwrelog");
   app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);

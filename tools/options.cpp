@@ -79,6 +79,10 @@ CLI::Validator size_validator() {
       "SIZE");
 }
 
+Input input_of(const std::string &name) {
+  return name == "-" ? Input::standard_input() : Input(name);
+}
+
 void RunFlags::add_to(CLI::App &command) {
   command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
   command.add_option("--memory-limit", memory, "Most memory to use, such as 512M")

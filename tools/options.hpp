@@ -1,6 +1,7 @@
 // Groups of options that commands share, each added by one call.
 #pragma once
 
+#include "etwrelog/io.hpp"
 #include "etwrelog/run.hpp"
 #include "etwrelog/select.hpp"
 
@@ -19,6 +20,9 @@ class Bar;
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 // For CLI11: complains about what parse_size does not take.
 [[nodiscard]] CLI::Validator size_validator();
+
+// "-" is standard input, anything else a path.
+[[nodiscard]] Input input_of(const std::string &name);
 
 // How to run: -t, --memory-limit, --progress; -q and --json where a command has a use for them.
 struct RunFlags {
