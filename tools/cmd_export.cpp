@@ -1,4 +1,4 @@
-// etwrelog export: what events say, as JSON lines.
+// etwrelog export: what events say, as JSON lines or tables.
 #include "etwrelog/export.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 struct ExportFlags : RunFlags {
   std::vector<std::string> inputs, schemas;
-  std::string output, profile = "etwrelog";
+  std::string output, format, profile = "etwrelog";
   SelectionFlags selection;
   bool salvage = false, force = false, maps = false, messages = false, report = false;
 };
@@ -35,6 +35,23 @@ public:
 const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
                                                         {"otel", ExportProfile::otel},
                                                         {"timeline", ExportProfile::timeline}};
+
+const std::map<std::string, TableFormat> kTables = {{"csv", TableFormat::csv},
+                                                    {"tsv", TableFormat::tsv},
+                                                    {"arrow", TableFormat::arrow},
+                                                    {"feather", TableFormat::arrow},
+                                                    {"arrows", TableFormat::arrow_stream},
+                                                    {"sqlite", TableFormat::sqlite},
+                                                    {"db", TableFormat::sqlite}};
+
+// By --format, else by the output's ending; JSON lines where neither says anything.
+std::string format_of(const ExportFlags &flags) {
+  if (!flags.format.empty()) return flags.format;
+  const std::size_t dot = flags.output.rfind('.');
+  if (dot == std::string::npos || flags.output.find('/', dot) != std::string::npos) return "jsonl";
+  const std::string ending = flags.output.substr(dot + 1);
+  return kTables.contains(ending) || ending == "parquet" ? ending : "jsonl";
+}
 
 std::string_view source_of(const ExportKind &kind) {
   return kind.origin ? origin_name(*kind.origin) : "not described";
@@ -76,6 +93,14 @@ int run_export(const ExportFlags &flags) {
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
       return report(added.error());
+  if (format_of(flags) == "parquet") {
+    Error error;
+    error.kind = ErrorKind::unsupported;
+    error.what = "Parquet is not written here; write .arrow and convert it, for example in DuckDB: COPY "
+                 "(SELECT * FROM "
+                 "'x.arrow') TO 'x.parquet'";
+    return report(error);
+  }
   Bar bar(flags.progress);
   RunReport told;
   RunOptions run = flags.run(bar);
@@ -89,7 +114,18 @@ int run_export(const ExportFlags &flags) {
   const Output output = to_standard_output
                             ? Output::sink("standard output", std::make_shared<StandardOutput>())
                             : Output(flags.output, flags.force ? Existing::replace : Existing::refuse);
-  const Result<ExportReport> done = export_json(*trace, output, options, run);
+  const std::string format = format_of(flags);
+  const auto table = kTables.find(format);
+  if (table != kTables.end() &&
+      (flags.profile != "etwrelog" || flags.maps || flags.messages || flags.report)) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "--profile, --maps, --messages and --report are for JSON lines, not for tables";
+    return report(error);
+  }
+  const Result<ExportReport> done = table == kTables.end()
+                                        ? export_json(*trace, output, options, run)
+                                        : export_table(*trace, output, table->second, options, run);
   if (!done) return report(done.error());
   if (to_standard_output) std::fflush(stdout);
   for (const std::string &problem : done->problems)
@@ -103,12 +139,17 @@ int run_export(const ExportFlags &flags) {
 
 void add_export_command(CLI::App &app, int &exit_status) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App *command = app.add_subcommand("export", "What events say, as JSON lines in order of time");
+  CLI::App *command =
+      app.add_subcommand("export", "What events say, in order of time: JSON lines, CSV, Arrow, SQLite");
   command
       ->add_option("TRACE", flags->inputs,
                    "Traces: .etl or .etlz; several are read as one; - for standard input")
       ->required();
   command->add_option("-o,--output", flags->output, "File to write; standard output if absent");
+  command
+      ->add_option("--format", flags->format,
+                   "Instead of by the output's ending: jsonl, csv, tsv, arrow, arrows (stream), sqlite")
+      ->check(CLI::IsMember({"jsonl", "csv", "tsv", "arrow", "arrows", "sqlite"}));
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
   command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")

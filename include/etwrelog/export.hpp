@@ -49,6 +49,21 @@ struct ExportReport {
 Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options = {},
                                  const RunOptions &run = {});
 
+// Tables. Columns of every event: time (nanoseconds since 1970, UTC), timestamp (raw), cpu, process_id,
+// thread_id, process, provider, provider_id, event, id, version, opcode, level, keyword, activity. SQLite
+// gets a table for each kind of event with a column for each field, a view `events` over all of them and
+// indices on time and process; the others are one table, with `fields` as JSON text. Bytes that no schema
+// covers are in `raw` as hex.
+enum class TableFormat : std::uint8_t {
+  csv,          // RFC 4180
+  tsv,          // the same with tabs
+  arrow,        // Arrow IPC file (Feather 2)
+  arrow_stream, // Arrow IPC stream
+  sqlite,
+};
+Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
+                                  const ExportOptions &options = {}, const RunOptions &run = {});
+
 // The report of an export that writes nothing: which kinds there are and how they are decoded.
 Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &options = {},
                                     const RunOptions &run = {});

@@ -2,6 +2,7 @@
 
 #include "etwrelog/kernel_events.hpp"
 #include "export/json_lines.hpp"
+#include "export/selected.hpp"
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
 #include "schema/type_counts.hpp"
@@ -124,53 +125,13 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
   return kinds;
 }
 
-// Which events a selection takes, on each machine. Whose an event without ids is, its payload tells; where
-// only the thread that ran before it on its processor could tell, it counts as unknown.
-class Selected {
-public:
-  static Result<Selected> make(const Trace &trace, const Selection &selection,
-                               const pipeline::ExportSurvey &survey) {
-    Selected selected;
-    selected.everything_ = selection.everything();
-    if (selected.everything_) return selected;
-    for (const filter::Lifetimes &lifetimes : survey.lifetimes) {
-      if (survey.lifetimes.size() == 1)
-        if (Result<filter::Targets> targets = filter::Targets::resolve(selection, lifetimes); !targets)
-          return std::move(targets).error();
-      Result<filter::Filter> made = filter::Filter::make(selection, lifetimes, trace.clock(), true);
-      if (!made) return std::move(made).error();
-      selected.filters_.push_back(*std::move(made));
-    }
-    selected.by_kind_ = selection.by_kind();
-    selected.time_ = filter::selected_time(selection, trace.clock());
-    return selected;
-  }
-  [[nodiscard]] bool contains(const Event &event) const {
-    if (everything_) return true;
-    if (!time_.contains(event.time())) return false;
-    filter::Position position{event.processor(), kUnknownId};
-    const filter::Reason reason = filters_[event.machine()].decide(event, event.time(), position);
-    // Who asks for certain kinds does not want what a trace needs to be whole.
-    return filter::is_kept(reason) && !(by_kind_ && reason == filter::Reason::kept_always);
-  }
-
-private:
-  bool everything_ = true, by_kind_ = false;
-  filter::TimeRange time_;
-  std::vector<filter::Filter> filters_;
-};
-
-} // namespace
-
-namespace {
-
 // Formats what is selected, batch by batch, and hands the text on in order.
 Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options, Order order, bool with_text,
                                 const std::function<Result<void>(std::string_view)> &write,
                                 const RunOptions &run) {
   Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
   if (!survey) return std::move(survey).error();
-  Result<Selected> selected = Selected::make(trace, options.selection, *survey);
+  Result<pipeline::Selected> selected = pipeline::Selected::make(trace, options.selection, *survey);
   if (!selected) return std::move(selected).error();
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;

@@ -47,6 +47,9 @@ public:
   // Appends the line of an event and its line feed.
   void format(const EventView &event, const Context &context, std::string &out, Outcome &outcome) const;
 
+  // What provider and event are called, for people: GUID and numbers where nothing is known.
+  void names(const EventView &event, const Schema *schema, std::string &provider, std::string &name) const;
+
 private:
   struct Kind;
   void plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,
@@ -57,7 +60,6 @@ private:
                 Outcome &outcome) const;
 
   [[nodiscard]] std::string_view process(const EventView &event, const Context &context) const; // JSON
-  void names(const EventView &event, const Schema *schema, std::string &provider, std::string &name) const;
   void append_names(const EventView &event, const Schema *schema, std::string &out) const;
   // The object of fields, or null; then what no field covers.
   void fields(const EventView &event, const Schema *schema, std::string &out, Outcome &outcome) const;

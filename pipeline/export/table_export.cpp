@@ -1,0 +1,394 @@
+// Events as tables. Workers decode into columns, one set for each kind of event of a batch; the writer gets
+// them batch by batch, in order of time.
+#include "base/platform.hpp"
+#include "etwrelog/export.hpp"
+#include "etwrelog/kernel_events.hpp"
+#include "export/json_lines.hpp"
+#include "export/selected.hpp"
+#include "export/survey.hpp"
+#include "tables/table.hpp"
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+namespace {
+
+using pipeline::JsonLines;
+using tables::Batch;
+using tables::Column;
+using tables::ColumnData;
+using tables::ColumnType;
+
+// 100 ns between 1601 and 1970.
+constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
+
+const std::vector<Column> &common_columns() {
+  static const std::vector<Column> columns = {
+      {"time", ColumnType::timestamp},    {"timestamp", ColumnType::integer},
+      {"cpu", ColumnType::integer},       {"process_id", ColumnType::integer},
+      {"thread_id", ColumnType::integer}, {"process", ColumnType::text},
+      {"provider", ColumnType::text},     {"provider_id", ColumnType::text},
+      {"event", ColumnType::text},        {"id", ColumnType::integer},
+      {"version", ColumnType::integer},   {"opcode", ColumnType::integer},
+      {"level", ColumnType::integer},     {"keyword", ColumnType::text},
+      {"activity", ColumnType::text}};
+  return columns;
+}
+
+// Numbers where a column of numbers holds every value, else the text that JSON lines have.
+ColumnType column_type(const Field &field) {
+  if (field.is_array()) return ColumnType::text;
+  if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;
+  if (field.type == FieldType::boolean) return ColumnType::boolean;
+  if (field.type > FieldType::i64 && field.type != FieldType::raw_time) return ColumnType::text;
+  switch (field.format) {
+  case Format::hex:
+  case Format::address:
+  case Format::ip_address:
+  case Format::characters: return ColumnType::text;
+  default: return field.is_signed() ? ColumnType::integer : ColumnType::unsigned_integer;
+  }
+}
+
+void append_hex(Bytes bytes, std::string &out) {
+  for (const std::uint8_t byte : bytes)
+    fmt::format_to(std::back_inserter(out), "{:02x}", byte);
+}
+
+using Kind = std::size_t; // ordinal of the schema
+constexpr Kind kUndescribed = SIZE_MAX;
+
+struct TablePart {
+  std::map<Kind, Batch> batches;
+  std::uint64_t events = 0;
+  void clear() { *this = {}; }
+};
+
+class Rows {
+public:
+  Rows(const Clock &clock, const pipeline::ExportSurvey &survey, const JsonLines &lines, bool by_kind)
+      : clock_(clock), survey_(survey), lines_(lines), by_kind_(by_kind) {
+    for (const Schema *schema : survey.schemas.all()) {
+      narrow_.emplace_back(*schema, 4);
+      wide_.emplace_back(*schema, 8);
+      std::vector<std::uint16_t> &places = places_.emplace_back(schema->fields.size());
+      std::uint16_t place = 0;
+      for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
+        places[i] = place++;
+    }
+  }
+
+  [[nodiscard]] std::vector<Column> columns(Kind kind) const {
+    std::vector<Column> all = common_columns();
+    if (!by_kind_) {
+      all.push_back({"fields", ColumnType::text});
+    } else if (kind != kUndescribed) {
+      const Schema &schema = *survey_.schemas.all()[kind];
+      for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
+        all.push_back({std::string(schema.fields[i].name), column_type(schema.fields[i])});
+    }
+    all.push_back({"raw", ColumnType::text});
+    return all;
+  }
+
+  void add(const Event &event, TablePart &part, std::vector<FieldValue> &values) const {
+    const Schema *schema = survey_.schemas.find(event);
+    const Kind kind = by_kind_ && schema ? schema->ordinal : kUndescribed;
+    Batch &batch = part.batches[kind];
+    if (batch.columns.empty())
+      for (const Column &column : columns(kind))
+        batch.columns.emplace_back(column.type);
+    add_common(event, schema, batch);
+    add_fields(event, schema, batch, values);
+    ++batch.rows;
+    ++part.events;
+    // What an event lacks is null.
+    for (ColumnData &column : batch.columns)
+      if (column.rows() < batch.rows) column.add_null();
+  }
+
+private:
+  void add_common(const Event &event, const Schema *schema, Batch &batch) const {
+    ColumnData *column = batch.columns.data();
+    auto number = [&](std::uint64_t value) { (column++)->add_number(value); };
+    auto id = [&](std::uint32_t value) {
+      if (value == kUnknownId)
+        (column++)->add_null();
+      else
+        number(value);
+    };
+    number(static_cast<std::uint64_t>((clock_.to_filetime(event.time()) - kUnixEpoch) * 100));
+    number(static_cast<std::uint64_t>(event.time()));
+    number(event.processor());
+    id(event.process_id());
+    id(event.thread_id());
+    const std::string *process = process_name(event);
+    if (process)
+      column->add_text(*process);
+    else
+      column->add_null();
+    ++column;
+    std::string provider, name;
+    lines_.names(event, schema, provider, name);
+    (column++)->add_text(provider);
+    (column++)->add_text(to_string(schema ? schema->provider : event.provider()));
+    (column++)->add_text(name);
+    number(event.has_hook() || event.is_classic() ? 0u : event.id());
+    number(event.version());
+    number(event.opcode());
+    number(event.level());
+    (column++)->add_text(fmt::format("0x{:x}", event.keyword()));
+    if (const Guid activity = event.activity(); activity != Guid{}) column->add_text(to_string(activity));
+  }
+
+  [[nodiscard]] const std::string *process_name(const Event &event) const {
+    if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return nullptr;
+    const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
+    const auto found = lifetimes.process_at(event.process_id(), event.time());
+    if (!found || lifetimes.processes()[*found].image_name.empty()) return nullptr;
+    return &lifetimes.processes()[*found].image_name;
+  }
+
+  void add_fields(const Event &event, const Schema *schema, Batch &batch,
+                  std::vector<FieldValue> &values) const {
+    const Bytes payload = event.payload();
+    ColumnData &raw = batch.columns.back();
+    auto add_raw = [&](Bytes bytes) {
+      append_hex(bytes, raw.begin_text());
+      raw.end_text();
+    };
+    if (schema == nullptr) {
+      if (!payload.empty()) add_raw(payload);
+      return;
+    }
+    const Decoder *decoder = event.pointer_size() == 4 ? &narrow_[schema->ordinal] : &wide_[schema->ordinal];
+    values.resize(decoder->value_count());
+    DecodedSize size = decoder->decode(payload, values);
+    // Some tools write payloads of 64-bit systems behind 32-bit headers: the layout that fits is the right
+    // one.
+    if (event.type() == format::HeaderType::full32 && schema->origin == Origin::builtin &&
+        (size.truncated || size.covered < payload.size())) {
+      const DecodedSize again = wide_[schema->ordinal].decode(payload, values);
+      if (!again.truncated && again.covered == payload.size()) {
+        size = again;
+        decoder = &wide_[schema->ordinal];
+      } else {
+        size = decoder->decode(payload, values);
+      }
+    }
+    if (by_kind_) {
+      for (std::size_t i = 0; i < size.values; ++i) {
+        const auto index = static_cast<std::size_t>(values[i].field - schema->fields.data());
+        add_value(values[i], batch.columns[common_columns().size() + places_[schema->ordinal][index]]);
+      }
+    } else {
+      ColumnData &fields = batch.columns[common_columns().size()];
+      decoder->append_json(payload, fields.begin_text());
+      fields.end_text();
+    }
+    if (size.covered < payload.size()) add_raw(payload.subspan(size.covered));
+  }
+
+  static void add_value(const FieldValue &value, ColumnData &column) {
+    switch (column_type(*value.field)) {
+    case ColumnType::real:
+      if (const auto real = value.real())
+        column.add_real(*real);
+      else
+        column.add_null(); // no number
+      return;
+    case ColumnType::text:
+      value.append_text(column.begin_text());
+      column.end_text();
+      return;
+    default:
+      if (const auto integer = value.integer())
+        column.add_number(*integer);
+      else
+        column.add_null();
+    }
+  }
+
+  Clock clock_;
+  const pipeline::ExportSurvey &survey_;
+  const JsonLines &lines_;
+  bool by_kind_;
+  std::vector<Decoder> narrow_, wide_; // by ordinal
+  std::vector<std::vector<std::uint16_t>>
+      places_; // by ordinal and index of a field: its column behind the common ones
+};
+
+// "DiskIo_Read"; of other than kernel events with the provider in front.
+std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
+  std::string name = "undescribed";
+  if (schema) {
+    name = schema->name;
+    if (!kernel::hook_of_class(schema->provider, schema->opcode)) {
+      const std::string_view provider =
+          schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
+      name =
+          fmt::format("{}_{}", provider.empty() ? to_string(schema->provider) : std::string(provider), name);
+    }
+  }
+  for (char &c : name) {
+    const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!word) c = '_';
+  }
+  // SQL compares names without regard to case.
+  auto free = [&](const std::string &candidate) {
+    std::string folded = candidate;
+    for (char &c : folded)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    return folded != "events" && taken.insert(folded).second;
+  };
+  if (free(name)) return name;
+  if (schema && free(fmt::format("{}_v{}", name, schema->version)))
+    return fmt::format("{}_v{}", name, schema->version);
+  for (int i = 2;; ++i)
+    if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
+}
+
+class StreamTarget final : public tables::ByteTarget {
+public:
+  explicit StreamTarget(OutputStream &stream) : stream_(stream) {}
+  Result<void> append(std::string_view bytes) override { return stream_.write(bytes); }
+
+private:
+  OutputStream &stream_;
+};
+
+// A folder of our own for a database that is being made; gone when this is.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::random_device random;
+    std::error_code failed;
+    for (int i = 0; i < 16 && path_.empty(); ++i) {
+      const auto path = std::filesystem::temp_directory_path(failed) /
+                        fmt::format("etwrelog-{:08x}{:08x}", random(), random());
+      if (!failed && std::filesystem::create_directory(path, failed) && !failed) path_ = path;
+    }
+    if (!path_.empty()) base::add_temporary(database());
+  }
+  ~TemporaryFolder() {
+    if (path_.empty()) return;
+    base::forget_temporary(database());
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+  [[nodiscard]] bool made() const { return !path_.empty(); }
+  [[nodiscard]] std::string database() const { return (path_ / "events.sqlite").string(); }
+
+private:
+  std::filesystem::path path_;
+};
+
+Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &writer, bool by_kind,
+                                  const ExportOptions &options, const RunOptions &run) {
+  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
+  if (!survey) return std::move(survey).error();
+  Result<pipeline::Selected> selected = pipeline::Selected::make(trace, options.selection, *survey);
+  if (!selected) return std::move(selected).error();
+  const JsonLines lines(survey->schemas, trace.clock(), survey->lifetimes, {});
+  const Rows rows(trace.clock(), *survey, lines, by_kind);
+  std::map<Kind, std::size_t> numbers;
+  std::set<std::string> taken;
+  if (!by_kind) {
+    if (Result<void> made = writer.add_table("events", rows.columns(kUndescribed)); !made)
+      return std::move(made).error();
+    numbers.emplace(kUndescribed, 0);
+  }
+  auto map = [&](TablePart &part, EventBatch &batch) {
+    std::vector<FieldValue> values;
+    for (const Event &event : batch)
+      if (selected->contains(event)) rows.add(event, part, values);
+  };
+  auto merge = [&](TablePart &total, TablePart &part) -> Result<void> {
+    total.events += part.events;
+    for (const auto &[kind, batch] : part.batches) {
+      const auto [number, fresh] = numbers.try_emplace(kind, numbers.size());
+      if (fresh) {
+        const Schema *schema = kind == kUndescribed ? nullptr : survey->schemas.all()[kind];
+        const std::string name = table_name(survey->schemas, schema, taken);
+        if (Result<void> made = writer.add_table(name, rows.columns(kind)); !made) return made;
+      }
+      if (Result<void> written = writer.write(number->second, batch); !written) return written;
+    }
+    return {};
+  };
+  Query query;
+  query.order = Order::time;
+  query.from = options.selection.from, query.to = options.selection.to;
+  Result<TablePart> done = trace.fold<TablePart>(map, merge, query, run);
+  if (!done) return std::move(done).error();
+  if (Result<void> finished = writer.finish(); !finished) return std::move(finished).error();
+  ExportReport report;
+  report.events = done->events;
+  const auto problems = survey->schemas.problems();
+  report.problems.assign(problems.begin(), problems.end());
+  report.schemas = std::move(survey->schemas);
+  return report;
+}
+
+Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, const ExportOptions &options,
+                                    const RunOptions &run) {
+  const TemporaryFolder folder;
+  if (!folder.made()) {
+    Error error;
+    error.kind = ErrorKind::io;
+    error.what = "no folder can be made for temporary files ($TMPDIR)";
+    return error;
+  }
+  Result<std::unique_ptr<tables::TableWriter>> writer = tables::sqlite_writer(folder.database());
+  if (!writer) return std::move(writer).error();
+  Result<ExportReport> report = write_tables(trace, **writer, true, options, run);
+  if (!report) return report;
+  writer->reset();
+  const Result<base::File> file = base::File::open_read(folder.database());
+  if (!file) return file.error();
+  std::vector<std::uint8_t> chunk(1u << 20);
+  for (std::uint64_t at = 0;;) {
+    const Result<std::size_t> got = file->read_at(at, chunk);
+    if (!got) return got.error();
+    if (*got == 0) return report;
+    if (Result<void> put = stream.write(Bytes(chunk).first(*got)); !put) return std::move(put).error();
+    at += *got;
+  }
+}
+
+} // namespace
+
+Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
+                                  const ExportOptions &options, const RunOptions &run) {
+  std::vector<Input> inputs;
+  for (const SourceInfo &source : trace.sources())
+    inputs.emplace_back(source.name);
+  Result<OutputStream> stream = OutputStream::open(output, inputs);
+  if (!stream) return std::move(stream).error();
+  StreamTarget target(*stream);
+  Result<ExportReport> report = [&]() -> Result<ExportReport> {
+    std::unique_ptr<tables::TableWriter> writer;
+    switch (format) {
+    case TableFormat::sqlite: return write_database(trace, *stream, options, run);
+    case TableFormat::csv: writer = tables::csv_writer(target); break;
+    case TableFormat::tsv: writer = tables::csv_writer(target, '\t'); break;
+    case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;
+    case TableFormat::arrow_stream: writer = tables::arrow_writer(target, false); break;
+    }
+    return write_tables(trace, *writer, false, options, run);
+  }();
+  if (!report) return report;
+  report->bytes = stream->size();
+  if (Result<void> committed = stream->commit(); !committed) return std::move(committed).error();
+  return report;
+}
+
+} // namespace etwrelog

@@ -1,0 +1,188 @@
+// All formats of an export say the same, event by event.
+#include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+
+constexpr const char *kCompared[] = {"timestamp", "cpu",         "process_id", "thread_id",
+                                     "process",   "provider_id", "event",      "version",
+                                     "opcode",    "level",       "keyword"};
+
+// A value as every format can say it: SQLite has neither booleans nor lists.
+std::string plain(const json &value) {
+  if (value.is_null()) return "";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (value.is_string()) return value.get<std::string>();
+  return value.dump();
+}
+
+using Events = std::multiset<std::string>;
+
+std::string key_of(const json &common, const json &fields) {
+  std::string key;
+  for (const char *name : kCompared)
+    key += plain(common.value(name, json())) + "|";
+  std::map<std::string, std::string> sorted;
+  for (const auto &[name, value] : fields.items())
+    if (const std::string text = plain(value); !text.empty()) sorted[name] = text;
+  for (const auto &[name, text] : sorted)
+    key += name + "=" + text + "|";
+  return key;
+}
+
+Events from_json_lines(const std::string &path) {
+  const auto bytes = testing::read_file(path);
+  std::istringstream lines(std::string(bytes.begin(), bytes.end()));
+  Events events;
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line);
+    const json fields = event.at("fields").is_null() ? json::object() : event.at("fields");
+    events.insert(key_of(event, fields));
+  }
+  return events;
+}
+
+json cell(sqlite3_stmt *row, int column) {
+  switch (sqlite3_column_type(row, column)) {
+  case SQLITE_INTEGER: return sqlite3_column_int64(row, column);
+  case SQLITE_FLOAT: return sqlite3_column_double(row, column);
+  case SQLITE_NULL: return nullptr;
+  default: {
+    const auto *text = reinterpret_cast<const char *>(sqlite3_column_text(row, column));
+    return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
+  }
+  }
+}
+
+template <class Visit> void for_each_row(sqlite3 *database, const std::string &sql, Visit &&visit) {
+  sqlite3_stmt *rows = nullptr;
+  ASSERT_EQ(sqlite3_prepare_v2(database, sql.c_str(), -1, &rows, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(database);
+  while (sqlite3_step(rows) == SQLITE_ROW)
+    visit(rows);
+  sqlite3_finalize(rows);
+}
+
+// A field whose name a column of all events has already ("Version") is called "Version#2" in its table.
+std::string field_of(const std::string &column) {
+  const std::string name = column.substr(0, column.rfind('#'));
+  const bool taken = name == "Version" || name == "level" || name == "id" || name == "time" || name == "Time";
+  return taken ? name : column;
+}
+
+Events from_sqlite(const std::string &path) {
+  sqlite3 *database = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  std::vector<std::string> tables;
+  for_each_row(database, "SELECT name FROM sqlite_master WHERE type = 'table'",
+               [&](sqlite3_stmt *row) { tables.push_back(cell(row, 0).get<std::string>()); });
+  Events events;
+  for (const std::string &table : tables)
+    for_each_row(database, "SELECT * FROM \"" + table + "\"", [&](sqlite3_stmt *row) {
+      json common, fields = json::object();
+      for (int i = 0; i < sqlite3_column_count(row); ++i) {
+        const std::string name = sqlite3_column_name(row, i);
+        if (i < 15)
+          common[name] = cell(row, i);
+        else if (name != "raw" || i + 1 < sqlite3_column_count(row))
+          fields[field_of(name)] = cell(row, i);
+      }
+      events.insert(key_of(common, fields));
+    });
+  sqlite3_close(database);
+  return events;
+}
+
+// RFC 4180, as a reader of its own.
+std::vector<std::vector<std::string>> parse_csv(const std::string &path) {
+  const auto bytes = testing::read_file(path);
+  std::vector<std::vector<std::string>> rows(1, {""});
+  bool quoted = false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char c = static_cast<char>(bytes[i]);
+    if (quoted) {
+      if (c != '"')
+        rows.back().back() += c;
+      else if (i + 1 < bytes.size() && bytes[i + 1] == '"')
+        rows.back().back() += '"', ++i;
+      else
+        quoted = false;
+    } else if (c == '"')
+      quoted = true;
+    else if (c == ',')
+      rows.back().emplace_back();
+    else if (c == '\n')
+      rows.push_back({""});
+    else if (c != '\r')
+      rows.back().back() += c;
+  }
+  rows.pop_back();
+  return rows;
+}
+
+Events from_csv(const std::string &path) {
+  const auto rows = parse_csv(path);
+  Events events;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    json common, fields = json::object();
+    for (std::size_t c = 0; c < rows[0].size(); ++c) {
+      if (rows[0][c] == "fields")
+        fields = rows[i][c].empty() ? json::object() : json::parse(rows[i][c]);
+      else if (rows[0][c] != "raw")
+        common[rows[0][c]] = rows[i][c];
+    }
+    events.insert(key_of(common, fields));
+  }
+  return events;
+}
+
+class TableExport : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(TableExport, SaysTheSameInEveryFormat) {
+  const auto trace = testing::trace_path(GetParam());
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  for (const char *format : {"jsonl", "csv", "sqlite"}) {
+    const ToolRun run =
+        run_tool({"export", trace->string(), "-o", directory.file(std::string("x.") + format)});
+    ASSERT_EQ(run.status, 0) << run.err;
+  }
+  const Events lines = from_json_lines(directory.file("x.jsonl"));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(from_csv(directory.file("x.csv")), lines);
+  EXPECT_EQ(from_sqlite(directory.file("x.sqlite")), lines);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, TableExport,
+                         ::testing::Values("SelfDescribingSingleEvent", "AMSITrace",
+                                           "SIH.20230422.034724.362.1", "HTTP_Server", "diaghub.kernel.1"));
+
+TEST(TableExport, RefusesAnExistingFileAndWritesNothing) {
+  const TempDir directory;
+  const auto trace = testing::trace_path("AMSITrace");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const std::string out = directory.file("x.sqlite");
+  testing::write_file(out, {});
+  EXPECT_NE(run_tool({"export", trace->string(), "-o", out}).status, 0);
+  EXPECT_TRUE(testing::read_file(out).empty());
+  const ToolRun parquet = run_tool({"export", trace->string(), "-o", directory.file("x.parquet")});
+  EXPECT_EQ(parquet.status, 1);
+  EXPECT_NE(parquet.err.find("COPY"), std::string::npos) << parquet.err;
+}
+
+} // namespace
+} // namespace etwrelog
