@@ -1,11 +1,13 @@
 // etwrelog profile: where the time went.
 #include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
+#include "etwrelog/profile_symbols.hpp"
 
 #include "profile_pass/profile.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/profile_text.hpp"
+#include "tools/symbol_options.hpp"
 
 #include "base/output_file.hpp"
 
@@ -17,10 +19,9 @@
 namespace etwrelog::cli {
 namespace {
 
-struct Options : CommonOptions {
+struct Options : CommonOptions, SymbolFlags {
   std::vector<std::string> processes, threads_of, only_threads;
   std::string from, to, kind = "cpu", by = "function", output, format, max_size;
-  std::vector<std::string> symbols;
   double min_share = 1;
   std::size_t top = 30;
   bool tree = false, idle = false, force = false, icicle = false;
@@ -92,7 +93,7 @@ Result<Profile> read_profiles(const Options &options, int &status) {
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
     profile_options.slices = options.output.ends_with(".trace.json") || options.format == "chrome";
-    profile_options.names = options.symbols != std::vector<std::string>{"none"};
+    profile_options.names = !options.none();
     Result<pipeline::ProfileResult> result =
         pipeline::make_profile(*trace, profile_options, options.graph(bar));
     if (!result) return std::move(result).error();
@@ -135,6 +136,15 @@ Result<Profile> narrow(const Options &options, Profile profile, bool all_process
       });
     }
   return profile;
+}
+
+// Only for what is left after the selection: looking for symbols takes longer than all the rest.
+void name_frames(const Options &options, Profile &profile) {
+  if (options.none()) return;
+  SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads));
+  name_native_code(profile, resolver);
+  for (const std::string &warning : resolver.warnings())
+    warn("symbols", warning);
 }
 
 Result<void> write_file(const Options &options, const Profile &profile) {
@@ -186,6 +196,7 @@ int run_profile(const Options &options) {
     error.what = "nothing is left of the profile: no sample fits the selection";
     return report(error);
   }
+  name_frames(options, *profile);
   if (writes) {
     if (!text.chosen.empty())
       fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
@@ -238,9 +249,9 @@ void add_profile_command(CLI::App &app, int &exit_status) {
           "PERCENT", "percent"))
       ->check(CLI::Range(0.0, 100.0))
       ->group("View");
-  c->add_option("--symbols", options->symbols, "Folder with PDBs; none: modules and offsets only")
-      ->allow_extra_args(false)
-      ->group("Names");
+  options->SymbolFlags::add_to(
+      *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules "
+          "and offsets only");
   c->add_option(
        "-o,--output", options->output,
        "File to write; its ending tells the format: .svg .html .folded .speedscope.json .firefox.json.gz "
@@ -253,7 +264,7 @@ void add_profile_command(CLI::App &app, int &exit_status) {
       ->group("Output");
   c->add_flag("--icicle", options->icicle, "Flame graphs with the root on top")->group("Output");
   c->add_flag("-f,--force", options->force, "Replace an existing output")->group("Output");
-  options->add_to(*c, true);
+  options->CommonOptions::add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_profile(*options); });
 }
 

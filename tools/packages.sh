@@ -6,6 +6,7 @@ etwrelog_packages=(
   libsqlite3-dev libflatbuffers-dev
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev
+  llvm-14-dev lld-14 libcurl4-openssl-dev libmspack-dev gcab libxml2-utils
 )
 
 install_missing_packages() {

@@ -1,5 +1,7 @@
 #include "base/platform.hpp"
 
+#include "base/mapping.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -494,6 +497,38 @@ bool stop_requested() {
 }
 void request_stop() {
   stop_flag.store(true, std::memory_order_relaxed);
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::uint8_t *>(bytes_.data()), bytes_.size());
+}
+Mapping::Mapping(Mapping &&other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+Mapping &Mapping::operator=(Mapping &&other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Result<Mapping> Mapping::open(const std::string &path) {
+  const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (handle < 0) return system_error(path, "open", errno);
+  struct stat facts {};
+  Mapping out;
+  int failed = 0;
+  if (::fstat(handle, &facts) != 0)
+    failed = errno;
+  else if (!S_ISREG(facts.st_mode))
+    failed = EINVAL;
+  else if (facts.st_size > 0) {
+    const auto size = static_cast<std::size_t>(facts.st_size);
+    void *at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
+    if (at == MAP_FAILED)
+      failed = errno;
+    else
+      out.bytes_ = {static_cast<const std::uint8_t *>(at), size};
+  }
+  ::close(handle);
+  if (failed != 0) return system_error(path, "map", failed);
+  return out;
 }
 
 bool is_terminal(int standard_stream) {
