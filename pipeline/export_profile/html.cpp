@@ -233,7 +233,7 @@ private:
       out_.text(i == 0 ? "" : ",");
       counts(i < a.by_process.size() ? a.by_process[i] : ProfileCounts{});
     }
-    out_.text("],\"other\":");
+    out_.text("],\"idle\":").unsigned_number(a.idle_left_out).text(",\"other\":");
     list(a.other_events, [&](const auto &one) {
       out_.text("[").json(clean(one.first)).text(",").unsigned_number(one.second).text("]");
     });

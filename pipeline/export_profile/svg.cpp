@@ -15,7 +15,7 @@ namespace {
 constexpr double kWidth = 1200, kMargin = 12, kInner = kWidth - 2 * kMargin;
 constexpr double kRow = 18, kCharacter = 6.63; // a monospaced font of 11 pixels
 constexpr double kHead = 74, kFoot = 34;
-constexpr double kLeastWidth = 0.1;
+constexpr double kLeastWidth = 0.3;     // less is nothing but a haze above the rest
 constexpr std::size_t kCellBytes = 260; // about what a drawn frame takes
 constexpr unsigned kShades = 6;
 
@@ -103,7 +103,7 @@ void write_styles(Out &out) {
       "Mono\",Menlo,Consolas,monospace;fill:#1c2330;white-space:pre}"
       "text.t1{font:600 17px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif}"
       "text.t2{font:12px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;fill:#5b6577}"
-      "g.f rect{stroke:#fff;stroke-width:.6;rx:2px}g.f:hover rect{stroke:#1c2330;stroke-width:1}"
+      "g.f rect{stroke:#fff;stroke-width:.4;rx:2px}g.f:hover rect{stroke:#1c2330;stroke-width:1}"
       "g.f{cursor:pointer}g.f text{pointer-events:none}.dim{opacity:.45}.hit rect{fill:#e83e8c!important}"
       ".hit text{fill:#fff}.r{fill:#e4e8ef}.p{fill:#cfd6e2}.t{fill:#dbe1ea}");
   for (const Hue &hue : kHues)

@@ -97,6 +97,9 @@
   }
   box.addEventListener('input', function () { search(box.value); });
   reset.addEventListener('click', back);
+  // The root is what one looks at first: below, unless the picture hangs from the top.
+  var main = flames[0];
+  if (main && main.length > 1 && main[1].y < main[0].y && svg.parentNode === document) scrollTo(0, 1e6);
   document.addEventListener('keydown', function (event) {
     if (event.key === 'Escape') { back(); box.blur(); }
     else if (event.key === '/' && document.activeElement !== box) { box.focus(); event.preventDefault(); }

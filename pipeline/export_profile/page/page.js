@@ -297,7 +297,7 @@
     g.font = '11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'; g.textBaseline = 'middle';
     for (const c of cells) {
       const name = nameOf[c.node], hit = match(name), plain = styles[name] < FIRST_CODE, y = c.depth * ROW;
-      g.globalAlpha = c.dim ? 0.55 : state.search && !hit ? 0.5 : 1;
+      g.globalAlpha = c.dim ? 0.55 : state.search && !hit ? 0.6 : 1;
       g.fillStyle = hit ? css('--hit') : colour(name);
       g.fillRect(c.x, y, Math.max(0.6, c.w - (c.w > 3 ? 1 : 0)), ROW - 1);
       const room = Math.floor((c.w - 8) / character);
@@ -424,7 +424,7 @@
     }
     if (any.size === 0) add(body.parentNode.parentNode, 'p', 'None');
     const list = state.process < 0 ? data.accounting.total : data.accounting.processes[state.process];
-    add(box, 'h2', 'Samples of ' + (state.process < 0 ? 'all processes' : data.processes[state.process][0]) + ', over all the trace');
+    add(box, 'h2', 'Samples of ' + (state.process < 0 ? 'all processes' : data.processes[state.process][0]) + ', over all the trace' + (state.process < 0 && data.accounting.idle ? `, with ${group(data.accounting.idle)} of the Idle process, which are not shown elsewhere` : ''));
     body = table(box, [['Samples', 1], ['%', 1], ['Stack']]);
     list.classes.forEach((n, i) => { const tr = add(body, 'tr'); add(tr, 'td', group(n), { class: 'n' }); add(tr, 'td', percent(n, list.samples), { class: 'n' }); add(tr, 'td', data.classes[i]); });
     add(box, 'h2', 'Stack fragments in the trace');

@@ -1,0 +1,92 @@
+// The page and the SVG in a real browser: what a person does with them gives the numbers of the profile.
+const fs = require('fs'), path = require('path'), { chromium } = require('playwright-core');
+const folder = path.resolve(process.argv[2]), facts = JSON.parse(fs.readFileSync(path.join(folder, 'facts.json')));
+let failures = 0;
+const equal = (what, found, wanted) => { if (String(found) !== String(wanted)) { ++failures; console.error(`${what}: expected ${wanted}, found ${found}`); } };
+const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+
+(async () => {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, offline: true });
+  const open = async name => {
+    const page = await context.newPage();
+    page.on('pageerror', e => { ++failures; console.error(name + ': ' + e.message); });
+    page.on('request', r => { if (!r.url().startsWith('file:')) { ++failures; console.error(name + ' asks for ' + r.url()); } });
+    await page.goto('file://' + path.join(folder, name));
+    return page;
+  };
+
+  const page = await open('x.html');
+  const sum = () => page.locator('#selected').getAttribute('data-value');
+  const table = async () => {
+    await page.click('#tab-top');
+    const rows = await page.$$eval('#top tbody tr', all => all.map(tr => [...tr.cells].map(c => c.textContent)));
+    return Object.fromEntries(rows.map(r => [r[4], { self: r[0], total: r[2] }]));
+  };
+  const same = async (what, wanted) => {
+    equal(what + ': samples', await sum(), wanted.sum);
+    const rows = await table();
+    equal(what + ': functions', Object.keys(rows).length, Object.keys(wanted.total).length);
+    for (const [name, total] of Object.entries(wanted.total)) {
+      equal(`${what}: ${name}: total`, rows[name] && rows[name].total, group(total));
+      equal(`${what}: ${name}: self`, rows[name] && rows[name].self, group(wanted.self[name] || 0));
+    }
+    await page.click('#tab-flame');
+  };
+  await same('opened', facts.all);
+  // A stretch by its numbers, then a process, then all of the time again.
+  await page.fill('#from', String(facts.part.from / 1e9)); await page.press('#from', 'Enter');
+  await page.fill('#to', String(facts.part.to / 1e9)); await page.press('#to', 'Enter');
+  await same('stretch', facts.part);
+  await page.click('#who button[data-process="0"]');
+  await same('stretch of a process', facts.game_part);
+  await page.click('#whole');
+  await same('process', facts.game);
+  // A stretch by the mouse.
+  const box = await page.locator('#time').boundingBox();
+  await page.mouse.move(box.x + 300, box.y + 50); await page.mouse.down();
+  await page.mouse.move(box.x + 420, box.y + 60, { steps: 5 }); await page.mouse.move(box.x + 600, box.y + 60); await page.mouse.up();
+  const part = await page.evaluate(() => ({ from: profile.state.from, to: profile.state.to, sum: profile.sum() }));
+  if (!(part.from > 0 && part.to < 4e9 && part.sum > 0 && part.sum < facts.game.sum)) { ++failures; console.error('mouse', part); }
+  await page.focus('#time'); await page.keyboard.press('Escape');
+  equal('all of the time by keyboard', await sum(), facts.game.sum);
+  // Searching: what passes through a match, counted once though it calls itself.
+  await page.fill('#search', 'game::update');
+  equal('search', await page.locator('#found').getAttribute('data-value'), facts.game.total['game.exe!Game::Update']);
+  await page.fill('#search', '');
+  // Zooming by the mouse and by the keyboard.
+  const cell = await page.evaluate(() => profile.cells().find(c => c.name === 'game.exe!Game::Update'));
+  const canvas = await page.locator('#stacks').boundingBox();
+  await page.mouse.click(canvas.x + cell.x + cell.w / 2, canvas.y + cell.depth * 20 + 10);
+  equal('zoom', await page.evaluate(() => profile.zoomed()), cell.total);
+  const wide = await page.evaluate(() => profile.cells().find(c => c.name === 'game.exe!Game::Update').w);
+  equal('zoomed width', Math.round(wide), Math.round(canvas.width));
+  await page.focus('#stacks'); await page.keyboard.press('Escape');
+  equal('zoomed out', await page.evaluate(() => profile.zoomed()), facts.game.sum);
+  await page.keyboard.press('ArrowDown'); await page.keyboard.press('Enter');
+  equal('zoom by keyboard', await page.evaluate(() => profile.zoomed()) < facts.game.sum, true);
+  // Other views draw, also on a narrow screen, without scrolling sideways.
+  for (const tab of ['tree', 'quality']) await page.click('#tab-' + tab);
+  equal('classes', (await page.textContent('#quality')).includes(group(facts.game.sum)), true);
+  await page.setViewportSize({ width: 360, height: 700 });
+  for (const tab of ['flame', 'top', 'tree', 'quality']) {
+    await page.click('#tab-' + tab);
+    equal('narrow: ' + tab, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+  }
+  await open('hostile-x.html');
+
+  const svg = await open('x.svg');
+  await svg.fill('#search', 'Game::Update');
+  const share = (100 * facts.all.total['game.exe!Game::Update'] / facts.all.sum).toFixed(2);
+  const said = await svg.textContent('#found');
+  if (Math.abs(parseFloat(said) - share) > 0.02) { ++failures; console.error(`svg search: ${said} instead of ${share} %`); }
+  await svg.fill('#search', '');
+  const main = svg.locator('g.f', { has: svg.locator('text=/^game.exe!main$/') }).first();
+  await main.click();
+  equal('svg zoom', Math.round(+(await main.locator('rect').getAttribute('width'))), 1176);
+  await svg.click('#reset');
+  equal('svg reset', +(await main.locator('rect').getAttribute('width')) < 1100, true);
+  await open('hostile-x.svg');
+  await browser.close();
+  if (failures) process.exit(1);
+})().catch(e => { console.error(e); process.exit(1); });
