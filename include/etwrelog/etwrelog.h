@@ -1,0 +1,205 @@
+/* The C interface of libetwrelog.so, for C99 and for every language that calls C.
+ *
+ *   etwr_trace *trace = NULL;
+ *   const char *paths[] = {"boot.etl"};
+ *   etwr_error *error = etwr_trace_open(paths, 1, NULL, NULL, &trace);
+ *   etwr_cursor *cursor = NULL;
+ *   if (!error) error = etwr_events(trace, ETWR_ORDER_TIME, NULL, NULL, &cursor);
+ *   const etwr_event *event = NULL;
+ *   while (!error && etwr_next(cursor, &event, &error)) count(event);
+ *   if (error) puts(etwr_error_message(error));
+ *   etwr_error_free(error), etwr_cursor_free(cursor), etwr_trace_free(trace);
+ *
+ * Rules:
+ *  - A call that can fail returns an etwr_error, NULL on success, which the caller frees. Its out parameters
+ * are set on success only.
+ *  - Handles are opaque; *_free takes NULL. Nothing is ever thrown into the caller.
+ *  - Every structure begins with struct_size. In structures that the caller fills, set all of it to zero and
+ * struct_size to sizeof: later versions add fields at the end, and zero means "as before". In structures that
+ * the library fills and hands out as const pointers, struct_size says what this library knows; fields behind
+ * it must not be read. Numbers of constants do not change.
+ *  - Strings are UTF-8 and end with a zero. Those in structures live as long as the handle or event that they
+ * came from.
+ *  - Threads: an etwr_trace, an etwr_processes and an etwr_schemas may be used by any number of threads at
+ * once. A cursor is used by one thread at a time. Calls make their own threads and end them. Callbacks come
+ * on any thread, one at a time; they may not call back into the call that they came from.
+ *  - A trace must outlive its cursors. */
+#ifndef ETWRELOG_H
+#define ETWRELOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef ETWR_API
+#if defined(__GNUC__)
+#define ETWR_API __attribute__((visibility("default")))
+#else
+#define ETWR_API
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0". The library is compatible with all programs built against the same first number of
+ * etwr_abi_version. */
+ETWR_API const char *etwr_version(void);
+ETWR_API uint32_t etwr_abi_version(void);
+#define ETWR_ABI_VERSION 1u
+
+/* --- Errors --- */
+
+typedef struct etwr_error etwr_error;
+
+enum {
+  ETWR_ERROR_IO = 0,          /* the operating system refused: missing file, full disk, no permission */
+  ETWR_ERROR_CORRUPT = 1,     /* the input contradicts the format */
+  ETWR_ERROR_UNSUPPORTED = 2, /* the input is sound but of a kind that this version does not handle */
+  ETWR_ERROR_USAGE = 3,       /* the caller's options contradict each other */
+  ETWR_ERROR_NO_MATCH = 4,    /* the options are sound but fit nothing in the trace */
+  ETWR_ERROR_CANCELLED = 5,   /* stopped on request */
+  ETWR_ERROR_LIMIT = 6,       /* more memory than allowed, or a limit of the format */
+  ETWR_ERROR_CALLBACK = 7,    /* a callback failed */
+  ETWR_ERROR_MEMORY = 100,    /* the system has none left */
+  ETWR_ERROR_INTERNAL = 101   /* a mistake of this library; please report it */
+};
+
+ETWR_API int etwr_error_kind(const etwr_error *error);
+/* All of it in one line: file, offset, what, expected, found. */
+ETWR_API const char *etwr_error_message(const etwr_error *error);
+/* The parts; empty where there is none. */
+ETWR_API const char *etwr_error_file(const etwr_error *error);
+ETWR_API const char *etwr_error_what(const etwr_error *error);
+ETWR_API const char *etwr_error_expected(const etwr_error *error);
+ETWR_API const char *etwr_error_found(const etwr_error *error);
+/* Whether there is an offset in the file; then it is in *offset. */
+ETWR_API int etwr_error_offset(const etwr_error *error, uint64_t *offset);
+ETWR_API void etwr_error_free(etwr_error *error);
+
+/* Strings that the library made for the caller. */
+ETWR_API void etwr_string_free(char *text);
+
+/* --- How a call runs. NULL: all threads, 1 GiB, nobody watches. --- */
+
+typedef struct etwr_run {
+  size_t struct_size;
+  uint32_t threads; /* at most; 0: the machine's; 1: none is made */
+  uint64_t memory;  /* bytes for buffers, caches and tables of the call; 0: 1 GiB */
+  /* Not 0: stop. Asked before the call begins and some ten times a second while it reads; then the call fails
+   * with ETWR_ERROR_CANCELLED and leaves no output. */
+  int (*stop)(void *context);
+  /* Bytes of input done and in all (0: not known). At most ten times a second. */
+  void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+  void *context;
+} etwr_run;
+
+/* --- Traces --- */
+
+typedef struct etwr_trace etwr_trace;
+
+typedef struct etwr_open_options {
+  size_t struct_size;
+  int salvage;    /* step over damage instead of failing */
+  int file_order; /* leave a wrapped circular log as it lies */
+} etwr_open_options;
+
+/* One trace, or several that are read as one. Paths of .etl files, compressed or not, archives (.etlz), and
+ * traces in .zip, .xz, .zst and .gz files. */
+ETWR_API etwr_error *etwr_trace_open(const char *const *paths, size_t count, const etwr_open_options *options,
+                                     const etwr_run *run, etwr_trace **trace);
+ETWR_API void etwr_trace_free(etwr_trace *trace);
+
+/* What the header of one of the files says. Times are FILETIMEs (100 ns since 1601, UTC), 0 if not known. */
+typedef struct etwr_source {
+  size_t struct_size;
+  const char *name;         /* as it was opened */
+  const char *session_name; /* of the logger */
+  const char *file_name;    /* as the logger wrote it */
+  int64_t start_time, end_time, boot_time;
+  int64_t first_stamp; /* raw time of start_time */
+  int64_t perf_freq;   /* ticks per second of clock type 1 */
+  uint32_t clock_type; /* 1 QPC, 2 system time, 3 CPU cycles */
+  uint32_t cpu_mhz;
+  uint32_t buffer_size, buffers_written, buffers_lost, events_lost;
+  uint32_t log_file_mode, processors, pointer_size, build;
+  uint8_t os_major, os_minor;
+  int32_t timezone_bias; /* minutes */
+  uint32_t machine;      /* files of the same boot of the same machine have the same number */
+  uint64_t stored_bytes, decoded_bytes, buffers;
+} etwr_source;
+
+ETWR_API size_t etwr_source_count(const etwr_trace *trace);
+/* NULL if there is no such file. */
+ETWR_API const etwr_source *etwr_source_at(const etwr_trace *trace, size_t index);
+
+/* Of a time as events have it. */
+ETWR_API double etwr_seconds(const etwr_trace *trace, int64_t time); /* since the first file began */
+ETWR_API int64_t etwr_filetime(const etwr_trace *trace, int64_t time);
+
+/* --- Events --- */
+
+enum {
+  ETWR_ORDER_FILE = 0, /* as stored, buffer after buffer; within a processor in order of time */
+  ETWR_ORDER_TIME = 1  /* in order of time over all processors and files */
+};
+
+enum {                          /* etwr_event.kind */
+       ETWR_EVENT_MANIFEST = 0, /* EVENT_HEADER: manifest, TraceLogging, EventSource, .NET */
+       ETWR_EVENT_KERNEL = 1,   /* has a hook: `id`; `provider` is the class GUID of its group */
+       ETWR_EVENT_CLASSIC = 2,  /* `provider` is the class GUID */
+       ETWR_EVENT_WPP = 3,      /* `provider` is the message GUID, `id` the message number */
+       ETWR_EVENT_OTHER = 4     /* a header type that this version only carries along */
+};
+
+#define ETWR_UNKNOWN_ID 0xFFFFFFFFu /* of a process or thread */
+
+typedef struct etwr_event {
+  size_t struct_size;
+  int64_t time;         /* ticks of the clock of the first file */
+  uint8_t provider[16]; /* a GUID as Windows stores it */
+  uint8_t activity[16];
+  uint64_t keyword;
+  uint32_t process_id, thread_id; /* as the header says; ETWR_UNKNOWN_ID if it says nothing */
+  uint16_t id, version, task, processor;
+  uint8_t opcode, level, channel, pointer_size;
+  uint8_t kind, header_type;
+  uint32_t source, buffer,
+      offset; /* where it is stored: file, buffer in reading order, offset in its decoded events */
+  uint32_t machine;
+  const uint8_t *bytes; /* the whole event as stored */
+  size_t size;
+  const uint8_t *payload; /* its own data, behind headers and items */
+  size_t payload_size;
+} etwr_event;
+
+typedef struct etwr_cursor etwr_cursor;
+
+/* Which events; all that is given must hold. NULL: every event. */
+typedef struct etwr_query {
+  size_t struct_size;
+  const uint8_t *providers; /* GUIDs of 16 bytes each, class GUIDs of kernel events too */
+  size_t provider_count;
+  const uint16_t *hooks; /* kernel events; with `providers`: either */
+  size_t hook_count;
+  const char *from, *to; /* "12.5s" since the beginning, or UTC "2020-07-29 08:27:00.5"; NULL: no bound */
+  int with_state;        /* with a time: also earlier and later events that say what is true inside */
+} etwr_query;
+
+ETWR_API etwr_error *etwr_events(const etwr_trace *trace, int order, const etwr_query *query,
+                                 const etwr_run *run, etwr_cursor **cursor);
+/* 1: *event is the next one, valid until the next call with this cursor. 0: the end, or a failure, which is
+ * then in *error (NULL at the end). `error` may be NULL: then etwr_cursor_status tells. */
+ETWR_API int etwr_next(etwr_cursor *cursor, const etwr_event **event, etwr_error **error);
+ETWR_API etwr_error *etwr_cursor_status(const etwr_cursor *cursor);
+ETWR_API void etwr_cursor_free(etwr_cursor *cursor); /* at any time; stops what is under way */
+
+/* Extended data items of an event: type (1 related activity, 5 and 6 stacks, 0x0B TraceLogging metadata, ...)
+ * and data. Starts at *at = 0, which it moves on; 0 behind the last item. */
+ETWR_API int etwr_event_item(const etwr_event *event, size_t *at, uint16_t *type, const uint8_t **data,
+                             size_t *size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

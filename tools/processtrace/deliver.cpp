@@ -1,0 +1,64 @@
+#include "deliver.hpp"
+
+namespace etwrelog::consumer {
+
+Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources) {
+  streams_.resize(sessions.size());
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    streams_[i].session = sessions[i].get();
+    streams_[i].source = &sources[i];
+    sessions[i]->logfile.BuffersRead = 0;
+  }
+}
+
+bool Delivery::end_buffer(Stream &stream, Open &open) {
+  open.any = false;
+  EVENT_TRACE_LOGFILEW &logfile = stream.session->logfile;
+  ++logfile.BuffersRead;
+  logfile.Filled = open.filled;
+  logfile.CurrentTime = stream.source->clock.to_filetime(open.last_time);
+  if (logfile.BufferCallback == nullptr || logfile.BufferCallback(&logfile) != 0) return true;
+  cancelled_ = true;
+  return false;
+}
+
+void Delivery::call(Stream &stream, EVENT_RECORD &record, const EventView &event) {
+  EVENT_TRACE_LOGFILEW &logfile = stream.session->logfile;
+  if (stream.session->records) {
+    if (logfile.Callback.EventRecordCallback != nullptr) logfile.Callback.EventRecordCallback(&record);
+  } else {
+    fill_classic(logfile.CurrentEvent, record, event);
+    if (logfile.Callback.EventCallback != nullptr) logfile.Callback.EventCallback(&logfile.CurrentEvent);
+  }
+}
+
+bool Delivery::deliver(const Event &event) {
+  const Position &at = event.position();
+  Stream &stream = streams_[at.source];
+  if (event.processor() >= stream.buffers.size()) stream.buffers.resize(event.processor() + 1u);
+  Open &open = stream.buffers[event.processor()];
+  if (open.any && open.buffer != at.buffer && !end_buffer(stream, open)) return false;
+
+  const std::int64_t raw = event.has_time() ? event.header_time() : event.time();
+  open = {at.buffer, static_cast<std::uint32_t>(format::kBufferHeaderSize + at.offset + event.size()), raw,
+          true};
+
+  const Session &session = *stream.session;
+  const RecordContext context{session.raw_times ? raw : stream.source->clock.to_filetime(raw),
+                              event.processor(), session.private_session, session.logfile.Context};
+  if (maker_.fill(record_, event, context)) {
+    if (session.describe_tracelogging && record_.ExtendedDataCount != 0)
+      if (EVENT_RECORD *info = describer_.before(record_)) call(stream, *info, event);
+    call(stream, record_, event);
+  }
+  return !session.closing.load(std::memory_order_relaxed);
+}
+
+bool Delivery::finish() {
+  for (Stream &stream : streams_)
+    for (Open &open : stream.buffers)
+      if (open.any && !end_buffer(stream, open)) return false;
+  return true;
+}
+
+} // namespace etwrelog::consumer

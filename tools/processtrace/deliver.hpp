@@ -1,0 +1,46 @@
+// Events of the sessions of one ProcessTrace call to their callbacks.
+#pragma once
+
+#include "record.hpp"
+#include "session.hpp"
+#include "trace_logging.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace etwrelog::consumer {
+
+class Delivery {
+public:
+  // `sources` belong to the sessions, one each, in the same order.
+  Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources);
+
+  // False when the consumer wants no more: a buffer callback said so, or a handle was closed.
+  [[nodiscard]] bool deliver(const Event &event);
+  // Tells of the buffers that were under way. False when a callback wanted no more.
+  [[nodiscard]] bool finish();
+  [[nodiscard]] bool cancelled() const { return cancelled_; } // by a buffer callback
+
+private:
+  // The buffer that a processor's events are in: its callback comes when the next one begins.
+  struct Open {
+    std::uint32_t buffer = 0, filled = 0;
+    std::int64_t last_time = 0; // in the source's clock
+    bool any = false;
+  };
+  struct Stream {
+    Session *session = nullptr;
+    const SourceInfo *source = nullptr;
+    std::vector<Open> buffers; // by processor
+  };
+  [[nodiscard]] bool end_buffer(Stream &stream, Open &open);
+  void call(Stream &stream, EVENT_RECORD &record, const EventView &event);
+
+  std::vector<Stream> streams_;
+  RecordMaker maker_;
+  TraceLoggingDescriber describer_; // one for all: its reader numbers over all files
+  EVENT_RECORD record_{};
+  bool cancelled_ = false;
+};
+
+} // namespace etwrelog::consumer
