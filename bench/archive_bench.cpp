@@ -163,8 +163,7 @@ int main(int argc, char **argv) {
   for (const auto &f : std::filesystem::directory_iterator(folder, ignored)) {
     if (f.path().extension() != ".etl") continue;
     const std::string path = f.path().string(), name = f.path().stem().string();
-    for (const auto &[level, label] :
-         {std::pair{Level::fast, "fast"}, {Level::normal, "default"}, {Level::max, "max"}}) {
+    for (const auto &[level, label] : {std::pair{Level::normal, "default"}, {Level::max, "max"}}) {
       const auto l = level;
       auto add = [&](const std::string &what, auto run) {
         benchmark::RegisterBenchmark((name + "/" + what + "/" + label).c_str(), run)

@@ -97,7 +97,7 @@ public:
         for (std::size_t p = at + event.size(); p < at + align8(event.size()); ++p)
           b[p] = pick(5) == 0 ? static_cast<std::uint8_t>(rng_()) : std::uint8_t{0};
         at += align8(event.size());
-        if (pick(400) == 0) break;
+        if (pick(8000) == 0) break;
       }
       format::BufferHeader h;
       h.buffer_size = nominal;
@@ -227,7 +227,7 @@ std::vector<fs::path> real_traces() {
 TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
     const Buffer trace = TraceMaker(seed).make(9, 16384);
-    for (const Level level : {Level::fast, Level::normal, Level::max}) {
+    for (const Level level : {Level::normal, Level::max}) {
       pipeline::ArchiveOptions options;
       options.level = level;
       PackReport packed;
@@ -277,7 +277,7 @@ TEST(Archive, ModelSurvivesDamagedBuffers) {
       etlz::SegmentCoder coder;
       Buffer coded;
       etlz::SegmentFacts facts;
-      coder.encode(rest.first(n), parts, Level::fast, coded, &facts);
+      coder.encode(rest.first(n), parts, Level::normal, coded, &facts);
       Buffer piece(n);
       ASSERT_TRUE(coder.decode(coded, piece, facts.stream_bytes, facts.scratch_bytes)) << round;
       back.insert(back.end(), piece.begin(), piece.end());
@@ -306,9 +306,8 @@ TEST(Archive, AnyFileComesBack) {
 }
 
 TEST(Archive, ThreadCountDoesNotChangeTheBytes) {
-  const Buffer trace = TraceMaker(11).make(600, 65536); // several segments at the fast level
+  const Buffer trace = TraceMaker(11).make(600, 65536); // several segments
   pipeline::ArchiveOptions options;
-  options.level = Level::fast;
   options.run.threads = 1;
   PackReport packed;
   const Buffer one = pack(trace, options, &packed);
@@ -340,7 +339,7 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     const Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*memory);
     ASSERT_TRUE(index) << text(index.error());
     for (const etlz::IndexEntry &e : index->segments)
-      EXPECT_EQ(e.header.method, etlz::SegmentMethod::model) << path;
+      EXPECT_TRUE(e.header.method == etlz::SegmentMethod::model || archive.size() < 10'000) << path;
     const Unpacked back = unpack(archive);
     ASSERT_TRUE(back.good) << path << back.error;
     EXPECT_TRUE(back.bytes == trace) << path;
@@ -386,14 +385,19 @@ TEST(Archive, BuffersOfOtherEncodersComeBack) {
 // ----------------------------------------------------------------------------------------------------
 
 TEST(Archive, AnyFlippedByteIsDetected) {
-  const Buffer trace = TraceMaker(5).make(3, 4096);
-  const Buffer archive = pack(trace);
-  for (std::size_t i = 0; i < archive.size(); ++i) {
-    Buffer bad = archive;
-    bad[i] ^= 0x10;
-    const auto input = read::memory_input("memory", bad);
-    const Result<UnpackReport> r = pipeline::unpack_file(*input, nullptr, {});
-    EXPECT_FALSE(r) << "byte " << i;
+  // One payload, and segments with an index.
+  for (const auto &[buffers, size, step] : {std::tuple{3u, 4096u, 1u}, {12u, 16384u, 23u}}) {
+    const Buffer archive = pack(TraceMaker(5).make(buffers, size));
+    const Result<etlz::FileHeader> header = etlz::read_file_header(archive);
+    ASSERT_TRUE(header);
+    EXPECT_EQ(header->small, step == 1);
+    for (std::size_t i = 0; i < archive.size(); i += i + 400 < archive.size() ? step : 1) {
+      Buffer bad = archive;
+      bad[i] ^= 0x10;
+      const auto input = read::memory_input("memory", bad);
+      const Result<UnpackReport> r = pipeline::unpack_file(*input, nullptr, {});
+      EXPECT_FALSE(r) << "byte " << i;
+    }
   }
 }
 
@@ -412,7 +416,6 @@ TEST(Archive, AnyCutIsDetected) {
 TEST(Archive, SalvageGivesBackWholeSegmentsOnly) {
   const Buffer trace = TraceMaker(13).make(600, 65536);
   pipeline::ArchiveOptions options;
-  options.level = Level::fast;
   const Buffer archive = pack(trace, options);
   const Result<pipeline::ArchiveIndex> index =
       pipeline::read_archive_index(*read::memory_input("memory", archive));
@@ -460,7 +463,6 @@ TEST(Archive, NewerFormatIsRefusedByName) {
 TEST(Archive, ReadsAtAnyOffset) {
   const Buffer trace = TraceMaker(17).make(400, 65536);
   pipeline::ArchiveOptions options;
-  options.level = Level::fast;
   Result<std::unique_ptr<read::Input>> input =
       pipeline::open_archive(read::memory_input("memory", pack(trace, options)));
   ASSERT_TRUE(input) << text(input.error());
@@ -499,7 +501,6 @@ private:
 TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
   const Buffer trace = TraceMaker(23).make(600, 65536);
   pipeline::ArchiveOptions options;
-  options.level = Level::fast;
   std::uint64_t count = 0;
   const Buffer archive = pack(trace, options);
   Result<std::unique_ptr<read::Input>> input =
@@ -520,13 +521,13 @@ TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
 }
 
 TEST(Archive, IndexKnowsTimesAndProcesses) {
-  const Buffer archive = pack(TraceMaker(19).make(4, 16384));
+  const Buffer archive = pack(TraceMaker(19).make(8, 16384));
   const Result<pipeline::ArchiveIndex> index =
       pipeline::read_archive_index(*read::memory_input("memory", archive));
   ASSERT_TRUE(index);
   ASSERT_EQ(index->segments.size(), 1u);
   const etlz::SegmentFacts &facts = index->segments[0].facts;
-  EXPECT_EQ(facts.buffers, 4u);
+  EXPECT_EQ(facts.buffers, 8u);
   EXPECT_GE(facts.first_time, 1'000'000'000);
   EXPECT_GT(facts.last_time, facts.first_time);
   for (const std::uint32_t id : {400u, 404u})

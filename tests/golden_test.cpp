@@ -151,6 +151,12 @@ TEST(Golden, CoversWhatTheFormatHas) {
     EXPECT_EQ(index->segments[0].header.method, etlz::SegmentMethod::model) << name;
     EXPECT_GT(index->segments[0].header.scratch_bytes, 0u) << name;
   }
+  for (const char *name : {"v2-small.etlz", "v2-small-sparse.etlz", "v2-small-xpress.etlz",
+                           "v2-small-lznt1.etlz", "v2-small-damaged.etlz"}) {
+    const Result<etlz::FileHeader> header = etlz::read_file_header(content(name));
+    ASSERT_TRUE(header);
+    EXPECT_TRUE(header->small) << name;
+  }
   // Mixed streams in one lane and, from 16,384 bytes, in four.
   const std::vector<std::size_t> one = mixed_frames("v1-machine-max.etlz");
   EXPECT_GE(std::count_if(one.begin(), one.end(), [](std::size_t n) { return n < 16384; }), 3);

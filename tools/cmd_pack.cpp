@@ -375,7 +375,8 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   options->add_json_to(*command, "Results as JSON");
   options->add_quiet_to(*command, "No table; only errors and warnings");
   if (task == Task::pack) {
-    add_level(*command, options->level, "fast, default or max: smaller takes longer");
+    add_level(*command, options->level,
+              "default, or max: smaller, takes longer (fast, of old, means default)");
     command->add_flag("--no-verify", options->no_verify,
                       "Do not decode every segment again before it is written");
     command->add_flag("--delete-original", options->delete_original,

@@ -11,12 +11,11 @@
 namespace etwrelog::pipeline {
 
 struct ArchiveOptions {
-  Level level = Level::normal;
-  bool verify = true; // pack: decode every segment again before it is written
-  std::uint64_t count_from =
-      128u << 20;       // pack: size of a trace whose statistics go into the index; not at fast
-  bool salvage = false; // unpack: take what is whole
-  RunOptions run;       // its progress counts bytes of the original
+  Level level = Level::normal;                // fast is no faster: it is taken for normal
+  bool verify = true;                         // pack: decode every segment again before it is written
+  std::uint64_t count_from = 128u << 20;      // pack: size of a trace whose statistics go into the index
+  bool salvage = false;                       // unpack: take what is whole
+  RunOptions run;                             // its progress counts bytes of the original
   std::vector<ColumnCost> *explain = nullptr; // pack: bytes in and out per column, summed
 };
 

@@ -21,6 +21,13 @@ std::size_t segment_target(Level level) {
 
 constexpr std::size_t kPlainSegment = 8u << 20;
 
+// Content up to which a small archive is tried: coding it takes a microsecond or two a byte. What is larger
+// comes out smaller by the model at default; max may take longer to find out.
+constexpr std::size_t small_content(Level level) {
+  return level == Level::max ? std::size_t{256} << 10 : std::size_t{80} << 10;
+}
+constexpr std::uint64_t kMostSmallFile = 64u << 20; // with all slack
+
 struct PackCoder : Coder {
   Outliner outliner;
 };
@@ -78,10 +85,13 @@ public:
         job.parts = {{false, 0, covered}};
       }
       job.decoded = 0;
-      for (const etlz::Part &part : job.parts)
+      std::size_t weight = 0;
+      for (const etlz::Part &part : job.parts) {
         job.decoded += decoded_size(part, bytes);
+        weight += etlz::part_weight(part, bytes);
+      }
       // Enough for a segment, or nothing more to come: otherwise read on.
-      if (covered > 0 && (final || job.decoded >= target || have >= target)) {
+      if (covered > 0 && (final || weight >= target || have >= 3 * target)) {
         const std::uint64_t rest = input_.size() - at_ - covered;
         if (rest != 0 && rest < covered / 4 && target == target_) {
           // A short rest would pay for tables of its own: it goes with this one.
@@ -173,7 +183,7 @@ Result<void> encode_segment(PackJob &job, bool trace, const ArchiveOptions &opti
     // No trace, or (never seen) one that the model does not give back: kept without it.
     const std::size_t bound = ZSTD_compressBound(job.bytes.size());
     job.payload.resize(etlz::kSegmentHeaderSize + bound);
-    const int level = options.level == Level::fast ? 3 : options.level == Level::normal ? 9 : 19;
+    const int level = options.level == Level::max ? 19 : 9;
     const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound,
                                         job.bytes.data(), job.bytes.size(), level);
     if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, name, ZSTD_getErrorName(n));
@@ -282,15 +292,98 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
   return std::vector<std::uint8_t>(record.begin(), record.end());
 }
 
+// A trace as a small archive, if it holds so little that this may be smaller than segments with an index.
+// `normal` is the size that it would have with these.
+struct Small {
+  std::vector<std::uint8_t> archive; // empty if it is not to be
+};
+
+Result<Small> small_archive(const PackJob &job, const ArchiveOptions &options, PackCoder &coder) {
+  Small small;
+  std::vector<std::uint8_t> &archive = small.archive;
+  archive.resize(etlz::kFileHeaderSize + kSmallHash);
+  if (!coder.coder.encode_small(job.bytes, job.parts, small_content(options.level), archive)) {
+    archive.clear();
+    return small;
+  }
+  etlz::ContentHasher hasher;
+  hasher.update(job.bytes);
+  std::ranges::copy(hasher.finish(), archive.begin() + static_cast<std::ptrdiff_t>(etlz::kFileHeaderSize));
+  const Bytes payload = Bytes(archive).subspan(etlz::kFileHeaderSize);
+  etlz::FileHeader header;
+  header.version = header.reader_version = etlz::kSmallVersion;
+  header.small = true;
+  header.original_size = job.bytes.size();
+  header.payload_hash = etlz::hash64(payload);
+  etlz::write_file_header(header, archive.data());
+  if (options.verify) {
+    coder.scratch.resize(job.bytes.size());
+    if (!coder.coder.decode_small(payload.subspan(kSmallHash), coder.scratch, kMostSmallFile) ||
+        coder.scratch != job.bytes)
+      archive.clear(); // never seen; segments are checked, too
+  }
+  return small;
+}
+
+// Packs all of it as a small archive, if that is smaller. False: it is to be packed as ever.
+Result<bool> pack_small(const read::Input &input, CountedSink &out, const ArchiveOptions &options,
+                        PackReport &result) {
+  if (input.size() > kMostSmallFile || options.explain != nullptr) return false;
+  Spares spares;
+  SegmentSource source(input, true, etlz::kMaxSegment, spares);
+  PackJob job;
+  const Result<bool> next = source.next(job);
+  if (!next) return next.error();
+  if (!*next || job.bytes.size() != input.size()) return false;
+  std::uint64_t content = 0;
+  for (const etlz::Part &part : job.parts) {
+    const std::uint64_t valid =
+        part.buffer ? format::load_buffer_header(job.bytes.data() + part.at).valid_bytes() : part.size;
+    content += std::min<std::uint64_t>(valid, SegmentSource::decoded_size(part, job.bytes));
+  }
+  if (content > small_content(options.level)) return false;
+  Pool<PackCoder> pool;
+  std::unique_ptr<PackCoder> coder = pool.take();
+  Result<Small> small = small_archive(job, options, *coder);
+  pool.give(std::move(coder));
+  if (!small) return small.error();
+  if (small->archive.empty()) return false;
+  // What the model makes of it, with everything around it.
+  if (Result<void> r = encode_segment(job, true, options, pool, input.name()); !r) return r.error();
+  std::vector<std::uint8_t> index_bytes;
+  etlz::IndexWriter index;
+  index.add(job.entry);
+  index.finish({}, index_bytes);
+  if (etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize <=
+      small->archive.size())
+    return false;
+  if (Result<void> r = out.append(small->archive); !r) return r.error();
+  result.events = job.entry.facts.events;
+  result.buffers = job.entry.facts.buffers;
+  result.decoded = job.decoded;
+  result.segments = 1;
+  result.archived = out.size();
+  SharedProgress(options.run, input.size()).advance(input.size(), 1);
+  return true;
+}
+
 } // namespace
 
-Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const ArchiveOptions &options) {
+Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const ArchiveOptions &given) {
+  ArchiveOptions options = given;
+  if (options.level == Level::fast) options.level = Level::normal;
   const Result<bool> looks = looks_like_trace(input);
   if (!looks) return looks.error();
   PackReport result;
   result.is_trace = *looks;
   CountedSink out(sink);
   result.original = input.size();
+
+  if (result.is_trace) {
+    const Result<bool> small = pack_small(input, out, options, result);
+    if (!small) return small.error();
+    if (*small) return result;
+  }
 
   etlz::FileHeader header;
   header.trace = result.is_trace;
@@ -301,7 +394,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
 
   SharedProgress progress(options.run, input.size());
   std::vector<std::uint8_t> facts;
-  if (result.is_trace && options.level != Level::fast && input.size() >= options.count_from) {
+  if (result.is_trace && input.size() >= options.count_from) {
     Result<std::vector<std::uint8_t>> counted = count_trace(input, options, progress);
     if (!counted) return counted.error();
     facts = *std::move(counted);

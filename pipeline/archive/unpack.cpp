@@ -100,10 +100,19 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
   return result;
 }
 
+// All of it is one piece, which is whole or not: nothing to salvage.
+bool is_small(const read::Input &archive) {
+  std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
+  const Result<std::size_t> got = archive.read_at(0, first);
+  if (!got || *got != first.size()) return false;
+  const Result<etlz::FileHeader> header = etlz::read_file_header(first);
+  return header && header->small;
+}
+
 } // namespace
 
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
-  if (options.salvage) return salvage(archive, out, options);
+  if (options.salvage && !is_small(archive)) return salvage(archive, out, options);
   Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
   if (!index) return index.error();
   UnpackReport result;
@@ -122,14 +131,22 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   steps.next = [&](UnpackJob &job) -> Result<bool> {
     if (issued == index->segments.size()) return false;
     job.entry = index->segments[issued++];
-    const std::uint64_t size = etlz::kSegmentHeaderSize + job.entry.header.stored_size;
-    Result<std::vector<std::uint8_t>> stored = read_exactly(archive, job.entry.archive_at, size);
+    const bool bare = job.entry.header.method == SegmentMethod::small; // without a header of its own
+    const std::uint64_t at = bare ? payload_at(job.entry) : job.entry.archive_at;
+    const std::uint64_t size = (bare ? 0 : etlz::kSegmentHeaderSize) + job.entry.header.stored_size;
+    Result<std::vector<std::uint8_t>> stored = read_exactly(archive, at, size);
     if (!stored) return std::move(stored).error();
     job.stored = std::move(*stored);
     return true;
   };
   Spares spares;
   steps.work = [&](UnpackJob &job) -> Result<void> {
+    if (job.entry.header.method == SegmentMethod::small) {
+      job.bytes.resize(job.entry.header.original_size);
+      if (std::optional<Error> e = decode_segment(job.entry, job.stored, job.bytes, pool, archive.name()))
+        return *std::move(e);
+      return {};
+    }
     const Result<SegmentHeader> header = etlz::read_segment_header(job.stored);
     if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
     const SegmentHeader &a = *header, &b = job.entry.header;

@@ -1,6 +1,7 @@
 // Archives as inputs: the original at any offset, segments decoded as they are needed.
 #include "source/archive_input.hpp"
 
+#include "etlz/small/small.hpp"
 #include "etwrelog/format.hpp"
 #include "source/segment_reader.hpp"
 
@@ -18,6 +19,24 @@ bool is_archive(const read::Input &input) {
   return got && *got == sizeof first && etlz::is_archive(first);
 }
 
+namespace {
+
+// What its footer would say if a small archive had one. The index of no size is behind its end.
+Result<etlz::Footer> read_small_footer(const read::Input &archive, const etlz::FileHeader &header) {
+  if (archive.size() < etlz::kFileHeaderSize + kSmallHash || header.original_size > etlz::kMaxSegment ||
+      archive.size() > etlz::kFileHeaderSize + 2 * etlz::kMostSmallContent)
+    return damaged(archive.name(), "small archive: impossible size", archive.size());
+  const Result<std::vector<std::uint8_t>> hash = read_exactly(archive, etlz::kFileHeaderSize, kSmallHash);
+  if (!hash) return hash.error();
+  etlz::Footer footer;
+  footer.index_at = archive.size();
+  footer.original_size = header.original_size;
+  std::ranges::copy(*hash, footer.content.begin());
+  return footer;
+}
+
+} // namespace
+
 Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   const std::uint64_t size = archive.size();
   Result<std::vector<std::uint8_t>> bytes =
@@ -25,6 +44,7 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   if (!bytes) return bytes.error();
   const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
   if (!header) return in_file(header.error(), archive.name(), 0);
+  if (header->small) return read_small_footer(archive, *header);
   if (size < etlz::kFileHeaderSize + etlz::kFooterSize)
     return damaged(archive.name(), "the archive was cut", size);
   const std::uint64_t footer_at = size - etlz::kFooterSize;
@@ -47,6 +67,15 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   const Result<etlz::Footer> footer = read_archive_footer(archive);
   if (!footer) return footer.error();
   index.footer = *footer;
+  if (footer->index_size == 0) { // only a small archive has none
+    const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, 0, etlz::kFileHeaderSize);
+    if (!bytes) return bytes.error();
+    const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
+    if (!header || !header->small)
+      return damaged(archive.name(), "index: checksum mismatch", footer->index_at);
+    index.segments.push_back(small_entry(*header, archive.size()));
+    return index;
+  }
   const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, footer->index_at, footer->index_size);
   if (!bytes) return bytes.error();
   Result<etlz::Index> read = etlz::read_index(*bytes, memory_limit);
@@ -169,7 +198,7 @@ private:
   std::optional<Error> fill(Kept &kept, const etlz::IndexEntry &entry) const {
     if (!kept.bytes.empty()) return std::nullopt;
     const Result<std::vector<std::uint8_t>> stored =
-        read_exactly(*archive_, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
+        read_exactly(*archive_, payload_at(entry), entry.header.stored_size);
     if (!stored) return stored.error();
     std::vector<std::uint8_t> bytes(entry.header.original_size);
     if (std::optional<Error> e = decode_segment(entry, *stored, bytes, pool_, name())) return e;

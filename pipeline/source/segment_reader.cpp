@@ -6,6 +6,9 @@
 
 namespace etwrelog::pipeline {
 
+// That decoding a small archive takes besides its original: content, and what it is predicted from.
+constexpr std::uint64_t kSmallMemory = 80u << 20;
+
 Error problem(ErrorKind kind, const std::string &file, std::string what) {
   Error e;
   e.kind = kind;
@@ -36,12 +39,39 @@ Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::ui
   return damaged(input.name(), "the archive ends here", at + *got);
 }
 
+etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archive_size) {
+  etlz::IndexEntry entry;
+  entry.header.method = SegmentMethod::small;
+  entry.header.original_size = header.original_size;
+  entry.header.stored_size = archive_size - etlz::kFileHeaderSize;
+  entry.header.payload_hash = header.payload_hash;
+  entry.header.stream_bytes = kSmallMemory;
+  return entry;
+}
+
 // Checks and decodes one segment.
 std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
                                     CoderPool &pool, const std::string &name) {
-  auto bad = [&](const char *what) { return damaged(name, what, entry.archive_at); };
+  auto bad = [&](const char *what) {
+    Error e = damaged(name, what, entry.archive_at);
+    if (entry.header.method == SegmentMethod::small)
+      e.advice = Advice::none; // there is nothing that could be whole
+    return e;
+  };
   if (etlz::hash64(stored) != entry.header.payload_hash) return bad("segment: checksum mismatch");
   switch (entry.header.method) {
+  case SegmentMethod::small: {
+    if (stored.size() < kSmallHash) return bad("the archive was cut");
+    std::unique_ptr<Coder> coder = pool.take();
+    const bool good = coder->coder.decode_small(stored.subspan(kSmallHash), bytes, kSmallMemory);
+    pool.give(std::move(coder));
+    if (!good) return bad("does not decode");
+    etlz::ContentHasher hasher;
+    hasher.update(bytes);
+    const etlz::ContentHash hash = hasher.finish();
+    if (!std::equal(hash.begin(), hash.end(), stored.begin())) return bad("decodes to something else");
+    return std::nullopt;
+  }
   case SegmentMethod::stored:
     if (stored.size() != bytes.size()) return bad("segment: wrong size");
     std::copy(stored.begin(), stored.end(), bytes.begin());

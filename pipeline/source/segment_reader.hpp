@@ -56,6 +56,16 @@ private:
 // Fails when the input ends before.
 [[nodiscard]] Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at,
                                                              std::uint64_t size);
+// Where in the archive the bytes of a segment stand.
+[[nodiscard]] inline std::uint64_t payload_at(const etlz::IndexEntry &entry) {
+  return entry.header.method == SegmentMethod::small ? etlz::kFileHeaderSize
+                                                     : entry.archive_at + etlz::kSegmentHeaderSize;
+}
+// What a small archive's payload begins with: the hash of the original.
+inline constexpr std::size_t kSmallHash = sizeof(etlz::ContentHash);
+// The one segment of a small archive.
+[[nodiscard]] etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archive_size);
+
 // Checks and decodes a segment whose stored bytes are there.
 [[nodiscard]] std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
                                                   MutableBytes bytes, CoderPool &pool,

@@ -9,7 +9,10 @@
 
 namespace etwrelog::etlz {
 
-inline constexpr std::uint16_t kFormatVersion = 1;
+inline constexpr std::uint16_t kFormatVersion = 2; // the newest that is read
+// What an archive needs of its reader: version 2 only where there is no index and no segment
+// (FileHeader::small).
+inline constexpr std::uint16_t kSegmentsVersion = 1, kSmallVersion = 2;
 
 inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
@@ -17,13 +20,16 @@ inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of on
 using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
 
 struct FileHeader {
-  std::uint16_t version = kFormatVersion;
-  std::uint16_t reader_version = kFormatVersion; // the oldest reader that can decode this
-  bool trace = true;                             // false: no ETL file, plain zstd
+  std::uint16_t version = kSegmentsVersion;
+  std::uint16_t reader_version = kSegmentsVersion; // the oldest reader that can decode this
+  bool trace = true;                               // false: no ETL file, plain zstd
+  bool small = false;                              // all that follows is one payload, up to the end
   std::uint64_t original_size = 0;
+  std::uint64_t payload_hash = 0; // XXH3-64, of a small one
 };
 
-enum class SegmentMethod : std::uint32_t { model = 0, zstd = 1, stored = 2, count_ };
+// `small` stands in no segment header: it is what the one payload of a small archive is coded with.
+enum class SegmentMethod : std::uint32_t { model = 0, zstd = 1, stored = 2, count_, small = 0xFF };
 
 struct SegmentHeader {
   SegmentMethod method = SegmentMethod::model;

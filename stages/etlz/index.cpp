@@ -121,6 +121,7 @@ bool get_headers(InStream &in, IndexEntry &e) {
 
 bool get_entry(InStream &in, IndexEntry &e) {
   e.header.method = static_cast<SegmentMethod>(in.get());
+  if (e.header.method >= SegmentMethod::count_) return false;
   for (std::uint64_t *const v :
        {&e.header.original_at, &e.header.original_size, &e.header.stored_size, &e.header.stream_bytes,
         &e.header.scratch_bytes, &e.facts.events, &e.facts.buffers})

@@ -3,6 +3,7 @@
 #include "codec/lznt1/predictor.hpp"
 #include "codec/xpress/predictor.hpp"
 #include "etlz/model/model.hpp"
+#include "etlz/small/small.hpp"
 #include "etwrelog/codec.hpp"
 
 #include <algorithm>
@@ -125,6 +126,16 @@ BufferHeader values_to_header(const std::uint64_t *v) {
 
 constexpr std::uint64_t kFillWord = 0x0101'0101'0101'0101ull * format::kFillByte;
 
+// Length of the slack up to its last byte that is no fill.
+std::size_t odd_slack(Bytes slack) {
+  std::size_t odd = slack.size();
+  while (odd >= 8 && load<std::uint64_t>(slack.data() + odd - 8) == kFillWord)
+    odd -= 8;
+  while (odd > 0 && slack[odd - 1] == format::kFillByte)
+    --odd;
+  return odd;
+}
+
 // Bytes of events in an uncompressed buffer; what follows up to `content` is slack.
 std::size_t valid_content(const BufferHeader &h, std::size_t content) {
   const std::size_t valid = h.valid_bytes();
@@ -139,6 +150,13 @@ void put_varint(OutStream &out, std::uint64_t v) {
 
 } // namespace
 
+std::size_t part_weight(const Part &part, Bytes bytes) {
+  if (!part.buffer) return part.size;
+  const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+  const std::size_t size = part.size, valid = h.valid_bytes();
+  return h.compressed() ? std::max(valid, size) : std::min(size, std::max(valid, size / 3));
+}
+
 std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts) {
   parts.clear();
   std::size_t at = 0, decoded = 0;
@@ -149,7 +167,7 @@ std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector
       const BufferHeader h = format::load_buffer_header(p);
       if (h.buffer_size <= left) {
         parts.push_back({true, at, h.buffer_size});
-        decoded += h.compressed() ? std::max<std::size_t>(h.valid_bytes(), h.buffer_size) : h.buffer_size;
+        decoded += part_weight(parts.back(), bytes);
         at += h.buffer_size;
         continue;
       }
@@ -278,13 +296,8 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       put_varint(streams[kStreamParts], correction_sizes[i]);
       continue;
     }
-    // Slack, normally all fill bytes: its length up to the last byte that is none.
-    const Bytes slack = content.subspan(events.size());
-    std::size_t odd = slack.size();
-    while (odd >= 8 && load<std::uint64_t>(slack.data() + odd - 8) == kFillWord)
-      odd -= 8;
-    while (odd > 0 && slack[odd - 1] == format::kFillByte)
-      --odd;
+    const Bytes slack = content.subspan(events.size()); // normally all fill bytes
+    const std::size_t odd = odd_slack(slack);
     put_varint(streams[kStreamParts], odd);
     raw(slack.first(odd));
   }
@@ -397,6 +410,120 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
   for (const InStream &s : streams)
     if (s.overrun()) return false;
   return !model.bits().overrun() && streams[kStreamParts].at_end();
+}
+
+// --- Small archives
+
+namespace {
+
+void append(std::vector<std::uint8_t> &to, Bytes bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+} // namespace
+
+bool SegmentCoder::encode_small(Bytes bytes, std::span<const Part> parts, std::size_t most,
+                                std::vector<std::uint8_t> &out) {
+  std::vector<std::uint8_t> content, list, corrections, decoded;
+  std::uint64_t largest = 0;
+  for (const Part &part : parts) {
+    if (content.size() > most) return false;
+    const Bytes whole = bytes.subspan(part.at, part.size);
+    if (!part.buffer) {
+      list.push_back(0);
+      put_varint(list, whole.size());
+      append(content, whole.first(std::min(whole.size(), most + 1)));
+      continue;
+    }
+    const BufferHeader h = format::load_buffer_header(whole.data());
+    const Bytes body = whole.subspan(kBufferHeaderSize);
+    append(content, whole.first(kBufferHeaderSize));
+    Content kind = Content::events;
+    const std::size_t corrected = corrections.size();
+    if (h.compressed()) {
+      if (claimed_size(h) > most) return false;
+      decoded.resize(claimed_size(h));
+      kind = state_->predict(body, decoded, corrections);
+    }
+    list.push_back(static_cast<std::uint8_t>(1 + static_cast<unsigned>(kind)));
+    if (kind == Content::verbatim) {
+      append(content, body);
+    } else if (kind == Content::events) {
+      const std::size_t valid = valid_content(h, body.size()), odd = odd_slack(body.subspan(valid));
+      put_varint(list, odd);
+      append(content, body.first(valid + odd));
+    } else {
+      put_varint(list, corrections.size() - corrected);
+      append(content, decoded);
+      largest = std::max<std::uint64_t>(largest, decoded.size());
+    }
+  }
+  if (content.size() > most) return false;
+  put_varint(out, content.size());
+  put_varint(out, list.size());
+  put_varint(out, corrections.size());
+  put_varint(out, largest);
+  append(content, list);
+  append(content, corrections);
+  etlz::encode_small(content, out);
+  return true;
+}
+
+bool SegmentCoder::decode_small(Bytes coded, MutableBytes bytes, std::uint64_t limit) {
+  InStream in(coded);
+  const std::uint64_t sizes[3] = {get_varint(in), get_varint(in), get_varint(in)}, largest = get_varint(in);
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : sizes) {
+    if (size > kMostSmallContent) return false;
+    total += size;
+  }
+  if (in.overrun() || total + largest > limit) return false;
+  std::vector<std::uint8_t> all(total), decoded;
+  if (!etlz::decode_small(in.rest(), all)) return false;
+  InStream content(Bytes(all).first(sizes[0])), list(Bytes(all).subspan(sizes[0], sizes[1])),
+      corrections(Bytes(all).subspan(sizes[0] + sizes[1]));
+  auto take = [&content](std::uint8_t *to, std::uint64_t n) {
+    const Bytes b = content.get(n);
+    if (n != 0 && b.size() == n) std::memcpy(to, b.data(), n);
+    return b.size() == n;
+  };
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const unsigned kind = list.get();
+    const std::size_t left = bytes.size() - at;
+    if (kind == 0) {
+      const std::uint64_t n = get_varint(list);
+      if (n == 0 || n > left || !take(bytes.data() + at, n)) return false;
+      at += n;
+      continue;
+    }
+    if (kind > static_cast<unsigned>(Content::count_) || left < kBufferHeaderSize ||
+        !take(bytes.data() + at, kBufferHeaderSize))
+      return false;
+    const BufferHeader h = format::load_buffer_header(bytes.data() + at);
+    if (h.buffer_size < kBufferHeaderSize || h.buffer_size > left) return false;
+    const MutableBytes body = bytes.subspan(at + kBufferHeaderSize, h.buffer_size - kBufferHeaderSize);
+    at += h.buffer_size;
+    const auto how = static_cast<Content>(kind - 1);
+    if (how == Content::verbatim) {
+      if (!take(body.data(), body.size())) return false;
+    } else if (how == Content::events) {
+      const std::size_t valid = valid_content(h, body.size());
+      const std::uint64_t odd = get_varint(list);
+      if (odd > body.size() - valid || !take(body.data(), valid + odd)) return false;
+      std::memset(body.data() + valid + odd, format::kFillByte, body.size() - valid - odd);
+    } else {
+      const std::size_t size = claimed_size(h);
+      const std::uint64_t corrected = get_varint(list);
+      if (size == 0 || size > largest) return false;
+      decoded.resize(size);
+      const Bytes corrected_by = corrections.get(corrected);
+      if (!take(decoded.data(), size) || corrected_by.size() != corrected ||
+          !state_->restore(how, decoded, corrected_by, body))
+        return false;
+    }
+  }
+  return content.at_end() && list.at_end() && corrections.at_end() && !list.overrun();
 }
 
 } // namespace etwrelog::etlz

@@ -26,8 +26,12 @@ struct SegmentFacts {
       threads; // sorted: ids in event headers and payload fields of that meaning
 };
 
-// Splits bytes into parts. Looks for the next buffer after damage. Stops after the part that brings the
-// decoded size to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says
+// What a part counts towards the size of a segment: its decoded bytes, slack behind events no more than it
+// must for memory's sake, so that the little that is in a sparse trace shares one segment.
+[[nodiscard]] std::size_t part_weight(const Part &part, Bytes bytes);
+
+// Splits bytes into parts. Looks for the next buffer after damage. Stops after the part that brings their
+// weight to `target`, or before a buffer that the bytes end in, unless it is the first or `final` says
 // that nothing follows. Returns the bytes covered.
 [[nodiscard]] std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts);
 
@@ -46,6 +50,13 @@ public:
   // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
   // `scratch` that for one decoded buffer.
   [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
+
+  // Little content as one stream, for small archives (spec.md, 4). False if it comes to more than `most`
+  // bytes: slack behind events counts for nothing.
+  [[nodiscard]] bool encode_small(Bytes bytes, std::span<const Part> parts, std::size_t most,
+                                  std::vector<std::uint8_t> &out);
+  // `limit` bounds the memory for the content, that of a buffer when decompressed included.
+  [[nodiscard]] bool decode_small(Bytes coded, MutableBytes bytes, std::uint64_t limit);
 
 private:
   struct State;

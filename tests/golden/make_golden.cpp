@@ -94,7 +94,7 @@ void set_versions(Buffer &archive, std::uint16_t version) {
 }
 
 // Every kind of event that the test builder knows, in several processes.
-Buffer all_kinds(Codec codec) {
+Buffer all_kinds(Codec codec, std::uint32_t rounds = 600) {
   SyntheticTrace t({.buffer_size = 0x4000, .codec = codec});
   const Guid manifest = make_guid(0xAAAA0001, 1, 2, 3, 4), logging = make_guid(0xAAAA0002, 1, 2, 3, 4);
   std::int64_t now = 2'000'000;
@@ -111,7 +111,7 @@ Buffer all_kinds(Codec codec) {
   }
   t.manifest(at(), manifest, 104, 100,
              "<provider name='Golden'><events><event value='1'/></events></provider>");
-  for (std::uint32_t i = 0; i < 600; ++i) {
+  for (std::uint32_t i = 0; i < rounds; ++i) {
     const auto cpu = static_cast<std::uint16_t>(i % 4);
     const std::uint32_t pid = 100 * (1 + i / 7 % 5), tid = pid + 4 * (1 + i / 3 % 4);
     const Frames frames{0xFFFF'F800'0000'1000 + 16 * (i % 9), 0x7FF6'0010'2000u + 64u * (i % 13),
@@ -262,6 +262,16 @@ void make_all() {
       text.push_back(static_cast<std::uint8_t>(c));
   archive("v1-no-trace.etlz", "a file that is no trace", text, Level::normal, false);
   archive("v1-empty.etlz", "an empty file", {}, Level::normal, false);
+  // Format 2: little content without segments and index.
+  const Buffer few = all_kinds(Codec::none, 90);
+  archive("v2-small.etlz", "events of every kind, few enough for a small archive", few, Level::normal);
+  archive("v2-small-sparse.etlz", "large buffers with little in them", many_segments(), Level::normal);
+  archive("v2-small-xpress.etlz", "a small archive with XPRESS corrections", recompressed(few, Codec::xpress),
+          Level::normal);
+  archive("v2-small-lznt1.etlz", "a small archive with LZNT1 corrections", recompressed(few, Codec::lznt1),
+          Level::max);
+  archive("v2-small-damaged.etlz", "a small archive of a trace with damage inside and its end cut off",
+          damaged(few), Level::normal, false);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",

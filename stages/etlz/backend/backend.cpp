@@ -16,11 +16,7 @@ constexpr std::size_t kMaxStreams = 1u << 20;
 enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 
 int zstd_level(Level level) {
-  switch (level) {
-  case Level::fast: return 1;
-  case Level::normal: return 4;
-  default: return 19;
-  }
+  return level == Level::max ? 19 : 4;
 }
 
 // Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size
@@ -155,7 +151,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
   }
   put_varint(out, streams.size());
   frame(sizes, 19);
-  const std::size_t shared = frame(s.small, level == Level::fast ? 3 : 12);
+  const std::size_t shared = frame(s.small, 12);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (streams[i].size() < kOwnFrame) {
       if (cost != nullptr && !s.small.empty()) (*cost)[i] = streams[i].size() * shared / s.small.size();
