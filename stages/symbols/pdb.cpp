@@ -11,7 +11,6 @@
 #include <llvm/DebugInfo/MSF/MappedBlockStream.h>
 #include <llvm/DebugInfo/PDB/Native/DbiModuleList.h>
 #include <llvm/DebugInfo/PDB/Native/DbiStream.h>
-#include <llvm/DebugInfo/PDB/Native/InfoStream.h>
 #include <llvm/DebugInfo/PDB/Native/PDBFile.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/Object/COFF.h>
@@ -29,6 +28,36 @@ constexpr char kMsfz[] = "Microsoft MSFZ Container";
 
 bool starts_with(Bytes bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+// The number of a stream by its name, out of the stream of information: names, then a hash table of which
+// only the present entries are stored, each a place among the names and a number.
+[[maybe_unused]] std::optional<std::uint32_t> named_stream_number(Bytes information, std::string_view name) {
+  std::size_t at = 28; // version, time, age, GUID
+  const auto next = [&]() -> std::optional<std::uint32_t> {
+    if (information.size() < 4 || at > information.size() - 4) return std::nullopt;
+    at += 4;
+    return load<std::uint32_t>(information.data() + at - 4);
+  };
+  const std::optional<std::uint32_t> size = next();
+  if (!size || *size > information.size() - at) return std::nullopt;
+  const std::string_view names(reinterpret_cast<const char *>(information.data()) + at, *size);
+  at += *size;
+  const std::optional<std::uint32_t> entries = next(), capacity = next();
+  if (!entries || !capacity) return std::nullopt;
+  for (int set = 0; set < 2; ++set) { // of present and of deleted entries
+    const std::optional<std::uint32_t> words = next();
+    if (!words || *words > (information.size() - at) / 4) return std::nullopt;
+    at += std::size_t{*words} * 4;
+  }
+  for (std::uint32_t i = 0; i < *entries; ++i) {
+    const std::optional<std::uint32_t> place = next(), number = next();
+    if (!place || !number) return std::nullopt;
+    if (*place > names.size()) continue;
+    const std::string_view rest = names.substr(*place);
+    if (rest.substr(0, rest.find('\0')) == name) return number;
+  }
+  return std::nullopt;
 }
 
 // "f(int)" is "f", "S<void (*)(int)>::operator()(int) const" is "S<void (*)(int)>::operator()".
@@ -112,11 +141,11 @@ public:
     for (std::uint32_t i = 0; i < pdb->file_.getNumStreams(); ++i)
       if (pdb->file_.getStreamByteSize(i) > file.size())
         return problem(ErrorKind::corrupt, "PDB: a stream is larger than the file");
-    auto info = pdb->file_.getPDBInfoStream();
-    if (!info) return problem(info.takeError(), "information");
+    pdb->information_ = pdb->stream(kInformation);
+    if (pdb->information_.size() < kInformationHeader)
+      return problem(ErrorKind::corrupt, "PDB: its stream of information is too short");
     auto dbi = pdb->file_.getPDBDbiStream();
     if (!dbi) return problem(dbi.takeError(), "debug information");
-    pdb->info_ = &*info;
     pdb->dbi_ = &*dbi;
     return pdb;
   }
@@ -125,12 +154,7 @@ public:
       : bytes_(bytes), file_("", stream_of(bytes), allocator_),
         budget_(4 * std::uint64_t{bytes.size()} + (1u << 20)) {}
 
-  [[nodiscard]] Identity identity() const {
-    std::uint8_t guid[16];
-    const auto id = info_->getGuid();
-    std::memcpy(guid, id.Guid, sizeof guid);
-    return {load_guid(guid), dbi_->getAge()};
-  }
+  [[nodiscard]] Identity identity() const { return {load_guid(information_.data() + 12), dbi_->getAge()}; }
   [[nodiscard]] llvm::pdb::DbiStream &dbi() const { return *dbi_; }
 
   // Empty if there is none. Streams that share blocks count each time, so that a small file cannot make much
@@ -151,11 +175,9 @@ public:
     }
     return out;
   }
-  std::vector<std::uint8_t> named_stream(const char *name) {
-    auto number = info_->getNamedStreamIndex(name);
-    if (number) return stream(*number);
-    llvm::consumeError(number.takeError());
-    return {};
+  std::vector<std::uint8_t> named_stream(std::string_view name) {
+    const std::optional<std::uint32_t> number = named_stream_number(information_, name);
+    return number ? stream(*number) : std::vector<std::uint8_t>();
   }
   std::vector<std::uint8_t> debug_stream(llvm::pdb::DbgHeaderType type) {
     const std::uint32_t number = dbi_->getDebugStreamIndex(type);
@@ -176,7 +198,11 @@ private:
   Bytes bytes_;
   llvm::BumpPtrAllocator allocator_;
   llvm::pdb::PDBFile file_;
-  llvm::pdb::InfoStream *info_ = nullptr;
+  // The stream of information is read here: LLVM's reader takes memory for whatever its hash table claims to
+  // hold, and trusts that names in it end.
+  static constexpr std::uint32_t kInformation = 1;
+  static constexpr std::size_t kInformationHeader = 28; // version, time, age, GUID
+  std::vector<std::uint8_t> information_;
   llvm::pdb::DbiStream *dbi_ = nullptr;
   std::uint64_t budget_;
 };
