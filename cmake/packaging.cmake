@@ -24,7 +24,7 @@ set(CPACK_COMPONENT_TOOL_DESCRIPTION "The tool
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libetwrelog-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "libtbb-dev, libfmt-dev, libarchive-dev, libzstd-dev, libre2-dev, libpugixml-dev, libxxhash-dev, libsqlite3-dev")
+  "libtbb-dev, libfmt-dev, libarchive-dev, libzstd-dev, libre2-dev, libpugixml-dev, libxxhash-dev, libsqlite3-dev, zlib1g-dev, liblzma-dev, libbz2-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers and libraries
  Headers, libraries, CMake package and pkg-config file of etwrelog: open
  traces, walk their events in order of time or in parallel, filter, relog

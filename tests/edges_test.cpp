@@ -1,8 +1,12 @@
 // What the tool does at its edges: standard streams that are closed or full, targets that are something else,
 // names that mean one file.
+#include "etlz/index.hpp"
+#include "read/input.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
 
@@ -96,6 +100,270 @@ TEST_F(Edges, AnOutputWithoutANameIsRefusedAtOnce) {
   const ToolRun run = run_tool({"relog", in, "-o", ""});
   EXPECT_EQ(run.status, 2);
   EXPECT_NE(run.err.find("empty"), std::string::npos) << run.err;
+}
+
+TEST_F(Edges, ANameThatIsNoFileIsRefusedBeforeTheWork) {
+  const ToolRun run = run_tool({"relog", in, "-o", "-"}, {.directory = directory.path().string()});
+  EXPECT_EQ(run.status, 2) << run.err;
+  EXPECT_EQ(run_tool({"pack", in, "-o", "-"}, {.directory = directory.path().string()}).status, 2);
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+TEST_F(Edges, TwoInputsNeverBecomeOneFile) {
+  std::filesystem::create_directory(directory.file("d"));
+  std::filesystem::create_directory_symlink(directory.file("d"), directory.file("l"));
+  const std::string a = directory.file("d/x"), b = directory.file("d/./x.etl"), c = directory.file("l/x.etl");
+  const BytesOf other = trace_bytes(200);
+  testing::write_file(a, trace);
+  testing::write_file(b, other);
+  for (const Names &command : {Names{"pack", "-f", "--delete-original", a, b},
+                               {"pack", "-f", "--delete-original", a, c},
+                               {"pack", "-f", "--out-dir", directory.file("new/deep"), a, b}}) {
+    const ToolRun run = run_tool(command);
+    EXPECT_EQ(run.status, 2) << run.err;
+    EXPECT_NE(run.err.find("both become"), std::string::npos) << run.err;
+    EXPECT_TRUE(testing::read_file(a) == trace);
+    EXPECT_TRUE(testing::read_file(b) == other);
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory.file("d/x.etlz")));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("new")));
+}
+
+TEST_F(Edges, NoInputIsEverReplaced) {
+  const std::string other = directory.file("in.etlz"), report = directory.file("r.json"),
+                    link = directory.file("hard");
+  testing::write_file(other, trace);
+  std::filesystem::create_hard_link(in, link);
+  const Names same = {"in.etl", "./in.etl", "hard"};
+  for (const std::string &name : same) {
+    const ToolOptions here{.directory = directory.path().string()};
+    const ToolOptions piped{.input = in, .directory = directory.path().string()};
+    EXPECT_EQ(run_tool({"relog", "in.etl", "-f", "-o", name}, here).status, 2) << name;
+    EXPECT_EQ(run_tool({"relog", "-", "-f", "-o", name}, piped).status, 2) << name;
+    EXPECT_EQ(run_tool({"relog", "in.etl", "-f", "-o", "out.etl", "--report", name}, here).status, 2) << name;
+    EXPECT_EQ(run_tool({"stacks", "in.etl", "-f", "--export", name}, here).status, 2) << name;
+    EXPECT_TRUE(testing::read_file(in) == trace) << name;
+  }
+  EXPECT_EQ(run_tool({"pack", "-f", in, other}).status, 2) << "the first one's archive is the second input";
+  EXPECT_TRUE(testing::read_file(other) == trace);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  // The report is a file like any other.
+  EXPECT_EQ(run_tool({"relog", in, "-f", "-o", out, "--report", out}).status, 2);
+  testing::write_file(report, trace);
+  EXPECT_EQ(run_tool({"relog", in, "-o", out, "--report", report}).status, 1);
+  EXPECT_TRUE(testing::read_file(report) == trace);
+  EXPECT_FALSE(std::filesystem::exists(out)) << "known before the work";
+  EXPECT_EQ(run_tool({"relog", in, "-f", "-o", out, "--report", report}).status, 0);
+}
+
+TEST_F(Edges, PackTakesTheVeryFile) {
+  const std::string wrapped = directory.file("in.etl.gz"), packed = wrapped + ".etlz",
+                    back = directory.file("back");
+  ASSERT_EQ(std::system(("gzip -k '" + in + "'").c_str()), 0);
+  const BytesOf bytes = testing::read_file(wrapped);
+  const ToolRun run = run_tool({"pack", wrapped});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("compressed already"), std::string::npos) << run.err;
+  ASSERT_EQ(run_tool({"unpack", "-q", packed, "-o", back}).status, 0);
+  EXPECT_TRUE(testing::read_file(back) == bytes);
+  std::filesystem::remove(packed);
+  EXPECT_EQ(run_tool({"pack", "-q", "--delete-original", wrapped}).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(wrapped));
+}
+
+TEST_F(Edges, NamesMayBeAnyBytes) {
+  const std::string odd = directory.file("\xff\xfe\x1b[31m\n.etl"), report = directory.file("r\xff.json");
+  testing::write_file(odd, trace);
+  for (const char *command : {"info", "stats", "stacks"}) {
+    const ToolRun run = run_tool({command, "--json", odd});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_TRUE(nlohmann::json::accept(run.out)) << command;
+  }
+  const ToolRun relogged = run_tool({"relog", "--json", odd, "-o", out, "--report", report});
+  EXPECT_EQ(relogged.status, 0) << relogged.err;
+  EXPECT_TRUE(nlohmann::json::accept(relogged.out));
+  EXPECT_TRUE(nlohmann::json::accept(testing::read_file(report)));
+  const ToolRun packed = run_tool({"pack", "--json", odd});
+  EXPECT_EQ(packed.status, 0) << packed.err;
+  EXPECT_TRUE(nlohmann::json::accept(packed.out));
+  const ToolRun shown = run_tool({"pack", "-f", odd});
+  EXPECT_EQ(shown.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(run_tool({"info", odd + "x"}).err.find('\x1b'), std::string::npos);
+}
+
+TEST_F(Edges, FoldersAreMadeForResultsAlone) {
+  const std::string folder = directory.file("a/b/c");
+  EXPECT_EQ(run_tool({"pack", directory.file("missing.etl"), "--out-dir", folder}).status, 1);
+  EXPECT_EQ(run_tool({"pack", in, "-o", folder + "/x"}).status, 1) << "as relog: -o makes no folder";
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+  EXPECT_EQ(run_tool({"pack", "-q", in, "--out-dir", folder}).status, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/in.etlz"));
+}
+
+// Every bit of every wrapper: an error, or the very trace. Only zstd can do without a checksum; libarchive's,
+// which is used here, has one.
+TEST_F(Edges, NoDamageToAWrapperGoesUnnoticed) {
+  const BytesOf small = trace_bytes(20);
+  testing::write_file(in, small);
+  for (const Names &tool : {Names{"gzip", ".gz"}, {"xz", ".xz"}, {"bzip2", ".bz2"}, {"zstd -q", ".zst"}}) {
+    if (std::system((tool[0] + " -k '" + in + "' 2>/dev/null").c_str()) != 0) continue; // not there
+    const BytesOf whole = testing::read_file(in + tool[1]);
+    const std::string flipped = directory.file("flipped");
+    auto content = [&](const BytesOf &bytes) -> std::optional<BytesOf> {
+      testing::write_file(flipped, bytes);
+      const auto input = read::open_input(flipped);
+      if (!input) return std::nullopt;
+      BytesOf all((*input)->size());
+      EXPECT_TRUE((*input)->read_at(0, all));
+      return all;
+    };
+    ASSERT_EQ(content(whole), small) << tool[1];
+    std::size_t unnoticed = 0;
+    for (std::size_t bit = 8 * 6; bit < 8 * whole.size(); bit += 3) { // of the signature: no wrapper any more
+      BytesOf bytes = whole;
+      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      const std::optional<BytesOf> got = content(bytes);
+      if (got && *got != small) ++unnoticed;
+    }
+    EXPECT_EQ(unnoticed, 0u) << tool[1];
+    for (std::size_t size = 6; size < whole.size(); size += 7)
+      EXPECT_FALSE(content(BytesOf(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))))
+          << tool[1] << size;
+    BytesOf more = whole;
+    for (const char c : std::string("garbage"))
+      more.push_back(static_cast<std::uint8_t>(c));
+    EXPECT_FALSE(content(more)) << tool[1] << " with garbage behind it";
+    BytesOf twice = whole, content_twice = small;
+    twice.insert(twice.end(), whole.begin(), whole.end());
+    content_twice.insert(content_twice.end(), small.begin(), small.end());
+    EXPECT_EQ(content(twice), content_twice) << tool[1] << " of two members";
+    std::filesystem::remove(in + tool[1]);
+  }
+}
+
+TEST_F(Edges, OnlyOneLayerIsTakenOff) {
+  const std::string once = in + ".gz";
+  ASSERT_EQ(std::system(("gzip -k '" + in + "' && gzip -c '" + once + "' >'" + once + ".gz'").c_str()), 0);
+  EXPECT_EQ(run_tool({"info", once}).status, 0);
+  EXPECT_EQ(run_tool({"info", once + ".gz"}).status, 1);
+  const BytesOf seven = {'7', 'z', 0xBC, 0xAF, 0x27, 0x1C, 0, 4};
+  testing::write_file(in, seven);
+  const ToolRun run = run_tool({"info", in});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("zip, gzip, xz, zstd and bzip2"), std::string::npos) << run.err;
+}
+
+TEST_F(Edges, AnEmptyArchiveIsNoArchiveOfNothing) {
+  testing::write_file(in, {});
+  const std::string packed = directory.file("in.etlz"), cut = directory.file("cut.etlz");
+  testing::write_file(cut, {});
+  EXPECT_EQ(run_tool({"unpack", "--salvage", cut, "-o", out}).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+// --- Salvage with a damaged first buffer.
+
+struct FirstBuffer : ::testing::Test {
+  FirstBuffer() {
+    t.in_first_buffer(true);
+    t.process_rundown({1'000'100}, 100, 4, "target.exe");
+    t.in_first_buffer(false);
+    t.thread_rundown({1'000'101}, 110, 100);
+    for (int i = 0; i < 100; ++i)
+      t.sample({2'000'000 + i}, 110);
+  }
+  testing::SyntheticTrace t;
+};
+
+TEST_F(FirstBuffer, EveryFlipInItsHeaderIsSalvagedOrRefused) {
+  const BytesOf whole = t.bytes();
+  std::size_t salvaged = 0, all = 0;
+  for (std::size_t bit = 0; bit < 8 * format::kBufferHeaderSize; ++bit) {
+    BytesOf bytes = whole;
+    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    const testing::Relogged r = testing::relog_bytes(bytes, {}, {.salvage = true});
+    if (r.error) continue;
+    ++salvaged;
+    ASSERT_EQ(r.contents.error, "") << "bit " << bit << ": the output reads back";
+    all += r.contents.events.size() == t.count() ? 1u : 0u;
+  }
+  EXPECT_EQ(salvaged, 8 * format::kBufferHeaderSize) << "the logfile header was there each time";
+  EXPECT_GE(all, 8 * format::kBufferHeaderSize - 40) << "and what else the first buffer holds";
+}
+
+TEST_F(FirstBuffer, ItsOtherEventsAreKept) {
+  BytesOf bytes = t.bytes();
+  bytes[3] = 2; // BufferSize: 32 MiB more
+  const testing::Relogged r = testing::relog_bytes(bytes, {}, {.salvage = true});
+  ASSERT_FALSE(r.error) << r.error->message();
+  EXPECT_EQ(r.contents.events.size(), t.count());
+  ASSERT_EQ(r.report.skipped.size(), 1u);
+  EXPECT_EQ(r.report.skipped[0].offset, 0u);
+  EXPECT_EQ(r.report.skipped[0].bytes, format::kBufferHeaderSize);
+}
+
+TEST_F(FirstBuffer, WithoutALogfileHeaderThereIsAnError) {
+  BytesOf bytes = t.bytes();
+  bytes[format::kBufferHeaderSize + 3] = 0;
+  const Result<pipeline::Trace> trace = testing::open_trace(bytes, {.salvage = true});
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message().find("logfile header"), std::string::npos) << trace.error().message();
+}
+
+// --- Archives that claim more than they hold.
+
+TEST(HostileIndex, TakesNoMoreMemoryThanAllowed) {
+  etlz::IndexEntry many;
+  many.parts.assign(3'000'000, {false, 0, 0}); // 24 bytes each in memory, next to nothing in the file
+  etlz::IndexEntry ids;
+  ids.facts.processes.assign(3'000'000, 7);
+  etlz::IndexEntry streams;
+  streams.header.stream_bytes = std::uint64_t{1} << 63;
+  for (const etlz::IndexEntry &entry : {many, ids, streams}) {
+    etlz::IndexWriter writer;
+    writer.add(entry);
+    BytesOf bytes;
+    writer.finish({}, bytes);
+    EXPECT_FALSE(etlz::read_index(bytes, {10u << 20, 1000, 1u << 20}));
+  }
+  etlz::IndexWriter writer;
+  for (int i = 0; i < 100; ++i)
+    writer.add({});
+  BytesOf bytes;
+  writer.finish({}, bytes);
+  EXPECT_TRUE(etlz::read_index(bytes, {10u << 20, 100, 0}));
+  EXPECT_FALSE(etlz::read_index(bytes, {10u << 20, 99, 0})) << "more segments than the archive has room for";
+  EXPECT_FALSE(etlz::read_index(bytes, {10'000, 100, 0})) << "the limit counts";
+}
+
+TEST(HostileIndex, BombsFailFastAndInLittleMemory) {
+  const auto shared = testing::shared_dir();
+  if (!shared || !std::filesystem::exists(*shared / "defects")) GTEST_SKIP() << "no folder of defects";
+  for (const char *name : {"bomb-parts.etlz", "bomb-stream.etlz"})
+    for (const char *command : {"info", "stats", "verify"}) {
+      const ToolRun run = run_tool({command, (*shared / "defects" / name).string()});
+      EXPECT_EQ(run.status, 1) << name << ' ' << run.signal;
+      EXPECT_LT(run.peak_bytes, 200u << 20) << name << ' ' << command;
+    }
+}
+
+TEST(Salvage, GivesReadableOutputOfEveryKnownDefect) {
+  const auto shared = testing::shared_dir();
+  if (!shared || !std::filesystem::exists(*shared / "defects")) GTEST_SKIP() << "no folder of defects";
+  const TempDir directory;
+  for (const char *name : {"relog-salvage-segv.etl", "ub-05e3ad.etl", "ub-939970.etl",
+                           "trace_fuzz-crash-unreadable-output", "pack-assert.etl"}) {
+    const std::string in = (*shared / "defects" / name).string(), out = directory.file("out.etl");
+    const ToolRun run = run_tool({"relog", "--salvage", in, "-f", "-o", out});
+    EXPECT_EQ(run.signal, 0) << name;
+    if (run.status == 0 || run.status == 3) {
+      EXPECT_EQ(run_tool({"info", out}).status, 0) << name;
+    }
+    EXPECT_EQ(run_tool({"pack", "-q", "-f", in, "-o", directory.file("p")}).status, 0) << name;
+    EXPECT_EQ(run_tool({"unpack", "-q", "-f", directory.file("p"), "-o", directory.file("b")}).status, 0)
+        << name;
+    EXPECT_TRUE(testing::read_file(in) == testing::read_file(directory.file("b"))) << name;
+  }
 }
 
 } // namespace

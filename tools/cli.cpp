@@ -2,7 +2,10 @@
 
 #include "base/platform.hpp"
 
-#include <cstdio>
+#include "etwrelog/text.hpp"
+
+#include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -56,13 +59,55 @@ std::string message(const Error &error) {
   return plain.message(flag_name) + "; \"etwrelog info\" lists the processes and their command lines";
 }
 
+namespace {
+std::atomic<Bar *> current_bar{nullptr};
+} // namespace
+
+void print_line(std::string_view text) {
+  if (Bar *bar = current_bar.load()) bar->wipe();
+  base::print_message(std::string(text) + "\n");
+}
+
+std::string text_of(const nlohmann::json &value) {
+  return value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<void> check_outputs(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs,
+                           bool force) {
+  auto wrong = [](const std::string &file, std::string what) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.file = file;
+    error.what = std::move(what);
+    error.advice = Advice::other_output;
+    return error;
+  };
+  std::vector<std::optional<base::FileId>> sources;
+  for (const std::string &input : inputs)
+    sources.push_back(input == "-" ? base::standard_input_id() : base::file_id(input));
+  std::vector<std::optional<base::Place>> places;
+  for (const std::string &output : outputs) {
+    if (output == "-")
+      return wrong(output, "standard output cannot be written to: a file of that name is ./-");
+    const std::optional<base::FileId> there = base::file_id(output);
+    if (there && std::ranges::find(sources, there) != sources.end())
+      return wrong(output, "is the input itself");
+    if (Result<void> fits = base::check_target(output, force); !fits) return fits;
+    const std::optional<base::Place> place = base::place_of(output);
+    if (place && std::ranges::find(places, place) != places.end())
+      return wrong(output, "is to be written twice in one run");
+    places.push_back(place);
+  }
+  return {};
+}
+
 int report(const Error &error) {
-  base::print_message(fmt::format("etwrelog: error: {}\n", message(error)));
+  print_line("etwrelog: error: " + message(error));
   return error.kind == ErrorKind::usage ? kUsage : kFailed;
 }
 
 void warn(std::string_view file, std::string_view text) {
-  base::print_message(fmt::format("etwrelog: warning: {}: {}\n", file, text));
+  print_line(fmt::format("etwrelog: warning: {}: {}", printable(file), printable(text)));
 }
 
 int report_damage(const std::string &file, const std::vector<std::string> &warnings,
@@ -127,10 +172,13 @@ constexpr auto kRedrawTime = std::chrono::milliseconds(170);
 
 Bar::Bar(bool forced)
     : enabled_(forced || base::is_terminal(2)), terminal_(base::is_terminal(2)), started_(Clock::now()),
-      pass_started_(started_), last_drawn_(started_) {}
+      pass_started_(started_), last_drawn_(started_) {
+  current_bar.store(this);
+}
 
 Bar::~Bar() {
   wipe();
+  if (current_bar.load() == this) current_bar.store(nullptr);
 }
 
 void Bar::begin(std::string_view what, std::uint64_t bytes) {
@@ -162,9 +210,12 @@ void Bar::draw(Clock::time_point now) {
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
   const double left = rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0;
   std::string line = fmt::format(
-      "{} {:3.0f}%  {} of {}  {}/s  {} events/s  {:.0f}s left", what_, 100 * share, human_bytes(done_),
+      "{} {:3.0f}%  {} of {}  {}/s{}  {:.0f}s left", what_, 100 * share, human_bytes(done_),
       human_bytes(total_), human_bytes(static_cast<std::uint64_t>(rate)),
-      human_count(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(events_) / seconds) : 0),
+      events_ > 0 && seconds > 0 // those who pack do not count them
+          ? "  " + human_count(static_cast<std::uint64_t>(static_cast<double>(events_) / seconds)) +
+                " events/s"
+          : std::string(),
       left);
   if (!terminal_) {
     base::print_message(line + "\n");

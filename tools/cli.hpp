@@ -19,6 +19,7 @@ enum Exit : int {
   kFailed = 1,
   kUsage = 2,
   kDamageSkipped = 3, // done; damage was skipped on request
+  kIncomplete = 4,    // what was asked for is written, whole; what was to follow could not be done
 };
 
 // How this program calls an option of the library: "--from".
@@ -26,6 +27,8 @@ enum Exit : int {
 // An error in the words of this program, one line.
 [[nodiscard]] std::string message(const Error &error);
 
+// To stderr; a progress line makes way for it.
+void print_line(std::string_view text);
 // "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
 [[nodiscard]] int report(const Error &error);
 void warn(std::string_view file, std::string_view text);
@@ -37,6 +40,12 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] std::string human_count(std::uint64_t count);   // "1,234,567"
 [[nodiscard]] std::string human_seconds(double seconds);      // "1.234 s", "2m03s"
 [[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
+// Of any strings: what is not UTF-8, as file names need not be, is replaced.
+[[nodiscard]] std::string text_of(const nlohmann::json &value);
+// Before any work: that each file that a command will write can be written, and is neither an input nor
+// another of them, whatever names they go by.
+[[nodiscard]] Result<void> check_outputs(const std::vector<std::string> &inputs,
+                                         const std::vector<std::string> &outputs, bool force);
 [[nodiscard]] nlohmann::json to_json(const std::vector<read::Skipped> &skipped);
 
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
@@ -55,6 +64,7 @@ public:
 private:
   void begin(std::string_view what, std::uint64_t bytes);
   using Clock = std::chrono::steady_clock;
+  friend void print_line(std::string_view text);
   void draw_if_due();
   void draw(Clock::time_point now);
   void wipe();

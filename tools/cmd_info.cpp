@@ -216,7 +216,7 @@ int run_info(const InfoOptions &options) {
       print_info(*trace, *statistics);
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   return status;
 }
 

@@ -1,6 +1,7 @@
 // etwrelog pack | unpack | verify: many files at once, each on its own.
 #include "etwrelog/archive.hpp"
 #include "etwrelog/experimental/jobs.hpp"
+#include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -38,6 +39,7 @@ struct Outcome {
   std::uint64_t decoded = 0;
   double seconds = 0;
   bool trace = true, deleted = false;
+  bool written = false; // although it failed: the result is there, whole; only what was to follow is not done
   std::vector<Skipped> missing;
   std::optional<Error> error;
 };
@@ -62,6 +64,12 @@ Error io_error(const std::string &file, std::string what) {
   e.file = file;
   e.what = std::move(what);
   return e;
+}
+
+bool is_compressed(const std::string &name) {
+  for (const char *extension : {".gz", ".xz", ".zst", ".bz2", ".zip", ".7z"})
+    if (has_extension(name, extension)) return true;
+  return false;
 }
 
 // x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole.
@@ -89,6 +97,8 @@ Result<void> check_targets(const std::vector<Item> &items) {
     sources.emplace(place_of(item.source), item.source);
   for (const Item &item : items) {
     if (item.target.empty()) continue;
+    if (item.target == "-")
+      return usage_error("standard output cannot be written to: a file of that name is ./-");
     const std::string place = place_of(item.target);
     const auto [same, fresh] = targets.emplace(place, item.source);
     if (!fresh)
@@ -155,7 +165,7 @@ public:
     if (!items) return report(items.error());
     items_ = *std::move(items);
     if (items_.empty()) {
-      base::print_message("etwrelog: error: no files\n");
+      print_line("etwrelog: error: no files");
       return kFailed;
     }
     outcomes_.resize(items_.size());
@@ -198,9 +208,7 @@ private:
     }
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
-    if (!item.target.empty())
-      if (const fs::path folder = fs::path(item.target).parent_path(); !folder.empty())
-        fs::create_directories(folder, failed);
+    if (!item.target.empty() && !options_.out_dir.empty()) make_folder(fs::path(item.target).parent_path());
     std::vector<ColumnCost> costs;
     if (task_ == Task::pack) {
       const PackOptions how{level_of(options_.level), !options_.no_verify,
@@ -221,6 +229,7 @@ private:
       outcome.missing = unpacked->missing;
     }
     if (task_ == Task::pack && options_.delete_original) {
+      outcome.written = true;
       if (const Result<UnpackReport> same = verify_against(item.target, source, run); !same)
         return same.error();
       outcome.deleted = fs::remove(item.source, failed);
@@ -238,15 +247,26 @@ private:
     return std::nullopt;
   }
 
+  // And those above it that are missing.
+  void make_folder(const fs::path &folder) {
+    const std::lock_guard lock(folders_mutex_);
+    std::vector<fs::path> missing;
+    std::error_code failed;
+    for (fs::path at = folder; !at.empty() && !fs::exists(at, failed); at = at.parent_path())
+      missing.push_back(at);
+    for (auto at = missing.rbegin(); at != missing.rend(); ++at)
+      if (fs::create_directory(*at, failed)) made_.push_back(*at);
+  }
+
   int finish(double seconds) {
     std::uint64_t before = 0, after = 0, decoded = 0;
-    std::size_t done = 0, failed = 0, skipped = 0, damaged = 0, left = 0;
+    std::size_t done = 0, failed = 0, incomplete = 0, skipped = 0, damaged = 0, left = 0;
     for (const Outcome &o : outcomes_) {
       switch (o.state) {
       case Outcome::State::done: ++done; break;
       case Outcome::State::damaged: ++damaged; break;
       case Outcome::State::skipped: ++skipped; continue;
-      case Outcome::State::failed: ++failed; continue;
+      case Outcome::State::failed: ++(o.written ? incomplete : failed); continue;
       case Outcome::State::pending: ++left; continue;
       }
       before += o.before, after += o.after, decoded += o.decoded;
@@ -259,7 +279,10 @@ private:
         static_cast<void>(report(e));
       }
       if (task_ == Task::pack && o.state == Outcome::State::done && !o.trace)
-        warn(items_[i].source, "is no ETL trace: stored with plain zstd");
+        warn(items_[i].source,
+             is_compressed(items_[i].source)
+                 ? "is compressed already and kept as it is: unpacked first, a trace in it packs far better"
+                 : "is no ETL trace: stored with plain zstd");
       for (const Skipped &m : o.missing)
         warn(items_[i].source,
              fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
@@ -269,12 +292,16 @@ private:
     else if (!options_.quiet)
       print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
     if (options_.explain) print_explain();
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) {
+      std::error_code in_use; // what was made for results that did not come
+      fs::remove(*folder, in_use);
+    }
     if (left > 0 || (failed > 0 && stop_token().stop_requested())) {
-      base::print_message(fmt::format("etwrelog: stopped on request; {} of {} files not done\n",
-                                      left + failed, items_.size()));
+      print_line(
+          fmt::format("etwrelog: stopped on request; {} of {} files not done", left + failed, items_.size()));
       return kFailed;
     }
-    return failed > 0 ? kFailed : damaged > 0 ? kDamageSkipped : kDone;
+    return failed > 0 ? kFailed : incomplete > 0 ? kIncomplete : damaged > 0 ? kDamageSkipped : kDone;
   }
 
   static std::string_view state_name(const Outcome &o) {
@@ -282,7 +309,7 @@ private:
     case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
     case Outcome::State::damaged: return "damaged";
     case Outcome::State::skipped: return "exists, skipped";
-    case Outcome::State::failed: return "FAILED";
+    case Outcome::State::failed: return o.written ? "written, NOT FINISHED" : "FAILED";
     default: return "not done";
     }
   }
@@ -308,7 +335,7 @@ private:
       ++lines;
       fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
                  o.after > 0 ? human_count(o.after) : "-", ratio(o.before, o.after),
-                 rate(o.decoded, o.seconds), items_[i].source,
+                 rate(o.decoded, o.seconds), printable(items_[i].source),
                  plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
     }
     if (lines < items_.size()) fmt::print("... and {} more\n", items_.size() - lines);
@@ -330,7 +357,7 @@ private:
         entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
       list.push_back(std::move(entry));
     }
-    fmt::print("{}\n", nlohmann::json{{"files", list}, {"seconds", seconds}}.dump(2));
+    fmt::print("{}\n", text_of({{"files", list}, {"seconds", seconds}}));
   }
 
   void print_explain() const {
@@ -353,7 +380,8 @@ private:
   Bar bar_;
   std::vector<Item> items_;
   std::vector<Outcome> outcomes_;
-  std::mutex explain_mutex_;
+  std::mutex explain_mutex_, folders_mutex_;
+  std::vector<fs::path> made_; // folders, each behind those that it is in
   std::map<std::string, ColumnCost> explained_;
 };
 

@@ -1,13 +1,12 @@
 // etwrelog relog: filter, re-chunk and recompress into a valid trace.
-#include "base/output_file.hpp"
 #include "base/platform.hpp"
+#include "etwrelog/io.hpp"
+#include "etwrelog/text.hpp"
 #include "output/relog.hpp"
 #include "schema/event_names.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
-#include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -117,16 +116,19 @@ json report_json(const std::string &input, const Options &options, const pipelin
           {"skipped", to_json(r.skipped)}};
 }
 
-int write_report(const std::string &path, const json &content) {
-  std::ofstream file(path, std::ios::trunc);
-  file << content.dump(1) << '\n';
-  file.close();
-  if (file) return kDone;
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = path;
-  error.what = "cannot write the report (the trace itself is complete)";
-  return report(error);
+int write_report(const Options &options, const json &content) {
+  auto write = [&]() -> Result<void> {
+    Result<OutputStream> file =
+        OutputStream::open(Output(options.report, options.force ? Existing::replace : Existing::refuse));
+    if (!file) return std::move(file).error();
+    if (Result<void> written = file->write(text_of(content) + "\n"); !written) return written;
+    return file->commit();
+  };
+  Result<void> written = write();
+  if (written) return kDone;
+  written.error().what += " (the report; the trace itself is complete)";
+  static_cast<void>(report(written.error()));
+  return kIncomplete;
 }
 
 int run_relog(const Options &options) {
@@ -155,10 +157,9 @@ int run_relog(const Options &options) {
   if (!options.stack_memory.empty())
     relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
   relog.count = !options.report.empty();
-  // Also where the trace is wrapped and its name therefore another.
-  if (options.input != "-" && base::same_file(options.input, options.output))
-    return report(pipeline::output_is_input(options.output));
-  if (Result<void> fits = base::check_target(options.output, options.force); !fits)
+  std::vector<std::string> outputs = {options.output};
+  if (!options.report.empty()) outputs.push_back(options.report);
+  if (Result<void> fits = check_outputs({options.input}, outputs, options.force); !fits)
     return report(fits.error());
 
   pipeline::RelogReport result;
@@ -181,14 +182,14 @@ int run_relog(const Options &options) {
   }
   const int damage = report_damage(input, result.warnings, result.skipped);
   if (!options.report.empty())
-    if (const int status = write_report(options.report, report_json(input, options, result)); status != kDone)
+    if (const int status = write_report(options, report_json(input, options, result)); status != kDone)
       return status;
   if (options.json) {
-    fmt::print("{}\n", report_json(input, options, result).dump(1));
+    fmt::print("{}\n", text_of(report_json(input, options, result)));
   } else if (!options.quiet) {
-    base::print_message(fmt::format(
-        "{}: {} -> {} ({}), {} of {} events, {:.2f} s\n", options.output, human_bytes(result.input_bytes),
-        human_bytes(result.output_bytes),
+    print_line(fmt::format(
+        "{}: {} -> {} ({}), {} of {} events, {:.2f} s", printable(options.output),
+        human_bytes(result.input_bytes), human_bytes(result.output_bytes),
         percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
         human_count(result.events_out), human_count(result.events_in), result.seconds));
   }

@@ -276,12 +276,15 @@ int run_stacks(const StacksOptions &options) {
     error.what = "--export takes one trace";
     return report(error);
   }
+  if (!options.database.empty())
+    if (Result<void> fits = check_outputs(options.inputs, {options.database}, options.force); !fits)
+      return report(fits.error());
   int status = kDone;
   json all = json::array();
   for (const std::string &input : options.inputs)
     if (const Result<std::uint64_t> done = run_one(options, input, status, all); !done)
       status = std::max<int>(report(done.error()), kFailed);
-  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   return status;
 }
 

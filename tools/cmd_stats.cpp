@@ -126,7 +126,7 @@ int run_stats(const StatsOptions &options) {
       print_stats(*statistics, options.top);
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", (options.inputs.size() == 1 ? all[0] : all).dump(1));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   return status;
 }
 

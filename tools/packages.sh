@@ -5,7 +5,7 @@ etwrelog_packages=(
   libtbb-dev libzstd-dev libxxhash-dev libarchive-dev libre2-dev libpugixml-dev libfmt-dev libcli11-dev
   libsqlite3-dev libflatbuffers-dev
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
-  libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev
+  libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev libbz2-dev
   llvm-14-dev lld-14 libcurl4-openssl-dev libmspack-dev gcab libxml2-utils
   abigail-tools mingw-w64-x86-64-dev
 )

@@ -16,14 +16,13 @@ pipeline::ArchiveOptions unpacking(bool salvage, const RunOptions &run) {
 }
 
 Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report) {
-  if (report && report->segments == 0 && report->archived > 0 && report->original == 0 &&
-      !report->hash_checked)
+  if (report && report->segments == 0 && report->original == 0 && !report->hash_checked)
     return base::corrupt("holds no whole segment").in(archive.name());
   return report;
 }
 
 Result<etlz::ContentHash> content_of(const Input &original, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(original));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(original));
   etlz::ContentHasher hasher;
   std::vector<std::uint8_t> piece(4u << 20);
   for (std::uint64_t at = 0;;) {
@@ -39,7 +38,7 @@ Result<etlz::ContentHash> content_of(const Input &original, const RunOptions &ru
 
 Result<PackReport> pack(const Input &input, const Output &output, const PackOptions &options,
                         const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(input));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input)); // the very file, wrapped or not
   if (pipeline::is_archive(*bytes))
     return base::unsupported("is an .etlz archive already").in(input.name()).about(Option::input);
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));

@@ -61,7 +61,12 @@ Result<FirstBuffer> sift_first_buffer(const Trace &trace, const EventSieve &siev
   batch.count = 1;
   trace.load(batch);
   if (batch.error) return *std::move(batch.error);
-  if (batch.buffers.empty()) return FirstBuffer{};
+  if (batch.buffers.empty()) { // salvaging keeps the first buffer in any case
+    Error error;
+    error.file = trace.input().name();
+    error.what = "the first buffer, with the logfile header, cannot be read";
+    return error;
+  }
   const DecodedBuffer &buffer = batch.buffers.front();
   std::vector<write::Run> runs;
   Counts counts;

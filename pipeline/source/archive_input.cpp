@@ -76,9 +76,16 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
     index.segments.push_back(small_entry(*header, archive.size()));
     return index;
   }
+  if (footer->index_size > memory_limit) { // stored, it is smaller than what it becomes
+    Error e = problem(ErrorKind::unsupported, archive.name(), "the index takes more memory than allowed");
+    e.expected = std::to_string(memory_limit) + " bytes";
+    e.advice = Advice::raise_memory;
+    return e;
+  }
   const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, footer->index_at, footer->index_size);
   if (!bytes) return bytes.error();
-  Result<etlz::Index> read = etlz::read_index(*bytes, memory_limit);
+  const std::uint64_t segments = footer->index_at / etlz::kSegmentHeaderSize; // each has a header there
+  Result<etlz::Index> read = etlz::read_index(*bytes, {memory_limit, segments, footer->original_size});
   if (!read) return in_file(read.error(), archive.name(), footer->index_at);
   // Segments tile both the archive and the original.
   std::uint64_t at = etlz::kFileHeaderSize, original = 0;

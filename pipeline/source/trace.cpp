@@ -30,6 +30,21 @@ Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memo
   return opened;
 }
 
+namespace {
+
+// Of a first buffer whose own says nothing: Windows never compresses it.
+BufferHeader rebuilt_header(const read::BufferSpan &span) {
+  BufferHeader header;
+  header.buffer_size = span.size;
+  header.saved_offset = header.current_offset = header.filled_bytes =
+      static_cast<std::uint32_t>(kBufferHeaderSize + span.decoded);
+  header.flags = kFlagFlushMarker;
+  header.type = kTypeHeader;
+  return header;
+}
+
+} // namespace
+
 Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &options) {
   Result<std::unique_ptr<read::Input>> input = read::open_input(name);
   if (!input) return std::move(input).error();
@@ -54,7 +69,7 @@ Result<void> Trace::detect_codec() {
   std::size_t tries = 0;
   std::vector<std::uint8_t> stored, events;
   for (const read::BufferSpan &span : scan_.buffers) {
-    if (span.cut) continue;
+    if (span.cut || span.rebuilt) continue;
     std::array<std::uint8_t, kBufferHeaderSize> raw{};
     if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got) return got.error();
     if (!load_buffer_header(raw.data()).compressed()) continue;
@@ -253,7 +268,7 @@ void Trace::load(Batch &batch) const {
       batch.buffers.push_back(buffer);
       continue;
     }
-    buffer.header = load_buffer_header(raw.data() + at);
+    buffer.header = span.rebuilt ? rebuilt_header(span) : load_buffer_header(raw.data() + at);
     const MutableBytes stored = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
     at += span.size;
     auto take_room = [&] {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -464,7 +465,30 @@ void use_unnamed_files(bool yes) {
   unnamed_files.store(yes, std::memory_order_relaxed);
 }
 
+namespace {
+
+// What no error can be made of, such as a thread that oneTBB cannot make: said in a line, and nothing is left
+// behind.
+[[noreturn]] void end_in_disorder() {
+  const char *why = "it is in a state that it does not know";
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::exception &thrown) {
+    why = thrown.what();
+  } catch (...) {
+  }
+  for (const std::string_view part :
+       {std::string_view("error: this program cannot go on: "), std::string_view(why),
+        std::string_view("; fewer threads take less of the system\n")})
+    print_message(part);
+  end_at_once();
+  std::abort();
+}
+
+} // namespace
+
 void catch_stop_requests() {
+  std::set_terminate(end_in_disorder);
   struct sigaction action {};
   action.sa_handler = [](int) {
     if (stop_flag.exchange(true, std::memory_order_relaxed)) end_at_once(); // the second request

@@ -107,11 +107,14 @@ Result<SegmentHeader> read_segment_header(Bytes bytes) {
   h.scratch_bytes = load<std::uint64_t>(bytes.data() + 48);
   h.payload_hash = load<std::uint64_t>(bytes.data() + 56);
   h.content_hash = load<std::uint64_t>(bytes.data() + 64);
-  if (h.method >= SegmentMethod::count_ || h.original_size > kMaxSegment || h.stored_size > 2 * kMaxSegment ||
-      h.stream_bytes > 16 * kMaxSegment || h.scratch_bytes > format::kMaxBufferSize ||
-      h.original_at > UINT64_MAX - h.original_size)
-    return corrupt("segment header: impossible sizes");
+  if (!possible(h)) return corrupt("segment header: impossible sizes");
   return h;
+}
+
+bool possible(const SegmentHeader &h) {
+  return h.method < SegmentMethod::count_ && h.original_size <= kMaxSegment && h.stored_size <= 2 * kMaxSegment &&
+         h.stream_bytes <= 16 * kMaxSegment && h.scratch_bytes <= format::kMaxBufferSize &&
+         h.original_at <= UINT64_MAX - h.original_size;
 }
 
 void write_footer(const Footer &f, std::uint8_t *out) {

@@ -40,6 +40,9 @@ struct SegmentHeader {
   std::uint64_t payload_hash = 0, content_hash = 0; // XXH3-64
 };
 
+// Whether a segment can have these sizes.
+[[nodiscard]] bool possible(const SegmentHeader &header);
+
 struct Footer {
   std::uint64_t index_at = 0, index_size = 0;
   std::uint64_t original_size = 0;

@@ -24,10 +24,27 @@ void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &i
   }
 }
 
-bool get_ids(InStream &in, std::vector<std::uint32_t> &ids) {
-  const std::uint64_t count = get_varint(in);
-  if (count > in.rest().size()) return false;
-  ids.resize(count);
+// What entries may still take. A few bytes of an index can ask for thousands of times as many: nothing is allocated
+// that was not taken from here.
+struct Room {
+  std::uint64_t left = 0;
+  bool exceeded = false;
+  bool take(std::uint64_t count, std::size_t each) {
+    exceeded = exceeded || count > left / each;
+    if (!exceeded) left -= count * each;
+    return !exceeded;
+  }
+};
+
+// `least`: bytes that the shortest of the elements has in the index.
+template <class T> bool resize(std::vector<T> &list, std::uint64_t count, std::size_t least, InStream &in, Room &room) {
+  if (count > in.rest().size() / least || !room.take(count, sizeof(T))) return false;
+  list.resize(count);
+  return true;
+}
+
+bool get_ids(InStream &in, std::vector<std::uint32_t> &ids, Room &room) {
+  if (!resize(ids, get_varint(in), 1, in, room)) return false;
   std::uint64_t id = 0;
   for (std::uint32_t &slot : ids) {
     id += get_varint(in);
@@ -37,15 +54,15 @@ bool get_ids(InStream &in, std::vector<std::uint32_t> &ids) {
 }
 
 // Parts tile the segment, if there are any.
-bool get_parts(InStream &in, IndexEntry &e) {
+bool get_parts(InStream &in, IndexEntry &e, Room &room) {
   const std::uint64_t count = get_varint(in);
-  if (count > in.rest().size()) return false;
-  e.parts.resize(count);
+  // Each has at least a byte of the original.
+  if (count > e.header.original_size || !resize(e.parts, count, 1, in, room)) return false;
   std::uint64_t at = 0;
   for (Part &part : e.parts) {
     const std::uint64_t v = get_varint(in);
     part = {(v & 1) != 0, at, v >> 1};
-    if (part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize)) return false;
+    if (part.size == 0 || part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize)) return false;
     at += part.size;
     if (at > kMaxSegment) return false;
   }
@@ -71,7 +88,7 @@ void put_outline(std::vector<std::uint8_t> &out, const Outline &outline, std::ui
   out.insert(out.end(), outline.bytes.begin(), outline.bytes.end());
 }
 
-bool get_outline(InStream &in, IndexEntry &e) {
+bool get_outline(InStream &in, IndexEntry &e, Room &room) {
   const std::uint8_t there = in.get();
   if (there == 0) return !in.overrun();
   Outline &o = e.outline;
@@ -81,8 +98,8 @@ bool get_outline(InStream &in, IndexEntry &e) {
   o.last_time = e.facts.last_time;
   o.event_bytes = get_varint(in);
   const std::uint64_t count = get_varint(in);
-  if (there != 1 || count > in.rest().size()) return false;
-  o.kept.resize(count);
+  constexpr std::size_t kLeast = 3 + 8; // three numbers, an event
+  if (there != 1 || !resize(o.kept, count, kLeast, in, room)) return false;
   std::uint64_t buffer = 0, bytes = 0;
   for (Outline::Event &event : o.kept) {
     buffer += get_varint(in);
@@ -95,6 +112,7 @@ bool get_outline(InStream &in, IndexEntry &e) {
     if (bytes > kMaxOutlines) return false;
   }
   const Bytes events = in.get(bytes);
+  if (!room.take(events.size(), 1)) return false;
   o.bytes.assign(events.begin(), events.end());
   return events.size() == bytes && !in.overrun();
 }
@@ -106,11 +124,11 @@ void put_headers(std::vector<std::uint8_t> &out, const std::vector<std::uint8_t>
       out.push_back(headers[at]);
 }
 
-bool get_headers(InStream &in, IndexEntry &e) {
+bool get_headers(InStream &in, IndexEntry &e, Room &room) {
   const auto buffers = static_cast<std::size_t>(
       std::count_if(e.parts.begin(), e.parts.end(), [](const Part &p) { return p.buffer; }));
   const Bytes planes = in.get(buffers * format::kBufferHeaderSize);
-  if (planes.size() != buffers * format::kBufferHeaderSize) return false;
+  if (planes.size() != buffers * format::kBufferHeaderSize || !room.take(planes.size(), 1)) return false;
   e.buffer_headers.resize(planes.size());
   std::size_t from = 0;
   for (std::size_t plane = 0; plane < format::kBufferHeaderSize; ++plane)
@@ -119,7 +137,7 @@ bool get_headers(InStream &in, IndexEntry &e) {
   return true;
 }
 
-bool get_entry(InStream &in, IndexEntry &e) {
+bool get_entry(InStream &in, IndexEntry &e, Room &room) {
   e.header.method = static_cast<SegmentMethod>(in.get());
   if (e.header.method >= SegmentMethod::count_) return false;
   for (std::uint64_t *const v :
@@ -132,8 +150,8 @@ bool get_entry(InStream &in, IndexEntry &e) {
   if (hashes.size() != 16) return false;
   e.header.payload_hash = load<std::uint64_t>(hashes.data());
   e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
-  return get_ids(in, e.facts.processes) && get_ids(in, e.facts.threads) && get_parts(in, e) &&
-         get_outline(in, e) && get_headers(in, e) && e.header.stored_size <= 2 * kMaxSegment && !in.overrun();
+  return possible(e.header) && get_ids(in, e.facts.processes, room) && get_ids(in, e.facts.threads, room) &&
+         get_parts(in, e, room) && get_outline(in, e, room) && get_headers(in, e, room) && !in.overrun();
 }
 
 // Varint decoded size, varint stored size, a zstd frame; nothing behind the two zeros of an empty one.
@@ -152,16 +170,34 @@ void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
 }
 
 enum class Got : std::uint8_t { frame, damage, too_large };
-Got get_frame(InStream &in, std::uint64_t &limit, std::vector<std::uint8_t> &content) {
+// `most`: decoded bytes that this frame can have for any reason; room is taken for it.
+Got get_frame(InStream &in, std::uint64_t most, Room &room, std::vector<std::uint8_t> &content) {
   const std::uint64_t size = get_varint(in), stored = get_varint(in);
   const Bytes packed = in.get(static_cast<std::size_t>(std::min<std::uint64_t>(stored, SIZE_MAX)));
-  if (packed.size() != stored || in.overrun()) return Got::damage;
-  if (size > limit) return Got::too_large;
-  limit -= size;
+  if (packed.size() != stored || in.overrun() || size > most) return Got::damage;
+  // zstd's frames tell the size too: nothing is allocated on the word of the index alone.
+  if (size != 0 && ZSTD_getFrameContentSize(packed.data(), packed.size()) != size) return Got::damage;
+  if (!room.take(size, 1)) return Got::too_large;
   content.resize(size);
   const bool good = size == 0 ? packed.empty()
                               : ZSTD_decompress(content.data(), size, packed.data(), packed.size()) == size;
   return good ? Got::frame : Got::damage;
+}
+
+bool read_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t most, Room &room) {
+  std::uint64_t archive_at = kFileHeaderSize;
+  if (!entries.empty())
+    archive_at = entries.back().archive_at + kSegmentHeaderSize + entries.back().header.stored_size;
+  InStream in(frame);
+  while (!in.at_end()) {
+    // Twice, because a list grows by moving to one of twice the size.
+    if (entries.size() == most || !room.take(2, sizeof(IndexEntry))) return false;
+    IndexEntry &e = entries.emplace_back();
+    e.archive_at = archive_at;
+    if (!get_entry(in, e, room)) return false;
+    archive_at += kSegmentHeaderSize + e.header.stored_size;
+  }
+  return true;
 }
 
 } // namespace
@@ -202,32 +238,23 @@ void IndexWriter::finish(Bytes facts, std::vector<std::uint8_t> &out) {
   seal(header, kIndexHeaderSize);
 }
 
-bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries) {
-  std::uint64_t archive_at = kFileHeaderSize;
-  if (!entries.empty())
-    archive_at = entries.back().archive_at + kSegmentHeaderSize + entries.back().header.stored_size;
-  InStream in(frame);
-  while (!in.at_end()) {
-    IndexEntry &e = entries.emplace_back();
-    e.archive_at = archive_at;
-    if (!get_entry(in, e)) return false;
-    archive_at += kSegmentHeaderSize + e.header.stored_size;
-  }
-  return true;
+bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t memory) {
+  Room room{memory};
+  return read_entries(frame, entries, SIZE_MAX, room);
 }
 
-Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
+Result<Index> read_index(Bytes bytes, const IndexLimits &limits) {
   if (bytes.size() < kIndexHeaderSize || std::memcmp(bytes.data(), kIndexMagic, 8) != 0 ||
       !sealed(bytes, kIndexHeaderSize) ||
       load<std::uint64_t>(bytes.data() + 8) != hash64(bytes.subspan(kIndexHeaderSize)))
     return corrupt("index: checksum mismatch");
-  const std::uint64_t most = limit;
-  auto failed = [most](Got got) {
+  Room room{limits.memory};
+  auto failed = [&]() {
     Error e = corrupt("index: damaged");
-    if (got != Got::too_large) return e;
+    if (!room.exceeded) return e;
     e.kind = ErrorKind::unsupported;
     e.what = "the index takes more memory than allowed";
-    e.expected = std::to_string(most) + " bytes";
+    e.expected = std::to_string(limits.memory) + " bytes";
     e.advice = Advice::raise_memory;
     return e;
   };
@@ -235,13 +262,22 @@ Result<Index> read_index(Bytes bytes, std::uint64_t limit) {
   Index index;
   std::vector<std::uint8_t> list;
   const std::uint64_t count = get_varint(in);
+  if (count > limits.segments) return failed();
+  // What one segment says: fixed numbers; some bytes for each byte of the original, or for each process and thread that
+  // an event in it names, of which a byte of a compressed buffer cannot make many; events of the outlines.
+  constexpr std::uint64_t kEach = 4096, kFactor = 64;
+  const std::uint64_t most = limits.original / kFactor > (UINT64_MAX >> 16)
+                                 ? UINT64_MAX
+                                 : kEach * count + kFactor * limits.original + kMaxOutlines;
   while (index.segments.size() < count) {
-    if (const Got got = get_frame(in, limit, list); got != Got::frame || list.empty()) return failed(got);
-    if (!read_index_entries(list, index.segments)) return failed(Got::damage);
+    const std::uint64_t before = room.left;
+    if (get_frame(in, most, room, list) != Got::frame || list.empty()) return failed();
+    const std::uint64_t frame = before - room.left;
+    if (!read_entries(list, index.segments, count, room)) return failed();
+    room.left += frame; // the next one comes in its place
   }
-  limit = std::min(limit, kMaxFacts);
-  if (const Got got = get_frame(in, limit, index.facts); got != Got::frame) return failed(got);
-  if (index.segments.size() != count || !in.at_end()) return failed(Got::damage);
+  if (get_frame(in, kMaxFacts, room, index.facts) != Got::frame) return failed();
+  if (index.segments.size() != count || !in.at_end()) return failed();
   return index;
 }
 

@@ -40,9 +40,15 @@ private:
   std::uint64_t outlines_ = 0; // bytes of events in them
 };
 
-// Appends the entries of one decoded frame.
-[[nodiscard]] bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries);
-// Checks that the values are possible; `limit` bounds the decoded bytes.
-[[nodiscard]] Result<Index> read_index(Bytes bytes, std::uint64_t limit);
+// Appends the entries of one decoded frame. False if they are damaged or take more than `memory`.
+[[nodiscard]] bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t memory);
+
+struct IndexLimits {
+  std::uint64_t memory = 0;   // for all that the index becomes
+  std::uint64_t segments = 0; // that the archive has room for
+  std::uint64_t original = 0; // bytes, as header and footer have it
+};
+// Checks that the values are possible. Takes no memory that the limits do not allow.
+[[nodiscard]] Result<Index> read_index(Bytes bytes, const IndexLimits &limits);
 
 } // namespace etwrelog::etlz

@@ -3,9 +3,9 @@
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "base/platform.hpp"
+#include "read/unwrap.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -119,23 +119,6 @@ template <class Read> Result<std::unique_ptr<Input>> spool_sequential(std::strin
   return std::move(*spool).finish(std::move(name));
 }
 
-enum class Wrapping { none, container, filter };
-
-// A container holds members; a filter is one compressed stream.
-Wrapping wrapping_of(const Input &input) {
-  std::array<std::uint8_t, 6> head{};
-  const Result<std::size_t> got = input.read_at(0, head);
-  if (!got || *got < head.size()) return Wrapping::none;
-  auto starts = [&head](std::initializer_list<std::uint8_t> magic) {
-    return std::equal(magic.begin(), magic.end(), head.begin());
-  };
-  if (starts({'P', 'K', 3, 4}) || starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C})) return Wrapping::container;
-  if (starts({0xFD, '7', 'z', 'X', 'Z', 0}) || starts({0x28, 0xB5, 0x2F, 0xFD}) || starts({0x1F, 0x8B, 8}) ||
-      starts({'B', 'Z', 'h'}))
-    return Wrapping::filter;
-  return Wrapping::none;
-}
-
 struct ArchiveSource {
   const Input *input;
   std::uint64_t at = 0;
@@ -173,9 +156,17 @@ bool is_trace_name(std::string_view name) {
   });
 }
 
-// The first *.etl member of a container (PerfView's .etl.zip holds one, and symbol files), or the whole
-// content of a compressed stream.
-Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
+Error interrupted(const std::string &name) {
+  Error error;
+  error.kind = ErrorKind::cancelled;
+  error.file = name;
+  error.what = "interrupted while unpacking";
+  return error;
+}
+
+// The first *.etl member of a zip: PerfView's .etl.zip holds one, and symbol files. Of libarchive only its
+// zip reader is asked for: its filters would look for further layers, and run programs for some.
+Result<std::unique_ptr<Input>> unzip(const Input &input) {
   ArchiveSource source{&input};
   const std::unique_ptr<archive, int (*)(archive *)> reader(archive_read_new(), archive_read_free);
   auto failed = [&](const char *doing) {
@@ -187,21 +178,16 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
     error.what = fmt::format("cannot {}: {}", doing, text ? text : "damaged archive");
     return error;
   };
-  archive_read_support_filter_all(reader.get());
-  if (wrapping == Wrapping::container) {
-    archive_read_support_format_zip_seekable(reader.get());
-    archive_read_support_format_zip_streamable(reader.get());
-    archive_read_support_format_7zip(reader.get());
-  } else {
-    archive_read_support_format_raw(reader.get());
-  }
+  archive_read_support_format_zip_seekable(reader.get());
+  archive_read_support_format_zip_streamable(reader.get());
   archive_read_set_read_callback(reader.get(), archive_read_callback);
   archive_read_set_seek_callback(reader.get(), archive_seek_callback);
   archive_read_set_callback_data(reader.get(), &source);
   if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed("open the archive");
 
   archive_entry *entry = nullptr;
-  for (;;) {
+  const char *member = nullptr;
+  do {
     const int status = archive_read_next_header(reader.get(), &entry);
     if (status == ARCHIVE_EOF) {
       Error error;
@@ -211,11 +197,9 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
       return error;
     }
     if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failed("read the archive");
-    const char *member = archive_entry_pathname(entry);
-    if (wrapping == Wrapping::filter || (member && is_trace_name(member))) break;
-  }
-  const char *member = archive_entry_pathname(entry);
-  std::string name = wrapping == Wrapping::filter || !member ? input.name() : input.name() + ":" + member;
+    member = archive_entry_pathname(entry);
+  } while (!member || !is_trace_name(member));
+  std::string name = input.name() + ":" + member;
 
   Result<Spool> spool = Spool::create();
   if (!spool) return std::move(spool).error();
@@ -224,28 +208,41 @@ Result<std::unique_ptr<Input>> unwrap(const Input &input, Wrapping wrapping) {
     const la_ssize_t got = archive_read_data(reader.get(), chunk.data(), chunk.size());
     if (got < 0) return failed("unpack");
     if (got == 0) break;
-    if (base::stop_requested()) {
-      Error error;
-      error.kind = ErrorKind::cancelled;
-      error.file = name;
-      error.what = "interrupted while unpacking";
-      return error;
-    }
+    if (base::stop_requested()) return interrupted(name);
     if (Result<void> put = spool->append(Bytes(chunk).first(static_cast<std::size_t>(got))); !put)
       return put.error();
   }
   return std::move(*spool).finish(std::move(name));
 }
 
+Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping) {
+  Result<Spool> spool = Spool::create();
+  if (!spool) return std::move(spool).error();
+  Result<void> done = decode_stream(input, wrapping, [&](Bytes bytes) -> Result<void> {
+    if (base::stop_requested()) return interrupted(input.name());
+    return spool->append(bytes);
+  });
+  if (!done) return std::move(done).error();
+  return std::move(*spool).finish(input.name());
+}
+
 Result<std::unique_ptr<Input>> unwrapped(std::unique_ptr<Input> input) {
   const Wrapping wrapping = wrapping_of(*input);
-  if (wrapping == Wrapping::none) return input;
-  return unwrap(*input, wrapping);
+  switch (wrapping) {
+  case Wrapping::none: return input;
+  case Wrapping::zip: return unzip(*input);
+  case Wrapping::other:
+    return base::unsupported(
+               "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
+        .in(input->name())
+        .advise(Advice::unpack);
+  default: return decompress(*input, wrapping);
+  }
 }
 
 } // namespace
 
-Result<std::unique_ptr<Input>> open_input(const std::string &path) {
+Result<std::unique_ptr<Input>> open_plain(const std::string &path) {
   const bool standard_input = path == "-";
   std::string name = standard_input ? "standard input" : path;
   base::File file = base::File::standard_input();
@@ -265,25 +262,35 @@ Result<std::unique_ptr<Input>> open_input(const std::string &path) {
     if (!spooled) return spooled;
     input = std::move(*spooled);
   }
+  return input;
+}
+
+Result<std::unique_ptr<Input>> open_input(const std::string &path) {
+  ETWRELOG_TRY_LET(input, open_plain(path));
   return unwrapped(std::move(input));
 }
 
-Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input) {
+Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input) {
   using Kind = etwrelog::Input::Kind;
   switch (input.kind()) {
-  case Kind::standard_input: return open_input(std::string("-"));
-  case Kind::path: return open_input(input.name() == "-" ? std::string("./-") : input.name());
+  case Kind::standard_input: return open_plain(std::string("-"));
+  case Kind::path: return open_plain(input.name() == "-" ? std::string("./-") : input.name());
   case Kind::stream: {
     const std::shared_ptr<ByteStream> &stream = InputParts::stream(input);
     Result<std::unique_ptr<Input>> spooled =
         spool_sequential(input.name(), [&](MutableBytes into) { return stream->read(into); });
     if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
-    return unwrapped(std::move(*spooled));
+    return spooled;
   }
   case Kind::memory:
   case Kind::random_access: break;
   }
-  return unwrapped(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
+  return std::unique_ptr<Input>(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
+}
+
+Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input) {
+  ETWRELOG_TRY_LET(bytes, open_plain(input));
+  return unwrapped(std::move(bytes));
 }
 
 std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes) {

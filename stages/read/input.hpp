@@ -1,4 +1,4 @@
-// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, xz, zstd, gzip or 7z
+// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, gzip, xz, zstd or bzip2
 // file. All are readable at any offset; what is not so by nature is spooled to a temporary file without a
 // name.
 #pragma once
@@ -49,6 +49,10 @@ private:
 
 // What a caller described; wrapped traces as above.
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input);
+
+// The very bytes, wrapped or not.
+[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const std::string &path);
+[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input);
 
 // Reads from memory that the input owns.
 [[nodiscard]] std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes);

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,42 @@ std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64
   return std::nullopt;
 }
 
+namespace {
+
+// The logfile header in events of which at most `room` bytes belong to the first buffer.
+Result<LogfileHeader> logfile_header(Bytes events, std::size_t room, const std::string &name) {
+  const std::uint32_t marker = load<std::uint32_t>(events.data());
+  const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
+  const auto type = static_cast<HeaderType>(static_cast<std::uint8_t>(marker >> 16));
+  if (marker >> 24 != kMarkerStructured || (type != HeaderType::system32 && type != HeaderType::system64))
+    return no_trace(name, kBufferHeaderSize, "first event", "a SYSTEM header (0xC001.... or 0xC002....)",
+                    fmt::format("0x{:08x}", marker));
+  if (size < kSystemHeaderSize || size > events.size() || size > room)
+    return no_trace(name, kBufferHeaderSize + 4, "logfile header: Size",
+                    fmt::format("{}..{}", kSystemHeaderSize, std::min<std::size_t>(events.size(), room)),
+                    fmt::format("{}", size));
+  Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
+  if (!header) {
+    Error &error = header.error();
+    error.file = name;
+    error.offset = kBufferHeaderSize + error.offset.value_or(0);
+    error.advice = Advice::check_input;
+  }
+  return header;
+}
+
+} // namespace
+
+Result<LogfileHeader> salvage_first_event(Bytes head, const std::string &name) {
+  if (head.size() < kBufferHeaderSize + kSystemHeaderSize) return read_first_event(head, name);
+  Result<LogfileHeader> header = logfile_header(head.subspan(kBufferHeaderSize), SIZE_MAX, name);
+  if (!header) {
+    header.error().what += ": without the logfile header nothing tells how to read the rest";
+    header.error().advice = Advice::none;
+  }
+  return header;
+}
+
 Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   if (head.empty()) return no_trace(name, 0, "the file is empty", "", "");
   if (head.size() < kBufferHeaderSize + kSystemHeaderSize)
@@ -88,32 +125,12 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
     return no_trace(name, 0x34, "first buffer: BufferFlag", "not compressed",
                     fmt::format("0x{:04x}", buffer.flags));
   const Bytes events = head.subspan(kBufferHeaderSize);
-  const std::uint32_t marker = load<std::uint32_t>(events.data());
-  const std::uint32_t size = load<std::uint16_t>(events.data() + 4);
-  const auto type = static_cast<HeaderType>(static_cast<std::uint8_t>(marker >> 16));
-  if (marker >> 24 != kMarkerStructured || (type != HeaderType::system32 && type != HeaderType::system64))
-    return no_trace(name, kBufferHeaderSize, "first event", "a SYSTEM header (0xC001.... or 0xC002....)",
-                    fmt::format("0x{:08x}", marker));
-  if (size < kSystemHeaderSize || size > events.size() || size > buffer.buffer_size - kBufferHeaderSize)
-    return no_trace(name, kBufferHeaderSize + 4, "logfile header: Size",
-                    fmt::format("{}..{}", kSystemHeaderSize,
-                                std::min<std::size_t>(events.size(), buffer.buffer_size - kBufferHeaderSize)),
-                    fmt::format("{}", size));
-  // Windows never compresses the first buffer, and whoever copies the header event relies on its being there.
-  if (buffer.compressed())
-    return no_trace(name, 0x34, "first buffer: flags", "no compression", fmt::format("0x{:x}", buffer.flags));
-  if (buffer.valid_bytes() < kBufferHeaderSize + size)
-    return no_trace(
-        name, 0x04, "first buffer: SavedOffset and Offset",
-        fmt::format("one of at least 0x{:x}, where the logfile header ends", kBufferHeaderSize + size),
-        fmt::format("0x{:x}", buffer.valid_bytes()));
-  Result<LogfileHeader> header = read_logfile_header(EventView(events.data(), size, type));
-  if (!header) {
-    Error &error = header.error();
-    error.file = name;
-    error.offset = kBufferHeaderSize + error.offset.value_or(0);
-    error.advice = Advice::check_input;
-  }
+  Result<LogfileHeader> header = logfile_header(events, buffer.buffer_size - kBufferHeaderSize, name);
+  if (header && buffer.valid_bytes() < kBufferHeaderSize + header->event_size)
+    return no_trace(name, 0x04, "first buffer: SavedOffset and Offset",
+                    fmt::format("one of at least 0x{:x}, where the logfile header ends",
+                                kBufferHeaderSize + header->event_size),
+                    fmt::format("0x{:x}", buffer.valid_bytes()));
   return header;
 }
 
@@ -128,8 +145,16 @@ public:
     const Result<std::size_t> got = input_.read_at(0, head);
     if (!got) return got.error();
     Result<LogfileHeader> header = read_first_event(Bytes(head).first(*got), input_.name());
-    if (!header) return std::move(header).error();
+    std::optional<Error> wrong;
+    if (!header) {
+      if (!options_.salvage) return std::move(header).error();
+      Result<LogfileHeader> salvaged = salvage_first_event(Bytes(head).first(*got), input_.name());
+      if (!salvaged) return std::move(salvaged).error();
+      wrong = std::exchange(header, std::move(salvaged)).error();
+    }
     scan_.header = std::move(*header);
+    if (wrong)
+      if (Result<void> kept = keep_first(*wrong); !kept) return std::move(kept).error();
     while (at_ < input_.size())
       if (Result<bool> more = step(); !more)
         return std::move(more).error();
@@ -169,6 +194,10 @@ private:
     if (std::optional<Error> wrong = check_buffer_header(header, at_, left, scan_.buffers.size(),
                                                          scan_.header.buffer_size, input_.name())) {
       if (!options_.salvage) return *std::move(wrong);
+      if (scan_.buffers.empty()) {
+        if (Result<void> kept = keep_first(*wrong); !kept) return std::move(kept).error();
+        return true;
+      }
       return resynchronise(*wrong);
     }
     const bool cut = header.buffer_size > left;
@@ -193,9 +222,39 @@ private:
     return true;
   }
 
-  // Steps byte by byte to the next plausible header and records what was passed over. The window grows with
-  // the gap: a file of many small gaps costs no megabyte for each.
+  // The first buffer without its header: from the logfile header, which was read, to the next plausible buffer.
+  Result<void> keep_first(const Error &why) {
+    const Result<std::uint64_t> next = find_next();
+    if (!next) return next.error();
+    std::array<std::uint8_t, kBufferHeaderSize> raw{};
+    if (const Result<std::size_t> got = input_.read_at(0, raw); !got) return got.error();
+    const std::uint64_t header_end = kBufferHeaderSize + align8(scan_.header.event_size);
+    const std::uint64_t nominal = std::max<std::uint64_t>(scan_.header.buffer_size, header_end);
+    const std::uint64_t end = std::min(std::max(std::min(*next, nominal), header_end), input_.size());
+    BufferSpan span;
+    span.rebuilt = true;
+    span.size = static_cast<std::uint32_t>(end);
+    const std::uint64_t valid = load_buffer_header(raw.data()).valid_bytes(); // may be what is right
+    span.decoded = static_cast<std::uint32_t>((valid >= header_end && valid <= end ? valid : end) - kBufferHeaderSize);
+    scan_.buffers.push_back(span);
+    sequences_.push_back(0);
+    processors_.push_back(0);
+    skip_to(kBufferHeaderSize, why);
+    at_ = end;
+    return {};
+  }
+
+  // Steps byte by byte to the next plausible header and records what was passed over.
   Result<bool> resynchronise(const Error &why) {
+    const Result<std::uint64_t> next = find_next();
+    if (!next) return next.error();
+    skip_to(*next, why);
+    return *next < input_.size();
+  }
+
+  // Behind the current position; the input's size if there is none. The window grows with the gap: a file of many small
+  // gaps costs no megabyte for each.
+  Result<std::uint64_t> find_next() {
     for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
          base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size + kBufferHeaderSize));
@@ -206,12 +265,10 @@ private:
         const std::uint32_t buffer_size = load<std::uint32_t>(window_.data() + i);
         if (buffer_size < kBufferHeaderSize || buffer_size > scan_.header.buffer_size) continue;
         if (!plausible(load_buffer_header(window_.data() + i), scan_.header.buffer_size)) continue;
-        skip_to(base + i, why);
-        return true;
+        return base + i;
       }
     }
-    skip_to(input_.size(), why);
-    return false;
+    return input_.size();
   }
 
   void skip_to(std::uint64_t next, const Error &why) {

@@ -16,6 +16,7 @@ struct BufferSpan {
   bool cut = false;          // the input ends before the buffer does
   std::uint16_t processor = 0;
   std::int64_t time_stamp = 0; // when it was written, raw; a FILETIME in relogged files
+  bool rebuilt = false;      // when salvaging: the first buffer, whose own header is damaged and means nothing
 };
 
 using etwrelog::Skipped;
@@ -38,6 +39,8 @@ struct Scan {
 // The logfile header from the first bytes of a trace (64 KiB + 0x48 suffice). The error says why it is no ETL
 // trace.
 [[nodiscard]] Result<LogfileHeader> read_first_event(Bytes head, const std::string &name);
+// The same whatever the header of the first buffer says.
+[[nodiscard]] Result<LogfileHeader> salvage_first_event(Bytes head, const std::string &name);
 
 // What makes a buffer header impossible at that offset, if anything. `left`: bytes of the input from there
 // on.

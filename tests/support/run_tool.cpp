@@ -39,9 +39,11 @@ ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOptions &o
   }
   if (options.while_running) options.while_running(child);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage usage{};
+  while (::wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   ToolRun run;
+  run.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) run.signal = WTERMSIG(status);
   auto text = [](const std::string &path) {

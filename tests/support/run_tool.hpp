@@ -19,6 +19,7 @@ struct ToolRun {
   int status = -1; // exit status; -1 if it died by a signal
   int signal = 0;
   std::string out, err;
+  std::uint64_t peak_bytes = 0; // resident
 };
 
 struct ToolOptions {
