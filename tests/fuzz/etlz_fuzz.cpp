@@ -56,7 +56,7 @@ void read_archive(Bytes data) {
     static_cast<void>(etlz::read_segment_header(data.first(size)));
     static_cast<void>(etlz::read_footer(data.first(size)));
   }
-  static_cast<void>(etlz::read_index(data, 1u << 24));
+  static_cast<void>(etlz::read_index(data, {1u << 24, 1000, 1u << 24}));
 }
 
 void decode_mixed(Bytes data) {
@@ -72,7 +72,7 @@ void decode_mixed(Bytes data) {
 
 void read_entries(Bytes data) {
   std::vector<etlz::IndexEntry> entries;
-  if (!etlz::read_index_entries(data, entries)) return;
+  if (!etlz::read_index_entries(data, entries, 1u << 26)) return;
   for (const etlz::IndexEntry &e : entries)
     for (const Outline::Event &event : e.outline.kept)
       if (event.from + event.size > e.outline.bytes.size()) std::abort();

@@ -2,6 +2,7 @@
 #include "etlz/backend/mixer.hpp"
 #include "etlz/segment.hpp"
 #include "passes/statistics.hpp"
+#include "tests/fuzz/archive_parts.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <cstdio>
@@ -76,6 +77,72 @@ void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesy
   }
 }
 
+void write_container_seeds(const std::vector<std::uint8_t> &trace, const std::filesystem::path &folder,
+                           const std::string &name) {
+  const std::vector<std::uint8_t> archive = testing::packed(trace);
+  const testing::ArchiveParts parts = testing::take_apart(archive);
+  std::uint8_t way = 0;
+  for (const std::vector<std::uint8_t> *content : {&parts.entries, &parts.entries, &parts.facts, &archive}) {
+    for (const std::uint8_t how : {0, 1, 4, 24}) {
+      std::vector<std::uint8_t> seed = {way, how};
+      seed.insert(seed.end(), content->begin(), content->end());
+      testing::write_file((folder / (name + "_" + std::to_string(way) + "_" + std::to_string(how))).string(),
+                          seed);
+    }
+    ++way;
+  }
+}
+
+// Compressed streams of each codec, as their decoders and predictors take them, and what encoders are given.
+void write_codec_seeds(const std::filesystem::path &root) {
+  std::vector<std::uint8_t> text, zeros(3000), mixed;
+  for (unsigned i = 0; text.size() < 1500; ++i)
+    for (const char c : "event " + std::to_string(i * 7919 % 100) + " of the process; ")
+      text.push_back(static_cast<std::uint8_t>(c));
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i)
+    mixed.push_back(static_cast<std::uint8_t>(i % 3 == 0 ? random() : i / 64));
+  // A match at the largest distance that the format has, which Windows never writes (and once met an
+  // assertion).
+  std::vector<std::uint8_t> far(1700);
+  for (std::uint8_t &byte : far)
+    byte = static_cast<std::uint8_t>(random());
+  std::copy_n(far.begin(), 100, far.end() - 100);
+  int number = 0;
+  for (const std::vector<std::uint8_t> &content : {text, zeros, mixed, far}) {
+    for (const Codec codec : {Codec::lznt1, Codec::xpress, Codec::xpress_huffman}) {
+      const char *const folder = codec == Codec::lznt1    ? "lznt1"
+                                 : codec == Codec::xpress ? "xpress"
+                                                          : "xpress_huffman";
+      std::vector<std::uint8_t> stream(2 * content.size() + 1024);
+      Compressor compressor(codec, Level::normal, content.size());
+      stream.resize(compressor.compress(content, stream).produced);
+      std::vector<std::uint8_t> size(2);
+      store(size.data(), static_cast<std::uint16_t>(content.size()));
+      std::vector<std::uint8_t> seed = size;
+      seed.insert(seed.end(), stream.begin(), stream.end());
+      testing::write_file((root / folder / std::to_string(number)).string(), seed);
+      if (codec == Codec::xpress_huffman) continue;
+      for (const std::uint8_t what : {2, 0}) { // encode, and restore with what are no corrections
+        std::vector<std::uint8_t> both = {static_cast<std::uint8_t>(what | (codec == Codec::xpress ? 1 : 0))};
+        both.insert(both.end(), size.begin(), size.end());
+        both.insert(both.end(), content.begin(), content.end());
+        both.insert(both.end(), stream.begin(), stream.end());
+        testing::write_file(
+            (root / "xpress_predictor" / (std::to_string(number) + folder + std::to_string(what))).string(),
+            both);
+      }
+    }
+    for (std::uint8_t choice = 0; choice < 9; ++choice) {
+      std::vector<std::uint8_t> seed = {choice, static_cast<std::uint8_t>(choice % 2 == 0 ? 7 : 130)};
+      seed.insert(seed.end(), content.begin(), content.begin() + 400);
+      testing::write_file(
+          (root / "encoders" / (std::to_string(number) + "_" + std::to_string(choice))).string(), seed);
+    }
+    ++number;
+  }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -84,8 +151,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::filesystem::path root = argv[1];
-  for (const char *name : {"scan", "event", "trace", "etlz"})
+  for (const char *name : {"scan", "event", "trace", "etlz", "archive", "xpress", "lznt1", "xpress_huffman",
+                           "encoders", "xpress_predictor"})
     std::filesystem::create_directories(root / name);
+  write_codec_seeds(root);
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
@@ -112,6 +181,7 @@ int main(int argc, char **argv) {
         }
         testing::write_file((root / "event" / name).string(), events);
         write_archive_seeds(t, root / "etlz", name);
+        if (!odd) write_container_seeds(bytes, root / "archive", name);
       }
   return 0;
 }

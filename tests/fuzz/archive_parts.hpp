@@ -1,0 +1,109 @@
+// Takes an archive apart and puts it together again with right checksums, so that mutations reach what they
+// guard.
+#pragma once
+
+#include "archive/archive.hpp"
+#include "tests/support/pipeline_runs.hpp"
+
+#include <zstd.h>
+
+namespace etwrelog::testing {
+
+using ArchiveBytes = std::vector<std::uint8_t>;
+
+inline ArchiveBytes packed(const ArchiveBytes &bytes, std::uint64_t count_from = 0) {
+  const TempDir directory;
+  pipeline::ArchiveOptions options;
+  options.threads = 1;
+  options.count_from = count_from;
+  Result<base::OutputFile> out = base::OutputFile::create(directory.file("a"), false);
+  if (!out || !pipeline::pack_file(*read::memory_input("seed", bytes), *out, options) || !out->commit())
+    return {};
+  return read_file(directory.file("a"));
+}
+
+struct ArchiveParts {
+  ArchiveBytes front;          // header and segments
+  ArchiveBytes entries, facts; // of the index, decoded
+  std::uint64_t segments = 0;
+  std::uint64_t original = 0;
+  etlz::ContentHash content{};
+};
+
+// Of a whole archive that this program wrote.
+inline ArchiveParts take_apart(const ArchiveBytes &archive) {
+  ArchiveParts parts;
+  const auto input = read::memory_input("seed", archive);
+  const Result<etlz::Footer> footer = pipeline::read_archive_footer(*input);
+  if (!footer) return parts;
+  const Bytes all(archive);
+  parts.front.assign(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(footer->index_at));
+  parts.original = footer->original_size;
+  parts.content = footer->content;
+  constexpr std::size_t kIndexHeader = 24;
+  etlz::InStream in(all.subspan(footer->index_at + kIndexHeader, footer->index_size - kIndexHeader));
+  parts.segments = etlz::get_varint(in);
+  while (!in.at_end()) {
+    const std::uint64_t size = etlz::get_varint(in), stored = etlz::get_varint(in);
+    const Bytes frame = in.get(static_cast<std::size_t>(stored));
+    parts.entries.insert(parts.entries.end(), parts.facts.begin(), parts.facts.end());
+    parts.facts.assign(size, 0); // the last frame
+    if (size != 0) ZSTD_decompress(parts.facts.data(), size, frame.data(), frame.size());
+  }
+  return parts;
+}
+
+inline ArchiveBytes put_together(const ArchiveParts &parts, Bytes entries, Bytes facts) {
+  ArchiveBytes out = parts.front, body;
+  etlz::put_varint(body, parts.segments);
+  for (const Bytes content : {entries, facts}) {
+    ArchiveBytes frame;
+    if (!content.empty()) {
+      frame.resize(ZSTD_compressBound(content.size()));
+      frame.resize(ZSTD_compress(frame.data(), frame.size(), content.data(), content.size(), 1));
+    }
+    etlz::put_varint(body, content.size());
+    etlz::put_varint(body, frame.size());
+    body.insert(body.end(), frame.begin(), frame.end());
+  }
+  ArchiveBytes head(24);
+  std::memcpy(head.data(), "ETLZidx1", 8);
+  store(head.data() + 8, etlz::hash64(body));
+  etlz::seal(head.data(), head.size());
+  etlz::Footer footer;
+  footer.index_at = out.size();
+  footer.index_size = head.size() + body.size();
+  footer.original_size = parts.original;
+  footer.content = parts.content;
+  out.insert(out.end(), head.begin(), head.end());
+  out.insert(out.end(), body.begin(), body.end());
+  std::uint8_t raw[etlz::kFooterSize];
+  etlz::write_footer(footer, raw);
+  out.insert(out.end(), std::begin(raw), std::end(raw));
+  return out;
+}
+
+// Any bytes as an archive: signature and checksums of header, segment headers, payloads and footer are made
+// right.
+inline ArchiveBytes made_plausible(Bytes bytes) {
+  ArchiveBytes out(bytes.begin(), bytes.end());
+  constexpr std::uint8_t kMagic[] = {0x89, 'E', 'T', 'L', 'Z', '\r', '\n', 0x1A};
+  if (out.size() < etlz::kFileHeaderSize + etlz::kFooterSize) return out;
+  std::copy(std::begin(kMagic), std::end(kMagic), out.begin());
+  etlz::seal(out.data(), etlz::kFileHeaderSize);
+  etlz::seal(out.data() + out.size() - etlz::kFooterSize, etlz::kFooterSize);
+  constexpr std::string_view kSegment = "ETLZseg1";
+  for (auto at = out.begin();;) {
+    at = std::search(at, out.end(), kSegment.begin(), kSegment.end());
+    if (static_cast<std::size_t>(out.end() - at) < etlz::kSegmentHeaderSize) break;
+    std::uint8_t *const header = &*at;
+    const std::uint64_t stored = load<std::uint64_t>(header + 32);
+    const auto rest = static_cast<std::uint64_t>(out.end() - at) - etlz::kSegmentHeaderSize;
+    if (stored <= rest) store(header + 56, etlz::hash64(Bytes(header + etlz::kSegmentHeaderSize, stored)));
+    etlz::seal(header, etlz::kSegmentHeaderSize);
+    at += static_cast<std::ptrdiff_t>(kSegment.size());
+  }
+  return out;
+}
+
+} // namespace etwrelog::testing

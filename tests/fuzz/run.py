@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""Runs a fuzz target for a fixed number of runs and compares what it reached with what it has to reach.
+
+  run.py FLOORS NAME TARGET ARGUMENTS...
+
+FLOORS: lines "NAME EDGES". Prints the coverage; exit status 1 if the target fails or covers less than its floor."""
+import re, subprocess, sys
+
+floors = dict(line.split() for line in open(sys.argv[1]) if line.strip() and not line.startswith('#'))
+name, command = sys.argv[2], sys.argv[3:]
+run = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+text = run.stderr.decode('utf-8', 'replace')
+found = re.findall(r'cov: (\d+)', text)
+runs = re.findall(r'Done (\d+) runs in (\d+) second', text)
+if run.returncode != 0 or not found:
+    sys.stderr.write(text[-20000:])
+    sys.exit(1)
+covered, floor = int(found[-1]), int(floors.get(name, 0))
+print('%s: %d edges covered, at least %d wanted; %s runs in %s s' % (name, covered, floor, *(runs[-1] if runs else ('?', '?'))))
+sys.exit(0 if covered >= floor else 1)
