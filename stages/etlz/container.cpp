@@ -112,9 +112,9 @@ Result<SegmentHeader> read_segment_header(Bytes bytes) {
 }
 
 bool possible(const SegmentHeader &h) {
-  return h.method < SegmentMethod::count_ && h.original_size <= kMaxSegment && h.stored_size <= 2 * kMaxSegment &&
-         h.stream_bytes <= 16 * kMaxSegment && h.scratch_bytes <= format::kMaxBufferSize &&
-         h.original_at <= UINT64_MAX - h.original_size;
+  return h.method < SegmentMethod::count_ && h.original_size <= kMaxSegment &&
+         h.stored_size <= 2 * kMaxSegment && h.stream_bytes <= 16 * kMaxSegment &&
+         h.scratch_bytes <= format::kMaxBufferSize && h.original_at <= UINT64_MAX - h.original_size;
 }
 
 void write_footer(const Footer &f, std::uint8_t *out) {

@@ -24,8 +24,8 @@ void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &i
   }
 }
 
-// What entries may still take. A few bytes of an index can ask for thousands of times as many: nothing is allocated
-// that was not taken from here.
+// What entries may still take. A few bytes of an index can ask for thousands of times as many: nothing is
+// allocated that was not taken from here.
 struct Room {
   std::uint64_t left = 0;
   bool exceeded = false;
@@ -37,7 +37,8 @@ struct Room {
 };
 
 // `least`: bytes that the shortest of the elements has in the index.
-template <class T> bool resize(std::vector<T> &list, std::uint64_t count, std::size_t least, InStream &in, Room &room) {
+template <class T>
+bool resize(std::vector<T> &list, std::uint64_t count, std::size_t least, InStream &in, Room &room) {
   if (count > in.rest().size() / least || !room.take(count, sizeof(T))) return false;
   list.resize(count);
   return true;
@@ -62,7 +63,8 @@ bool get_parts(InStream &in, IndexEntry &e, Room &room) {
   for (Part &part : e.parts) {
     const std::uint64_t v = get_varint(in);
     part = {(v & 1) != 0, at, v >> 1};
-    if (part.size == 0 || part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize)) return false;
+    if (part.size == 0 || part.size > kMaxSegment || (part.buffer && part.size < format::kBufferHeaderSize))
+      return false;
     at += part.size;
     if (at > kMaxSegment) return false;
   }
@@ -263,8 +265,9 @@ Result<Index> read_index(Bytes bytes, const IndexLimits &limits) {
   std::vector<std::uint8_t> list;
   const std::uint64_t count = get_varint(in);
   if (count > limits.segments) return failed();
-  // What one segment says: fixed numbers; some bytes for each byte of the original, or for each process and thread that
-  // an event in it names, of which a byte of a compressed buffer cannot make many; events of the outlines.
+  // What one segment says: fixed numbers; some bytes for each byte of the original, or for each process and
+  // thread that an event in it names, of which a byte of a compressed buffer cannot make many; events of the
+  // outlines.
   constexpr std::uint64_t kEach = 4096, kFactor = 64;
   const std::uint64_t most = limits.original / kFactor > (UINT64_MAX >> 16)
                                  ? UINT64_MAX

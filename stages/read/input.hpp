@@ -1,6 +1,6 @@
-// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, gzip, xz, zstd or bzip2
-// file. All are readable at any offset; what is not so by nature is spooled to a temporary file without a
-// name.
+// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, gzip, xz, zstd or
+// bzip2 file. All are readable at any offset; what is not so by nature is spooled to a temporary file without
+// a name.
 #pragma once
 
 #include "base/outline.hpp"

@@ -222,20 +222,24 @@ private:
     return true;
   }
 
-  // The first buffer without its header: from the logfile header, which was read, to the next plausible buffer.
+  // The first buffer without its header: from the logfile header, which was read, to the next plausible
+  // buffer.
   Result<void> keep_first(const Error &why) {
+    const std::uint64_t header_end = kBufferHeaderSize + align8(scan_.header.event_size);
+    at_ = header_end - 1; // the logfile header begins with a BufferSize, too
     const Result<std::uint64_t> next = find_next();
     if (!next) return next.error();
+    at_ = 0;
     std::array<std::uint8_t, kBufferHeaderSize> raw{};
     if (const Result<std::size_t> got = input_.read_at(0, raw); !got) return got.error();
-    const std::uint64_t header_end = kBufferHeaderSize + align8(scan_.header.event_size);
     const std::uint64_t nominal = std::max<std::uint64_t>(scan_.header.buffer_size, header_end);
     const std::uint64_t end = std::min(std::max(std::min(*next, nominal), header_end), input_.size());
     BufferSpan span;
     span.rebuilt = true;
     span.size = static_cast<std::uint32_t>(end);
     const std::uint64_t valid = load_buffer_header(raw.data()).valid_bytes(); // may be what is right
-    span.decoded = static_cast<std::uint32_t>((valid >= header_end && valid <= end ? valid : end) - kBufferHeaderSize);
+    span.decoded =
+        static_cast<std::uint32_t>((valid >= header_end && valid <= end ? valid : end) - kBufferHeaderSize);
     scan_.buffers.push_back(span);
     sequences_.push_back(0);
     processors_.push_back(0);
@@ -252,8 +256,8 @@ private:
     return *next < input_.size();
   }
 
-  // Behind the current position; the input's size if there is none. The window grows with the gap: a file of many small
-  // gaps costs no megabyte for each.
+  // Behind the current position; the input's size if there is none. The window grows with the gap: a file of
+  // many small gaps costs no megabyte for each.
   Result<std::uint64_t> find_next() {
     for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
          base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {

@@ -16,7 +16,7 @@ struct BufferSpan {
   bool cut = false;          // the input ends before the buffer does
   std::uint16_t processor = 0;
   std::int64_t time_stamp = 0; // when it was written, raw; a FILETIME in relogged files
-  bool rebuilt = false;      // when salvaging: the first buffer, whose own header is damaged and means nothing
+  bool rebuilt = false; // when salvaging: the first buffer, whose own header is damaged and means nothing
 };
 
 using etwrelog::Skipped;

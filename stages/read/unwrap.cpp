@@ -163,7 +163,8 @@ Result<void> decode_bzip2(Source &source, const Sink &sink) {
   return drive(source, sink, [&](Bytes &in, MutableBytes &out) -> Result<Step> {
     if (between) {
       if (in.empty()) return Step::end;
-      if (in.front() != 'B') return source.damage("something follows the compressed data that is no more of it");
+      if (in.front() != 'B')
+        return source.damage("something follows the compressed data that is no more of it");
       BZ2_bzDecompressEnd(&z);
       z = {};
       if (BZ2_bzDecompressInit(&z, 0, 0) != BZ_OK) return source.damage("cannot decompress: out of memory");
@@ -191,12 +192,14 @@ Wrapping wrapping_of(const Input &input) {
   auto starts = [&head](std::initializer_list<std::uint8_t> magic) {
     return std::equal(magic.begin(), magic.end(), head.begin());
   };
-  if (starts({'P', 'K', 3, 4}) || starts({'P', 'K', 5, 6})) return Wrapping::zip; // the latter is an empty one
+  if (starts({'P', 'K', 3, 4}) || starts({'P', 'K', 5, 6}))
+    return Wrapping::zip; // the latter is an empty one
   if (starts({0x1F, 0x8B, 8})) return Wrapping::gzip;
   if (starts({0xFD, '7', 'z', 'X', 'Z', 0})) return Wrapping::xz;
   if (starts({0x28, 0xB5, 0x2F, 0xFD})) return Wrapping::zstd;
   if (starts({'B', 'Z', 'h'})) return Wrapping::bzip2;
-  if (starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C}) || starts({'R', 'a', 'r', '!', 0x1A, 7})) return Wrapping::other;
+  if (starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C}) || starts({'R', 'a', 'r', '!', 0x1A, 7}))
+    return Wrapping::other;
   return Wrapping::none;
 }
 
