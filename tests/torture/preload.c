@@ -3,7 +3,7 @@
 //   TORTURE_COUNT=FILE   write the number of calls there at exit
 //   TORTURE_AT=N         the call to meet; with TORTURE_ERRNO=E it fails with that, without the process is
 //   killed TORTURE_NAMED=1      no unnamed temporary files, as on file systems that have none
-//   TORTURE_THREADS=N    threads that can be made before making one fails
+//   TORTURE_THREADS=N    so many more threads can be alive at once
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -94,11 +94,32 @@ int close(int fd) {
 OPEN(open)
 OPEN(open64)
 
+struct Start {
+  void *(*run)(void *);
+  void *argument;
+};
+
+static void *counted(void *argument) {
+  struct Start start = *(struct Start *)argument;
+  free(argument);
+  void *const result = start.run(start.argument);
+  atomic_fetch_sub(&threads, 1);
+  return result;
+}
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument) {
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
   const long most = number("TORTURE_THREADS", -1);
-  if (most >= 0 && atomic_fetch_add(&threads, 1) >= most) return EAGAIN;
-  return real(thread, attributes, run, argument);
+  if (most < 0) return real(thread, attributes, run, argument);
+  struct Start *start = malloc(sizeof *start);
+  if (!start || atomic_fetch_add(&threads, 1) >= most) {
+    atomic_fetch_sub(&threads, 1);
+    free(start);
+    return EAGAIN;
+  }
+  start->run = run;
+  start->argument = argument;
+  return real(thread, attributes, counted, start);
 }
