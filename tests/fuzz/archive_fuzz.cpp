@@ -26,8 +26,13 @@ const std::vector<testing::ArchiveParts> &bases() {
       testing::SyntheticTrace t(options);
       t.process_rundown({1'000'100}, 100, 4, "a.exe", "a -x");
       t.thread_rundown({1'000'101}, 110, 100);
-      for (int i = 0; i < 400; ++i)
-        t.sample({2'000'000 + i * 1000, static_cast<std::uint16_t>(i % 2)}, 110);
+      std::mt19937 random(1); // too much for a small archive, which has no index
+      std::vector<std::uint8_t> payload(1000);
+      for (int i = 0; i < 300; ++i) {
+        for (std::uint8_t &byte : payload)
+          byte = static_cast<std::uint8_t>(random());
+        t.manifest_event({2'000'000 + i * 1000, static_cast<std::uint16_t>(i % 2)}, {}, 110, 100, payload);
+      }
       made.push_back(testing::take_apart(testing::packed(t.bytes())));
     }
     return made;
@@ -41,7 +46,7 @@ void use_as_trace(std::unique_ptr<read::Input> archive, std::uint8_t how) {
   Result<pipeline::Trace> trace =
       pipeline::Trace::open(std::move(*input), {.salvage = (how & 1) != 0, .file_order = (how & 2) != 0});
   if (!trace || trace->decoded_bytes() > 32u << 20) return;
-  pipeline::GraphOptions graph;
+  pipeline::PassOptions graph;
   graph.threads = 1;
   graph.batch_bytes = 1u << 16;
   if ((how & 4) != 0) {
@@ -67,8 +72,8 @@ void use_as_trace(std::unique_ptr<read::Input> archive, std::uint8_t how) {
 
 void unpack(const read::Input &archive) {
   pipeline::ArchiveOptions options;
-  options.threads = 1;
-  options.memory_limit = kMemory;
+  options.run.threads = 1;
+  options.run.memory = kMemory;
   (void)pipeline::unpack_file(archive, nullptr, options);
   options.salvage = true;
   (void)pipeline::unpack_file(archive, nullptr, options);

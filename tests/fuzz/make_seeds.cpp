@@ -80,7 +80,10 @@ void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesy
 void write_container_seeds(const std::vector<std::uint8_t> &trace, const std::filesystem::path &folder,
                            const std::string &name) {
   const std::vector<std::uint8_t> archive = testing::packed(trace);
-  const testing::ArchiveParts parts = testing::take_apart(archive);
+  std::vector<std::uint8_t> large = trace; // with an index, which small archives have not
+  for (const std::size_t size = trace.size(); large.size() < 300'000;)
+    large.insert(large.end(), trace.begin() + 4096, trace.begin() + static_cast<std::ptrdiff_t>(size));
+  const testing::ArchiveParts parts = testing::take_apart(testing::packed(large));
   std::uint8_t way = 0;
   for (const std::vector<std::uint8_t> *content : {&parts.entries, &parts.entries, &parts.facts, &archive}) {
     for (const std::uint8_t how : {0, 1, 4, 24}) {
