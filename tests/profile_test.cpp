@@ -1,7 +1,7 @@
 // A profile's promise: each sample has exactly the stack that belongs to it, every sample and every piece of
 // a stack is accounted for, and a trace that was cut down, re-cached or packed gives the same profile of a
 // process.
-#include "etwrelog/profile_report.hpp"
+#include "etwrelog/profile_diff.hpp"
 #include "profile_pass/profile.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
@@ -320,6 +320,46 @@ TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {
   EXPECT_EQ(rows[1].total, 3u);
   EXPECT_EQ(profile_tree(profile, 0).size(), 3u);
   EXPECT_EQ(profile_tree(profile, 0.9).size(), 1u);
+}
+
+Profile counted(std::uint64_t slow, std::uint64_t fast) {
+  Profile profile;
+  for (const char *name : {"slow", "fast"}) {
+    ProfileFrame frame;
+    frame.function = name;
+    frame.why = Unresolved::none;
+    profile.frames.push_back(frame);
+  }
+  profile.nodes = {{kNoIndex, kNoIndex}, {0, 0}, {0, 1}};
+  profile.processes.resize(1);
+  profile.threads = {{1, 0, "", 0, 0}};
+  profile.samples.resize(2);
+  profile.samples[0].node = 1;
+  profile.samples[0].weight = slow;
+  profile.samples[1].node = 2;
+  profile.samples[1].weight = fast;
+  return profile;
+}
+
+TEST(ProfileDiff, TellsAChangeFromNoise) {
+  const Profile before[] = {counted(1'000, 9'000)}, noise[] = {counted(1'020, 8'980)},
+                after[] = {counted(2'000, 9'000)};
+  const ProfileCondition slower = *parse_condition("slow > +10%"), total = *parse_condition("total > +5%");
+  EXPECT_TRUE(matching_changes(profile_diff(before, noise), slower).empty());
+  EXPECT_TRUE(matching_changes(profile_diff(before, noise), total).empty());
+  EXPECT_EQ(matching_changes(profile_diff(before, after), slower).size(), 1u);
+  EXPECT_EQ(matching_changes(profile_diff(before, after), total).size(), 1u);
+  const Profile gone[] = {counted(0, 9'000)};
+  EXPECT_EQ(profile_diff(before, gone).changes[0].verdict, ProfileVerdict::vanished);
+  EXPECT_FALSE(parse_condition("slow > 10"));
+}
+
+TEST(ProfileDiff, OfSeveralTracesASideTheSpreadOfTheTracesDecides) {
+  const Profile spread[] = {counted(500, 9'000), counted(1'000, 9'000), counted(2'000, 9'000)},
+                shifted[] = {counted(600, 9'000), counted(1'200, 9'000), counted(2'400, 9'000)};
+  const ProfileDiff diff = profile_diff(spread, shifted);
+  for (const ProfileChange &change : diff.changes)
+    EXPECT_EQ(change.verdict, ProfileVerdict::same) << change.name;
 }
 
 // --- Real and generated traces, against an independent judge.

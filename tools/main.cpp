@@ -28,8 +28,14 @@ int main(int argc, char **argv) {
   });
   int exit_status = cli::kDone;
   cli::add_commands(app, exit_status);
+  // "diff BASE... -- NEW...": CLI11 drops the "--", which tells the two apart.
+  std::vector<char *> words(argv, argv + argc);
+  static char kNew[] = "--new";
+  if (argc > 2 && std::string_view(argv[1]) == "diff")
+    for (char *&word : words)
+      if (std::string_view(word) == "--") word = kNew;
   try {
-    app.parse(argc, argv);
+    app.parse(argc, words.data());
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? cli::kDone : cli::kUsage;
   } catch (const std::system_error &error) {

@@ -246,7 +246,7 @@ private:
     fragment.time = moment.time;
     fragment.thread = fields.thread_id;
     fragment.process = fields.process_id;
-    fragment.processor = processor;
+    fragment.processor = processor & 0x7FF;
     if (kind == StackEventKind::reference) {
       fragment.flags = Fragment::kReference;
       work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),

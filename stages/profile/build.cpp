@@ -128,16 +128,25 @@ public:
     for (const IntervalRecord &interval : records_.intervals)
       if (interval.source == 0)
         profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
+    count_fragments(joined);
+    keep_stacks();
     if (options_.kind == ProfileKind::cpu)
       take_samples();
     else
       take_waits();
     if (options_.slices) take_slices();
-    count_fragments(joined);
     finish_modules();
   }
 
 private:
+  // From here on a subject names its stacks, not the fragments: these are by far the largest table.
+  void keep_stacks() {
+    for (std::size_t i = 0; i < records_.subjects.size(); ++i)
+      for (std::uint32_t *number : {&records_.subjects[i].kernel, &records_.subjects[i].user})
+        if (*number != Subject::kNoFragment) *number = records_.fragments[*number].stack;
+    records_.fragments.clear();
+  }
+
   void take_samples() {
     const std::vector<std::uint32_t> order = by_time(records_.subjects);
     profile_.samples.reserve(order.size());
@@ -304,26 +313,44 @@ private:
       const std::uint32_t note = child(0, annotation("[no stack]"));
       return child(note, frame(pid, subject.time, subject.ip, subject.pointer_size, true));
     }
-    const auto stack = [&](std::uint32_t fragment) {
-      return fragment == Subject::kNoFragment ? Fragment::kNoStack : records_.fragments[fragment].stack;
-    };
     std::uint32_t epoch = images_.epoch(pid, subject.time);
     if (options_.methods != nullptr) epoch += options_.methods->epoch(pid, subject.time);
     bool fresh = false;
-    std::uint32_t &node = known_.at({pid, epoch, stack(subject.kernel), stack(subject.user)}, fresh);
+    std::uint32_t &node = known_.at({pid, epoch, subject.kernel, subject.user}, fresh);
     if (!fresh) return node;
     std::uint32_t path = 0;
     if (sample_class == SampleClass::user_missing) path = child(path, annotation("[user stack missing]"));
-    for (const std::uint32_t fragment : {subject.user, subject.kernel})
-      if (fragment != Subject::kNoFragment) path = walk(path, pid, subject, stack(fragment));
+    if (subject.user != Subject::kNoFragment) path = user_path(pid, epoch, subject);
+    if (subject.kernel != Subject::kNoFragment)
+      for (const std::uint32_t number : frames_of(pid, epoch, subject, subject.kernel))
+        path = child(path, number);
     return node = path;
   }
 
-  std::uint32_t walk(std::uint32_t path, std::uint32_t pid, const Subject &subject, std::uint32_t stack) {
-    read_frames_(stack, addresses_);
-    for (std::size_t i = addresses_.size(); i-- > 0;)
-      path = child(path, frame(pid, subject.time, addresses_[i], subject.pointer_size, i == 0));
-    return path;
+  // Many kernel parts stand on one user part.
+  std::uint32_t user_path(std::uint32_t pid, std::uint32_t epoch, const Subject &subject) {
+    bool fresh = false;
+    std::uint32_t &node = user_paths_.at({pid, epoch, subject.user, 0}, fresh);
+    if (!fresh) return node;
+    std::uint32_t path = 0;
+    for (const std::uint32_t number : frames_of(pid, epoch, subject, subject.user))
+      path = child(path, number);
+    return node = path;
+  }
+
+  // The frames of a stack in this process, outermost first. Valid until the next call.
+  std::span<const std::uint32_t> frames_of(std::uint32_t pid, std::uint32_t epoch, const Subject &subject,
+                                           std::uint32_t stack) {
+    bool fresh = false;
+    std::uint32_t &at = resolved_.at({pid, epoch, stack, subject.pointer_size}, fresh);
+    if (fresh) {
+      read_frames_(stack, addresses_);
+      at = static_cast<std::uint32_t>(resolved_frames_.size());
+      resolved_frames_.push_back(static_cast<std::uint32_t>(addresses_.size()));
+      for (std::size_t i = addresses_.size(); i-- > 0;)
+        resolved_frames_.push_back(frame(pid, subject.time, addresses_[i], subject.pointer_size, i == 0));
+    }
+    return std::span(resolved_frames_).subspan(at + 1u, resolved_frames_[at]);
   }
 
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
@@ -486,7 +513,8 @@ private:
   Timeline process_times_, thread_times_;
   Images images_;
   std::vector<std::string> names_, command_lines_;
-  QuadMap process_numbers_, thread_numbers_, known_, children_, frame_numbers_;
+  QuadMap process_numbers_, thread_numbers_, known_, user_paths_, resolved_, children_, frame_numbers_;
+  std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
   std::unordered_map<std::string, std::uint32_t> managed_modules_;

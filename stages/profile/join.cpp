@@ -129,6 +129,7 @@ public:
         for (const Mark &mark : chunk)
           if (const std::uint64_t time = spread(mark.time); wanted.has(time)) take(partition_of(time), mark);
       });
+      records_.marks.release_chunk(i);
     });
     records_.marks.clear();
     parallel(kPartitions, [&](std::size_t partition) { match(partition); });
@@ -189,7 +190,7 @@ private:
       Mark &mark = events[id].mark;
       if (thread_of(mark) != thread || (!unknown_thread && thread == kUnknownId)) continue;
       any = &mark;
-      if (mark.processor == fragment.processor) here = &mark;
+      if ((mark.processor & 0x7FF) == fragment.processor) here = &mark;
     }
     return here != nullptr ? here : any;
   }

@@ -25,7 +25,7 @@ struct Subject {
   std::int64_t time = 0;
   std::uint64_t ip = 0; // of a switch: 0
   std::uint32_t thread = kUnknownId;
-  // Of its stack, as numbers of Records::fragments; kNoFragment: none.
+  // Of its stack, as numbers of Records::fragments, later of the stacks themselves; kNoFragment: none.
   std::uint32_t kernel = kNoFragment, user = kNoFragment;
   std::uint16_t processor = 0;
   std::uint8_t pointer_size = 8;
@@ -52,18 +52,19 @@ struct Fragment {
   std::int64_t event_time = 0; // of the event that it names
   std::int64_t time = 0;       // when it was written
   std::uint32_t thread = 0, process = 0;
-  std::uint32_t stack = kNoStack; // the caller's number of its frames
-  std::uint16_t processor = 0;
+  std::uint32_t stack = kNoStack;  // the caller's number of its frames
   std::uint16_t owner = kOrphaned; // by the join: kOrphaned, kOfSubject or the number of a kind
-
+  // Windows has at most 2,048 processors; there are millions of fragments.
+  std::uint16_t processor : 11 = 0;
   // Kernel: its outermost frame is in kernel space. User first: its innermost frame is not.
-  std::uint8_t flags = 0;
+  std::uint16_t flags : 5 = 0;
 
   static constexpr std::uint32_t kNoStack = 0xFFFF'FFFF;
   static constexpr std::uint16_t kOrphaned = 0xFFFF, kOfSubject = 0xFFFE;
-  static constexpr std::uint8_t kHasFrames = 1, kKernel = 2, kUserFirst = 4, kClaimed = 8, kReference = 16;
-  [[nodiscard]] bool is(std::uint8_t flag) const { return (flags & flag) != 0; }
+  static constexpr std::uint16_t kHasFrames = 1, kKernel = 2, kUserFirst = 4, kClaimed = 8, kReference = 16;
+  [[nodiscard]] bool is(std::uint16_t flag) const { return (flags & flag) != 0; }
 };
+static_assert(sizeof(Fragment) == 32);
 
 struct ProcessRecord {
   Moment at;

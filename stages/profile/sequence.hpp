@@ -30,6 +30,9 @@ public:
     size_ = 0;
   }
 
+  // Gives back the memory of one chunk; nothing of it may be looked at afterwards.
+  void release_chunk(std::size_t i) { chunks_[i].reset(); }
+
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   T &operator[](std::size_t i) { return chunks_[i >> kChunkBits][i & (kChunk - 1)]; }

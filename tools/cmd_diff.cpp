@@ -1,0 +1,206 @@
+// etwrelog diff: what changed between traces, and whether that is more than noise.
+#include "etwrelog/profile_diff.hpp"
+#include "etwrelog/profile_export.hpp"
+#include "profile_pass/profile.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include "base/output_file.hpp"
+#include "base/platform.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options : RunFlags {
+  std::vector<std::string> before, after, processes, conditions;
+  std::string output;
+  std::size_t top = 20;
+  bool salvage = false, force = false, names = true;
+};
+
+Result<Profile> read_one(const Options &options, const std::string &input,
+                         const std::vector<std::string> &processes, int &status) {
+  Bar bar(options.progress);
+  const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+  if (!trace) return trace.error();
+  CommonOptions common;
+  static_cast<RunFlags &>(common) = options;
+  pipeline::ProfileOptions how;
+  how.names = options.names;
+  Result<pipeline::ProfileResult> result = pipeline::make_profile(*trace, how, common.graph(bar));
+  if (!result) return std::move(result).error();
+  status = std::max(status, report_damage(input, result->pass.warnings, result->pass.skipped));
+  ProfileSelection selection;
+  selection.processes = processes;
+  Result<void> done;
+  if (result->profile.samples.empty()) {
+    Error error;
+    error.kind = ErrorKind::no_match;
+    error.what = "the trace holds no CPU samples";
+    done = error;
+  } else {
+    done = select(result->profile, selection);
+  }
+  if (!done) {
+    done.error().file = input;
+    return std::move(done).error();
+  }
+  return std::move(result->profile);
+}
+
+Result<std::vector<Profile>> read_side(const Options &options, const std::vector<std::string> &inputs,
+                                       std::vector<std::string> &processes, int &status) {
+  std::vector<Profile> profiles;
+  for (const std::string &input : inputs) {
+    Result<Profile> profile = read_one(options, input, processes, status);
+    if (!profile) return std::move(profile).error();
+    if (processes.empty())
+      if (const std::uint32_t busiest = busiest_process(*profile); busiest != kNoIndex) {
+        processes = {profile->processes[busiest].name};
+        base::print_message(
+            fmt::format("etwrelog: of {}, the busiest process of {}; -p NAME takes another, -p '*' all\n",
+                        processes[0], input));
+        if (Result<void> done = select(*profile, {processes, {}, {}, {}}); !done)
+          return std::move(done).error();
+      }
+    profiles.push_back(*std::move(profile));
+  }
+  return profiles;
+}
+
+// "+12.3%", "new", "gone".
+std::string relative_text(double relative) {
+  return std::isinf(relative) ? std::string("new") : fmt::format("{:+.1f}%", 100 * relative);
+}
+
+void print_change(const ProfileChange &change) {
+  fmt::print("{:>6.2f}% {:>6.2f}% {:>+7.2f} [{:>+6.2f} {:>+6.2f}] {:>8}  {:<8}  {}\n", 100 * change.before,
+             100 * change.after, 100 * (change.after - change.before), 100 * change.low, 100 * change.high,
+             relative_text(change.relative()), verdict_text(change.verdict), change.name);
+}
+
+void print_diff(const ProfileDiff &diff, std::size_t top) {
+  const ProfileChange &total = diff.total;
+  fmt::print("Processor time a trace: {:.3f} s before, {:.3f} s after, {} [{} {}]: {}\n\n", total.before,
+             total.after, relative_text(total.relative()), relative_text(total.relative_low),
+             relative_text(total.relative_high), verdict_text(total.verdict));
+  fmt::print("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all\n",
+             "Before", "After", "Change", "95%", "Relative", "Verdict");
+  std::size_t shown = 0, noise = 0;
+  for (const ProfileChange &change : diff.changes) {
+    if (change.verdict == ProfileVerdict::same)
+      ++noise;
+    else if (top == 0 || shown < top)
+      print_change(change), ++shown;
+    else
+      ++shown;
+  }
+  if (top != 0 && shown > top) fmt::print("({} more changes; --top 0 shows all)\n", shown - top);
+  if (shown == 0) fmt::print("No function changed by more than the noise.\n");
+  fmt::print("{} functions changed, {} did not beyond the noise\n", shown, noise);
+}
+
+json number(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr); // null: nothing was there before
+}
+
+json change_json(const ProfileChange &change) {
+  return {{"name", change.name},
+          {"before", change.before},
+          {"after", change.after},
+          {"low", change.low},
+          {"high", change.high},
+          {"relative", number(change.relative())},
+          {"relative_low", number(change.relative_low)},
+          {"relative_high", number(change.relative_high)},
+          {"verdict", verdict_text(change.verdict)}};
+}
+
+Result<void> write_picture(const Options &options, const std::vector<Profile> &before,
+                           const std::vector<Profile> &after) {
+  const std::optional<ProfileFormat> format = profile_format_of_path(options.output);
+  if (!format || (*format != ProfileFormat::svg && *format != ProfileFormat::folded)) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.option = Option::output;
+    error.what = fmt::format("\"{}\" has no ending that tells a format for differences", options.output);
+    error.expected = ".svg or .folded";
+    return error;
+  }
+  Result<base::OutputFile> file = base::OutputFile::create(options.output, options.force);
+  if (!file) return std::move(file).error();
+  const Result<ProfileExportReport> report =
+      write_profile_diff(before, after, *format, {}, [&](Bytes bytes) { return file->append(bytes); });
+  if (!report) return report.error();
+  return file->commit();
+}
+
+int run_diff(Options options) {
+  std::vector<ProfileCondition> conditions;
+  for (const std::string &text : options.conditions) {
+    Result<ProfileCondition> condition = parse_condition(text);
+    if (!condition) return report(condition.error());
+    conditions.push_back(*std::move(condition));
+  }
+  int status = kDone;
+  Result<std::vector<Profile>> before = read_side(options, options.before, options.processes, status);
+  if (!before) return report(before.error());
+  Result<std::vector<Profile>> after = read_side(options, options.after, options.processes, status);
+  if (!after) return report(after.error());
+  const ProfileDiff diff = profile_diff(*before, *after);
+  json failures = json::array();
+  std::string messages;
+  for (std::size_t i = 0; i < conditions.size(); ++i)
+    for (const ProfileChange &change : matching_changes(diff, conditions[i])) {
+      failures.push_back({{"condition", options.conditions[i]}, {"change", change_json(change)}});
+      messages += fmt::format("etwrelog: failed: {}: {} {} [{} {}]\n", options.conditions[i], change.name,
+                              relative_text(change.relative()), relative_text(change.relative_low),
+                              relative_text(change.relative_high));
+    }
+  if (!options.output.empty())
+    if (Result<void> done = write_picture(options, *before, *after); !done) return report(done.error());
+  if (options.json) {
+    json changes = json::array();
+    for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
+      changes.push_back(change_json(diff.changes[i]));
+    fmt::print("{}\n",
+               json{{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}.dump(
+                   1, ' ', false, json::error_handler_t::replace));
+  } else {
+    print_diff(diff, options.top);
+  }
+  base::print_message(messages);
+  return failures.empty() ? status : int{kFailed};
+}
+
+void add_diff_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App *c = app.add_subcommand("diff", "What changed between profiles: diff BASE... -- NEW...");
+  c->add_option("BASE", options->before, "Traces from before")->required();
+  c->add_option("--new", options->after, "Traces from after; -- says the same")->required();
+  c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
+      ->allow_extra_args(false);
+  c->add_option("--top", options->top, "Changes to show; 0: all");
+  c->add_option("--fail-if", options->conditions,
+                "Exit with status 1 if it holds beyond the noise: 'total > +5%', 'game.exe!Render > +10%'")
+      ->allow_extra_args(false);
+  c->add_option("-o,--output", options->output, "Differential flame graph (.svg) or folded stacks (.folded)");
+  c->add_flag("-f,--force", options->force, "Replace an existing output");
+  c->add_flag("--salvage", options->salvage, "Step over damage");
+  options->add_to(*c);
+  options->add_json_to(*c);
+  c->callback([options, &exit_status] { exit_status = run_diff(*options); });
+}
+
+const Command kDiff(26, add_diff_command);
+
+} // namespace
+} // namespace etwrelog::cli
