@@ -3,6 +3,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -26,10 +27,12 @@ class StandardOutput final : public ByteSink {
 public:
   Result<void> write(Bytes bytes) override {
     if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
+    reader_gone = errno == EPIPE;
     Error error;
     error.kind = ErrorKind::io, error.file = "standard output", error.what = "cannot be written";
     return error;
   }
+  bool reader_gone = false; // "| head" has seen enough: that is no failure to talk about
 };
 
 const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
@@ -110,9 +113,10 @@ int run_export(const ExportFlags &flags) {
     inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
   Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
+  const auto standard_output = std::make_shared<StandardOutput>();
   const bool to_standard_output = flags.output.empty() || flags.output == "-";
   const Output output = to_standard_output
-                            ? Output::sink("standard output", std::make_shared<StandardOutput>())
+                            ? Output::sink("standard output", standard_output)
                             : Output(flags.output, flags.force ? Existing::replace : Existing::refuse);
   const std::string format = format_of(flags);
   const auto table = kTables.find(format);
@@ -126,6 +130,7 @@ int run_export(const ExportFlags &flags) {
   const Result<ExportReport> done = table == kTables.end()
                                         ? export_json(*trace, output, options, run)
                                         : export_table(*trace, output, table->second, options, run);
+  if (!done && standard_output->reader_gone) return kFailed;
   if (!done) return report(done.error());
   if (to_standard_output) std::fflush(stdout);
   for (const std::string &problem : done->problems)
