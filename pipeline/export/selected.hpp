@@ -14,8 +14,7 @@ namespace etwrelog::pipeline {
 // only the thread that ran before it on its processor could tell, it counts as unknown.
 class Selected {
 public:
-  static Result<Selected> make(const Trace &trace, const Selection &selection,
-                               const ExportSurvey &survey) {
+  static Result<Selected> make(const Trace &trace, const Selection &selection, const ExportSurvey &survey) {
     Selected selected;
     selected.everything_ = selection.everything();
     selected.selection_ = selection;

@@ -2,7 +2,7 @@
 // them batch by batch, in order of time.
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
-#include "etwrelog/kernel_events.hpp"
+#include "export/event_columns.hpp"
 #include "export/json_lines.hpp"
 #include "export/selected.hpp"
 #include "export/survey.hpp"
@@ -24,37 +24,6 @@ using tables::Column;
 using tables::ColumnData;
 using tables::ColumnType;
 
-// 100 ns between 1601 and 1970.
-constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
-
-const std::vector<Column> &common_columns() {
-  static const std::vector<Column> columns = {
-      {"time", ColumnType::timestamp},    {"timestamp", ColumnType::integer},
-      {"cpu", ColumnType::integer},       {"process_id", ColumnType::integer},
-      {"thread_id", ColumnType::integer}, {"process", ColumnType::text},
-      {"provider", ColumnType::text},     {"provider_id", ColumnType::text},
-      {"event", ColumnType::text},        {"id", ColumnType::integer},
-      {"version", ColumnType::integer},   {"opcode", ColumnType::integer},
-      {"level", ColumnType::integer},     {"keyword", ColumnType::text},
-      {"activity", ColumnType::text}};
-  return columns;
-}
-
-// Numbers where a column of numbers holds every value, else the text that JSON lines have.
-ColumnType column_type(const Field &field) {
-  if (field.is_array()) return ColumnType::text;
-  if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;
-  if (field.type == FieldType::boolean) return ColumnType::boolean;
-  if (field.type > FieldType::i64 && field.type != FieldType::raw_time) return ColumnType::text;
-  switch (field.format) {
-  case Format::hex:
-  case Format::address:
-  case Format::ip_address:
-  case Format::characters: return ColumnType::text;
-  default: return field.is_signed() ? ColumnType::integer : ColumnType::unsigned_integer;
-  }
-}
-
 void append_hex(Bytes bytes, std::string &out) {
   for (const std::uint8_t byte : bytes)
     fmt::format_to(std::back_inserter(out), "{:02x}", byte);
@@ -72,7 +41,7 @@ struct TablePart {
 class Rows {
 public:
   Rows(const Clock &clock, const pipeline::ExportSurvey &survey, const JsonLines &lines, bool by_kind)
-      : clock_(clock), survey_(survey), lines_(lines), by_kind_(by_kind) {
+      : common_(clock, survey, lines), survey_(survey), by_kind_(by_kind) {
     for (const Schema *schema : survey.schemas.all()) {
       narrow_.emplace_back(*schema, 4);
       wide_.emplace_back(*schema, 8);
@@ -84,13 +53,13 @@ public:
   }
 
   [[nodiscard]] std::vector<Column> columns(Kind kind) const {
-    std::vector<Column> all = common_columns();
+    std::vector<Column> all = pipeline::common_columns();
     if (!by_kind_) {
       all.push_back({"fields", ColumnType::text});
     } else if (kind != kUndescribed) {
       const Schema &schema = *survey_.schemas.all()[kind];
       for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
-        all.push_back({std::string(schema.fields[i].name), column_type(schema.fields[i])});
+        all.push_back({std::string(schema.fields[i].name), pipeline::column_type(schema.fields[i])});
     }
     all.push_back({"raw", ColumnType::text});
     return all;
@@ -113,45 +82,15 @@ public:
   }
 
 private:
+  struct Put {
+    ColumnData &column;
+    void null() { column.add_null(); }
+    void number(std::int64_t value) { column.add_number(static_cast<std::uint64_t>(value)); }
+    void text(std::string_view value) { column.add_text(value); }
+  };
   void add_common(const Event &event, const Schema *schema, Batch &batch) const {
-    ColumnData *column = batch.columns.data();
-    auto number = [&](std::uint64_t value) { (column++)->add_number(value); };
-    auto id = [&](std::uint32_t value) {
-      if (value == kUnknownId)
-        (column++)->add_null();
-      else
-        number(value);
-    };
-    number(static_cast<std::uint64_t>((clock_.to_filetime(event.time()) - kUnixEpoch) * 100));
-    number(static_cast<std::uint64_t>(event.time()));
-    number(event.processor());
-    id(event.process_id());
-    id(event.thread_id());
-    const std::string *process = process_name(event);
-    if (process)
-      column->add_text(*process);
-    else
-      column->add_null();
-    ++column;
-    std::string provider, name;
-    lines_.names(event, schema, provider, name);
-    (column++)->add_text(provider);
-    (column++)->add_text(to_string(schema ? schema->provider : event.provider()));
-    (column++)->add_text(name);
-    number(event.has_hook() || event.is_classic() ? 0u : event.id());
-    number(event.version());
-    number(event.opcode());
-    number(event.level());
-    (column++)->add_text(fmt::format("0x{:x}", event.keyword()));
-    if (const Guid activity = event.activity(); activity != Guid{}) column->add_text(to_string(activity));
-  }
-
-  [[nodiscard]] const std::string *process_name(const Event &event) const {
-    if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return nullptr;
-    const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
-    const auto found = lifetimes.process_at(event.process_id(), event.time());
-    if (!found || lifetimes.processes()[*found].image_name.empty()) return nullptr;
-    return &lifetimes.processes()[*found].image_name;
+    for (std::size_t i = 0; i < pipeline::common_columns().size(); ++i)
+      common_.put(event, schema, i, Put{batch.columns[i]});
   }
 
   void add_fields(const Event &event, const Schema *schema, Batch &batch,
@@ -184,10 +123,11 @@ private:
     if (by_kind_) {
       for (std::size_t i = 0; i < size.values; ++i) {
         const auto index = static_cast<std::size_t>(values[i].field - schema->fields.data());
-        add_value(values[i], batch.columns[common_columns().size() + places_[schema->ordinal][index]]);
+        add_value(values[i],
+                  batch.columns[pipeline::common_columns().size() + places_[schema->ordinal][index]]);
       }
     } else {
-      ColumnData &fields = batch.columns[common_columns().size()];
+      ColumnData &fields = batch.columns[pipeline::common_columns().size()];
       decoder->append_json(payload, fields.begin_text());
       fields.end_text();
     }
@@ -195,7 +135,7 @@ private:
   }
 
   static void add_value(const FieldValue &value, ColumnData &column) {
-    switch (column_type(*value.field)) {
+    switch (pipeline::column_type(*value.field)) {
     case ColumnType::real:
       if (const auto real = value.real())
         column.add_real(*real);
@@ -214,44 +154,13 @@ private:
     }
   }
 
-  Clock clock_;
+  pipeline::CommonColumns common_;
   const pipeline::ExportSurvey &survey_;
-  const JsonLines &lines_;
   bool by_kind_;
   std::vector<Decoder> narrow_, wide_; // by ordinal
   std::vector<std::vector<std::uint16_t>>
       places_; // by ordinal and index of a field: its column behind the common ones
 };
-
-// "DiskIo_Read"; of other than kernel events with the provider in front.
-std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
-  std::string name = "undescribed";
-  if (schema) {
-    name = schema->name;
-    if (!kernel::hook_of_class(schema->provider, schema->opcode)) {
-      const std::string_view provider =
-          schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
-      name =
-          fmt::format("{}_{}", provider.empty() ? to_string(schema->provider) : std::string(provider), name);
-    }
-  }
-  for (char &c : name) {
-    const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!word) c = '_';
-  }
-  // SQL compares names without regard to case.
-  auto free = [&](const std::string &candidate) {
-    std::string folded = candidate;
-    for (char &c : folded)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    return folded != "events" && taken.insert(folded).second;
-  };
-  if (free(name)) return name;
-  if (schema && free(fmt::format("{}_v{}", name, schema->version)))
-    return fmt::format("{}_v{}", name, schema->version);
-  for (int i = 2;; ++i)
-    if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
-}
 
 class StreamTarget final : public tables::ByteTarget {
 public:
@@ -317,7 +226,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
       const auto [number, fresh] = numbers.try_emplace(kind, numbers.size());
       if (fresh) {
         const Schema *schema = kind == kUndescribed ? nullptr : survey->schemas.all()[kind];
-        const std::string name = table_name(survey->schemas, schema, taken);
+        const std::string name = pipeline::table_name(survey->schemas, schema, taken);
         if (Result<void> made = writer.add_table(name, rows.columns(kind)); !made) return made;
       }
       if (Result<void> written = writer.write(number->second, batch); !written) return written;

@@ -1,0 +1,46 @@
+// SQL over a trace itself. Experimental: may change in any release. Level 4: uses export.hpp.
+#pragma once
+
+#include "etwrelog/export.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace etwrelog {
+
+// Tables: one for each kind of event that the trace holds (as in a SQLite export: DiskIo_Read, ...), `events`
+// over all of them with their fields as JSON, `processes`. Each SELECT walks the trace once for each table in
+// it, in order of time; conditions on `time`, `timestamp` (a range) and the kind itself decide what is read:
+// of an archive only the segments that hold that time. One thread; the trace outlives it.
+class TraceQuery {
+public:
+  // One pass: schemas, processes, and which kinds there are.
+  static Result<TraceQuery> open(const Trace &trace, const ExportOptions &options = {},
+                                 const RunOptions &run = {});
+  TraceQuery(TraceQuery &&) noexcept;
+  TraceQuery &operator=(TraceQuery &&) noexcept;
+  ~TraceQuery();
+
+  // Values as text, null where SQL has NULL. Valid during the call.
+  using Row = std::span<const std::optional<std::string>>;
+  struct Visitor {
+    std::function<void(std::span<const std::string> names)> columns{};
+    std::function<void(Row row)> row{};
+  };
+  // One or several statements. Errors of SQL are `usage`; statements that would write a file are refused.
+  Result<void> run(const std::string &sql, const Visitor &visitor);
+
+  [[nodiscard]] std::vector<std::string> tables() const; // by name
+
+  struct Impl; // of the implementation alone
+
+private:
+  explicit TraceQuery(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace etwrelog

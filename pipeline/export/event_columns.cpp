@@ -1,0 +1,79 @@
+#include "export/event_columns.hpp"
+
+#include "etwrelog/kernel_events.hpp"
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using tables::ColumnType;
+
+const std::vector<tables::Column> &common_columns() {
+  static const std::vector<tables::Column> columns = {
+      {"time", ColumnType::timestamp},    {"timestamp", ColumnType::integer},
+      {"cpu", ColumnType::integer},       {"process_id", ColumnType::integer},
+      {"thread_id", ColumnType::integer}, {"process", ColumnType::text},
+      {"provider", ColumnType::text},     {"provider_id", ColumnType::text},
+      {"event", ColumnType::text},        {"id", ColumnType::integer},
+      {"version", ColumnType::integer},   {"opcode", ColumnType::integer},
+      {"level", ColumnType::integer},     {"keyword", ColumnType::text},
+      {"activity", ColumnType::text}};
+  return columns;
+}
+
+ColumnType column_type(const Field &field) {
+  if (field.is_array()) return ColumnType::text;
+  if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;
+  if (field.type == FieldType::boolean) return ColumnType::boolean;
+  if (field.type > FieldType::i64 && field.type != FieldType::raw_time) return ColumnType::text;
+  switch (field.format) {
+  case Format::hex:
+  case Format::address:
+  case Format::ip_address:
+  case Format::characters: return ColumnType::text;
+  default: return field.is_signed() ? ColumnType::integer : ColumnType::unsigned_integer;
+  }
+}
+
+std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
+  std::string name = "undescribed";
+  if (schema) {
+    name = schema->name;
+    if (!kernel::hook_of_class(schema->provider, schema->opcode)) {
+      const std::string_view provider =
+          schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
+      name =
+          fmt::format("{}_{}", provider.empty() ? to_string(schema->provider) : std::string(provider), name);
+    }
+  }
+  for (char &c : name) {
+    const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!word) c = '_';
+  }
+  // SQL compares names without regard to case.
+  auto free = [&](const std::string &candidate) {
+    std::string folded = candidate;
+    for (char &c : folded)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    return folded != "events" && taken.insert(folded).second;
+  };
+  if (free(name)) return name;
+  if (schema && free(fmt::format("{}_v{}", name, schema->version)))
+    return fmt::format("{}_v{}", name, schema->version);
+  for (int i = 2;; ++i)
+    if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
+}
+
+const std::string *CommonColumns::process_name(const Event &event) const {
+  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return nullptr;
+  const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
+  const auto found = lifetimes.process_at(event.process_id(), event.time());
+  if (!found || lifetimes.processes()[*found].image_name.empty()) return nullptr;
+  return &lifetimes.processes()[*found].image_name;
+}
+
+std::string CommonColumns::keyword(const Event &event) {
+  return fmt::format("0x{:x}", event.keyword());
+}
+
+} // namespace etwrelog::pipeline

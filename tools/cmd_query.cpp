@@ -1,0 +1,128 @@
+// etwrelog query: SQL over a trace.
+#include "etwrelog/query.hpp"
+#include "tools/cli.hpp"
+#include "tools/commands.hpp"
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+struct QueryFlags : RunFlags {
+  std::vector<std::string> words, schemas; // traces, and behind them perhaps SQL
+  bool salvage = false;
+};
+
+// Columns by tabs; line ends and tabs inside a value as \n and \t.
+std::string cell(const std::optional<std::string> &value) {
+  if (!value) return "";
+  std::string out;
+  for (const char c : *value) {
+    if (c == '\t')
+      out += "\\t";
+    else if (c == '\n')
+      out += "\\n";
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
+  }
+  return out;
+}
+
+TraceQuery::Visitor as_text() {
+  TraceQuery::Visitor visitor;
+  visitor.columns = [](std::span<const std::string> names) { fmt::print("{}\n", fmt::join(names, "\t")); };
+  visitor.row = [](TraceQuery::Row row) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      fmt::print("{}{}", i == 0 ? "" : "\t", cell(row[i]));
+    fmt::print("\n");
+  };
+  return visitor;
+}
+
+TraceQuery::Visitor as_json(std::shared_ptr<std::vector<std::string>> names) {
+  TraceQuery::Visitor visitor;
+  visitor.columns = [names](std::span<const std::string> all) { names->assign(all.begin(), all.end()); };
+  visitor.row = [names](TraceQuery::Row row) {
+    nlohmann::ordered_json object;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      object[(*names)[i]] = row[i] ? nlohmann::ordered_json(*row[i]) : nlohmann::ordered_json();
+    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
+  return visitor;
+}
+
+// A statement may go over several lines; it ends with a semicolon. ".tables" lists what can be asked.
+int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
+  int status = kDone;
+  std::string statement, line;
+  for (;;) {
+    fmt::print(stderr, "{}", statement.empty() ? "etwrelog> " : "      ... ");
+    if (!std::getline(std::cin, line)) break;
+    if (statement.empty() && (line == ".quit" || line == ".exit")) break;
+    if (statement.empty() && line == ".tables") {
+      for (const std::string &name : query.tables())
+        fmt::print("{}\n", name);
+      continue;
+    }
+    statement += line + "\n";
+    if (line.find(';') == std::string::npos) continue;
+    if (Result<void> done = query.run(std::exchange(statement, {}), visitor); !done)
+      status = report(done.error());
+    std::fflush(stdout);
+  }
+  return status;
+}
+
+int run_query(QueryFlags &flags) {
+  std::string sql;
+  // SQL is what has a blank in it and names no file; a prompt where there is none.
+  if (flags.words.size() > 1) {
+    sql = flags.words.back();
+    flags.words.pop_back();
+  }
+  SchemaCatalog known;
+  for (const std::string &path : flags.schemas)
+    if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
+  Bar bar(flags.progress);
+  RunOptions run = flags.run(bar);
+  std::vector<Input> inputs;
+  for (const std::string &name : flags.words)
+    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
+  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  if (!trace) return report(trace.error());
+  ExportOptions options;
+  options.schemas = known;
+  Result<TraceQuery> query = TraceQuery::open(*trace, options, run);
+  if (!query) return report(query.error());
+  const TraceQuery::Visitor visitor =
+      flags.json ? as_json(std::make_shared<std::vector<std::string>>()) : as_text();
+  if (sql.empty()) return prompt(*query, visitor);
+  if (Result<void> done = query->run(sql, visitor); !done) return report(done.error());
+  return kDone;
+}
+
+void add_query_command(CLI::App &app, int &exit_status) {
+  auto flags = std::make_shared<QueryFlags>();
+  CLI::App *command = app.add_subcommand("query", "Ask a trace in SQL");
+  command
+      ->add_option(
+          "TRACE", flags->words,
+          "Traces, then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
+      ->required();
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_flag("--salvage", flags->salvage, "Step over damage");
+  flags->add_to(*command);
+  flags->add_json_to(*command, "A JSON object a row");
+  command->footer("  etwrelog query T.etl \"select process, count(*) from PerfInfo_SampleProf group by 1\"\n"
+                  "  etwrelog query T.etl \"select name from sqlite_master\"");
+  command->callback([flags, &exit_status] { exit_status = run_query(*flags); });
+}
+
+const Command kQuery(47, add_query_command);
+
+} // namespace
+} // namespace etwrelog::cli
