@@ -1,6 +1,7 @@
 // The command line: exit status, one-line messages, inputs of every wrapping, and what a signal or a full
 // disk leaves.
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -108,6 +109,16 @@ TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
 }
 
 TEST_F(Cli, TakesLevelsInAnyCase) {
+  // Of a trace that holds little every level makes the same small archive.
+  testing::SyntheticTrace large({.buffer_size = 64u << 10});
+  std::uint32_t random = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<std::uint8_t> payload(24);
+    for (std::uint8_t &byte : payload)
+      byte = static_cast<std::uint8_t>((random = random * 1'664'525u + 1'013'904'223u) >> 28);
+    large.manifest_event({2'000'000 + i * 3}, {}, 1, 2, payload);
+  }
+  testing::write_file(directory.file("in.etl"), large.bytes());
   for (const char *level : {"max", "MAX", "default"})
     EXPECT_EQ(run_tool({"pack", in, "-q", "--level", level, "-o", directory.file(level)}).status, 0);
   EXPECT_TRUE(testing::read_file(directory.file("max")) == testing::read_file(directory.file("MAX")));

@@ -100,7 +100,7 @@ Found Finder::find(const Wanted &wanted) {
       places += (places.empty() ? "" : "; ") + place;
     search.found.why =
         fmt::format("{} {} is not in {}", wanted.name, identity_text(wanted.identity),
-                    places.empty() ? "any place, as none is named (--symbols, _NT_SYMBOL_PATH)" : places);
+                    places.empty() ? "any place, as none is named (a folder, or _NT_SYMBOL_PATH)" : places);
   }
   return std::move(search.found);
 }
@@ -300,8 +300,7 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
   const std::string folder = fmt::format("{}/{}/{}/", server.substr(0, server.find_last_not_of('/') + 1),
                                          url_part(name), identity_text(search.wanted.identity));
   if (!options_.network) {
-    search.looked(server +
-                  " (not asked: no network unless --symbol-server or a symbol path with a URL asks for it)");
+    search.looked(server + " (not asked: the network is used on request alone)");
     return false;
   }
   {
