@@ -95,7 +95,8 @@ void Images::index() {
   }
   for (auto &[pid, changes] : changes_) {
     std::ranges::sort(changes);
-    changes.erase(std::ranges::unique(changes).begin(), changes.end());
+    changes.erase(std::unique(changes.begin(), changes.end()),
+                  changes.end()); // clang 14 lacks the range form
   }
 }
 

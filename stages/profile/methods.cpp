@@ -91,7 +91,8 @@ void Methods::order() {
       if ((behind || before) && methods_[i].from != kBeginning) changes.push_back(methods_[i].from);
     }
     std::ranges::sort(changes);
-    changes.erase(std::ranges::unique(changes).begin(), changes.end());
+    changes.erase(std::unique(changes.begin(), changes.end()),
+                  changes.end()); // clang 14 lacks the range form
   }
 }
 
