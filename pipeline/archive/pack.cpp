@@ -21,7 +21,7 @@ std::size_t segment_target(Level level) {
 
 constexpr std::size_t kPlainSegment = 8u << 20;
 
-// Content up to which a small archive is tried: coding it takes a microsecond or two a byte. What is larger
+// Content up to which a small archive is tried: coding it takes some microseconds a byte. What is larger
 // comes out smaller by the model at default; max may take longer to find out.
 constexpr std::size_t small_content(Level level) {
   return level == Level::max ? std::size_t{256} << 10 : std::size_t{80} << 10;
@@ -292,20 +292,24 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
   return std::vector<std::uint8_t>(record.begin(), record.end());
 }
 
-// A trace as a small archive, if it holds so little that this may be smaller than segments with an index.
-// `normal` is the size that it would have with these.
-struct Small {
-  std::vector<std::uint8_t> archive; // empty if it is not to be
-};
+// Whether segments and index that come to `normal` bytes are far below what zstd makes of the content: then
+// no general compressor comes near, and what the slow coder would still save is not worth its time at
+// default.
+bool far_below_zstd(std::size_t normal, Bytes content) {
+  std::vector<std::uint8_t> packed(ZSTD_compressBound(content.size()));
+  const std::size_t n = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), 9);
+  return ZSTD_isError(n) == 0 && normal < n * 3 / 4; // of so little, xz and 7-Zip make 0.81 to 1.02 of it
+}
 
-Result<Small> small_archive(const PackJob &job, const ArchiveOptions &options, PackCoder &coder) {
-  Small small;
-  std::vector<std::uint8_t> &archive = small.archive;
-  archive.resize(etlz::kFileHeaderSize + kSmallHash);
-  if (!coder.coder.encode_small(job.bytes, job.parts, small_content(options.level), archive)) {
-    archive.clear();
-    return small;
-  }
+// A trace as a small archive; empty if it is not to be one. `normal` is the size that it has with segments
+// and index.
+std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz::Part> parts,
+                                        std::size_t normal, const ArchiveOptions &options, PackCoder &coder) {
+  std::vector<std::uint8_t> archive(etlz::kFileHeaderSize + kSmallHash);
+  auto worth = [&](Bytes content) { return options.level == Level::max || !far_below_zstd(normal, content); };
+  if (!coder.coder.encode_small(job.bytes, parts, small_content(options.level), worth, archive) ||
+      archive.size() >= normal)
+    return {};
   etlz::ContentHasher hasher;
   hasher.update(job.bytes);
   std::ranges::copy(hasher.finish(), archive.begin() + static_cast<std::ptrdiff_t>(etlz::kFileHeaderSize));
@@ -322,7 +326,7 @@ Result<Small> small_archive(const PackJob &job, const ArchiveOptions &options, P
         coder.scratch != job.bytes)
       archive.clear(); // never seen; segments are checked, too
   }
-  return small;
+  return archive;
 }
 
 // Packs all of it as a small archive, if that is smaller. False: it is to be packed as ever.
@@ -342,22 +346,19 @@ Result<bool> pack_small(const read::Input &input, CountedSink &out, const Archiv
     content += std::min<std::uint64_t>(valid, SegmentSource::decoded_size(part, job.bytes));
   }
   if (content > small_content(options.level)) return false;
-  Pool<PackCoder> pool;
-  std::unique_ptr<PackCoder> coder = pool.take();
-  Result<Small> small = small_archive(job, options, *coder);
-  pool.give(std::move(coder));
-  if (!small) return small.error();
-  if (small->archive.empty()) return false;
   // What the model makes of it, with everything around it.
+  Pool<PackCoder> pool;
+  const std::vector<etlz::Part> parts = job.parts;
   if (Result<void> r = encode_segment(job, true, options, pool, input.name()); !r) return r.error();
   std::vector<std::uint8_t> index_bytes;
   etlz::IndexWriter index;
   index.add(job.entry);
   index.finish({}, index_bytes);
-  if (etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize <=
-      small->archive.size())
-    return false;
-  if (Result<void> r = out.append(small->archive); !r) return r.error();
+  const std::size_t normal =
+      etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize;
+  const std::vector<std::uint8_t> small = small_archive(job, parts, normal, options, *pool.take());
+  if (small.empty()) return false;
+  if (Result<void> r = out.append(small); !r) return r.error();
   result.events = job.entry.facts.events;
   result.buffers = job.entry.facts.buffers;
   result.decoded = job.decoded;

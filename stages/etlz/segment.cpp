@@ -423,7 +423,7 @@ void append(std::vector<std::uint8_t> &to, Bytes bytes) {
 } // namespace
 
 bool SegmentCoder::encode_small(Bytes bytes, std::span<const Part> parts, std::size_t most,
-                                std::vector<std::uint8_t> &out) {
+                                const std::function<bool(Bytes)> &worth, std::vector<std::uint8_t> &out) {
   std::vector<std::uint8_t> content, list, corrections, decoded;
   std::uint64_t largest = 0;
   for (const Part &part : parts) {
@@ -458,7 +458,7 @@ bool SegmentCoder::encode_small(Bytes bytes, std::span<const Part> parts, std::s
       largest = std::max<std::uint64_t>(largest, decoded.size());
     }
   }
-  if (content.size() > most) return false;
+  if (content.size() > most || !worth(content)) return false;
   put_varint(out, content.size());
   put_varint(out, list.size());
   put_varint(out, corrections.size());

@@ -5,6 +5,7 @@
 
 #include "etwrelog/archive.hpp"
 
+#include <functional>
 #include <string>
 
 namespace etwrelog::etlz {
@@ -52,9 +53,10 @@ public:
   [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
 
   // Little content as one stream, for small archives (spec.md, 4). False if it comes to more than `most`
-  // bytes: slack behind events counts for nothing.
+  // bytes, where slack behind events counts for nothing, or if `worth` says of it that the slow coder is not
+  // to be tried.
   [[nodiscard]] bool encode_small(Bytes bytes, std::span<const Part> parts, std::size_t most,
-                                  std::vector<std::uint8_t> &out);
+                                  const std::function<bool(Bytes)> &worth, std::vector<std::uint8_t> &out);
   // `limit` bounds the memory for the content, that of a buffer when decompressed included.
   [[nodiscard]] bool decode_small(Bytes coded, MutableBytes bytes, std::uint64_t limit);
 
