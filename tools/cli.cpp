@@ -69,7 +69,11 @@ void print_line(std::string_view text) {
 }
 
 std::string text_of(const nlohmann::json &value) {
-  return value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // JSON allows DEL as it is, a terminal does not: only strings can hold one.
+  for (std::size_t at = 0; (at = text.find('\x7F', at)) != std::string::npos;)
+    text.replace(at, 1, "\\u007f");
+  return text;
 }
 
 Result<void> check_outputs(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs,
