@@ -172,8 +172,7 @@ int run_diff(Options options) {
     for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
       changes.push_back(change_json(diff.changes[i]));
     fmt::print("{}\n",
-               json{{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}.dump(
-                   1, ' ', false, json::error_handler_t::replace));
+               text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
     print_diff(diff, options.top);
   }

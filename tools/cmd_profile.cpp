@@ -205,8 +205,7 @@ int run_profile(const Options &options) {
     return status;
   }
   if (options.json)
-    fmt::print("{}\n",
-               profile_json(*profile, text).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", text_of(profile_json(*profile, text)));
   else
     print_profile(*profile, text);
   return status;

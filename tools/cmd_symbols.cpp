@@ -149,10 +149,7 @@ int run_symbols(const Options &options) {
   for (const std::string &input : options.inputs)
     if (const Result<void> done = run_one(options, input, resolver, status, all); !done)
       status = std::max<int>(report(done.error()), kFailed);
-  if (options.json && !all.empty())
-    fmt::print(
-        "{}\n",
-        (options.inputs.size() == 1 ? all[0] : all).dump(1, ' ', false, json::error_handler_t::replace));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   for (const std::string &warning : resolver.warnings())
     warn("symbols", warning);
   if (!SymbolResolver::reads_pdb())
