@@ -49,27 +49,14 @@ void fill(etwr_event &out, const Event &event) {
   out.payload_size = payload.size();
 }
 
-etwr_error *read_moment(const char *text, std::optional<Moment> &moment) {
-  if (text == nullptr) return nullptr;
-  moment = parse_moment(text);
-  if (moment) return nullptr;
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = "a time";
-  error.expected = "seconds such as 12.5s, or a UTC time";
-  error.found = text;
-  return make_error(std::move(error));
-}
-
 etwr_error *read_query(const etwr_query *given, Query &query) {
   const etwr_query asked = copy_of(given);
-  if ((asked.provider_count != 0 && asked.providers == nullptr) ||
-      (asked.hook_count != 0 && asked.hooks == nullptr))
-    return usage("etwr_events: a count without a list");
-  for (std::size_t i = 0; i < asked.provider_count; ++i)
-    query.kinds.add_provider(load_guid(asked.providers + 16 * i));
-  for (std::size_t i = 0; i < asked.hook_count; ++i)
-    query.kinds.add_kernel(asked.hooks[i]);
+  bool good = true;
+  for (const Guid &guid : guids_of(asked.providers, asked.provider_count, good))
+    query.kinds.add_provider(guid);
+  for (const std::uint16_t hook : list_of<std::uint16_t>(asked.hooks, asked.hook_count, good))
+    query.kinds.add_kernel(hook);
+  if (!good) return usage("etwr_events: a count without a list");
   query.with_state = asked.with_state != 0;
   if (etwr_error *error = read_moment(asked.from, query.from)) return error;
   return read_moment(asked.to, query.to);
@@ -127,8 +114,7 @@ void etwr_cursor_free(etwr_cursor *cursor) {
 int etwr_event_item(const etwr_event *event, std::size_t *at, std::uint16_t *type, const std::uint8_t **data,
                     std::size_t *size) {
   constexpr std::size_t kNoMore = SIZE_MAX;
-  const EventView view(event->bytes, static_cast<std::uint32_t>(event->size),
-                       static_cast<format::HeaderType>(event->header_type));
+  const EventView view = c::view_of(*event);
   if (!view.has_items() || *at >= view.size()) return 0;
   const std::size_t from = *at == 0 ? view.layout().header_size : *at;
   ExtendedItems items(view.bytes().subspan(from));

@@ -4,9 +4,12 @@
 #include "etwrelog/error.hpp"
 #include "etwrelog/etwrelog.h"
 #include "etwrelog/run.hpp"
+#include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
 
+#include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +20,10 @@ struct etwr_error {
 };
 
 struct etwr_trace {
-  explicit etwr_trace(etwrelog::Trace opened);
+  etwr_trace(etwrelog::Trace opened, std::vector<etwrelog::Input> opened_from, etwrelog::OpenOptions how);
   etwrelog::Trace trace;
+  std::vector<etwrelog::Input> inputs;
+  etwrelog::OpenOptions open_options;
   std::vector<etwr_source> sources; // point into trace
 };
 
@@ -38,15 +43,52 @@ template <class Options> [[nodiscard]] Options copy_of(const Options *given) {
   return options;
 }
 
+// Fills in the caller's report as far as it reaches.
+template <class Report> void give(const Report &made, Report *report) {
+  if (report == nullptr) return;
+  const std::size_t size = report->struct_size < sizeof made ? report->struct_size : sizeof made;
+  if (size <= sizeof made.struct_size) return;
+  std::memcpy(reinterpret_cast<char *>(report) + sizeof made.struct_size,
+              reinterpret_cast<const char *>(&made) + sizeof made.struct_size,
+              size - sizeof made.struct_size);
+}
+
+[[nodiscard]] inline EventView view_of(const etwr_event &event) {
+  return {event.bytes, static_cast<std::uint32_t>(event.size),
+          static_cast<format::HeaderType>(event.header_type)};
+}
+
+// A caller's array as a vector; `good` is cleared where there is a count without an array.
+template <class To, class From> std::vector<To> list_of(const From *from, std::size_t count, bool &good) {
+  if (count == 0) return {};
+  if (from == nullptr) {
+    good = false;
+    return {};
+  }
+  return std::vector<To>(from, from + count);
+}
+// The same of 16 bytes each.
+[[nodiscard]] std::vector<Guid> guids_of(const std::uint8_t *from, std::size_t count, bool &good);
+// A time as the user words it. NULL: none.
+[[nodiscard]] etwr_error *read_moment(const char *text, std::optional<Moment> &moment);
+[[nodiscard]] etwr_error *read_selection(const etwr_selection *given, Selection &selection);
+// ETWR_LEVEL_*; none: not one of them.
+[[nodiscard]] std::optional<Level> level_of(int level);
+
 // RunOptions for the time of one call. A stop callback is asked by whoever reports progress.
 class Run {
 public:
   explicit Run(const etwr_run *given);
   [[nodiscard]] const RunOptions &options() const { return options_; }
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
+  // Of a call that succeeded: hands warnings and what was stepped over to the caller.
+  void tell_warnings() const;
+  void tell(const std::vector<Skipped> &skipped) const;
 
 private:
+  etwr_run given_;
   std::stop_source source_;
+  mutable RunReport report_;
   RunOptions options_;
 };
 

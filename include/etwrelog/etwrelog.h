@@ -15,15 +15,17 @@
  * are set on success only.
  *  - Handles are opaque; *_free takes NULL. Nothing is ever thrown into the caller.
  *  - Every structure begins with struct_size. In structures that the caller fills, set all of it to zero and
- * struct_size to sizeof: later versions add fields at the end, and zero means "as before". In structures that
- * the library fills and hands out as const pointers, struct_size says what this library knows; fields behind
- * it must not be read. Numbers of constants do not change.
+ * struct_size to sizeof: later versions add fields at the end, and zero means "as before". Reports are set up
+ * alike, and filled as far as struct_size reaches. In structures that the library hands out as const
+ * pointers, struct_size says what this library knows; fields behind it must not be read. Numbers of constants
+ * do not change.
  *  - Strings are UTF-8 and end with a zero. Those in structures live as long as the handle or event that they
  * came from.
  *  - Threads: an etwr_trace, an etwr_processes and an etwr_schemas may be used by any number of threads at
- * once. A cursor is used by one thread at a time. Calls make their own threads and end them. Callbacks come
- * on any thread, one at a time; they may not call back into the call that they came from.
- *  - A trace must outlive its cursors. */
+ * once. A cursor and an etwr_decoder are used by one thread at a time. Calls make their own threads and end
+ * them. Callbacks come on any thread, one at a time; they may not call back into the call that they came
+ * from.
+ *  - A trace must outlive its cursors. All else may be freed in any order. */
 #ifndef ETWRELOG_H
 #define ETWRELOG_H
 
@@ -92,6 +94,9 @@ typedef struct etwr_run {
   /* Bytes of input done and in all (0: not known). At most ten times a second. */
   void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
   void *context;
+  /* What the user should know of a call that succeeds, at its end: a warning, or a stretch of damage that was
+   * stepped over. Not for etwr_trace_open and etwr_events. */
+  void (*warning)(void *context, const char *text);
 } etwr_run;
 
 /* --- Traces --- */
@@ -198,6 +203,206 @@ ETWR_API void etwr_cursor_free(etwr_cursor *cursor); /* at any time; stops what 
  * and data. Starts at *at = 0, which it moves on; 0 behind the last item. */
 ETWR_API int etwr_event_item(const etwr_event *event, size_t *at, uint16_t *type, const uint8_t **data,
                              size_t *size);
+
+/* --- Processes --- */
+
+typedef struct etwr_processes etwr_processes;
+
+typedef struct etwr_process { /* one life of a process id */
+  size_t struct_size;
+  uint32_t process_id, parent_id, session_id;
+  uint32_t source;          /* the file that tells of it */
+  int has_start, has_end;   /* 0: it ran before the trace began, or when it ended */
+  int64_t start, end;       /* as the times of events, where known */
+  int32_t exit_status;      /* where the end is known */
+  const char *image_name;   /* "game.exe" */
+  const char *command_line; /* empty if the trace does not say */
+} etwr_process;
+
+/* The processes that each file tells of, file after file. A process that ran on through several files is
+ * listed for each of them. An archive may know without reading the events. */
+ETWR_API etwr_error *etwr_processes_collect(const etwr_trace *trace, const etwr_run *run,
+                                            etwr_processes **processes);
+ETWR_API size_t etwr_process_count(const etwr_processes *processes);
+/* NULL if there is none. */
+ETWR_API const etwr_process *etwr_process_at(const etwr_processes *processes, size_t index);
+ETWR_API void etwr_processes_free(etwr_processes *processes);
+
+/* --- Names and fields --- */
+
+typedef struct etwr_schemas etwr_schemas;
+
+/* What is built in, and what the trace says of itself (TraceLogging, EventSource manifests, EventInfo of a
+ * merge), which takes one pass. trace NULL: only what is built in. */
+ETWR_API etwr_error *etwr_schemas_collect(const etwr_trace *trace, const etwr_run *run,
+                                          etwr_schemas **schemas);
+/* Takes up what is in a manifest (.man, .xml) or a file of trace message formats (.tmf), or in all such files
+ * of a folder. Not while another thread uses the schemas; decoders that exist keep what they had. */
+ETWR_API etwr_error *etwr_schemas_add(etwr_schemas *schemas, const char *path);
+ETWR_API void etwr_schemas_free(etwr_schemas *schemas);
+
+/* "Windows Kernel/PerfInfo/SampleProf"; GUID and numbers where nothing is known. Writes at most `size` bytes,
+ * the zero included, and returns what it would take without it, as snprintf does. */
+ETWR_API size_t etwr_event_name(const etwr_schemas *schemas, const etwr_event *event, char *text,
+                                size_t size);
+
+/* Reads what events say, one after the other. */
+typedef struct etwr_decoder etwr_decoder;
+ETWR_API etwr_error *etwr_decoder_new(const etwr_schemas *schemas, etwr_decoder **decoder);
+ETWR_API void etwr_decoder_free(etwr_decoder *decoder);
+
+enum {                                /* etwr_decoded.origin: who describes the event */
+       ETWR_ORIGIN_BUILTIN = 0,       /* the library */
+       ETWR_ORIGIN_EVENT_INFO = 1,    /* the trace: records of a merge, */
+       ETWR_ORIGIN_MANIFEST = 2,      /* an EventSource's manifest, */
+       ETWR_ORIGIN_TRACE_LOGGING = 3, /* the event itself */
+       ETWR_ORIGIN_ADDED = 4          /* etwr_schemas_add */
+};
+
+typedef struct etwr_decoded {
+  size_t struct_size;
+  const char *provider, *name;         /* name: "DiskIo/Read", of task, opcode or symbol */
+  const char *task, *opcode, *message; /* empty where there is none */
+  int origin;
+  size_t field_count; /* of this event: what a short one lacks is absent */
+  size_t covered;     /* bytes of the payload that fields cover */
+  int truncated;      /* the payload ends inside a field */
+} etwr_decoded;
+
+/* 1: *decoded is what the event says. 0: nobody describes it, or a failure, which is then in *error; `error`
+ * may be NULL. What is given out, also by the two calls below, lives until the next etwr_decode with this
+ * decoder, and not longer than the event. */
+ETWR_API int etwr_decode(etwr_decoder *decoder, const etwr_event *event, const etwr_decoded **decoded,
+                         etwr_error **error);
+
+enum {                         /* etwr_field.value */
+       ETWR_VALUE_TEXT = 0,    /* only as text */
+       ETWR_VALUE_INTEGER = 1, /* `integer`; of signed types sign-extended */
+       ETWR_VALUE_REAL = 2     /* `real` */
+};
+
+typedef struct etwr_field {
+  size_t struct_size;
+  const char *name;
+  const char *text; /* any value; arrays and structures as JSON */
+  int value;
+  int is_signed;
+  uint64_t integer;
+  double real;
+  uint32_t count;      /* elements of an array; 1 */
+  const uint8_t *data; /* in the event */
+  size_t size;
+} etwr_field;
+
+/* A top-level field of the event that was decoded last, in order; NULL behind the last one. */
+ETWR_API const etwr_field *etwr_field_at(etwr_decoder *decoder, size_t index);
+/* All its fields as one JSON object, as `etwrelog export` writes them; "{}" if nobody describes it, NULL when
+ * memory is out. */
+ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
+
+/* --- Selection and relogging --- */
+
+/* Which events to keep. All that is given must hold; a list means any of its entries. */
+typedef struct etwr_selection {
+  size_t struct_size;
+  const char *const *processes; /* ids, or image names with * and ?, without regard to case */
+  size_t process_count;
+  int children;               /* and their descendants */
+  int keep_system;            /* with processes: also events that belong to no process */
+  const char *command_line;   /* regular expression (RE2) that a process's command line contains */
+  const char *const *exclude; /* as `processes`; wins over them */
+  size_t exclude_count;
+  const char *from, *to;        /* as in etwr_query */
+  const char *const *providers; /* "GUID[:keywords[:level]]", names of known providers, "kernel" */
+  size_t provider_count;
+  const uint32_t *events; /* event ids, hook ids of kernel events, opcodes of classic events */
+  size_t event_count;
+  const uint16_t *processors;
+  size_t processor_count;
+  const uint8_t *channels; /* these four by what the header says: events without are left out */
+  size_t channel_count;
+  const uint16_t *tasks;
+  size_t task_count;
+  const uint8_t *opcodes;
+  size_t opcode_count;
+  const uint8_t *activities; /* GUIDs of 16 bytes each */
+  size_t activity_count;
+} etwr_selection;
+
+enum {                      /* etwr_relog_options.codec */
+       ETWR_CODEC_AUTO = 0, /* XPRESS if the input was compressed, else none */
+       ETWR_CODEC_NONE = 1,
+       ETWR_CODEC_LZNT1 = 2,
+       ETWR_CODEC_XPRESS = 3,
+       ETWR_CODEC_XPRESS_HUFFMAN = 4
+};
+
+enum { ETWR_LEVEL_DEFAULT = 0, ETWR_LEVEL_FAST = 1, ETWR_LEVEL_MAX = 2 };
+
+enum { /* etwr_relog_options.stacks */
+       ETWR_STACKS_KEEP = 0,
+       ETWR_STACKS_CACHE = 1,        /* each kernel stack is written once and referred to */
+       ETWR_STACKS_CACHE_NATIVE = 2, /* the same, but for those with a frame in JIT-compiled code */
+       ETWR_STACKS_EXPAND = 3        /* the other way */
+};
+
+typedef struct etwr_relog_options {
+  size_t struct_size;
+  const etwr_selection *selection; /* NULL: every event */
+  int replace;                     /* an output that exists; never an input */
+  int codec, level, stacks;
+  uint32_t buffer_size;                /* 1 KiB to 16 MiB; 0: the input's, at least 64 KiB */
+  int keep_grouping;                   /* every buffer of the input becomes one of the output */
+  uint64_t stack_window, stack_memory; /* 0: the defaults */
+} etwr_relog_options;
+
+typedef struct etwr_relog_report {
+  size_t struct_size;
+  uint64_t input_bytes, output_bytes, input_buffers, output_buffers;
+  uint64_t events_in, events_out, event_bytes_in, event_bytes_out;
+  uint64_t skipped_bytes; /* damage that was stepped over */
+} etwr_relog_report;
+
+/* Writes a trace (.etl) that Windows' own tools read. It exists whole or not at all. Report: may be NULL. */
+ETWR_API etwr_error *etwr_relog(const etwr_trace *trace, const char *output,
+                                const etwr_relog_options *options, const etwr_run *run,
+                                etwr_relog_report *report);
+
+/* --- Archives (.etlz) --- */
+
+typedef struct etwr_archive_options {
+  size_t struct_size;
+  int replace;   /* an output that exists; never an input */
+  int level;     /* of pack: ETWR_LEVEL_DEFAULT or ETWR_LEVEL_MAX */
+  int unchecked; /* pack: do not decode every segment again before it is written */
+  int salvage;   /* unpack, verify: of a damaged archive every whole segment */
+} etwr_archive_options;
+
+typedef struct etwr_archive_report {
+  size_t struct_size;
+  uint64_t original, archived; /* bytes of the file, packed or given back, and of the archive */
+  uint64_t segments;
+  uint64_t events, buffers; /* of pack; 0 if it is no trace */
+  int is_trace;             /* of pack */
+  int hash_checked;         /* the hash of the whole content was compared */
+  uint64_t missing_bytes;   /* with salvage: of the original */
+} etwr_archive_report;
+
+/* Any file, its bytes as they are. Outputs exist whole or not at all. Reports may be NULL. */
+ETWR_API etwr_error *etwr_pack(const char *input, const char *output, const etwr_archive_options *options,
+                               const etwr_run *run, etwr_archive_report *report);
+ETWR_API etwr_error *etwr_unpack(const char *archive, const char *output, const etwr_archive_options *options,
+                                 const etwr_run *run, etwr_archive_report *report);
+/* Whether every byte comes back: decodes all of it. With an original: whether it is that file; NULL: none. */
+ETWR_API etwr_error *etwr_verify(const char *archive, const char *original,
+                                 const etwr_archive_options *options, const etwr_run *run,
+                                 etwr_archive_report *report);
+
+/* --- Statistics --- */
+
+/* Counts of the whole trace by type, process and processor, processes, stacks: a JSON object that has its
+ * version in "record_version". Of a trace of one file. The caller frees the text by etwr_string_free. */
+ETWR_API etwr_error *etwr_statistics_json(const etwr_trace *trace, const etwr_run *run, char **json);
 
 #ifdef __cplusplus
 }

@@ -143,6 +143,7 @@ struct Schema {
 };
 
 class Decoder;
+struct Fit; // for the library
 
 // One top-level field of one event.
 struct FieldValue {
@@ -196,9 +197,16 @@ public:
 
 private:
   friend struct FieldValue;
+  friend struct Fit;
   std::unique_ptr<const Program> program_;
   unsigned pointer_size_;
 };
+
+// Which of two decoders of one schema fits the payload of an event: by the pointer size of its header; of a
+// WPP message by what its options say; and of a classic event behind a 32-bit header by the layout that fits,
+// as some tools write payloads of 64-bit systems there.
+[[nodiscard]] const Decoder &fitting_decoder(const EventView &event, const Decoder &narrow,
+                                             const Decoder &wide);
 
 // What one event says: `for (const FieldValue &value : catalog.fields(event))`.
 class FieldRange {

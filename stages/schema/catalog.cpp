@@ -404,7 +404,8 @@ FieldRange SchemaCatalog::fields(const EventView &event) const {
   FieldRange range;
   const Schema *found = find(event);
   if (found == nullptr) return range;
-  range.decoder_ = std::make_shared<const Decoder>(*found, event.pointer_size());
+  auto narrow = std::make_shared<const Decoder>(*found, 4), wide = std::make_shared<const Decoder>(*found, 8);
+  range.decoder_ = &fitting_decoder(event, *narrow, *wide) == narrow.get() ? narrow : wide;
   range.values_.resize(range.decoder_->value_count());
   range.values_.resize(range.decoder_->decode(event.payload(), range.values_).values);
   return range;

@@ -1,35 +1,10 @@
 // The C interface, as a program in C calls it.
-#include "etwrelog/etwrelog.h"
-#include "etwrelog/format.hpp"
-#include "tests/guests/guest_files.hpp"
+#include "tests/guests/c_handles.hpp"
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 namespace etwrelog::testing {
 namespace {
-
-constexpr Guid kProvider = make_guid(0x11112222, 0x3333, 0x4444, 0x5555, 0x666677778888);
-
-struct Free {
-  void operator()(etwr_error *error) const { etwr_error_free(error); }
-  void operator()(etwr_trace *trace) const { etwr_trace_free(trace); }
-  void operator()(etwr_cursor *cursor) const { etwr_cursor_free(cursor); }
-};
-using ErrorPtr = std::unique_ptr<etwr_error, Free>;
-using TracePtr = std::unique_ptr<etwr_trace, Free>;
-using CursorPtr = std::unique_ptr<etwr_cursor, Free>;
-
-TracePtr open(const std::vector<std::string> &paths, ErrorPtr &error,
-              const etwr_open_options *options = nullptr) {
-  std::vector<const char *> names;
-  for (const std::string &path : paths)
-    names.push_back(path.c_str());
-  etwr_trace *trace = nullptr;
-  error.reset(etwr_trace_open(names.data(), names.size(), options, nullptr, &trace));
-  return TracePtr(trace);
-}
 
 struct Walk {
   std::vector<std::int64_t> times;

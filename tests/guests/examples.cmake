@@ -1,5 +1,7 @@
-# Runs the C and the Python example on a generated trace: both must succeed and say the same; and a file that is no trace
-# must give an error that names it.
+# Runs the C and Python examples on a generated trace: those that count must say the same, those that cut and print what
+# the tool says; and a file that is no trace must give an error that names it.
+set(PYTHON_EXAMPLE ${EXAMPLES}/count_events.py)
+set(ENV{PYTHONDONTWRITEBYTECODE} 1)
 file(MAKE_DIRECTORY ${WORK})
 set(ENV{LD_LIBRARY_PATH} ${LIBRARIES})
 execute_process(COMMAND ${ETWGEN} --profile medium --size 2M -o ${WORK}/example.etl --force RESULT_VARIABLE status
@@ -22,3 +24,36 @@ foreach(example ${C_EXAMPLE} "${PYTHON};${PYTHON_EXAMPLE}")
     message(FATAL_ERROR "expected an error that names the file, found ${status}: ${errors}")
   endif()
 endforeach()
+
+# Cutting: the same bytes as the tool's, and the archive gives them back.
+file(REMOVE ${WORK}/cut.etl ${WORK}/cut.etlz ${WORK}/tool.etl)
+execute_process(COMMAND ${TOOL} info --json ${WORK}/example.etl OUTPUT_VARIABLE info)
+string(JSON process GET "${info}" processes 1 pid)
+execute_process(COMMAND ${CUT_EXAMPLE} ${WORK}/example.etl ${process} ${WORK}/cut.etl RESULT_VARIABLE status
+  OUTPUT_VARIABLE from_cut ERROR_VARIABLE errors)
+if(NOT status EQUAL 0 OR NOT from_cut MATCHES "process ${process} .*Windows Kernel/.*\n  ProcessId = ${process}\n.*[1-9][0-9]* of [1-9]")
+  message(FATAL_ERROR "cut_trace: ${status} ${errors}${from_cut}")
+endif()
+execute_process(COMMAND ${TOOL} relog ${WORK}/example.etl -p ${process} -o ${WORK}/tool.etl -q RESULT_VARIABLE status)
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${WORK}/cut.etl ${WORK}/tool.etl RESULT_VARIABLE differ)
+execute_process(COMMAND ${TOOL} verify ${WORK}/cut.etlz -q RESULT_VARIABLE verified)
+if(NOT "${status}${differ}${verified}" STREQUAL "000")
+  message(FATAL_ERROR "cut_trace against the tool: relog ${status}, bytes differ ${differ}, verify ${verified}")
+endif()
+
+# Printing: the same fields as the export's, event by event.
+execute_process(COMMAND ${PYTHON} ${EXAMPLES}/print_events.py ${WORK}/cut.etl RESULT_VARIABLE status
+  OUTPUT_FILE ${WORK}/printed.txt ERROR_VARIABLE errors)
+execute_process(COMMAND ${TOOL} export ${WORK}/cut.etl -o ${WORK}/exported.jsonl --force ERROR_QUIET)
+execute_process(COMMAND ${PYTHON} -c "
+import json, sys
+printed, exported = open(sys.argv[1]).readlines(), open(sys.argv[2]).readlines()
+assert len(printed) == len(exported) > 100, (len(printed), len(exported))
+for mine, line in zip(printed, exported):
+    event = json.loads(line)
+    fields = mine.split(' {', 1)[1] if ' {' in mine else None
+    assert (json.loads('{' + fields) if fields else None) == event['fields'], (mine, line)
+" ${WORK}/printed.txt ${WORK}/exported.jsonl RESULT_VARIABLE differ ERROR_VARIABLE difference)
+if(NOT status EQUAL 0 OR NOT differ EQUAL 0)
+  message(FATAL_ERROR "print_events.py: ${status} ${errors}\n${difference}")
+endif()

@@ -1,0 +1,16 @@
+# Compares a shared library with the committed description of its ABI. Then with the same description where every member lies
+# elsewhere: that must be noticed, or the comparison is worth nothing.
+execute_process(COMMAND ${ABIDIFF} ${DESCRIPTION} ${LIBRARY} RESULT_VARIABLE status OUTPUT_VARIABLE report ERROR_VARIABLE errors)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "the ABI is not the one described (bindings/abi/update takes up additions):\n${report}${errors}")
+endif()
+file(READ ${DESCRIPTION} described)
+string(REGEX REPLACE "layout-offset-in-bits='([0-9]+)'" "layout-offset-in-bits='\\10'" moved "${described}")
+if(moved STREQUAL described)
+  message(FATAL_ERROR "${DESCRIPTION} describes no members")
+endif()
+file(WRITE ${WORK} "${moved}")
+execute_process(COMMAND ${ABIDIFF} ${WORK} ${LIBRARY} RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+if(status EQUAL 0)
+  message(FATAL_ERROR "abidiff does not notice that members have moved")
+endif()
