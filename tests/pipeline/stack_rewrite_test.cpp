@@ -3,7 +3,7 @@
 #include "passes/stack_report.hpp"
 #include "stacks/stack_cache_sim.hpp"
 #include "stacks/stack_events.hpp"
-#include "tests/stack_samples.hpp"
+#include "tests/support/stack_samples.hpp"
 #include "tests/support/trace_files.hpp"
 #include "write/event_builder.hpp"
 

@@ -1,5 +1,5 @@
 #include "stacks/stack_cache_sim.hpp"
-#include "tests/stack_samples.hpp"
+#include "tests/support/stack_samples.hpp"
 
 #include <gtest/gtest.h>
 
