@@ -1,7 +1,7 @@
 /* The consumer functions of Windows (evntrace.h, evntcons.h) for trace files, on any platform: OpenTraceW,
- * ProcessTrace and CloseTrace with Windows' structures, names and results, in libetwrelog-consumer.so. A
- * program that was written against them includes this header instead of Windows' own. C99 and C++; the layout
- * is that of 64-bit Windows.
+ * OpenTraceA, ProcessTrace and CloseTrace with Windows' structures, names and results, in
+ * libetwrelog-consumer.so. A program that was written against them includes this header instead of Windows'
+ * own. C99 and C++; the layout is that of 64-bit Windows.
  *
  * What is as on Windows:
  *  - Events come in order of time over all processors and all files of the call. Kernel events come as
@@ -213,9 +213,43 @@ struct _EVENT_TRACE_LOGFILEW {
   void *Context;
 };
 
+/* The same with narrow names, for OpenTraceA. */
+typedef struct _EVENT_TRACE_LOGFILEA EVENT_TRACE_LOGFILEA;
+typedef uint32_t (*PEVENT_TRACE_BUFFER_CALLBACKA)(EVENT_TRACE_LOGFILEA *logfile);
+
+struct _EVENT_TRACE_LOGFILEA {
+  char *LogFileName, *LoggerName;
+  int64_t CurrentTime;
+  uint32_t BuffersRead;
+  union {
+    uint32_t LogFileMode;
+    uint32_t ProcessTraceMode;
+  } Mode;
+  EVENT_TRACE CurrentEvent;
+  TRACE_LOGFILE_HEADER LogfileHeader;
+  PEVENT_TRACE_BUFFER_CALLBACKA BufferCallback;
+  uint32_t BufferSize, Filled, EventsLost;
+  union {
+    PEVENT_CALLBACK EventCallback;
+    PEVENT_RECORD_CALLBACK EventRecordCallback;
+  } Callback;
+  uint32_t IsKernelTrace;
+  void *Context;
+};
+
+#ifdef UNICODE
+#define EVENT_TRACE_LOGFILE EVENT_TRACE_LOGFILEW
+#define OpenTrace OpenTraceW
+#else
+#define EVENT_TRACE_LOGFILE EVENT_TRACE_LOGFILEA
+#define OpenTrace OpenTraceA
+#endif
+
 /* INVALID_PROCESSTRACE_HANDLE on failure, with the reason in errno. The structure is read before the call
  * returns; only what its pointers to functions and Context point to must outlive the handle. */
 ETWR_API TRACEHANDLE OpenTraceW(EVENT_TRACE_LOGFILEW *logfile);
+/* LogFileName: the bytes of the path, UTF-8 as a rule (on Windows: the system's code page). */
+ETWR_API TRACEHANDLE OpenTraceA(EVENT_TRACE_LOGFILEA *logfile);
 
 /* At most 64 handles. Events before *start or after *end, FILETIMEs, are left out; NULL: no bound. */
 ETWR_API uint32_t ProcessTrace(TRACEHANDLE *handles, uint32_t count, const int64_t *start,

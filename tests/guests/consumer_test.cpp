@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <archive.h>
+#include <archive_entry.h>
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <thread>
@@ -376,6 +379,115 @@ TEST(Consumer, CompressedTracesAndArchivesReadTheSame) {
     for (std::size_t i = 1; i < other.seen.size(); ++i)
       ASSERT_EQ(other.seen[i].data, first.seen[i].data);
   }
+}
+
+// In a .zip under a name, or as the one content of a .gz, .xz or .zst file.
+std::vector<std::uint8_t> wrapped(const std::vector<std::uint8_t> &bytes, const std::string &extension) {
+  std::vector<std::uint8_t> out(bytes.size() + 65'536);
+  std::size_t used = 0;
+  ::archive *const a = archive_write_new();
+  if (extension == "zip")
+    archive_write_set_format_zip(a);
+  else
+    archive_write_set_format_raw(a);
+  if (extension == "gz") archive_write_add_filter_gzip(a);
+  if (extension == "xz") archive_write_add_filter_xz(a);
+  if (extension == "zst") archive_write_add_filter_zstd(a);
+  EXPECT_EQ(archive_write_open_memory(a, out.data(), out.size(), &used), ARCHIVE_OK);
+  archive_entry *const entry = archive_entry_new();
+  archive_entry_set_pathname(entry, "folder/inside.etl");
+  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_entry_set_size(entry, static_cast<la_int64_t>(bytes.size()));
+  EXPECT_EQ(archive_write_header(a, entry), ARCHIVE_OK);
+  EXPECT_EQ(archive_write_data(a, bytes.data(), bytes.size()), static_cast<la_ssize_t>(bytes.size()));
+  archive_entry_free(entry);
+  EXPECT_EQ(archive_write_close(a), ARCHIVE_OK);
+  archive_write_free(a);
+  out.resize(used);
+  return out;
+}
+
+TEST(Consumer, TracesInsideOtherFilesReadTheSame) {
+  SyntheticTrace plain;
+  for (int i = 0; i < 500; ++i)
+    plain.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 4)}, 7);
+  const std::vector<std::uint8_t> bytes = plain.bytes();
+  const GuestFiles files;
+  Consumer first;
+  ASSERT_EQ(first.run(files.write("plain.etl", bytes)), ERROR_SUCCESS);
+  ASSERT_EQ(first.seen.size(), 501u);
+  for (const char *const extension : {"zip", "gz", "xz", "zst"}) {
+    Consumer other;
+    const std::string path = files.write(std::string("a.etl.") + extension, wrapped(bytes, extension));
+    ASSERT_EQ(other.run(path), ERROR_SUCCESS) << path << ": " << etwr_consumer_last_error();
+    ASSERT_EQ(other.seen.size(), first.seen.size()) << path;
+    for (std::size_t i = 0; i < other.seen.size(); ++i) {
+      ASSERT_EQ(other.seen[i].data, first.seen[i].data) << path;
+      ASSERT_EQ(other.seen[i].record.EventHeader.TimeStamp, first.seen[i].record.EventHeader.TimeStamp);
+    }
+  }
+  // Two of them in one call: opened anew together.
+  Consumer a, b;
+  TRACEHANDLE handles[] = {a.open(files.path("a.etl.zip")), b.open(files.path("a.etl.xz"))};
+  EXPECT_EQ(ProcessTrace(handles, 2, nullptr, nullptr), ERROR_SUCCESS) << etwr_consumer_last_error();
+  EXPECT_EQ(a.seen.size(), 501u);
+  EXPECT_EQ(b.seen.size(), 501u);
+  for (const TRACEHANDLE handle : handles)
+    EXPECT_EQ(CloseTrace(handle), ERROR_SUCCESS);
+}
+
+TEST(Consumer, NarrowNamesAreTakenAsTheyAre) {
+  SyntheticTrace trace;
+  trace.sample({2'000'000, 1}, 7);
+  const GuestFiles files;
+  std::string path = files.write("\xC3\xA4.etl", trace.bytes());
+  static int records;
+  static std::string told;
+  records = 0;
+  told.clear();
+  EVENT_TRACE_LOGFILEA logfile{};
+  logfile.LogFileName = path.data();
+  logfile.Mode.ProcessTraceMode = PROCESS_TRACE_MODE_EVENT_RECORD;
+  logfile.Callback.EventRecordCallback = [](EVENT_RECORD *) { ++records; };
+  logfile.BufferCallback = [](EVENT_TRACE_LOGFILEA *file) -> std::uint32_t {
+    told = file->LogFileName;
+    return 1;
+  };
+  TRACEHANDLE handle = OpenTraceA(&logfile);
+  ASSERT_NE(handle, INVALID_PROCESSTRACE_HANDLE) << etwr_consumer_last_error();
+  EXPECT_EQ(logfile.LogFileName, path.data());
+  EXPECT_EQ(logfile.LogfileHeader.NumberOfProcessors, 4u);
+  EXPECT_EQ(ProcessTrace(&handle, 1, nullptr, nullptr), ERROR_SUCCESS);
+  EXPECT_EQ(records, 2);
+  EXPECT_EQ(told, path);
+  EXPECT_EQ(CloseTrace(handle), ERROR_SUCCESS);
+  std::string absent = files.path("absent.etl");
+  logfile.LogFileName = absent.data();
+  EXPECT_EQ(OpenTraceA(&logfile), INVALID_PROCESSTRACE_HANDLE);
+  EXPECT_EQ(errno, static_cast<int>(ERROR_FILE_NOT_FOUND));
+  logfile.LogFileName = nullptr;
+  EXPECT_EQ(OpenTraceA(&logfile), INVALID_PROCESSTRACE_HANDLE);
+  EXPECT_EQ(errno, static_cast<int>(ERROR_BAD_PATHNAME));
+}
+
+TEST(Consumer, AnotherThreadEndsTheCall) {
+  SyntheticTrace trace;
+  for (int i = 0; i < 5'000; ++i)
+    trace.sample({2'000'000 + i, 0}, 7);
+  const GuestFiles files;
+  Consumer consumer;
+  TRACEHANDLE handle = consumer.open(files.write("a.etl", trace.bytes()));
+  std::thread other;
+  std::atomic<std::uint32_t> closed = 0;
+  consumer.at_event = [&] { // the call cannot end before the other thread has closed the handle
+    if (consumer.seen.size() != 100) return;
+    other = std::thread([&] { closed = CloseTrace(handle); });
+    other.join();
+  };
+  EXPECT_EQ(ProcessTrace(&handle, 1, nullptr, nullptr), ERROR_SUCCESS);
+  EXPECT_EQ(closed, ERROR_CTX_CLOSE_PENDING);
+  EXPECT_EQ(consumer.seen.size(), 100u);
+  EXPECT_EQ(CloseTrace(handle), ERROR_INVALID_HANDLE);
 }
 
 TEST(Consumer, FailuresHaveWindowsNumbersAndOurWords) {

@@ -54,18 +54,32 @@ constexpr std::string_view kUrls[] = {"/api/cart/items", "/api/orders?page=2", "
                                       "/api/price/4711"};
 constexpr std::string_view kScenes[] = {"Harbour", "Station", "Menu", "Canyon"};
 
+// Complete, as EventSource writes them: readers take a manifest that names templates which are not there for
+// damaged, and Microsoft's TraceEvent then never ends. T2 is what write_event_source writes.
 std::string manifest_text() {
   std::string text =
       "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n "
-      "<instrumentation>\n"
-      "  <events>\n   <provider name=\"Contoso-Orders\" guid=\"{2e5dba47-a3d2-4d16-8ee0-6671ffdcd7b5}\" "
+      "<instrumentation xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\">\n"
+      "  <events>\n   <provider name=\"Contoso-Orders\" guid=\"{7094c77f-c1bf-559e-96a1-e70cbc0ef69d}\" "
       "symbol=\"ContosoOrders\">\n    <events>\n";
   for (int id = 1; id <= 24; ++id)
     text += "     <event value=\"" + std::to_string(id) +
             "\" version=\"0\" level=\"win:Informational\" symbol=\"Event" + std::to_string(id) +
             "\" template=\"T" + std::to_string(id % 5) + "\"/>\n";
+  text += "    </events>\n    <templates>\n";
+  const std::string_view first[] = {"UnicodeString\" name=\"Text", "Int32\" name=\"Number",
+                                    "UnicodeString\" name=\"Url", "Double\" name=\"Seconds",
+                                    "Boolean\" name=\"Done"};
+  for (int i = 0; i < 5; ++i) {
+    text += "     <template tid=\"T" + std::to_string(i) + "\">\n      <data inType=\"win:";
+    text.append(first[i]) += "\"/>\n";
+    if (i == 2)
+      text += "      <data inType=\"win:Int64\" name=\"Amount\"/>\n"
+              "      <data inType=\"win:Int32\" name=\"Retries\"/>\n";
+    text += "     </template>\n";
+  }
   return text +
-         "    </events>\n   </provider>\n  </events>\n </instrumentation>\n</instrumentationManifest>\n";
+         "    </templates>\n   </provider>\n  </events>\n </instrumentation>\n</instrumentationManifest>\n";
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 namespace etwrelog::gen {
 
 inline constexpr Guid kTraceLoggingProvider = make_guid(0x7c1a2f30, 0x51c4, 0x5d0e, 0x8a11, 0x3f90c6a2b7d4);
-inline constexpr Guid kEventSourceProvider = make_guid(0x2e5dba47, 0xa3d2, 0x4d16, 0x8ee0, 0x6671ffdcd7b5);
+inline constexpr Guid kEventSourceProvider = make_guid(0x7094c77f, 0xc1bf, 0x559e, 0x96a1, 0xe70cbc0ef69d);
 inline constexpr Guid kManifestProvider = make_guid(0x1c95126e, 0x7eea, 0x49a9, 0xa3fe, 0xa378b03ddb4d);
 inline constexpr Guid kWppProvider = make_guid(0x93a1c0de, 0x0f21, 0x4b7c, 0x9d55, 0x00a1b2c3d4e5);
 inline constexpr Guid kMarkClass = make_guid(0xce1dbfb4, 0x137e, 0x4da6, 0x87b0, 0x3f59aa102cbc);

@@ -2,6 +2,18 @@
 
 namespace etwrelog::consumer {
 
+namespace {
+
+std::uint32_t call_back(Session &session) {
+  EVENT_TRACE_LOGFILEW &logfile = session.logfile;
+  if (!session.narrow) return logfile.BufferCallback(&logfile);
+  static_assert(sizeof(EVENT_TRACE_LOGFILEA) == sizeof logfile);
+  return reinterpret_cast<PEVENT_TRACE_BUFFER_CALLBACKA>(logfile.BufferCallback)(
+      reinterpret_cast<EVENT_TRACE_LOGFILEA *>(&logfile));
+}
+
+} // namespace
+
 Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources) {
   streams_.resize(sessions.size());
   for (std::size_t i = 0; i < sessions.size(); ++i) {
@@ -17,7 +29,7 @@ bool Delivery::end_buffer(Stream &stream, Open &open) {
   ++logfile.BuffersRead;
   logfile.Filled = open.filled;
   logfile.CurrentTime = stream.source->clock.to_filetime(open.last_time);
-  if (logfile.BufferCallback == nullptr || logfile.BufferCallback(&logfile) != 0) return true;
+  if (logfile.BufferCallback == nullptr || call_back(*stream.session) != 0) return true;
   cancelled_ = true;
   return false;
 }

@@ -55,16 +55,35 @@ Result<void> read_header(Session &session) {
   return error;
 }
 
-std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, TRACEHANDLE &handle) {
+// Of the narrow structure, too: only the type of the names differs.
+std::optional<std::string> name_in(const EVENT_TRACE_LOGFILEW &logfile, bool narrow) {
+  if (logfile.LogFileName == nullptr) return "";
+  if (narrow) return reinterpret_cast<const char *>(logfile.LogFileName);
+  return utf8_of(logfile.LogFileName);
+}
+
+void keep_name(Session &session, const EVENT_TRACE_LOGFILEW &asked, bool narrow) {
+  session.narrow = narrow;
+  if (narrow) {
+    session.narrow_name = session.name;
+    session.logfile.LogFileName = reinterpret_cast<ETWR_WCHAR *>(session.narrow_name.data());
+    return;
+  }
+  for (const ETWR_WCHAR *c = asked.LogFileName; *c != 0; ++c)
+    session.file_name.push_back(*c);
+  session.file_name.push_back(0);
+  session.logfile.LogFileName = session.file_name.data();
+}
+
+std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, bool narrow, TRACEHANDLE &handle) {
   last_error.clear();
   if (logfile == nullptr) return fail(ERROR_INVALID_PARAMETER, "no EVENT_TRACE_LOGFILEW");
   const std::uint32_t mode = logfile->Mode.ProcessTraceMode;
   if ((mode & PROCESS_TRACE_MODE_REAL_TIME) != 0)
     return fail(ERROR_NOT_SUPPORTED, "sessions cannot be read here, only files");
-  if (logfile->LogFileName == nullptr || logfile->LogFileName[0] == 0)
-    return fail(ERROR_BAD_PATHNAME, "no LogFileName");
-  const std::optional<std::string> name = utf8_of(logfile->LogFileName);
+  const std::optional<std::string> name = name_in(*logfile, narrow);
   if (!name) return fail(ERROR_BAD_PATHNAME, "LogFileName: expected UTF-16, found an unpaired surrogate");
+  if (name->empty()) return fail(ERROR_BAD_PATHNAME, "no LogFileName");
 
   Result<Trace> trace = Trace::open(Input(*name));
   if (!trace) return fail(status_of(trace.error(), *name), trace.error().message());
@@ -73,9 +92,7 @@ std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, TRACEHANDLE &handle) {
   session->logfile.BufferCallback = asked.BufferCallback;
   session->logfile.Callback = asked.Callback;
   session->logfile.Context = asked.Context;
-  for (const ETWR_WCHAR *c = asked.LogFileName; *c != 0; ++c)
-    session->file_name.push_back(*c);
-  session->file_name.push_back(0);
+  keep_name(*session, asked, narrow);
   session->raw_times = (mode & PROCESS_TRACE_MODE_RAW_TIMESTAMP) != 0;
   session->records = (mode & PROCESS_TRACE_MODE_EVENT_RECORD) != 0;
   session->describe_tracelogging = wants_descriptions();
@@ -84,7 +101,6 @@ std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, TRACEHANDLE &handle) {
 
   const TRACE_LOGFILE_HEADER &header = session->logfile.LogfileHeader;
   session->private_session = (header.LogFileMode & (kPrivateLogger | kPrivateInProcess)) != 0;
-  session->logfile.LogFileName = session->file_name.data();
   session->logfile.BufferSize = header.BufferSize;
   session->logfile.Mode.LogFileMode = header.LogFileMode & ~PROCESS_TRACE_MODE_REAL_TIME;
   const SourceInfo &source = session->trace.sources().front();
@@ -155,11 +171,23 @@ template <class Call> std::uint32_t guarded(Call &&call) noexcept {
 
 using namespace etwrelog::consumer;
 
-TRACEHANDLE OpenTraceW(EVENT_TRACE_LOGFILEW *logfile) {
+namespace {
+
+TRACEHANDLE opened(EVENT_TRACE_LOGFILEW *logfile, bool narrow) {
   TRACEHANDLE handle = INVALID_PROCESSTRACE_HANDLE;
-  const std::uint32_t status = guarded([&] { return open_trace(logfile, handle); });
+  const std::uint32_t status = guarded([&] { return open_trace(logfile, narrow, handle); });
   errno = static_cast<int>(status);
   return handle;
+}
+
+} // namespace
+
+TRACEHANDLE OpenTraceW(EVENT_TRACE_LOGFILEW *logfile) {
+  return opened(logfile, false);
+}
+
+TRACEHANDLE OpenTraceA(EVENT_TRACE_LOGFILEA *logfile) {
+  return opened(reinterpret_cast<EVENT_TRACE_LOGFILEW *>(logfile), true);
 }
 
 std::uint32_t ProcessTrace(TRACEHANDLE *handles, std::uint32_t count, const std::int64_t *start,

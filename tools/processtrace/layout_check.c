@@ -7,7 +7,6 @@
 /* */
 #include <evntcons.h>
 #include <evntrace.h>
-#define LOGFILE EVENT_TRACE_LOGFILEW
 #define MODE LogFileMode
 #define CALLBACK_MEMBER EventCallback
 #define DESCRIPTOR EVENT_DESCRIPTOR
@@ -15,7 +14,6 @@
 #include "etwrelog/consumer.h"
 
 #include <stddef.h>
-#define LOGFILE EVENT_TRACE_LOGFILEW
 #define MODE Mode
 #define CALLBACK_MEMBER Callback
 #define DESCRIPTOR EVENT_DESCRIPTOR
@@ -24,21 +22,25 @@
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
 #define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)
 
-SIZE(LOGFILE, 0x1C0);
-AT(LOGFILE, LogFileName, 0x00);
-AT(LOGFILE, LoggerName, 0x08);
-AT(LOGFILE, CurrentTime, 0x10);
-AT(LOGFILE, BuffersRead, 0x18);
-AT(LOGFILE, MODE, 0x1C);
-AT(LOGFILE, CurrentEvent, 0x20);
-AT(LOGFILE, LogfileHeader, 0x78);
-AT(LOGFILE, BufferCallback, 0x190);
-AT(LOGFILE, BufferSize, 0x198);
-AT(LOGFILE, Filled, 0x19C);
-AT(LOGFILE, EventsLost, 0x1A0);
-AT(LOGFILE, CALLBACK_MEMBER, 0x1A8);
-AT(LOGFILE, IsKernelTrace, 0x1B0);
-AT(LOGFILE, Context, 0x1B8);
+#define LOGFILE_LAYOUT(LOGFILE)                                                                              \
+  SIZE(LOGFILE, 0x1C0);                                                                                      \
+  AT(LOGFILE, LogFileName, 0x00);                                                                            \
+  AT(LOGFILE, LoggerName, 0x08);                                                                             \
+  AT(LOGFILE, CurrentTime, 0x10);                                                                            \
+  AT(LOGFILE, BuffersRead, 0x18);                                                                            \
+  AT(LOGFILE, MODE, 0x1C);                                                                                   \
+  AT(LOGFILE, CurrentEvent, 0x20);                                                                           \
+  AT(LOGFILE, LogfileHeader, 0x78);                                                                          \
+  AT(LOGFILE, BufferCallback, 0x190);                                                                        \
+  AT(LOGFILE, BufferSize, 0x198);                                                                            \
+  AT(LOGFILE, Filled, 0x19C);                                                                                \
+  AT(LOGFILE, EventsLost, 0x1A0);                                                                            \
+  AT(LOGFILE, CALLBACK_MEMBER, 0x1A8);                                                                       \
+  AT(LOGFILE, IsKernelTrace, 0x1B0);                                                                         \
+  AT(LOGFILE, Context, 0x1B8)
+
+LOGFILE_LAYOUT(EVENT_TRACE_LOGFILEW);
+LOGFILE_LAYOUT(EVENT_TRACE_LOGFILEA);
 
 SIZE(TRACE_LOGFILE_HEADER, 0x118);
 AT(TRACE_LOGFILE_HEADER, BufferSize, 0x00);

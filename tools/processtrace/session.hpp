@@ -19,9 +19,11 @@ struct Session {
 
   Trace trace;
   std::string name;                        // as Input takes it
-  std::vector<ETWR_WCHAR> file_name;       // what logfile.LogFileName points to
+  std::vector<ETWR_WCHAR> file_name;       // what logfile.LogFileName points to;
+  std::string narrow_name;                 // of OpenTraceA
   EVENT_TRACE_LOGFILEW logfile{};          // changed by the thread in ProcessTrace
   bool raw_times = false, records = false; // modes
+  bool narrow = false;                     // opened by OpenTraceA, whose structure has the same layout
   bool private_session = false;
   bool describe_tracelogging = false;
   bool busy = false;                 // in ProcessTrace; guarded by the table
