@@ -16,9 +16,10 @@ namespace {
 using nlohmann::json;
 
 struct ExportFlags : RunFlags {
-  std::vector<std::string> inputs, schemas;
+  std::vector<std::string> inputs, schemas, joins;
   std::string output, format, profile = "etwrelog";
   SelectionFlags selection;
+  std::string where;
   bool salvage = false, force = false, maps = false, messages = false, report = false;
 };
 
@@ -86,13 +87,39 @@ void print_report(const ExportReport &report, bool as_json) {
                human_count(kind.truncated), source_of(kind), kind.name);
 }
 
+constexpr std::pair<const char *, bool ExportJoins::*> kJoins[] = {
+    {"process", &ExportJoins::process}, {"owner", &ExportJoins::owner}, {"file", &ExportJoins::file},
+    {"module", &ExportJoins::module},   {"stack", &ExportJoins::stack}, {"duration", &ExportJoins::duration}};
+
+// "file,stack" or "all".
+Result<ExportJoins> joins_of(const std::vector<std::string> &names) {
+  ExportJoins joins;
+  for (const std::string &name : names) {
+    bool known = false;
+    for (const auto &[word, wanted] : kJoins)
+      if (name == word || name == "all") joins.*wanted = known = true;
+    if (known) continue;
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "--join";
+    error.expected = "process, owner, file, module, stack, duration or all";
+    error.found = "'" + name + "'";
+    return error;
+  }
+  return joins;
+}
+
 int run_export(const ExportFlags &flags) {
   ExportOptions options;
+  Result<ExportJoins> joins = joins_of(flags.joins);
+  if (!joins) return report(joins.error());
+  options.joins = *joins;
   options.profile = kProfiles.at(flags.profile);
   options.maps = flags.maps, options.messages = flags.messages;
   Result<Selection> selection = flags.selection.selection();
   if (!selection) return report(selection.error());
   options.selection = *std::move(selection);
+  options.where = flags.where;
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
       return report(added.error());
@@ -157,12 +184,24 @@ void add_export_command(CLI::App &app, int &exit_status) {
       ->check(CLI::IsMember({"jsonl", "csv", "tsv", "arrow", "arrows", "sqlite"}));
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command
+      ->add_option(
+          "--join", flags->joins,
+          "What other events say about each: process (command line), owner (process and thread also of "
+          "events "
+          "without ids), file (path of a file object or key), module (image and offset of addresses), stack, "
+          "duration (of what ends here); or all")
+      ->delimiter(',');
   command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")
       ->check(CLI::IsMember({"etwrelog", "otel", "timeline"}));
   command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");
   command->add_flag("--messages", flags->messages, "The text of each event that has one");
   command->add_flag("--report", flags->report, "How each kind was decoded, on standard error");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
+  command->add_option(
+      "--where", flags->where,
+      "Only events that fulfil a condition: 'FileName ~ \"\\\\.dll$\" and IoSize > 65536'; also or, not, in, "
+      "!=, <, <=, >=, !~, and the columns of all events (process, event, cpu, level, ...)");
   flags->selection.add_to(*command);
   flags->add_to(*command);
   flags->add_json_to(*command, "The report as JSON");

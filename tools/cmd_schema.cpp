@@ -14,6 +14,7 @@ using nlohmann::json;
 
 struct SchemaFlags : RunFlags {
   std::vector<std::string> inputs, schemas;
+  std::string where;
   bool salvage = false;
 };
 
@@ -56,6 +57,7 @@ void print_fields(std::span<const Field> fields, std::size_t begin, std::size_t 
 
 int run_schema(const SchemaFlags &flags) {
   ExportOptions options;
+  options.where = flags.where;
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
       return report(added.error());
@@ -95,6 +97,7 @@ void add_schema_command(CLI::App &app, int &exit_status) {
                    "Traces: .etl or .etlz; several are read as one; - for standard input")
       ->required();
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--where", flags->where, "Only events that fulfil a condition, as for export");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
   flags->add_to(*command);
   flags->add_json_to(*command);

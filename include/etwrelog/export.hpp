@@ -16,9 +16,31 @@ enum class ExportProfile : std::uint8_t {
   timeline, // plaso's JSON lines, for forensic timelines
 };
 
+// What an event gets beside its own fields, out of other events of the trace. Each costs passes and memory.
+struct ExportJoins {
+  bool process = false; // command_line of the header's process
+  bool owner =
+      false; // owner_process_id, owner_thread_id, owner_process: also of events whose header has no ids
+  bool file = false;   // file: the path of a FileObject or FileKey
+  bool module = false; // modules: "ntoskrnl.exe+0x1f0" for each field that is an address in an image
+  bool stack = false;  // stack: a list, innermost frame first
+  bool duration =
+      false; // duration_ns: of events that end what another began (start and stop, requests, processes)
+  [[nodiscard]] bool any() const { return process || owner || file || module || stack || duration; }
+};
+
 struct ExportOptions {
   Selection selection{};
+  // A condition on fields and on the columns of all events, such as
+  //   FileName ~ "\\.dll$" and IoSize > 65536
+  //   process = "sqlservr.exe" and not (Status = 0 or event in ("TcpIp/Recv", "TcpIp/Send"))
+  // Operators: = != < <= > >= ~ !~ (RE2, anywhere in the text), in, not in; and, or, not, parentheses. Names
+  // are those of fields (`in these signs` if they hold other than letters and digits; a.b for a member of a
+  // structure) and of the columns of all events; fields.NAME where a field is called like a column. Of
+  // arrays, any element. A comparison with what an event does not have is false.
+  std::string where{};
   SchemaCatalog schemas{}; // what is known beforehand: added manifests; the trace's own come on top
+  ExportJoins joins{};
   ExportProfile profile = ExportProfile::etwrelog;
   bool maps = false;     // names of values and bits in the place of numbers
   bool messages = false; // texts of events that have one

@@ -13,9 +13,10 @@
 namespace etwrelog {
 
 // Tables: one for each kind of event that the trace holds (as in a SQLite export: DiskIo_Read, ...), `events`
-// over all of them with their fields as JSON, `processes`. Each SELECT walks the trace once for each table in
-// it, in order of time; conditions on `time`, `timestamp` (a range) and the kind itself decide what is read:
-// of an archive only the segments that hold that time. One thread; the trace outlives it.
+// over all of them with their fields as JSON, `processes`, `threads`, `images`, `samples`; docs/events.md has
+// their columns and the functions. Each SELECT walks the trace once for each table in it, in order of time;
+// conditions on `time`, `timestamp` (ranges), `provider`, `provider_id`, `event`, `process_id`, `cpu`
+// (equality) and the kind itself decide what is read. One thread; the trace outlives it.
 class TraceQuery {
 public:
   // One pass: schemas, processes, and which kinds there are.

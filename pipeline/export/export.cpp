@@ -1,6 +1,7 @@
 #include "etwrelog/export.hpp"
 
 #include "etwrelog/kernel_events.hpp"
+#include "export/joins.hpp"
 #include "export/json_lines.hpp"
 #include "export/selected.hpp"
 #include "export/survey.hpp"
@@ -131,20 +132,35 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
                                 const RunOptions &run) {
   Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
   if (!survey) return std::move(survey).error();
-  Result<pipeline::Selected> selected = pipeline::Selected::make(trace, options.selection, *survey);
+  Result<pipeline::Selected> selected =
+      pipeline::Selected::make(trace, options.selection, options.where, *survey);
   if (!selected) return std::move(selected).error();
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
   const JsonLines lines(survey->schemas, trace.clock(), survey->lifetimes, how);
-  Query query;
-  query.order = order;
-  query.from = options.selection.from, query.to = options.selection.to;
-  Result<Lines> done = trace.fold<Lines>(
+  std::optional<pipeline::Joins> joins;
+  if (with_text && options.joins.any()) {
+    Result<pipeline::Joins> made = pipeline::Joins::make(trace, *survey, options.joins, run);
+    if (!made) return std::move(made).error();
+    joins = *std::move(made);
+  }
+  auto traverse = [&](auto &&map, auto &&merge) -> Result<Lines> {
+    if (selected->nothing()) return Lines{};
+    return trace.fold<Lines>(map, merge, selected->query(order), run);
+  };
+  Result<Lines> done = traverse(
       [&](Lines &part, EventBatch &batch) {
         JsonLines::Outcome outcome;
+        pipeline::Selected::Scratch scratch;
+        pipeline::Joins::Scratch joined;
         for (const Event &event : batch) {
-          if (!selected->contains(event)) continue;
+          if (!selected->contains(event, scratch)) continue;
           lines.format(event, {event.time(), event.processor(), event.machine()}, part.text, outcome);
+          if (joins) { // in front of the line's end
+            part.text.resize(part.text.size() - 2);
+            joins->append_json(event, outcome.schema, joined, part.text);
+            part.text += "}\n";
+          }
           part.tallies.add(event, outcome);
           if (!with_text) part.text.clear();
         }
@@ -152,14 +168,15 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
       [&](Lines &total, Lines &part) -> Result<void> {
         total.tallies.merge(part.tallies);
         return write(part.text);
-      },
-      query, run);
+      });
   if (!done) return std::move(done).error();
   ExportReport report;
   report.events = done->tallies.events;
   report.kinds = kinds_of(survey->schemas, done->tallies);
   const auto problems = survey->schemas.problems();
   report.problems.assign(problems.begin(), problems.end());
+  if (joins)
+    report.problems.insert(report.problems.end(), joins->problems().begin(), joins->problems().end());
   report.schemas = std::move(survey->schemas);
   return report;
 }

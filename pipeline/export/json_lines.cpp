@@ -121,16 +121,21 @@ std::string_view JsonLines::process(const EventView &event, const Context &conte
 
 void JsonLines::names(const EventView &event, const Schema *schema, std::string &provider,
                       std::string &name) const {
-  const Guid guid = event.provider();
+  names_of(catalog_, &event, schema, provider, name);
+}
+
+void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,
+              std::string &provider, std::string &name) {
+  const Guid guid = schema != nullptr ? schema->provider : event->provider();
   if (schema != nullptr) {
     provider =
-        schema->provider_name.empty() ? catalog_.provider_name(schema->provider) : schema->provider_name;
+        schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
     name = schema->name;
   } else {
-    catalog_.append_name(event, name);
-    provider = event.has_hook()     ? std::string("Windows Kernel")
-               : event.is_message() ? std::string("WPP")
-                                    : std::string(catalog_.provider_name(guid));
+    catalog.append_name(*event, name);
+    provider = event->has_hook()     ? std::string("Windows Kernel")
+               : event->is_message() ? std::string("WPP")
+                                     : std::string(catalog.provider_name(guid));
   }
   if (provider.empty()) provider = to_string(guid);
   if (schema == nullptr && name.starts_with(provider) && name.size() > provider.size())

@@ -19,6 +19,11 @@ struct KindTally {
   std::uint64_t truncated = 0; // events whose payload ends inside a field
 };
 
+// What provider and event are called, for people: GUID and numbers where nothing is known. `event` may be
+// null where there is a schema.
+void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,
+              std::string &provider, std::string &name);
+
 // Made once for an export; format() is called by any number of threads at once.
 class JsonLines {
 public:
@@ -47,7 +52,6 @@ public:
   // Appends the line of an event and its line feed.
   void format(const EventView &event, const Context &context, std::string &out, Outcome &outcome) const;
 
-  // What provider and event are called, for people: GUID and numbers where nothing is known.
   void names(const EventView &event, const Schema *schema, std::string &provider, std::string &name) const;
 
 private:

@@ -2,9 +2,11 @@
 // time; SQLite tells the conditions it has, and those on time and kind go into the Query of the traversal.
 #include "etwrelog/query.hpp"
 
+#include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 #include "export/json_lines.hpp"
-#include "export/survey.hpp"
+#include "export/query_state.hpp"
+#include "where/condition.hpp"
 
 #include <algorithm>
 #include <set>
@@ -14,16 +16,11 @@
 
 namespace etwrelog {
 
-namespace {
+using pipeline::execute;
+using pipeline::quoted_name;
+using pipeline::sql_error;
 
-std::string quoted_name(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
+namespace {
 
 struct Close {
   void operator()(sqlite3 *database) const { sqlite3_close(database); }
@@ -39,6 +36,8 @@ struct Put {
     sqlite3_result_text64(context, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   }
 };
+
+constexpr std::uint16_t kSampleHook = 0x0F2E;
 
 struct KindTable {
   std::string name;
@@ -58,7 +57,10 @@ struct TraceQuery::Impl {
   std::optional<pipeline::CommonColumns> common;
   std::vector<Decoder> narrow, wide; // by ordinal
   std::vector<KindTable> kinds;
-  Error failure; // of a traversal, until run() returns it
+  pipeline::Knowledge known;
+  std::optional<pipeline::QueryState> state;
+  std::vector<Guid> undescribed; // providers of events without a schema
+  Error failure;                 // of a traversal, until run() returns it
   bool failed = false;
   std::unique_ptr<sqlite3, Close> database; // last: its tables refer to the rest
 };
@@ -77,6 +79,9 @@ struct Cursor {
   const Event *event = nullptr;
   const Schema *schema = nullptr;
   sqlite3_int64 row = 0;
+  std::optional<std::uint32_t> process;   // only events of this one are wanted,
+  std::optional<std::uint16_t> processor; // of this one
+  bool nothing = false;                   // or none at all
   std::string text;
 };
 
@@ -126,26 +131,47 @@ int disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
-// Which bounds a scan gets, in the order of its arguments: '<' and '>' on time, 'b' and 'a' on the raw time
-// stamp.
+// Which conditions a scan gets, a letter for each of its arguments: '<', '>', '=' on time, 'b', 'a', 'e' on
+// the raw time stamp; 'c' processor, 'i' process id, 'p' provider, 'g' its id, 'v' event, all of them equal
+// to something.
+char letter_of(sqlite3_index_info *info, int i) {
+  const auto &constraint = info->aConstraint[i];
+  if (constraint.usable == 0) return 0;
+  const bool equal = constraint.op == SQLITE_INDEX_CONSTRAINT_EQ;
+  switch (constraint.iColumn) {
+  case 0:
+  case 1: {
+    const bool raw = constraint.iColumn == 1;
+    if (constraint.op == SQLITE_INDEX_CONSTRAINT_GE || constraint.op == SQLITE_INDEX_CONSTRAINT_GT)
+      return raw ? 'a' : '>';
+    if (constraint.op == SQLITE_INDEX_CONSTRAINT_LE || constraint.op == SQLITE_INDEX_CONSTRAINT_LT)
+      return raw ? 'b' : '<';
+    if (equal) return raw ? 'e' : '=';
+    return 0;
+  }
+  case 2: return equal ? 'c' : 0;
+  case 3: return equal ? 'i' : 0;
+  case 6:
+  case 7:
+  case 8: // letter by letter
+    if (!equal || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY") return 0;
+    return constraint.iColumn == 6 ? 'p' : constraint.iColumn == 7 ? 'g' : 'v';
+  default: return 0;
+  }
+}
+
 int best_index(sqlite3_vtab *, sqlite3_index_info *info) {
   std::string plan;
+  double cost = 1e7;
   for (int i = 0; i < info->nConstraint; ++i) {
-    const auto &constraint = info->aConstraint[i];
-    if (constraint.usable == 0 || (constraint.iColumn != 0 && constraint.iColumn != 1)) continue;
-    const bool raw = constraint.iColumn == 1;
-    char kind = 0;
-    if (constraint.op == SQLITE_INDEX_CONSTRAINT_GE || constraint.op == SQLITE_INDEX_CONSTRAINT_GT)
-      kind = raw ? 'a' : '>';
-    if (constraint.op == SQLITE_INDEX_CONSTRAINT_LE || constraint.op == SQLITE_INDEX_CONSTRAINT_LT)
-      kind = raw ? 'b' : '<';
-    if (constraint.op == SQLITE_INDEX_CONSTRAINT_EQ) kind = raw ? 'e' : '=';
-    if (kind == 0) continue;
-    plan += kind;
+    const char letter = letter_of(info, i);
+    if (letter == 0) continue;
+    plan += letter;
+    cost /= letter == 'c' || letter == 'i' ? 2 : 10;
     info->aConstraintUsage[i].argvIndex =
         static_cast<int>(plan.size()); // SQLite checks the condition again itself
   }
-  info->estimatedCost = plan.empty() ? 1e7 : 1e5;
+  info->estimatedCost = cost;
   info->idxStr = sqlite3_mprintf("%s", plan.c_str());
   info->needToFreeIdxStr = 1;
   if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn <= 1 && info->aOrderBy[0].iColumn >= 0 &&
@@ -168,11 +194,15 @@ int next(sqlite3_vtab_cursor *base) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
+  ++cursor->row;
+  cursor->event = nullptr;
+  if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
+    if (cursor->process && cursor->event->process_id() != *cursor->process) continue;
+    if (cursor->processor && cursor->event->processor() != *cursor->processor) continue;
     cursor->schema = impl.survey.schemas.find(*cursor->event);
     if (table->kind->schema == nullptr || cursor->schema == table->kind->schema) break;
   }
-  ++cursor->row;
   if (cursor->event == nullptr && !cursor->events->status()) {
     impl.failure = cursor->events->status().error();
     impl.failed = true;
@@ -181,27 +211,97 @@ int next(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
+// Kinds of events that a provider or event of that name has, and maybe others. False: no such kinds.
+class WantedKinds {
+public:
+  WantedKinds(const TraceQuery::Impl &impl, const KindTable &table) : impl_(impl), table_(table) {}
+  void restrict(char letter, std::string_view text) {
+    if (letter == 'p') provider_ = text;
+    if (letter == 'g') provider_id_ = text;
+    if (letter == 'v') event_ = text;
+    restricted_ = true;
+  }
+  bool make(EventSet &set) const {
+    if (table_.schema != nullptr) {
+      where::add_kind(set, *table_.schema);
+      return fits(table_.schema, {});
+    }
+    if (!restricted_) return true;
+    bool any = false;
+    for (const Schema *schema : impl_.survey.schemas.all())
+      if (fits(schema, {})) {
+        where::add_kind(set, *schema);
+        any = true;
+      }
+    // Events that nobody describes: by their provider alone.
+    for (const Guid &provider : impl_.undescribed)
+      if (fits(nullptr, provider)) {
+        add_undescribed(set, provider);
+        any = true;
+      }
+    return any;
+  }
+
+private:
+  // Hooks of groups that no public source names have no provider.
+  static void add_undescribed(EventSet &set, const Guid &provider) {
+    set.add_provider(provider);
+    for (unsigned hook = 0; provider == Guid{} && hook < 0x1'0000; ++hook)
+      if (kernel::group_guid(static_cast<std::uint8_t>(hook >> 8)) == Guid{})
+        set.add_kernel(static_cast<std::uint16_t>(hook));
+  }
+  [[nodiscard]] bool fits(const Schema *schema, const Guid &guid) const {
+    if (provider_id_ && *provider_id_ != to_string(schema ? schema->provider : guid)) return false;
+    if (schema == nullptr) return true; // its names depend on more than the provider
+    std::string provider, name;
+    pipeline::names_of(impl_.survey.schemas, nullptr, schema, provider, name);
+    return (!provider_ || *provider_ == provider) && (!event_ || *event_ == name);
+  }
+
+  const TraceQuery::Impl &impl_;
+  const KindTable &table_;
+  bool restricted_ = false;
+  std::optional<std::string> provider_, provider_id_, event_;
+};
+
 int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_value **argv) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
   Query query;
   query.order = Order::time;
+  cursor->process.reset(), cursor->processor.reset();
+  WantedKinds kinds(impl, *table->kind);
   // A little more than asked for, as FILETIME is coarser than the clock; SQLite drops it.
   std::int64_t from = INT64_MIN, to = INT64_MAX;
   for (int i = 0; i < argc; ++i) {
+    const char op = plan[i];
+    if (op == 'p' || op == 'g' || op == 'v') {
+      if (sqlite3_value_type(argv[i]) != SQLITE_TEXT) continue;
+      const auto *text = reinterpret_cast<const char *>(sqlite3_value_text(argv[i]));
+      kinds.restrict(op, {text, static_cast<std::size_t>(sqlite3_value_bytes(argv[i]))});
+      continue;
+    }
+    const int type = sqlite3_value_numeric_type(argv[i]);
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) continue; // no number: SQLite knows what that means
     const std::int64_t value = sqlite3_value_int64(argv[i]);
-    const bool raw = plan[i] == 'a' || plan[i] == 'b' || plan[i] == 'e';
+    if (op == 'c' || op == 'i') {
+      if (type != SQLITE_INTEGER) continue;
+      if (op == 'i' && value >= 0 && value < kUnknownId) cursor->process = static_cast<std::uint32_t>(value);
+      if (op == 'c' && value >= 0 && value <= 0xFFFF) cursor->processor = static_cast<std::uint16_t>(value);
+      continue;
+    }
+    const bool raw = op == 'a' || op == 'b' || op == 'e';
     if (!raw && (value < 0 || value / 100 > INT64_MAX - pipeline::kUnixEpoch - 1)) continue;
     const std::int64_t filetime =
         raw ? impl.trace.clock().to_filetime(value) : value / 100 + pipeline::kUnixEpoch;
-    const char op = plan[i];
     if (op == '>' || op == 'a' || op == '=' || op == 'e') from = std::max(from, filetime - 1);
     if (op == '<' || op == 'b' || op == '=' || op == 'e') to = std::min(to, filetime + 1);
   }
   if (from != INT64_MIN) query.from = Moment{false, 0, from};
   if (to != INT64_MAX) query.to = Moment{false, 0, to};
-  cursor->events.emplace(impl.trace.events(query, impl.run));
+  cursor->nothing = !kinds.make(query.kinds);
+  if (!cursor->nothing) cursor->events.emplace(impl.trace.events(query, impl.run));
   cursor->row = 0;
   return next(base);
 }
@@ -293,16 +393,13 @@ int authorize(void *, int action, const char *, const char *, const char *, cons
   return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-Error sql_error(sqlite3 *database) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = fmt::format("SQL: {}", database ? sqlite3_errmsg(database) : "out of memory");
-  return error;
-}
-
 struct Seen {
   std::vector<bool> ordinals;
-  void clear() { ordinals.clear(); }
+  std::vector<Guid> undescribed; // providers
+  void clear() { *this = {}; }
+  void add(const Guid &provider) {
+    if (std::ranges::find(undescribed, provider) == undescribed.end()) undescribed.push_back(provider);
+  }
 };
 
 // The schemas that events of the trace have, by ordinal.
@@ -311,55 +408,19 @@ Result<Seen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const 
       [&](Seen &part, EventBatch &batch) {
         part.ordinals.assign(schemas.all().size(), false);
         for (const Event &event : batch)
-          if (const Schema *schema = schemas.find(event)) part.ordinals[schema->ordinal] = true;
+          if (const Schema *schema = schemas.find(event))
+            part.ordinals[schema->ordinal] = true;
+          else
+            part.add(event.provider());
       },
       [&](Seen &total, Seen &part) {
         total.ordinals.resize(schemas.all().size());
         for (std::size_t i = 0; i < part.ordinals.size(); ++i)
           if (part.ordinals[i]) total.ordinals[i] = true;
+        for (const Guid &provider : part.undescribed)
+          total.add(provider);
       },
       {}, run);
-}
-
-Result<void> execute(sqlite3 *database, const std::string &sql) {
-  if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return sql_error(database);
-  return {};
-}
-
-Result<void> add_processes(sqlite3 *database, const pipeline::ExportSurvey &survey, const Clock &clock) {
-  Result<void> made =
-      execute(database, "CREATE TABLE processes (machine INTEGER, process_id INTEGER, parent_id INTEGER, "
-                        "session_id INTEGER, start INTEGER, end INTEGER, exit_status INTEGER, name TEXT, "
-                        "command_line TEXT)");
-  if (!made) return made;
-  sqlite3_stmt *raw = nullptr;
-  if (sqlite3_prepare_v2(database, "INSERT INTO processes VALUES (?,?,?,?,?,?,?,?,?)", -1, &raw, nullptr) !=
-      SQLITE_OK)
-    return sql_error(database);
-  const std::unique_ptr<sqlite3_stmt, Close> insert(raw);
-  // Null: since before the trace began, and after it ended.
-  auto moment = [&](int place, std::int64_t time, bool known) {
-    if (known)
-      sqlite3_bind_int64(insert.get(), place, (clock.to_filetime(time) - pipeline::kUnixEpoch) * 100);
-    else
-      sqlite3_bind_null(insert.get(), place);
-  };
-  for (std::size_t machine = 0; machine < survey.lifetimes.size(); ++machine) {
-    for (const filter::ProcessInstance &p : survey.lifetimes[machine].processes()) {
-      sqlite3_bind_int64(insert.get(), 1, static_cast<sqlite3_int64>(machine));
-      sqlite3_bind_int64(insert.get(), 2, p.pid);
-      sqlite3_bind_int64(insert.get(), 3, p.parent);
-      sqlite3_bind_int64(insert.get(), 4, p.session);
-      moment(5, p.start, p.start != filter::kBeginning);
-      moment(6, p.end, p.end != filter::kForever);
-      sqlite3_bind_int64(insert.get(), 7, static_cast<std::int32_t>(p.exit_status));
-      sqlite3_bind_text(insert.get(), 8, p.image_name.c_str(), -1, SQLITE_TRANSIENT);
-      sqlite3_bind_text(insert.get(), 9, p.command_line.c_str(), -1, SQLITE_TRANSIENT);
-      if (sqlite3_step(insert.get()) != SQLITE_DONE) return sql_error(database);
-      sqlite3_reset(insert.get());
-    }
-  }
-  return {};
 }
 
 } // namespace
@@ -381,7 +442,15 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   impl->lines.emplace(schemas, trace.clock(), impl->survey.lifetimes, pipeline::JsonLines::Options{});
   impl->common.emplace(trace.clock(), impl->survey, *impl->lines);
   impl->kinds.push_back({"events", nullptr, {}});
-  std::set<std::string> taken{"processes"};
+  impl->undescribed = seen->undescribed;
+  pipeline::KnowledgeWanted wanted;
+  wanted.images = true;
+  Result<pipeline::Knowledge> known = pipeline::Knowledge::collect(trace, impl->survey, wanted, run);
+  if (!known) return std::move(known).error();
+  impl->known = *std::move(known);
+  impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});
+  std::set<std::string> taken{"processes", "threads", "images", "samples"};
+  std::vector<std::string> samples;
   for (const Schema *schema : schemas.all()) {
     impl->narrow.emplace_back(*schema, 4);
     impl->wide.emplace_back(*schema, 8);
@@ -389,6 +458,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
     KindTable &kind = impl->kinds.emplace_back();
     kind.name = pipeline::table_name(schemas, schema, taken);
     kind.schema = schema;
+    if (schema->classic && kernel::hook_of_class(schema->provider, schema->opcode) == kSampleHook)
+      samples.push_back(kind.name);
     for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
       kind.fields.push_back(i);
   }
@@ -402,8 +473,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
             raw, fmt::format("CREATE VIRTUAL TABLE {} USING trace({})", quoted_name(impl->kinds[i].name), i));
         !made)
       return std::move(made).error();
-  if (Result<void> made = add_processes(raw, impl->survey, trace.clock()); !made)
-    return std::move(made).error();
+  if (Result<void> made = pipeline::add_state(raw, *impl->state); !made) return std::move(made).error();
+  if (Result<void> made = pipeline::add_samples(raw, samples); !made) return std::move(made).error();
   sqlite3_set_authorizer(raw, authorize, nullptr);
   return TraceQuery(std::move(impl));
 }
@@ -442,7 +513,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
 }
 
 std::vector<std::string> TraceQuery::tables() const {
-  std::vector<std::string> names{"processes"};
+  std::vector<std::string> names{"images", "processes", "samples", "threads"};
   for (const KindTable &kind : impl_->kinds)
     names.push_back(kind.name);
   std::ranges::sort(names);

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "etwrelog/trace.hpp"
+#include "export/json_lines.hpp"
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
+#include "where/condition.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace etwrelog::pipeline {
@@ -14,8 +17,17 @@ namespace etwrelog::pipeline {
 // only the thread that ran before it on its processor could tell, it counts as unknown.
 class Selected {
 public:
-  static Result<Selected> make(const Trace &trace, const Selection &selection, const ExportSurvey &survey) {
+  // `where`: a condition in the language of where/syntax.hpp; empty for none. The survey outlives this.
+  static Result<Selected> make(const Trace &trace, const Selection &selection, const std::string &where,
+                               const ExportSurvey &survey) {
     Selected selected;
+    if (!where.empty()) {
+      selected.surroundings_ = std::make_unique<const Known>(survey);
+      Result<where::Condition> made =
+          where::Condition::make(where, survey.schemas, trace.clock(), *selected.surroundings_);
+      if (!made) return std::move(made).error();
+      selected.where_ = *std::move(made);
+    }
     selected.everything_ = selection.everything();
     selected.selection_ = selection;
     if (selected.everything_) return selected;
@@ -31,7 +43,28 @@ public:
     selected.time_ = filter::selected_time(selection, trace.clock());
     return selected;
   }
-  [[nodiscard]] bool contains(const Event &event) const {
+  using Scratch = where::Condition::Scratch; // one for each thread
+  [[nodiscard]] bool contains(const Event &event, Scratch &scratch) const {
+    return selects(event) && (!where_ || where_->holds(event, scratch));
+  }
+  // No event is taken, whatever the trace holds.
+  [[nodiscard]] bool nothing() const { return where_ && where_->nothing(); }
+
+  // What of it a traversal can do by itself: kinds and time.
+  [[nodiscard]] Query query(Order order) const {
+    Query query;
+    query.order = order;
+    query.from = selection_.from, query.to = selection_.to;
+    if (!where_) return query;
+    query.kinds = where_->kinds();
+    const auto [from, to] = where_->times();
+    if (!query.from && from != std::numeric_limits<std::int64_t>::min()) query.from = Moment{false, 0, from};
+    if (!query.to && to != std::numeric_limits<std::int64_t>::max()) query.to = Moment{false, 0, to};
+    return query;
+  }
+
+private:
+  [[nodiscard]] bool selects(const Event &event) const {
     if (everything_) return true;
     if (!time_.contains(event.time())) return false;
     filter::Position position{event.processor(), kUnknownId};
@@ -40,7 +73,24 @@ public:
     return filter::is_kept(reason) && (!by_kind_ || of_kind(event));
   }
 
-private:
+  class Known final : public where::Surroundings {
+  public:
+    explicit Known(const ExportSurvey &survey) : survey_(survey) {}
+    [[nodiscard]] std::string_view process_name(const Event &event) const override {
+      if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return {};
+      const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
+      const auto found = lifetimes.process_at(event.process_id(), event.time());
+      return found ? std::string_view(lifetimes.processes()[*found].image_name) : std::string_view();
+    }
+    void names(const Event *event, const Schema *schema, std::string &provider,
+               std::string &name) const override {
+      names_of(survey_.schemas, event, schema, provider, name);
+    }
+
+  private:
+    const ExportSurvey &survey_;
+  };
+
   // As far as the header tells; every list that is given must hold the event.
   [[nodiscard]] bool of_kind(const Event &event) const {
     auto any = [](const auto &list, auto &&test) {
@@ -67,6 +117,8 @@ private:
   bool everything_ = true, by_kind_ = false;
   filter::TimeRange time_;
   std::vector<filter::Filter> filters_;
+  std::unique_ptr<const Known> surroundings_;
+  std::optional<where::Condition> where_;
 };
 
 } // namespace etwrelog::pipeline

@@ -3,6 +3,7 @@
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 #include "export/event_columns.hpp"
+#include "export/joins.hpp"
 #include "export/json_lines.hpp"
 #include "export/selected.hpp"
 #include "export/survey.hpp"
@@ -40,8 +41,9 @@ struct TablePart {
 
 class Rows {
 public:
-  Rows(const Clock &clock, const pipeline::ExportSurvey &survey, const JsonLines &lines, bool by_kind)
-      : common_(clock, survey, lines), survey_(survey), by_kind_(by_kind) {
+  Rows(const Clock &clock, const pipeline::ExportSurvey &survey, const JsonLines &lines,
+       const pipeline::Joins *joins, bool by_kind)
+      : common_(clock, survey, lines), survey_(survey), joins_(joins), by_kind_(by_kind) {
     for (const Schema *schema : survey.schemas.all()) {
       narrow_.emplace_back(*schema, 4);
       wide_.emplace_back(*schema, 8);
@@ -61,11 +63,18 @@ public:
       for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
         all.push_back({std::string(schema.fields[i].name), pipeline::column_type(schema.fields[i])});
     }
+    if (joins_)
+      for (const pipeline::Joins::Column &column : joins_->columns())
+        all.push_back({column.name, column.type});
     all.push_back({"raw", ColumnType::text});
     return all;
   }
 
-  void add(const Event &event, TablePart &part, std::vector<FieldValue> &values) const {
+  struct Scratch {
+    std::vector<FieldValue> values;
+    pipeline::Joins::Scratch joined;
+  };
+  void add(const Event &event, TablePart &part, Scratch &scratch) const {
     const Schema *schema = survey_.schemas.find(event);
     const Kind kind = by_kind_ && schema ? schema->ordinal : kUndescribed;
     Batch &batch = part.batches[kind];
@@ -73,7 +82,8 @@ public:
       for (const Column &column : columns(kind))
         batch.columns.emplace_back(column.type);
     add_common(event, schema, batch);
-    add_fields(event, schema, batch, values);
+    add_fields(event, schema, batch, scratch.values);
+    if (joins_) add_joined(event, schema, batch, scratch.joined);
     ++batch.rows;
     ++part.events;
     // What an event lacks is null.
@@ -91,6 +101,18 @@ private:
   void add_common(const Event &event, const Schema *schema, Batch &batch) const {
     for (std::size_t i = 0; i < pipeline::common_columns().size(); ++i)
       common_.put(event, schema, i, Put{batch.columns[i]});
+  }
+
+  void add_joined(const Event &event, const Schema *schema, Batch &batch,
+                  pipeline::Joins::Scratch &scratch) const {
+    joins_->look_up(event, schema, scratch);
+    const std::size_t count = joins_->columns().size(), first = batch.columns.size() - 1 - count;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (scratch.numbers[i])
+        batch.columns[first + i].add_number(static_cast<std::uint64_t>(*scratch.numbers[i]));
+      else if (scratch.present[i])
+        batch.columns[first + i].add_text(scratch.texts[i]);
+    }
   }
 
   void add_fields(const Event &event, const Schema *schema, Batch &batch,
@@ -156,6 +178,7 @@ private:
 
   pipeline::CommonColumns common_;
   const pipeline::ExportSurvey &survey_;
+  const pipeline::Joins *joins_; // null: none
   bool by_kind_;
   std::vector<Decoder> narrow_, wide_; // by ordinal
   std::vector<std::vector<std::uint16_t>>
@@ -204,10 +227,17 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
                                   const ExportOptions &options, const RunOptions &run) {
   Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
   if (!survey) return std::move(survey).error();
-  Result<pipeline::Selected> selected = pipeline::Selected::make(trace, options.selection, *survey);
+  Result<pipeline::Selected> selected =
+      pipeline::Selected::make(trace, options.selection, options.where, *survey);
   if (!selected) return std::move(selected).error();
   const JsonLines lines(survey->schemas, trace.clock(), survey->lifetimes, {});
-  const Rows rows(trace.clock(), *survey, lines, by_kind);
+  std::optional<pipeline::Joins> joins;
+  if (options.joins.any()) {
+    Result<pipeline::Joins> made = pipeline::Joins::make(trace, *survey, options.joins, run);
+    if (!made) return std::move(made).error();
+    joins = *std::move(made);
+  }
+  const Rows rows(trace.clock(), *survey, lines, joins ? &*joins : nullptr, by_kind);
   std::map<Kind, std::size_t> numbers;
   std::set<std::string> taken;
   if (!by_kind) {
@@ -216,9 +246,10 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
     numbers.emplace(kUndescribed, 0);
   }
   auto map = [&](TablePart &part, EventBatch &batch) {
-    std::vector<FieldValue> values;
+    Rows::Scratch memory;
+    pipeline::Selected::Scratch scratch;
     for (const Event &event : batch)
-      if (selected->contains(event)) rows.add(event, part, values);
+      if (selected->contains(event, scratch)) rows.add(event, part, memory);
   };
   auto merge = [&](TablePart &total, TablePart &part) -> Result<void> {
     total.events += part.events;
@@ -233,16 +264,17 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
     }
     return {};
   };
-  Query query;
-  query.order = Order::time;
-  query.from = options.selection.from, query.to = options.selection.to;
-  Result<TablePart> done = trace.fold<TablePart>(map, merge, query, run);
+  Result<TablePart> done = selected->nothing()
+                               ? Result<TablePart>(TablePart{})
+                               : trace.fold<TablePart>(map, merge, selected->query(Order::time), run);
   if (!done) return std::move(done).error();
   if (Result<void> finished = writer.finish(); !finished) return std::move(finished).error();
   ExportReport report;
   report.events = done->events;
   const auto problems = survey->schemas.problems();
   report.problems.assign(problems.begin(), problems.end());
+  if (joins)
+    report.problems.insert(report.problems.end(), joins->problems().begin(), joins->problems().end());
   report.schemas = std::move(survey->schemas);
   return report;
 }

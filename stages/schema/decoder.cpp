@@ -242,25 +242,7 @@ void FieldValue::append_text(std::string &out) const {
   if (field == nullptr) return;
   const std::size_t start = out.size();
   append_json(out);
-  if (out.size() < start + 2 || out[start] != '"') return;
-  // A single string: without quotes and escapes.
-  std::size_t to = start;
-  for (std::size_t i = start + 1; i + 1 < out.size(); ++i) {
-    char c = out[i];
-    if (c == '\\') {
-      c = out[++i];
-      if (c == 'n') c = '\n';
-      if (c == 'r') c = '\r';
-      if (c == 't') c = '\t';
-      if (c == 'u') { // only controls are written so
-        auto digit = [](char d) { return d <= '9' ? d - '0' : d - 'a' + 10; };
-        c = static_cast<char>(digit(out[i + 3]) << 4 | digit(out[i + 4]));
-        i += 4;
-      }
-    }
-    out[to++] = c;
-  }
-  out.resize(to);
+  schema::unquote_json(out, start);
 }
 
 std::string ValueMap::text(std::uint64_t value) const {

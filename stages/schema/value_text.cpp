@@ -319,4 +319,25 @@ void append_json_string(std::string &out, std::string_view utf8) {
   out += '"';
 }
 
+void unquote_json(std::string &out, std::size_t start) {
+  if (out.size() < start + 2 || out[start] != '"') return;
+  std::size_t to = start;
+  for (std::size_t i = start + 1; i + 1 < out.size(); ++i) {
+    char c = out[i];
+    if (c == '\\') {
+      c = out[++i];
+      if (c == 'n') c = '\n';
+      if (c == 'r') c = '\r';
+      if (c == 't') c = '\t';
+      if (c == 'u') { // only controls are written so
+        auto digit = [](char d) { return d <= '9' ? d - '0' : d - 'a' + 10; };
+        c = static_cast<char>(digit(out[i + 3]) << 4 | digit(out[i + 4]));
+        i += 4;
+      }
+    }
+    out[to++] = c;
+  }
+  out.resize(to);
+}
+
 } // namespace etwrelog::schema

@@ -29,5 +29,8 @@ void append_json_utf16(std::string &out, Bytes units); // unpaired surrogates: U
 void append_json_cp1252(std::string &out, Bytes text); // undefined bytes: the control of the same number
 void append_json_utf8(std::string &out, Bytes text);   // invalid sequences: U+FFFD
 void append_json_string(std::string &out, std::string_view utf8); // quotes included
+// A single JSON string, written by the above, at the end of `out`: without quotes and escapes. Anything else
+// stays.
+void unquote_json(std::string &out, std::size_t start);
 
 } // namespace etwrelog::schema

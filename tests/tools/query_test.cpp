@@ -2,6 +2,8 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -47,6 +49,53 @@ TEST(Query, AnswersAsTheExportedDatabaseDoes) {
            "b.cpu",
        })
     EXPECT_EQ(run_tool({"query", trace->string(), sql}).out, exported(database, sql)) << sql;
+}
+
+// A plus sign in front of a column keeps a condition from being handed to the traversal.
+TEST(Query, HandsConditionsDownWithoutLosingAnEvent) {
+  const auto trace = testing::trace_path("diaghub.kernel.1");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  for (const std::string condition :
+       {"provider = 'Windows Kernel'", "provider = 'windows kernel'",
+        "provider = 'windows kernel' collate nocase", "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'",
+        "event = 'Image/Load'", "event = 'Image/Lod'", "process_id = 4", "process_id = '4'",
+        "process_id is null", "cpu = 1", "cpu = 1.5", "cpu = 70000", "time > 'soon'", "time < 'soon'",
+        "time = 1.5e18", "event = 'Image/Load' and process_id = 1112 and cpu = 0"}) {
+    std::string apart = condition;
+    for (const char *column : {"provider ", "provider_id ", "event ", "process_id ", "cpu ", "time "})
+      for (std::size_t at = 0; (at = apart.find(column, at)) != std::string::npos;
+           at += 2 + std::strlen(column))
+        if (at == 0 || apart[at - 1] == ' ') apart.insert(at, "+");
+    const ToolRun pushed = run_tool(
+        {"query", trace->string(), "select count(*), sum(timestamp) from events where " + condition});
+    const ToolRun held =
+        run_tool({"query", trace->string(), "select count(*), sum(timestamp) from events where " + apart});
+    EXPECT_EQ(pushed.status, 0) << pushed.err;
+    EXPECT_EQ(pushed.out, held.out) << condition << " / " << apart;
+  }
+}
+
+TEST(Query, KnowsThreadsImagesAndSamples) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  auto ask = [&](const std::string &sql) { return run_tool({"query", trace->string(), sql}).out; };
+  EXPECT_EQ(ask("select (select count(*) from samples) = (select count(*) from PerfInfo_SampleProf) as same"),
+            "same\n1\n");
+  // Every sample of a thread that the trace knows has its process.
+  EXPECT_EQ(ask("select count(*) > 3000 as many, sum(process_id is null and thread_id in (select thread_id "
+                "from threads)) "
+                "as lost from samples"),
+            "many\tlost\n1\t0\n");
+  EXPECT_EQ(ask("select count(*) as n from samples where process = 'Idle' and thread_id <> 0"), "n\n0\n");
+  EXPECT_EQ(
+      ask("select max(n) as n from (select count(*) as n from threads group by machine, thread_id, start)"),
+      "n\n1\n");
+  EXPECT_EQ(ask("select count(*) > 0 as some from images where path regexp '(?i)ntoskrnl\\.exe$' and "
+                "process_id in (0, 4)"),
+            "some\n1\n");
+  EXPECT_EQ(ask("select utc(0) as epoch, module(4, 0, 1) is null as none"),
+            "epoch\tnone\n1970-01-01T00:00:00.0000000Z\t1\n");
+  EXPECT_NE(run_tool({"query", trace->string(), "select 'a' regexp '('"}).err.find("RE2"), std::string::npos);
 }
 
 TEST(Query, RefusesOtherFilesAndWrongSql) {

@@ -1,0 +1,191 @@
+#include "export/joins.hpp"
+
+#include "schema/value_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace etwrelog::pipeline {
+
+using tables::ColumnType;
+
+Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const ExportJoins &wanted,
+                          const RunOptions &run) {
+  Joins joins;
+  joins.wanted_ = wanted;
+  joins.clock_ = trace.clock();
+  KnowledgeWanted needed;
+  needed.files = wanted.file;
+  needed.images = wanted.module || wanted.stack;
+  needed.running = wanted.owner || wanted.module || wanted.stack;
+  needed.stacks = wanted.stack;
+  needed.durations = wanted.duration;
+  Result<Knowledge> known = Knowledge::collect(trace, survey, needed, run);
+  if (!known) return std::move(known).error();
+  joins.known_ = *std::move(known);
+  std::vector<Column> &columns = joins.columns_;
+  if (wanted.process) columns.push_back({"command_line"});
+  if (wanted.owner) {
+    columns.push_back({"owner_process_id", ColumnType::integer});
+    columns.push_back({"owner_thread_id", ColumnType::integer});
+    columns.push_back({"owner_process"});
+  }
+  if (wanted.file) columns.push_back({"file"});
+  if (wanted.module) columns.push_back({"modules", ColumnType::text, true});
+  if (wanted.stack) columns.push_back({"stack", ColumnType::text, true});
+  if (wanted.duration) columns.push_back({"duration_ns", ColumnType::integer});
+  for (const Schema *schema : survey.schemas.all()) {
+    joins.narrow_.emplace_back(*schema, 4);
+    joins.wide_.emplace_back(*schema, 8);
+    Kind &kind = joins.kinds_.emplace_back();
+    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members) {
+      const Field &field = schema->fields[i];
+      if (field.is_array() || i > 0xFFFF) continue;
+      const bool pointer = field.type == FieldType::pointer || field.type == FieldType::u64;
+      if (pointer && (field.name == "FileObject" || field.name == "FileKey"))
+        kind.files.push_back(static_cast<std::uint16_t>(i));
+      else if (field.type == FieldType::pointer || field.format == Format::address)
+        kind.addresses.push_back(static_cast<std::uint16_t>(i));
+    }
+  }
+  return joins;
+}
+
+// The values of the event, in scratch.values.
+std::span<const FieldValue> Joins::decode(const Event &event, const Schema &schema, Scratch &scratch) const {
+  const Decoder &decoder = event.pointer_size() == 4 ? narrow_[schema.ordinal] : wide_[schema.ordinal];
+  scratch.values.resize(decoder.value_count());
+  const std::size_t count = decoder.decode(event.payload(), scratch.values).values;
+  return std::span(scratch.values).first(count);
+}
+
+namespace {
+
+// The single value of a field, if the event has it.
+std::optional<std::uint64_t> value_of(std::span<const FieldValue> values, const Schema &schema,
+                                      std::uint16_t field) {
+  for (const FieldValue &value : values)
+    if (value.field == &schema.fields[field]) return value.integer();
+  return std::nullopt;
+}
+
+} // namespace
+
+void Joins::files(const Event &event, const Schema &schema, std::size_t column, Scratch &scratch) const {
+  const Kind &kind = kinds_[schema.ordinal];
+  if (kind.files.empty()) return;
+  const std::span<const FieldValue> values = decode(event, schema, scratch);
+  for (const std::uint16_t field : kind.files) {
+    const auto key = value_of(values, schema, field);
+    if (!key) continue;
+    const std::string_view name = known_.file(event.machine(), *key, event.time());
+    if (name.empty()) continue;
+    scratch.texts[column] = name;
+    scratch.present[column] = true;
+    return;
+  }
+}
+
+void Joins::modules(const Event &event, std::uint32_t process, const Schema &schema, std::size_t column,
+                    Scratch &scratch) const {
+  const Kind &kind = kinds_[schema.ordinal];
+  if (kind.addresses.empty()) return;
+  const std::span<const FieldValue> values = decode(event, schema, scratch);
+  std::string &out = scratch.texts[column];
+  for (const std::uint16_t field : kind.addresses) {
+    const auto address = value_of(values, schema, field);
+    if (!address || *address < 0x1'0000) continue;
+    std::string module;
+    if (!known_.append_module(event.machine(), process, event.time(), *address, module)) continue;
+    out += out.empty() ? '{' : ',';
+    schema::append_json_string(out, schema.fields[field].name);
+    out += ':';
+    schema::append_json_string(out, module);
+  }
+  if (out.empty()) return;
+  out += '}';
+  scratch.present[column] = true;
+}
+
+void Joins::stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const {
+  scratch.frames.clear();
+  known_.frames_of(event, scratch.frames);
+  if (scratch.frames.empty()) return;
+  std::string &out = scratch.texts[column];
+  for (const std::uint64_t frame : scratch.frames) {
+    out += out.empty() ? '[' : ',';
+    std::string module;
+    if (!known_.append_module(event.machine(), process, event.time(), frame, module))
+      schema::append_hex(module, frame);
+    schema::append_json_string(out, module);
+  }
+  out += ']';
+  scratch.present[column] = true;
+}
+
+void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) const {
+  scratch.texts.resize(columns_.size());
+  scratch.numbers.assign(columns_.size(), std::nullopt);
+  scratch.present.assign(columns_.size(), false);
+  for (std::string &text : scratch.texts)
+    text.clear();
+  Knowledge::Owner owner{event.process_id(), event.thread_id()};
+  if (wanted_.owner || wanted_.module || wanted_.stack) owner = known_.owner_of(event);
+  std::size_t column = 0;
+  auto text = [&](std::string_view value) {
+    if (!value.empty()) scratch.texts[column] = value, scratch.present[column] = true;
+    ++column;
+  };
+  auto number = [&](std::optional<std::int64_t> value) {
+    scratch.numbers[column] = value;
+    scratch.present[column] = value.has_value();
+    ++column;
+  };
+  auto id = [](std::uint32_t value) {
+    return value == kUnknownId ? std::nullopt : std::optional<std::int64_t>(value);
+  };
+  if (wanted_.process) {
+    const ProcessInstance *process = known_.process(event.machine(), event.process_id(), event.time());
+    text(process ? std::string_view(process->command_line) : std::string_view());
+  }
+  if (wanted_.owner) {
+    number(id(owner.process));
+    number(id(owner.thread));
+    const ProcessInstance *process = known_.process(event.machine(), owner.process, event.time());
+    text(process ? std::string_view(process->image_name) : std::string_view());
+  }
+  if (wanted_.file) {
+    if (schema != nullptr) files(event, *schema, column, scratch);
+    ++column;
+  }
+  if (wanted_.module) {
+    if (schema != nullptr) modules(event, owner.process, *schema, column, scratch);
+    ++column;
+  }
+  if (wanted_.stack) stack(event, owner.process, column++, scratch);
+  if (wanted_.duration) {
+    std::optional<std::int64_t> ns;
+    if (const auto ticks = known_.duration_of(event))
+      ns = std::llround(
+          (clock_.to_seconds(clock_.first_stamp + *ticks) - clock_.to_seconds(clock_.first_stamp)) * 1e9);
+    number(ns);
+  }
+}
+
+void Joins::append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string &out) const {
+  look_up(event, schema, scratch);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!scratch.present[i]) continue;
+    out += ",\"";
+    out += columns_[i].name;
+    out += "\":";
+    if (scratch.numbers[i])
+      schema::append_signed(out, *scratch.numbers[i]);
+    else if (columns_[i].json)
+      out += scratch.texts[i];
+    else
+      schema::append_json_string(out, scratch.texts[i]);
+  }
+}
+
+} // namespace etwrelog::pipeline

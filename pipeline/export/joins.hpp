@@ -1,0 +1,56 @@
+// Columns that an event gets from other events: the same for lines and tables.
+#pragma once
+
+#include "etwrelog/export.hpp"
+#include "export/known.hpp"
+#include "tables/table.hpp"
+
+namespace etwrelog::pipeline {
+
+class Joins {
+public:
+  // `survey` outlives this.
+  static Result<Joins> make(const Trace &trace, const ExportSurvey &survey, const ExportJoins &wanted,
+                            const RunOptions &run);
+
+  struct Column {
+    std::string name;
+    tables::ColumnType type = tables::ColumnType::text;
+    bool json = false; // its text is a list or an object in JSON
+  };
+  [[nodiscard]] const std::vector<Column> &columns() const { return columns_; }
+  [[nodiscard]] std::span<const std::string> problems() const { return known_.problems(); }
+
+  // Memory of a caller: one for each thread.
+  struct Scratch {
+    std::vector<std::string> texts; // by column
+    std::vector<std::optional<std::int64_t>> numbers;
+    std::vector<bool> present;
+    std::vector<std::uint64_t> frames;
+    std::vector<FieldValue> values;
+  };
+  // Fills `scratch` with what the event gets.
+  void look_up(const Event &event, const Schema *schema, Scratch &scratch) const;
+  // As members of an object that has some: ,"file":"..."
+  void append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string &out) const;
+
+private:
+  void files(const Event &event, const Schema &schema, std::size_t column, Scratch &scratch) const;
+  void modules(const Event &event, std::uint32_t process, const Schema &schema, std::size_t column,
+               Scratch &scratch) const;
+  void stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const;
+  [[nodiscard]] std::span<const FieldValue> decode(const Event &event, const Schema &schema,
+                                                   Scratch &scratch) const;
+
+  ExportJoins wanted_;
+  Clock clock_;
+  Knowledge known_;
+  std::vector<Column> columns_;
+  struct Kind { // what its fields refer to: indices of top-level fields
+    std::vector<std::uint16_t> files, addresses;
+  };
+  std::vector<Kind> kinds_;            // by ordinal
+  std::vector<Decoder> narrow_, wide_; // by ordinal
+};
+
+} // namespace etwrelog::pipeline

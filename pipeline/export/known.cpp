@@ -1,0 +1,556 @@
+#include "export/known.hpp"
+
+#include "etwrelog/text.hpp"
+#include "filter/filter.hpp"
+#include "profile_pass/event_records.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace etwrelog::pipeline {
+
+using filter::FieldOffsets;
+using filter::HookRule;
+using kernel::Scope;
+
+namespace {
+
+// The hook of an event, also of a classic one that stands for one.
+std::optional<std::uint16_t> hook_of(const EventView &event) {
+  if (event.has_hook()) return event.hook();
+  if (event.is_classic()) return kernel::hook_of_class(event.provider(), event.opcode());
+  return std::nullopt;
+}
+
+std::uint64_t hash_frames(std::span<const std::uint64_t> frames) {
+  std::uint64_t h = frames.size() * 0x9E37'79B9'7F4A'7C15ull;
+  for (const std::uint64_t frame : frames)
+    h = (h ^ frame) * 0xD6E8'FEB8'6659'FD93ull, h ^= h >> 32;
+  return h;
+}
+
+void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames) {
+  for (std::size_t at = 0; at + pointer_size <= data.size(); at += pointer_size)
+    frames.push_back(load_pointer(data.data() + at, pointer_size));
+}
+
+} // namespace
+
+// What one batch shows.
+struct Knowledge::Part {
+  struct File {
+    std::uint64_t key;
+    std::int64_t time;
+    std::string name;
+  };
+  struct RawFragment {
+    Fragment fragment;
+    std::size_t begin, end; // in `frames`
+  };
+  struct RawDefinition {
+    Definition definition;
+    std::size_t begin, end;
+  };
+  struct OfMachine {
+    std::vector<File> files;
+    StateRecords state;
+    std::vector<std::pair<std::uint16_t, Running>> running;
+    std::vector<RawFragment> fragments;
+    std::vector<RawDefinition> definitions;
+    std::vector<std::uint64_t> frames;
+  };
+  std::vector<OfMachine> machines;
+  void clear() { machines.clear(); }
+
+  void add(const Event &event, const KnowledgeWanted &wanted) {
+    const auto hook = hook_of(event);
+    if (!hook) return;
+    OfMachine &mine = machines[event.machine()];
+    const HookRule &rule = filter::rule_for(*hook, event.version());
+    const Bytes payload = event.payload();
+    const unsigned size = event.pointer_size();
+    const FieldOffsets &at = rule.offsets(size);
+    switch (rule.scope) {
+    case Scope::context_switch:
+      if (const auto thread = FieldOffsets::u32(payload, at.new_thread); wanted.running && thread)
+        mine.running.push_back({event.processor(), {event.time(), *thread}});
+      return;
+    case Scope::process:
+    case Scope::thread:
+    case Scope::image:
+      if (wanted.images) {
+        const profile::Moment moment{event.time(), std::uint64_t{event.position().source} << 56 |
+                                                       std::uint64_t{event.position().buffer} << 26 |
+                                                       event.position().offset};
+        add_kernel_state(event, *hook, moment, mine.state);
+      }
+      return;
+    case Scope::stack_walk:
+    case Scope::stack_reference: {
+      if (!wanted.stacks || at.event_time == FieldOffsets::kAbsent) return;
+      const auto time = FieldOffsets::i64(payload, at.event_time);
+      const auto thread = FieldOffsets::u32(payload, at.thread_id);
+      if (!time || !thread) return;
+      RawFragment raw{{*time, *thread, 0, 0, event.time(), 0, event.processor()}, mine.frames.size(), 0};
+      if (rule.scope == Scope::stack_reference) {
+        const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
+        if (!key) return;
+        raw.fragment.stack = kByKey, raw.fragment.key = *key;
+      } else if (at.frames != FieldOffsets::kAbsent && payload.size() > at.frames) {
+        read_frames(payload.subspan(at.frames), size, mine.frames);
+      }
+      raw.end = mine.frames.size();
+      mine.fragments.push_back(raw);
+      return;
+    }
+    case Scope::stack_definition: {
+      const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
+      if (!wanted.stacks || !key || at.frames == FieldOffsets::kAbsent || payload.size() <= at.frames) return;
+      RawDefinition raw{{*key, event.time(), 0}, mine.frames.size(), 0};
+      read_frames(payload.subspan(at.frames), size, mine.frames);
+      raw.end = mine.frames.size();
+      mine.definitions.push_back(raw);
+      return;
+    }
+    default: break;
+    }
+    if (wanted.files && *hook >> 8 == 0x04) add_file(event, *hook, mine);
+  }
+
+private:
+  // FileIo/Name and its kin give the name of a key; FileIo/Create that of the object that it opens.
+  static void add_file(const Event &event, std::uint16_t hook, OfMachine &mine) {
+    constexpr std::uint16_t kName = 0x0400, kFileCreate = 0x0420, kFileDelete = 0x0423, kRundown = 0x0424,
+                            kCreate = 0x0440;
+    if (hook != kName && hook != kFileCreate && hook != kFileDelete && hook != kRundown && hook != kCreate)
+      return;
+    const kernel::Layout *layout = kernel::find_layout(hook, event.version());
+    if (layout == nullptr) return;
+    std::optional<std::uint64_t> object;
+    std::string name;
+    kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+    const kernel::Field *field = nullptr;
+    for (Bytes data; walk.next(field, data);) {
+      if (field->role == Role::file_object || (field->role == Role::file_key && !object))
+        object = kernel::field_value(data);
+      if (field->role == Role::file_name || std::string_view(field->name) == "OpenPath")
+        name = utf8_from_utf16(data);
+    }
+    if (object && *object != 0 && !name.empty())
+      mine.files.push_back({*object, event.time(), std::move(name)});
+  }
+};
+
+// Stacks that are equal are kept once.
+class Knowledge::Stacks {
+public:
+  Stacks(Knowledge &into, std::uint64_t most) : into_(into), most_(most) { into_.stack_begins_.push_back(0); }
+  // kByKey: no room.
+  std::uint32_t number(std::span<const std::uint64_t> frames) {
+    std::vector<std::uint32_t> &same = by_hash_[hash_frames(frames)];
+    for (const std::uint32_t number : same) {
+      const std::size_t begin = into_.stack_begins_[number], end = into_.stack_begins_[number + 1];
+      if (std::ranges::equal(frames, std::span(into_.frames_).subspan(begin, end - begin))) return number;
+    }
+    if ((into_.frames_.size() + frames.size()) * 8 + by_hash_.size() * 96 > most_) return kByKey;
+    into_.frames_.insert(into_.frames_.end(), frames.begin(), frames.end());
+    same.push_back(static_cast<std::uint32_t>(into_.stack_begins_.size() - 1));
+    into_.stack_begins_.push_back(into_.frames_.size());
+    return same.back();
+  }
+
+private:
+  Knowledge &into_;
+  std::uint64_t most_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_hash_;
+};
+
+void Knowledge::problem(std::string text) {
+  if (std::ranges::find(problems_, text) == problems_.end()) problems_.push_back(std::move(text));
+}
+
+Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &survey,
+                                     const KnowledgeWanted &wanted, const RunOptions &run) {
+  Knowledge known;
+  known.survey_ = &survey;
+  const std::size_t machines = survey.lifetimes.size();
+  known.machines_.resize(machines);
+  std::vector<StateRecords> states(machines);
+  std::vector<std::unordered_map<std::string, std::uint32_t>> names(machines);
+  const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20); // of each table
+  Stacks stacks(known, room);
+  std::uint32_t order = 0;
+  auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
+    Machine &into = known.machines_[number];
+    states[number].append(std::move(from.state));
+    for (Part::File &file : from.files) {
+      if (into.files.size() * (sizeof(FileName) + 128) > room) {
+        known.problem("more names of files than memory has room for: some are not joined");
+        break;
+      }
+      const auto [at, fresh] =
+          names[number].try_emplace(std::move(file.name), static_cast<std::uint32_t>(into.names.size()));
+      if (fresh) into.names.push_back(at->first);
+      into.files.push_back({file.key, file.time, at->second});
+    }
+    for (const auto &[processor, running] : from.running) {
+      if (into.running.size() <= processor) into.running.resize(processor + 1u);
+      into.running[processor].push_back(running);
+    }
+    const std::span<const std::uint64_t> frames = from.frames;
+    for (const Part::RawFragment &raw : from.fragments) {
+      if (into.fragments.size() * sizeof(Fragment) > 2 * room) {
+        known.problem("more stacks than memory has room for: some are not joined");
+        break;
+      }
+      Fragment fragment = raw.fragment;
+      fragment.order = order++;
+      if (fragment.stack != kByKey) {
+        fragment.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
+        if (fragment.stack == kByKey) {
+          known.problem("more different stacks than memory has room for: some are not joined");
+          continue;
+        }
+      }
+      into.fragments.push_back(fragment);
+    }
+    for (const Part::RawDefinition &raw : from.definitions) {
+      Definition definition = raw.definition;
+      definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
+      if (definition.stack == kByKey)
+        known.problem("more different stacks than memory has room for: some are not joined");
+      else
+        into.definitions.push_back(definition);
+    }
+  };
+  const KnowledgeWanted once{wanted.files, wanted.images, wanted.running, wanted.stacks, false};
+  if (once.anything()) {
+    Result<Part> done = trace.fold<Part>(
+        [&](Part &part, EventBatch &batch) {
+          part.machines.resize(machines);
+          for (const Event &event : batch)
+            part.add(event, wanted);
+        },
+        [&](Part &, Part &part) {
+          for (std::size_t i = 0; i < part.machines.size(); ++i)
+            merge_machine(i, part.machines[i]);
+        },
+        {}, run);
+    if (!done) return std::move(done).error();
+  }
+  for (std::size_t i = 0; i < machines; ++i) {
+    Machine &machine = known.machines_[i];
+    std::ranges::stable_sort(machine.files, {}, [](const FileName &f) { return std::pair(f.key, f.time); });
+    std::ranges::stable_sort(machine.definitions, {},
+                             [](const Definition &d) { return std::pair(d.key, d.time); });
+    std::ranges::sort(machine.fragments, {},
+                      [](const Fragment &f) { return std::tuple(f.time, f.thread, f.order); });
+    for (std::vector<Running> &running : machine.running)
+      std::ranges::stable_sort(running, {}, &Running::time);
+    machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
+    machine.identities = std::move(states[i].identities);
+    machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
+  }
+  if (wanted.durations)
+    if (Result<void> done = known.collect_durations(trace, run); !done) return std::move(done).error();
+  return known;
+}
+
+std::vector<Knowledge::ThreadSpan> Knowledge::spans_of(std::vector<profile::ThreadRecord> records,
+                                                       std::vector<profile::ThreadName> names) {
+  constexpr std::uint8_t kStart = 1, kEnd = 2;
+  std::ranges::stable_sort(records, {}, [](const auto &r) { return std::tuple(r.tid, r.at); });
+  std::ranges::stable_sort(names, {}, [](const auto &n) { return std::tuple(n.tid, n.at); });
+  std::vector<ThreadSpan> spans;
+  bool ended = false;
+  for (const profile::ThreadRecord &record : records) {
+    ThreadSpan *last = spans.empty() || spans.back().thread != record.tid ? nullptr : &spans.back();
+    if (last == nullptr || record.opcode == kStart || ended || last->process != record.pid) {
+      // An id that is given again was free before.
+      if (last != nullptr && last->end == kForever) last->end = record.at.time;
+      last = &spans.emplace_back(ThreadSpan{record.tid, record.pid, kBeginning, kForever, {}});
+      if (record.opcode == kStart) last->start = record.at.time;
+    }
+    ended = record.opcode == kEnd;
+    if (ended) last->end = record.at.time;
+  }
+  for (ThreadSpan &span : spans) {
+    const auto after = std::ranges::upper_bound(names, std::pair(span.thread, span.end), {},
+                                                [](const auto &n) { return std::pair(n.tid, n.at.time); });
+    if (after != names.begin() && std::prev(after)->tid == span.thread &&
+        std::prev(after)->at.time >= span.start)
+      span.name = std::prev(after)->name;
+  }
+  return spans;
+}
+
+std::uint32_t Knowledge::running_on(const Event &event) const {
+  const Machine &machine = machines_[event.machine()];
+  if (event.processor() >= machine.running.size()) return kUnknownId;
+  const std::vector<Running> &all = machine.running[event.processor()];
+  const auto after = std::ranges::upper_bound(all, event.time(), {}, &Running::time);
+  return after == all.begin() ? kUnknownId : std::prev(after)->thread;
+}
+
+Knowledge::Owner Knowledge::owner_of(const Event &event) const {
+  const filter::Lifetimes &lifetimes = survey_->lifetimes[event.machine()];
+  Owner owner{event.process_id(), event.thread_id()};
+  if (event.has_hook()) {
+    const HookRule &rule = filter::rule_for(event.hook(), event.version());
+    filter::Position position{event.processor(), running_on(event)};
+    if (owner.thread == kUnknownId) {
+      const FieldOffsets &at = rule.offsets(event.pointer_size());
+      const auto own = FieldOffsets::u32(event.payload(),
+                                         rule.scope == Scope::context_switch ? at.new_thread : at.thread_id);
+      if (rule.scope == Scope::current_thread)
+        owner.thread = position.current_thread;
+      else if (own && rule.scope != Scope::system)
+        owner.thread = *own;
+    }
+    if (owner.process == kUnknownId) {
+      const filter::Owner found = filter::owner_of(event, event.time(), position, lifetimes);
+      if (found.kind == filter::Owner::Kind::process) owner.process = found.pid;
+    }
+  }
+  if (owner.process == kUnknownId && owner.thread != kUnknownId)
+    if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time())) owner.process = *pid;
+  return owner;
+}
+
+const ProcessInstance *Knowledge::process(std::uint32_t machine, std::uint32_t pid, std::int64_t time) const {
+  if (pid == kUnknownId || machine >= survey_->lifetimes.size()) return nullptr;
+  const auto found = survey_->lifetimes[machine].process_at(pid, time);
+  return found ? &survey_->lifetimes[machine].processes()[*found] : nullptr;
+}
+
+std::string_view Knowledge::file(std::uint32_t machine, std::uint64_t key, std::int64_t time) const {
+  const std::vector<FileName> &files = machines_[machine].files;
+  // The last name that it got until then; else, as rundowns come at the end, the next.
+  const auto of = [](const FileName &f) { return std::pair(f.key, f.time); };
+  const auto after = std::ranges::upper_bound(files, std::pair(key, time), {}, of);
+  if (after != files.begin() && std::prev(after)->key == key)
+    return machines_[machine].names[std::prev(after)->name];
+  if (after != files.end() && after->key == key) return machines_[machine].names[after->name];
+  return {};
+}
+
+bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                              std::uint64_t address, std::string &out) const {
+  const profile::Images &images = machines_[machine].images;
+  std::uint32_t found = pid == kUnknownId ? profile::Images::kNone : images.find(pid, time, address);
+  if (found == profile::Images::kNone) found = images.find_kernel(time, address);
+  if (found == profile::Images::kNone) return false;
+  out += profile::last_part(images[found].path);
+  out += '+';
+  char digits[16];
+  const std::uint64_t offset = address - images[found].base;
+  int n = 0;
+  for (std::uint64_t rest = offset; n == 0 || rest != 0; rest >>= 4)
+    digits[n++] = "0123456789abcdef"[rest & 15];
+  out += "0x";
+  while (n != 0)
+    out += digits[--n];
+  return true;
+}
+
+void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const {
+  frames.insert(frames.end(), frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[stack]),
+                frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[stack + 1]));
+}
+
+// Windows defines a key when it gives it up: the next definition is the one.
+void Knowledge::add_definition(const Machine &machine, std::uint64_t key, std::int64_t time,
+                               std::vector<std::uint64_t> &frames) const {
+  const auto of = [](const Definition &d) { return std::pair(d.key, d.time); };
+  auto at = std::ranges::lower_bound(machine.definitions, std::pair(key, time), {}, of);
+  if (at == machine.definitions.end() || at->key != key) {
+    if (at == machine.definitions.begin() || std::prev(at)->key != key) return;
+    --at;
+  }
+  add_stack(at->stack, frames);
+}
+
+void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
+  const Machine &machine = machines_[event.machine()];
+  ExtendedItems items = event.items();
+  ExtendedItem item{};
+  while (items.next(item)) {
+    if (item.data.size() < format::kItemStackFramesAt) continue;
+    const Bytes data = item.data.subspan(format::kItemStackFramesAt);
+    switch (item.type) {
+    case format::ItemType::stack_trace32: read_frames(data, 4, frames); break;
+    case format::ItemType::stack_trace64: read_frames(data, 8, frames); break;
+    case format::ItemType::stack_key32:
+      if (data.size() >= 4) add_definition(machine, load<std::uint32_t>(data.data()), event.time(), frames);
+      break;
+    case format::ItemType::stack_key64:
+      if (data.size() >= 8) add_definition(machine, load<std::uint64_t>(data.data()), event.time(), frames);
+      break;
+    default: break;
+    }
+  }
+  if (!frames.empty() || machine.fragments.empty()) return;
+  if (event.has_hook()) {
+    const Scope scope = filter::rule_for(event.hook(), event.version()).scope;
+    if (scope == Scope::stack_walk || scope == Scope::stack_reference || scope == Scope::stack_definition)
+      return;
+  }
+  const std::uint32_t thread = owner_of(event).thread;
+  const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
+  const auto [begin, end] =
+      std::ranges::equal_range(machine.fragments, std::pair(event.time(), thread), {}, of);
+  for (auto at = begin; at != end; ++at) {
+    if (at->stack == kByKey)
+      add_definition(machine, at->key, at->written, frames);
+    else
+      add_stack(at->stack, frames);
+  }
+}
+
+namespace {
+
+// What begins or ends something: equal keys belong together.
+struct Edge {
+  Position position;
+  std::int64_t time = 0;
+  std::uint64_t kind = 0, key = 0, other = 0;
+  bool begins = false;
+};
+
+// The number of an I/O request.
+std::optional<std::uint64_t> request_of(const Event &event, std::uint16_t hook) {
+  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
+  if (layout == nullptr) return std::nullopt;
+  kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+  const kernel::Field *field = nullptr;
+  for (Bytes data; walk.next(field, data);)
+    if (const std::string_view name = field->name; name == "IrpPtr" || name == "Irp" || name == "IRP")
+      return kernel::field_value(data);
+  return std::nullopt;
+}
+
+// Pairs that the kernel writes. Numbers are opcodes of their group.
+bool kernel_edge(const Event &event, std::uint16_t hook, Edge &edge) {
+  const unsigned opcode = hook & 0xFF;
+  const Bytes payload = event.payload();
+  switch (hook >> 8) {
+  case 0x03: // Process/Start and End, by id
+  case 0x05: // Thread/Start and End, by id
+  {
+    if (opcode != 1 && opcode != 2) return false;
+    const HookRule &rule = filter::rule_for(hook, event.version());
+    const FieldOffsets &at = rule.offsets(event.pointer_size());
+    const auto id = FieldOffsets::u32(payload, hook >> 8 == 3 ? at.process_id : at.thread_id);
+    if (!id) return false;
+    edge.kind = hook >> 8, edge.key = *id, edge.begins = opcode == 1;
+    return true;
+  }
+  case 0x01: { // DiskIo: the beginnings have the request alone
+    const bool begins = opcode == 12 || opcode == 13 || opcode == 15;
+    if (!begins && opcode != 10 && opcode != 11 && opcode != 14) return false;
+    const auto irp = request_of(event, hook);
+    if (!irp) return false;
+    edge.kind = 1, edge.key = *irp, edge.begins = begins;
+    return true;
+  }
+  case 0x04: { // FileIo: requests, and OperationEnd
+    if (opcode < 64 || opcode > 77) return false;
+    const auto irp = request_of(event, hook);
+    if (!irp) return false;
+    edge.kind = 4, edge.key = *irp, edge.begins = opcode != 76;
+    return true;
+  }
+  default: return false;
+  }
+}
+
+} // namespace
+
+Result<void> Knowledge::collect_durations(const Trace &trace, const RunOptions &run) {
+  constexpr std::size_t kMostOpen = 1'000'000, kMostNested = 10'000;
+  struct Edges {
+    std::vector<Edge> all;
+    void clear() { all.clear(); }
+  };
+  struct Key {
+    std::uint64_t kind, key, other;
+    std::uint32_t machine;
+    bool operator==(const Key &) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key &k) const {
+      const std::uint64_t words[] = {k.kind, k.key, k.other, k.machine};
+      return static_cast<std::size_t>(hash_frames(words));
+    }
+  };
+  struct Open {
+    std::int64_t time;
+  };
+  std::unordered_map<Key, std::vector<Open>, Hash> open;
+  std::size_t still_open = 0;
+  const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20);
+  auto add = [](const Event &event, Edges &part) {
+    Edge edge;
+    edge.position = event.position(), edge.time = event.time();
+    if (const auto hook = hook_of(event)) {
+      if (kernel_edge(event, *hook, edge)) part.all.push_back(edge);
+      return;
+    }
+    const unsigned opcode = event.opcode();
+    if (opcode != 1 && opcode != 2) return;
+    // Events of one activity wherever they run, else those of one thread.
+    const Guid provider = event.provider(), activity = event.activity();
+    const std::uint64_t parts[] = {provider.low, provider.high, event.task(), 0x5354'4152'54ull};
+    edge.kind = hash_frames(parts);
+    if (activity != Guid{})
+      edge.key = activity.low, edge.other = activity.high;
+    else
+      edge.key = event.thread_id(), edge.other = event.process_id();
+    edge.begins = opcode == 1;
+    part.all.push_back(edge);
+  };
+  // The machine is that of the source.
+  const auto sources = trace.sources();
+  Result<Edges> done = trace.fold<Edges>(
+      [&](Edges &part, EventBatch &batch) {
+        for (const Event &event : batch)
+          add(event, part);
+      },
+      [&](Edges &, Edges &part) {
+        for (const Edge &edge : part.all) {
+          const Key key{edge.kind, edge.key, edge.other, sources[edge.position.source].machine};
+          if (edge.begins) {
+            std::vector<Open> &mine = open[key];
+            if (still_open >= kMostOpen || mine.size() >= kMostNested) {
+              problem("more beginnings without an end than memory has room for: some durations are missing");
+              continue;
+            }
+            // A request is there once: what was open by that number has no end in the trace.
+            if (edge.kind <= 5) still_open -= mine.size(), mine.clear();
+            mine.push_back({edge.time});
+            ++still_open;
+          } else if (const auto found = open.find(key); found != open.end() && !found->second.empty()) {
+            if (ended_.size() * sizeof(Ended) > room) {
+              problem("more durations than memory has room for: some are missing");
+              continue;
+            }
+            ended_.push_back({edge.position, edge.time - found->second.back().time});
+            found->second.pop_back();
+            if (found->second.empty()) open.erase(found);
+            --still_open;
+          }
+        }
+      },
+      {.order = Order::time}, run);
+  if (!done) return std::move(done).error();
+  std::ranges::sort(ended_, {}, &Ended::position);
+  return {};
+}
+
+std::optional<std::int64_t> Knowledge::duration_of(const Event &event) const {
+  const auto found = std::ranges::lower_bound(ended_, event.position(), {}, &Ended::position);
+  if (found == ended_.end() || found->position != event.position()) return std::nullopt;
+  return found->ticks;
+}
+
+} // namespace etwrelog::pipeline

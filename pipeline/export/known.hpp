@@ -1,0 +1,115 @@
+// What a trace says in one place about events in another: names of files, images at addresses, threads that
+// ran, stacks, ends of what began. Collected in passes of its own, on request; looked up by any thread.
+#pragma once
+
+#include "export/survey.hpp"
+#include "profile/images.hpp"
+
+#include <unordered_map>
+
+namespace etwrelog::pipeline {
+
+struct KnowledgeWanted {
+  bool files = false, images = false, running = false, stacks = false, durations = false;
+  [[nodiscard]] bool anything() const { return files || images || running || stacks || durations; }
+};
+
+class Knowledge {
+public:
+  // `survey` outlives this. What is more than memory has room for is left out and said in `problems`.
+  static Result<Knowledge> collect(const Trace &trace, const ExportSurvey &survey,
+                                   const KnowledgeWanted &wanted, const RunOptions &run);
+
+  // The thread and the process that an event belongs to: what its header says, else what its payload says,
+  // else who ran on its processor at that time. kUnknownId: nobody's, or not known.
+  struct Owner {
+    std::uint32_t process = kUnknownId, thread = kUnknownId;
+  };
+  [[nodiscard]] Owner owner_of(const Event &event) const;
+  // The instance of a process at that time; null: not known.
+  [[nodiscard]] const ProcessInstance *process(std::uint32_t machine, std::uint32_t pid,
+                                               std::int64_t time) const;
+  // The name of a file object or key at that time; empty: not known.
+  [[nodiscard]] std::string_view file(std::uint32_t machine, std::uint64_t key, std::int64_t time) const;
+  // "ntoskrnl.exe+0x1f0" appended; false: no image holds the address.
+  bool append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
+                     std::string &out) const;
+  // Innermost frame first, kernel frames before those of the user; empty: it has none.
+  void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
+  // Ticks since the event began that this one ends; none if it ends none that the trace holds.
+  [[nodiscard]] std::optional<std::int64_t> duration_of(const Event &event) const;
+
+  // With `images`: when each thread id meant a thread of which process; the extremes where that was not seen.
+  struct ThreadSpan {
+    std::uint32_t thread, process;
+    std::int64_t start = kBeginning, end = kForever;
+    std::string name; // the last one that it had
+  };
+  [[nodiscard]] const std::vector<ThreadSpan> &threads(std::uint32_t machine) const {
+    return machines_[machine].threads;
+  }
+  [[nodiscard]] std::span<const std::string> problems() const { return problems_; }
+  [[nodiscard]] const profile::Images &images(std::uint32_t machine) const {
+    return machines_[machine].images;
+  }
+
+private:
+  struct FileName {
+    std::uint64_t key;
+    std::int64_t time;
+    std::uint32_t name;
+  };
+  struct Running { // from `time` on
+    std::int64_t time;
+    std::uint32_t thread;
+  };
+  struct Fragment {
+    std::int64_t time; // of the event that it belongs to
+    std::uint32_t thread;
+    std::uint32_t stack; // or kByKey, then `key` and when
+    std::uint64_t key;
+    std::int64_t written;
+    std::uint32_t order;
+    std::uint16_t processor;
+  };
+  struct Definition {
+    std::uint64_t key;
+    std::int64_t time;
+    std::uint32_t stack;
+  };
+  struct Machine {
+    std::vector<FileName> files; // by key and time
+    std::vector<std::string> names;
+    std::vector<ThreadSpan> threads;
+    profile::Images images;
+    std::vector<profile::IdentityRecord> identities;
+    std::vector<std::vector<Running>> running; // by processor
+    std::vector<Fragment> fragments;           // by time, thread, order
+    std::vector<Definition> definitions;       // by key and time
+  };
+  struct Ended {
+    Position position;
+    std::int64_t ticks;
+  };
+  static constexpr std::uint32_t kByKey = 0xFFFF'FFFF;
+
+  struct Part;
+  static std::vector<ThreadSpan> spans_of(std::vector<profile::ThreadRecord> records,
+                                          std::vector<profile::ThreadName> names);
+  class Stacks;
+  [[nodiscard]] std::uint32_t running_on(const Event &event) const;
+  void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
+  void add_definition(const Machine &machine, std::uint64_t key, std::int64_t time,
+                      std::vector<std::uint64_t> &frames) const;
+  Result<void> collect_durations(const Trace &trace, const RunOptions &run);
+  void problem(std::string text);
+
+  const ExportSurvey *survey_ = nullptr;
+  std::vector<Machine> machines_;
+  std::vector<std::uint64_t> frames_;       // of all stacks
+  std::vector<std::uint64_t> stack_begins_; // and one more
+  std::vector<Ended> ended_;                // by position
+  std::vector<std::string> problems_;
+};
+
+} // namespace etwrelog::pipeline

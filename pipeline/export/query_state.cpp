@@ -1,0 +1,271 @@
+#include "export/query_state.hpp"
+
+#include "export/event_columns.hpp"
+#include "schema/value_text.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+namespace etwrelog::pipeline {
+namespace {
+
+struct Finalize {
+  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
+};
+
+// Rows for one table, bound from left to right.
+class Insert {
+public:
+  Insert(sqlite3 *database, const std::string &table, int columns) : database_(database) {
+    std::string places = "?";
+    for (int i = 1; i < columns; ++i)
+      places += ",?";
+    sqlite3_stmt *raw = nullptr;
+    const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", table, places);
+    good_ = sqlite3_prepare_v2(database, sql.c_str(), -1, &raw, nullptr) == SQLITE_OK;
+    statement_.reset(raw);
+  }
+  Insert &number(std::int64_t value) { return sqlite3_bind_int64(statement_.get(), ++place_, value), *this; }
+  Insert &text(const std::string &value) {
+    sqlite3_bind_text(statement_.get(), ++place_, value.data(), static_cast<int>(value.size()),
+                      SQLITE_TRANSIENT);
+    return *this;
+  }
+  Insert &null() { return sqlite3_bind_null(statement_.get(), ++place_), *this; }
+  Result<void> row() {
+    place_ = 0;
+    if (!good_ || sqlite3_step(statement_.get()) != SQLITE_DONE) return sql_error(database_);
+    sqlite3_reset(statement_.get());
+    return {};
+  }
+
+private:
+  sqlite3 *database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int place_ = 0;
+  bool good_ = false;
+};
+
+// Null: since before the trace began, and after it ended.
+void add_moment(Insert &insert, const Clock &clock, std::int64_t time, bool known) {
+  if (known)
+    insert.number((clock.to_filetime(time) - kUnixEpoch) * 100);
+  else
+    insert.null();
+}
+
+Result<void> add_processes(sqlite3 *database, const QueryState &state) {
+  Result<void> made =
+      execute(database, "CREATE TABLE processes (machine INTEGER, process_id INTEGER, parent_id INTEGER, "
+                        "session_id INTEGER, start INTEGER, end INTEGER, exit_status INTEGER, name TEXT, "
+                        "command_line TEXT)");
+  if (!made) return made;
+  Insert insert(database, "processes", 9);
+  for (std::size_t machine = 0; machine < state.survey.lifetimes.size(); ++machine)
+    for (const ProcessInstance &p : state.survey.lifetimes[machine].processes()) {
+      insert.number(static_cast<std::int64_t>(machine)).number(p.pid).number(p.parent).number(p.session);
+      add_moment(insert, state.clock, p.start, p.start != kBeginning);
+      add_moment(insert, state.clock, p.end, p.end != kForever);
+      insert.number(p.exit_status).text(p.image_name).text(p.command_line);
+      if (Result<void> put = insert.row(); !put) return put;
+    }
+  return {};
+}
+
+Result<void> add_threads(sqlite3 *database, const QueryState &state) {
+  Result<void> made =
+      execute(database, "CREATE TABLE threads (machine INTEGER, thread_id INTEGER, process_id INTEGER, "
+                        "start INTEGER, end INTEGER, name TEXT)");
+  if (!made) return made;
+  Insert insert(database, "threads", 6);
+  for (std::uint32_t machine = 0; machine < state.survey.lifetimes.size(); ++machine)
+    for (const Knowledge::ThreadSpan &span : state.known.threads(machine)) {
+      insert.number(machine).number(span.thread).number(span.process);
+      add_moment(insert, state.clock, span.start, span.start != kBeginning);
+      add_moment(insert, state.clock, span.end, span.end != kForever);
+      if (span.name.empty())
+        insert.null();
+      else
+        insert.text(span.name);
+      if (Result<void> put = insert.row(); !put) return put;
+    }
+  return {};
+}
+
+Result<void> add_images(sqlite3 *database, const QueryState &state) {
+  Result<void> made =
+      execute(database, "CREATE TABLE images (machine INTEGER, process_id INTEGER, base TEXT, "
+                        "size INTEGER, start INTEGER, end INTEGER, path TEXT)");
+  if (!made) return made;
+  Insert insert(database, "images", 7);
+  for (std::uint32_t machine = 0; machine < state.survey.lifetimes.size(); ++machine) {
+    const profile::Images &images = state.known.images(machine);
+    for (std::uint32_t i = 0; i < images.size(); ++i) {
+      const profile::Images::Image &image = images[i];
+      insert.number(machine).number(image.pid).text(fmt::format("0x{:x}", image.base));
+      insert.number(static_cast<std::int64_t>(image.size));
+      add_moment(insert, state.clock, image.from, image.from > INT64_MIN / 2);
+      add_moment(insert, state.clock, image.to, image.to < INT64_MAX / 2);
+      if (Result<void> put = insert.text(image.path).row(); !put) return put;
+    }
+  }
+  return {};
+}
+
+const QueryState &state_of(sqlite3_context *context) {
+  return *static_cast<const QueryState *>(sqlite3_user_data(context));
+}
+
+std::string_view text_of(sqlite3_value *value) {
+  const auto *text = reinterpret_cast<const char *>(sqlite3_value_text(value));
+  return text ? std::string_view(text, static_cast<std::size_t>(sqlite3_value_bytes(value)))
+              : std::string_view();
+}
+
+void put_text(sqlite3_context *context, std::string_view text) {
+  sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+// A number that fits an id, or nothing.
+std::optional<std::uint32_t> id_of(sqlite3_value *value) {
+  if (sqlite3_value_numeric_type(value) != SQLITE_INTEGER) return std::nullopt;
+  const std::int64_t number = sqlite3_value_int64(value);
+  if (number < 0 || number >= kUnknownId) return std::nullopt;
+  return static_cast<std::uint32_t>(number);
+}
+
+void process_of_thread(sqlite3_context *context, int, sqlite3_value **argv) {
+  const QueryState &state = state_of(context);
+  const auto thread = id_of(argv[0]);
+  if (!thread || state.survey.lifetimes.empty()) return;
+  if (const auto pid = state.survey.lifetimes[0].pid_of_thread(*thread, sqlite3_value_int64(argv[1])))
+    sqlite3_result_int64(context, *pid);
+}
+
+void process_name(sqlite3_context *context, int, sqlite3_value **argv) {
+  const auto pid = id_of(argv[0]);
+  if (!pid) return;
+  const ProcessInstance *process = state_of(context).known.process(0, *pid, sqlite3_value_int64(argv[1]));
+  if (process != nullptr && !process->image_name.empty()) put_text(context, process->image_name);
+}
+
+std::optional<std::uint64_t> address_of(sqlite3_value *value) {
+  if (sqlite3_value_type(value) == SQLITE_INTEGER)
+    return static_cast<std::uint64_t>(sqlite3_value_int64(value));
+  std::string_view text = text_of(value);
+  const bool hex = text.starts_with("0x");
+  if (hex) text.remove_prefix(2);
+  std::uint64_t address = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), address, hex ? 16 : 10);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  return address;
+}
+
+void module(sqlite3_context *context, int, sqlite3_value **argv) {
+  const QueryState &state = state_of(context);
+  const auto address = address_of(argv[2]);
+  if (!address || state.survey.lifetimes.empty()) return;
+  std::string name;
+  if (state.known.append_module(0, id_of(argv[0]).value_or(kUnknownId), sqlite3_value_int64(argv[1]),
+                                *address, name))
+    put_text(context, name);
+}
+
+void utc(sqlite3_context *context, int, sqlite3_value **argv) {
+  if (sqlite3_value_numeric_type(argv[0]) != SQLITE_INTEGER) return;
+  std::string text;
+  const std::int64_t time = sqlite3_value_int64(argv[0]);
+  const std::int64_t ticks = time / 100 - (time % 100 < 0 ? 1 : 0);
+  if (schema::append_filetime(text, ticks + kUnixEpoch)) put_text(context, text);
+}
+
+void regexp(sqlite3_context *context, int, sqlite3_value **argv) {
+  if (sqlite3_value_type(argv[0]) == SQLITE_NULL || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
+  auto *pattern = static_cast<re2::RE2 *>(sqlite3_get_auxdata(context, 0));
+  if (pattern == nullptr) {
+    re2::RE2::Options options;
+    options.set_log_errors(false);
+    options.set_dot_nl(true);
+    const std::string_view text = text_of(argv[0]);
+    auto made = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
+    if (!made->ok()) {
+      const std::string what = "no regular expression (RE2): " + made->error();
+      sqlite3_result_error(context, what.c_str(), static_cast<int>(what.size()));
+      return;
+    }
+    const std::string_view tested = text_of(argv[1]);
+    sqlite3_result_int(context,
+                       re2::RE2::PartialMatch(re2::StringPiece(tested.data(), tested.size()), *made) ? 1 : 0);
+    sqlite3_set_auxdata(context, 0, made.release(), [](void *old) { delete static_cast<re2::RE2 *>(old); });
+    return;
+  }
+  const std::string_view tested = text_of(argv[1]);
+  sqlite3_result_int(
+      context, re2::RE2::PartialMatch(re2::StringPiece(tested.data(), tested.size()), *pattern) ? 1 : 0);
+}
+
+} // namespace
+
+std::string quoted_name(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+Error sql_error(sqlite3 *database) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = fmt::format("SQL: {}", database ? sqlite3_errmsg(database) : "out of memory");
+  return error;
+}
+
+Result<void> execute(sqlite3 *database, const std::string &sql) {
+  if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return sql_error(database);
+  return {};
+}
+
+Result<void> add_state(sqlite3 *database, const QueryState &state) {
+  struct Function {
+    const char *name;
+    int arguments;
+    void (*call)(sqlite3_context *, int, sqlite3_value **);
+  };
+  constexpr Function kFunctions[] = {{"process_of_thread", 2, process_of_thread},
+                                     {"process_name", 2, process_name},
+                                     {"module", 3, module},
+                                     {"utc", 1, utc},
+                                     {"regexp", 2, regexp}};
+  for (const Function &f : kFunctions)
+    if (sqlite3_create_function(database, f.name, f.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                                const_cast<QueryState *>(&state), f.call, nullptr, nullptr) != SQLITE_OK)
+      return sql_error(database);
+  if (Result<void> made = add_processes(database, state); !made) return made;
+  if (Result<void> made = add_threads(database, state); !made) return made;
+  return add_images(database, state);
+}
+
+Result<void> add_samples(sqlite3 *database, std::span<const std::string> tables) {
+  if (tables.empty())
+    return execute(database,
+                   "CREATE TABLE samples (time INTEGER, timestamp INTEGER, cpu INTEGER, process_id INTEGER, "
+                   "thread_id INTEGER, process TEXT, address TEXT, module TEXT, count INTEGER)");
+  std::string select;
+  for (const std::string &table : tables) {
+    if (!select.empty()) select += " UNION ALL ";
+    select += fmt::format("SELECT time, timestamp, cpu, process_of_thread(ThreadId, timestamp) AS "
+                          "process_id, ThreadId AS thread_id, "
+                          "process_name(process_of_thread(ThreadId, timestamp), timestamp) AS process, "
+                          "InstructionPointer AS address, "
+                          "module(process_of_thread(ThreadId, timestamp), timestamp, InstructionPointer) AS "
+                          "module, Count AS count FROM {}",
+                          quoted_name(table));
+  }
+  return execute(database, "CREATE VIEW samples AS " + select);
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,33 @@
+// What SQL over a trace can ask beside its events: tables of processes, threads and images, and functions.
+#pragma once
+
+#include "export/known.hpp"
+
+#include <sqlite3.h>
+
+namespace etwrelog::pipeline {
+
+// What the functions look up; outlives the database.
+struct QueryState {
+  const ExportSurvey &survey;
+  const Knowledge &known;
+  Clock clock;
+};
+
+//   processes, threads, images                  tables
+//   process_of_thread(thread, timestamp)        process id
+//   process_name(process, timestamp)            image name
+//   module(process, timestamp, address)         "ntoskrnl.exe+0x1f0"; address: a number or "0x..."
+//   utc(time)                                   "2020-09-14T22:49:57.2118091Z"
+//   text REGEXP pattern                         RE2, anywhere in the text
+// Of the first machine, where a trace has several.
+[[nodiscard]] Result<void> add_state(sqlite3 *database, const QueryState &state);
+
+// A view `samples` over these tables of profile samples; without rows if there are none.
+[[nodiscard]] Result<void> add_samples(sqlite3 *database, std::span<const std::string> tables);
+
+[[nodiscard]] std::string quoted_name(std::string_view name);
+[[nodiscard]] Error sql_error(sqlite3 *database);
+[[nodiscard]] Result<void> execute(sqlite3 *database, const std::string &sql);
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,206 @@
+// What --join adds, checked against the events that it was taken from, as the same export shows them.
+#include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+
+std::vector<json> exported(const std::string &trace, const std::string &join, const std::string &where) {
+  const ToolRun run = run_tool({"export", trace, "--join", join, "--where", where});
+  EXPECT_EQ(run.status, 0) << run.err;
+  std::vector<json> events;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);)
+    events.push_back(json::parse(line));
+  return events;
+}
+
+std::uint64_t number(const json &value) {
+  return value.is_string() ? std::stoull(value.get<std::string>(), nullptr, 0) : value.get<std::uint64_t>();
+}
+
+class ExportJoin : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const auto found = testing::trace_path("net.4.5.2.x64");
+    if (!found) GTEST_SKIP() << "the real traces are not here";
+    trace_ = found->string();
+  }
+  std::string trace_;
+};
+
+TEST_F(ExportJoin, GivesEventsTheirStacks) {
+  const std::vector<json> events =
+      exported(trace_, "stack,owner", "event ~ '^(StackWalk|DiskIo)/' or event = 'PerfInfo/SampleProf'");
+  using Key = std::pair<std::int64_t, std::int64_t>; // time and thread
+  std::map<Key, std::size_t> frames;
+  std::multimap<Key, std::pair<std::string, std::int64_t>> references; // to a key, and when
+  std::map<std::string, std::map<std::int64_t, std::size_t>>
+      definitions; // of a key: when, and how many frames
+  for (const json &event : events) {
+    if (!event["event"].get<std::string>().starts_with("StackWalk/")) continue;
+    EXPECT_FALSE(event.contains("stack"));
+    const json &f = event["fields"];
+    if (f.contains("StackFrame")) {
+      definitions[f["key"]][event["timestamp"]] = f["StackFrame"].size();
+    } else {
+      const Key key{f["EventTimeStamp"], f["StackThread"]};
+      if (f.contains("StackKey"))
+        references.insert({key, {f["StackKey"], event["timestamp"]}});
+      else
+        frames[key] += f["Stack"].size();
+    }
+  }
+  // A key is defined when it is given up.
+  for (const auto &[key, reference] : references) {
+    const auto &of_key = definitions[reference.first];
+    auto at = of_key.lower_bound(reference.second);
+    if (at == of_key.end() && !of_key.empty()) --at;
+    if (at != of_key.end()) frames[key] += at->second;
+  }
+  std::size_t with_stack = 0;
+  for (const json &event : events) {
+    if (event["event"].get<std::string>().starts_with("StackWalk/") || !event.contains("owner_thread_id"))
+      continue;
+    const auto found = frames.find({event["timestamp"], event["owner_thread_id"]});
+    ASSERT_EQ(found != frames.end(), event.contains("stack")) << event;
+    if (found == frames.end()) continue;
+    ASSERT_EQ(event["stack"].size(), found->second) << event;
+    ++with_stack;
+  }
+  EXPECT_GT(with_stack, 3'000u);
+}
+
+TEST_F(ExportJoin, MeasuresRequestsFromTheirBeginning) {
+  const std::vector<json> events = exported(trace_, "duration", "event ~ '^DiskIo/'");
+  std::map<std::string, std::int64_t> open;
+  std::size_t measured = 0;
+  for (const json &event : events) {
+    const std::string name = event["event"];
+    const json &fields = event["fields"];
+    if (name.ends_with("Init")) {
+      open[fields["Irp"]] = event["timestamp"];
+      EXPECT_FALSE(event.contains("duration_ns"));
+      continue;
+    }
+    const auto irp = fields.find("Irp");
+    const auto begun = irp == fields.end() ? open.end() : open.find(irp->get<std::string>());
+    ASSERT_EQ(begun != open.end(), event.contains("duration_ns")) << event;
+    if (begun == open.end()) continue;
+    // Ticks of this trace are 100 ns.
+    EXPECT_EQ(event["duration_ns"], (event["timestamp"].get<std::int64_t>() - begun->second) * 100) << event;
+    open.erase(begun);
+    ++measured;
+  }
+  EXPECT_GT(measured, 1'000u);
+}
+
+TEST_F(ExportJoin, NamesFilesAndModulesThatTheTraceNames) {
+  const std::vector<json> events =
+      exported(trace_, "file,module,process",
+               "event ~ '^(FileIo|DiskIo|Image)/' or event = 'PerfInfo/SampleProf' or event ~ '^Process/'");
+  std::map<std::string, std::set<std::string>> names; // of a file object
+  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint64_t>>> images;
+  std::set<std::string> command_lines;
+  for (const json &event : events) {
+    const json &f = event["fields"];
+    const std::string name = event["event"];
+    if (f.contains("FileObject") && (f.contains("FileName") || f.contains("OpenPath")))
+      names[f["FileObject"]].insert(f.contains("FileName") ? f["FileName"] : f["OpenPath"]);
+    if (name.starts_with("Image/") && f.contains("ImageBase") && f.contains("FileName")) {
+      const std::string path = f["FileName"];
+      images[path.substr(path.find_last_of('\\') + 1)].push_back(
+          {number(f["ImageBase"]), number(f["ImageSize"])});
+    }
+    if (f.contains("CommandLine")) command_lines.insert(f["CommandLine"].get<std::string>());
+  }
+  std::size_t files = 0, modules = 0, with_command_line = 0;
+  for (const json &event : events) {
+    const json &f = event["fields"];
+    if (event.contains("file")) {
+      const auto of = [&](const char *key) {
+        return f.contains(key) && names[f[key]].contains(event["file"]);
+      };
+      EXPECT_TRUE(of("FileObject") || of("FileKey")) << event;
+      ++files;
+    }
+    if (event.contains("modules"))
+      for (const auto &[field, text] : event["modules"].items()) {
+        const std::string module = text;
+        const std::size_t plus = module.rfind('+');
+        const std::uint64_t offset = std::stoull(module.substr(plus + 1), nullptr, 16),
+                            address = number(f[field]);
+        bool found = false;
+        for (const auto &[base, size] : images[module.substr(0, plus)])
+          found = found || (address - base == offset && offset < size);
+        EXPECT_TRUE(found) << event;
+        ++modules;
+      }
+    if (event.contains("command_line")) {
+      EXPECT_TRUE(command_lines.contains(event["command_line"])) << event;
+      ++with_command_line;
+    }
+  }
+  EXPECT_GT(files, 1'000u);
+  EXPECT_GT(modules, 3'000u);
+  EXPECT_GT(with_command_line, 1'000u);
+}
+
+TEST_F(ExportJoin, IsTheSameInTablesAndWithAnyNumberOfThreads) {
+  const std::string where = "event = 'DiskIo/Read'";
+  const ToolRun one = run_tool({"export", trace_, "--join", "all", "--where", where, "-t", "1"});
+  const ToolRun three = run_tool({"export", trace_, "--join", "all", "--where", where, "-t", "3"});
+  EXPECT_EQ(one.out, three.out);
+  const TempDir directory;
+  const std::string path = directory.file("x.sqlite");
+  ASSERT_EQ(run_tool({"export", trace_, "--join", "all", "--where", where, "-o", path}).status, 0);
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  sqlite3_stmt *rows = nullptr;
+  ASSERT_EQ(sqlite3_prepare_v2(
+                database, "SELECT owner_process, file, stack, duration_ns FROM DiskIo_Read ORDER BY rowid",
+                -1, &rows, nullptr),
+            SQLITE_OK)
+      << sqlite3_errmsg(database);
+  std::istringstream lines(one.out);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    ASSERT_EQ(sqlite3_step(rows), SQLITE_ROW);
+    const json event = json::parse(line);
+    int column = 0;
+    for (const char *name : {"owner_process", "file", "stack", "duration_ns"}) {
+      const auto *text = reinterpret_cast<const char *>(sqlite3_column_text(rows, column++));
+      const json value = event.value(name, json());
+      const std::string expected = value.is_string() ? value.get<std::string>()
+                                   : value.is_null() ? ""
+                                                     : value.dump();
+      ASSERT_EQ(text ? text : "", expected) << name << ": " << line;
+    }
+  }
+  EXPECT_EQ(sqlite3_step(rows), SQLITE_DONE);
+  sqlite3_finalize(rows);
+  sqlite3_close(database);
+  EXPECT_GT(count, 1'000u);
+}
+
+TEST_F(ExportJoin, RefusesWhatItDoesNotKnow) {
+  const ToolRun run = run_tool({"export", trace_, "--join", "stack,colour"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("'colour'"), std::string::npos) << run.err;
+}
+
+} // namespace
+} // namespace etwrelog
