@@ -73,15 +73,17 @@ Result<ExportReport> export_json(const Trace &trace, const Output &output, const
 
 // Tables. Columns of every event: time (nanoseconds since 1970, UTC), timestamp (raw), cpu, process_id,
 // thread_id, process, provider, provider_id, event, id, version, opcode, level, keyword, activity. SQLite
-// gets a table for each kind of event with a column for each field, a view `events` over all of them and
-// indices on time and process; the others are one table, with `fields` as JSON text. Bytes that no schema
-// covers are in `raw` as hex.
+// and DuckDB get a table for each kind of event with a column for each field, a view `events` over all of
+// them and indices on time and process; the others are one table, with `fields` as JSON text. Bytes that no
+// schema covers are in `raw` as hex.
 enum class TableFormat : std::uint8_t {
   csv,          // RFC 4180
   tsv,          // the same with tabs
   arrow,        // Arrow IPC file (Feather 2)
   arrow_stream, // Arrow IPC stream
   sqlite,
+  parquet, // these two by DuckDB's library, which is looked for at run time: $ETWRELOG_DUCKDB or libduckdb.so
+  duckdb,
 };
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options = {}, const RunOptions &run = {});

@@ -205,11 +205,11 @@ public:
                         fmt::format("etwrelog-{:08x}{:08x}", random(), random());
       if (!failed && std::filesystem::create_directory(path, failed) && !failed) path_ = path;
     }
-    if (!path_.empty()) base::add_temporary(database());
+    if (!path_.empty()) base::add_temporary(file());
   }
   ~TemporaryFolder() {
     if (path_.empty()) return;
-    base::forget_temporary(database());
+    base::forget_temporary(file());
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
@@ -217,7 +217,10 @@ public:
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
   [[nodiscard]] bool made() const { return !path_.empty(); }
-  [[nodiscard]] std::string database() const { return (path_ / "events.sqlite").string(); }
+  [[nodiscard]] std::string file() const {
+    return (path_ / "events").string();
+  } // what is to become the output
+  [[nodiscard]] std::string other() const { return (path_ / "database").string(); }
 
 private:
   std::filesystem::path path_;
@@ -279,8 +282,8 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
   return report;
 }
 
-Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, const ExportOptions &options,
-                                    const RunOptions &run) {
+Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, TableFormat format,
+                                    const ExportOptions &options, const RunOptions &run) {
   const TemporaryFolder folder;
   if (!folder.made()) {
     Error error;
@@ -288,12 +291,15 @@ Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, co
     error.what = "no folder can be made for temporary files ($TMPDIR)";
     return error;
   }
-  Result<std::unique_ptr<tables::TableWriter>> writer = tables::sqlite_writer(folder.database());
+  Result<std::unique_ptr<tables::TableWriter>> writer =
+      format == TableFormat::parquet  ? tables::duckdb_writer(folder.other(), folder.file())
+      : format == TableFormat::duckdb ? tables::duckdb_writer(folder.file(), {})
+                                      : tables::sqlite_writer(folder.file());
   if (!writer) return std::move(writer).error();
-  Result<ExportReport> report = write_tables(trace, **writer, true, options, run);
+  Result<ExportReport> report = write_tables(trace, **writer, format != TableFormat::parquet, options, run);
   if (!report) return report;
   writer->reset();
-  const Result<base::File> file = base::File::open_read(folder.database());
+  const Result<base::File> file = base::File::open_read(folder.file());
   if (!file) return file.error();
   std::vector<std::uint8_t> chunk(1u << 20);
   for (std::uint64_t at = 0;;) {
@@ -318,7 +324,9 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
   Result<ExportReport> report = [&]() -> Result<ExportReport> {
     std::unique_ptr<tables::TableWriter> writer;
     switch (format) {
-    case TableFormat::sqlite: return write_database(trace, *stream, options, run);
+    case TableFormat::sqlite:
+    case TableFormat::parquet:
+    case TableFormat::duckdb: return write_database(trace, *stream, format, options, run);
     case TableFormat::csv: writer = tables::csv_writer(target); break;
     case TableFormat::tsv: writer = tables::csv_writer(target, '\t'); break;
     case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;

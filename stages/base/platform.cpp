@@ -1,6 +1,7 @@
 #include "base/platform.hpp"
 
 #include "base/mapping.hpp"
+#include "base/shared_library.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -568,6 +570,24 @@ std::uint64_t peak_memory_bytes() {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Result<SharedLibrary> SharedLibrary::open(const std::string &name) {
+  if (void *const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle);
+  const char *const why = ::dlerror();
+  Error error;
+  error.kind = ErrorKind::unsupported;
+  error.what = why != nullptr ? why : "cannot be loaded";
+  return error;
+}
+
+void *SharedLibrary::symbol(const char *name) const {
+  return ::dlsym(handle_, name);
+}
+
+std::string environment(const char *name) {
+  const char *const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 } // namespace etwrelog::base

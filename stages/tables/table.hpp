@@ -93,4 +93,9 @@ public:
 // A new SQLite database at `path`, which must not exist: a table for each, a view of all, indices at the end.
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path);
 
+// The same for DuckDB at `path`; or, if `parquet` is not empty, one table that ends as a Parquet file of that
+// name. Unsupported where DuckDB's library is not on the machine.
+[[nodiscard]] Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path,
+                                                                 const std::string &parquet);
+
 } // namespace etwrelog::tables

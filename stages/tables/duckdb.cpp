@@ -1,0 +1,293 @@
+// Tables through DuckDB's C interface (https://duckdb.org/docs/stable/clients/c/api), whose library is looked
+// for when it is wanted: $ETWRELOG_DUCKDB, or libduckdb.so where the loader finds it. Rows go in as data
+// chunks, which are columns already.
+#include "tables/table.hpp"
+
+#include "base/shared_library.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace etwrelog::tables {
+namespace {
+
+// The part of the interface that is used here. States: 0 is success. Numbers of types are those of its enum.
+struct DuckDb {
+  using Handle = void *;
+  struct QueryResult { // its fields are deprecated; the size counts
+    std::uint64_t columns, rows, changed;
+    void *column_data;
+    char *error;
+    void *internal;
+  };
+  enum Type : int { boolean = 1, bigint = 5, ubigint = 9, real = 11, varchar = 17, timestamp_ns = 22 };
+
+  int (*open)(const char *path, Handle *database);
+  void (*close)(Handle *database);
+  int (*connect)(Handle database, Handle *connection);
+  void (*disconnect)(Handle *connection);
+  int (*query)(Handle connection, const char *sql, QueryResult *result);
+  const char *(*result_error)(QueryResult *result);
+  void (*destroy_result)(QueryResult *result);
+  Handle (*create_logical_type)(int type);
+  void (*destroy_logical_type)(Handle *type);
+  Handle (*create_data_chunk)(Handle *types, std::uint64_t columns);
+  void (*destroy_data_chunk)(Handle *chunk);
+  void (*data_chunk_reset)(Handle chunk);
+  void (*data_chunk_set_size)(Handle chunk, std::uint64_t size);
+  Handle (*data_chunk_get_vector)(Handle chunk, std::uint64_t column);
+  void *(*vector_get_data)(Handle vector);
+  void (*vector_ensure_validity_writable)(Handle vector);
+  std::uint64_t *(*vector_get_validity)(Handle vector);
+  void (*vector_assign_string_element_len)(Handle vector, std::uint64_t row, const char *text,
+                                           std::uint64_t size);
+  std::uint64_t (*vector_size)();
+  int (*appender_create)(Handle connection, const char *schema, const char *table, Handle *appender);
+  int (*append_data_chunk)(Handle appender, Handle chunk);
+  int (*appender_flush)(Handle appender);
+  const char *(*appender_error)(Handle appender);
+  int (*appender_destroy)(Handle *appender);
+
+  static Result<DuckDb> load();
+};
+
+Result<DuckDb> DuckDb::load() {
+  const std::string given = base::environment("ETWRELOG_DUCKDB");
+  Result<base::SharedLibrary> library = base::SharedLibrary::open(given.empty() ? "libduckdb.so" : given);
+  if (!library) {
+    Error error;
+    error.kind = ErrorKind::unsupported;
+    error.what =
+        "Parquet and DuckDB files are written by DuckDB's library, which cannot be loaded (" +
+        library.error().what +
+        "): install libduckdb.so or name it in $ETWRELOG_DUCKDB; or write .arrow and convert it elsewhere";
+    return error;
+  }
+  DuckDb db{};
+  std::string missing;
+  auto take = [&](auto &function, const char *name) {
+    void *const at = library->symbol(name);
+    if (at == nullptr) missing = name;
+    static_assert(sizeof function == sizeof at);
+    std::memcpy(&function, &at, sizeof at);
+  };
+  take(db.open, "duckdb_open");
+  take(db.close, "duckdb_close");
+  take(db.connect, "duckdb_connect");
+  take(db.disconnect, "duckdb_disconnect");
+  take(db.query, "duckdb_query");
+  take(db.result_error, "duckdb_result_error");
+  take(db.destroy_result, "duckdb_destroy_result");
+  take(db.create_logical_type, "duckdb_create_logical_type");
+  take(db.destroy_logical_type, "duckdb_destroy_logical_type");
+  take(db.create_data_chunk, "duckdb_create_data_chunk");
+  take(db.destroy_data_chunk, "duckdb_destroy_data_chunk");
+  take(db.data_chunk_reset, "duckdb_data_chunk_reset");
+  take(db.data_chunk_set_size, "duckdb_data_chunk_set_size");
+  take(db.data_chunk_get_vector, "duckdb_data_chunk_get_vector");
+  take(db.vector_get_data, "duckdb_vector_get_data");
+  take(db.vector_ensure_validity_writable, "duckdb_vector_ensure_validity_writable");
+  take(db.vector_get_validity, "duckdb_vector_get_validity");
+  take(db.vector_assign_string_element_len, "duckdb_vector_assign_string_element_len");
+  take(db.vector_size, "duckdb_vector_size");
+  take(db.appender_create, "duckdb_appender_create");
+  take(db.append_data_chunk, "duckdb_append_data_chunk");
+  take(db.appender_flush, "duckdb_appender_flush");
+  take(db.appender_error, "duckdb_appender_error");
+  take(db.appender_destroy, "duckdb_appender_destroy");
+  if (missing.empty()) return db;
+  Error error;
+  error.kind = ErrorKind::unsupported;
+  error.what = "this libduckdb.so has no " + missing + ": it is too old, or something else";
+  return error;
+}
+
+std::string quoted(std::string_view text, char quote) {
+  std::string out(1, quote);
+  for (const char c : text) {
+    if (c == quote) out += quote;
+    if (c != '\0') out += c;
+  }
+  return out + quote;
+}
+
+class DuckDbWriter final : public TableWriter {
+public:
+  DuckDbWriter(const DuckDb &db, std::string path, std::string parquet)
+      : db_(db), path_(std::move(path)), parquet_(std::move(parquet)) {}
+  ~DuckDbWriter() override {
+    for (Table &table : tables_)
+      release(table);
+    if (connection_ != nullptr) db_.disconnect(&connection_);
+    if (database_ != nullptr) db_.close(&database_);
+  }
+  DuckDbWriter(const DuckDbWriter &) = delete;
+  DuckDbWriter &operator=(const DuckDbWriter &) = delete;
+
+  Result<void> open() {
+    if (db_.open(path_.c_str(), &database_) != 0) return failure("cannot make a database");
+    if (db_.connect(database_, &connection_) != 0) return failure("cannot be connected to");
+    // One thread: the same bytes every time. Nobody reads the database before it is whole.
+    return run("SET threads TO 1; SET memory_limit = '256MiB'; SET preserve_insertion_order = true");
+  }
+
+  Result<void> add_table(const std::string &name, const std::vector<Column> &columns) override {
+    Table table;
+    table.name = name;
+    std::string definitions;
+    std::set<std::string> taken; // names are compared without regard to case
+    std::vector<DuckDb::Handle> types;
+    for (const Column &column : columns) {
+      std::string unique = column.name, folded;
+      for (int again = 2;; ++again) {
+        folded = unique;
+        std::ranges::transform(folded, folded.begin(),
+                               [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+        if (taken.insert(folded).second) break;
+        unique = fmt::format("{}#{}", column.name, again);
+      }
+      if (!definitions.empty()) definitions += ", ";
+      const auto [type, sql] = type_of(column.type);
+      definitions += quoted(unique, '"') + sql;
+      table.types.push_back(column.type);
+      types.push_back(db_.create_logical_type(type));
+    }
+    if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted(name, '"'), definitions)); !made)
+      return made;
+    table.chunk = db_.create_data_chunk(types.data(), types.size());
+    for (DuckDb::Handle &type : types)
+      db_.destroy_logical_type(&type);
+    tables_.push_back(std::move(table));
+    Table &made = tables_.back();
+    if (db_.appender_create(connection_, nullptr, name.c_str(), &made.appender) != 0)
+      return appender_failure(made);
+    return {};
+  }
+
+  Result<void> write(std::size_t number, const Batch &batch) override {
+    Table &table = tables_[number];
+    const std::size_t most = db_.vector_size();
+    for (std::size_t first = 0; first < batch.rows; first += most) {
+      const std::size_t rows = std::min(most, batch.rows - first);
+      db_.data_chunk_reset(table.chunk);
+      for (std::size_t i = 0; i < table.types.size(); ++i)
+        fill(db_.data_chunk_get_vector(table.chunk, i), batch.columns[i], table.types[i], first, rows);
+      db_.data_chunk_set_size(table.chunk, rows);
+      if (db_.append_data_chunk(table.appender, table.chunk) != 0) return appender_failure(table);
+    }
+    return {};
+  }
+
+  Result<void> finish() override {
+    std::string select;
+    for (Table &table : tables_) {
+      if (db_.appender_flush(table.appender) != 0) return appender_failure(table);
+      release(table);
+      if (!select.empty()) select += " UNION ALL ";
+      select += "SELECT time, timestamp, cpu, process_id, thread_id, process, provider, event FROM " +
+                quoted(table.name, '"');
+    }
+    if (!parquet_.empty())
+      return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),
+                             quoted(parquet_, '\'')));
+    if (!select.empty())
+      if (Result<void> made = run("CREATE VIEW events AS " + select); !made) return made;
+    return run("CHECKPOINT");
+  }
+
+private:
+  struct Table {
+    std::string name;
+    std::vector<ColumnType> types;
+    DuckDb::Handle chunk = nullptr, appender = nullptr;
+  };
+
+  static std::pair<int, const char *> type_of(ColumnType type) {
+    switch (type) {
+    case ColumnType::integer: return {DuckDb::bigint, " BIGINT"};
+    case ColumnType::unsigned_integer: return {DuckDb::ubigint, " UBIGINT"};
+    case ColumnType::real: return {DuckDb::real, " DOUBLE"};
+    case ColumnType::boolean: return {DuckDb::boolean, " BOOLEAN"};
+    case ColumnType::timestamp: return {DuckDb::timestamp_ns, " TIMESTAMP_NS"};
+    case ColumnType::text: break;
+    }
+    return {DuckDb::varchar, " VARCHAR"};
+  }
+
+  void fill(DuckDb::Handle vector, const ColumnData &column, ColumnType type, std::size_t first,
+            std::size_t rows) {
+    if (column.nulls() != 0) {
+      db_.vector_ensure_validity_writable(vector);
+      std::uint64_t *const valid = db_.vector_get_validity(vector);
+      for (std::size_t i = 0; i < rows; ++i) {
+        const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+        if (column.is_null(first + i))
+          valid[i / 64] &= ~bit;
+        else
+          valid[i / 64] |= bit;
+      }
+    }
+    if (type == ColumnType::text) {
+      for (std::size_t i = 0; i < rows; ++i) {
+        if (column.is_null(first + i)) continue;
+        const std::string_view text = column.text(first + i);
+        db_.vector_assign_string_element_len(vector, i, text.data(), text.size());
+      }
+      return;
+    }
+    auto *const data = static_cast<std::uint8_t *>(db_.vector_get_data(vector));
+    if (type == ColumnType::boolean) {
+      for (std::size_t i = 0; i < rows; ++i)
+        data[i] = column.number(first + i) != 0 ? 1 : 0;
+      return;
+    }
+    std::memcpy(data, column.numbers().data() + first, rows * 8);
+  }
+
+  void release(Table &table) {
+    if (table.appender != nullptr) db_.appender_destroy(&table.appender);
+    if (table.chunk != nullptr) db_.destroy_data_chunk(&table.chunk);
+    table.appender = table.chunk = nullptr;
+  }
+
+  Result<void> run(const std::string &sql) {
+    DuckDb::QueryResult result{};
+    const int state = db_.query(connection_, sql.c_str(), &result);
+    const char *const said = state != 0 ? db_.result_error(&result) : nullptr;
+    const std::string why = said != nullptr ? said : "failed";
+    db_.destroy_result(&result);
+    if (state != 0) return failure(why);
+    return {};
+  }
+
+  Error appender_failure(const Table &table) const {
+    const char *const said = table.appender != nullptr ? db_.appender_error(table.appender) : nullptr;
+    return failure(said != nullptr ? said : "cannot be appended to");
+  }
+  [[nodiscard]] Error failure(const std::string &why) const {
+    Error error;
+    error.kind = ErrorKind::io;
+    error.what = "DuckDB: " + why;
+    return error;
+  }
+
+  DuckDb db_;
+  std::string path_, parquet_;
+  DuckDb::Handle database_ = nullptr, connection_ = nullptr;
+  std::vector<Table> tables_;
+};
+
+} // namespace
+
+Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path, const std::string &parquet) {
+  const Result<DuckDb> db = DuckDb::load();
+  if (!db) return db.error();
+  auto writer = std::make_unique<DuckDbWriter>(*db, path, parquet);
+  if (Result<void> opened = writer->open(); !opened) return std::move(opened).error();
+  return std::unique_ptr<TableWriter>(std::move(writer));
+}
+
+} // namespace etwrelog::tables
