@@ -1,0 +1,190 @@
+// Names in a profile from end to end: a trace with a sample at every address of a program whose PDB clang and
+// lld made, and what llvm-symbolizer says of each of these addresses.
+#include "etwrelog/symbols.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tests/support/symbol_files.hpp"
+#include "tests/support/synthetic_trace.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using namespace test_support;
+using testing::run_tool;
+using testing::SyntheticTrace;
+
+constexpr std::uint64_t kBase = 0x7FF7'0000'0000;
+constexpr std::uint32_t kText = 0x1000, kTextEnd = 0x1400;
+constexpr std::uint32_t kProcess = 100, kThread = 101;
+
+struct Place {
+  std::string function, file; // of one frame
+  std::uint32_t line = 0;
+};
+
+// What the judge says of addresses: innermost frame first; none where it knows nothing, or no line: that is
+// padding behind the functions. LLVM 14 gives some lines of inlined calls the line behind theirs, so only
+// their functions count.
+std::map<std::uint32_t, std::vector<Place>> judge(const DemoPdb &pdb) {
+  const std::string questions = pdb.folder + "/addresses.txt", answers = pdb.folder + "/answers.txt";
+  std::ofstream ask(questions);
+  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
+    ask << "0x" << std::hex << rva << '\n';
+  ask.close();
+  if (std::system(("llvm-symbolizer --obj=" + pdb.folder + "/demo.exe --relative-address < " + questions +
+                   " > " + answers + " 2>/dev/null")
+                      .c_str()) != 0)
+    return {};
+  std::map<std::uint32_t, std::vector<Place>> places;
+  std::ifstream file(answers);
+  std::string function, where;
+  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
+    while (std::getline(file, function) && !function.empty()) { // frames, then an empty line
+      std::getline(file, where);
+      if (function == "??") continue;
+      const std::size_t column = where.rfind(':'), line = where.rfind(':', column - 1);
+      places[rva].push_back({function.substr(0, function.find('(')), where.substr(0, line),
+                             static_cast<std::uint32_t>(std::stoul(where.substr(line + 1)))});
+    }
+  std::erase_if(places, [](const auto &place) {
+    return std::ranges::any_of(place.second, [](const Place &frame) { return frame.line == 0; });
+  });
+  return places;
+}
+
+// The line of demo.cpp that bears the mark "line: NAME".
+std::uint32_t marked(const std::string &name) {
+  std::ifstream file(demo_pdb()->source);
+  std::uint32_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.ends_with("// line: " + name)) return number;
+  }
+  return 0;
+}
+
+class ProfileNames : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
+    if (!demo_pdb()) GTEST_SKIP() << "no clang++ and lld-link here to make a PDB with";
+    places = judge(*demo_pdb());
+    if (places.empty()) GTEST_SKIP() << "no llvm-symbolizer here to judge by";
+    plant();
+  }
+
+  // A sample at every address that has a name, called from `entry`.
+  void plant() {
+    SyntheticTrace t;
+    t.process_rundown({1'100'000}, kProcess, 4, "demo.exe");
+    t.thread_rundown({1'100'001}, kThread, kProcess);
+    t.emit({1'100'002}, [](write::EventBuilder &e) {
+      e.system(0x030A, 3, 8, kThread, kProcess, 1'100'002);
+      e.value(kBase).value(0x10000).value(kProcess).rest(10).text("\\Device\\demo.exe");
+    });
+    t.emit({1'100'003}, [](write::EventBuilder &e) {
+      e.classic(format::kImageIdGuid, 36, 2, 8, kUnknownId, kProcess, 1'100'003);
+      e.pointer(kBase).put(kProcess).put(demo_pdb()->guid).put(demo_pdb()->age).astr("C:\\build\\demo.pdb");
+    });
+    const auto in_entry = std::find_if(places.begin(), places.end(), [](const auto &place) {
+      return place.second.size() == 1 && place.second[0].function == "entry";
+    });
+    ASSERT_NE(in_entry, places.end());
+    caller = in_entry->first + 1; // a return address: names are those of the byte before it
+    std::int64_t time = 2'000'000;
+    for (const auto &[rva, frames] : places) {
+      time += 10'000;
+      t.context_switch({time - 100}, kThread, 0);
+      t.sample({time}, kThread, kBase + rva);
+      t.stack_walk({time + 1}, time, kProcess, kThread, {kBase + rva, kBase + caller});
+    }
+    const std::vector<std::uint8_t> bytes = t.bytes();
+    folder = new_folder("names");
+    ::setenv("XDG_CACHE_HOME", folder.c_str(), 1); // what another test has found is not known here
+    trace = folder + "/demo.etl";
+    write_file(trace, std::string(bytes.begin(), bytes.end()));
+  }
+
+  json profile(std::vector<std::string> options) {
+    options.insert(options.begin(),
+                   {"profile", trace, "--symbols", demo_pdb()->folder, "--json", "--top", "0"});
+    const testing::ToolRun run = run_tool(options);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.status == 0 ? json::parse(run.out) : json();
+  }
+
+  std::map<std::uint32_t, std::vector<Place>> places;
+  std::uint32_t caller = 0;
+  std::string folder, trace;
+};
+
+TEST_F(ProfileNames, FunctionsLinesAndInlineFramesAreThoseOfTheSymbolizer) {
+  std::map<std::string, std::uint64_t> stacks;
+  std::string caller_name = "demo.exe!" + places[caller - 1].back().function;
+  std::size_t inlined = 0;
+  for (const auto &[rva, frames] : places) {
+    std::string stack = "demo.exe (100);" + caller_name;
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+      stack += ";demo.exe!" + frame->function + (frame == frames.rbegin() ? "" : "_[i]");
+    inlined += frames.size() - 1;
+    ++stacks[stack];
+  }
+  ASSERT_GT(stacks.size(), 5u);
+  ASSERT_GT(inlined, 20u);
+  const std::string folded = folder + "/x.folded";
+  const testing::ToolRun run =
+      run_tool({"profile", trace, "--symbols", demo_pdb()->folder, "-o", folded, "--force"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(read_file(folded));
+  std::map<std::string, std::uint64_t> found;
+  for (std::string line; std::getline(lines, line);)
+    found[line.substr(0, line.rfind(' '))] += std::stoul(line.substr(line.rfind(' ') + 1));
+  EXPECT_EQ(found, stacks);
+}
+
+TEST_F(ProfileNames, ByLineCountsWhereTheSamplesAre) {
+  std::map<std::uint32_t, std::uint64_t> expected, found; // by line, self
+  const std::uint32_t weight = marked("weight"), inner = marked("inner");
+  for (const auto &[rva, frames] : places) {
+    const std::uint32_t line = frames.front().line;
+    ++expected[frames.front().function == "game::inner" ? inner : line];
+  }
+  ASSERT_GT(expected[weight], 20u);
+  ASSERT_GT(expected[inner], 20u);
+  const json report = profile({"--by", "line"});
+  for (const json &row : report["rows"]) {
+    const std::string name = row["name"]; // "demo.exe!game::physics (.../demo.cpp:22)"
+    const std::size_t at = name.rfind("demo.cpp:");
+    ASSERT_NE(at, std::string::npos) << name;
+    const auto line =
+        static_cast<std::uint32_t>(std::stoul(name.substr(at + std::string("demo.cpp:").size())));
+    const bool of_inner = name.starts_with("demo.exe!game::inner (");
+    if (of_inner) EXPECT_TRUE(line == inner || line == inner + 1) << name;
+    if (row["self"].get<std::uint64_t>() != 0)
+      found[of_inner ? inner : line] += row["self"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(found, expected) << report["rows"].dump(1);
+}
+
+// No folder with the PDB: every frame keeps module and offset, and the reason is there with its cost.
+TEST_F(ProfileNames, WithoutThePdbItsCostIsTold) {
+  const testing::ToolRun run = run_tool({"profile", trace, "--symbols", folder, "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json unresolved = json::parse(run.out)["unresolved"]["modules"];
+  ASSERT_EQ(unresolved.size(), 1u);
+  EXPECT_EQ(unresolved[0]["module"], "demo.exe");
+  EXPECT_EQ(unresolved[0]["reason"], "PDB not found");
+  EXPECT_EQ(unresolved[0]["self"], places.size());
+}
+
+} // namespace
+} // namespace etwrelog
