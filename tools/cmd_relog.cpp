@@ -95,6 +95,7 @@ json report_json(const std::string &input, const Options &options, const pipelin
             {"bytes", r.input_bytes},
             {"buffers", r.input_buffers},
             {"buffers_left_out", r.buffers_left_out},
+            {"buffers_read_again", r.buffers_read_again},
             {"events", r.events_in},
             {"event_bytes", r.event_bytes_in}}},
           {"output",
@@ -167,6 +168,7 @@ int run_relog(const Options &options) {
   {
     Bar bar(options.progress);
     relog.graph = options.graph(bar);
+    relog.candidate_memory = options.run(bar).memory / 4;
     if (options.single_pass) {
       input = "standard input";
       base::File stream = base::File::standard_input();

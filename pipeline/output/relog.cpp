@@ -1,6 +1,7 @@
 #include "output/relog.hpp"
 
 #include "base/platform.hpp"
+#include "output/first_pass.hpp"
 #include "output/sieve.hpp"
 #include "write/etl_writer.hpp"
 
@@ -23,8 +24,9 @@ struct RelogPart {
   std::vector<std::uint8_t> scratch;
 };
 
-Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &filter,
-                                    const PassOptions &options, StepTimes *times) {
+Result<filter::Marks> collect_marks(const Trace &trace, const BufferCache *cache,
+                                    const filter::Filter &filter, const PassOptions &options,
+                                    StepTimes *times) {
   filter::Marks marks;
   Pass<filter::Marks::Part> pass;
   pass.name = "following references";
@@ -42,7 +44,8 @@ Result<filter::Marks> collect_marks(const Trace &trace, const filter::Filter &fi
     filter.merge(part, marks);
     return {};
   };
-  if (Result<PassResult> done = run_pass(trace, pass, options, times); !done) return std::move(done).error();
+  if (Result<PassResult> done = run_cached_pass(trace, cache, pass, options, times); !done)
+    return std::move(done).error();
   return marks;
 }
 
@@ -128,17 +131,22 @@ private:
   Result<void> prepare_filter() {
     const bool selective = !options_.selection.everything();
     if (selective || options_.count) {
-      PassResult ignored; // the relogging pass meets the same damage
-      Result<filter::Lifetimes> collected =
-          collect_lifetimes(trace_, options_.graph, ignored, &times_of("collect"));
+      // Counts by type and process, and stacks looked up anew, ask for every event once more.
+      const bool every_event = !selective || options_.count || options_.stacks.mode != StackMode::keep;
+      first_pass_.emplace(trace_, options_.selection, every_event ? 0 : options_.candidate_memory);
+      PassResult met;
+      Result<filter::Lifetimes> collected = first_pass_->run(options_.graph, met, &times_of("collect"));
       if (!collected) return std::move(collected).error();
       lifetimes_ = std::move(*collected);
+      note(std::move(met));
     }
     Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, trace_.clock());
     if (!filter) return with_file(std::move(filter).error(), trace_.input().name());
     filter_.emplace(std::move(*filter));
+    if (first_pass_) cache_ = &first_pass_->settle(lifetimes_, filter_->targets(), report_);
     if (selective) {
-      Result<filter::Marks> marks = collect_marks(trace_, *filter_, options_.graph, &times_of("mark"));
+      Result<filter::Marks> marks =
+          collect_marks(trace_, cache_, *filter_, options_.graph, &times_of("mark"));
       if (!marks) return std::move(marks).error();
       filter_->set_marks(std::move(*marks));
       if (!filter_->targets().all())
@@ -196,11 +204,15 @@ private:
     };
     pass.emit = [this](RelogPart &part) { return append(part); };
     pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
-    Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"));
+    Result<PassResult> done = run_cached_pass(trace_, cache_, pass, options_.graph, &times_of("relog"));
     if (!done) return std::move(done).error();
-    std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(report_.skipped));
-    std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(report_.warnings));
+    if (!first_pass_) note(std::move(*done)); // else the first pass has met the same
     return {};
+  }
+
+  void note(PassResult &&met) {
+    std::ranges::move(met.skipped, std::back_inserter(report_.skipped));
+    std::ranges::move(met.warnings, std::back_inserter(report_.warnings));
   }
 
   // Parallel.
@@ -312,6 +324,7 @@ private:
     }
     const Trace::LeftOut &out = trace_.left_out();
     report_.buffers_left_out = out.buffers;
+    report_.buffers_read_again = cache_ ? cache_->missing() : 0;
     report_.events_in += out.events;
     report_.event_bytes_in += out.event_bytes;
     report_.by_reason[static_cast<std::size_t>(filter::Reason::dropped_time)] += out.events;
@@ -323,6 +336,8 @@ private:
   const RelogOptions &options_;
   RelogReport &report_;
   const bool collect_stack_keys_;
+  std::optional<FirstPass> first_pass_; // where the processes must be known
+  const BufferCache *cache_ = nullptr;  // what it kept
   std::atomic<bool> needs_stack_keys_{false};
   const Codec codec_;
   const std::uint32_t nominal_;

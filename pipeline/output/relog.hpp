@@ -23,6 +23,9 @@ struct RelogOptions {
   bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
   bool count = false;            // fill in the report's counts by type and process
   StackOptions stacks;
+  // With a selection: bytes for the events of the first pass that may be kept. What does not fit is read
+  // again; the output is the same.
+  std::uint64_t candidate_memory = std::uint64_t{256} << 20;
   PassOptions graph;
 };
 
@@ -35,6 +38,7 @@ struct RelogReport {
   std::uint64_t input_buffers = 0, output_buffers = 0;
   std::uint64_t buffers_left_out =
       0; // of the input: not read, as the archive's index says that they do not matter
+  std::uint64_t buffers_read_again = 0; // after the first pass, with a selection
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
   std::array<std::uint64_t, filter::kReasons> by_reason{};    // events, by filter::Reason
   schema::TypeCounts types;                                   // with `count`

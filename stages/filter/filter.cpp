@@ -1,4 +1,4 @@
-#include "filter/filter.hpp"
+#include "filter/early_filter.hpp"
 
 #include "etwrelog/clr_events.hpp"
 
@@ -151,28 +151,32 @@ Reason Filter::by_owner(const Owner &owner, std::int64_t time) const {
   return keep_rest || selection_.keep_system ? Reason::kept_system : Reason::dropped_system;
 }
 
-bool Filter::of_kind(const EventView &event, const Position &position) const {
+bool of_selected_kind(const Selection &selection, const EventView &event, std::uint16_t processor) {
   const auto contains = [](const auto &list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
-  if (!selection_.processors.empty() && !contains(selection_.processors, position.processor)) return false;
+  if (!selection.processors.empty() && !contains(selection.processors, processor)) return false;
   const std::uint32_t id = event.is_classic() ? event.opcode() : event.id();
-  if (!selection_.events.empty() && !contains(selection_.events, id)) return false;
+  if (!selection.events.empty() && !contains(selection.events, id)) return false;
   const bool has_task = event.is_event(); // and channel and activity
-  if (!selection_.channels.empty() && !(has_task && contains(selection_.channels, event.channel())))
+  if (!selection.channels.empty() && !(has_task && contains(selection.channels, event.channel())))
     return false;
-  if (!selection_.tasks.empty() && !(has_task && contains(selection_.tasks, event.task()))) return false;
-  if (!selection_.opcodes.empty() && !contains(selection_.opcodes, event.opcode())) return false;
-  if (!selection_.activities.empty() && !(has_task && contains(selection_.activities, event.activity())))
+  if (!selection.tasks.empty() && !(has_task && contains(selection.tasks, event.task()))) return false;
+  if (!selection.opcodes.empty() && !contains(selection.opcodes, event.opcode())) return false;
+  if (!selection.activities.empty() && !(has_task && contains(selection.activities, event.activity())))
     return false;
-  if (selection_.providers.empty()) return true;
+  if (selection.providers.empty()) return true;
   const Guid provider = event.provider();
-  return std::ranges::any_of(selection_.providers, [&](const ProviderSelection &wanted) {
+  return std::ranges::any_of(selection.providers, [&](const ProviderSelection &wanted) {
     if (wanted.kernel) return event.has_hook();
     if (wanted.guid != provider) return false;
     if (wanted.level != 0 && event.level() > wanted.level) return false;
     return wanted.keywords == 0 || event.keyword() == 0 || (event.keyword() & wanted.keywords) != 0;
   });
+}
+
+bool Filter::of_kind(const EventView &event, const Position &position) const {
+  return of_selected_kind(selection_, event, position.processor);
 }
 
 Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Position &position) const {

@@ -1,0 +1,68 @@
+// The first pass of a relog with a selection: what processes and threads there were and, as far as memory
+// allows, the events that may be kept. Buffers whose candidates are in memory are not read again.
+#pragma once
+
+#include "filter/early_filter.hpp"
+#include "output/buffer_cache.hpp"
+#include "output/relog.hpp"
+
+#include <mutex>
+
+namespace etwrelog::pipeline {
+
+class FirstPass {
+public:
+  // `memory`: most bytes of candidates to keep; with 0 none are looked for.
+  FirstPass(const Trace &trace, const Selection &selection, std::uint64_t memory);
+
+  // Fills result.skipped and result.warnings.
+  [[nodiscard]] Result<filter::Lifetimes> run(const PassOptions &options, PassResult &result,
+                                              StepTimes *times);
+
+  // When the targets are known: what need not be read any more and, in the report, what that does not hold.
+  [[nodiscard]] const BufferCache &settle(const filter::Lifetimes &lifetimes, const filter::Targets &targets,
+                                          RelogReport &report);
+
+private:
+  // What the first pass found out about one buffer.
+  struct Looked {
+    std::uint32_t version = 0; // of what was known
+    filter::UsedIds used;
+    std::array<std::uint32_t, filter::kReasons> dropped{};
+    std::uint64_t dropped_bytes = 0;
+    std::vector<write::Run> candidates; // until they are copied
+  };
+  struct Part {
+    filter::LifetimeRecords records;
+    std::vector<Looked> looked;
+    std::vector<DecodedBuffer> buffers; // of candidates alone
+    std::unique_ptr<std::uint8_t[]> memory;
+    std::uint64_t bytes = 0;
+  };
+
+  void look(Batch &batch, Part &part) const; // parallel
+  void look_at(Batch &batch, const DecodedBuffer &buffer, const filter::NonTargets &known, Part &part,
+               Looked &looked) const;
+  void keep_candidates(const Batch &batch, Part &part) const;
+  Result<void> merge(Batch &batch, Part &part);
+  void learn();
+  [[nodiscard]] std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> known() const;
+  [[nodiscard]] bool one_stream() const;
+
+  const Trace &trace_;
+  const Selection &selection_;
+  const std::uint64_t memory_;
+  const filter::EarlyFilter early_;
+  filter::LifetimeRecords records_;
+  std::vector<std::uint16_t> processors_;
+  std::vector<filter::LifetimeRecords::Thread> threads_; // of the records, once these are used up
+  BufferCache cache_;
+  std::vector<std::pair<std::uint32_t, Looked>> looked_; // of cached buffers
+  std::atomic<std::uint64_t> used_{0};
+  mutable std::mutex learning_; // guards versions_
+  std::vector<std::shared_ptr<const filter::NonTargets>> versions_;
+  std::size_t learnt_from_ = 0;
+  bool something_new_ = false;
+};
+
+} // namespace etwrelog::pipeline
