@@ -73,9 +73,15 @@ struct RelogReport {
   double seconds = 0;
 };
 
-// Writes the selected events of a trace of one source, and what gives them their meaning: processes, threads,
-// images, definitions of stacks, names of files, schemas. Reads the trace once, or with a selection three
-// times. `output` is a file: it exists whole or not at all. The same bytes whatever the number of threads.
+// Writes the selected events of a trace, and what gives them their meaning: processes, threads,
+// images, definitions of stacks, names of files, schemas. Reads the trace once, with a selection, too,
+// where what may stay of it fits a quarter of RunOptions::memory; what does not is read three times. `output`
+// is a file: it exists whole or not at all. The same bytes whatever the number of threads.
+//
+// Several sources become one trace if they are of one machine and boot (the error names what differs): the
+// events of each processor in the order of their times, those of one source and processor in their own order.
+// The header event is that of the source that began first, with what was lost added up. They are read twice,
+// with a selection three times; stacks stay as they are.
 [[nodiscard]] Result<RelogReport> relog(const Trace &trace, const Output &output,
                                         const RelogOptions &options = {}, const RunOptions &run = {});
 

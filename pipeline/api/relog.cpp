@@ -5,6 +5,7 @@
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "output/relog.hpp"
+#include "output/several.hpp"
 #include "schema/event_names.hpp"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ pipeline::RelogOptions private_options(const Output &output, const RelogOptions 
   out.stacks.mode = static_cast<pipeline::StackMode>(options.stacks);
   out.stacks.window = options.stack_window;
   out.stacks.memory = static_cast<std::size_t>(options.stack_memory);
+  out.candidate_memory = run.memory / 4;
   out.graph = run;
   return out;
 }
@@ -80,15 +82,20 @@ void add_to(RunReport *report, const RelogReport &relog) {
 Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogOptions &options,
                           const RunOptions &run) {
   const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
-  if (opened.sources.size() != 1)
-    return base::unsupported("relogging several traces into one").about(Option::input);
   if (output.kind() != Output::Kind::path)
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
-  pipeline::Trace source = opened.sources.front()->shared();
   const pipeline::RelogOptions how = private_options(output, options, run);
-  pipeline::leave_out_by_time(source, how);
   pipeline::RelogReport report;
-  ETWRELOG_TRY(pipeline::relog(source, how, report));
+  if (opened.sources.size() != 1) {
+    std::vector<const pipeline::Trace *> sources;
+    for (const auto &source : opened.sources)
+      sources.push_back(source.get());
+    ETWRELOG_TRY(pipeline::relog_several(sources, how, report));
+  } else {
+    pipeline::Trace source = opened.sources.front()->shared();
+    pipeline::leave_out_by_time(source, how);
+    ETWRELOG_TRY(pipeline::relog(source, how, report));
+  }
   RelogReport out = public_report(std::move(report));
   add_to(run.report, out);
   return out;

@@ -1,0 +1,530 @@
+#include "output/several.hpp"
+
+#include "base/errors.hpp"
+#include "base/platform.hpp"
+#include "etwrelog/text.hpp"
+#include "output/sieve.hpp"
+#include "output/time_merge.hpp"
+#include "write/etl_writer.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+namespace {
+
+using Traces = std::span<const Trace *const>;
+
+constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+
+// When the events of a buffer were; none if the first is later than the last.
+struct BufferTimes {
+  std::uint32_t buffer = 0;
+  std::uint16_t processor = 0;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = kNoTime;
+};
+
+// A buffer in the order in which those of all traces are read: that of their first events, as far as the
+// order in each trace and on each processor allows.
+struct Planned {
+  std::int64_t first;  // no event on the processor is earlier, here and in what follows in the same trace
+  std::int64_t before; // the latest event before it on the processor in the same trace
+  std::uint32_t trace, buffer;
+};
+
+// What one batch of a trace says of lifetimes and times.
+struct Survey {
+  filter::LifetimeRecords records;
+  std::vector<BufferTimes> times;
+};
+
+// Some neighbours in the order of reading, on their way.
+struct Stretch {
+  struct Load { // consecutive buffers of one trace
+    Batch batch;
+    std::size_t planned = 0; // the first of them
+  };
+  std::deque<Load> loads; // the first `used`; the others keep their memory for later
+  std::size_t used = 0;
+  std::uint64_t bytes = 0, events = 0;
+  struct Kept {
+    std::size_t planned;
+    TimedEvents events;
+  };
+  std::vector<Kept> kept;
+  std::vector<write::Run> runs;
+  Counts counts;
+  std::vector<write::OutputBuffer> closed;
+  std::optional<Compressor> compressor;
+  std::vector<std::uint8_t> scratch;
+};
+
+std::uint32_t sum_of(Traces traces, std::uint32_t LogfileHeader::*field) {
+  std::uint64_t sum = 0;
+  for (const Trace *trace : traces)
+    sum += trace->header().*field;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
+}
+
+// The first to begin; of several the one that is named first.
+std::size_t earliest(Traces traces) {
+  std::size_t base = 0;
+  for (std::size_t i = 1; i < traces.size(); ++i)
+    if (traces[i]->header().first_stamp < traces[base]->header().first_stamp) base = i;
+  return base;
+}
+
+// As a merge on Windows leaves it: what was lost is added up, the machine is that of the trace with the most
+// to say of it.
+LogfileHeader merged_header(Traces traces) {
+  LogfileHeader header = traces[earliest(traces)]->header();
+  header.session_name = "Relogger";
+  header.file_name = "[multiple files]";
+  header.events_lost = sum_of(traces, &LogfileHeader::events_lost);
+  header.buffers_lost = sum_of(traces, &LogfileHeader::buffers_lost);
+  std::uint32_t one_stream = kModeOneStream;
+  for (const Trace *trace : traces) {
+    const LogfileHeader &h = trace->header();
+    header.end_time = std::max(header.end_time, h.end_time);
+    header.processors = std::max(header.processors, h.processors);
+    one_stream &= h.log_file_mode;
+  }
+  // Where one input says of which processor its events are, the index of a buffer means something.
+  header.log_file_mode = (header.log_file_mode & ~std::uint32_t{kModeOneStream}) | one_stream;
+  return header;
+}
+
+// The header event of the trace that began first, time zone and all, with the names of `header`.
+std::vector<std::uint8_t> merged_header_event(Bytes event, const LogfileHeader &header) {
+  const auto type = static_cast<HeaderType>(event[2]);
+  const LogfileHeaderLayout &at = type == HeaderType::system64 ? kLogfileHeader64 : kLogfileHeader32;
+  std::vector<std::uint8_t> merged(event.begin(),
+                                   event.begin() + static_cast<std::ptrdiff_t>(kSystemHeaderSize + at.names));
+  for (const std::string &name : {header.session_name, header.file_name})
+    for (const char16_t unit : utf16_from_utf8(name) + u'\0') {
+      merged.push_back(static_cast<std::uint8_t>(unit & 0xFF));
+      merged.push_back(static_cast<std::uint8_t>(unit >> 8));
+    }
+  store(&merged[kHeaderLayouts[static_cast<std::size_t>(type)].size_at],
+        static_cast<std::uint16_t>(merged.size()));
+  store(&merged[kSystemHeaderSize + kLogProcessorsAt], header.processors);
+  return merged;
+}
+
+Error not_together(const Trace &first, const Trace &other, const char *what, const std::string &expected,
+                   const std::string &found) {
+  return base::unsupported(fmt::format("cannot be one trace with {}: another {}", first.input().name(), what))
+      .in(other.input().name())
+      .expected(expected)
+      .found(found);
+}
+
+// The steps run in the order in which they stand here.
+class SeveralRelogger {
+public:
+  SeveralRelogger(Traces traces, const RelogOptions &options, RelogReport &report)
+      : traces_(traces), options_(options), report_(report), header_(merged_header(traces)),
+        clock_(traces[earliest(traces)]->clock()), stamper_(clock_) {
+    first_number_.push_back(0);
+    for (const Trace *trace : traces)
+      first_number_.push_back(first_number_.back() + static_cast<std::uint32_t>(trace->buffers().size()));
+    std::uint32_t nominal = kSmallestDefaultBufferSize;
+    Codec codec = Codec::none;
+    for (const Trace *trace : traces) {
+      nominal = std::max(nominal, trace->header().buffer_size);
+      if (trace->codec() != Codec::none) codec = Codec::xpress;
+    }
+    nominal_ = options.buffer_size != 0 ? options.buffer_size : nominal;
+    codec_ = options.codec.value_or(codec);
+  }
+
+  Result<void> run() {
+    ETWRELOG_TRY(open_output());
+    ETWRELOG_TRY(survey());
+    ETWRELOG_TRY(prepare_filter());
+    ETWRELOG_TRY(write_header());
+    ETWRELOG_TRY(relog_buffers());
+    ETWRELOG_TRY(write_rest());
+    ETWRELOG_TRY(writer_->finish(clock_.to_filetime(last_time_)));
+    report_.output_bytes = writer_->size();
+    report_.output_buffers = writer_->buffers();
+    return {};
+  }
+
+private:
+  Result<void> open_output() {
+    for (const Trace *trace : traces_)
+      if (base::same_file(trace->input().name(), options_.output)) return output_is_input(options_.output);
+    ETWRELOG_TRY(check_nominal_size(nominal_));
+    ETWRELOG_TRY_LET(file, base::OutputFile::create(options_.output, options_.replace_output));
+    file_ = std::move(file);
+    for (const Trace *trace : traces_) {
+      report_.input_bytes += trace->input().size();
+      report_.input_buffers += trace->buffers().size();
+      for (const std::string &warning : trace->scan().warnings)
+        report_.warnings.push_back(trace->input().name() + ": " + warning);
+      for (read::Skipped skipped : trace->scan().skipped) {
+        skipped.source = number_of(trace);
+        report_.skipped.push_back(std::move(skipped));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::uint32_t number_of(const Trace *trace) const {
+    return static_cast<std::uint32_t>(std::ranges::find(traces_, trace) - traces_.begin());
+  }
+
+  // Processes and threads of all traces, and the order in which their buffers will be read.
+  Result<void> survey() {
+    filter::LifetimeRecords records;
+    std::vector<std::uint16_t> streams(first_number_.back());
+    std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint16_t> stream_of; // by trace and processor
+    for (std::uint32_t number = 0; number < traces_.size(); ++number) {
+      const Trace &trace = *traces_[number];
+      std::map<std::uint16_t, std::int64_t> latest; // by processor
+      Pass<Survey> pass;
+      pass.name = "reading processes";
+      pass.work = [&](Batch &batch, Survey &part) { survey_batch(number, batch, part); };
+      pass.merge = [&](Batch &, Survey &part) -> Result<void> {
+        records.append(std::move(part.records));
+        for (const BufferTimes &times : part.times) {
+          // The first processors alone can be told apart, should there be more than 65536 in all.
+          const auto next = static_cast<std::uint16_t>(stream_of.size());
+          streams[first_number_[number] + times.buffer] =
+              stream_of.try_emplace({number, times.processor}, next).first->second;
+          if (times.first > times.last) continue;
+          std::int64_t &before = latest.try_emplace(times.processor, kNoTime).first->second;
+          plan_.push_back({std::max(before, times.first), before, number, times.buffer});
+          before = std::max(before, times.last);
+        }
+        return {};
+      };
+      Result<PassResult> done = run_pass(trace, pass, options_.graph);
+      if (!done) return std::move(done).error();
+      for (Skipped &skipped : done->skipped)
+        skipped.source = number;
+      std::ranges::move(done->skipped, std::back_inserter(report_.skipped));
+      std::ranges::move(done->warnings, std::back_inserter(report_.warnings));
+    }
+    std::ranges::stable_sort(plan_, {}, &Planned::first);
+    lifetimes_ =
+        filter::Lifetimes(std::move(records), streams, (header_.log_file_mode & kModeOneStream) != 0);
+    return {};
+  }
+
+  // Parallel.
+  void survey_batch(std::uint32_t number, Batch &batch, Survey &part) const {
+    const Trace &trace = *traces_[number];
+    part.records.clear();
+    part.times.clear();
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      BufferTimes times{buffer.index, buffer.header.processor()};
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        if (times.last == kNoTime) times.first = time;
+        times.last = std::max(times.last, time);
+        part.records.add(event, time, first_number_[number] + buffer.index);
+      });
+      part.times.push_back(times);
+    }
+  }
+
+  Result<void> prepare_filter() {
+    Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, clock_);
+    if (!filter) return base::in_file(std::move(filter).error(), traces_.front()->input().name());
+    filter_.emplace(std::move(*filter));
+    sieve_.emplace(*filter_, lifetimes_, options_.count);
+    if (options_.selection.everything()) return {};
+    filter::Marks marks;
+    for (std::uint32_t number = 0; number < traces_.size(); ++number) {
+      Pass<filter::Marks::Part> pass;
+      pass.name = "following references";
+      pass.work = [&](Batch &batch, filter::Marks::Part &part) {
+        part.clear();
+        for (const DecodedBuffer &buffer : batch.buffers) {
+          filter::Position position =
+              filter_->begin_buffer(first_number_[number] + buffer.index, buffer.header.processor());
+          traces_[number]->visit(batch, buffer,
+                                 [&](const EventView &event, std::int64_t time, std::uint32_t) {
+                                   filter_->mark(event, time, position, part);
+                                 });
+        }
+        part.shrink();
+      };
+      pass.merge = [&](Batch &, filter::Marks::Part &part) -> Result<void> {
+        filter_->merge(part, marks);
+        return {};
+      };
+      if (Result<PassResult> done = run_pass(*traces_[number], pass, options_.graph); !done)
+        return std::move(done).error();
+    }
+    filter_->set_marks(std::move(marks));
+    if (!filter_->targets().all())
+      for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
+        if (filter_->targets().is_target(i))
+          report_.targets.emplace_back(lifetimes_.processes()[i].pid, lifetimes_.processes()[i].image_name);
+    return {};
+  }
+
+  Result<void> write_header() {
+    const Trace &base = *traces_[earliest(traces_)];
+    Batch batch;
+    batch.count = 1;
+    base.load(batch);
+    if (batch.error) return *std::move(batch.error);
+    if (batch.buffers.empty())
+      return base::corrupt("the first buffer, with the logfile header, cannot be read")
+          .in(base.input().name());
+    const Bytes event = Bytes(batch.buffers.front().events).first(base.header().event_size);
+    const bool compressed = codec_ != Codec::none;
+    last_time_ = base.header().first_stamp;
+    const std::vector<std::uint8_t> merged = merged_header_event(event, header_);
+    report_.event_bytes_out += merged.size();
+    report_.event_bytes_out -= event.size();
+    Result<write::EtlWriter> writer = write::EtlWriter::create(
+        std::move(file_), output_header(header_, nominal_, compressed), merged, {}, compressed);
+    if (!writer) return std::move(writer).error();
+    writer_.emplace(std::move(*writer));
+    rechunker_.emplace(nominal_, false);
+    merge_.emplace(traces_.size(), *rechunker_);
+    return {};
+  }
+
+  void prepare(Stretch &part) const {
+    if (codec_ != Codec::none) part.compressor.emplace(codec_, options_.level, nominal_);
+  }
+
+  Result<void> relog_buffers() {
+    Steps<Stretch> steps;
+    steps.next = [this](Stretch &part) -> Result<bool> { return next(part); };
+    steps.work = [this](Stretch &part) { return sift(part); };
+    steps.merge = [this](Stretch &part) { return put_in_order(part); };
+    steps.finish = [this](Stretch &part) -> Result<void> {
+      seal(part);
+      return {};
+    };
+    steps.emit = [this](Stretch &part) -> Result<void> {
+      ETWRELOG_TRY(append(part));
+      progress_.advance(part.bytes, part.events);
+      return {};
+    };
+    std::uint64_t total = 0;
+    for (const Trace *trace : traces_)
+      total += trace->stored_bytes();
+    progress_.begin("relogging", total);
+    const std::uint64_t each = 2 * std::max<std::uint64_t>(options_.graph.batch_bytes, nominal_);
+    const auto afforded =
+        static_cast<std::size_t>(std::max<std::uint64_t>(2, options_.graph.in_flight_bytes / each));
+    std::deque<Stretch> slots(std::min(slots_for(options_.graph.threads), afforded) + 1);
+    for (Stretch &slot : slots)
+      prepare(slot);
+    return run_steps(steps, slots, {options_.graph.threads, options_.graph.stop});
+  }
+
+  // Serial.
+  bool next(Stretch &part) {
+    part.used = 0;
+    part.bytes = part.events = 0;
+    std::uint64_t decoded = 0;
+    while (next_planned_ < plan_.size()) {
+      const Planned &planned = plan_[next_planned_];
+      const read::BufferSpan &span = traces_[planned.trace]->buffers()[planned.buffer];
+      const std::uint64_t more = std::max(span.decoded, span.size);
+      if (decoded != 0 && decoded + more > options_.graph.batch_bytes) break;
+      decoded += more;
+      part.bytes += span.size;
+      Stretch::Load *last = part.used != 0 ? &part.loads[part.used - 1] : nullptr;
+      const bool follows = last && plan_[last->planned].trace == planned.trace &&
+                           last->batch.first + last->batch.count == planned.buffer;
+      if (!follows) {
+        if (part.loads.size() == part.used) part.loads.emplace_back();
+        last = &part.loads[part.used++];
+        last->batch.first = planned.buffer;
+        last->batch.count = 0;
+        last->planned = next_planned_;
+      }
+      ++last->batch.count;
+      ++next_planned_;
+    }
+    return part.used != 0;
+  }
+
+  // Parallel.
+  Result<void> sift(Stretch &part) const {
+    part.kept.clear();
+    part.counts.clear();
+    for (std::size_t i = 0; i < part.used; ++i) {
+      Stretch::Load &load = part.loads[i];
+      const std::uint32_t number = plan_[load.planned].trace;
+      const Trace &trace = *traces_[number];
+      load.batch.events = 0;
+      trace.load(load.batch);
+      for (DecodedBuffer &buffer : load.batch.buffers) {
+        const std::size_t planned = load.planned + (buffer.index - load.batch.first);
+        keep(trace, load.batch, buffer, plan_[planned], part);
+        part.kept.back().planned = planned;
+      }
+      part.events += load.batch.events;
+      if (load.batch.error) return *std::move(load.batch.error);
+    }
+    return {};
+  }
+
+  // What stays of a buffer, in memory of its own and with the times by which it is put in order.
+  void keep(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, const Planned &planned,
+            Stretch &part) const {
+    DecodedBuffer events = buffer;
+    events.index += first_number_[planned.trace];
+    part.runs.clear();
+    sieve_->sift(trace, batch, events, part.runs, part.counts);
+    if (buffer.index == 0) leave_header_out(trace, buffer, part);
+    TimedEvents &kept = part.kept.emplace_back().events;
+    kept.origin.processor = buffer.header.processor();
+    kept.origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    std::int64_t latest = planned.before;
+    for (const write::Run &run : part.runs) {
+      const Bytes bytes =
+          Bytes(events.events)
+              .subspan(run.begin, std::min<std::size_t>(run.end, events.events.size()) - run.begin);
+      const std::size_t shift = kept.bytes.size();
+      kept.bytes.insert(kept.bytes.end(), bytes.begin(), bytes.end());
+      kept.bytes.resize(shift + (run.end - run.begin));
+      for_each_event(bytes, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+        latest = std::max(latest, time);
+        const auto begin = static_cast<std::uint32_t>(shift + at);
+        kept.events.push_back(
+            {latest, time, begin, static_cast<std::uint32_t>(begin + align8(event.size()))});
+      });
+    }
+  }
+
+  // The header event is written by hand; that of one trace counts for all.
+  void leave_header_out(const Trace &trace, const DecodedBuffer &buffer, Stretch &part) const {
+    const std::uint32_t size = trace.header().event_size;
+    const auto end = static_cast<std::uint32_t>(align8(size));
+    for (write::Run &run : part.runs)
+      run.begin = std::max(run.begin, end);
+    std::erase_if(part.runs, [](const write::Run &run) { return run.begin >= run.end; });
+    if (&trace == traces_[earliest(traces_)]) return;
+    --part.counts.events_in;
+    --part.counts.events_out;
+    part.counts.bytes_in -= size;
+    part.counts.bytes_out -= size;
+    --part.counts.by_reason[static_cast<std::size_t>(filter::Reason::kept_always)];
+    if (!options_.count) return;
+    const EventView event(buffer.events.data(), size, static_cast<HeaderType>(buffer.events[2]));
+    schema::TypeCount &type = part.counts.types.at(type_of(event));
+    --type.events;
+    --type.kept_events;
+    type.bytes -= size;
+    type.kept_bytes -= size;
+  }
+
+  // Serial, in the order of the plan.
+  Result<void> put_in_order(Stretch &part) {
+    part.closed.clear();
+    part.counts.add_to(report_);
+    for (Stretch::Kept &kept : part.kept) {
+      const Planned &planned = plan_[kept.planned];
+      if (Result<void> added = merge_->add(planned.trace, planned.first, std::move(kept.events), part.closed);
+          !added)
+        return base::in_file(std::move(added).error(), traces_[planned.trace]->input().name());
+    }
+    stamp(part.closed);
+    return {};
+  }
+
+  void stamp(std::vector<write::OutputBuffer> &closed) {
+    for (write::OutputBuffer &buffer : closed) {
+      stamper_.stamp(buffer);
+      last_time_ = std::max(last_time_, buffer.last_time);
+    }
+  }
+
+  void seal(Stretch &part) const {
+    for (write::OutputBuffer &buffer : part.closed)
+      write::seal(buffer, nominal_, part.compressor ? &*part.compressor : nullptr, part.scratch);
+  }
+
+  Result<void> append(const Stretch &part) {
+    for (const write::OutputBuffer &buffer : part.closed)
+      if (Result<void> written = writer_->append(buffer); !written) return written;
+    return {};
+  }
+
+  Result<void> write_rest() {
+    Stretch part;
+    prepare(part);
+    ETWRELOG_TRY(merge_->finish(part.closed));
+    rechunker_->flush(part.closed);
+    stamp(part.closed);
+    seal(part);
+    return append(part);
+  }
+
+  const Traces traces_;
+  const RelogOptions &options_;
+  RelogReport &report_;
+  const LogfileHeader header_;
+  const Clock clock_;
+  Codec codec_ = Codec::none;
+  std::uint32_t nominal_ = 0;
+  std::vector<std::uint32_t> first_number_; // of each trace's buffers, among those of all
+
+  base::OutputFile file_; // until the writer takes it
+  filter::Lifetimes lifetimes_;
+  std::vector<Planned> plan_;
+  std::size_t next_planned_ = 0;
+  std::optional<filter::Filter> filter_;
+  std::optional<EventSieve> sieve_;
+  std::optional<write::Rechunker> rechunker_;
+  std::optional<TimeMerge> merge_;
+  write::Stamper stamper_;
+  std::optional<write::EtlWriter> writer_;
+  std::int64_t last_time_ = 0;
+  ProgressMeter progress_{options_.graph.progress};
+};
+
+} // namespace
+
+Result<void> check_one_boot(Traces traces) {
+  const Trace &first = *traces.front();
+  const LogfileHeader &a = first.header();
+  for (const Trace *trace : traces.subspan(1)) {
+    const LogfileHeader &b = trace->header();
+    const auto differ = [&](const char *what, const std::string &expected, const std::string &found) {
+      return not_together(first, *trace, what, expected, found);
+    };
+    if (base::same_file(first.input().name(), trace->input().name()))
+      return base::bad_option(Option::input, "is named twice").in(trace->input().name());
+    if (a.clock_type != b.clock_type)
+      return differ("kind of clock", std::to_string(a.clock_type), std::to_string(b.clock_type));
+    if (a.perf_freq != b.perf_freq)
+      return differ("clock frequency", fmt::format("{} Hz", a.perf_freq), fmt::format("{} Hz", b.perf_freq));
+    if (static_cast<ClockType>(a.clock_type) == ClockType::cpu_cycles && a.cpu_mhz != b.cpu_mhz)
+      return differ("clock frequency", fmt::format("{} MHz", a.cpu_mhz), fmt::format("{} MHz", b.cpu_mhz));
+    if (a.boot_time != b.boot_time)
+      return differ("time of boot", filetime_text(a.boot_time), filetime_text(b.boot_time));
+  }
+  return {};
+}
+
+Result<void> relog_several(Traces traces, const RelogOptions &options, RelogReport &report) {
+  const auto began = std::chrono::steady_clock::now();
+  if (options.stacks.mode != StackMode::keep)
+    return base::unsupported("stacks of several traces at once; make one of them first")
+        .about(Option::stacks);
+  if (options.keep_grouping)
+    return base::unsupported("the grouping of several traces at once").about(Option::keep_grouping);
+  ETWRELOG_TRY(check_one_boot(traces));
+  ETWRELOG_TRY(SeveralRelogger(traces, options, report).run());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return {};
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,18 @@
+// Several traces of one machine and boot relogged into one: events kept byte for byte, in the order of time
+// on each processor, and of one input and processor in the order in which they stand there.
+#pragma once
+
+#include "output/relog.hpp"
+
+namespace etwrelog::pipeline {
+
+// Whether the traces' times and ids mean the same: clock, its frequency, time of boot. The error names what
+// differs.
+[[nodiscard]] Result<void> check_one_boot(std::span<const Trace *const> traces);
+
+// `traces`: two or more. Stacks are kept as they are, buffers are filled anew. The header event is that of
+// the trace that began first, with the names that Windows gives to merged traces.
+[[nodiscard]] Result<void> relog_several(std::span<const Trace *const> traces, const RelogOptions &options,
+                                         RelogReport &report);
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,269 @@
+// Several traces into one: nothing lost or changed, each processor in order of time, and no trace of what
+// does not belong together.
+#include "etwrelog/etwrelog.hpp"
+#include "output/several.hpp"
+#include "tests/support/pipeline_runs.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using testing::Contents;
+using testing::EventBytes;
+using testing::SyntheticTrace;
+using Buffer = std::vector<std::uint8_t>;
+
+// A kernel session: two processes, samples and context switches on three processors.
+SyntheticTrace kernel_trace(Codec codec = Codec::none) {
+  SyntheticTrace t({.buffer_size = 0x4000, .codec = codec, .events_lost = 3});
+  for (std::uint32_t pid : {100u, 200u}) {
+    t.process_rundown({1'000'100 + pid}, pid, 4, pid == 100 ? "one.exe" : "two.exe");
+    t.thread_rundown({1'000'101 + pid}, pid + 4, pid);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint32_t tid = i % 3 == 0 ? 104 : 204;
+    const auto cpu = static_cast<std::uint16_t>(i % 3);
+    t.sample({1'100'000 + 100 * i, cpu}, tid, 0x1000 + static_cast<std::uint64_t>(i));
+    if (i % 10 == 0) t.context_switch({1'100'001 + 100 * i, cpu}, tid, 0);
+  }
+  return t;
+}
+
+// A session of its own on the same machine: events of providers, some at the very time of a sample.
+SyntheticTrace user_trace(std::uint32_t seed = 0, Codec codec = Codec::none) {
+  SyntheticTrace t(
+      {.buffer_size = 0x8000, .first_stamp = 1'050'000 + seed, .codec = codec, .events_lost = 4});
+  for (int i = 0; i < 1500; ++i) {
+    const std::uint32_t pid = i % 2 == 0 ? 100 : 200;
+    const std::int64_t now = 1'100'000 + (i % 5 == 0 ? 200 * i : 200 * i + 37 + seed);
+    t.trace_logging({now, static_cast<std::uint16_t>(i % 4)}, Guid{seed + 7u, 9}, "Prov",
+                    fmt::format("E{}", i % 7), pid + 4, pid);
+  }
+  return t;
+}
+
+struct Merged {
+  Buffer bytes;
+  pipeline::RelogReport report;
+  std::optional<Error> error;
+  Contents contents;
+};
+
+Merged merged(const std::vector<Buffer> &inputs, pipeline::RelogOptions options = {}) {
+  Merged result;
+  const testing::TempDir directory;
+  std::vector<pipeline::Trace> traces;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto trace = pipeline::Trace::open(read::memory_input(fmt::format("in{}.etl", i), inputs[i]), {});
+    EXPECT_TRUE(trace) << trace.error().message();
+    traces.push_back(*std::move(trace));
+  }
+  std::vector<const pipeline::Trace *> pointers;
+  for (const pipeline::Trace &trace : traces)
+    pointers.push_back(&trace);
+  options.output = directory.file("out.etl");
+  if (Result<void> done = pipeline::relog_several(pointers, options, result.report); !done) {
+    result.error = done.error();
+    EXPECT_TRUE(directory.names().empty()) << "no half output";
+    return result;
+  }
+  result.bytes = testing::read_file(options.output);
+  result.contents = testing::contents_of(result.bytes);
+  EXPECT_EQ(result.contents.error, "");
+  return result;
+}
+
+std::int64_t time_of(const EventBytes &event) {
+  std::int64_t result = 0;
+  Buffer padded = event;
+  padded.resize(align8(padded.size()));
+  for_each_event(padded, [&](const EventView &, std::int64_t time, std::uint32_t) { result = time; });
+  return result;
+}
+
+// Every event of the inputs is there once, those of one input and processor in their order, and those of one
+// processor in the order of time.
+void expect_merged(const std::vector<Buffer> &inputs, const Contents &out) {
+  std::map<std::uint16_t, std::vector<EventBytes>> rest = out.by_cpu;
+  std::vector<EventBytes> all;
+  for (const Buffer &input : inputs) {
+    const Contents in = testing::contents_of(input);
+    all.insert(all.end(), in.events.begin(), in.events.end());
+    for (const auto &[cpu, events] : in.by_cpu) {
+      const auto found = rest.find(cpu);
+      ASSERT_NE(found, rest.end());
+      std::size_t at = 0;
+      for (const EventBytes &event : found->second)
+        if (at < events.size() && event == events[at]) ++at;
+      EXPECT_EQ(at, events.size()) << "processor " << cpu << ": not in their order";
+    }
+  }
+  std::vector<EventBytes> sorted = out.events;
+  std::ranges::sort(sorted);
+  std::ranges::sort(all);
+  EXPECT_TRUE(sorted == all) << sorted.size() << " events of " << all.size();
+  for (const auto &[cpu, events] : out.by_cpu)
+    EXPECT_TRUE(std::ranges::is_sorted(events, {}, time_of)) << "processor " << cpu;
+}
+
+TEST(Merge, KeepsEveryEventInTheOrderOfTime) {
+  const std::vector<Buffer> inputs = {kernel_trace(Codec::xpress).bytes(), user_trace().bytes(),
+                                      user_trace(11, Codec::lznt1).bytes()};
+  const Merged out = merged(inputs);
+  ASSERT_FALSE(out.error) << out.error->message();
+  expect_merged(inputs, out.contents);
+  EXPECT_EQ(out.report.events_in, out.report.events_out);
+  EXPECT_EQ(out.report.events_out, out.contents.events.size() + 1);
+  EXPECT_TRUE(out.contents.buffers.back().compressed()) << "as the compressed input";
+  const Merged again = merged({inputs[2], inputs[0], inputs[1]});
+  expect_merged(inputs, again.contents);
+}
+
+TEST(Merge, TheHeaderIsThatOfAMergeOnWindows) {
+  const std::vector<Buffer> inputs = {user_trace().bytes(), kernel_trace().bytes()};
+  const Merged out = merged(inputs);
+  ASSERT_FALSE(out.error);
+  const auto trace = testing::open_trace(out.bytes);
+  ASSERT_TRUE(trace);
+  const LogfileHeader &h = trace->header();
+  EXPECT_EQ(h.session_name, "Relogger");
+  EXPECT_EQ(h.file_name, "[multiple files]");
+  EXPECT_EQ(h.events_lost, 7u);
+  EXPECT_EQ(h.first_stamp, 1'000'000) << "of the kernel session, which began first";
+  EXPECT_EQ(h.buffers_written, out.contents.buffers.size());
+  EXPECT_EQ(h.log_file_mode & format::kModeRelog, format::kModeRelog);
+  EXPECT_EQ(h.buffer_size, 0x10000u);
+  EXPECT_EQ(h.boot_time, kernel_trace().header().boot_time);
+}
+
+TEST(Merge, TheSameBytesWhateverTheThreadsAndBatches) {
+  const std::vector<Buffer> inputs = {kernel_trace().bytes(), user_trace().bytes(), user_trace(5).bytes()};
+  const Merged want = merged(inputs);
+  ASSERT_FALSE(want.bytes.empty());
+  for (const unsigned threads : {1u, 2u})
+    for (const std::uint64_t batch : {std::uint64_t{1}, std::uint64_t{40'000}, std::uint64_t{1} << 20}) {
+      pipeline::RelogOptions options;
+      options.graph.threads = threads;
+      options.graph.batch_bytes = batch;
+      EXPECT_TRUE(merged(inputs, options).bytes == want.bytes) << threads << " threads, batches of " << batch;
+    }
+}
+
+// One buffer that spans what the other trace says in many, and events whose times go back.
+TEST(Merge, BuffersThatSpanOthersAndTimesThatGoBack) {
+  SyntheticTrace sparse({.buffer_size = 0x4000});
+  for (int i = 0; i < 100; ++i)
+    sparse.sample({1'100'000 + 3000 * i}, 104, static_cast<std::uint64_t>(i));
+  const std::vector<Buffer> inputs = {kernel_trace().bytes(), sparse.bytes()};
+  expect_merged(inputs, merged(inputs).contents);
+
+  SyntheticTrace back({.buffer_size = 0x1000});
+  for (int i = 0; i < 400; ++i)
+    back.sample({1'100'000 + 500 * (i % 50)}, 104, static_cast<std::uint64_t>(i));
+  const Buffer kernel = kernel_trace().bytes(), wild = back.bytes();
+  const Merged out = merged({kernel, wild});
+  ASSERT_FALSE(out.error);
+  const Contents in = testing::contents_of(wild);
+  std::size_t at = 0;
+  for (const EventBytes &event : out.contents.by_cpu.at(0))
+    if (at < in.events.size() && event == in.events[at]) ++at;
+  EXPECT_EQ(at, in.events.size()) << "they keep their own order";
+  EXPECT_EQ(out.contents.events.size(), in.events.size() + testing::contents_of(kernel).events.size());
+}
+
+TEST(Merge, OneProcessOfSeveralTraces) {
+  pipeline::RelogOptions options;
+  options.selection.processes = {"one.exe"}; // which the kernel's trace alone can name
+  const Merged out = merged({user_trace().bytes(), kernel_trace().bytes()}, options);
+  ASSERT_FALSE(out.error) << out.error->message();
+  std::size_t samples = 0, events = 0;
+  for (const EventBytes &event : out.contents.events)
+    for_each_event(event, [&](const EventView &view, std::int64_t, std::uint32_t) {
+      samples += view.has_hook() && view.hook() == kernel::kHookSample ? 1 : 0;
+      events += view.is_event() ? 1 : 0;
+      EXPECT_TRUE(!view.is_event() || view.process_id() == 100u);
+    });
+  EXPECT_EQ(samples, 1000u);
+  EXPECT_EQ(events, 750u);
+  EXPECT_LT(out.report.events_out, out.report.events_in);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t reason : out.report.by_reason)
+    sum += reason;
+  EXPECT_EQ(sum, out.report.events_in);
+}
+
+TEST(Merge, NamesWhatDoesNotBelongTogether) {
+  const Buffer kernel = kernel_trace().bytes();
+  SyntheticTrace other_boot = user_trace();
+  other_boot.header().boot_time += 10'000'000;
+  const Merged boot = merged({kernel, other_boot.bytes()});
+  ASSERT_TRUE(boot.error);
+  EXPECT_EQ(boot.error->kind, ErrorKind::unsupported);
+  EXPECT_NE(boot.error->message().find("in1.etl"), std::string::npos) << boot.error->message();
+  EXPECT_NE(boot.error->message().find("time of boot"), std::string::npos) << boot.error->message();
+  SyntheticTrace other_clock = user_trace();
+  other_clock.header().perf_freq = 3'000'000;
+  const Merged clock = merged({kernel, other_clock.bytes()});
+  ASSERT_TRUE(clock.error);
+  EXPECT_NE(clock.error->message().find("clock frequency"), std::string::npos) << clock.error->message();
+  EXPECT_NE(clock.error->message().find("3000000 Hz"), std::string::npos) << clock.error->message();
+  SyntheticTrace other_kind = user_trace();
+  other_kind.header().clock_type = 2;
+  EXPECT_NE(merged({kernel, other_kind.bytes()}).error->message().find("kind of clock"), std::string::npos);
+}
+
+TEST(Merge, DamageIsAnErrorOfItsFile) {
+  Buffer damaged = user_trace().bytes();
+  store(damaged.data() + 0x8000 + format::kBufferHeaderSize, 0x12345678u);
+  const Merged out = merged({kernel_trace().bytes(), damaged});
+  ASSERT_TRUE(out.error);
+  EXPECT_NE(out.error->message().find("in1.etl"), std::string::npos) << out.error->message();
+  EXPECT_EQ(out.error->offset, 0x8000u + format::kBufferHeaderSize);
+}
+
+TEST(Merge, ByTheTool) {
+  const testing::TempDir directory;
+  const std::string kernel = directory.file("kernel.etl"), user = directory.file("user.etl"),
+                    all = directory.file("all.etl");
+  testing::write_file(kernel, kernel_trace().bytes());
+  testing::write_file(user, user_trace().bytes());
+  const auto run = testing::run_tool({"merge", kernel, user, "-o", all, "--codec", "xpress"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  expect_merged({testing::read_file(kernel), testing::read_file(user)},
+                testing::contents_of(testing::read_file(all)));
+  EXPECT_EQ(testing::run_tool({"merge", kernel, user, "-o", all}).status, 1) << "nothing is replaced unasked";
+  EXPECT_NE(testing::run_tool({"merge", kernel, user, "-o", user, "-f"}).status, 0) << "never an input";
+  EXPECT_NE(testing::run_tool({"merge", kernel, kernel, "-o", directory.file("x.etl")}).status, 0) << "twice";
+  EXPECT_EQ(directory.names().size(), 3u);
+  const auto one =
+      testing::run_tool({"merge", kernel, user, "-o", directory.file("one.etl"), "-p", "one.exe"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  const Contents kept = testing::contents_of(testing::read_file(directory.file("one.etl")));
+  EXPECT_GT(kept.events.size(), 1750u);
+  EXPECT_LT(kept.events.size(), 2500u);
+}
+
+TEST(Merge, TheFilesOfOneRecording) {
+  const auto user = testing::trace_path("diaghub"), kernel = testing::trace_path("diaghub.kernel.1");
+  if (!user || !kernel) GTEST_SKIP() << "no real traces";
+  const std::vector<Buffer> inputs = {testing::read_file(user->string()),
+                                      testing::read_file(kernel->string())};
+  const Merged out = merged(inputs);
+  ASSERT_FALSE(out.error) << out.error->message();
+  std::vector<EventBytes> all;
+  for (const Buffer &input : inputs) {
+    const Contents in = testing::contents_of(input);
+    all.insert(all.end(), in.events.begin(), in.events.end());
+  }
+  std::vector<EventBytes> sorted = out.contents.events;
+  std::ranges::sort(sorted);
+  std::ranges::sort(all);
+  EXPECT_TRUE(sorted == all);
+}
+
+} // namespace
+} // namespace etwrelog
