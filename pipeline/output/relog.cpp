@@ -1,8 +1,8 @@
 #include "output/relog.hpp"
 
 #include "base/platform.hpp"
+#include "output/buffer_filter.hpp"
 #include "output/first_pass.hpp"
-#include "output/sieve.hpp"
 #include "write/etl_writer.hpp"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
   return largest;
 }
 
-Result<FirstBuffer> sift_first_buffer(const Trace &trace, const EventSieve &sieve, RelogReport &report) {
+Result<FirstBuffer> filter_first_buffer(const Trace &trace, const BufferFilter &events, RelogReport &report) {
   Batch batch;
   batch.count = 1;
   trace.load(batch);
@@ -73,7 +73,7 @@ Result<FirstBuffer> sift_first_buffer(const Trace &trace, const EventSieve &siev
   const DecodedBuffer &buffer = batch.buffers.front();
   std::vector<write::Run> runs;
   Counts counts;
-  sieve.sift(trace, batch, buffer, runs, counts);
+  events.filter(trace, batch, buffer, runs, counts);
   if (batch.error) return *std::move(batch.error);
   counts.add_to(report);
   return split_first_buffer(buffer.events, trace.header().event_size, runs);
@@ -157,7 +157,7 @@ private:
         report_.warnings.push_back(
             "batched context switches (CompCS) hold several processes and are kept whole");
     }
-    sieve_.emplace(*filter_, lifetimes_, options_.count);
+    events_.emplace(*filter_, lifetimes_, options_.count);
     return {};
   }
 
@@ -176,7 +176,7 @@ private:
   }
 
   Result<void> write_first_buffer() {
-    Result<FirstBuffer> first = sift_first_buffer(trace_, *sieve_, report_);
+    Result<FirstBuffer> first = filter_first_buffer(trace_, *events_, report_);
     if (!first) return std::move(first).error();
     last_time_ = first->last_time;
     Result<write::EtlWriter> writer =
@@ -196,7 +196,7 @@ private:
     Pass<RelogPart> pass;
     pass.name = "relogging";
     pass.prepare = [this](RelogPart &part) { prepare(part); };
-    pass.work = [this](Batch &batch, RelogPart &part) { sift(batch, part); };
+    pass.work = [this](Batch &batch, RelogPart &part) { filter_batch(batch, part); };
     pass.merge = [this](Batch &batch, RelogPart &part) { return rechunk(batch, part); };
     pass.finish = [this](RelogPart &part) -> Result<void> {
       seal(part);
@@ -216,14 +216,14 @@ private:
   }
 
   // Parallel.
-  void sift(Batch &batch, RelogPart &work) const {
+  void filter_batch(Batch &batch, RelogPart &work) const {
     work.counts.clear();
     work.runs.resize(batch.buffers.size());
     work.whole.assign(batch.buffers.size(), false);
     for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
       work.runs[i].clear();
       if (batch.buffers[i].index == 0) continue; // has been written by hand
-      work.whole[i] = sieve_->sift(trace_, batch, batch.buffers[i], work.runs[i], work.counts);
+      work.whole[i] = events_->filter(trace_, batch, batch.buffers[i], work.runs[i], work.counts);
     }
     if (!stacks_) return;
     stacks_->begin(work.stacks, batch.buffers.size());
@@ -345,7 +345,7 @@ private:
   base::OutputFile file_; // until the writer takes it
   filter::Lifetimes lifetimes_;
   std::optional<filter::Filter> filter_;
-  std::optional<EventSieve> sieve_;
+  std::optional<BufferFilter> events_;
   std::optional<StackRewriter> stacks_;
   std::vector<std::uint8_t> definitions_; // that become due with a buffer
   write::Run definitions_run_;

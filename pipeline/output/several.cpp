@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/text.hpp"
-#include "output/sieve.hpp"
+#include "output/buffer_filter.hpp"
 #include "output/time_merge.hpp"
 #include "write/etl_writer.hpp"
 
@@ -238,7 +238,7 @@ private:
     Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, clock_);
     if (!filter) return base::in_file(std::move(filter).error(), traces_.front()->input().name());
     filter_.emplace(std::move(*filter));
-    sieve_.emplace(*filter_, lifetimes_, options_.count);
+    events_.emplace(*filter_, lifetimes_, options_.count);
     if (options_.selection.everything()) return {};
     filter::Marks marks;
     for (std::uint32_t number = 0; number < traces_.size(); ++number) {
@@ -302,7 +302,7 @@ private:
   Result<void> relog_buffers() {
     Steps<Stretch> steps;
     steps.next = [this](Stretch &part) -> Result<bool> { return next(part); };
-    steps.work = [this](Stretch &part) { return sift(part); };
+    steps.work = [this](Stretch &part) { return filter_stretch(part); };
     steps.merge = [this](Stretch &part) { return put_in_order(part); };
     steps.finish = [this](Stretch &part) -> Result<void> {
       seal(part);
@@ -355,7 +355,7 @@ private:
   }
 
   // Parallel.
-  Result<void> sift(Stretch &part) const {
+  Result<void> filter_stretch(Stretch &part) const {
     part.kept.clear();
     part.counts.clear();
     for (std::size_t i = 0; i < part.used; ++i) {
@@ -381,7 +381,7 @@ private:
     DecodedBuffer events = buffer;
     events.index += first_number_[planned.trace];
     part.runs.clear();
-    sieve_->sift(trace, batch, events, part.runs, part.counts);
+    events_->filter(trace, batch, events, part.runs, part.counts);
     if (buffer.index == 0) leave_header_out(trace, buffer, part);
     TimedEvents &kept = part.kept.emplace_back().events;
     kept.origin.processor = buffer.header.processor();
@@ -481,7 +481,7 @@ private:
   std::vector<Planned> plan_;
   std::size_t next_planned_ = 0;
   std::optional<filter::Filter> filter_;
-  std::optional<EventSieve> sieve_;
+  std::optional<BufferFilter> events_;
   std::optional<write::Rechunker> rechunker_;
   std::optional<TimeMerge> merge_;
   write::Stamper stamper_;

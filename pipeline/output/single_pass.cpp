@@ -1,4 +1,4 @@
-#include "output/sieve.hpp"
+#include "output/buffer_filter.hpp"
 #include "write/etl_writer.hpp"
 
 #include <algorithm>
@@ -174,25 +174,24 @@ private:
     Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes, clock_, true);
     if (!filter) return std::move(filter).error();
     any_target_ = any_target_ || filter->targets().any_instance();
-    const EventSieve sieve(*filter, lifetimes, options_.count);
+    const BufferFilter kept(*filter, lifetimes, options_.count);
     for (Held &held : held_)
-      if (Result<void> done = relog_buffer(held, *filter, sieve); !done) return done;
+      if (Result<void> done = relog_buffer(held, kept); !done) return done;
     held_.clear();
     held_bytes_ = 0;
     return {};
   }
 
-  Result<void> relog_buffer(Held &held, const filter::Filter &filter, const EventSieve &sieve) {
+  Result<void> relog_buffer(Held &held, const BufferFilter &kept) {
     const MutableBytes events = MutableBytes(held.events).first(held.size);
     std::vector<write::Run> runs;
     Counts counts;
-    filter::Position position =
-        filter.begin_buffer(static_cast<std::uint32_t>(held.index), held.header.processor());
-    filter::Position owner_position = position;
+    FilteredBuffer filtered =
+        kept.begin(static_cast<std::uint32_t>(held.index), held.header.processor(), events, runs, counts);
     bool whole = true;
     const WalkEnd end =
         for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-          whole = sieve.take(event, time, at, events, position, owner_position, runs, counts) && whole;
+          whole = kept.take(event, time, at, filtered) && whole;
         });
     if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun)) {
       Error error;

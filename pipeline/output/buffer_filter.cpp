@@ -1,4 +1,4 @@
-#include "output/sieve.hpp"
+#include "output/buffer_filter.hpp"
 
 #include <algorithm>
 
@@ -29,20 +29,27 @@ void Counts::add_to(RelogReport &report) const {
   }
 }
 
-bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t at, MutableBytes events,
-                      filter::Position &position, filter::Position &owner_position,
-                      std::vector<write::Run> &runs, Counts &counts) const {
-  const filter::Reason reason = filter_.decide(event, time, position);
+FilteredBuffer BufferFilter::begin(std::uint32_t index, std::uint16_t processor, MutableBytes events,
+                                   std::vector<write::Run> &runs, Counts &counts) const {
+  const filter::Position position = filter_.begin_buffer(index, processor);
+  return {events, runs, counts, position, position};
+}
+
+bool BufferFilter::take(const EventView &event, std::int64_t time, std::uint32_t at,
+                        FilteredBuffer &buffer) const {
+  const filter::Reason reason = filter_.decide(event, time, buffer.position);
   const bool kept = filter::is_kept(reason);
+  Counts &counts = buffer.counts;
   ++counts.events_in;
   counts.bytes_in += event.size();
   ++counts.by_reason[static_cast<std::size_t>(reason)];
-  if (by_type_and_process_) count(event, time, owner_position, kept, counts);
+  if (by_type_and_process_) count(event, time, kept, buffer);
   if (!kept) return false;
   ++counts.events_out;
   counts.bytes_out += event.size();
   const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
-  std::fill(events.data() + at + event.size(), events.data() + end, std::uint8_t{0});
+  std::fill(buffer.events.data() + at + event.size(), buffer.events.data() + end, std::uint8_t{0});
+  std::vector<write::Run> &runs = buffer.runs;
   if (!runs.empty() && runs.back().end == at)
     runs.back().end = end;
   else
@@ -51,29 +58,27 @@ bool EventSieve::take(const EventView &event, std::int64_t time, std::uint32_t a
   return true;
 }
 
-bool EventSieve::sift(const Trace &trace, Batch &batch, const DecodedBuffer &buffer,
-                      std::vector<write::Run> &runs, Counts &counts) const {
+bool BufferFilter::filter(const Trace &trace, Batch &batch, const DecodedBuffer &buffer,
+                          std::vector<write::Run> &runs, Counts &counts) const {
   bool whole = !buffer.left_out;
-  filter::Position position = filter_.begin_buffer(buffer.index, buffer.header.processor());
-  filter::Position owner_position = position;
+  FilteredBuffer filtered = begin(buffer.index, buffer.header.processor(), buffer.events, runs, counts);
   trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-    whole = take(event, time, at, buffer.events, position, owner_position, runs, counts) && whole;
+    whole = take(event, time, at, filtered) && whole;
   });
   return whole;
 }
 
-void EventSieve::count(const EventView &event, std::int64_t time, filter::Position &position, bool kept,
-                       Counts &counts) const {
-  schema::TypeCount &type = counts.types.at(type_of(event));
+void BufferFilter::count(const EventView &event, std::int64_t time, bool kept, FilteredBuffer &buffer) const {
+  schema::TypeCount &type = buffer.counts.types.at(type_of(event));
   ++type.events;
   type.bytes += event.size();
   if (kept) {
     ++type.kept_events;
     type.kept_bytes += event.size();
   }
-  const filter::Owner owner = filter::owner_of(event, time, position, lifetimes_);
+  const filter::Owner owner = filter::owner_of(event, time, buffer.owner_position, lifetimes_);
   if (owner.kind != filter::Owner::Kind::process) return;
-  ProcessCount &process = counts.processes[owner.pid];
+  ProcessCount &process = buffer.counts.processes[owner.pid];
   ++process.events_in;
   process.events_out += kept ? 1 : 0;
 }
