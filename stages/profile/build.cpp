@@ -12,10 +12,10 @@
 namespace etwrelog::profile {
 namespace {
 
-// A map from four numbers to one, for look-ups per sample: open addressing, one array.
-class QuadMap {
+// A map from a few numbers to one, for look-ups per sample: open addressing, one array.
+template <std::size_t kWords> class WordMap {
 public:
-  using Key = std::array<std::uint32_t, 4>;
+  using Key = std::array<std::uint32_t, kWords>;
 
   // The value of the key; `fresh` tells that it is new and to be set.
   std::uint32_t &at(const Key &key, bool &fresh) {
@@ -37,7 +37,9 @@ private:
   [[nodiscard]] std::size_t position(const Key &key) const {
     const std::size_t mask = slots_.size() - 1;
     std::uint64_t hash = (key[0] | std::uint64_t{key[1]} << 32) * 0x9E37'79B9'7F4A'7C15ull;
-    hash = ((hash ^ hash >> 29) + (key[2] | std::uint64_t{key[3]} << 32)) * 0xD6E8'FEB8'6659'FD93ull;
+    hash ^= hash >> 29;
+    if constexpr (kWords == 4) hash += key[2] | std::uint64_t{key[3]} << 32;
+    hash *= 0xD6E8'FEB8'6659'FD93ull;
     for (std::size_t i = static_cast<std::size_t>(hash >> 24) & mask;; i = (i + 1) & mask)
       if (slots_[i].value == kNoIndex || slots_[i].key == key) return i;
   }
@@ -355,7 +357,7 @@ private:
 
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
     bool fresh = false;
-    std::uint32_t &node = children_.at({parent, frame, 0, 0}, fresh);
+    std::uint32_t &node = children_.at({parent, frame}, fresh);
     if (fresh) {
       node = static_cast<std::uint32_t>(profile_.nodes.size());
       profile_.nodes.push_back({parent, frame});
@@ -513,7 +515,8 @@ private:
   Timeline process_times_, thread_times_;
   Images images_;
   std::vector<std::string> names_, command_lines_;
-  QuadMap process_numbers_, thread_numbers_, known_, user_paths_, resolved_, children_, frame_numbers_;
+  WordMap<4> process_numbers_, thread_numbers_, known_, user_paths_, resolved_, frame_numbers_;
+  WordMap<2> children_;                        // by far the most entries
   std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
