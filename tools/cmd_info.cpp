@@ -2,6 +2,7 @@
 #include "passes/statistics.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/fleet_sum.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 struct InfoOptions : CommonOptions {
-  bool processes_only = false;
+  SumFlags many;
 };
 
 bool closed_cleanly(const LogfileHeader &h) {
@@ -191,7 +192,16 @@ void print_info(const pipeline::Trace &trace, const Statistics &s) {
   if (!s.processes.empty()) print_processes(trace, s);
 }
 
-int run_info(const InfoOptions &options) {
+int run_info(InfoOptions &options) {
+  options.many.inputs = options.inputs;
+  if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
+  if (options.inputs.empty() || options.many.listed() || !options.many.results.empty()) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = options.inputs.empty() && !options.many.listed() ? "no trace is given"
+                                                                  : "lists, folders and results need --sum";
+    return report(error);
+  }
   int status = kDone;
   json all = json::array();
   for (const std::string &input : options.inputs) {
@@ -223,10 +233,9 @@ int run_info(const InfoOptions &options) {
 void add_info_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
-  command
-      ->add_option("TRACE", options->inputs,
-                   "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
-      ->required();
+  command->add_option("TRACE", options->inputs,
+                      "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input");
+  options->many.add_to(*command);
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_info(*options); });
 }

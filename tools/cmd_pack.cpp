@@ -1,14 +1,14 @@
-// etwrelog pack | unpack | verify: many files at once, each on its own.
+// etwrelog pack | unpack | verify | join: archives, many at once or one out of several parts.
 #include "etwrelog/archive.hpp"
-#include "etwrelog/experimental/jobs.hpp"
 #include "etwrelog/text.hpp"
+#include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/pipes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -16,40 +16,13 @@ namespace etwrelog::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Seconds = std::chrono::duration<double>;
 
 enum class Task : std::uint8_t { pack, unpack, verify };
 
-struct BulkOptions : RunFlags {
-  std::vector<std::string> inputs;
-  std::string output, out_dir;
-  std::string level = "default";
-  bool recursive = false, skip_existing = false, delete_original = false, explain = false, no_verify = false;
-  bool salvage = false, force = false;
+struct Options : BulkFlags, RunFlags {
+  std::string level = "default", part;
+  bool delete_original = false, explain = false, no_verify = false, salvage = false, counts = false;
 };
-
-struct Item {
-  std::string source, target;
-  std::uint64_t size = 0;
-};
-
-struct Outcome {
-  enum class State : std::uint8_t { pending, done, damaged, skipped, failed } state = State::pending;
-  std::uint64_t before = 0, after = 0; // bytes of source and target
-  std::uint64_t decoded = 0;
-  double seconds = 0;
-  bool trace = true, deleted = false;
-  bool written = false; // although it failed: the result is there, whole; only what was to follow is not done
-  std::vector<Skipped> missing;
-  std::optional<Error> error;
-};
-
-bool has_extension(const fs::path &path, std::string_view wanted) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == wanted;
-}
 
 Error usage_error(std::string what) {
   Error e;
@@ -67,297 +40,232 @@ Error io_error(const std::string &file, std::string what) {
 }
 
 bool is_compressed(const std::string &name) {
-  for (const char *extension : {".gz", ".xz", ".zst", ".bz2", ".zip", ".7z"})
-    if (has_extension(name, extension)) return true;
+  for (const char *ending : {".gz", ".xz", ".zst", ".bz2", ".zip", ".7z"})
+    if (has_ending(name, ending)) return true;
   return false;
 }
 
 // x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole.
-std::string target_name(Task task, const fs::path &source) {
-  if (task == Task::pack)
-    return has_extension(source, ".etl") ? source.string() + "z" : source.string() + ".etlz";
-  if (!has_extension(source, ".etlz")) return source.string() + ".etl";
-  const std::string name = source.string();
+std::string target_name(Task task, const std::string &name) {
+  if (task == Task::pack) return has_ending(name, ".etl") ? name + "z" : name + ".etlz";
+  if (!has_ending(name, ".etlz")) return name + ".etl";
   if (const Result<ArchiveInfo> info = read_archive_info(name); info && !info->is_trace)
     return name.substr(0, name.size() - 5);
   return name.substr(0, name.size() - 1);
 }
 
-// One name for a place, however it is spelled: through links in its folder, "." and "..".
-std::string place_of(const fs::path &path) {
-  std::error_code failed;
-  const fs::path folder = fs::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
-  return failed ? path.string() : (folder / path.filename()).string();
+void note(FileResult &result, const Session &session) {
+  result.session = session.name;
+  result.kind = session_kind_name(session.kind);
 }
 
-// No two results may have one place, and none may be a source, its own or another's.
-Result<void> check_targets(const std::vector<Item> &items) {
-  std::map<std::string, std::string> targets, sources;
-  for (const Item &item : items)
-    sources.emplace(place_of(item.source), item.source);
-  for (const Item &item : items) {
-    if (item.target.empty()) continue;
-    if (item.target == "-")
-      return usage_error("standard output cannot be written to: a file of that name is ./-");
-    const std::string place = place_of(item.target);
-    const auto [same, fresh] = targets.emplace(place, item.source);
-    if (!fresh)
-      return usage_error(
-          fmt::format("\"{}\" and \"{}\" would both become \"{}\"", same->second, item.source, item.target));
-    std::error_code ignored;
-    if (fs::equivalent(item.source, item.target, ignored))
-      return usage_error(fmt::format("\"{}\" would replace itself", item.source));
-    if (const auto other = sources.find(place); other != sources.end())
-      return usage_error(
-          fmt::format("the result of \"{}\" would replace \"{}\"", item.source, other->second));
-  }
-  return {};
-}
-
-Result<std::vector<Item>> collect(Task task, const BulkOptions &options) {
-  std::vector<Item> items;
-  const std::string_view wanted = task == Task::pack ? ".etl" : ".etlz";
-  auto add = [&](const fs::path &file, const fs::path &under) {
-    std::error_code failed;
-    Item item;
-    item.source = file.string();
-    item.size = fs::file_size(file, failed);
-    if (failed) item.size = 0;
-    if (task != Task::verify) {
-      fs::path target = target_name(task, file);
-      if (!options.out_dir.empty()) {
-        const fs::path relative = under.empty() ? target.filename() : fs::relative(target, under, failed);
-        target = fs::path(options.out_dir) / (failed || relative.empty() ? target.filename() : relative);
-      }
-      item.target = options.output.empty() ? target.string() : options.output;
-    }
-    items.push_back(std::move(item));
-  };
-  for (const std::string &name : options.inputs) {
-    std::error_code failed;
-    if (!fs::is_directory(name, failed)) {
-      add(name, {});
-      continue;
-    }
-    if (!options.recursive)
-      return usage_error(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
-    std::vector<fs::path> found;
-    for (fs::recursive_directory_iterator i(name, fs::directory_options::skip_permission_denied, failed), end;
-         !failed && i != end; i.increment(failed))
-      if (i->is_regular_file(failed) && has_extension(i->path(), wanted)) found.push_back(i->path());
-    if (failed) return io_error(name, failed.message());
-    std::sort(found.begin(), found.end());
-    for (const fs::path &file : found)
-      add(file, name);
-  }
-  if (!options.output.empty() && items.size() != 1)
-    return usage_error("-o takes one input; use --out-dir for several");
-  if (Result<void> sound = check_targets(items); !sound) return std::move(sound).error();
-  return items;
-}
-
-class Bulk {
+class Archives {
 public:
-  Bulk(Task task, const BulkOptions &options) : task_(task), options_(options), bar_(options.progress) {}
+  Archives(Task task, const Options &options) : task_(task), options_(options) {}
 
   int run() {
-    Result<std::vector<Item>> items = collect(task_, options_);
-    if (!items) return report(items.error());
-    items_ = *std::move(items);
-    if (items_.empty()) {
-      print_line("etwrelog: error: no files");
-      return kFailed;
+    const bool from_pipe = std::ranges::find(options_.inputs, "-") != options_.inputs.end();
+    if (!options_.part.empty()) return run_part();
+    if (options_.output == "-" || from_pipe) return run_pipe();
+    static constexpr std::string_view kNames[] = {"pack", "unpack", "verify"};
+    static constexpr std::string_view kPhases[] = {"packing", "unpacking", "verifying"};
+    BulkTask task;
+    task.name = kNames[static_cast<std::size_t>(task_)];
+    task.phase = kPhases[static_cast<std::size_t>(task_)];
+    task.memory_each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
+    task.takes = [this](std::string_view name) {
+      return has_ending(name, task_ == Task::pack ? ".etl" : ".etlz");
+    };
+    if (task_ != Task::verify) {
+      task.target = [this](const std::string &source) { return target_name(task_, source); };
+      task.finished = [this](const Item &item, const RunOptions &run) { return finished(item, run); };
     }
-    outcomes_.resize(items_.size());
-    static constexpr std::string_view kNames[] = {"packing", "unpacking", "verifying"};
-    const auto began = std::chrono::steady_clock::now();
-    std::vector<experimental::Job> jobs;
-    for (std::size_t i = 0; i < items_.size(); ++i)
-      jobs.push_back({[this, i](const RunOptions &run) { return do_file(i, run); }, items_[i].size});
-    experimental::JobOptions bulk;
-    bulk.phase = kNames[static_cast<std::size_t>(task_)];
-    bulk.memory_each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
-    const std::vector<Result<void>> results = experimental::run_jobs(jobs, options_.run(bar_), bulk);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i] || outcomes_[i].state == Outcome::State::failed) continue;
-      if (results[i].error().kind == ErrorKind::cancelled) continue; // never begun
-      outcomes_[i].state = Outcome::State::failed;
-      outcomes_[i].error = results[i].error();
-    }
-    return finish(Seconds(std::chrono::steady_clock::now() - began).count());
+    task.run = [this](const Item &item, Outcome &outcome, FileResult &result, const RunOptions &run) {
+      return process(item, outcome, result, run);
+    };
+    if (task_ == Task::pack)
+      task.warnings = [](const Item &item, const Outcome &) {
+        warn(item.source,
+             is_compressed(item.source)
+                 ? "is compressed already and kept as it is: unpacked first, a trace in it packs far better"
+                 : "is no ETL trace: stored with plain zstd");
+      };
+    const int status = Bulk(std::move(task), options_, options_).run();
+    if (options_.explain) print_explain();
+    return status;
   }
 
 private:
-  Result<void> do_file(std::size_t index, const RunOptions &run) {
-    const Item &item = items_[index];
-    Outcome &outcome = outcomes_[index];
-    const auto began = std::chrono::steady_clock::now();
-    outcome.before = item.size;
-    outcome.error = process(item, outcome, run);
-    outcome.seconds = Seconds(std::chrono::steady_clock::now() - began).count();
-    if (!outcome.error) return {};
-    outcome.state = Outcome::State::failed;
-    return *outcome.error;
+  PackOptions packing(std::vector<ColumnCost> *costs) {
+    PackOptions how;
+    how.level = level_of(options_.level);
+    how.verify = !options_.no_verify;
+    how.explain = costs;
+    how.counts = options_.counts;
+    how.workspace = &workspace_;
+    return how;
+  }
+  UnpackOptions unpacking() { return {options_.salvage, &workspace_}; }
+
+  // What stands in the place of the result: that very result, or something else, which is an error.
+  Result<bool> finished(const Item &item, const RunOptions &run) {
+    const bool packing = task_ == Task::pack;
+    const std::string &archive = packing ? item.target : item.source;
+    const std::string &original = packing ? item.source : item.target;
+    const Result<bool> same = is_archive_of(archive, original, run);
+    if (!same) return same.error();
+    if (*same) {
+      if (packing && options_.delete_original) // what an earlier run did not come to
+        if (Result<void> done = delete_original(item, run); !done) return std::move(done).error();
+      return true;
+    }
+    Error e;
+    e.kind = ErrorKind::io;
+    e.file = item.target;
+    e.what = packing ? "exists, and its record of its original does not fit the file to pack"
+                     : "exists, and does not fit the archive's record of its original";
+    e.advice = Advice::replace;
+    return e;
   }
 
-  std::optional<Error> process(const Item &item, Outcome &outcome, const RunOptions &run) {
+  Result<void> delete_original(const Item &item, const RunOptions &run) {
+    if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same)
+      return std::move(same).error();
     std::error_code failed;
-    if (!item.target.empty() && options_.skip_existing && fs::exists(item.target, failed)) {
-      outcome.state = Outcome::State::skipped;
-      return std::nullopt;
-    }
+    if (!fs::remove(item.source, failed))
+      return io_error(item.source, "cannot be deleted; its archive is good");
+    return {};
+  }
+
+  Result<void> process(const Item &item, Outcome &outcome, FileResult &result, const RunOptions &run) {
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
-    if (!item.target.empty() && !options_.out_dir.empty()) make_folder(fs::path(item.target).parent_path());
-    std::vector<ColumnCost> costs;
     if (task_ == Task::pack) {
-      const PackOptions how{level_of(options_.level), !options_.no_verify,
-                            options_.explain ? &costs : nullptr};
-      const Result<PackReport> packed = pack(source, target, how, run);
+      std::vector<ColumnCost> costs;
+      const Result<PackReport> packed =
+          pack(source, target, packing(options_.explain ? &costs : nullptr), run);
       if (!packed) return packed.error();
       outcome.before = packed->original;
       outcome.after = packed->archived;
       outcome.decoded = packed->decoded;
       outcome.trace = packed->is_trace;
-    } else {
-      const UnpackOptions how{options_.salvage};
-      const Result<UnpackReport> unpacked =
-          task_ == Task::unpack ? unpack(source, target, how, run) : verify(source, how, run);
-      if (!unpacked) return unpacked.error();
-      outcome.before = unpacked->archived;
-      outcome.after = outcome.decoded = unpacked->original;
-      outcome.missing = unpacked->missing;
-    }
-    if (task_ == Task::pack && options_.delete_original) {
+      result.hash = to_string(packed->content);
+      note(result, packed->session);
+      if (options_.explain) add_explain(costs);
+      if (!options_.delete_original) return {};
       outcome.written = true;
-      if (const Result<UnpackReport> same = verify_against(item.target, source, run); !same)
-        return same.error();
-      outcome.deleted = fs::remove(item.source, failed);
-      if (!outcome.deleted) return io_error(item.source, "cannot be deleted; its archive is good");
+      if (Result<void> done = delete_original(item, run); !done) return done;
+      outcome.deleted = true;
+      return {};
     }
-    outcome.state = outcome.missing.empty() ? Outcome::State::done : Outcome::State::damaged;
-    if (options_.explain) {
-      const std::lock_guard lock(explain_mutex_);
-      for (const ColumnCost &cost : costs) {
-        ColumnCost &sum = explained_[cost.owner + "\t" + cost.column];
-        sum.owner = cost.owner, sum.column = cost.column;
-        sum.in += cost.in, sum.out += cost.out;
+    const Result<UnpackReport> unpacked =
+        task_ == Task::unpack ? unpack(source, target, unpacking(), run) : verify(source, unpacking(), run);
+    if (!unpacked) return unpacked.error();
+    outcome.before = unpacked->archived;
+    outcome.after = outcome.decoded = unpacked->original;
+    if (!unpacked->missing.empty()) outcome.more().missing = unpacked->missing;
+    if (unpacked->hash_checked) result.hash = to_string(unpacked->content);
+    return {};
+  }
+
+  // One file through standard input, standard output or both. Nothing else goes to standard output.
+  int run_pipe() {
+    if (options_.inputs.size() != 1 || options_.listed() || !options_.out_dir.empty() ||
+        options_.skip_existing || options_.delete_original || options_.explain || !options_.results.empty())
+      return report(usage_error("- takes one input and -o, and nothing that is about several files"));
+    if (task_ != Task::verify && options_.output.empty())
+      return report(usage_error(
+          "of standard input, give the name of the result: -o FILE, or -o - for standard output"));
+    const bool to_pipe = task_ != Task::verify && options_.output == "-";
+    const auto pipe = std::make_shared<StandardOutputSink>();
+    const Input source = input_of(options_.inputs.front());
+    const Output target =
+        to_pipe ? Output::sink("standard output", pipe)
+                : Output(options_.output, options_.force ? Existing::replace : Existing::refuse);
+    Bar bar(options_.progress);
+    const RunOptions run = options_.run(bar);
+    std::uint64_t before = 0, after = 0;
+    int status = kDone;
+    std::optional<Error> error;
+    if (task_ == Task::pack) {
+      if (Result<PackReport> packed = pack(source, target, packing(nullptr), run); packed)
+        before = packed->original, after = packed->archived;
+      else
+        error = std::move(packed).error();
+    } else {
+      Result<UnpackReport> unpacked =
+          task_ == Task::unpack ? unpack(source, target, unpacking(), run) : verify(source, unpacking(), run);
+      if (unpacked) {
+        before = unpacked->archived, after = unpacked->original;
+        status = report_damage(source.name(), {}, unpacked->missing);
+      } else {
+        error = std::move(unpacked).error();
       }
     }
-    return std::nullopt;
+    if (!error && to_pipe)
+      if (Result<void> flushed = pipe->flush(); !flushed) error = std::move(flushed).error();
+    if (error && pipe->reader_gone()) return kFailed; // that is no failure to talk about
+    if (error) return report(*error);
+    if (!options_.quiet)
+      print_line(fmt::format("etwrelog: {}: {} bytes, {} bytes written", source.name(), human_count(before),
+                             human_count(task_ == Task::verify ? 0 : after)));
+    return status;
   }
 
-  // And those above it that are missing.
-  void make_folder(const fs::path &folder) {
-    const std::lock_guard lock(folders_mutex_);
-    std::vector<fs::path> missing;
-    std::error_code failed;
-    for (fs::path at = folder; !at.empty() && !fs::exists(at, failed); at = at.parent_path())
-      missing.push_back(at);
-    for (auto at = missing.rbegin(); at != missing.rend(); ++at)
-      if (fs::create_directory(*at, failed)) made_.push_back(*at);
+  int run_part() {
+    if (options_.inputs.size() != 1 || options_.listed() || !options_.out_dir.empty() ||
+        options_.skip_existing || options_.delete_original || options_.explain || options_.output == "-")
+      return report(usage_error("--part takes one trace, and -o FILE"));
+    const Result<Shard> part = parse_shard(options_.part, [](const char *name) { return std::getenv(name); });
+    if (!part) return report(part.error());
+    const std::string &source = options_.inputs.front();
+    const std::string target =
+        !options_.output.empty()
+            ? options_.output
+            : fmt::format("{}.{}-of-{}", target_name(Task::pack, source), part->number, part->of);
+    Bar bar(options_.progress);
+    const auto began = std::chrono::steady_clock::now();
+    const Result<PackReport> packed =
+        pack_part(input_of(source), {part->number, part->of},
+                  Output(target, options_.force ? Existing::replace : Existing::refuse), packing(nullptr),
+                  options_.run(bar));
+    FileResult result;
+    result.task = "pack";
+    result.path = fmt::format("{}#{}/{}", source, part->number, part->of);
+    result.target = target;
+    result.state = packed ? "done" : "failed";
+    result.node = node_name();
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    result.began =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() -
+        result.seconds;
+    if (packed) {
+      result.bytes = packed->original, result.result_bytes = packed->archived,
+      result.decoded = packed->decoded;
+      note(result, packed->session);
+    } else {
+      result.error = message(packed.error());
+    }
+    if (!options_.results.empty()) {
+      Result<ResultsFile> results = ResultsFile::open(options_.results);
+      if (!results) return report(results.error());
+      results->add(result);
+      if (results->failed()) return report(io_error(options_.results, "the result could not be written"));
+    }
+    if (!packed) return report(packed.error());
+    if (!options_.quiet)
+      fmt::print("{}: part {} of {}, {} of the original, {}\n", printable(target), part->number, part->of,
+                 human_bytes(packed->original), human_bytes(packed->archived));
+    return kDone;
   }
 
-  int finish(double seconds) {
-    std::uint64_t before = 0, after = 0, decoded = 0;
-    std::size_t done = 0, failed = 0, incomplete = 0, skipped = 0, damaged = 0, left = 0;
-    for (const Outcome &o : outcomes_) {
-      switch (o.state) {
-      case Outcome::State::done: ++done; break;
-      case Outcome::State::damaged: ++damaged; break;
-      case Outcome::State::skipped: ++skipped; continue;
-      case Outcome::State::failed: ++(o.written ? incomplete : failed); continue;
-      case Outcome::State::pending: ++left; continue;
-      }
-      before += o.before, after += o.after, decoded += o.decoded;
+  void add_explain(const std::vector<ColumnCost> &costs) {
+    const std::lock_guard lock(explain_mutex_);
+    for (const ColumnCost &cost : costs) {
+      ColumnCost &sum = explained_[cost.owner + "\t" + cost.column];
+      sum.owner = cost.owner, sum.column = cost.column;
+      sum.in += cost.in, sum.out += cost.out;
     }
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      const Outcome &o = outcomes_[i];
-      if (o.error) {
-        Error e = *o.error;
-        if (e.file.empty()) e.file = items_[i].source;
-        static_cast<void>(report(e));
-      }
-      if (task_ == Task::pack && o.state == Outcome::State::done && !o.trace)
-        warn(items_[i].source,
-             is_compressed(items_[i].source)
-                 ? "is compressed already and kept as it is: unpacked first, a trace in it packs far better"
-                 : "is no ETL trace: stored with plain zstd");
-      for (const Skipped &m : o.missing)
-        warn(items_[i].source,
-             fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
-    }
-    if (options_.json)
-      print_json(seconds);
-    else if (!options_.quiet)
-      print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
-    if (options_.explain) print_explain();
-    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) {
-      std::error_code in_use; // what was made for results that did not come
-      fs::remove(*folder, in_use);
-    }
-    if (left > 0 || (failed > 0 && stop_token().stop_requested())) {
-      print_line(
-          fmt::format("etwrelog: stopped on request; {} of {} files not done", left + failed, items_.size()));
-      return kFailed;
-    }
-    return failed > 0 ? kFailed : incomplete > 0 ? kIncomplete : damaged > 0 ? kDamageSkipped : kDone;
-  }
-
-  static std::string_view state_name(const Outcome &o) {
-    switch (o.state) {
-    case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
-    case Outcome::State::damaged: return "damaged";
-    case Outcome::State::skipped: return "exists, skipped";
-    case Outcome::State::failed: return o.written ? "written, NOT FINISHED" : "FAILED";
-    default: return "not done";
-    }
-  }
-
-  static std::string rate(std::uint64_t bytes, double seconds) {
-    return seconds > 0 ? fmt::format("{:.0f}", static_cast<double>(bytes) / 1e6 / seconds) : std::string("-");
-  }
-  // The rate counts decoded bytes: of a compressed trace those that the model worked on.
-  static std::string ratio(std::uint64_t before, std::uint64_t after) {
-    const std::uint64_t small = std::min(before, after), big = std::max(before, after);
-    return small > 0 ? fmt::format("{:.2f}", static_cast<double>(big) / static_cast<double>(small))
-                     : std::string("-");
-  }
-
-  void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
-                   std::size_t skipped, std::size_t failed, double seconds) const {
-    constexpr std::size_t kMostLines = 200;
-    fmt::print("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
-    std::size_t lines = 0;
-    for (std::size_t i = 0; i < items_.size() && lines < kMostLines; ++i) {
-      const Outcome &o = outcomes_[i];
-      const bool plain = o.state == Outcome::State::done;
-      ++lines;
-      fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
-                 o.after > 0 ? human_count(o.after) : "-", ratio(o.before, o.after),
-                 rate(o.decoded, o.seconds), printable(items_[i].source),
-                 plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
-    }
-    if (lines < items_.size()) fmt::print("... and {} more\n", items_.size() - lines);
-    fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
-               human_count(after), ratio(before, after), rate(decoded, seconds), done, skipped, failed,
-               human_seconds(seconds));
-  }
-
-  void print_json(double seconds) const {
-    nlohmann::json list = nlohmann::json::array();
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      const Outcome &o = outcomes_[i];
-      nlohmann::json entry = {{"source", items_[i].source}, {"before", o.before},   {"after", o.after},
-                              {"decoded", o.decoded},       {"seconds", o.seconds}, {"state", state_name(o)}};
-      if (!items_[i].target.empty()) entry["target"] = items_[i].target;
-      if (!o.trace) entry["plain"] = true;
-      if (o.error) entry["error"] = message(*o.error);
-      for (const Skipped &m : o.missing)
-        entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
-      list.push_back(std::move(entry));
-    }
-    fmt::print("{}\n", text_of({{"files", list}, {"seconds", seconds}}));
   }
 
   void print_explain() const {
@@ -376,30 +284,31 @@ private:
   }
 
   Task task_;
-  const BulkOptions &options_;
-  Bar bar_;
-  std::vector<Item> items_;
-  std::vector<Outcome> outcomes_;
-  std::mutex explain_mutex_, folders_mutex_;
-  std::vector<fs::path> made_; // folders, each behind those that it is in
+  const Options &options_;
+  ArchiveWorkspace workspace_;
+  std::mutex explain_mutex_;
   std::map<std::string, ColumnCost> explained_;
 };
 
 void add_command(CLI::App &app, int &exit_status, Task task, const char *name, const char *description) {
   CLI::App *command = app.add_subcommand(name, description);
-  auto options = std::make_shared<BulkOptions>();
-  command->add_option("input", options->inputs, "Files, or folders with -r")->required();
+  auto options = std::make_shared<Options>();
+  command->add_option("input", options->inputs, "Files, or folders with -r; - for standard input");
+  options->BulkFlags::add_to(
+      *command, task == Task::pack ? ".etl" : ".etlz",
+      task == Task::verify ? "Leave out what the results file says is good, and has the size that it had"
+      : task == Task::pack
+          ? "Leave alone what has its archive already: one whose record of its original, size and "
+            "hash, fits"
+          : "Leave alone what is there already and fits the archive's record of it, size and hash");
   if (task != Task::verify) {
-    command->add_option("-o,--output", options->output, "Name of the result, for one input");
+    command->add_option("-o,--output", options->output,
+                        "Name of the result, for one input; - for standard output");
     command->add_option("--out-dir", options->out_dir,
                         "Folder for the results; the place below a folder given is kept");
-    command->add_flag("--skip-existing", options->skip_existing, "Leave alone what has its result already");
     command->add_flag("-f,--force", options->force, "Replace existing results");
   }
-  command->add_flag("-r,--recursive", options->recursive,
-                    task == Task::pack ? "Take all .etl files below the folders"
-                                       : "Take all .etlz files below the folders");
-  options->add_to(*command);
+  options->RunFlags::add_to(*command);
   options->add_json_to(*command, "Results as JSON");
   options->add_quiet_to(*command, "No table; only errors and warnings");
   if (task == Task::pack) {
@@ -410,10 +319,51 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
     command->add_flag("--delete-original", options->delete_original,
                       "Delete each original once its archive was read back and compared");
     command->add_flag("--explain", options->explain, "Show what each column of each event type takes");
+    command->add_flag(
+        "--counts", options->counts,
+        "Keep what info and stats count in the index, of small traces, too: they and --sum then decode "
+        "nothing. Some kB an archive");
+    command
+        ->add_option("--part", options->part,
+                     "Pack one of N parts of one trace, for \"etwrelog join\"; auto as for --shard")
+        ->type_name("I/N")
+        ->group("Fleet");
   } else {
     command->add_flag("--salvage", options->salvage, "Of a damaged archive take every whole segment");
   }
-  command->callback([options, task, &exit_status] { exit_status = Bulk(task, *options).run(); });
+  command->callback([options, task, &exit_status] { exit_status = Archives(task, *options).run(); });
+}
+
+struct JoinOptions : RunFlags {
+  std::vector<std::string> inputs;
+  std::string output;
+  bool force = false;
+};
+
+int run_join(const JoinOptions &options) {
+  Bar bar(options.progress);
+  const std::vector<Input> parts(options.inputs.begin(), options.inputs.end());
+  const Result<PackReport> joined = join_parts(
+      parts, Output(options.output, options.force ? Existing::replace : Existing::refuse), options.run(bar));
+  if (!joined) return report(joined.error());
+  if (!options.quiet)
+    fmt::print("{}: {} parts, {} of {}\n", printable(options.output), parts.size(),
+               human_bytes(joined->archived), human_bytes(joined->original));
+  return kDone;
+}
+
+void add_join_command(CLI::App &app, int &exit_status) {
+  auto options = std::make_shared<JoinOptions>();
+  CLI::App *command = app.add_subcommand("join", "Makes one archive of the parts that pack --part made");
+  command->add_option("PART", options->inputs, "All parts, in any order")->required();
+  command->add_option("-o,--output", options->output, "The archive")->required();
+  command->add_flag("-f,--force", options->force, "Replace the output if it exists");
+  options->add_to(*command);
+  options->add_quiet_to(*command, "Say nothing of success");
+  command->footer(
+      "The archive is, byte for byte, what pack makes of the whole trace at the same level. Nothing is "
+      "decoded;\nevery segment is compared with its checksum.");
+  command->callback([options, &exit_status] { exit_status = run_join(*options); });
 }
 
 void add_pack_commands(CLI::App &app, int &exit_status) {
@@ -421,6 +371,7 @@ void add_pack_commands(CLI::App &app, int &exit_status) {
               "Packs traces into .etlz archives that give back the very same bytes");
   add_command(app, exit_status, Task::unpack, "unpack", "Gives back the originals of .etlz archives");
   add_command(app, exit_status, Task::verify, "verify", "Checks .etlz archives without writing anything");
+  add_join_command(app, exit_status);
 }
 
 const Command kPack(50, add_pack_commands);

@@ -1,8 +1,10 @@
 // etwrelog stats: events and bytes by type, as WPA's Trace Statistics.
+#include "etwrelog/archive.hpp"
 #include "etwrelog/statistics.hpp"
 #include "etwrelog/trace.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/fleet_sum.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -94,37 +96,69 @@ void print_stats(const Statistics &s, std::size_t top) {
 }
 
 struct StatsOptions : CommonOptions {
+  SumFlags many;
   std::size_t top = 0;
 };
 
-int run_stats(const StatsOptions &options) {
+Result<int> one_stats(const StatsOptions &options, const std::string &input, const RunOptions &run, json &all,
+                      bool titled) {
+  const Result<Trace> trace =
+      Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
+  if (!trace) return trace.error();
+  const Result<Statistics> statistics = collect_statistics(*trace, run);
+  if (!statistics) return statistics.error();
+  const std::string &name = trace->sources().front().name;
+  const int damage = report_damage(name, statistics->warnings, statistics->skipped);
+  if (options.json) {
+    all.push_back(stats_json(name, *statistics));
+  } else {
+    if (titled) fmt::print("{}:\n", input);
+    print_stats(*statistics, options.top);
+  }
+  return damage;
+}
+
+// Lists and shares of them: each file like any other, with a line in the results file.
+int run_listed(const StatsOptions &options) {
+  json all = json::array();
+  BulkTask task;
+  task.name = "stats";
+  task.phase = "counting";
+  task.large = 0; // one after the other, each on all threads
+  task.takes = [](std::string_view name) { return has_ending(name, ".etl") || has_ending(name, ".etlz"); };
+  task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
+                 const RunOptions &run) -> Result<void> {
+    const Result<int> damage = one_stats(options, item.source, run, all, true);
+    if (!damage) return damage.error();
+    if (*damage == kDamageSkipped) outcome.more().missing.push_back({});
+    const Result<ArchiveInfo> info = read_archive_info(item.source);
+    const Result<ContentHash> hash =
+        info ? Result<ContentHash>(info->content) : content_hash(item.source, run);
+    if (hash) result.hash = to_string(*hash);
+    if (!options.json) fmt::print("\n");
+    return {};
+  };
+  task.table = false;
+  const int status = Bulk(std::move(task), options.many, options).run();
+  if (options.json) fmt::print("{}\n", text_of(all));
+  return status;
+}
+
+int run_stats(StatsOptions &options) {
+  options.many.inputs = options.inputs;
+  if (options.many.sum) return run_sum(Sum::stats, options.many, options, options.top);
+  if (options.many.listed() || !options.many.results.empty() || options.many.skip_existing)
+    return run_listed(options);
   int status = kDone;
   json all = json::array();
   for (const std::string &input : options.inputs) {
     Bar bar(options.progress);
-    auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
-    const RunOptions run = options.run(bar);
-    const Result<Trace> trace =
-        Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
-    if (!trace) {
-      failed(trace.error());
-      continue;
-    }
-    const Result<Statistics> statistics = collect_statistics(*trace, run);
-    if (!statistics) {
-      failed(statistics.error());
-      continue;
-    }
-    const std::string &name = trace->sources().front().name;
-    const int damage = report_damage(name, statistics->warnings, statistics->skipped);
-    if (status == kDone) status = damage;
-    if (options.json) {
-      all.push_back(stats_json(name, *statistics));
-    } else {
-      if (options.inputs.size() > 1)
-        fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
-      print_stats(*statistics, options.top);
-    }
+    if (!options.json && &input != &options.inputs.front()) fmt::print("\n");
+    const Result<int> damage = one_stats(options, input, options.run(bar), all, options.inputs.size() > 1);
+    if (!damage)
+      status = std::max<int>(report(damage.error()), kFailed);
+    else if (status == kDone)
+      status = *damage;
   }
   if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   return status;
@@ -133,10 +167,9 @@ int run_stats(const StatsOptions &options) {
 void add_stats_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
-  command
-      ->add_option("TRACE", options->inputs,
-                   "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
-      ->required();
+  command->add_option("TRACE", options->inputs,
+                      "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input");
+  options->many.add_to(*command);
   command->add_option("--top", options->top, "Show only that many types");
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_stats(*options); });

@@ -8,8 +8,50 @@
 #include "etwrelog/run.hpp"
 
 #include <array>
+#include <memory>
 
 namespace etwrelog {
+
+struct LogfileHeader;
+struct Statistics;
+
+using ContentHash =
+    std::array<std::uint8_t, 16>; // XXH3-128 of the original, in its canonical (big-endian) form
+[[nodiscard]] std::string to_string(const ContentHash &hash); // 32 hexadecimal digits
+
+// Coders, tables and buffers that one call leaves for the next: for many small files, where making them takes
+// longer than using them. Any number of calls, on any threads, may share one. What comes out does not depend
+// on it.
+class ArchiveWorkspace {
+public:
+  ArchiveWorkspace();
+  ~ArchiveWorkspace();
+  ArchiveWorkspace(const ArchiveWorkspace &) = delete;
+  ArchiveWorkspace &operator=(const ArchiveWorkspace &) = delete;
+
+private:
+  friend struct WorkspaceParts; // for the library
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// What recorded a trace, as far as its header tells.
+enum class SessionKind : std::uint8_t {
+  unknown,    // no trace, or no header that can be read
+  kernel,     // the kernel logger or another system logger
+  user,       // providers that a session enabled
+  in_process, // a private logger of one process
+  merged,     // several sessions merged into one file
+};
+[[nodiscard]] std::string_view session_kind_name(SessionKind kind);
+
+struct Session {
+  SessionKind kind = SessionKind::unknown;
+  std::string name;   // UTF-8
+  double seconds = 0; // from start to end; 0 if it was never closed
+  std::uint64_t events_lost = 0, buffers_lost = 0;
+};
+[[nodiscard]] Session session_of(const LogfileHeader &header);
 
 // What a column of an event type's payload takes.
 struct ColumnCost {
@@ -21,6 +63,10 @@ struct PackOptions {
   Level level = Level::normal;
   bool verify = true;                         // decode every segment again before it is written
   std::vector<ColumnCost> *explain = nullptr; // gets a row for each column
+  // Keep in the index what collect_statistics() counts, of a trace of any size; from 128 MiB on it always is.
+  // Such an archive is never a small one, which has no index.
+  bool counts = false;
+  ArchiveWorkspace *workspace = nullptr;
 };
 
 struct PackReport {
@@ -28,6 +74,8 @@ struct PackReport {
   std::uint64_t decoded = 0;                // bytes of the trace's buffers when decompressed
   std::uint64_t segments = 0, events = 0, buffers = 0;
   bool is_trace = true;
+  ContentHash content{};
+  Session session;
 };
 
 // The bytes of the input as they are: a wrapped trace (.gz, .zip) is not unwrapped. An archive is not packed
@@ -35,14 +83,29 @@ struct PackReport {
 [[nodiscard]] Result<PackReport> pack(const Input &input, const Output &output,
                                       const PackOptions &options = {}, const RunOptions &run = {});
 
+// One huge trace over several machines: each packs a part of it, and join_parts() makes the archive of them
+// that pack() makes of the whole, byte for byte. Part 1 reads all of the trace once (what belongs to the
+// whole: its hash, its counts) and packs the less of it.
+struct PartNumber {
+  std::uint32_t number = 1, of = 1; // 1..of
+};
+[[nodiscard]] Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &output,
+                                           const PackOptions &options = {}, const RunOptions &run = {});
+// In any order. Decodes nothing. Parts of different originals, levels or numbers of parts, a part that is
+// missing or given twice, and damage are errors.
+[[nodiscard]] Result<PackReport> join_parts(std::span<const Input> parts, const Output &output,
+                                            const RunOptions &run = {});
+
 struct UnpackOptions {
   bool salvage = false; // of a damaged archive take every whole segment
+  ArchiveWorkspace *workspace = nullptr;
 };
 
 struct UnpackReport {
   std::uint64_t original = 0, archived = 0, segments = 0; // original: bytes given back
   std::vector<Skipped> missing;                           // with salvage; offsets in the original
   bool hash_checked = false;                              // the content hash of the whole was compared
+  ContentHash content{};                                  // if so, that hash
 };
 
 // With salvage the missing stretches are left out: what is written is whole segments, one after the other.
@@ -58,8 +121,26 @@ struct UnpackReport {
 struct ArchiveInfo {
   std::uint64_t original = 0, archived = 0;
   bool is_trace = true;
+  ContentHash content{};
 };
 // Reads the first and last bytes alone. An input that is no archive: ErrorKind::unsupported.
 [[nodiscard]] Result<ArchiveInfo> read_archive_info(const Input &archive);
+
+// Whether these are the bytes of which the archive says that it was made: size and content hash. Reads all of
+// the original (nothing of it if the size is another), of the archive its first and last bytes.
+[[nodiscard]] Result<bool> is_archive_of(const Input &archive, const Input &original,
+                                         const RunOptions &run = {});
+// Reads all of it, as it is.
+[[nodiscard]] Result<ContentHash> content_hash(const Input &input, const RunOptions &run = {});
+
+// What is known of an archive without decoding any of it.
+struct ArchiveSummary : ArchiveInfo {
+  bool indexed = true; // false of a small archive, which holds nothing of what follows
+  std::uint64_t segments = 0, buffers = 0, events = 0;
+  std::optional<Session> session;             // of one that was packed with counts
+  std::shared_ptr<const Statistics> counts{}; // the same; null otherwise
+};
+// Reads the index alone.
+[[nodiscard]] Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run = {});
 
 } // namespace etwrelog

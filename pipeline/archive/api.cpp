@@ -4,15 +4,49 @@
 #include "archive/archive.hpp"
 #include "base/errors.hpp"
 #include "etlz/container.hpp"
+#include "etwrelog/logfile_header.hpp"
+#include "passes/statistics.hpp"
 
 namespace etwrelog {
+
+struct ArchiveWorkspace::State : pipeline::Workspace {};
+
+ArchiveWorkspace::ArchiveWorkspace() : state_(std::make_unique<State>()) {}
+ArchiveWorkspace::~ArchiveWorkspace() = default;
+
+struct WorkspaceParts {
+  static pipeline::Workspace *of(ArchiveWorkspace *workspace) {
+    return workspace == nullptr ? nullptr : workspace->state_.get();
+  }
+};
+
 namespace {
 
-pipeline::ArchiveOptions unpacking(bool salvage, const RunOptions &run) {
+pipeline::ArchiveOptions packing(const PackOptions &options, const RunOptions &run) {
+  pipeline::ArchiveOptions how;
+  how.level = options.level;
+  how.verify = options.verify;
+  how.explain = options.explain;
+  how.counts = options.counts;
+  how.workspace = WorkspaceParts::of(options.workspace);
+  how.run = run;
+  return how;
+}
+
+pipeline::ArchiveOptions unpacking(const UnpackOptions &given, const RunOptions &run) {
   pipeline::ArchiveOptions options;
-  options.salvage = salvage;
+  options.salvage = given.salvage;
+  options.workspace = WorkspaceParts::of(given.workspace);
   options.run = run;
   return options;
+}
+
+// The bytes to pack, which are no archive.
+Result<std::unique_ptr<read::Input>> open_original(const Input &input) {
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input)); // the very file, wrapped or not
+  if (pipeline::is_archive(*bytes))
+    return base::unsupported("is an .etlz archive already").in(input.name()).about(Option::input);
+  return bytes;
 }
 
 Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report) {
@@ -21,33 +55,38 @@ Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> repo
   return report;
 }
 
-Result<etlz::ContentHash> content_of(const Input &original, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(original));
-  etlz::ContentHasher hasher;
-  std::vector<std::uint8_t> piece(4u << 20);
-  for (std::uint64_t at = 0;;) {
-    if (run.stop.stop_requested()) return base::cancelled().in(original.name());
-    ETWRELOG_TRY_LET(got, bytes->read_at(at, piece));
-    if (got == 0) return hasher.finish();
-    hasher.update(Bytes(piece).first(got));
-    at += got;
-  }
-}
-
 } // namespace
 
 Result<PackReport> pack(const Input &input, const Output &output, const PackOptions &options,
                         const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(input)); // the very file, wrapped or not
-  if (pipeline::is_archive(*bytes))
-    return base::unsupported("is an .etlz archive already").in(input.name()).about(Option::input);
+  ETWRELOG_TRY_LET(bytes, open_original(input));
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
-  pipeline::ArchiveOptions how;
-  how.level = options.level;
-  how.verify = options.verify;
-  how.explain = options.explain;
-  how.run = run;
-  ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, how));
+  ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, packing(options, run)));
+  ETWRELOG_TRY(out.commit());
+  return report;
+}
+
+Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &output,
+                             const PackOptions &options, const RunOptions &run) {
+  if (part.number == 0 || part.number > part.of)
+    return base::bad_option(Option::none, "there is no such part")
+        .expected("1.." + std::to_string(part.of))
+        .found(std::to_string(part.number));
+  ETWRELOG_TRY_LET(bytes, open_original(input));
+  ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
+  ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, packing(options, run)));
+  ETWRELOG_TRY(out.commit());
+  return report;
+}
+
+Result<PackReport> join_parts(std::span<const Input> parts, const Output &output, const RunOptions &run) {
+  std::vector<std::unique_ptr<read::Input>> opened;
+  for (const Input &part : parts) {
+    ETWRELOG_TRY_LET(bytes, read::open_plain(part));
+    opened.push_back(std::move(bytes));
+  }
+  ETWRELOG_TRY_LET(out, OutputStream::open(output, parts));
+  ETWRELOG_TRY_LET(report, pipeline::join_parts(opened, out, run));
   ETWRELOG_TRY(out.commit());
   return report;
 }
@@ -56,8 +95,9 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
                             const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, read::open_input(archive));
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&archive, 1}));
-  Result<UnpackReport> report =
-      check_whole(archive, pipeline::unpack_file(*bytes, &out, unpacking(options.salvage, run)));
+  pipeline::ArchiveOptions how = unpacking(options, run);
+  how.check_first = output.kind() == Output::Kind::sink; // what was given away cannot be taken back
+  Result<UnpackReport> report = check_whole(archive, pipeline::unpack_file(*bytes, &out, how));
   if (!report) return report;
   ETWRELOG_TRY(out.commit());
   return report;
@@ -65,31 +105,110 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
 
 Result<UnpackReport> verify(const Input &archive, const UnpackOptions &options, const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, read::open_input(archive));
-  return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options.salvage, run)));
+  return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options, run)));
 }
 
 Result<UnpackReport> verify_against(const Input &archive, const Input &original, const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, read::open_input(archive));
   ETWRELOG_TRY_LET(footer, pipeline::read_archive_footer(*bytes));
-  ETWRELOG_TRY_LET(report, pipeline::unpack_file(*bytes, nullptr, unpacking(false, run)));
-  ETWRELOG_TRY_LET(content, content_of(original, run));
+  ETWRELOG_TRY_LET(report, pipeline::unpack_file(*bytes, nullptr, unpacking({}, run)));
+  ETWRELOG_TRY_LET(content, content_hash(original, run));
   if (content != footer.content)
     return base::corrupt("read back, it differs from the original").in(archive.name());
   return report;
 }
 
-Result<ArchiveInfo> read_archive_info(const Input &archive) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
-  if (!pipeline::is_archive(*bytes)) return base::unsupported("is not an .etlz archive").in(archive.name());
+Result<ContentHash> content_hash(const Input &input, const RunOptions &run) {
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input));
+  return pipeline::hash_of(*bytes, run.stop);
+}
+
+Result<bool> is_archive_of(const Input &archive, const Input &original, const RunOptions &run) {
+  ETWRELOG_TRY_LET(info, read_archive_info(archive));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(original));
+  if (bytes->size() != info.original) return false;
+  ETWRELOG_TRY_LET(content, content_hash(original, run));
+  return content == info.content;
+}
+
+namespace {
+
+Result<ArchiveInfo> info_of(const read::Input &archive) {
+  if (!pipeline::is_archive(archive)) return base::unsupported("is not an .etlz archive").in(archive.name());
   std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
-  ETWRELOG_TRY_LET(got, bytes->read_at(0, first));
+  ETWRELOG_TRY_LET(got, archive.read_at(0, first));
   const Result<etlz::FileHeader> header = etlz::read_file_header(Bytes(first).first(got));
   if (!header) return base::in_file(header.error(), archive.name(), 0);
+  ETWRELOG_TRY_LET(footer, pipeline::read_archive_footer(archive));
   ArchiveInfo info;
   info.original = header->original_size;
-  info.archived = bytes->size();
+  info.archived = archive.size();
   info.is_trace = header->trace;
+  info.content = footer.content;
   return info;
+}
+
+} // namespace
+
+Result<ArchiveInfo> read_archive_info(const Input &archive) {
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  return info_of(*bytes);
+}
+
+Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run) {
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  ETWRELOG_TRY_LET(info, info_of(*bytes));
+  ArchiveSummary summary{info};
+  ETWRELOG_TRY_LET(index, pipeline::read_archive_index(*bytes, run.memory));
+  summary.indexed = index.footer.index_size != 0;
+  if (!summary.indexed) return summary;
+  summary.segments = index.segments.size();
+  for (const etlz::IndexEntry &entry : index.segments) {
+    summary.events += entry.facts.events;
+    summary.buffers += entry.facts.buffers;
+  }
+  const std::string_view record(reinterpret_cast<const char *>(index.facts.data()), index.facts.size());
+  if (record.empty()) return summary;
+  summary.session = pipeline::read_session_record(record);
+  if (std::optional<Statistics> counts = pipeline::read_statistics_record(record))
+    summary.counts = std::make_shared<const Statistics>(*std::move(counts));
+  return summary;
+}
+
+Session session_of(const LogfileHeader &header) {
+  constexpr std::uint32_t kModePrivate = 0x0000'0800, kModeSystemLogger = 0x0200'0000;
+  Session session;
+  session.name = header.session_name;
+  session.events_lost = header.events_lost;
+  session.buffers_lost = header.buffers_lost;
+  if (header.end_time > header.start_time && header.start_time > 0)
+    session.seconds = static_cast<double>(header.end_time - header.start_time) / 1e7;
+  if (header.file_name == "[multiple files]")
+    session.kind = SessionKind::merged;
+  else if ((header.log_file_mode & kModeSystemLogger) != 0 || header.session_name == "NT Kernel Logger" ||
+           header.session_name == "Circular Kernel Context Logger")
+    session.kind = SessionKind::kernel;
+  else
+    session.kind = (header.log_file_mode & kModePrivate) != 0 ? SessionKind::in_process : SessionKind::user;
+  return session;
+}
+
+std::string to_string(const ContentHash &hash) {
+  std::string text;
+  for (const std::uint8_t byte : hash)
+    for (const unsigned nibble : {static_cast<unsigned>(byte) >> 4, byte & 15u})
+      text += "0123456789abcdef"[nibble];
+  return text;
+}
+
+std::string_view session_kind_name(SessionKind kind) {
+  switch (kind) {
+  case SessionKind::kernel: return "kernel";
+  case SessionKind::user: return "user";
+  case SessionKind::in_process: return "in-process";
+  case SessionKind::merged: return "merged";
+  default: return "unknown";
+  }
 }
 
 } // namespace etwrelog

@@ -55,7 +55,8 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
   UnpackReport result;
   result.archived = archive.size();
   SegmentScan scan(archive);
-  CoderPool pool;
+  const WorkspaceUse workspace(options.workspace);
+  CoderPool &pool = workspace->coders;
   std::uint64_t expected = 0;
   ProgressMeter progress(options.run.progress);
   progress.begin("unpacking", 0);
@@ -109,6 +110,20 @@ bool is_small(const read::Input &archive) {
   return header && header->small;
 }
 
+// That the archive is what was written, from end to end: far quicker than decoding it.
+Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
+                          const std::stop_token &stop) {
+  for (const etlz::IndexEntry &entry : index.segments) {
+    if (stop.stop_requested()) return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
+    const Result<std::vector<std::uint8_t>> stored =
+        read_exactly(archive, payload_at(entry), entry.header.stored_size);
+    if (!stored) return stored.error();
+    if (etlz::hash64(*stored) != entry.header.payload_hash)
+      return damaged(archive.name(), "segment: checksum mismatch", entry.archive_at);
+  }
+  return {};
+}
+
 } // namespace
 
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
@@ -122,7 +137,10 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     if (std::optional<Error> error = over_limit(e.header, options.run.memory, archive.name())) return *error;
     largest = std::max(largest, decode_memory(e.header));
   }
-  CoderPool pool;
+  if (options.check_first)
+    if (Result<void> sound = check_stored(archive, *index, options.run.stop); !sound) return sound.error();
+  const WorkspaceUse workspace(options.workspace);
+  CoderPool &pool = workspace->coders;
   etlz::ContentHasher hasher;
   std::size_t issued = 0;
   ProgressMeter progress(options.run.progress);
@@ -139,7 +157,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     job.stored = std::move(*stored);
     return true;
   };
-  Spares spares;
+  Spares &spares = workspace->spares;
   steps.work = [&](UnpackJob &job) -> Result<void> {
     if (job.entry.header.method == SegmentMethod::small) {
       job.bytes.resize(job.entry.header.original_size);
@@ -184,6 +202,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   if (hasher.finish() != index->footer.content)
     return problem(ErrorKind::corrupt, archive.name(), "the content hash of the whole does not match");
   result.hash_checked = true;
+  result.content = index->footer.content;
   return result;
 }
 

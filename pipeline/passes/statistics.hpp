@@ -1,6 +1,7 @@
 // Counts of a whole trace: what `info` and `stats` print.
 #pragma once
 
+#include "etwrelog/archive.hpp"
 #include "etwrelog/statistics.hpp"
 #include "filter/lifetimes.hpp"
 #include "passes/pass.hpp"
@@ -16,7 +17,10 @@ using etwrelog::Statistics;
                                                     std::size_t most_stacks = SIZE_MAX);
 
 // For archives: JSON of all but warnings and skipped, and back; nullopt if it is none.
-[[nodiscard]] std::string statistics_record(const Statistics &statistics);
+[[nodiscard]] std::string statistics_record(const Statistics &statistics,
+                                            const std::optional<Session> &session = std::nullopt);
+// What such a record says of the session, if it does.
+[[nodiscard]] std::optional<Session> read_session_record(std::string_view record);
 [[nodiscard]] std::optional<Statistics> read_statistics_record(std::string_view record);
 
 } // namespace etwrelog::pipeline

@@ -126,10 +126,35 @@ template <class T> void read(const json &from, T &value) {
 
 } // namespace
 
-std::string statistics_record(const Statistics &statistics) {
+// Beside the counts, and not among what `fields` names: a record without it is whole.
+std::string statistics_record(const Statistics &statistics, const std::optional<Session> &session) {
   json record = written(statistics);
   record["record_version"] = kRecordVersion;
+  if (session)
+    record["recorded_by"] = {{"kind", static_cast<unsigned>(session->kind)},
+                             {"name", session->name},
+                             {"duration", static_cast<std::int64_t>(session->seconds * 1e7)},
+                             {"events_lost", session->events_lost},
+                             {"buffers_lost", session->buffers_lost}};
   return record.dump();
+}
+
+std::optional<Session> read_session_record(std::string_view record) {
+  const json object = json::parse(record, nullptr, false);
+  if (!object.is_object() || !object.contains("recorded_by")) return std::nullopt;
+  try {
+    const json &from = object.at("recorded_by");
+    Session session;
+    const auto kind = from.at("kind").get<unsigned>();
+    if (kind <= static_cast<unsigned>(SessionKind::merged)) session.kind = static_cast<SessionKind>(kind);
+    session.name = from.at("name").get<std::string>();
+    session.seconds = static_cast<double>(from.at("duration").get<std::int64_t>()) / 1e7;
+    session.events_lost = from.at("events_lost").get<std::uint64_t>();
+    session.buffers_lost = from.at("buffers_lost").get<std::uint64_t>();
+    return session;
+  } catch (const std::exception &) {
+    return std::nullopt;
+  }
 }
 
 std::optional<Statistics> read_statistics_record(std::string_view record) {

@@ -15,9 +15,9 @@ public:
   CommonProgress(const RunOptions &run, std::string_view phase, std::uint64_t total) : meter_(run.progress) {
     meter_.begin(phase, total);
   }
-  // `done`: of `job.bytes`, in all.
-  void reach(const Job &job, std::uint64_t &before, double share) {
-    const auto now = static_cast<std::uint64_t>(static_cast<double>(job.bytes) * std::clamp(share, 0.0, 1.0));
+  // `share`: done of a job of that many bytes; `before`: what was told of it.
+  void reach(std::uint64_t bytes, std::uint64_t &before, double share) {
+    const auto now = static_cast<std::uint64_t>(static_cast<double>(bytes) * std::clamp(share, 0.0, 1.0));
     if (now <= before) return;
     const std::lock_guard lock(mutex_);
     meter_.advance(now - before);
@@ -29,43 +29,44 @@ private:
   pipeline::ProgressMeter meter_;
 };
 
-Result<void> run_job(const Job &job, const RunOptions &share, CommonProgress &common) {
+Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &share,
+                     CommonProgress &common) {
   if (share.stop.stop_requested()) return base::cancelled();
   std::uint64_t told = 0;
+  const std::uint64_t bytes = jobs.bytes(number);
   RunOptions own = share;
   own.report = nullptr;
   own.progress = [&](const Progress &now) {
     if (now.total != 0)
-      common.reach(job, told, static_cast<double>(now.done) / static_cast<double>(now.total));
+      common.reach(bytes, told, static_cast<double>(now.done) / static_cast<double>(now.total));
   };
   Result<void> result;
   try {
-    result = job.run(own);
+    result = jobs.run(number, own);
   } catch (const std::bad_alloc &) {
     result = base::io_failure("out of memory").advise(Advice::fewer_threads);
   } catch (const std::exception &thrown) {
     result = base::io_failure(thrown.what());
   }
-  common.reach(job, told, 1);
+  common.reach(bytes, told, 1);
   return result;
 }
 
 } // namespace
 
-std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
-                                   const JobOptions &options) {
-  std::vector<Result<void>> results(jobs.size());
-  std::vector<std::size_t> small, large;
+void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &options) {
+  std::size_t small = 0, large = 0;
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    (jobs[i].bytes >= options.large ? large : small).push_back(i);
-    total += jobs[i].bytes;
+  for (std::size_t i = 0; i < jobs.count; ++i) {
+    ++(jobs.bytes(i) >= options.large ? large : small);
+    total += jobs.bytes(i);
   }
+  // One small job alone has the whole machine, too.
+  auto is_small = [&, alone = small == 1](std::size_t i) { return !alone && jobs.bytes(i) < options.large; };
   CommonProgress common(run, options.phase, total);
   const unsigned threads = pipeline::threads_of(run.threads);
   const auto at_once = static_cast<std::size_t>(
       std::clamp<std::uint64_t>(run.memory / std::max<std::uint64_t>(options.memory_each, 1), 1, threads));
-  if (small.size() == 1) large.insert(large.begin(), small.front()), small.clear();
 
   RunOptions share = run;
   share.threads = 1;
@@ -73,21 +74,37 @@ std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOption
   std::size_t next = 0;
   pipeline::Steps<std::size_t> steps;
   steps.next = [&](std::size_t &job) -> Result<bool> {
-    if (next == small.size()) return false;
-    job = small[next++];
+    while (next < jobs.count && !is_small(next))
+      ++next;
+    if (next == jobs.count) return false;
+    job = next++;
     return true;
   };
   steps.work = [&](std::size_t &job) -> Result<void> {
-    results[job] = run_job(jobs[job], share, common);
+    if (Result<void> done = run_job(jobs, job, share, common); !done) jobs.failed(job, done.error());
     return {};
   };
-  std::deque<std::size_t> slots(at_once + 1);
-  // Each job looks at the stop token itself: those behind it are to be told apart from those that failed.
-  if (Result<void> ran = pipeline::run_steps(steps, slots, {run.threads, {}}); !ran)
-    for (const std::size_t job : small)
-      if (results[job]) results[job] = ran.error();
-  for (const std::size_t job : large)
-    results[job] = run_job(jobs[job], run, common);
+  if (small > 1) {
+    std::deque<std::size_t> slots(at_once + 1);
+    // Each job looks at the stop token itself: those behind it are to be told apart from those that failed.
+    if (Result<void> ran = pipeline::run_steps(steps, slots, {run.threads, {}}); !ran)
+      for (; next < jobs.count; ++next) // no thread could be made
+        if (is_small(next)) jobs.failed(next, ran.error());
+  }
+  for (std::size_t i = 0; i < jobs.count; ++i)
+    if (!is_small(i))
+      if (Result<void> done = run_job(jobs, i, run, common); !done) jobs.failed(i, done.error());
+}
+
+std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
+                                   const JobOptions &options) {
+  std::vector<Result<void>> results(jobs.size());
+  JobList list;
+  list.count = jobs.size();
+  list.bytes = [&](std::size_t i) { return jobs[i].bytes; };
+  list.run = [&](std::size_t i, const RunOptions &own) { return jobs[i].run(own); };
+  list.failed = [&](std::size_t i, const Error &error) { results[i] = error; };
+  run_jobs(list, run, options);
   return results;
 }
 

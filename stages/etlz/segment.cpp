@@ -9,6 +9,7 @@
 #include <algorithm>
 
 namespace etwrelog::etlz {
+
 namespace {
 
 using format::BufferHeader;
@@ -23,6 +24,8 @@ enum class Content : std::uint8_t {
   count_,
 };
 
+} // namespace
+
 bool plausible(const std::uint8_t *at, std::size_t left) {
   if (left < kBufferHeaderSize) return false;
   const BufferHeader h = format::load_buffer_header(at);
@@ -30,6 +33,8 @@ bool plausible(const std::uint8_t *at, std::size_t left) {
          h.state <= format::kMaxBufferState && h.type <= format::kMaxBufferType &&
          (h.compressed() ? h.valid_bytes() <= format::kMaxBufferSize : true);
 }
+
+namespace {
 
 // Buffers that are no more than plausible are not searched for inside garbage: the first event must fit too.
 bool convincing(const std::uint8_t *at, std::size_t left) {

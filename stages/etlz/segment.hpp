@@ -27,6 +27,9 @@ struct SegmentFacts {
       threads; // sorted: ids in event headers and payload fields of that meaning
 };
 
+// Whether a buffer may stand there, by its header.
+[[nodiscard]] bool plausible(const std::uint8_t *at, std::size_t left);
+
 // What a part counts towards the size of a segment: its decoded bytes, slack behind events no more than it
 // must for memory's sake, so that the little that is in a sparse trace shares one segment.
 [[nodiscard]] std::size_t part_weight(const Part &part, Bytes bytes);

@@ -23,4 +23,13 @@ struct JobOptions {
 [[nodiscard]] std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
                                                  const JobOptions &options = {});
 
+// The same for any number of jobs, of which nothing is kept. The functions are called by any thread.
+struct JobList {
+  std::size_t count = 0;
+  std::function<std::uint64_t(std::size_t)> bytes;
+  std::function<Result<void>(std::size_t, const RunOptions &)> run;
+  std::function<void(std::size_t, const Error &)> failed; // also where the job was cancelled
+};
+void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &options = {});
+
 } // namespace etwrelog::experimental

@@ -1,0 +1,53 @@
+// What the index of an archive says of a trace as a whole.
+#include "archive/segments.hpp"
+#include "passes/statistics.hpp"
+
+namespace etwrelog::pipeline {
+namespace {
+
+// An input that somebody else owns.
+class Borrowed final : public read::Input {
+public:
+  explicit Borrowed(const read::Input &input) : read::Input(input.name()), input_(input) {}
+  [[nodiscard]] std::uint64_t size() const override { return input_.size(); }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    return input_.read_at(offset, into);
+  }
+
+private:
+  const read::Input &input_;
+};
+
+constexpr std::size_t kMostStacks = 2u << 20; // of a trace that is counted: some 100 bytes each
+
+} // namespace
+
+bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &options) {
+  return trace && (options.counts || input.size() >= options.count_from);
+}
+
+Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options,
+                                              SharedProgress &progress) {
+  const Result<Trace> trace = Trace::open(std::make_unique<Borrowed>(input), {false, true});
+  if (!trace) return std::vector<std::uint8_t>();
+  PassOptions graph(options.run);
+  std::string phase;
+  std::uint64_t before = 0;
+  graph.progress = [&](const Progress &now) {
+    if (phase != now.phase) phase = now.phase, before = 0;
+    progress.advance(now.done - before, kCountingShare);
+    before = now.done;
+  };
+  const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
+  if (!statistics) {
+    if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io)
+      return statistics.error();
+    return std::vector<std::uint8_t>();
+  }
+  if (!statistics->skipped.empty() || statistics->warnings != trace->scan().warnings)
+    return std::vector<std::uint8_t>();
+  const std::string record = statistics_record(*statistics, session_of(trace->header()));
+  return std::vector<std::uint8_t>(record.begin(), record.end());
+}
+
+} // namespace etwrelog::pipeline

@@ -1,0 +1,409 @@
+// One archive made by several machines. A part holds some of the segments as the archive is to have them, and
+// their entries of its index; joining copies the ones and writes the others anew. What belongs to the whole
+// (the hash of the original, its counts) is in part 1. Parts are no archives and outlive no version of this
+// program:
+//
+//   header (64 bytes, sealed) | segments, or of a small file a whole archive | index | trailer (64 bytes,
+//   sealed)
+#include "archive/archive.hpp"
+
+#include "archive/segments.hpp"
+#include "base/errors.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+namespace etwrelog::pipeline {
+namespace {
+
+constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '1'};
+constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '1'};
+constexpr std::size_t kPartHeaderSize = 64, kTrailerSize = 64;
+constexpr std::uint32_t kMostParts = 1u << 20;
+constexpr std::uint64_t kSampled = 1u << 20; // bytes of both ends that tell one original from another
+
+struct PartHeader {
+  PartNumber part;
+  bool trace = true, whole = false; // whole: the archive as it is, in part 1
+  Level level = Level::normal;
+  std::uint64_t original_size = 0;
+  std::array<std::uint8_t, 16> sample{}; // XXH3-128 of both ends of the original
+};
+
+struct PartTrailer {
+  std::uint64_t begin = 0, end = 0; // in the original
+  std::uint64_t index_at = 0, index_size = 0;
+  ContentHash content{}; // in part 1
+};
+
+void write_header(const PartHeader &h, std::uint8_t *out) {
+  std::memset(out, 0, kPartHeaderSize);
+  std::memcpy(out, kPartMagic, 8);
+  store(out + 8, h.part.number);
+  store(out + 12, h.part.of);
+  store(out + 16, std::uint32_t{(h.trace ? 1u : 0u) | (h.whole ? 2u : 0u)});
+  store(out + 20, static_cast<std::uint32_t>(h.level));
+  store(out + 24, h.original_size);
+  std::ranges::copy(h.sample, out + 32);
+  etlz::seal(out, kPartHeaderSize);
+}
+
+void write_trailer(const PartTrailer &t, std::uint8_t *out) {
+  std::memset(out, 0, kTrailerSize);
+  std::memcpy(out, kTrailerMagic, 8);
+  store(out + 8, t.begin);
+  store(out + 16, t.end);
+  store(out + 24, t.index_at);
+  store(out + 32, t.index_size);
+  std::ranges::copy(t.content, out + 40);
+  etlz::seal(out, kTrailerSize);
+}
+
+Result<std::array<std::uint8_t, 16>> sample_of(const read::Input &input) {
+  etlz::ContentHasher hasher;
+  const std::uint64_t size = input.size();
+  for (const std::uint64_t at : {std::uint64_t{0}, size - std::min(size, kSampled)}) {
+    ETWRELOG_TRY_LET(bytes, read_exactly(input, at, std::min(size, kSampled)));
+    hasher.update(bytes);
+  }
+  return hasher.finish();
+}
+
+// --- Packing one
+// ---------------------------------------------------------------------------------------------
+
+// Where all segments begin and end, and whether the whole may come out as a small archive.
+struct Cuts {
+  std::vector<std::uint64_t> at; // of each segment, and the end
+  bool perhaps_small = false;
+};
+
+Result<Cuts> find_cuts(const PackedFile &file) {
+  Cuts cuts;
+  SegmentSource source(file.input, file.trace, target_of(file.options, file.trace), file.workspace.spares);
+  PackJob job;
+  std::uint64_t content = 0;
+  for (;;) {
+    if (file.options.run.stop.stop_requested()) return base::cancelled().in(file.input.name());
+    cuts.at.push_back(source.at());
+    ETWRELOG_TRY_LET(more, source.next(job, Reading::headers));
+    if (!more) break;
+    for (const etlz::Part &part : job.parts)
+      content += content_of(part, job.bytes);
+    file.workspace.spares.give(std::move(job.bytes));
+  }
+  cuts.perhaps_small = file.trace && file.input.size() <= kMostSmallFile && !file.options.counts &&
+                       content <= small_content(file.options.level);
+  return cuts;
+}
+
+// Bytes of packing that reading all of the trace for its hash, and perhaps its counts, is worth.
+std::uint64_t whole_work(const PackedFile &file) {
+  const bool counted = to_be_counted(file.input, file.trace, file.options);
+  const std::uint64_t share = (counted ? 8 : 64) * (file.options.level == Level::max ? 12 : 1);
+  return file.input.size() / share;
+}
+
+// The segments of a part, first and behind the last: stretches that take equal time, all parts in order.
+std::pair<std::size_t, std::size_t> stretch(const Cuts &cuts, PartNumber part, std::uint64_t extra) {
+  const std::size_t segments = cuts.at.size() - 1;
+  const double each = static_cast<double>(cuts.at.back() + extra) / part.of;
+  auto part_of = [&](std::size_t i) {
+    const double middle = static_cast<double>(extra) +
+                          (static_cast<double>(cuts.at[i]) + static_cast<double>(cuts.at[i + 1])) / 2;
+    return std::min<std::uint32_t>(static_cast<std::uint32_t>(middle / each) + 1, part.of);
+  };
+  std::size_t first = 0;
+  while (first < segments && part_of(first) < part.number)
+    ++first;
+  std::size_t last = first;
+  while (last < segments && part_of(last) == part.number)
+    ++last;
+  return {first, last};
+}
+
+} // namespace
+
+Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink &sink,
+                             const ArchiveOptions &given) {
+  ArchiveOptions options = given;
+  if (options.level == Level::fast) options.level = Level::normal;
+  ETWRELOG_TRY_LET(trace, looks_like_trace(input));
+  const WorkspaceUse workspace(options.workspace);
+  const PackedFile file{input, trace, options, *workspace};
+  PackReport report;
+  report.is_trace = trace;
+  if (trace) report.session = read_session(input);
+  report.original = input.size();
+  CountedSink out(sink);
+
+  ETWRELOG_TRY_LET(cuts, find_cuts(file));
+  PartHeader header{part, trace, cuts.perhaps_small || cuts.at.size() <= 2, options.level, input.size(), {}};
+  ETWRELOG_TRY_LET(sample, sample_of(input));
+  header.sample = sample;
+  std::uint8_t fixed[kPartHeaderSize];
+  write_header(header, fixed);
+  ETWRELOG_TRY(out.append(Bytes(fixed, kPartHeaderSize)));
+
+  PartTrailer trailer;
+  std::vector<std::uint8_t> index_bytes;
+  if (header.whole) { // too little to be shared out
+    if (part.number == 1) {
+      ETWRELOG_TRY_LET(packed, pack_file(input, out, options));
+      report = std::move(packed);
+      trailer.end = input.size();
+    }
+  } else {
+    SharedProgress progress(options.run, input.size());
+    std::vector<std::uint8_t> facts;
+    if (part.number == 1) {
+      if (to_be_counted(input, trace, options)) {
+        ETWRELOG_TRY_LET(counted, count_trace(input, options, progress));
+        facts = std::move(counted);
+      }
+      ETWRELOG_TRY_LET(content, hash_of(input, options.run.stop));
+      report.content = trailer.content = content;
+    }
+    const auto [first, last] = stretch(cuts, part, whole_work(file));
+    trailer.begin = cuts.at[first];
+    trailer.end = cuts.at[last];
+    report.original = trailer.end - trailer.begin;
+    SegmentSource source(input, trace, target_of(options, trace), workspace->spares);
+    std::size_t number = 0;
+    auto next = [&, first = first, last = last](PackJob &job) -> Result<bool> {
+      for (; number < first; ++number) {
+        ETWRELOG_TRY_LET(there, source.next(job, Reading::headers));
+        static_cast<void>(there);
+        workspace->spares.give(std::move(job.bytes));
+      }
+      if (number == last) return false;
+      Result<bool> more = source.next(job);
+      if (more && (!*more || source.at() != cuts.at[number + 1]))
+        return problem(ErrorKind::io, input.name(), "the file changed while it was read");
+      ++number;
+      return more;
+    };
+    etlz::IndexWriter index;
+    auto take = [&](PackJob &job) -> Result<void> {
+      ETWRELOG_TRY(out.append(job.payload));
+      index.add(job.entry);
+      progress.advance(job.bytes.size(), 1);
+      return {};
+    };
+    ETWRELOG_TRY(pack_segments(file, next, take, report));
+    index.finish(facts, index_bytes);
+  }
+  trailer.index_at = out.size();
+  trailer.index_size = index_bytes.size();
+  ETWRELOG_TRY(out.append(index_bytes));
+  write_trailer(trailer, fixed);
+  ETWRELOG_TRY(out.append(Bytes(fixed, kTrailerSize)));
+  report.archived = out.size();
+  return report;
+}
+
+// --- Joining all
+// ---------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Opened {
+  const read::Input *input = nullptr;
+  PartHeader header;
+  PartTrailer trailer;
+};
+
+Error broken(const read::Input &part, std::string what, std::uint64_t at) {
+  return base::corrupt(std::move(what)).in(part.name()).at(at);
+}
+
+Result<Opened> open_part(const read::Input &input) {
+  const std::uint64_t size = input.size();
+  std::vector<std::uint8_t> bytes(kPartHeaderSize);
+  ETWRELOG_TRY_LET(got, input.read_at(0, bytes));
+  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 8) != 0)
+    return base::unsupported("is no part that pack --part made").in(input.name()).at(0);
+  if (got < kPartHeaderSize || size < kPartHeaderSize + kTrailerSize || !etlz::sealed(bytes, kPartHeaderSize))
+    return broken(input, "part header: checksum mismatch, or the part was cut", 0);
+  Opened part{&input, {}, {}};
+  PartHeader &h = part.header;
+  h.part = {load<std::uint32_t>(bytes.data() + 8), load<std::uint32_t>(bytes.data() + 12)};
+  const auto flags = load<std::uint32_t>(bytes.data() + 16), level = load<std::uint32_t>(bytes.data() + 20);
+  h.trace = (flags & 1) != 0;
+  h.whole = (flags & 2) != 0;
+  h.original_size = load<std::uint64_t>(bytes.data() + 24);
+  std::copy_n(bytes.begin() + 32, h.sample.size(), h.sample.begin());
+  if (h.part.of == 0 || h.part.of > kMostParts || h.part.number == 0 || h.part.number > h.part.of ||
+      level > static_cast<std::uint32_t>(Level::max))
+    return broken(input, "part header: impossible values", 8);
+  h.level = static_cast<Level>(level);
+
+  const std::uint64_t trailer_at = size - kTrailerSize;
+  ETWRELOG_TRY_LET(end, read_exactly(input, trailer_at, kTrailerSize));
+  if (std::memcmp(end.data(), kTrailerMagic, 8) != 0 || !etlz::sealed(end, kTrailerSize))
+    return broken(input, "end of part: checksum mismatch, or the part was cut", trailer_at);
+  PartTrailer &t = part.trailer;
+  t.begin = load<std::uint64_t>(end.data() + 8);
+  t.end = load<std::uint64_t>(end.data() + 16);
+  t.index_at = load<std::uint64_t>(end.data() + 24);
+  t.index_size = load<std::uint64_t>(end.data() + 32);
+  std::copy_n(end.begin() + 40, t.content.size(), t.content.begin());
+  if (t.begin > t.end || t.end > h.original_size || t.index_at < kPartHeaderSize || t.index_at > trailer_at ||
+      t.index_size != trailer_at - t.index_at)
+    return broken(input, "end of part: contradicts the rest", trailer_at);
+  return part;
+}
+
+// All parts of one original, each once, in order.
+Result<std::vector<Opened>> open_parts(std::span<const std::unique_ptr<read::Input>> inputs) {
+  std::vector<Opened> parts;
+  for (const std::unique_ptr<read::Input> &input : inputs) {
+    ETWRELOG_TRY_LET(part, open_part(*input));
+    parts.push_back(part);
+  }
+  if (parts.empty()) return base::bad_option(Option::input, "there are no parts");
+  std::ranges::sort(parts, {}, [](const Opened &p) { return p.header.part.number; });
+  const Opened &first = parts.front();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const PartHeader &h = parts[i].header;
+    const std::string &name = parts[i].input->name();
+    auto differs = [&](const char *what, const auto &expected, const auto &found) {
+      return Error(base::bad_option(Option::input, fmt::format("{}, as of \"{}\"", what, first.input->name()))
+                       .in(name)
+                       .expected(fmt::format("{}", expected))
+                       .found(fmt::format("{}", found)));
+    };
+    if (h.part.of != first.header.part.of) return differs("number of parts", first.header.part.of, h.part.of);
+    if (h.original_size != first.header.original_size)
+      return differs("bytes of the original", first.header.original_size, h.original_size);
+    if (h.sample != first.header.sample)
+      return differs("original", to_string(first.header.sample), to_string(h.sample));
+    if (h.level != first.header.level || h.trace != first.header.trace || h.whole != first.header.whole)
+      return differs("level", static_cast<unsigned>(first.header.level), static_cast<unsigned>(h.level));
+    if (i > 0 && h.part.number == parts[i - 1].header.part.number)
+      return Error(
+          base::bad_option(Option::input, fmt::format("part {} is given twice", h.part.number)).in(name));
+    if (h.part.number != i + 1)
+      return Error(
+          base::bad_option(Option::input, fmt::format("part {} of {} is missing", i + 1, h.part.of)));
+  }
+  if (parts.size() != first.header.part.of)
+    return base::bad_option(Option::input,
+                            fmt::format("part {} of {} is missing", parts.size() + 1, first.header.part.of));
+  return parts;
+}
+
+// Copies a stretch of a part through `check`.
+Result<void> copy(const read::Input &from, std::uint64_t at, std::uint64_t size, CountedSink &out) {
+  while (size > 0) {
+    const std::uint64_t n = std::min<std::uint64_t>(size, 4u << 20);
+    ETWRELOG_TRY_LET(bytes, read_exactly(from, at, n));
+    ETWRELOG_TRY(out.append(bytes));
+    at += n, size -= n;
+  }
+  return {};
+}
+
+// The segments of a part, each compared with what its header and the index say; their entries go into
+// `index`.
+Result<void> join_part(const Opened &part, std::uint64_t memory, std::uint64_t &original, CountedSink &out,
+                       etlz::IndexWriter &index, std::vector<std::uint8_t> &facts, PackReport &report) {
+  const read::Input &input = *part.input;
+  ETWRELOG_TRY_LET(bytes, read_exactly(input, part.trailer.index_at, part.trailer.index_size));
+  const std::uint64_t most = part.trailer.index_at / etlz::kSegmentHeaderSize;
+  Result<etlz::Index> read = etlz::read_index(bytes, {memory, most, part.header.original_size});
+  if (!read) return base::in_file(std::move(read).error(), input.name(), part.trailer.index_at);
+  std::uint64_t at = kPartHeaderSize;
+  if (part.trailer.begin != original)
+    return broken(input, "the part does not begin where the one before ends", part.trailer.index_at);
+  for (const etlz::IndexEntry &entry : read->segments) {
+    const std::uint64_t size = etlz::kSegmentHeaderSize + entry.header.stored_size;
+    if (entry.header.original_at != original || entry.header.stored_size > part.trailer.index_at ||
+        size > part.trailer.index_at - at)
+      return broken(input, "index: contradicts the part", part.trailer.index_at);
+    ETWRELOG_TRY_LET(segment, read_exactly(input, at, size));
+    std::uint8_t expected[etlz::kSegmentHeaderSize];
+    etlz::write_segment_header(entry.header, expected);
+    if (!std::equal(std::begin(expected), std::end(expected), segment.begin()) ||
+        etlz::hash64(Bytes(segment).subspan(etlz::kSegmentHeaderSize)) != entry.header.payload_hash)
+      return broken(input, "segment: checksum mismatch", at);
+    ETWRELOG_TRY(out.append(segment));
+    index.add(entry);
+    report.events += entry.facts.events;
+    report.buffers += entry.facts.buffers;
+    ++report.segments;
+    at += size;
+    original += entry.header.original_size;
+  }
+  if (at != part.trailer.index_at || original != part.trailer.end)
+    return broken(input, "index: contradicts the part", part.trailer.index_at);
+  if (part.header.part.number == 1) facts = std::move(read->facts);
+  return {};
+}
+
+// Part 1 is the archive.
+Result<void> join_whole(const std::vector<Opened> &parts, CountedSink &out, PackReport &report) {
+  const Opened &first = parts.front();
+  ETWRELOG_TRY(copy(*first.input, kPartHeaderSize, first.trailer.index_at - kPartHeaderSize, out));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(out.size()));
+  ETWRELOG_TRY_LET(got, first.input->read_at(kPartHeaderSize, bytes));
+  bytes.resize(got);
+  const std::unique_ptr<read::Input> archive = read::memory_input(first.input->name(), std::move(bytes));
+  ArchiveOptions check;
+  ETWRELOG_TRY_LET(whole, unpack_file(*archive, nullptr, check)); // it is small
+  report.content = whole.content;
+  report.segments = whole.segments;
+  return {};
+}
+
+} // namespace
+
+Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> inputs, ByteSink &sink,
+                              const RunOptions &run) {
+  ETWRELOG_TRY_LET(parts, open_parts(inputs));
+  const Opened &first = parts.front();
+  CountedSink out(sink);
+  PackReport report;
+  report.original = first.header.original_size;
+  report.is_trace = first.header.trace;
+  report.content = first.trailer.content;
+  if (first.header.whole) {
+    ETWRELOG_TRY(join_whole(parts, out, report));
+    report.archived = out.size();
+    return report;
+  }
+  etlz::FileHeader header;
+  header.trace = first.header.trace;
+  header.original_size = first.header.original_size;
+  std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
+  etlz::write_file_header(header, fixed);
+  ETWRELOG_TRY(out.append(Bytes(fixed, etlz::kFileHeaderSize)));
+  etlz::IndexWriter index;
+  std::vector<std::uint8_t> facts;
+  std::uint64_t original = 0;
+  ProgressMeter progress(run.progress);
+  progress.begin("joining", first.header.original_size);
+  for (const Opened &part : parts) {
+    if (run.stop.stop_requested()) return base::cancelled();
+    ETWRELOG_TRY(join_part(part, run.memory, original, out, index, facts, report));
+    progress.advance(part.trailer.end - part.trailer.begin);
+  }
+  if (original != first.header.original_size)
+    return broken(*parts.back().input, "the parts do not cover the original", 0);
+  etlz::Footer footer;
+  footer.index_at = out.size();
+  footer.original_size = first.header.original_size;
+  footer.content = first.trailer.content;
+  std::vector<std::uint8_t> index_bytes;
+  index.finish(facts, index_bytes);
+  footer.index_size = index_bytes.size();
+  ETWRELOG_TRY(out.append(index_bytes));
+  etlz::write_footer(footer, fixed);
+  ETWRELOG_TRY(out.append(Bytes(fixed, etlz::kFooterSize)));
+  report.archived = out.size();
+  return report;
+}
+
+} // namespace etwrelog::pipeline

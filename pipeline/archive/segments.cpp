@@ -1,0 +1,266 @@
+#include "archive/segments.hpp"
+
+#include "archive/outline.hpp"
+#include "base/errors.hpp"
+#include "etwrelog/format.hpp"
+#include "etwrelog/logfile_header.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <zstd.h>
+
+namespace etwrelog::pipeline {
+
+Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
+  if (at_ >= input_.size()) return false;
+  job.entry = {};
+  job.parts.clear();
+  job.explain.clear();
+  job.at = at_;
+  std::vector<std::uint8_t> &bytes = job.bytes;
+  bytes = spares_.take(); // whatever its size: bytes that will be read need no zeros first
+  std::size_t have = carry_.size();
+  bytes.resize(std::max(bytes.size(), have));
+  std::ranges::copy(carry_, bytes.begin());
+  if (std::exchange(carry_is_hollow_, reading == Reading::headers) && reading == Reading::all)
+    if (Result<void> r = read(bytes, 0, have); !r) return r.error();
+  std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20)), target = target_;
+  for (;;) {
+    const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
+    if (goal > have) {
+      if (bytes.size() < goal) bytes.resize(goal);
+      if (Result<void> r = fill(bytes, have, goal, reading); !r) return r.error();
+      have = goal;
+    }
+    const bool final = at_ + have == input_.size();
+    std::size_t covered = 0;
+    if (trace_) {
+      covered = etlz::split_parts(Bytes(bytes).first(have), final, target, job.parts);
+    } else {
+      covered = std::min(have, target);
+      job.parts = {{false, 0, covered}};
+    }
+    job.decoded = 0;
+    std::size_t weight = 0;
+    for (const etlz::Part &part : job.parts) {
+      job.decoded += decoded_size(part, bytes);
+      weight += etlz::part_weight(part, bytes);
+    }
+    // Enough for a segment, or nothing more to come: otherwise read on.
+    if (covered > 0 && (final || weight >= target || have >= 3 * target)) {
+      const std::uint64_t rest = input_.size() - at_ - covered;
+      if (rest != 0 && rest < covered / 4 && target == target_) {
+        // A short rest would pay for tables of its own: it goes with this one.
+        target += target / 2;
+        want = static_cast<std::size_t>(covered + rest);
+        continue;
+      }
+      carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(have));
+      bytes.resize(covered);
+      at_ += covered;
+      last_ = covered;
+      return true;
+    }
+    want = std::max(want * 2, have + (1u << 20));
+  }
+}
+
+Result<void> SegmentSource::read(MutableBytes bytes, std::size_t from, std::size_t to) {
+  const Result<std::size_t> got = input_.read_at(at_ + from, bytes.subspan(from, to - from));
+  if (!got) return got.error();
+  if (*got != to - from)
+    return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
+  return {};
+}
+
+Result<void> SegmentSource::fill(MutableBytes bytes, std::size_t from, std::size_t to, Reading reading) {
+  if (reading == Reading::headers && trace_) return read_headers(bytes, from, to);
+  if (reading == Reading::headers) return {}; // no trace is cut by what it holds
+  return read(bytes, from, to);
+}
+
+// From header to header; where something else stands, all that follows is looked through.
+Result<void> SegmentSource::read_headers(MutableBytes bytes, std::size_t from, std::size_t to) {
+  while (header_ < at_ + to) {
+    if (header_ < at_) return read(bytes, from, to); // no buffer stood there
+    const auto here = static_cast<std::size_t>(header_ - at_);
+    const std::size_t end = std::min(here + format::kBufferHeaderSize, to);
+    if (Result<void> r = read(bytes, std::max(here, from), end); !r) return r;
+    const bool cut = end < here + format::kBufferHeaderSize;
+    if (cut && at_ + to < input_.size()) return {}; // it goes on in the next stretch
+    const std::uint64_t left = input_.size() - header_;
+    if (cut || !etlz::plausible(bytes.data() + here, to - here) ||
+        format::load_buffer_header(bytes.data() + here).buffer_size > left)
+      return read(bytes, std::max(here, from), to);
+    header_ += format::load_buffer_header(bytes.data() + here).buffer_size;
+  }
+  return {};
+}
+
+std::uint64_t SegmentSource::decoded_size(const etlz::Part &part, Bytes bytes) {
+  if (!part.buffer) return part.size;
+  const format::BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+  return h.compressed() ? std::max<std::uint64_t>(part.size, h.valid_bytes()) : part.size;
+}
+
+std::uint64_t content_of(const etlz::Part &part, Bytes bytes) {
+  const std::uint64_t valid =
+      part.buffer ? format::load_buffer_header(bytes.data() + part.at).valid_bytes() : part.size;
+  return std::min<std::uint64_t>(valid, SegmentSource::decoded_size(part, bytes));
+}
+
+Result<bool> looks_like_trace(const read::Input &input) {
+  std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kSystemHeaderSize);
+  const Result<std::size_t> got = input.read_at(0, first);
+  if (!got) return got.error();
+  if (*got < first.size()) return false;
+  const format::BufferHeader h = format::load_buffer_header(first.data());
+  const std::uint32_t marker = load<std::uint32_t>(first.data() + format::kBufferHeaderSize);
+  return h.buffer_size >= format::kBufferHeaderSize && h.buffer_size <= format::kMaxBufferSize &&
+         h.type <= format::kMaxBufferType && (h.compressed() || (marker >> 24) == format::kMarkerStructured);
+}
+
+Session read_session(const read::Input &input) {
+  Session session;
+  std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kMaxEventSize);
+  const Result<std::size_t> got = input.read_at(0, first);
+  if (!got || *got <= format::kBufferHeaderSize) return session;
+  std::optional<LogfileHeader> header;
+  static_cast<void>(for_each_event(Bytes(first).first(*got).subspan(format::kBufferHeaderSize),
+                                   [&](const EventView &event, std::int64_t, std::uint32_t at) {
+                                     if (at != 0) return;
+                                     if (Result<LogfileHeader> h = read_logfile_header(event); h)
+                                       header = *std::move(h);
+                                   }));
+  return header ? session_of(*header) : session;
+}
+
+namespace {
+
+// Beyond this share of a segment it is cheaper to read the segment itself.
+constexpr std::uint64_t kOutlineShare = 64;
+
+void outline_segment(PackJob &job, PackCoder &coder) {
+  if (job.at == 0) return; // has the header event: nobody does without
+  Outline &outline = job.entry.outline;
+  outline = coder.outliner.outline(job.bytes, job.parts, coder.coder,
+                                   static_cast<std::size_t>(job.decoded / kOutlineShare));
+  if (!outline.complete) return;
+  // As whoever reads the outline counts them: every event with the time that a walk hands on.
+  job.entry.facts.events = outline.events;
+  const bool any = outline.events != 0;
+  job.entry.facts.first_time = any ? outline.first_time : 0;
+  job.entry.facts.last_time = any ? outline.last_time : 0;
+}
+
+} // namespace
+
+Result<void> encode_segment(PackJob &job, const PackedFile &file) {
+  const ArchiveOptions &options = file.options;
+  SegmentHeader &header = job.entry.header;
+  header.original_at = job.at;
+  header.original_size = job.bytes.size();
+  header.content_hash = etlz::hash64(job.bytes);
+  job.payload.resize(etlz::kSegmentHeaderSize);
+  if (file.trace) {
+    std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
+    coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
+                        options.explain != nullptr ? &job.explain : nullptr);
+    outline_segment(job, *coder);
+    header.stream_bytes = job.entry.facts.stream_bytes;
+    header.scratch_bytes = job.entry.facts.scratch_bytes;
+    if (options.verify) {
+      std::vector<std::uint8_t> &again = coder->scratch;
+      again.resize(job.bytes.size());
+      const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
+      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes)
+        header.method = SegmentMethod::zstd;
+    }
+    file.workspace.packers.give(std::move(coder));
+  } else {
+    header.method = SegmentMethod::zstd;
+  }
+  if (header.method == SegmentMethod::zstd) {
+    // No trace, or (never seen) one that the model does not give back: kept without it.
+    const std::size_t bound = ZSTD_compressBound(job.bytes.size());
+    job.payload.resize(etlz::kSegmentHeaderSize + bound);
+    const int level = options.level == Level::max ? 19 : 9;
+    const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound,
+                                        job.bytes.data(), job.bytes.size(), level);
+    if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, file.input.name(), ZSTD_getErrorName(n));
+    job.payload.resize(etlz::kSegmentHeaderSize + n);
+    header.stream_bytes = header.scratch_bytes = 0;
+  }
+  const Bytes stored = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
+  header.stored_size = stored.size();
+  header.payload_hash = etlz::hash64(stored);
+  etlz::write_segment_header(header, job.payload.data());
+  if (file.trace) {
+    for (const etlz::Part &part : job.parts) {
+      if (!part.buffer) continue;
+      const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
+      job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
+    }
+    job.entry.parts = std::move(job.parts);
+  }
+  return {};
+}
+
+namespace {
+
+void add_explain(std::vector<ColumnCost> &sum, const std::vector<ColumnCost> &more) {
+  for (const ColumnCost &m : more) {
+    const auto same = std::find_if(sum.begin(), sum.end(), [&m](const ColumnCost &s) {
+      return s.owner == m.owner && s.column == m.column;
+    });
+    if (same == sum.end())
+      sum.push_back(m);
+    else
+      same->in += m.in, same->out += m.out, same->events += m.events;
+  }
+}
+
+} // namespace
+
+Result<ContentHash> hash_of(const read::Input &input, const std::stop_token &stop) {
+  etlz::ContentHasher hasher;
+  std::vector<std::uint8_t> piece(
+      static_cast<std::size_t>(std::min<std::uint64_t>(input.size() + 1, 4u << 20)));
+  for (std::uint64_t at = 0;;) {
+    if (stop.stop_requested()) return base::cancelled().in(input.name());
+    ETWRELOG_TRY_LET(got, input.read_at(at, piece));
+    if (got == 0) return hasher.finish();
+    hasher.update(Bytes(piece).first(got));
+    at += got;
+  }
+}
+
+Result<void> pack_segments(const PackedFile &file, const std::function<Result<bool>(PackJob &)> &next,
+                           const std::function<Result<void>(PackJob &)> &take, PackReport &report) {
+  const ArchiveOptions &options = file.options;
+  Steps<PackJob> steps;
+  steps.next = next;
+  steps.work = [&](PackJob &job) { return encode_segment(job, file); };
+  steps.merge = [&](PackJob &job) -> Result<void> {
+    if (Result<void> r = take(job); !r) return r;
+    report.events += job.entry.facts.events;
+    report.buffers += job.entry.facts.buffers;
+    report.decoded += job.decoded;
+    ++report.segments;
+    if (options.explain != nullptr) add_explain(*options.explain, job.explain);
+    file.workspace.spares.give(std::move(job.bytes));
+    return {};
+  };
+  const unsigned threads = threads_of(options.run.threads);
+  const std::uint64_t each = std::uint64_t{target_of(options, file.trace)} * kMemoryFactor;
+  const auto in_flight =
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(options.run.memory / each, 1, threads + 2));
+  std::deque<PackJob> jobs(in_flight + 1);
+  Result<void> done = run_steps(steps, jobs, {options.run.threads, options.run.stop});
+  if (!done) return in_file(std::move(done).error(), file.input.name());
+  return {};
+}
+
+} // namespace etwrelog::pipeline

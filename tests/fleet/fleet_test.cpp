@@ -1,0 +1,473 @@
+// Lists, shares, results, sums, parts and pipes: what many traces on many machines need.
+#include "archive/archive.hpp"
+#include "base/output_file.hpp"
+#include "etwrelog/archive.hpp"
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/trace.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+using Buffer = std::vector<std::uint8_t>;
+namespace fs = std::filesystem;
+
+Buffer generated(std::uint64_t size, std::uint64_t seed = 1, Codec codec = Codec::none) {
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = size;
+  options.seed = seed;
+  options.cpus = 2;
+  options.processes = 4;
+  options.buffer_size = 16u << 10;
+  options.codec = codec;
+  options.threads = 1;
+  gen::MemorySink sink;
+  EXPECT_TRUE(gen::generate(options, sink));
+  return std::move(sink.bytes);
+}
+
+std::string text_of(const std::string &path) {
+  const Buffer bytes = testing::read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<json> lines_of(const std::string &path) {
+  std::vector<json> lines;
+  const std::string text = text_of(path);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// A folder of small files of many sizes; most are no traces, which packing takes as well.
+class Fleet : public ::testing::Test {
+protected:
+  Fleet() {
+    fs::create_directories(directory.path() / "in" / "deep");
+    for (std::size_t i = 0; i < 20; ++i) {
+      const std::string name = (i % 3 == 0 ? "in/deep/" : "in/") + std::to_string(i) + ".etl";
+      testing::write_file(directory.file(name),
+                          Buffer(1000 + 37'000 * (i % 7) * i, static_cast<std::uint8_t>(i)));
+    }
+    testing::write_file(directory.file("in/trace.etl"), trace);
+    list = directory.file("list");
+    const ToolRun run = in_folder({"fleet", "list", "in", "-r"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    testing::write_file(list, Bytes(reinterpret_cast<const std::uint8_t *>(run.out.data()), run.out.size()));
+  }
+  [[nodiscard]] ToolRun in_folder(const std::vector<std::string> &words) const {
+    return run_tool(words, {.directory = directory.path().string()});
+  }
+  [[nodiscard]] std::size_t archives() const {
+    std::size_t count = 0;
+    for (const auto &entry : fs::recursive_directory_iterator(directory.path() / "out"))
+      count += entry.path().extension() == ".etlz" ? 1u : 0u;
+    return count;
+  }
+
+  TempDir directory;
+  Buffer trace = generated(3'000'000);
+  std::string list;
+};
+
+TEST_F(Fleet, SharesAreDisjointCompleteAndOfEqualSize) {
+  std::set<std::string> seen;
+  std::vector<std::uint64_t> sizes;
+  for (const char *share : {"1/4", "2/4", "3/4", "4/4"}) {
+    const std::string results = directory.file(std::string("results") + share[0]);
+    const ToolRun run = in_folder(
+        {"pack", "--files-from", list, "--shard", share, "--out-dir", "out", "--results", results, "-q"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    std::uint64_t size = 0;
+    for (const json &line : lines_of(results)) {
+      EXPECT_TRUE(seen.insert(line["path"]).second) << line;
+      EXPECT_EQ(line["state"], "done");
+      EXPECT_EQ(line["hash"].get<std::string>().size(), 32u);
+      EXPECT_TRUE(line.contains("seconds"));
+      size += line["bytes"].get<std::uint64_t>();
+    }
+    sizes.push_back(size);
+  }
+  EXPECT_EQ(seen.size(), 21u);
+  EXPECT_TRUE(fs::exists(directory.path() / "out" / "in" / "deep" / "3.etlz"));
+  const auto [least, most] = std::ranges::minmax(sizes);
+  EXPECT_LT(most - least, 4'000'000u); // no more than the largest file
+  EXPECT_EQ(in_folder({"verify", "-r", "out", "-q"}).status, 0);
+  const ToolRun report = in_folder(
+      {"fleet", "report", "results1", "results2", "results3", "results4", "--files-from", list, "--json"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  const json all = json::parse(report.out);
+  EXPECT_EQ(all["states"]["done"], 21);
+  EXPECT_EQ(all["missing"], json::array());
+  EXPECT_EQ(all["kinds"]["user"]["files"].get<int>() + all["kinds"]["unknown"]["files"].get<int>() +
+                all["kinds"].value("kernel", json{{"files", 0}})["files"].get<int>() +
+                all["kinds"].value("merged", json{{"files", 0}})["files"].get<int>(),
+            21);
+}
+
+TEST_F(Fleet, SharesDoNotDependOnTheOrderOfTheList) {
+  std::vector<std::string> lines;
+  std::string text = text_of(list);
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text.substr(at, end - at + 1));
+  std::ranges::reverse(lines);
+  text.clear();
+  for (const std::string &line : lines)
+    text += line;
+  testing::write_file(directory.file("turned"),
+                      Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
+  auto share = [&](const std::string &of) {
+    std::set<std::string> names;
+    const ToolRun run = in_folder({"fleet", "list", "--files-from", of, "--shard", "2/3"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    for (std::size_t at = 0, end = 0; (end = run.out.find('\n', at)) != std::string::npos; at = end + 1)
+      names.insert(run.out.substr(at, end - at));
+    return names;
+  };
+  EXPECT_EQ(share(list), share(directory.file("turned")));
+  EXPECT_FALSE(share(list).empty());
+}
+
+TEST_F(Fleet, RunAgainNothingIsDoneTwiceAndWhatIsNotTheArchiveIsNamed) {
+  const std::vector<std::string> pack = {
+      "pack", "--files-from", list, "--out-dir", "out", "--skip-existing", "--results", "results", "-q"};
+  ASSERT_EQ(in_folder(pack).status, 0);
+  fs::remove(directory.path() / "out" / "in" / "trace.etlz");
+  ASSERT_EQ(in_folder(pack).status, 0);
+  json all = json::parse(in_folder({"fleet", "report", "results", "--json"}).out);
+  EXPECT_EQ(all["states"], (json{{"done", 21}}));
+  EXPECT_EQ(all["done_again"], 1);
+  EXPECT_EQ(archives(), 21u);
+  // The same name and size, other bytes: the record in the archive does not fit.
+  Buffer changed = testing::read_file(directory.file("in/1.etl"));
+  changed[500] ^= 1;
+  testing::write_file(directory.file("in/1.etl"), changed);
+  const ToolRun run = in_folder(pack);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("1.etlz: exists, and its record of its original does not fit"), std::string::npos)
+      << run.err;
+  // A result that is cut is not one that is there.
+  Buffer cut = testing::read_file(directory.file("out/in/trace.etlz"));
+  cut.resize(cut.size() - 10);
+  testing::write_file(directory.file("out/in/trace.etlz"), cut);
+  EXPECT_EQ(in_folder(pack).status, 1);
+  std::vector<std::string> force = pack;
+  force.push_back("--force");
+  EXPECT_EQ(in_folder(force).status, 0);
+  EXPECT_EQ(in_folder({"verify", "-r", "out", "-q"}).status, 0);
+  EXPECT_EQ(in_folder(pack).status, 0);
+  // A kill leaves a line without an end, which the next run ends and the report counts.
+  std::string text = text_of(directory.file("results")) + R"({"task":"pack","path":"in/2)";
+  testing::write_file(directory.file("results"),
+                      Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
+  ASSERT_EQ(in_folder(pack).status, 0);
+  all = json::parse(in_folder({"fleet", "report", "results", "--json"}).out);
+  EXPECT_EQ(all["broken_lines"], 1);
+  EXPECT_EQ(all["states"], (json{{"done", 21}}));
+}
+
+TEST_F(Fleet, VerifyLeavesOutWhatItsResultsSayIsGood) {
+  ASSERT_EQ(in_folder({"pack", "in", "-r", "--out-dir", "out", "-q"}).status, 0);
+  const std::vector<std::string> verify = {"verify",    "out",     "-r", "--skip-existing",
+                                           "--results", "results", "-q"};
+  ASSERT_EQ(in_folder(verify).status, 0);
+  ASSERT_EQ(in_folder(verify).status, 0);
+  std::size_t done = 0, skipped = 0;
+  for (const json &line : lines_of(directory.file("results")))
+    ++(line["state"] == "done" ? done : skipped);
+  EXPECT_EQ(done, 21u);
+  EXPECT_EQ(skipped, 21u);
+}
+
+TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
+  fs::remove(directory.path() / "in" / "5.etl");
+  const ToolRun run = in_folder(
+      {"pack", "--files-from", list, "--shard", "1/2", "--out-dir", "out", "--results", "results", "-q"});
+  const ToolRun second = run.status == 0 ? in_folder({"pack", "--files-from", list, "--shard", "2/2",
+                                                      "--out-dir", "out", "--results", "results", "-q"})
+                                         : run;
+  EXPECT_EQ(second.status, 1);
+  const ToolRun report = in_folder({"fleet", "report", "results", "--files-from", list});
+  EXPECT_EQ(report.status, 1);
+  EXPECT_NE(report.out.find("in/5.etl"), std::string::npos) << report.out;
+  if (run.status != 0) EXPECT_NE(report.out.find("have no result"), std::string::npos) << report.out;
+}
+
+TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
+  auto share = [&](const std::vector<std::pair<const char *, const char *>> &variables) {
+    for (const auto &[name, value] : variables)
+      ::setenv(name, value, 1);
+    const ToolRun run = in_folder({"fleet", "list", "--files-from", list, "--shard", "auto"});
+    for (const auto &[name, value] : variables)
+      ::unsetenv(name);
+    return run;
+  };
+  const std::string second = in_folder({"fleet", "list", "--files-from", list, "--shard", "2/3"}).out;
+  EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "12"},
+                   {"SLURM_ARRAY_TASK_MIN", "10"},
+                   {"SLURM_ARRAY_TASK_MAX", "14"},
+                   {"SLURM_ARRAY_TASK_STEP", "2"},
+                   {"SLURM_ARRAY_TASK_COUNT", "3"}})
+                .out,
+            second);
+  EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "1"}, {"ETWRELOG_SHARDS", "3"}}).out, second);
+  EXPECT_EQ(share({{"JOB_COMPLETION_INDEX", "1"}, {"ETWRELOG_SHARDS", "3"}}).out, second);
+  EXPECT_EQ(share({{"JOB_COMPLETION_INDEX", "1"}}).status, 2);
+  EXPECT_EQ(share({}).status, 2);
+  EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "3"}, {"ETWRELOG_SHARDS", "3"}}).status, 2);
+  // Tasks 1, 3 and 7: no share can be told.
+  EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "3"},
+                   {"SLURM_ARRAY_TASK_MIN", "1"},
+                   {"SLURM_ARRAY_TASK_MAX", "7"},
+                   {"SLURM_ARRAY_TASK_STEP", "1"},
+                   {"SLURM_ARRAY_TASK_COUNT", "3"}})
+                .status,
+            2);
+  for (const char *bad : {"0/3", "4/3", "3", "a/b", "1/", "/"})
+    EXPECT_EQ(in_folder({"fleet", "list", "--files-from", list, "--shard", bad}).status, 2) << bad;
+}
+
+// --- Sums
+// ----------------------------------------------------------------------------------------------------
+
+class CountedBytes final : public RandomAccess {
+public:
+  explicit CountedBytes(Buffer bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    if (offset >= bytes_.size()) return std::size_t{0};
+    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
+    read_ += count;
+    return count;
+  }
+  std::uint64_t read() const { return read_; }
+
+private:
+  Buffer bytes_;
+  mutable std::atomic<std::uint64_t> read_{0};
+};
+
+TEST(Sum, OfAnArchiveReadsTheIndexAlone) {
+  Buffer packed;
+  const Buffer trace = generated(20'000'000);
+  ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed), {.counts = true}));
+  const auto bytes = std::make_shared<CountedBytes>(packed);
+  const Result<ArchiveSummary> summary = read_archive_summary(Input::random_access("t.etlz", bytes));
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_LT(bytes->read(), packed.size() / 5); // header, index, footer; what wraps an archive is looked for
+  const Result<Trace> opened = Trace::open(Input::memory("t.etl", trace));
+  ASSERT_TRUE(opened);
+  const Result<Statistics> counted = collect_statistics(*opened);
+  ASSERT_TRUE(counted && summary->counts);
+  EXPECT_EQ(to_json(*summary->counts), to_json(*counted));
+  EXPECT_EQ(summary->events, counted->events);
+  ASSERT_TRUE(summary->session);
+  EXPECT_EQ(summary->session->name, opened->sources().front().header.session_name);
+  EXPECT_EQ(summary->original, trace.size());
+  const Result<ContentHash> hash = content_hash(Input::memory("t.etl", trace));
+  ASSERT_TRUE(hash);
+  EXPECT_EQ(summary->content, *hash);
+}
+
+TEST(Sum, AddsUpWhatEachHas) {
+  TempDir directory;
+  std::uint64_t events = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const std::string name = directory.file(std::to_string(i) + ".etl");
+    testing::write_file(name, generated(1'000'000, static_cast<std::uint64_t>(i)));
+    events += json::parse(run_tool({"stats", "--json", name}).out)["events"]["count"].get<std::uint64_t>();
+  }
+  ASSERT_EQ(run_tool({"pack", directory.path().string(), "-r", "--counts", "-q"}).status, 0);
+  for (int i = 1; i <= 3; ++i)
+    fs::remove(directory.file(std::to_string(i) + ".etl"));
+  const json sum = json::parse(run_tool({"stats", "--sum", "--json", "-r", directory.path().string()}).out);
+  EXPECT_EQ(sum["events"], events);
+  EXPECT_EQ(sum["counted"]["files"], 3);
+  std::uint64_t by_type = 0;
+  for (const json &type : sum["by_type"])
+    by_type += type["events"].get<std::uint64_t>();
+  EXPECT_EQ(by_type, events);
+  const json info = json::parse(run_tool({"info", "--sum", "--json", "-r", directory.path().string()}).out);
+  EXPECT_EQ(info["events"], events);
+  EXPECT_FALSE(info["processes"].empty());
+}
+
+// --- Parts
+// ---------------------------------------------------------------------------------------------------
+
+Buffer packed_whole(const read::Input &input, const pipeline::ArchiveOptions &options) {
+  Buffer bytes;
+  Result<OutputStream> out = OutputStream::open(Output::memory(bytes));
+  EXPECT_TRUE(out && pipeline::pack_file(input, *out, options) && out->commit());
+  return bytes;
+}
+
+std::vector<Buffer> packed_parts(const read::Input &input, std::uint32_t of,
+                                 const pipeline::ArchiveOptions &options) {
+  std::vector<Buffer> parts(of);
+  for (std::uint32_t i = 1; i <= of; ++i) {
+    Result<OutputStream> out = OutputStream::open(Output::memory(parts[i - 1]));
+    const Result<PackReport> done = pipeline::pack_part(input, {i, of}, *out, options);
+    EXPECT_TRUE(done) << done.error().message();
+    EXPECT_TRUE(out->commit());
+  }
+  return parts;
+}
+
+Result<Buffer> joined(const std::vector<Buffer> &parts) {
+  std::vector<Input> inputs;
+  for (const Buffer &part : parts)
+    inputs.push_back(Input::memory("part " + std::to_string(inputs.size() + 1), part));
+  Buffer bytes;
+  const Result<PackReport> done = join_parts(inputs, Output::memory(bytes));
+  if (!done) return done.error();
+  return bytes;
+}
+
+TEST(Parts, JoinedTheyAreTheArchiveThatOneMachineMakes) {
+  const Buffer plain = generated(12'000'000), compressed = generated(6'000'000, 2, Codec::xpress);
+  Buffer damaged = plain;
+  std::fill_n(damaged.begin() + 5'000'000, 300'000, std::uint8_t{0x5A});
+  damaged.resize(damaged.size() - 12'345);
+  const Buffer text(3'000'000, 'x');
+  for (const Buffer *original : {&plain, &compressed, &damaged, &text})
+    for (const Level level : {Level::normal, Level::max}) {
+      if (level == Level::max && original != &compressed) continue; // slow
+      for (const bool counts : {false, true}) {
+        const auto input = read::memory_input("t.etl", *original);
+        pipeline::ArchiveOptions options;
+        options.level = level;
+        options.segment = 1u << 20;
+        options.counts = counts;
+        const Buffer whole = packed_whole(*input, options);
+        for (const std::uint32_t of : {1u, 2u, 3u, 7u, 30u}) {
+          if (of > 3 && counts) continue;
+          std::vector<Buffer> parts = packed_parts(*input, of, options);
+          std::ranges::reverse(parts);
+          const Result<Buffer> all = joined(parts);
+          ASSERT_TRUE(all) << all.error().message();
+          EXPECT_TRUE(*all == whole) << of << " parts, " << original->size() << " bytes";
+        }
+      }
+    }
+}
+
+TEST(Parts, OfASmallTraceTheFirstIsAll) {
+  TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, generated(100'000));
+  ASSERT_EQ(run_tool({"pack", trace, "-q"}).status, 0);
+  std::vector<std::string> join = {"join", "-o", directory.file("joined.etlz"), "-q"};
+  for (const char *part : {"1/2", "2/2"}) {
+    ASSERT_EQ(
+        run_tool({"pack", trace, "--part", part, "-q", "-o", directory.file(std::string(1, part[0]))}).status,
+        0);
+    join.push_back(directory.file(std::string(1, part[0])));
+  }
+  const ToolRun run = run_tool(join);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(testing::read_file(directory.file("joined.etlz")), testing::read_file(directory.file("t.etlz")));
+}
+
+TEST(Parts, ThatDoNotBelongTogetherAreNamed) {
+  pipeline::ArchiveOptions options;
+  options.segment = 1u << 20;
+  const Buffer first = generated(4'000'000), second = generated(4'000'000, 9);
+  const auto a = read::memory_input("a", first), b = read::memory_input("b", second);
+  const std::vector<Buffer> parts = packed_parts(*a, 3, options), others = packed_parts(*b, 3, options);
+  auto error = [](const std::vector<Buffer> &given) {
+    const Result<Buffer> all = joined(given);
+    return all ? std::string("joined") : all.error().message();
+  };
+  EXPECT_NE(error({parts[0], parts[2]}).find("part 2 of 3 is missing"), std::string::npos);
+  EXPECT_NE(error({parts[0], parts[1]}).find("part 3 of 3 is missing"), std::string::npos);
+  EXPECT_NE(error({parts[0], parts[1], parts[1], parts[2]}).find("part 2 is given twice"), std::string::npos);
+  EXPECT_NE(error({parts[0], others[1], parts[2]}).find("original"), std::string::npos);
+  EXPECT_NE(error({parts[0], packed_parts(*a, 2, options)[1], parts[2]}).find("number of parts"),
+            std::string::npos);
+  EXPECT_NE(error({first}).find("is no part"), std::string::npos);
+  options.level = Level::max;
+  EXPECT_NE(error({parts[0], packed_parts(*a, 3, options)[1], parts[2]}).find("level"), std::string::npos);
+}
+
+TEST(Parts, NoDamageGoesUnseen) {
+  pipeline::ArchiveOptions options;
+  options.segment = 1u << 20;
+  const Buffer trace = generated(3'000'000);
+  const auto input = read::memory_input("a", trace);
+  const std::vector<Buffer> parts = packed_parts(*input, 2, options);
+  for (std::size_t which = 0; which < 2; ++which) {
+    const std::size_t size = parts[which].size();
+    for (std::size_t at = 0; at < size; at += at < 200 || at + 200 > size ? 7 : size / 40) {
+      std::vector<Buffer> broken = parts;
+      broken[which][at] ^= 0x10;
+      EXPECT_FALSE(joined(broken)) << which << " at " << at;
+      broken = parts;
+      broken[which].resize(at);
+      EXPECT_FALSE(joined(broken)) << which << " cut at " << at;
+    }
+  }
+}
+
+// --- Pipes
+// ---------------------------------------------------------------------------------------------------
+
+TEST(Pipes, PackAndUnpackRoundTrip) {
+  TempDir directory;
+  const Buffer trace = generated(5'000'000);
+  testing::write_file(directory.file("t.etl"), trace);
+  const ToolRun packed = run_tool({"pack", "-", "-o", "-", "-q"},
+                                  {.input = directory.file("t.etl"), .output = directory.file("piped.etlz")});
+  ASSERT_EQ(packed.status, 0) << packed.err;
+  ASSERT_EQ(run_tool({"pack", directory.file("t.etl"), "-q"}).status, 0);
+  EXPECT_EQ(testing::read_file(directory.file("piped.etlz")), testing::read_file(directory.file("t.etlz")));
+  const ToolRun unpacked =
+      run_tool({"unpack", "-", "-o", "-", "-q"},
+               {.input = directory.file("piped.etlz"), .output = directory.file("piped.etl")});
+  ASSERT_EQ(unpacked.status, 0) << unpacked.err;
+  EXPECT_EQ(testing::read_file(directory.file("piped.etl")), trace);
+  EXPECT_EQ(run_tool({"verify", "-", "-q"}, {.input = directory.file("piped.etlz")}).status, 0);
+}
+
+TEST(Pipes, OfADamagedArchiveNothingIsWritten) {
+  TempDir directory;
+  Buffer archive;
+  ASSERT_TRUE(pack(Input::memory("t", generated(3'000'000)), Output::memory(archive)));
+  for (const std::size_t at : {archive.size() / 2, archive.size() - 100, std::size_t{30}}) {
+    Buffer broken = archive;
+    broken[at] ^= 1;
+    testing::write_file(directory.file("broken"), broken);
+    const ToolRun run = run_tool({"unpack", "-", "-o", "-"}, {.input = directory.file("broken")});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_TRUE(run.out.empty()) << at;
+    broken = archive;
+    broken.resize(at);
+    testing::write_file(directory.file("broken"), broken);
+    const ToolRun cut = run_tool({"unpack", "-", "-o", "-"}, {.input = directory.file("broken")});
+    EXPECT_EQ(cut.status, 1);
+    EXPECT_TRUE(cut.out.empty()) << at;
+  }
+  // An archive that was cut on its way out is refused by whoever gets it.
+  const ToolRun without = run_tool({"pack", "-"}, {.input = directory.file("broken")});
+  EXPECT_EQ(without.status, 2);
+}
+
+} // namespace
+} // namespace etwrelog

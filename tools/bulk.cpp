@@ -1,0 +1,340 @@
+#include "tools/bulk.hpp"
+
+#include "etwrelog/experimental/jobs.hpp"
+#include "etwrelog/text.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace etwrelog::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = std::chrono::duration<double>;
+
+Error usage_error(std::string what) {
+  Error e;
+  e.kind = ErrorKind::usage;
+  e.what = std::move(what);
+  return e;
+}
+
+// One name for a place, however it is spelled: through links in its folder, "." and "..". Looks at each
+// folder once.
+class Places {
+public:
+  std::string of(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    const auto [at, fresh] = folders_.try_emplace(folder);
+    if (fresh) {
+      std::error_code failed;
+      const fs::path real = fs::weakly_canonical(folder, failed);
+      at->second = failed ? folder : real.string();
+      if (!at->second.empty() && at->second.back() != '/') at->second += '/';
+    }
+    return at->second + name;
+  }
+
+private:
+  std::unordered_map<std::string, std::string> folders_;
+};
+
+std::string_view state_name(const Outcome &o) {
+  switch (o.state) {
+  case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
+  case Outcome::State::damaged: return "damaged";
+  case Outcome::State::skipped: return "exists, skipped";
+  case Outcome::State::failed: return o.written ? "written, NOT FINISHED" : "FAILED";
+  default: return "not done";
+  }
+}
+
+// In a results file.
+std::string_view plain_state_name(const Outcome &o) {
+  switch (o.state) {
+  case Outcome::State::done: return "done";
+  case Outcome::State::damaged: return "damaged";
+  case Outcome::State::skipped: return "skipped";
+  default: return "failed";
+  }
+}
+
+std::string rate(std::uint64_t bytes, double seconds) {
+  return seconds > 0 ? fmt::format("{:.0f}", static_cast<double>(bytes) / 1e6 / seconds) : std::string("-");
+}
+// The rate counts decoded bytes: of a compressed trace those that the model worked on.
+std::string ratio(std::uint64_t before, std::uint64_t after) {
+  const std::uint64_t small = std::min(before, after), big = std::max(before, after);
+  return small > 0 ? fmt::format("{:.2f}", static_cast<double>(big) / static_cast<double>(small))
+                   : std::string("-");
+}
+
+} // namespace
+
+void BulkFlags::add_to(CLI::App &command, const std::string &taken, const std::string &skipping) {
+  ListFlags::add_to(command, taken);
+  command
+      .add_option(
+          "--results", results,
+          "Add a line of JSON for each file: path, bytes, seconds, hash, error; \"etwrelog fleet report\" "
+          "joins them")
+      ->group("Fleet");
+  command.add_flag("--skip-existing", skip_existing, skipping)->group("Fleet");
+}
+
+Item Bulk::item(std::size_t i) const {
+  Item item;
+  item.source = files_.path(i);
+  item.size = files_.bytes(i);
+  if (!task_.target) return item;
+  if (!flags_.output.empty()) {
+    item.target = flags_.output;
+    return item;
+  }
+  item.target = task_.target(item.source);
+  if (flags_.out_dir.empty()) return item;
+  const std::string root = files_.root(i);
+  fs::path place = fs::path(item.target).filename();
+  if (!root.empty())
+    if (const fs::path below = fs::path(item.target).lexically_relative(root);
+        !below.empty() && *below.begin() != "..")
+      place = below;
+  item.target = (fs::path(flags_.out_dir) / place).string();
+  return item;
+}
+
+// No two results may have one place, and none may be a source, its own or another's.
+Result<void> Bulk::check_targets() const {
+  if (!task_.target) return {};
+  Places places;
+  std::unordered_set<std::size_t> sources, targets; // hashes: names are looked at again where one comes twice
+  const std::hash<std::string> hash;
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    sources.insert(hash(places.of(files_.path(i))));
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const Item one = item(i);
+    if (one.target == "-") return usage_error("standard output takes one input, and -o - for it");
+    std::error_code ignored;
+    if (fs::equivalent(one.source, one.target, ignored))
+      return usage_error(fmt::format("\"{}\" would replace itself", one.source));
+    const std::string place = places.of(one.target);
+    if (!targets.insert(hash(place)).second)
+      for (std::size_t j = 0; j < i; ++j)
+        if (const Item other = item(j); places.of(other.target) == place)
+          return usage_error(fmt::format("\"{}\" and \"{}\" would both become \"{}\"", other.source,
+                                         one.source, one.target));
+    if (sources.contains(hash(place)))
+      for (std::size_t j = 0; j < files_.size(); ++j)
+        if (places.of(files_.path(j)) == place)
+          return usage_error(
+              fmt::format("the result of \"{}\" would replace \"{}\"", one.source, files_.path(j)));
+  }
+  return {};
+}
+
+int Bulk::run() {
+  if (!flags_.output.empty() && (flags_.listed() || flags_.inputs.size() != 1))
+    return report(usage_error("-o takes one input; use --out-dir for several"));
+  Result<WorkList> files = flags_.list(task_.takes);
+  if (!files) return report(files.error());
+  files_ = *std::move(files);
+  if (files_.size() == 0 && flags_.shard.empty()) { // of few files, a share may be empty
+    print_line("etwrelog: error: no files");
+    return kFailed;
+  }
+  if (Result<void> sound = check_targets(); !sound) return report(sound.error());
+  if (!flags_.results.empty()) {
+    Places places;
+    const std::string place = places.of(flags_.results);
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      if (places.of(files_.path(i)) == place || (task_.target && places.of(item(i).target) == place))
+        return report(
+            usage_error(fmt::format("the results would go into \"{}\", which is worked on", flags_.results)));
+    if (flags_.skip_existing && !task_.finished) known_ = done_of(flags_.results, task_.name);
+    Result<ResultsFile> results = ResultsFile::open(flags_.results);
+    if (!results) return report(results.error());
+    results_.emplace(*std::move(results));
+    node_ = node_name();
+  } else if (flags_.skip_existing && !task_.finished) {
+    return report(usage_error("--skip-existing leaves out what a results file says is done: give --results"));
+  }
+  outcomes_.resize(files_.size());
+  const auto began = std::chrono::steady_clock::now();
+  experimental::JobList jobs;
+  jobs.count = files_.size();
+  jobs.bytes = [this](std::size_t i) { return files_.bytes(i); };
+  jobs.run = [this](std::size_t i, const RunOptions &run) { return do_file(i, run); };
+  jobs.failed = [this](std::size_t i, const Error &error) {
+    if (outcomes_[i].state == Outcome::State::failed) return;
+    if (error.kind == ErrorKind::cancelled) return; // never begun
+    outcomes_[i].state = Outcome::State::failed;
+    outcomes_[i].more().error = error;
+  };
+  experimental::JobOptions bulk;
+  bulk.phase = task_.phase;
+  bulk.memory_each = task_.memory_each;
+  bulk.large = task_.large;
+  experimental::run_jobs(jobs, run_.run(bar_), bulk);
+  return finish(Seconds(std::chrono::steady_clock::now() - began).count());
+}
+
+Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
+  const Item one = item(index);
+  Outcome &outcome = outcomes_[index];
+  const auto began = std::chrono::steady_clock::now();
+  FileResult result;
+  result.began = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  outcome.before = one.size;
+  Result<void> done;
+  try {
+    done = process(one, outcome, result, run);
+  } catch (const std::bad_alloc &) {
+    Error e;
+    e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
+    done = e;
+  }
+  outcome.seconds = static_cast<float>(Seconds(std::chrono::steady_clock::now() - began).count());
+  if (!done) {
+    outcome.state = Outcome::State::failed;
+    outcome.more().error = done.error();
+  }
+  if (results_ && (done || done.error().kind != ErrorKind::cancelled)) {
+    result.task = task_.name;
+    result.path = one.source;
+    result.target = one.target;
+    result.state = plain_state_name(outcome);
+    if (!done) result.error = message(done.error());
+    result.node = node_;
+    result.bytes = outcome.before, result.result_bytes = outcome.after, result.decoded = outcome.decoded;
+    result.seconds = outcome.seconds;
+    results_->add(result);
+  }
+  return done;
+}
+
+Result<void> Bulk::process(const Item &one, Outcome &outcome, FileResult &result, const RunOptions &run) {
+  if (flags_.skip_existing) {
+    bool there = false;
+    if (!task_.finished) {
+      const auto known = known_.find(one.source);
+      there = known != known_.end() && known->second == one.size;
+    } else if (std::error_code failed; fs::exists(one.target, failed)) {
+      Result<bool> finished = task_.finished(one, run);
+      if (!finished && !flags_.force) return std::move(finished).error();
+      there = finished && *finished;
+    }
+    if (there) {
+      outcome.state = Outcome::State::skipped;
+      return {};
+    }
+  }
+  if (!one.target.empty() && !flags_.out_dir.empty()) make_folder(one.target);
+  if (Result<void> done = task_.run(one, outcome, result, run); !done) return done;
+  outcome.state =
+      outcome.trouble && !outcome.trouble->missing.empty() ? Outcome::State::damaged : Outcome::State::done;
+  return {};
+}
+
+// That of a file, and those above it that are missing.
+void Bulk::make_folder(const std::string &of) {
+  const fs::path folder = fs::path(of).parent_path();
+  std::error_code failed;
+  if (fs::exists(folder, failed)) return;
+  const std::lock_guard lock(folders_mutex_);
+  std::vector<fs::path> missing;
+  for (fs::path at = folder; !at.empty() && !fs::exists(at, failed); at = at.parent_path())
+    missing.push_back(at);
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at)
+    if (fs::create_directory(*at, failed)) made_.push_back(at->string());
+}
+
+int Bulk::finish(double seconds) {
+  std::uint64_t before = 0, after = 0, decoded = 0;
+  std::size_t done = 0, failed = 0, incomplete = 0, skipped = 0, damaged = 0, left = 0;
+  for (const Outcome &o : outcomes_) {
+    switch (o.state) {
+    case Outcome::State::done: ++done; break;
+    case Outcome::State::damaged: ++damaged; break;
+    case Outcome::State::skipped: ++skipped; continue;
+    case Outcome::State::failed: ++(o.written ? incomplete : failed); continue;
+    case Outcome::State::pending: ++left; continue;
+    }
+    before += o.before, after += o.after, decoded += o.decoded;
+  }
+  for (std::size_t i = 0; i < outcomes_.size(); ++i) {
+    const Outcome &o = outcomes_[i];
+    if (task_.warnings && o.state == Outcome::State::done && !o.trace) task_.warnings(item(i), o);
+    if (!o.trouble) continue;
+    if (o.trouble->error) {
+      Error e = *o.trouble->error;
+      if (e.file.empty()) e.file = files_.path(i);
+      static_cast<void>(report(e));
+    }
+    for (const Skipped &m : o.trouble->missing)
+      warn(files_.path(i),
+           fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
+  }
+  if (run_.json && task_.table)
+    print_json(seconds);
+  else if (!run_.quiet && task_.table)
+    print_table(before, after, decoded, done + damaged, skipped, failed, seconds);
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) {
+    std::error_code in_use; // what was made for results that did not come
+    fs::remove(*folder, in_use);
+  }
+  const bool results_lost = results_ && results_->failed();
+  if (results_lost)
+    print_line(fmt::format("etwrelog: error: {}: not all results could be written", flags_.results));
+  if (left > 0 || (failed > 0 && stop_token().stop_requested())) {
+    print_line(
+        fmt::format("etwrelog: stopped on request; {} of {} files not done", left + failed, files_.size()));
+    return kFailed;
+  }
+  if (failed > 0) return kFailed;
+  return incomplete > 0 || results_lost ? kIncomplete : damaged > 0 ? kDamageSkipped : kDone;
+}
+
+void Bulk::print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
+                       std::size_t skipped, std::size_t failed, double seconds) const {
+  constexpr std::size_t kMostLines = 200;
+  fmt::print("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
+  std::size_t lines = 0;
+  for (std::size_t i = 0; i < outcomes_.size() && lines < kMostLines; ++i) {
+    const Outcome &o = outcomes_[i];
+    const bool plain = o.state == Outcome::State::done;
+    ++lines;
+    fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
+               o.after > 0 ? human_count(o.after) : "-", ratio(o.before, o.after), rate(o.decoded, o.seconds),
+               printable(files_.path(i)),
+               plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
+  }
+  if (lines < outcomes_.size()) fmt::print("... and {} more\n", outcomes_.size() - lines);
+  fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
+             human_count(after), ratio(before, after), rate(decoded, seconds), done, skipped, failed,
+             human_seconds(seconds));
+}
+
+void Bulk::print_json(double seconds) const {
+  nlohmann::json list = nlohmann::json::array();
+  for (std::size_t i = 0; i < outcomes_.size(); ++i) {
+    const Outcome &o = outcomes_[i];
+    const Item one = item(i);
+    nlohmann::json entry = {{"source", one.source}, {"before", o.before},   {"after", o.after},
+                            {"decoded", o.decoded}, {"seconds", o.seconds}, {"state", state_name(o)}};
+    if (!one.target.empty()) entry["target"] = one.target;
+    if (!o.trace) entry["plain"] = true;
+    if (o.trouble && o.trouble->error) entry["error"] = message(*o.trouble->error);
+    if (o.trouble)
+      for (const Skipped &m : o.trouble->missing)
+        entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
+    list.push_back(std::move(entry));
+  }
+  fmt::print("{}\n", text_of({{"files", list}, {"seconds", seconds}}));
+}
+
+} // namespace etwrelog::cli

@@ -1,0 +1,94 @@
+// Many files at once, each on its own: what pack, unpack, verify, stats, export and profile share when they
+// are given lists and folders. A failed file stops no other.
+#pragma once
+
+#include "tools/cli.hpp"
+#include "tools/results.hpp"
+#include "tools/work_list.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace etwrelog::cli {
+
+struct BulkFlags : ListFlags {
+  std::string output, out_dir, results;
+  bool skip_existing = false, force = false;
+
+  // --results, and what goes with it; `skipping`: what --skip-existing says of itself.
+  void add_to(CLI::App &command, const std::string &taken, const std::string &skipping);
+};
+
+struct Item {
+  std::string source, target; // target: empty where nothing is written
+  std::uint64_t size = 0;
+};
+
+// What is kept of each file.
+struct Outcome {
+  enum class State : std::uint8_t { pending, done, damaged, skipped, failed } state = State::pending;
+  bool trace = true, deleted = false;
+  bool written = false; // although it failed: the result is there, whole; only what was to follow is not done
+  float seconds = 0;
+  std::uint64_t before = 0, after = 0; // bytes of source and target
+  std::uint64_t decoded = 0;
+  struct Trouble {
+    std::vector<Skipped> missing;
+    std::optional<Error> error;
+  };
+  std::unique_ptr<Trouble> trouble;
+
+  [[nodiscard]] Trouble &more() {
+    if (!trouble) trouble = std::make_unique<Trouble>();
+    return *trouble;
+  }
+};
+
+struct BulkTask {
+  std::string_view name;                                  // "pack"
+  std::string_view phase;                                 // "packing"
+  std::uint64_t memory_each = 128u << 20;                 // for a small file
+  std::uint64_t large = 48u << 20;                        // from here on a file has all threads
+  std::function<bool(std::string_view)> takes;            // of a folder, by name
+  std::function<std::string(const std::string &)> target; // name of the result; empty function: none
+  // Does one; fills in the outcome, and of the result what it knows: hash, session, kind.
+  std::function<Result<void>(const Item &, Outcome &, FileResult &, const RunOptions &)> run;
+  // Whether the result is there already; the error says why what is there is not it.
+  std::function<Result<bool>(const Item &, const RunOptions &)> finished;
+  std::function<void(const Item &, const Outcome &)> warnings; // printed behind all work; may be empty
+  bool table = true;
+};
+
+class Bulk {
+public:
+  Bulk(BulkTask task, const BulkFlags &flags, const RunFlags &run)
+      : task_(std::move(task)), flags_(flags), run_(run), bar_(run.progress) {}
+  // The exit status. Prints table or JSON, warnings and errors.
+  [[nodiscard]] int run();
+
+private:
+  [[nodiscard]] Item item(std::size_t i) const;
+  [[nodiscard]] Result<void> check_targets() const;
+  [[nodiscard]] Result<void> do_file(std::size_t index, const RunOptions &run);
+  [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, FileResult &result,
+                                     const RunOptions &run);
+  void make_folder(const std::string &of);
+  [[nodiscard]] int finish(double seconds);
+  void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
+                   std::size_t skipped, std::size_t failed, double seconds) const;
+  void print_json(double seconds) const;
+
+  BulkTask task_;
+  const BulkFlags &flags_;
+  const RunFlags &run_;
+  Bar bar_;
+  WorkList files_;
+  std::vector<Outcome> outcomes_;
+  std::optional<ResultsFile> results_;
+  std::unordered_map<std::string, std::uint64_t> known_; // done, by the results of an earlier run
+  std::string node_;
+  std::mutex folders_mutex_;
+  std::vector<std::string> made_; // folders, each behind those that it is in
+};
+
+} // namespace etwrelog::cli

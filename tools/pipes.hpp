@@ -1,0 +1,33 @@
+// Standard output as the place of a result.
+#pragma once
+
+#include "etwrelog/io.hpp"
+
+#include <cerrno>
+#include <cstdio>
+
+namespace etwrelog::cli {
+
+// Written through the C library; a closed pipe is an error like any other.
+class StandardOutputSink final : public ByteSink {
+public:
+  [[nodiscard]] Result<void> write(Bytes bytes) override {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
+    return failure();
+  }
+  [[nodiscard]] Result<void> flush() { return std::fflush(stdout) == 0 ? Result<void>() : failure(); }
+  [[nodiscard]] bool reader_gone() const { return reader_gone_; } // "| head" has seen enough
+
+private:
+  [[nodiscard]] Error failure() {
+    reader_gone_ = errno == EPIPE;
+    Error error;
+    error.kind = ErrorKind::io;
+    error.file = "standard output";
+    error.what = "cannot be written";
+    return error;
+  }
+  bool reader_gone_ = false;
+};
+
+} // namespace etwrelog::cli

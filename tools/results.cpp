@@ -1,0 +1,116 @@
+#include "tools/results.hpp"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace etwrelog::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongestLine = 1u << 20; // written at once
+
+Error failure(const std::string &path, std::string what) {
+  Error e;
+  e.kind = ErrorKind::io;
+  e.file = path;
+  e.what = std::move(what);
+  return e;
+}
+
+} // namespace
+
+std::string line_of(const FileResult &r) {
+  json line = {{"task", r.task},   {"path", r.path},       {"state", r.state},
+               {"bytes", r.bytes}, {"seconds", r.seconds}, {"began", r.began}};
+  auto add = [&line](const char *name, const std::string &value) {
+    if (!value.empty()) line[name] = value;
+  };
+  add("target", r.target);
+  add("error", r.error);
+  add("hash", r.hash);
+  add("session", r.session);
+  add("kind", r.kind);
+  add("node", r.node);
+  if (r.result_bytes != 0) line["result_bytes"] = r.result_bytes;
+  if (r.decoded != 0) line["decoded"] = r.decoded;
+  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::optional<FileResult> parse_result(std::string_view line) {
+  const json from = json::parse(line, nullptr, false);
+  if (!from.is_object()) return std::nullopt;
+  try {
+    FileResult r;
+    r.task = from.at("task").get<std::string>();
+    r.path = from.at("path").get<std::string>();
+    r.state = from.at("state").get<std::string>();
+    r.bytes = from.at("bytes").get<std::uint64_t>();
+    r.seconds = from.at("seconds").get<double>();
+    r.began = from.value("began", 0.0);
+    r.target = from.value("target", "");
+    r.error = from.value("error", "");
+    r.hash = from.value("hash", "");
+    r.session = from.value("session", "");
+    r.kind = from.value("kind", "");
+    r.node = from.value("node", "");
+    r.result_bytes = from.value("result_bytes", std::uint64_t{0});
+    r.decoded = from.value("decoded", std::uint64_t{0});
+    return r;
+  } catch (const json::exception &) {
+    return std::nullopt;
+  }
+}
+
+bool for_each_line(const std::string &path, const std::function<void(std::string_view)> &take) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  while (std::getline(file, line))
+    if (!line.empty()) take(line);
+  return file.eof();
+}
+
+Result<ResultsFile> ResultsFile::open(const std::string &path) {
+  bool cut = false;
+  if (std::ifstream before(path, std::ios::binary | std::ios::ate); before && before.tellg() > 0) {
+    before.seekg(-1, std::ios::end);
+    cut = before.get() != '\n';
+  }
+  ResultsFile results;
+  results.file_.reset(std::fopen(path.c_str(), "ab")); // each write at the end, whoever else writes there
+  if (!results.file_) return failure(path, "the results cannot be written");
+  std::setvbuf(results.file_.get(), nullptr, _IOFBF, kLongestLine);
+  if (cut && (std::fputc('\n', results.file_.get()) == EOF || std::fflush(results.file_.get()) != 0))
+    return failure(path, "the results cannot be written");
+  return results;
+}
+
+void ResultsFile::add(const FileResult &result) {
+  const std::string line = line_of(result);
+  const std::lock_guard lock(*mutex_);
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
+    failed_ = true;
+}
+
+std::unordered_map<std::string, std::uint64_t> done_of(const std::string &results, std::string_view task) {
+  std::unordered_map<std::string, std::uint64_t> done;
+  static_cast<void>(for_each_line(results, [&](std::string_view line) {
+    if (const std::optional<FileResult> r = parse_result(line); r && r->task == task) {
+      if (r->state == "done")
+        done[r->path] = r->bytes;
+      else if (r->state == "failed")
+        done.erase(r->path);
+    }
+  }));
+  return done;
+}
+
+std::string node_name() {
+  for (const char *name : {"SLURMD_NODENAME", "NODE_NAME", "HOSTNAME"})
+    if (const char *const value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  return {};
+}
+
+} // namespace etwrelog::cli
