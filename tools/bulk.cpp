@@ -1,5 +1,6 @@
 #include "tools/bulk.hpp"
 
+#include "etwrelog/archive.hpp"
 #include "etwrelog/experimental/jobs.hpp"
 #include "etwrelog/text.hpp"
 
@@ -85,6 +86,40 @@ void BulkFlags::add_to(CLI::App &command, const std::string &taken, const std::s
           "joins them")
       ->group("Fleet");
   command.add_flag("--skip-existing", skip_existing, skipping)->group("Fleet");
+}
+
+std::string exported_name(const std::string &source, const std::string &ending) {
+  std::string name = source;
+  for (const std::string_view known : {".etlz", ".etl"})
+    if (has_ending(name, known)) {
+      name.resize(name.size() - known.size());
+      break;
+    }
+  return name + "." + ending;
+}
+
+Result<bool> finished_after_source(const Item &item, const RunOptions & /*run*/) {
+  std::error_code failed;
+  const fs::file_time_type source = fs::last_write_time(item.source, failed);
+  if (!failed && source <= fs::last_write_time(item.target, failed) && !failed) return true;
+  Error e;
+  e.kind = ErrorKind::io;
+  e.file = item.target;
+  e.what = "exists, and is older than its trace";
+  e.advice = Advice::replace;
+  return e;
+}
+
+Result<void> note_written(const Item &item, bool damaged, Outcome &outcome, FileResult &result,
+                          const RunOptions &run) {
+  const Result<ContentHash> hash = content_hash(item.target, run);
+  if (!hash) return hash.error();
+  result.hash = to_string(*hash);
+  std::error_code failed;
+  outcome.after = fs::file_size(item.target, failed);
+  outcome.decoded = item.size;
+  if (damaged) outcome.damaged = true;
+  return {};
 }
 
 Item Bulk::item(std::size_t i) const {
@@ -234,9 +269,18 @@ Result<void> Bulk::process(const Item &one, Outcome &outcome, FileResult &result
     }
   }
   if (!one.target.empty() && !flags_.out_dir.empty()) make_folder(one.target);
-  if (Result<void> done = task_.run(one, outcome, result, run); !done) return done;
-  outcome.state =
-      outcome.trouble && !outcome.trouble->missing.empty() ? Outcome::State::damaged : Outcome::State::done;
+  if (Result<void> done = task_.run(one, outcome, result, run); !done) {
+    // Another run, of a machine that was given up for dead, may have come first.
+    std::error_code failed;
+    if (!flags_.skip_existing || flags_.force || !task_.finished || !fs::exists(one.target, failed))
+      return done;
+    if (const Result<bool> finished = task_.finished(one, run); !finished || !*finished) return done;
+    outcome.state = Outcome::State::skipped;
+    return {};
+  }
+  outcome.state = outcome.damaged || (outcome.trouble && !outcome.trouble->missing.empty())
+                      ? Outcome::State::damaged
+                      : Outcome::State::done;
   return {};
 }
 

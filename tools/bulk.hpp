@@ -27,7 +27,7 @@ struct Item {
 // What is kept of each file.
 struct Outcome {
   enum class State : std::uint8_t { pending, done, damaged, skipped, failed } state = State::pending;
-  bool trace = true, deleted = false;
+  bool trace = true, deleted = false, damaged = false;
   bool written = false; // although it failed: the result is there, whole; only what was to follow is not done
   float seconds = 0;
   std::uint64_t before = 0, after = 0; // bytes of source and target
@@ -58,6 +58,14 @@ struct BulkTask {
   std::function<void(const Item &, const Outcome &)> warnings; // printed behind all work; may be empty
   bool table = true;
 };
+
+// For tasks that make something else of a trace: its name without .etl or .etlz, with another ending.
+[[nodiscard]] std::string exported_name(const std::string &source, const std::string &ending);
+// That a result is there and newer than its source: results exist whole or not at all.
+[[nodiscard]] Result<bool> finished_after_source(const Item &item, const RunOptions &run);
+// Size and hash of what was written.
+[[nodiscard]] Result<void> note_written(const Item &item, bool damaged, Outcome &outcome, FileResult &result,
+                                        const RunOptions &run);
 
 class Bulk {
 public:

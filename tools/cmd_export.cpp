@@ -1,5 +1,7 @@
 // etwrelog export: what events say, as JSON lines or tables.
+#include "etwrelog/archive.hpp"
 #include "etwrelog/export.hpp"
+#include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -20,6 +22,7 @@ struct ExportFlags : RunFlags {
   std::string output, format, profile = "etwrelog";
   SelectionFlags selection;
   std::string where;
+  BulkFlags many;
   bool salvage = false, force = false, maps = false, messages = false, report = false;
 };
 
@@ -111,29 +114,29 @@ Result<ExportJoins> joins_of(const std::vector<std::string> &names) {
   return joins;
 }
 
-int run_export(const ExportFlags &flags) {
+// The exit status of an export that went well, and of one that whoever read it had seen enough of.
+Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   ExportOptions options;
   Result<ExportJoins> joins = joins_of(flags.joins);
-  if (!joins) return report(joins.error());
+  if (!joins) return std::move(joins).error();
   options.joins = *joins;
   options.profile = kProfiles.at(flags.profile);
   options.maps = flags.maps, options.messages = flags.messages;
   Result<Selection> selection = flags.selection.selection();
-  if (!selection) return report(selection.error());
+  if (!selection) return std::move(selection).error();
   options.selection = *std::move(selection);
   options.where = flags.where;
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
-      return report(added.error());
-  Bar bar(flags.progress);
+      return std::move(added).error();
   RunReport told;
-  RunOptions run = flags.run(bar);
+  RunOptions run = given;
   run.report = &told;
   std::vector<Input> inputs;
   for (const std::string &name : flags.inputs)
     inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
   Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
-  if (!trace) return report(trace.error());
+  if (!trace) return std::move(trace).error();
   const auto standard_output = std::make_shared<StandardOutput>();
   const bool to_standard_output = flags.output.empty() || flags.output == "-";
   const Output output = to_standard_output
@@ -146,13 +149,13 @@ int run_export(const ExportFlags &flags) {
     Error error;
     error.kind = ErrorKind::usage;
     error.what = "--profile, --maps, --messages and --report are for JSON lines, not for tables";
-    return report(error);
+    return error;
   }
   const Result<ExportReport> done = table == kTables.end()
                                         ? export_json(*trace, output, options, run)
                                         : export_table(*trace, output, table->second, options, run);
   if (!done && standard_output->reader_gone) return kFailed;
-  if (!done) return report(done.error());
+  if (!done) return done.error();
   if (to_standard_output) std::fflush(stdout);
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
@@ -163,14 +166,64 @@ int run_export(const ExportFlags &flags) {
   return told.skipped.empty() ? kDone : kDamageSkipped;
 }
 
+// Each trace of a list or folder into a file of its own.
+int export_each(const ExportFlags &flags) {
+  BulkFlags many = flags.many;
+  many.inputs = flags.inputs;
+  many.force = flags.force;
+  if (many.out_dir.empty() || !flags.output.empty()) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "lists, folders, shares and results need --out-dir and take no --output: each trace gets a "
+                 "file of its own";
+    return report(error);
+  }
+  const std::string format = format_of(flags);
+  BulkTask task;
+  task.name = "export";
+  task.phase = "exporting";
+  task.takes = [](std::string_view name) { return has_ending(name, ".etl") || has_ending(name, ".etlz"); };
+  task.target = [&](const std::string &source) { return exported_name(source, format); };
+  task.finished = finished_after_source;
+  task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
+                 const RunOptions &run) -> Result<void> {
+    ExportFlags one = flags;
+    one.inputs = {item.source};
+    one.output = item.target;
+    one.format = format;
+    const Result<int> done = export_one(one, run);
+    if (!done) return done.error();
+    return note_written(item, *done == kDamageSkipped, outcome, result, run);
+  };
+  return Bulk(std::move(task), many, flags).run();
+}
+
+int run_export(const ExportFlags &flags) {
+  const BulkFlags &many = flags.many;
+  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
+    return export_each(flags);
+  if (flags.inputs.empty()) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "no trace is given";
+    return report(error);
+  }
+  Bar bar(flags.progress);
+  const Result<int> done = export_one(flags, flags.run(bar));
+  return done ? *done : report(done.error());
+}
+
 void add_export_command(CLI::App &app, int &exit_status) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App *command = app.add_subcommand(
       "export", "What events say, in order of time: JSON lines, CSV, Arrow, SQLite, Parquet, DuckDB");
+  command->add_option("TRACE", flags->inputs,
+                      "Traces: .etl or .etlz; several are read as one; - for standard input");
+  flags->many.add_to(*command, ".etl and .etlz",
+                     "Leave alone what is there already and newer than its trace");
   command
-      ->add_option("TRACE", flags->inputs,
-                   "Traces: .etl or .etlz; several are read as one; - for standard input")
-      ->required();
+      ->add_option("--out-dir", flags->many.out_dir, "Folder for a file of each trace, instead of one of all")
+      ->group("Fleet");
   command->add_option("-o,--output", flags->output, "File to write; standard output if absent");
   command
       ->add_option("--format", flags->format,

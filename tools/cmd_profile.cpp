@@ -4,6 +4,7 @@
 #include "etwrelog/profile_symbols.hpp"
 
 #include "profile_pass/profile.hpp"
+#include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/profile_text.hpp"
@@ -22,6 +23,7 @@ namespace {
 struct Options : CommonOptions, SymbolFlags {
   std::vector<std::string> processes, threads_of, only_threads;
   std::string from, to, kind = "cpu", by = "function", output, format, max_size;
+  BulkFlags many;
   double min_share = 1;
   std::size_t top = 30;
   bool tree = false, idle = false, force = false, icicle = false;
@@ -172,10 +174,10 @@ Result<void> write_file(const Options &options, const Profile &profile) {
   return {};
 }
 
-int run_profile(const Options &options) {
+Result<int> profile_one(const Options &options) {
   int status = kDone;
   Result<Profile> all = read_profiles(options, status);
-  if (!all) return report(all.error());
+  if (!all) return std::move(all).error();
   const bool writes = !options.output.empty();
   const bool picture =
       writes && (options.format == "svg" || (options.format.empty() && options.output.ends_with(".svg")));
@@ -189,19 +191,19 @@ int run_profile(const Options &options) {
   text.min_share = options.min_share / 100;
   text.all = profile_overview(*all);
   Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
-  if (!profile) return report(profile.error());
+  if (!profile) return std::move(profile).error();
   if (profile->samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;
     error.what = "nothing is left of the profile: no sample fits the selection";
-    return report(error);
+    return error;
   }
   name_frames(options, *profile);
   if (writes) {
     if (!text.chosen.empty())
       fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
                  text.chosen);
-    if (Result<void> done = write_file(options, *profile); !done) return report(done.error());
+    if (Result<void> done = write_file(options, *profile); !done) return std::move(done).error();
     return status;
   }
   if (options.json)
@@ -211,13 +213,62 @@ int run_profile(const Options &options) {
   return status;
 }
 
+// Each trace of a list or folder into a file of its own.
+int profile_each(const Options &options) {
+  BulkFlags many = options.many;
+  many.inputs = options.inputs;
+  many.force = options.force;
+  if (many.out_dir.empty() || options.format.empty() || !options.output.empty()) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
+                 "no --output";
+    return report(error);
+  }
+  static const std::map<std::string, std::string> kEndings = {{"speedscope", "speedscope.json"},
+                                                              {"firefox", "firefox.json.gz"},
+                                                              {"pprof", "pb.gz"},
+                                                              {"chrome", "trace.json"}};
+  const auto ending = kEndings.find(options.format);
+  BulkTask task;
+  task.name = "profile";
+  task.phase = "profiling";
+  task.large = 0; // each on all threads: symbols are looked up once at a time
+  task.takes = [](std::string_view name) { return has_ending(name, ".etl") || has_ending(name, ".etlz"); };
+  task.target = [&](const std::string &source) {
+    return exported_name(source, ending == kEndings.end() ? options.format : ending->second);
+  };
+  task.finished = finished_after_source;
+  task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
+                 const RunOptions &run) -> Result<void> {
+    Options one = options;
+    one.inputs = {item.source};
+    one.output = item.target;
+    const Result<int> done = profile_one(one);
+    if (!done) return done.error();
+    return note_written(item, *done == kDamageSkipped, outcome, result, run);
+  };
+  return Bulk(std::move(task), many, options).run();
+}
+
+int run_profile(const Options &options) {
+  const BulkFlags &many = options.many;
+  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
+    return profile_each(options);
+  if (options.inputs.empty()) return report(bad_option(Option::input, "no trace is given", {}));
+  const Result<int> done = profile_one(options);
+  return done ? *done : report(done.error());
+}
+
 void add_profile_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c =
       app.add_subcommand("profile", "Where the time went: busiest functions, call tree, flame graph");
   c->add_option("TRACE", options->inputs,
-                "Traces: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; several count as one")
-      ->required();
+                "Traces: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; several count as one");
+  options->many.add_to(*c, ".etl and .etlz", "Leave alone what is there already and newer than its trace");
+  c->add_option("--out-dir", options->many.out_dir, "Folder for a file of each trace, instead of one of all")
+      ->group("Fleet");
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
       ->allow_extra_args(false)
       ->group("Selection");

@@ -130,7 +130,7 @@ int run_listed(const StatsOptions &options) {
                  const RunOptions &run) -> Result<void> {
     const Result<int> damage = one_stats(options, item.source, run, all, true);
     if (!damage) return damage.error();
-    if (*damage == kDamageSkipped) outcome.more().missing.push_back({});
+    outcome.damaged = *damage == kDamageSkipped;
     const Result<ArchiveInfo> info = read_archive_info(item.source);
     const Result<ContentHash> hash =
         info ? Result<ContentHash>(info->content) : content_hash(item.source, run);

@@ -31,7 +31,7 @@ struct All {
   std::uint64_t events = 0, buffers = 0;
   std::uint64_t counted = 0, indexed = 0, bare = 0, plain = 0; // files: with counts, with an index alone,
                                                                // with neither, no trace
-  std::uint64_t event_bytes = 0, samples = 0, processes = 0; // of those counted
+  std::uint64_t event_bytes = 0, samples = 0, processes = 0;   // of those counted
   std::uint64_t stacks = 0, frames = 0;
   std::map<EventType, Type> types;
   std::map<std::string, OfProcess> by_process;

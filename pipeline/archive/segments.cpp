@@ -84,7 +84,8 @@ Result<void> SegmentSource::fill(MutableBytes bytes, std::size_t from, std::size
 // From header to header; where something else stands, all that follows is looked through.
 Result<void> SegmentSource::read_headers(MutableBytes bytes, std::size_t from, std::size_t to) {
   while (header_ < at_ + to) {
-    if (header_ < at_) return read(bytes, from, to); // no buffer stood there
+    // No buffer stood there.
+    if (header_ < at_ || header_ + format::kBufferHeaderSize <= at_ + from) return read(bytes, from, to);
     const auto here = static_cast<std::size_t>(header_ - at_);
     const std::size_t end = std::min(here + format::kBufferHeaderSize, to);
     if (Result<void> r = read(bytes, std::max(here, from), end); !r) return r;

@@ -206,7 +206,9 @@ TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
   const ToolRun report = in_folder({"fleet", "report", "results", "--files-from", list});
   EXPECT_EQ(report.status, 1);
   EXPECT_NE(report.out.find("in/5.etl"), std::string::npos) << report.out;
-  if (run.status != 0) EXPECT_NE(report.out.find("have no result"), std::string::npos) << report.out;
+  if (run.status != 0) {
+    EXPECT_NE(report.out.find("have no result"), std::string::npos) << report.out;
+  }
 }
 
 TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
@@ -342,22 +344,22 @@ Result<Buffer> joined(const std::vector<Buffer> &parts) {
 }
 
 TEST(Parts, JoinedTheyAreTheArchiveThatOneMachineMakes) {
-  const Buffer plain = generated(12'000'000), compressed = generated(6'000'000, 2, Codec::xpress);
+  const Buffer plain = generated(3'000'000), compressed = generated(2'000'000, 2, Codec::xpress);
   Buffer damaged = plain;
-  std::fill_n(damaged.begin() + 5'000'000, 300'000, std::uint8_t{0x5A});
+  std::fill_n(damaged.begin() + 1'500'000, 100'000, std::uint8_t{0x5A});
   damaged.resize(damaged.size() - 12'345);
-  const Buffer text(3'000'000, 'x');
-  for (const Buffer *original : {&plain, &compressed, &damaged, &text})
+  const Buffer text(1'500'000, 'x');
+  for (const Buffer *original : std::initializer_list<const Buffer *>{&plain, &compressed, &damaged, &text})
     for (const Level level : {Level::normal, Level::max}) {
       if (level == Level::max && original != &compressed) continue; // slow
       for (const bool counts : {false, true}) {
         const auto input = read::memory_input("t.etl", *original);
         pipeline::ArchiveOptions options;
         options.level = level;
-        options.segment = 1u << 20;
+        options.segment = 1u << 18;
         options.counts = counts;
         const Buffer whole = packed_whole(*input, options);
-        for (const std::uint32_t of : {1u, 2u, 3u, 7u, 30u}) {
+        for (const std::uint32_t of : {1u, 2u, 3u, 9u}) {
           if (of > 3 && counts) continue;
           std::vector<Buffer> parts = packed_parts(*input, of, options);
           std::ranges::reverse(parts);
