@@ -7,7 +7,7 @@ etwrelog_packages=(
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev libbz2-dev
   llvm-14-dev lld-14 libcurl4-openssl-dev libmspack-dev gcab libxml2-utils
-  abigail-tools mingw-w64-x86-64-dev
+  abigail-tools mingw-w64-x86-64-dev doxygen
 )
 
 install_missing_packages() {

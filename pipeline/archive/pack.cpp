@@ -48,22 +48,29 @@ std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz
   return archive;
 }
 
-// Packs all of it as a small archive, if that is smaller. False: it is to be packed as ever.
-Result<bool> pack_small(const PackedFile &file, CountedSink &out, PackReport &result) {
+enum class Small : std::uint8_t {
+  packed, // as a small archive
+  coded,  // not that, but the job holds the one segment that the archive is to have
+  no,
+};
+
+// Packs all of it as a small archive, if that is smaller.
+Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job, PackReport &result) {
   const ArchiveOptions &options = file.options;
   const read::Input &input = file.input;
-  if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return false;
+  if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return Small::no;
   SegmentSource source(input, true, etlz::kMaxSegment, file.workspace.spares);
-  PackJob job;
   const Result<bool> next = source.next(job);
   if (!next) return next.error();
-  std::uint64_t content = 0;
-  for (const etlz::Part &part : job.parts)
+  std::uint64_t content = 0, weight = 0;
+  for (const etlz::Part &part : job.parts) {
     content += content_of(part, job.bytes);
+    weight += etlz::part_weight(part, job.bytes);
+  }
   const bool fits = *next && job.bytes.size() == input.size() && content <= small_content(options.level);
   if (!fits) {
     file.workspace.spares.give(std::move(job.bytes));
-    return false;
+    return Small::no;
   }
   // What the model makes of it, with everything around it.
   const std::vector<etlz::Part> parts = job.parts;
@@ -78,8 +85,11 @@ Result<bool> pack_small(const PackedFile &file, CountedSink &out, PackReport &re
   const std::vector<std::uint8_t> small = small_archive(job, parts, normal, options, *coder);
   file.workspace.packers.give(std::move(coder));
   if (small.empty()) {
+    // Whether segments of their usual size would be this one.
+    const std::size_t target = target_of(options, true);
+    if (weight < target && job.bytes.size() < 3 * target) return Small::coded;
     file.workspace.spares.give(std::move(job.bytes));
-    return false;
+    return Small::no;
   }
   if (Result<void> r = out.append(small); !r) return r.error();
   std::copy_n(small.begin() + etlz::kFileHeaderSize, result.content.size(), result.content.begin());
@@ -90,7 +100,7 @@ Result<bool> pack_small(const PackedFile &file, CountedSink &out, PackReport &re
   result.archived = out.size();
   SharedProgress(options.run, input.size()).advance(input.size(), 1);
   file.workspace.spares.give(std::move(job.bytes));
-  return true;
+  return Small::packed;
 }
 
 } // namespace
@@ -108,10 +118,13 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   CountedSink out(sink);
   result.original = input.size();
 
+  PackJob only;
+  bool coded = false;
   if (file.trace) {
-    const Result<bool> small = pack_small(file, out, result);
+    const Result<Small> small = pack_small(file, out, only, result);
     if (!small) return small.error();
-    if (*small) return result;
+    if (*small == Small::packed) return result;
+    coded = *small == Small::coded;
   }
 
   etlz::FileHeader header;
