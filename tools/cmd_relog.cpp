@@ -1,5 +1,6 @@
 // etwrelog relog: filter, re-chunk and recompress into a valid trace.
 #include "base/platform.hpp"
+#include "etwrelog/export.hpp"
 #include "etwrelog/io.hpp"
 #include "etwrelog/text.hpp"
 #include "output/relog.hpp"
@@ -8,6 +9,9 @@
 #include "tools/commands.hpp"
 
 #include <memory>
+
+#include <filesystem>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -19,6 +23,8 @@ using nlohmann::json;
 struct Options : CommonOptions {
   std::string input, output, report, codec = "as-input", level = "default", buffer_size;
   std::string stacks = "keep", stack_memory;
+  bool embed = false;
+  std::vector<std::string> schemas;
   std::uint64_t stack_window = pipeline::StackOptions{}.window;
   SelectionFlags selection;
   bool force = false, keep_order = false, single_pass = false;
@@ -117,6 +123,42 @@ json report_json(const std::string &input, const Options &options, const pipelin
           {"skipped", to_json(r.skipped)}};
 }
 
+// A file for a while, in the folder for temporary files.
+class Temporary {
+public:
+  Temporary() {
+    std::random_device random;
+    std::error_code failed;
+    const auto folder = std::filesystem::temp_directory_path(failed);
+    name_ = (folder / fmt::format("etwrelog-{:08x}{:08x}.etl", random(), random())).string();
+    base::add_temporary(name_);
+  }
+  ~Temporary() {
+    base::forget_temporary(name_);
+    std::error_code ignored;
+    std::filesystem::remove(name_, ignored);
+  }
+  Temporary(const Temporary &) = delete;
+  Temporary &operator=(const Temporary &) = delete;
+  [[nodiscard]] const std::string &name() const { return name_; }
+
+private:
+  std::string name_;
+};
+
+// From the relogged trace to the output.
+Result<EmbedReport> add_schemas(const std::string &relogged, const Options &options,
+                                const SchemaCatalog &known, const RunOptions &run) {
+  Result<Trace> trace = Trace::open(relogged, {}, run);
+  if (!trace) return std::move(trace).error();
+  return embed_schemas(*trace, Output(options.output, options.force ? Existing::replace : Existing::refuse),
+                       known, run);
+}
+
+json embedded_json(const EmbedReport &embedded) {
+  return {{"kinds", embedded.kinds}, {"events", embedded.events}, {"left_out", embedded.left_out}};
+}
+
 int write_report(const Options &options, const json &content) {
   auto write = [&]() -> Result<void> {
     Result<OutputStream> file =
@@ -163,6 +205,20 @@ int run_relog(const Options &options) {
   if (Result<void> fits = check_outputs({options.input}, outputs, options.force); !fits)
     return report(fits.error());
 
+  SchemaCatalog known;
+  if ((options.single_pass || !options.embed) && (options.embed || !options.schemas.empty())) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = options.embed ? "--embed-schemas looks at the whole trace, --single-pass cannot"
+                               : "--schemas is for --embed-schemas";
+    return report(error);
+  }
+  for (const std::string &path : options.schemas)
+    if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
+  std::optional<Temporary> relogged;
+  if (options.embed) relog.output = relogged.emplace().name();
+  std::optional<EmbedReport> embedded;
+
   pipeline::RelogReport result;
   std::string input = options.input;
   {
@@ -181,13 +237,23 @@ int run_relog(const Options &options) {
       input = trace->input().name();
       if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
     }
+    if (options.embed) {
+      Result<EmbedReport> added = add_schemas(relog.output, options, known, options.run(bar));
+      if (!added) return report(added.error());
+      embedded = *std::move(added);
+      result.output_bytes = embedded->bytes;
+      result.output_buffers += embedded->buffers;
+    }
   }
+  for (std::size_t i = 0; embedded && i < embedded->left_out.size(); ++i)
+    warn(options.output, "no schema record can describe " + embedded->left_out[i]);
   const int damage = report_damage(input, result.warnings, result.skipped);
+  json content = report_json(input, options, result);
+  if (embedded) content["embedded_schemas"] = embedded_json(*embedded);
   if (!options.report.empty())
-    if (const int status = write_report(options, report_json(input, options, result)); status != kDone)
-      return status;
+    if (const int status = write_report(options, content); status != kDone) return status;
   if (options.json) {
-    fmt::print("{}\n", text_of(report_json(input, options, result)));
+    fmt::print("{}\n", text_of(content));
   } else if (!options.quiet) {
     print_line(fmt::format(
         "{}: {} -> {} ({}), {} of {} events, {:.2f} s", printable(options.output),
@@ -236,6 +302,14 @@ void add_relog_command(CLI::App &app, int &exit_status) {
       ->group("Output");
   c->add_option("--report", options->report,
                 "Write a JSON report: by type, process, reason, time of each step")
+      ->group("Output");
+  c->add_flag("--embed-schemas", options->embed,
+              "Write the schemas of events that the trace does not describe itself into it, so that other "
+              "programs decode "
+              "them: those of --schemas, and of .NET's events")
+      ->group("Output");
+  c->add_option("--schemas", options->schemas,
+                "With --embed-schemas: folder (or file) of .man and .xml manifests")
       ->group("Output");
   c->add_flag(
        "--single-pass", options->single_pass,

@@ -100,4 +100,17 @@ Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &k
 // many.
 Result<std::size_t> add_schema_files(SchemaCatalog &catalog, const std::string &path);
 
+// Schemas of events that a trace does not describe itself, put into it as the records that Windows' merge
+// writes, so that other programs decode these events without the files that the schemas came from.
+struct EmbedReport {
+  std::size_t kinds = 0;
+  std::uint64_t events = 0;             // of these kinds
+  std::vector<std::string> left_out;    // kinds that such records cannot describe
+  std::uint64_t buffers = 0, bytes = 0; // that were added; of the whole output
+};
+// `trace`: one .etl file as relog() writes them; its buffers stay as they are, the records stand behind them.
+// `known`: manifests that were added to it, and the built-in table of .NET's events.
+Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known = {},
+                                  const RunOptions &run = {});
+
 } // namespace etwrelog

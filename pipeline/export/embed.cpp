@@ -1,0 +1,210 @@
+// The schemas that a trace lacks, behind its last buffer.
+#include "base/errors.hpp"
+#include "base/platform.hpp"
+#include "etwrelog/export.hpp"
+#include "export/survey.hpp"
+#include "schema/event_info_writer.hpp"
+#include "write/event_builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace etwrelog {
+namespace {
+
+using Key = std::tuple<Guid, unsigned, unsigned, unsigned>; // provider, id, version, opcode
+
+struct Wanted {
+  const Schema *schema = nullptr;
+  schema::EventInfoKey key;
+  std::uint64_t events = 0;
+};
+
+struct KindsPart {
+  std::map<Key, Wanted> kinds;
+  std::int64_t last_time = std::numeric_limits<std::int64_t>::min();
+  void clear() { *this = {}; }
+};
+
+// What other programs do not know: from files, and of the built-in tables what is no class of the kernel.
+bool is_foreign(const EventView &event, const Schema &schema) {
+  return event.is_event() && (schema.origin == Origin::added || schema.origin == Origin::builtin);
+}
+
+Result<KindsPart> kinds_of(const Trace &trace, const SchemaCatalog &schemas, const RunOptions &run) {
+  return trace.fold<KindsPart>(
+      [&](KindsPart &part, EventBatch &batch) {
+        for (const Event &event : batch) {
+          part.last_time = std::max(part.last_time, event.time());
+          const Schema *schema = event.is_event() ? schemas.find(event) : nullptr;
+          if (schema == nullptr || !is_foreign(event, *schema)) continue;
+          Wanted &wanted = part.kinds[{event.provider(), event.id(), event.version(), event.opcode()}];
+          if (wanted.schema == nullptr) {
+            wanted.schema = schema;
+            wanted.key = {
+                event.provider(), event.id(),    event.task(),   static_cast<std::uint8_t>(event.version()),
+                event.channel(),  event.level(), event.opcode(), event.keyword()};
+          }
+          ++wanted.events;
+        }
+      },
+      [](KindsPart &total, KindsPart &part) {
+        total.last_time = std::max(total.last_time, part.last_time);
+        for (auto &[key, wanted] : part.kinds) {
+          const auto [at, fresh] = total.kinds.try_emplace(key, wanted);
+          if (!fresh) at->second.events += wanted.events;
+        }
+      },
+      {}, run);
+}
+
+// Buffers for the end of a trace.
+class Records {
+public:
+  Records(std::uint32_t buffer_size, std::int64_t time, std::int64_t filetime)
+      : size_(buffer_size), time_(time), filetime_(filetime) {}
+
+  // False if no buffer of this size can hold it.
+  bool add(std::uint8_t opcode, Bytes payload) {
+    std::vector<std::uint8_t> event;
+    write::EventBuilder builder(event);
+    builder.classic(format::kMetaDataGuid, opcode, 0, 8, 0, 0, time_);
+    for (const std::uint8_t byte : payload)
+      builder.put(byte);
+    builder.finish();
+    if (format::kBufferHeaderSize + event.size() > size_) return false;
+    if (format::kBufferHeaderSize + open_.size() + event.size() > size_) close();
+    open_.insert(open_.end(), event.begin(), event.end());
+    return true;
+  }
+  // `sequence`: of the first one.
+  std::string finish(std::int64_t sequence) {
+    if (!open_.empty()) close();
+    std::string bytes;
+    for (std::size_t i = 0; i < closed_.size(); ++i) {
+      format::BufferHeader h;
+      h.buffer_size = size_;
+      h.saved_offset = h.filled_bytes = h.current_offset =
+          static_cast<std::uint32_t>(format::kBufferHeaderSize + closed_[i].size());
+      h.time_stamp = filetime_;
+      h.sequence_number = sequence + static_cast<std::int64_t>(i);
+      h.state = format::kStateFlush;
+      h.flags = static_cast<std::uint16_t>(format::kFlagProcessorIndex |
+                                           (i + 1 == closed_.size() ? format::kFlagFlushMarker : 0));
+      h.type = format::kTypeGeneric;
+      std::vector<std::uint8_t> buffer(size_, format::kFillByte);
+      format::store_buffer_header(buffer.data(), h);
+      std::ranges::copy(closed_[i], buffer.begin() + format::kBufferHeaderSize);
+      bytes.append(buffer.begin(), buffer.end());
+    }
+    return bytes;
+  }
+  [[nodiscard]] std::uint32_t buffers() const {
+    return static_cast<std::uint32_t>(closed_.size() + (open_.empty() ? 0 : 1));
+  }
+
+private:
+  void close() { closed_.push_back(std::exchange(open_, {})); }
+
+  std::uint32_t size_;
+  std::int64_t time_, filetime_;
+  std::vector<std::uint8_t> open_;
+  std::vector<std::vector<std::uint8_t>> closed_;
+};
+
+// Where the last buffer of a file begins, and how many there are.
+struct Layout {
+  std::uint64_t last_at = 0, size = 0;
+  std::uint32_t buffers = 0;
+};
+Result<Layout> layout_of(const base::File &file, const std::string &name) {
+  ETWRELOG_TRY_LET(size, file.size());
+  Layout layout;
+  for (std::uint64_t at = 0; at < size;) {
+    std::array<std::uint8_t, format::kBufferHeaderSize> raw{};
+    ETWRELOG_TRY_LET(got, file.read_at(at, raw));
+    const format::BufferHeader header = format::load_buffer_header(raw.data());
+    if (got != raw.size() || header.buffer_size < raw.size() || header.buffer_size > size - at)
+      return base::corrupt("buffer " + std::to_string(layout.buffers) + ": BufferSize").in(name).at(at);
+    layout.last_at = at;
+    ++layout.buffers;
+    at += header.buffer_size;
+  }
+  layout.size = size;
+  return layout;
+}
+
+// The file as it is, but for the header's count and the mark of the last buffer, and the new buffers behind
+// it.
+Result<void> append_buffers(const base::File &file, const std::string &name, const LogfileHeader &header,
+                            const Layout &layout, std::string_view more, std::uint32_t more_buffers,
+                            OutputStream &out) {
+  std::vector<std::uint8_t> chunk(1u << 20);
+  for (std::uint64_t at = 0; at < layout.size;) {
+    ETWRELOG_TRY_LET(got, file.read_at(at, chunk));
+    if (got == 0) return base::corrupt("ends early").in(name).at(at);
+    if (at == 0) {
+      const std::size_t event =
+          std::min<std::size_t>(got - format::kBufferHeaderSize, align8(header.event_size));
+      LogfileHeader patched = header;
+      patched.buffers_written = layout.buffers + more_buffers;
+      patch_logfile_header(MutableBytes(chunk).subspan(format::kBufferHeaderSize, event), patched);
+    }
+    // The mark may lie across the end of a chunk: byte by byte. Windows sets it on the first and the last
+    // buffer.
+    constexpr std::uint64_t kFlagsAt = 0x34;
+    const std::uint64_t mark = layout.last_at + kFlagsAt;
+    if (layout.buffers > 1 && mark >= at && mark < at + got) {
+      std::uint8_t &flags = chunk[static_cast<std::size_t>(mark - at)];
+      flags = static_cast<std::uint8_t>(flags & ~format::kFlagFlushMarker);
+    }
+    ETWRELOG_TRY(out.write(Bytes(chunk).first(got)));
+    at += got;
+  }
+  return out.write(more);
+}
+
+} // namespace
+
+Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known,
+                                  const RunOptions &run) {
+  if (trace.sources().size() != 1 || trace.sources()[0].access != Access::random)
+    return base::unsupported("schemas are put into one .etl file that lies on a disk").about(Option::input);
+  const SourceInfo &source = trace.sources()[0];
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, known, run));
+  ETWRELOG_TRY_LET(found, kinds_of(trace, survey.schemas, run));
+  ETWRELOG_TRY_LET(file, base::File::open_read(source.name));
+  ETWRELOG_TRY_LET(layout, layout_of(file, source.name));
+  EmbedReport report;
+  Records records(source.header.buffer_size, found.last_time, trace.clock().to_filetime(found.last_time));
+  std::set<std::pair<Guid, std::string>> maps;
+  for (const auto &[key, wanted] : found.kinds) {
+    const auto payload = schema::write_event_info(*wanted.schema, wanted.key);
+    for (const std::shared_ptr<const ValueMap> &map : wanted.schema->maps)
+      if (payload && maps.emplace(wanted.key.provider, map->name).second)
+        if (const auto info = schema::write_map_info(*map, wanted.key.provider))
+          static_cast<void>(records.add(33, *info)); // numbers without their names, if it has no room
+    if (!payload || !records.add(32, *payload)) {
+      report.left_out.push_back(std::string(wanted.schema->provider_name) + "/" +
+                                std::string(wanted.schema->name));
+      continue;
+    }
+    ++report.kinds;
+    report.events += wanted.events;
+  }
+  const std::uint32_t buffers = records.buffers();
+  const std::string more = records.finish(layout.buffers);
+  ETWRELOG_TRY_LET(out, OutputStream::open(output, std::array{Input(source.name)}));
+  ETWRELOG_TRY(append_buffers(file, source.name, source.header, layout, more, buffers, out));
+  report.buffers = buffers;
+  report.bytes = out.size();
+  ETWRELOG_TRY(out.commit());
+  return report;
+}
+
+} // namespace etwrelog

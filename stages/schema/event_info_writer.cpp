@@ -1,0 +1,219 @@
+#include "schema/event_info_writer.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace etwrelog::schema {
+namespace {
+
+constexpr std::size_t kHeader = 0x70, kPropertySize = 24;
+constexpr std::size_t kMostBytes = 65'000; // an event holds 65,535 with its header
+enum PropertyFlag : std::uint32_t {
+  kStruct = 0x01,
+  kParamLength = 0x02,
+  kParamCount = 0x04,
+  kFixedLength = 0x10,
+  kFixedCount = 0x20
+};
+
+// UTF-16 with its zero, appended; its place. 0 for an empty text.
+std::uint32_t add_text(std::vector<std::uint8_t> &out, std::string_view utf8) {
+  if (utf8.empty()) return 0;
+  const auto at = static_cast<std::uint32_t>(out.size());
+  auto unit = [&out](std::uint32_t u) {
+    out.push_back(static_cast<std::uint8_t>(u));
+    out.push_back(static_cast<std::uint8_t>(u >> 8));
+  };
+  for (std::size_t i = 0; i < utf8.size();) {
+    const auto first = static_cast<std::uint8_t>(utf8[i++]);
+    const unsigned more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    std::uint32_t c = more == 0 ? first : first & (0x3Fu >> more);
+    for (unsigned n = 0; n < more && i < utf8.size(); ++n)
+      c = c << 6 | (static_cast<std::uint8_t>(utf8[i++]) & 0x3Fu);
+    if (c >= 0x1'0000) {
+      unit(0xD800 + ((c - 0x1'0000) >> 10));
+      c = 0xDC00 + ((c - 0x1'0000) & 0x3FF);
+    }
+    unit(c);
+  }
+  unit(0);
+  return at;
+}
+
+struct Types {
+  std::uint16_t in, out;
+};
+
+bool same_shape(const Field &a, const Field &b) {
+  return a.type == b.type && a.format == b.format && a.length == b.length && a.repeat == b.repeat &&
+         a.size == b.size && (a.repeat != Measure::constant || a.count == b.count) &&
+         a.size_field == b.size_field && a.count_field == b.count_field && a.members == b.members &&
+         a.optional == b.optional && a.zero_ends == b.zero_ends && a.name == b.name;
+}
+
+// Types that read as the field does; what properties say of lengths comes on top.
+std::optional<Types> types_of(const Field &field) {
+  const bool by_property = field.length == Measure::by_field || field.length == Measure::constant;
+  const unsigned last_common = 25;
+  for (const unsigned first : {1u, 300u})
+    for (unsigned in = first; in <= (first == 1 ? last_common : 310u); ++in)
+      for (unsigned out = 0; out <= 38; ++out) {
+        Field made;
+        if (!apply_tdh_type(made, in, out)) continue;
+        if (made.type != field.type || made.format != field.format || made.zero_ends != field.zero_ends)
+          continue;
+        const bool takes_length = in == 1 || in == 2 || in == 14;
+        if (by_property ? !takes_length : made.length != field.length) continue;
+        // A byte that is true or false says so by its length.
+        if (field.type == FieldType::boolean && made.size != field.size && !(in == 13 && field.size == 1))
+          continue;
+        return Types{static_cast<std::uint16_t>(in), static_cast<std::uint16_t>(out)};
+      }
+  return std::nullopt;
+}
+
+class Writer {
+public:
+  Writer(const Schema &schema, std::vector<std::uint8_t> &out) : schema_(schema), out_(out) {}
+
+  // Top-level fields first; members of structures in stretches behind them.
+  bool write() {
+    const std::size_t count = schema_.fields.size();
+    std::vector<std::uint16_t> place(count);
+    std::vector<std::size_t> order;
+    std::deque<std::pair<std::size_t, std::size_t>> stretches{{0, count}};
+    std::vector<std::uint16_t> start(count), members(count);
+    while (!stretches.empty()) {
+      const auto [begin, end] = stretches.front();
+      stretches.pop_front();
+      const std::size_t first = order.size();
+      for (std::size_t i = begin; i < end; i += 1u + schema_.fields[i].members) {
+        place[i] = static_cast<std::uint16_t>(order.size());
+        order.push_back(i);
+        if (schema_.fields[i].type == FieldType::structure)
+          stretches.push_back({i + 1, i + 1 + schema_.fields[i].members});
+      }
+      if (begin == 0)
+        top_level = order.size();
+      else {
+        start[begin - 1] = static_cast<std::uint16_t>(first);
+        members[begin - 1] = static_cast<std::uint16_t>(order.size() - first);
+      }
+    }
+    out_.resize(kHeader + kPropertySize * count);
+    for (std::size_t n = 0; n < order.size(); ++n) {
+      const Field &field = schema_.fields[order[n]];
+      std::uint32_t flags = 0, map = 0;
+      std::uint16_t in = 0, out = 0, repeat = 1, length = 0;
+      if (field.type == FieldType::structure) {
+        flags |= kStruct, in = start[order[n]], out = members[order[n]];
+      } else {
+        const auto types = types_of(field);
+        if (!types) return false;
+        in = types->in, out = types->out;
+        if (field.length == Measure::by_field) {
+          if (field.size_field < 0) return false;
+          flags |= kParamLength, length = place[static_cast<std::size_t>(field.size_field)];
+        } else if (field.length == Measure::constant) {
+          flags |= kFixedLength, length = field.size;
+        } else if (field.type == FieldType::boolean && field.size == 1 && in == 13) {
+          length = 1;
+        }
+        if (field.map >= 0) map = add_text(out_, schema_.maps[static_cast<std::size_t>(field.map)]->name);
+      }
+      if (field.repeat == Measure::by_field) {
+        if (field.count_field < 0) return false;
+        flags |= kParamCount, repeat = place[static_cast<std::size_t>(field.count_field)];
+      } else if (field.repeat == Measure::constant) {
+        flags |= kFixedCount, repeat = field.count;
+      } else if (field.repeat != Measure::natural) {
+        return false;
+      }
+      const std::uint32_t name = add_text(out_, field.name);
+      std::uint8_t *const p = out_.data() + kHeader + kPropertySize * n;
+      store(p, flags);
+      store(p + 4, name);
+      store(p + 8, in);
+      store(p + 10, out);
+      store(p + 12, map);
+      store(p + 16, repeat);
+      store(p + 18, length);
+      store(p + 20, std::uint32_t{0});
+    }
+    return true;
+  }
+
+  std::size_t top_level = 0;
+
+private:
+  const Schema &schema_;
+  std::vector<std::uint8_t> &out_;
+};
+
+class NoMaps final : public MapFinder {
+public:
+  std::shared_ptr<ValueMap> find(const Guid &, const std::string &name) override {
+    auto map = std::make_shared<ValueMap>();
+    map->name = name;
+    return map;
+  }
+};
+
+} // namespace
+
+std::optional<std::vector<std::uint8_t>> write_event_info(const Schema &schema, const EventInfoKey &key) {
+  std::vector<std::uint8_t> out(kHeader);
+  Writer writer(schema, out);
+  if (schema.classic || !writer.write()) return std::nullopt;
+  const std::uint32_t provider = add_text(out, schema.provider_name), task = add_text(out, schema.task),
+                      opcode = add_text(out, schema.opcode_name), message = add_text(out, schema.message);
+  if (out.size() > kMostBytes) return std::nullopt;
+  std::uint8_t *const at = out.data();
+  store_guid(at, key.provider);
+  store(at + 0x20, key.id);
+  at[0x22] = key.version;
+  at[0x23] = key.channel;
+  at[0x24] = key.level;
+  at[0x25] = key.opcode;
+  store(at + 0x26, key.task);
+  store(at + 0x28, key.keyword);
+  store(at + 0x30, std::uint32_t{0}); // from an XML manifest
+  store(at + 0x34, provider);
+  store(at + 0x44, task);
+  store(at + 0x48, opcode);
+  store(at + 0x4C, message);
+  store(at + 0x64, static_cast<std::uint32_t>(schema.fields.size()));
+  store(at + 0x68, static_cast<std::uint32_t>(writer.top_level));
+  // Only what reads back as it was.
+  NoMaps maps;
+  std::string problem;
+  const auto read = read_event_info(out, maps, problem);
+  if (!read || read->entry->fields.size() != schema.fields.size()) return std::nullopt;
+  for (std::size_t i = 0; i < schema.fields.size(); ++i)
+    if (!same_shape(schema.fields[i], read->entry->fields[i])) return std::nullopt;
+  return out;
+}
+
+std::optional<std::vector<std::uint8_t>> write_map_info(const ValueMap &map, const Guid &provider) {
+  constexpr std::uint32_t kValues = 1, kBits = 2;
+  std::vector<std::uint8_t> info(16 + 8 * map.entries.size());
+  const std::uint32_t name = add_text(info, map.name);
+  std::vector<std::uint32_t> texts;
+  for (const ValueMap::Entry &entry : map.entries)
+    texts.push_back(add_text(info, entry.name));
+  if (info.size() > kMostBytes || name == 0) return std::nullopt;
+  store(info.data(), name);
+  store(info.data() + 4, map.bits ? kBits : kValues);
+  store(info.data() + 8, static_cast<std::uint32_t>(map.entries.size()));
+  store(info.data() + 12, std::uint32_t{0}); // numbers
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    store(info.data() + 16 + 8 * i, texts[i]);
+    store(info.data() + 20 + 8 * i, map.entries[i].value);
+  }
+  std::vector<std::uint8_t> out(16);
+  store_guid(out.data(), provider);
+  out.insert(out.end(), info.begin(), info.end());
+  return out;
+}
+
+} // namespace etwrelog::schema
