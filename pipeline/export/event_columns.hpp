@@ -27,7 +27,13 @@ inline constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
 class CommonColumns {
 public:
   CommonColumns(const Clock &clock, const ExportSurvey &survey, const JsonLines &lines)
-      : clock_(clock), survey_(survey), lines_(lines) {}
+      : clock_(clock), survey_(survey), lines_(lines) {
+    for (const Schema *schema : survey.schemas.all()) {
+      Names &names = names_.emplace_back();
+      names_of(survey.schemas, nullptr, schema, names.provider, names.event);
+      names.provider_id = to_string(schema->provider);
+    }
+  }
 
   // Calls put.null(), put.number(i64) or put.text(string_view) with the value of the index-th of
   // common_columns().
@@ -53,17 +59,32 @@ public:
       break;
     case 6:
     case 8: {
+      if (schema != nullptr) {
+        const Names &names = names_[schema->ordinal];
+        put.text(index == 6 ? names.provider : names.event);
+        break;
+      }
       std::string provider, name;
       lines_.names(event, schema, provider, name);
       put.text(index == 6 ? provider : name);
       break;
     }
-    case 7: put.text(to_string(schema ? schema->provider : event.provider())); break;
+    case 7:
+      if (schema != nullptr)
+        put.text(names_[schema->ordinal].provider_id);
+      else
+        put.text(to_string(event.provider()));
+      break;
     case 9: put.number(event.has_hook() || event.is_classic() ? 0 : event.id()); break;
     case 10: put.number(event.version()); break;
     case 11: put.number(event.opcode()); break;
     case 12: put.number(event.level()); break;
-    case 13: put.text(keyword(event)); break;
+    case 13:
+      if (event.keyword() == 0)
+        put.text("0x0");
+      else
+        put.text(keyword(event));
+      break;
     default:
       if (const Guid activity = event.activity(); activity != Guid{})
         put.text(to_string(activity));
@@ -76,9 +97,13 @@ private:
   [[nodiscard]] const std::string *process_name(const Event &event) const;
   [[nodiscard]] static std::string keyword(const Event &event);
 
+  struct Names {
+    std::string provider, provider_id, event;
+  };
   Clock clock_;
   const ExportSurvey &survey_;
   const JsonLines &lines_;
+  std::vector<Names> names_; // by ordinal
 };
 
 } // namespace etwrelog::pipeline
