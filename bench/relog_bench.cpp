@@ -3,11 +3,11 @@
 // (ETWRELOG_SHARED), else a trace that the test support builds. ETWRELOG_BENCH_BYTES changes the size.
 //
 // Compare within one run only: every row reports its ratio to BM_Copy, whose best time so far it takes.
-#include "base/platform.hpp"
 #include "output/relog.hpp"
 #include "passes/statistics.hpp"
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tools/process.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -98,7 +98,7 @@ void report_rates(benchmark::State &state, double best, std::uint64_t events) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
                           static_cast<std::int64_t>(grown().size()));
   state.counters["time/cp"] = best_copy > 0 ? best / best_copy : 0;
-  state.counters["peak_MB"] = static_cast<double>(base::peak_memory_bytes()) / 1e6;
+  state.counters["peak_MB"] = static_cast<double>(process::peak_memory_bytes()) / 1e6;
   if (events != 0)
     state.counters["events/s"] =
         benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);

@@ -2,10 +2,10 @@
 // are decoded bytes of the trace; "memory" is the peak of the process, which only ever grows: run one
 // benchmark alone
 // (--benchmark_filter) to read it.
-#include "base/platform.hpp"
 #include "output/relog.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
+#include "tools/process.hpp"
 #include "write/buffers.hpp"
 
 #include <benchmark/benchmark.h>
@@ -53,7 +53,7 @@ void set_counters(benchmark::State &state, std::uint64_t bytes, std::uint64_t ev
   if (events != 0)
     state.counters["events/s"] =
         benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["memory"] = static_cast<double>(base::peak_memory_bytes());
+  state.counters["memory"] = static_cast<double>(process::peak_memory_bytes());
 }
 
 // All buffers decoded, each in a batch of its own.

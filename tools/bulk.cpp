@@ -3,6 +3,7 @@
 #include "etwrelog/archive.hpp"
 #include "etwrelog/experimental/jobs.hpp"
 #include "etwrelog/text.hpp"
+#include "tools/process.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -334,7 +335,7 @@ int Bulk::finish(double seconds) {
   const bool results_lost = results_ && results_->failed();
   if (results_lost)
     print_line(fmt::format("etwrelog: error: {}: not all results could be written", flags_.results));
-  if (left > 0 || (failed > 0 && stop_token().stop_requested())) {
+  if (left > 0 || (failed > 0 && process::stop_token().stop_requested())) {
     print_line(
         fmt::format("etwrelog: stopped on request; {} of {} files not done", left + failed, files_.size()));
     return kFailed;

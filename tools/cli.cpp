@@ -1,8 +1,7 @@
 #include "tools/cli.hpp"
 
-#include "base/platform.hpp"
-
 #include "etwrelog/text.hpp"
+#include "tools/process.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -65,7 +64,7 @@ std::atomic<Bar *> current_bar{nullptr};
 
 void print_line(std::string_view text) {
   if (Bar *bar = current_bar.load()) bar->wipe();
-  base::print_message(std::string(text) + "\n");
+  process::print_message(std::string(text) + "\n");
 }
 
 std::string text_of(const nlohmann::json &value) {
@@ -78,31 +77,22 @@ std::string text_of(const nlohmann::json &value) {
 
 Result<void> check_outputs(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs,
                            bool force) {
-  auto wrong = [](const std::string &file, std::string what) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.file = file;
-    error.what = std::move(what);
-    error.advice = Advice::other_output;
-    return error;
-  };
-  std::vector<std::optional<base::FileId>> sources;
+  std::vector<Input> sources;
   for (const std::string &input : inputs)
-    sources.push_back(input == "-" ? base::standard_input_id() : base::file_id(input));
-  std::vector<std::optional<base::Place>> places;
+    sources.push_back(input_of(input));
+  std::vector<Output> targets;
   for (const std::string &output : outputs) {
-    if (output == "-")
-      return wrong(output, "standard output cannot be written to: a file of that name is ./-");
-    const std::optional<base::FileId> there = base::file_id(output);
-    if (there && std::ranges::find(sources, there) != sources.end())
-      return wrong(output, "is the input itself");
-    if (Result<void> fits = base::check_target(output, force); !fits) return fits;
-    const std::optional<base::Place> place = base::place_of(output);
-    if (place && std::ranges::find(places, place) != places.end())
-      return wrong(output, "is to be written twice in one run");
-    places.push_back(place);
+    if (output == "-") {
+      Error error;
+      error.kind = ErrorKind::usage;
+      error.file = output;
+      error.what = "standard output cannot be written to: a file of that name is ./-";
+      error.advice = Advice::other_output;
+      return error;
+    }
+    targets.push_back(output_of(output, force));
   }
-  return {};
+  return etwrelog::check_outputs(targets, sources);
 }
 
 int report(const Error &error) {
@@ -115,10 +105,10 @@ void warn(std::string_view file, std::string_view text) {
 }
 
 int report_damage(const std::string &file, const std::vector<std::string> &warnings,
-                  const std::vector<read::Skipped> &skipped) {
+                  const std::vector<Skipped> &skipped) {
   for (const std::string &text : warnings)
     warn(file, text);
-  for (const read::Skipped &part : skipped)
+  for (const Skipped &part : skipped)
     warn(file, fmt::format("skipped {} bytes from 0x{:x}: {}", part.bytes, part.offset, part.why));
   return skipped.empty() ? kDone : kDamageSkipped;
 }
@@ -153,9 +143,9 @@ std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : std::string("-");
 }
 
-nlohmann::json to_json(const std::vector<read::Skipped> &skipped) {
+nlohmann::json to_json(const std::vector<Skipped> &skipped) {
   nlohmann::json list = nlohmann::json::array();
-  for (const read::Skipped &part : skipped)
+  for (const Skipped &part : skipped)
     list.push_back({{"offset", part.offset}, {"bytes", part.bytes}, {"why", part.why}});
   return list;
 }
@@ -175,7 +165,7 @@ constexpr auto kRedrawTime = std::chrono::milliseconds(170);
 } // namespace
 
 Bar::Bar(bool forced)
-    : enabled_(forced || base::is_terminal(2)), terminal_(base::is_terminal(2)), started_(Clock::now()),
+    : enabled_(forced || process::is_terminal(2)), terminal_(process::is_terminal(2)), started_(Clock::now()),
       pass_started_(started_), last_drawn_(started_) {
   current_bar.store(this);
 }
@@ -222,10 +212,10 @@ void Bar::draw(Clock::time_point now) {
           : std::string(),
       left);
   if (!terminal_) {
-    base::print_message(line + "\n");
+    process::print_message(line + "\n");
     return;
   }
-  const std::size_t width = base::terminal_width(2);
+  const std::size_t width = process::terminal_width(2);
   constexpr std::size_t kBarWidth = 24;
   if (line.size() + kBarWidth + 4 < width) {
     const auto filled = static_cast<std::size_t>(share * kBarWidth);
@@ -233,13 +223,13 @@ void Bar::draw(Clock::time_point now) {
         "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";
   }
   if (line.size() >= width) line.resize(width > 0 ? width - 1 : 0);
-  base::print_message("\r\x1b[K" + line);
+  process::print_message("\r\x1b[K" + line);
   drawn_ = true;
 }
 
 void Bar::wipe() {
   if (!drawn_) return;
-  base::print_message("\r\x1b[K");
+  process::print_message("\r\x1b[K");
   drawn_ = false;
 }
 
@@ -250,8 +240,11 @@ void CommonOptions::add_to(CLI::App &command, bool with_json) {
   if (with_json) add_json_to(command);
 }
 
-pipeline::PassOptions CommonOptions::graph(Bar &bar) const {
-  return run(bar);
+OpenOptions CommonOptions::opening() const {
+  OpenOptions options;
+  options.salvage = salvage;
+  options.file_order = true;
+  return options;
 }
 
 } // namespace etwrelog::cli

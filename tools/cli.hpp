@@ -2,9 +2,8 @@
 #pragma once
 
 #include "etwrelog/codec.hpp"
-#include "passes/pass.hpp"
+#include "etwrelog/trace.hpp"
 #include "tools/options.hpp"
-#include "tools/signals.hpp"
 
 #include <chrono>
 #include <string>
@@ -34,7 +33,7 @@ void print_line(std::string_view text);
 void warn(std::string_view file, std::string_view text);
 // Warnings and skipped stretches of one trace; returns kDamageSkipped if anything was skipped, else kDone.
 [[nodiscard]] int report_damage(const std::string &file, const std::vector<std::string> &warnings,
-                                const std::vector<read::Skipped> &skipped);
+                                const std::vector<Skipped> &skipped);
 
 [[nodiscard]] std::string human_bytes(std::uint64_t bytes);   // "1.23 GB", powers of 1000
 [[nodiscard]] std::string human_count(std::uint64_t count);   // "1,234,567"
@@ -46,7 +45,7 @@ void warn(std::string_view file, std::string_view text);
 // another of them, whatever names they go by.
 [[nodiscard]] Result<void> check_outputs(const std::vector<std::string> &inputs,
                                          const std::vector<std::string> &outputs, bool force);
-[[nodiscard]] nlohmann::json to_json(const std::vector<read::Skipped> &skipped);
+[[nodiscard]] nlohmann::json to_json(const std::vector<Skipped> &skipped);
 
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
@@ -82,7 +81,8 @@ struct CommonOptions : RunFlags {
   bool salvage = false;
 
   void add_to(CLI::App &command, bool with_json);
-  [[nodiscard]] pipeline::PassOptions graph(Bar &bar) const;
+  // For commands whose result does not depend on which buffer of a circular log comes first.
+  [[nodiscard]] OpenOptions opening() const;
 };
 
 } // namespace etwrelog::cli

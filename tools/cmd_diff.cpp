@@ -1,12 +1,9 @@
 // etwrelog diff: what changed between traces, and whether that is more than noise.
 #include "etwrelog/profile_diff.hpp"
 #include "etwrelog/profile_export.hpp"
-#include "profile_pass/profile.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
-
-#include "base/output_file.hpp"
-#include "base/platform.hpp"
+#include "tools/process.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,15 +26,13 @@ struct Options : RunFlags {
 Result<Profile> read_one(const Options &options, const std::string &input,
                          const std::vector<std::string> &processes, int &status) {
   Bar bar(options.progress);
-  const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+  const RunOptions run = options.run(bar);
+  const Result<Trace> trace =
+      Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
   if (!trace) return trace.error();
-  CommonOptions common;
-  static_cast<RunFlags &>(common) = options;
-  pipeline::ProfileOptions how;
-  how.names = options.names;
-  Result<pipeline::ProfileResult> result = pipeline::make_profile(*trace, how, common.graph(bar));
+  Result<ProfileResult> result = make_profile(*trace, {.names = options.names}, run);
   if (!result) return std::move(result).error();
-  status = std::max(status, report_damage(input, result->pass.warnings, result->pass.skipped));
+  status = std::max(status, report_damage(input, result->warnings, result->skipped));
   ProfileSelection selection;
   selection.processes = processes;
   Result<void> done;
@@ -65,7 +60,7 @@ Result<std::vector<Profile>> read_side(const Options &options, const std::vector
     if (processes.empty())
       if (const std::uint32_t busiest = busiest_process(*profile); busiest != kNoIndex) {
         processes = {profile->processes[busiest].name};
-        base::print_message(
+        process::print_message(
             fmt::format("etwrelog: of {}, the busiest process of {}; -p NAME takes another, -p '*' all\n",
                         processes[0], input));
         if (Result<void> done = select(*profile, {processes, {}, {}, {}}); !done)
@@ -135,10 +130,12 @@ Result<void> write_picture(const Options &options, const std::vector<Profile> &b
     error.expected = ".svg or .folded";
     return error;
   }
-  Result<base::OutputFile> file = base::OutputFile::create(options.output, options.force);
+  std::vector<Input> inputs = inputs_of(options.before);
+  std::ranges::move(inputs_of(options.after), std::back_inserter(inputs));
+  Result<OutputStream> file = OutputStream::open(output_of(options.output, options.force), inputs);
   if (!file) return std::move(file).error();
   const Result<ProfileExportReport> report =
-      write_profile_diff(before, after, *format, {}, [&](Bytes bytes) { return file->append(bytes); });
+      write_profile_diff(before, after, *format, {}, [&](Bytes bytes) { return file->write(bytes); });
   if (!report) return report.error();
   return file->commit();
 }
@@ -176,7 +173,7 @@ int run_diff(Options options) {
   } else {
     print_diff(diff, options.top);
   }
-  base::print_message(messages);
+  process::print_message(messages);
   return failures.empty() ? status : int{kFailed};
 }
 

@@ -1,5 +1,6 @@
 // etwrelog info: what is in a trace.
-#include "passes/statistics.hpp"
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/fleet_sum.hpp"
@@ -28,9 +29,10 @@ std::string local_bias(std::int32_t bias) {
                      std::abs(minutes) % 60);
 }
 
-double ratio(const pipeline::Trace &trace) {
-  const std::uint64_t decoded = trace.decoded_bytes();
-  return decoded == 0 ? 0 : static_cast<double>(trace.stored_bytes()) / static_cast<double>(decoded);
+double ratio(const SourceInfo &source) {
+  return source.decoded_bytes == 0
+             ? 0
+             : static_cast<double>(source.stored_bytes) / static_cast<double>(source.decoded_bytes);
 }
 
 json header_json(const LogfileHeader &h) {
@@ -74,8 +76,8 @@ json codecs_json(const CodecCounts &codecs) {
   return object;
 }
 
-json info_json(const pipeline::Trace &trace, const Statistics &s) {
-  const LogfileHeader &h = trace.header();
+json info_json(const SourceInfo &source, const Statistics &s) {
+  const LogfileHeader &h = source.header;
   json processes = json::array();
   for (std::size_t i = 0; i < s.processes.size(); ++i) {
     const ProcessInstance &p = s.processes[i];
@@ -90,35 +92,35 @@ json info_json(const pipeline::Trace &trace, const Statistics &s) {
                   {"start", nullptr},
                   {"end", nullptr}};
     if (p.start != kBeginning)
-      entry["start"] = {{"seconds", trace.clock().to_seconds(p.start)},
-                        {"utc", filetime_text(trace.clock().to_filetime(p.start))}};
+      entry["start"] = {{"seconds", source.clock.to_seconds(p.start)},
+                        {"utc", filetime_text(source.clock.to_filetime(p.start))}};
     if (p.end != kForever) {
-      entry["end"] = {{"seconds", trace.clock().to_seconds(p.end)},
-                      {"utc", filetime_text(trace.clock().to_filetime(p.end))}};
+      entry["end"] = {{"seconds", source.clock.to_seconds(p.end)},
+                      {"utc", filetime_text(source.clock.to_filetime(p.end))}};
       entry["exit_status"] = p.exit_status;
     }
     processes.push_back(std::move(entry));
   }
   json samples = counts_json(s.samples_by_pid, false);
   if (s.unattributed_samples != 0) samples["None"] = s.unattributed_samples;
-  return {{"file", trace.input().name()},
-          {"size", trace.input().size()},
+  return {{"file", source.name},
+          {"size", source.size},
           {"header", header_json(h)},
           {"start", filetime_text(h.start_time)},
           {"end", filetime_text(h.end_time)},
-          {"last_event", filetime_text(trace.clock().to_filetime(s.last_time))},
-          {"duration_seconds", trace.clock().to_seconds(s.last_time)},
+          {"last_event", filetime_text(source.clock.to_filetime(s.last_time))},
+          {"duration_seconds", source.clock.to_seconds(s.last_time)},
           {"closed_cleanly", closed_cleanly(h)},
           {"buffers",
-           {{"count", trace.buffers().size()},
+           {{"count", source.buffers},
             {"raw_bytes", s.claimed_bytes},
-            {"decoded_bytes", trace.decoded_bytes()},
-            {"ratio", ratio(trace)},
+            {"decoded_bytes", source.decoded_bytes},
+            {"ratio", ratio(source)},
             {"flags", counts_json(s.buffer_flags, true)},
             {"types", counts_json(s.buffer_types, false)},
             {"codecs", codecs_json(s.codecs)},
-            {"trailing_bytes", trace.scan().trailing_bytes},
-            {"unwritten_bytes", trace.scan().unwritten_bytes}}},
+            {"trailing_bytes", source.trailing_bytes},
+            {"unwritten_bytes", source.unwritten_bytes}}},
           {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
           {"processes", std::move(processes)},
           {"samples_by_pid", std::move(samples)},
@@ -128,7 +130,7 @@ json info_json(const pipeline::Trace &trace, const Statistics &s) {
           {"skipped", to_json(s.skipped)}};
 }
 
-void print_processes(const pipeline::Trace &trace, const Statistics &s) {
+void print_processes(const SourceInfo &source, const Statistics &s) {
   const std::vector<ProcessInstance> &processes = s.processes;
   std::vector<std::size_t> order(processes.size());
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -139,7 +141,7 @@ void print_processes(const pipeline::Trace &trace, const Statistics &s) {
                : s.by_instance[a].events > s.by_instance[b].events;
   });
   auto moment = [&](std::int64_t raw, std::int64_t unknown) {
-    return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", trace.clock().to_seconds(raw));
+    return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", source.clock.to_seconds(raw));
   };
   fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
              "Events", "Name, command line");
@@ -152,11 +154,11 @@ void print_processes(const pipeline::Trace &trace, const Statistics &s) {
   }
 }
 
-void print_info(const pipeline::Trace &trace, const Statistics &s) {
-  const LogfileHeader &h = trace.header();
-  const Clock &clock = trace.clock();
+void print_info(const SourceInfo &source, const Statistics &s) {
+  const LogfileHeader &h = source.header;
+  const Clock &clock = source.clock;
   auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
-  row("File", fmt::format("{}  ({})", trace.input().name(), human_bytes(trace.input().size())));
+  row("File", fmt::format("{}  ({})", source.name, human_bytes(source.size)));
   row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
                              h.file_name.empty() ? "-" : h.file_name));
   row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,
@@ -166,16 +168,16 @@ void print_info(const pipeline::Trace &trace, const Statistics &s) {
   row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
   row("End", filetime_text(h.end_time));
   row("Duration", fmt::format("{} to the last event", human_seconds(clock.to_seconds(s.last_time))));
-  row("Buffers", fmt::format("{} of {}{}", human_count(trace.buffers().size()), human_bytes(h.buffer_size),
-                             trace.scan().wrapped ? ", circular and wrapped" : ""));
+  row("Buffers", fmt::format("{} of {}{}", human_count(source.buffers), human_bytes(h.buffer_size),
+                             source.wrapped ? ", circular and wrapped" : ""));
   std::string codecs;
   for (std::size_t i = 1; i < s.codecs.size(); ++i)
     if (s.codecs[i] != 0)
       codecs += fmt::format("{}{} ({} buffers)", codecs.empty() ? "" : ", ",
                             codec_name(static_cast<Codec>(i)), human_count(s.codecs[i]));
   row("Compression", codecs.empty() ? "none"
-                                    : fmt::format("{}, {} of {}", codecs, percent(ratio(trace), 1),
-                                                  human_bytes(trace.decoded_bytes())));
+                                    : fmt::format("{}, {} of {}", codecs, percent(ratio(source), 1),
+                                                  human_bytes(source.decoded_bytes)));
   row("Lost", fmt::format("{} events, {} buffers", human_count(h.events_lost), human_count(h.buffers_lost)));
   row("Closed", closed_cleanly(h) ? "cleanly" : "never: a crash or a copy of a running log");
   row("Events", fmt::format("{}  ({})", human_count(s.events), human_bytes(s.event_bytes)));
@@ -189,7 +191,7 @@ void print_info(const pipeline::Trace &trace, const Statistics &s) {
                                                 : fmt::format(", {} of threads of no known process",
                                                               human_count(s.unattributed_samples))));
   row("Processes", human_count(s.processes.size()));
-  if (!s.processes.empty()) print_processes(trace, s);
+  if (!s.processes.empty()) print_processes(source, s);
 }
 
 int run_info(InfoOptions &options) {
@@ -207,23 +209,24 @@ int run_info(InfoOptions &options) {
   for (const std::string &input : options.inputs) {
     Bar bar(options.progress);
     auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
-    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    const RunOptions run = options.run(bar);
+    const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
     if (!trace) {
       failed(trace.error());
       continue;
     }
-    const Result<Statistics> statistics = pipeline::collect_statistics(*trace, options.graph(bar));
+    const Result<Statistics> statistics = collect_statistics(*trace, run);
     if (!statistics) {
       failed(statistics.error());
       continue;
     }
-    const int damage = report_damage(trace->input().name(), statistics->warnings, statistics->skipped);
+    const int damage = report_damage(trace->sources()[0].name, statistics->warnings, statistics->skipped);
     if (status == kDone) status = damage;
     if (options.json)
-      all.push_back(info_json(*trace, *statistics));
+      all.push_back(info_json(trace->sources()[0], *statistics));
     else {
       if (&input != &options.inputs.front()) fmt::print("\n");
-      print_info(*trace, *statistics);
+      print_info(trace->sources()[0], *statistics);
     }
   }
   if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));

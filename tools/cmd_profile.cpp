@@ -3,14 +3,11 @@
 #include "etwrelog/profile_report.hpp"
 #include "etwrelog/profile_symbols.hpp"
 
-#include "profile_pass/profile.hpp"
 #include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/profile_text.hpp"
 #include "tools/symbol_options.hpp"
-
-#include "base/output_file.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -63,7 +60,7 @@ Result<std::optional<std::int64_t>> moment(const std::string &text, Option optio
 }
 
 // What the trace has instead of what was asked for.
-Error nothing_there(const std::string &file, ProfileKind kind, const pipeline::ProfileResult &result) {
+Error nothing_there(const std::string &file, ProfileKind kind, const ProfileResult &result) {
   Error error;
   error.kind = ErrorKind::no_match;
   error.file = file;
@@ -89,18 +86,17 @@ Result<Profile> read_profiles(const Options &options, int &status) {
   std::optional<Profile> all;
   for (const std::string &input : options.inputs) {
     Bar bar(options.progress);
-    const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+    const RunOptions run = options.run(bar);
+    const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
     if (!trace) return trace.error();
-    pipeline::ProfileOptions profile_options;
+    ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
     profile_options.slices = options.output.ends_with(".trace.json") || options.format == "chrome";
     profile_options.names = !options.none();
-    Result<pipeline::ProfileResult> result =
-        pipeline::make_profile(*trace, profile_options, options.graph(bar));
+    Result<ProfileResult> result = make_profile(*trace, profile_options, run);
     if (!result) return std::move(result).error();
-    status =
-        std::max(status, report_damage(trace->input().name(), result->pass.warnings, result->pass.skipped));
+    status = std::max(status, report_damage(trace->sources()[0].name, result->warnings, result->skipped));
     if (result->unreadable != 0)
       warn(input, fmt::format("{} stack events or samples are too short to be read",
                               human_count(result->unreadable)));
@@ -158,13 +154,14 @@ Result<void> write_file(const Options &options, const Profile &profile) {
                           ? fmt::format("\"{}\" has no ending that tells a format", options.output)
                           : fmt::format("\"{}\" is no format", options.format),
                       ".svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz or .trace.json");
-  Result<base::OutputFile> file = base::OutputFile::create(options.output, options.force);
+  Result<OutputStream> file =
+      OutputStream::open(output_of(options.output, options.force), inputs_of(options.inputs));
   if (!file) return std::move(file).error();
   ProfileExportOptions how;
   how.icicle = options.icicle;
   if (!options.max_size.empty()) how.max_bytes = parse_size(options.max_size).value_or(0);
   const Result<ProfileExportReport> report =
-      write_profile(profile, *format, how, [&](Bytes bytes) { return file->append(bytes); });
+      write_profile(profile, *format, how, [&](Bytes bytes) { return file->write(bytes); });
   if (!report) return report.error();
   if (Result<void> done = file->commit(); !done) return done;
   fmt::print(stderr, "{}: {}, {}\n", options.output, profile_format_name(*format),

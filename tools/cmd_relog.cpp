@@ -1,12 +1,10 @@
 // etwrelog relog: filter, re-chunk and recompress into a valid trace.
-#include "base/platform.hpp"
 #include "etwrelog/export.hpp"
-#include "etwrelog/io.hpp"
+#include "etwrelog/relog.hpp"
 #include "etwrelog/text.hpp"
-#include "output/relog.hpp"
-#include "schema/event_names.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/process.hpp"
 
 #include <memory>
 
@@ -25,7 +23,7 @@ struct Options : CommonOptions {
   std::string stacks = "keep", stack_memory;
   bool embed = false;
   std::vector<std::string> schemas;
-  std::uint64_t stack_window = pipeline::StackOptions{}.window;
+  std::uint64_t stack_window = RelogOptions{}.stack_window;
   SelectionFlags selection;
   bool force = false, keep_order = false, single_pass = false;
 };
@@ -53,22 +51,18 @@ Result<void> check_single_pass(const Options &options) {
   return {};
 }
 
-json times_json(const pipeline::RelogReport &report) {
+json times_json(const RunReport &report) {
   json passes = json::array();
-  for (const auto &[name, times] : report.passes) {
-    auto seconds = [](const std::atomic<std::uint64_t> &ns) { return static_cast<double>(ns.load()) * 1e-9; };
-    passes.push_back({{"pass", name},
-                      {"busy_seconds",
-                       {{"read_and_decompress", seconds(times.load)},
-                        {"decode_and_filter", seconds(times.work)},
-                        {"in_order", seconds(times.merge)},
-                        {"compress", seconds(times.finish)},
-                        {"write", seconds(times.emit)}}}});
+  for (const RunReport::Phase &phase : report.phases) {
+    json steps = json::object();
+    for (const RunReport::Phase::Step &step : phase.steps)
+      steps[std::string(step.name)] = step.busy;
+    passes.push_back({{"pass", phase.name}, {"busy_seconds", std::move(steps)}, {"seconds", phase.wall}});
   }
   return passes;
 }
 
-json stacks_json(const pipeline::StackRewriteCounts &s) {
+json stacks_json(const RelogStackCounts &s) {
   return {{"walks_in", s.walks_in},
           {"walks_out", s.walks_out},
           {"references_in", s.references_in},
@@ -79,21 +73,20 @@ json stacks_json(const pipeline::StackRewriteCounts &s) {
           {"table_restarts", s.restarts}};
 }
 
-json report_json(const std::string &input, const Options &options, const pipeline::RelogReport &r) {
+json report_json(const std::string &input, const Options &options, const RelogReport &r,
+                 const RunReport &run) {
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
-  std::vector<schema::TypeCount> rows = r.types.rows();
-  std::ranges::sort(rows, {}, &schema::TypeCount::type);
-  for (const schema::TypeCount &row : rows)
+  for (const RelogTypeCount &row : r.types)
     types.push_back({{"key", type_key(row.type)},
-                     {"name", schema::EventNames().name(row.type)},
-                     {"events_in", row.events},
-                     {"events_out", row.kept_events},
-                     {"bytes_in", row.bytes},
-                     {"bytes_out", row.kept_bytes}});
+                     {"name", row.name},
+                     {"events_in", row.events_in},
+                     {"events_out", row.events_out},
+                     {"bytes_in", row.bytes_in},
+                     {"bytes_out", row.bytes_out}});
   for (const auto &[pid, count] : r.processes)
     processes.push_back({{"pid", pid}, {"events_in", count.events_in}, {"events_out", count.events_out}});
-  for (std::size_t i = 0; i < r.by_reason.size(); ++i)
-    reasons[std::string(filter::reason_name(static_cast<filter::Reason>(i)))] = r.by_reason[i];
+  for (const RelogReason &reason : r.reasons)
+    reasons[std::string(reason.name)] = reason.events;
   for (const auto &[pid, name] : r.targets)
     targets.push_back({{"pid", pid}, {"name", name}});
   return {{"input",
@@ -115,44 +108,20 @@ json report_json(const std::string &input, const Options &options, const pipelin
           {"by_type", std::move(types)},
           {"by_process", std::move(processes)},
           {"stacks", stacks_json(r.stacks)},
-          {"passes", times_json(r)},
+          {"passes", times_json(run)},
           {"seconds", r.seconds},
           {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
-          {"peak_memory_bytes", base::peak_memory_bytes()},
+          {"peak_memory_bytes", process::peak_memory_bytes()},
           {"warnings", r.warnings},
           {"skipped", to_json(r.skipped)}};
 }
-
-// A file for a while, in the folder for temporary files.
-class Temporary {
-public:
-  Temporary() {
-    std::random_device random;
-    std::error_code failed;
-    const auto folder = std::filesystem::temp_directory_path(failed);
-    name_ = (folder / fmt::format("etwrelog-{:08x}{:08x}.etl", random(), random())).string();
-    base::add_temporary(name_);
-  }
-  ~Temporary() {
-    base::forget_temporary(name_);
-    std::error_code ignored;
-    std::filesystem::remove(name_, ignored);
-  }
-  Temporary(const Temporary &) = delete;
-  Temporary &operator=(const Temporary &) = delete;
-  [[nodiscard]] const std::string &name() const { return name_; }
-
-private:
-  std::string name_;
-};
 
 // From the relogged trace to the output.
 Result<EmbedReport> add_schemas(const std::string &relogged, const Options &options,
                                 const SchemaCatalog &known, const RunOptions &run) {
   Result<Trace> trace = Trace::open(relogged, {}, run);
   if (!trace) return std::move(trace).error();
-  return embed_schemas(*trace, Output(options.output, options.force ? Existing::replace : Existing::refuse),
-                       known, run);
+  return embed_schemas(*trace, output_of(options.output, options.force), known, run);
 }
 
 json embedded_json(const EmbedReport &embedded) {
@@ -161,8 +130,7 @@ json embedded_json(const EmbedReport &embedded) {
 
 int write_report(const Options &options, const json &content) {
   auto write = [&]() -> Result<void> {
-    Result<OutputStream> file =
-        OutputStream::open(Output(options.report, options.force ? Existing::replace : Existing::refuse));
+    Result<OutputStream> file = OutputStream::open(output_of(options.report, options.force));
     if (!file) return std::move(file).error();
     if (Result<void> written = file->write(text_of(content) + "\n"); !written) return written;
     return file->commit();
@@ -178,9 +146,7 @@ int run_relog(const Options &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
   if (!selection) return report(selection.error());
-  pipeline::RelogOptions relog;
-  relog.output = options.output;
-  relog.replace_output = options.force;
+  RelogOptions relog;
   relog.selection = *std::move(selection);
   if (options.codec != "as-input")
     relog.codec = options.codec == "none"     ? Codec::none
@@ -191,14 +157,13 @@ int run_relog(const Options &options) {
     relog.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
   relog.keep_grouping = options.keep_order;
-  using pipeline::StackMode;
-  relog.stacks.mode = options.stacks == "cache"               ? StackMode::cache
-                      : options.stacks == "cache=native-only" ? StackMode::cache_native
-                      : options.stacks == "expand"            ? StackMode::expand
-                                                              : StackMode::keep;
-  relog.stacks.window = options.stack_window;
+  relog.stacks = options.stacks == "cache"               ? StackMode::cache
+                 : options.stacks == "cache=native-only" ? StackMode::cache_native
+                 : options.stacks == "expand"            ? StackMode::expand
+                                                         : StackMode::keep;
+  relog.stack_window = options.stack_window;
   if (!options.stack_memory.empty())
-    relog.stacks.memory = parse_size(options.stack_memory).value_or(relog.stacks.memory);
+    relog.stack_memory = parse_size(options.stack_memory).value_or(relog.stack_memory);
   relog.count = !options.report.empty();
   std::vector<std::string> outputs = {options.output};
   if (!options.report.empty()) outputs.push_back(options.report);
@@ -215,40 +180,39 @@ int run_relog(const Options &options) {
   }
   for (const std::string &path : options.schemas)
     if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
-  std::optional<Temporary> relogged;
-  if (options.embed) relog.output = relogged.emplace().name();
+  std::optional<TemporaryFile> between;
+  if (options.embed) between.emplace();
   std::optional<EmbedReport> embedded;
 
-  pipeline::RelogReport result;
-  std::string input = options.input;
-  {
+  RunReport timing;
+  std::string input;
+  Result<RelogReport> relogged = [&]() -> Result<RelogReport> {
     Bar bar(options.progress);
-    relog.graph = options.graph(bar);
-    relog.candidate_memory = options.run(bar).memory / 4;
-    if (options.single_pass) {
-      input = "standard input";
-      base::File stream = base::File::standard_input();
-      if (Result<void> done = pipeline::relog_stream(stream, relog, result); !done)
-        return report(done.error());
-    } else {
-      Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, options.keep_order});
-      if (!trace) return report(trace.error());
-      pipeline::leave_out_by_time(*trace, relog);
-      input = trace->input().name();
-      if (Result<void> done = pipeline::relog(*trace, relog, result); !done) return report(done.error());
-    }
-    if (options.embed) {
-      Result<EmbedReport> added = add_schemas(relog.output, options, known, options.run(bar));
-      if (!added) return report(added.error());
-      embedded = *std::move(added);
-      result.output_bytes = embedded->bytes;
-      result.output_buffers += embedded->buffers;
-    }
-  }
+    RunOptions run = options.run(bar);
+    OpenOptions opening;
+    opening.salvage = options.salvage;
+    opening.file_order = options.keep_order;
+    opening.spool = !options.single_pass;
+    const Result<Trace> trace = Trace::open(input_of(options.input), opening, run);
+    if (!trace) return trace.error();
+    input = trace->sources()[0].name;
+    run.report = &timing;
+    const Output output = between ? Output(between->name()) : output_of(options.output, options.force);
+    Result<RelogReport> done = etwrelog::relog(*trace, output, relog, run);
+    if (!done || !between) return done;
+    Result<EmbedReport> added = add_schemas(between->name(), options, known, options.run(bar));
+    if (!added) return std::move(added).error();
+    embedded = *std::move(added);
+    done->output_bytes = embedded->bytes;
+    done->output_buffers += embedded->buffers;
+    return done;
+  }();
+  if (!relogged) return report(relogged.error());
+  const RelogReport &result = *relogged;
   for (std::size_t i = 0; embedded && i < embedded->left_out.size(); ++i)
     warn(options.output, "no schema record can describe " + embedded->left_out[i]);
   const int damage = report_damage(input, result.warnings, result.skipped);
-  json content = report_json(input, options, result);
+  json content = report_json(input, options, result, timing);
   if (embedded) content["embedded_schemas"] = embedded_json(*embedded);
   if (!options.report.empty())
     if (const int status = write_report(options, content); status != kDone) return status;

@@ -1,6 +1,5 @@
 // etwrelog stacks: how often stacks repeat, and what caching them saves.
-#include "base/output_file.hpp"
-#include "passes/stack_report.hpp"
+#include "etwrelog/stacks.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
@@ -13,9 +12,6 @@ namespace etwrelog::cli {
 namespace {
 
 using nlohmann::json;
-using pipeline::StackGroup;
-using pipeline::StackReport;
-using stacks::StackCacheSim;
 
 struct StacksOptions : CommonOptions {
   std::size_t top = 10;
@@ -36,21 +32,20 @@ json group_json(const StackGroup &g) {
           {"average_repeats", ratio(g.events, g.distinct)}};
 }
 
-json simulation_json(const pipeline::CacheSimulation &s) {
+json simulation_json(const CacheSimulation &s) {
   const std::uint64_t stacks = s.counts.hits + s.counts.fresh + s.counts.plain;
-  return {
-      {"buckets", s.options.buckets}, {"cache_bytes", s.options.bytes},
-      {"hits", s.counts.hits},        {"hit_rate", ratio(s.counts.hits, stacks)},
-      {"definitions", s.definitions}, {"evictions", s.counts.evictions},
-      {"plain", s.counts.plain},      {"most_pool_bytes", s.counts.most_pieces * StackCacheSim::kPieceBytes},
-      {"bytes_plain", s.plain_bytes}, {"bytes_cached", s.cached_bytes}};
+  return {{"buckets", s.settings.buckets}, {"cache_bytes", s.settings.bytes},
+          {"hits", s.counts.hits},         {"hit_rate", ratio(s.counts.hits, stacks)},
+          {"definitions", s.definitions},  {"evictions", s.counts.evictions},
+          {"plain", s.counts.plain},       {"most_pool_bytes", s.counts.most_pool_bytes},
+          {"bytes_plain", s.plain_bytes},  {"bytes_cached", s.cached_bytes}};
 }
 
-json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64_t database_bytes) {
+json stacks_json(const std::string &name, const StackReport &r) {
   json kinds = json::object(), processes = json::array(), processors = json::array(), repeats = json::array(),
        depths = json::array(), top = json::array(), simulations = json::array();
-  for (std::size_t i = 0; i < stacks::kStackKinds; ++i)
-    kinds[std::string(stacks::stack_kind_name(static_cast<stacks::StackKind>(i)))] = group_json(r.kinds[i]);
+  for (std::size_t i = 0; i < kStackKinds; ++i)
+    kinds[std::string(stack_kind_name(static_cast<StackKind>(i)))] = group_json(r.kinds[i]);
   for (const auto &[pid, group] : r.processes) {
     processes.push_back(group_json(group));
     processes.back()["pid"] = pid;
@@ -71,9 +66,9 @@ json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64
       frames.push_back(fmt::format("0x{:x}", frame));
     top.push_back({{"events", row.count}, {"frames", std::move(frames)}});
   }
-  for (const pipeline::CacheSimulation &s : r.simulations)
+  for (const CacheSimulation &s : r.simulations)
     simulations.push_back(simulation_json(s));
-  json out = {{"file", trace.input().name()},
+  json out = {{"file", name},
               {"kernel_stacks", group_json(r.kernel_stacks)},
               {"all", group_json(r.all)},
               {"distinct_frames", r.distinct_frames},
@@ -105,7 +100,7 @@ json stacks_json(const pipeline::Trace &trace, const StackReport &r, std::uint64
                                {"simulated_start_at_front", simulation_json(r.recorded->at_front)}};
     if (r.recommended) out["recommended"] = simulation_json(r.simulations[*r.recommended]);
   }
-  if (database_bytes != 0) out["exported_bytes"] = database_bytes;
+  if (r.exported_bytes != 0) out["exported_bytes"] = r.exported_bytes;
   return out;
 }
 
@@ -144,7 +139,7 @@ void print_distributions(const StackReport &r) {
   }
 }
 
-void print_recorded(const pipeline::RecordedCache &r) {
+void print_recorded(const RecordedCache &r) {
   auto difference = [&r](std::uint64_t definitions) { return 100 * (ratio(definitions, r.definitions) - 1); };
   fmt::print(
       "\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of "
@@ -165,19 +160,19 @@ void print_simulations(const StackReport &r) {
              "{:>12} {:>7}\n",
              "Buckets", "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes",
              "");
-  for (const pipeline::CacheSimulation &s : r.simulations)
-    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.options.buckets,
-               human_bytes(s.options.bytes),
+  for (const CacheSimulation &s : r.simulations)
+    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.settings.buckets,
+               human_bytes(s.settings.bytes),
                percent(static_cast<double>(s.counts.hits),
                        static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
                human_count(s.definitions), human_count(s.counts.evictions), human_count(s.counts.plain),
-               human_bytes(s.counts.most_pieces * StackCacheSim::kPieceBytes), human_bytes(s.cached_bytes),
+               human_bytes(s.counts.most_pool_bytes), human_bytes(s.cached_bytes),
                percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
   if (r.recommended) {
-    const pipeline::CacheSimulation &s = r.simulations[*r.recommended];
+    const CacheSimulation &s = r.simulations[*r.recommended];
     fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these "
                "within 1% of the best\n",
-               s.options.buckets, human_bytes(s.options.bytes), s.options.bytes);
+               s.settings.buckets, human_bytes(s.settings.bytes), s.settings.bytes);
   }
   if (r.recorded && r.recorded->references != 0) print_recorded(*r.recorded);
 }
@@ -188,8 +183,8 @@ void print_stacks(const StackReport &r, std::size_t top) {
     return;
   }
   fmt::print("{:>12} {:>14} {:>10} {:>9} {:>7}\n", "Events", "Frames", "Distinct", "Repeats", "Depth");
-  for (std::size_t i = 0; i < stacks::kStackKinds; ++i)
-    print_group(std::string(stacks::stack_kind_name(static_cast<stacks::StackKind>(i))), r.kinds[i]);
+  for (std::size_t i = 0; i < kStackKinds; ++i)
+    print_group(std::string(stack_kind_name(static_cast<StackKind>(i))), r.kinds[i]);
   print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
   print_group("all", r.all);
   fmt::print("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
@@ -221,52 +216,36 @@ void print_stacks(const StackReport &r, std::size_t top) {
   print_simulations(r);
 }
 
-Result<std::uint64_t> run_one(const StacksOptions &options, const std::string &input, int &status,
-                              json &all) {
+Result<void> run_one(const StacksOptions &options, const std::string &input, int &status, json &all) {
   Bar bar(options.progress);
-  const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+  const RunOptions run = options.run(bar);
+  const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
   if (!trace) return trace.error();
-  pipeline::StackReportOptions report_options;
+  StackReportOptions report_options;
   report_options.top = options.top;
-  if (!options.memory.empty())
-    report_options.memory = static_cast<std::size_t>(parse_size(options.memory).value_or(0));
+  if (!options.memory.empty()) report_options.memory = parse_size(options.memory).value_or(0);
   if (options.simulate)
     for (const std::string &size : options.cache_sizes)
-      for (const unsigned buckets : options.buckets) {
-        StackCacheSim::Options setting;
-        setting.buckets = buckets;
-        setting.bytes = static_cast<std::size_t>(parse_size(size).value_or(0));
-        setting.pointer_size = trace->header().pointer_size;
-        report_options.simulate.push_back(StackCacheSim::clamp(setting));
-      }
-  std::optional<base::OutputFile> file;
-  std::optional<stacks::StackDatabaseWriter> database;
-  if (!options.database.empty()) {
-    Result<base::OutputFile> created = base::OutputFile::create(options.database, options.force);
-    if (!created) return std::move(created).error();
-    file.emplace(std::move(*created));
-    database.emplace([&](Bytes bytes) { return file->append(bytes); }, trace->header().pointer_size);
-    report_options.database = &*database;
-  }
-  const Result<StackReport> report = pipeline::report_stacks(*trace, report_options, options.graph(bar));
+      for (const unsigned buckets : options.buckets)
+        report_options.simulate.push_back({buckets, parse_size(size).value_or(0)});
+  if (!options.database.empty()) report_options.database = output_of(options.database, options.force);
+  const Result<StackReport> report = report_stacks(*trace, report_options, run);
   if (!report) return report.error();
-  const std::uint64_t database_bytes = database ? database->size() : 0;
-  if (file)
-    if (Result<void> committed = file->commit(); !committed) return std::move(committed).error();
-  const int damage = report_damage(trace->input().name(), report->warnings, report->skipped);
+  const std::string &name = trace->sources()[0].name;
+  const int damage = report_damage(name, report->warnings, report->skipped);
   if (status == kDone) status = damage;
   if (options.json) {
-    all.push_back(stacks_json(*trace, *report, database_bytes));
-    return database_bytes;
+    all.push_back(stacks_json(name, *report));
+    return {};
   }
   if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
   print_stacks(*report, options.top);
-  if (database)
+  if (!options.database.empty())
     fmt::print("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n", options.database,
-               human_bytes(database_bytes),
-               percent(static_cast<double>(database_bytes),
+               human_bytes(report->exported_bytes),
+               percent(static_cast<double>(report->exported_bytes),
                        static_cast<double>(report->bytes_plain + report->item_bytes + report->clr_bytes)));
-  return database_bytes;
+  return {};
 }
 
 int run_stacks(const StacksOptions &options) {
@@ -282,7 +261,7 @@ int run_stacks(const StacksOptions &options) {
   int status = kDone;
   json all = json::array();
   for (const std::string &input : options.inputs)
-    if (const Result<std::uint64_t> done = run_one(options, input, status, all); !done)
+    if (const Result<void> done = run_one(options, input, status, all); !done)
       status = std::max<int>(report(done.error()), kFailed);
   if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   return status;

@@ -1,7 +1,6 @@
 // etwrelog symbols: whose code the samples lie in, and where the names for it are.
 #include "etwrelog/profile_symbols.hpp"
 
-#include "profile_pass/profile.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/symbol_options.hpp"
@@ -109,12 +108,12 @@ void print(const std::vector<Row> &rows, std::uint64_t samples, std::size_t top)
 Result<void> run_one(const Options &options, const std::string &input, SymbolResolver &resolver, int &status,
                      json &all) {
   Bar bar(options.progress);
-  const Result<pipeline::Trace> trace = pipeline::Trace::open(input, {options.salvage, true});
+  const RunOptions run = options.run(bar);
+  const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
   if (!trace) return trace.error();
-  const Result<pipeline::ProfileResult> result = pipeline::make_profile(*trace, {}, options.graph(bar));
+  const Result<ProfileResult> result = make_profile(*trace, {}, run);
   if (!result) return result.error();
-  status =
-      std::max(status, report_damage(trace->input().name(), result->pass.warnings, result->pass.skipped));
+  status = std::max(status, report_damage(trace->sources()[0].name, result->warnings, result->skipped));
   const Profile &profile = result->profile;
   std::uint64_t samples = 0;
   for (const ProfileSample &sample : profile.samples)

@@ -1,8 +1,7 @@
-#include "base/platform.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/process.hpp"
 #include "tools/reference.hpp"
-#include "tools/signals.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +13,8 @@
 
 int main(int argc, char **argv) {
   using namespace etwrelog;
-  base::open_standard_streams();
-  cli::catch_stop_requests();
+  process::open_standard_streams();
+  process::catch_stop_requests();
   CLI::App app("etwrelog: reads, filters, relogs and archives ETW traces (.etl), on any platform");
   app.name("etwrelog");
   app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);
@@ -41,14 +40,14 @@ int main(int argc, char **argv) {
   } catch (const std::system_error &error) {
     // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
     if (error.code() == std::errc::broken_pipe) return cli::kFailed;
-    base::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
+    process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   } catch (const std::exception &error) {
-    base::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
+    process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    if (errno != EPIPE) base::print_message("etwrelog: error: cannot write to standard output\n");
+    if (errno != EPIPE) process::print_message("etwrelog: error: cannot write to standard output\n");
     return cli::kFailed;
   }
   return exit_status;

@@ -1,6 +1,7 @@
 #include "tools/options.hpp"
 
 #include "tools/cli.hpp"
+#include "tools/process.hpp"
 
 #include <charconv>
 
@@ -83,6 +84,17 @@ Input input_of(const std::string &name) {
   return name == "-" ? Input::standard_input() : Input(name);
 }
 
+std::vector<Input> inputs_of(const std::vector<std::string> &names) {
+  std::vector<Input> inputs;
+  for (const std::string &name : names)
+    inputs.push_back(input_of(name));
+  return inputs;
+}
+
+Output output_of(const std::string &name, bool force) {
+  return Output(name, force ? Existing::replace : Existing::refuse);
+}
+
 void RunFlags::add_to(CLI::App &command) {
   command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
   command.add_option("--memory-limit", memory, "Most memory to use, such as 512M")
@@ -103,7 +115,7 @@ RunOptions RunFlags::run(Bar &bar) const {
   RunOptions options;
   options.threads = threads;
   options.memory = parse_size(memory).value_or(options.memory);
-  options.stop = stop_token();
+  options.stop = process::stop_token();
   options.progress = [&bar](const Progress &now) { bar.show(now); };
   return options;
 }

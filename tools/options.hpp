@@ -23,6 +23,9 @@ class Bar;
 
 // "-" is standard input, anything else a path.
 [[nodiscard]] Input input_of(const std::string &name);
+[[nodiscard]] std::vector<Input> inputs_of(const std::vector<std::string> &names);
+// A path, also of a file that is called "-". `force`: may replace a file.
+[[nodiscard]] Output output_of(const std::string &name, bool force);
 
 // How to run: -t, --memory-limit, --progress; -q and --json where a command has a use for them.
 struct RunFlags {

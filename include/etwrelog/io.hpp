@@ -113,4 +113,28 @@ private:
   std::unique_ptr<State> state_;
 };
 
+// For a program that makes several outputs: before any work, that each of them can be written, is none of the
+// inputs, and no two are one file, whatever names they go by. The error names the output in question, not an
+// option.
+[[nodiscard]] Result<void> check_outputs(std::span<const Output> outputs, std::span<const Input> inputs = {});
+
+// A name in the folder for temporary files ($TMPDIR) that no file has, for a file for a while: what stands
+// there when the object ends is removed, and by remove_unfinished_outputs() too.
+class TemporaryFile {
+public:
+  TemporaryFile();
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+  [[nodiscard]] const std::string &name() const { return name_; }
+
+private:
+  std::string name_;
+};
+
+// For a program that has to end at once, as on a second request to stop: removes what outputs that are under
+// way have left under temporary names. They are lost; nothing else may be done with the library afterwards.
+// May be called in a signal handler.
+void remove_unfinished_outputs() noexcept;
+
 } // namespace etwrelog

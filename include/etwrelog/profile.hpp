@@ -5,9 +5,11 @@
 #pragma once
 
 #include "etwrelog/guid.hpp"
+#include "etwrelog/run.hpp"
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -171,6 +173,29 @@ struct Profile {
   // The sampling interval of most of the trace, in ns; 0 if not known.
   [[nodiscard]] std::uint64_t interval_ns() const;
 };
+
+class Trace;
+
+struct ProfileOptions {
+  ProfileKind kind = ProfileKind::cpu;
+  bool idle = false;   // keep the samples of the Idle process
+  bool slices = false; // Profile::slices: what each thread did when, from context switches
+  bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp
+};
+
+struct ProfileResult {
+  Profile profile; // without samples where the trace has none of that kind: `events` tells what it has
+  std::map<std::string, std::uint64_t> events; // by kind of event: how many
+  std::uint64_t unreadable = 0;                // stack events and samples that are too short to be read
+  std::vector<std::string> warnings;
+  std::vector<Skipped> skipped; // with OpenOptions::salvage
+};
+
+// One pass over a trace of one source (of several: unsupported; append() of profile_report.hpp puts profiles
+// together). Memory: the stack table and some 60 bytes a sample or stack event. Errors are those of reading a
+// trace.
+[[nodiscard]] Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options = {},
+                                                 const RunOptions &run = {});
 
 // "module!function", "module+0x1c0" or "0x7ffe0300"; an annotation as it is. No suffix for the kind.
 [[nodiscard]] std::string frame_text(const Profile &profile, const ProfileFrame &frame);

@@ -62,6 +62,8 @@ struct RelogReport {
   std::uint64_t input_buffers = 0, output_buffers = 0;
   std::uint64_t buffers_left_out =
       0; // of the input: not read, as the archive's index says that they do not matter
+  std::uint64_t buffers_read_again =
+      0; // with a selection: whose events did not all fit the memory of the one reading
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
   std::vector<RelogReason> reasons;                     // their events come to events_in
   std::vector<RelogTypeCount> types;                    // with `count`
@@ -82,6 +84,10 @@ struct RelogReport {
 // events of each processor in the order of their times, those of one source and processor in their own order.
 // The header event is that of the source that began first, with what was lost added up. They are read twice,
 // with a selection three times; stacks stay as they are.
+//
+// A single-pass trace (OpenOptions::spool false) is filtered while it is read, with the processes and threads
+// known so far; what kept events might refer to later is kept whole. Not with keep_grouping or another
+// StackMode than keep.
 [[nodiscard]] Result<RelogReport> relog(const Trace &trace, const Output &output,
                                         const RelogOptions &options = {}, const RunOptions &run = {});
 

@@ -36,6 +36,11 @@ struct RunReport {
   struct Phase {
     std::string name;
     double wall = 0, busy = 0; // seconds; busy: summed over threads
+    struct Step {              // what a phase does with each batch
+      std::string_view name;   // "read_and_decompress", "decode_and_filter", "in_order", "compress", "write"
+      double busy = 0;
+    };
+    std::vector<Step> steps; // their times come to `busy`
   };
   std::vector<Phase> phases;
   std::vector<Skipped> skipped;

@@ -59,6 +59,10 @@ struct SourceInfo {
   // it process ids, thread ids and addresses. Numbers count up from 0 in order of the sources.
   std::uint32_t machine = 0;
   std::uint64_t stored_bytes = 0, decoded_bytes = 0, buffers = 0; // 0 in a single-pass trace
+  std::uint64_t size = 0;            // bytes of the input, unwrapped; 0 in a single-pass trace
+  std::uint64_t trailing_bytes = 0;  // behind the last buffer, too few for another
+  std::uint64_t unwritten_bytes = 0; // zeros at the end of a preallocated or unfinished log
+  bool wrapped = false;              // a circular log whose oldest buffer is not the second
 };
 
 // Where an event is stored: the input, the buffer in reading order, the offset in the buffer's decoded
@@ -365,7 +369,8 @@ public:
 
   [[nodiscard]] std::span<const SourceInfo> sources() const;
   [[nodiscard]] const Clock &clock() const; // of the first source; the times of all events are given in it
-  // One traversal, in file order; a second one fails as unsupported with Advice::allow_spool.
+  // A stream that was not spooled (OpenOptions::spool): one source, read once, by relog() alone so far. What
+  // else asks for its events, or a second call, fails as unsupported with Advice::allow_spool.
   [[nodiscard]] bool single_pass() const;
 
   [[nodiscard]] EventCursor events(const Query &query = {}, const RunOptions &run = {}) const &;

@@ -4,6 +4,7 @@
 
 #include "api/clock_map.hpp"
 #include "etwrelog/trace.hpp"
+#include "source/stream.hpp"
 #include "source/trace.hpp"
 
 namespace etwrelog {
@@ -12,6 +13,7 @@ namespace pipeline {
 
 struct OpenedTrace {
   std::vector<std::unique_ptr<const Trace>> sources;
+  std::shared_ptr<StreamSource> stream; // of a single-pass trace, which has no sources but an info
   std::vector<SourceInfo> infos;
   std::vector<ClockMap> clocks; // to the first source's
 };
@@ -25,6 +27,14 @@ namespace detail {
 // The way behind the public classes.
 struct Traversal {
   static const pipeline::OpenedTrace &of(const Trace &trace) { return *trace.impl_; }
+  // The one source of a trace; of several, `what` is unsupported, and so it is of a stream that was not
+  // spooled.
+  static Result<const pipeline::Trace *> only_source(const Trace &trace, const char *what);
+  // What a call that reads a trace says of its reading.
+  static void add_to(RunReport *report, const std::vector<Skipped> &skipped,
+                     const std::vector<std::string> &warnings);
+  // The error for what needs more than one look at a stream.
+  static Error needs_spool(const Trace &trace);
   static std::unique_ptr<EventBatch> make_batch() { return std::unique_ptr<EventBatch>(new EventBatch); }
   static void set(EventBatch &batch, std::uint64_t ordinal, std::span<const BufferView> buffers,
                   std::span<const EventRef> refs, bool by_reference) {

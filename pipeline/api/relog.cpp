@@ -43,6 +43,7 @@ RelogReport public_report(pipeline::RelogReport &&r) {
   out.input_buffers = r.input_buffers;
   out.output_buffers = r.output_buffers;
   out.buffers_left_out = r.buffers_left_out;
+  out.buffers_read_again = r.buffers_read_again;
   out.events_in = r.events_in;
   out.events_out = r.events_out;
   out.event_bytes_in = r.event_bytes_in;
@@ -67,14 +68,26 @@ RelogReport public_report(pipeline::RelogReport &&r) {
   return out;
 }
 
-void add_to(RunReport *report, const RelogReport &relog) {
+void add_to(RunReport *report, const RelogReport &relog, const pipeline::RelogReport &r) {
   if (report == nullptr) return;
   report->stored_bytes += relog.input_bytes;
   report->buffers += relog.input_buffers;
   report->buffers_left_out += relog.buffers_left_out;
   report->events += relog.events_in;
-  report->skipped.insert(report->skipped.end(), relog.skipped.begin(), relog.skipped.end());
-  report->warnings.insert(report->warnings.end(), relog.warnings.begin(), relog.warnings.end());
+  for (const auto &[name, times] : r.passes) {
+    auto seconds = [](const std::atomic<std::uint64_t> &ns) { return static_cast<double>(ns.load()) * 1e-9; };
+    RunReport::Phase &phase = report->phases.emplace_back();
+    phase.name = name;
+    phase.wall = seconds(times.wall);
+    phase.steps = {{"read_and_decompress", seconds(times.load)},
+                   {"decode_and_filter", seconds(times.work)},
+                   {"in_order", seconds(times.merge)},
+                   {"compress", seconds(times.finish)},
+                   {"write", seconds(times.emit)}};
+    for (const RunReport::Phase::Step &step : phase.steps)
+      phase.busy += step.busy;
+  }
+  detail::Traversal::add_to(report, relog.skipped, relog.warnings);
 }
 
 } // namespace
@@ -86,7 +99,17 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
   const pipeline::RelogOptions how = private_options(output, options, run);
   pipeline::RelogReport report;
-  if (opened.sources.size() != 1) {
+  if (opened.stream) {
+    if (options.stacks != StackMode::keep)
+      return base::bad_option(Option::stacks,
+                              "cannot be combined: the definition of a stack stands behind its uses")
+          .about(Option::single_pass, Option::stacks);
+    if (options.keep_grouping)
+      return base::bad_option(Option::keep_grouping, "cannot be combined")
+          .about(Option::single_pass, Option::keep_grouping);
+    ETWRELOG_TRY_LET(stream, opened.stream->take());
+    ETWRELOG_TRY(pipeline::relog_stream(*stream, opened.stream->name(), how, report));
+  } else if (opened.sources.size() != 1) {
     std::vector<const pipeline::Trace *> sources;
     for (const auto &source : opened.sources)
       sources.push_back(source.get());
@@ -97,7 +120,7 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
     ETWRELOG_TRY(pipeline::relog(source, how, report));
   }
   RelogReport out = public_report(std::move(report));
-  add_to(run.report, out);
+  add_to(run.report, out, report);
   return out;
 }
 

@@ -8,15 +8,11 @@
 namespace etwrelog {
 
 Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run) {
-  const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
-  if (opened.sources.size() != 1)
-    return base::unsupported("counting several traces at once").about(Option::input);
-  Result<Statistics> counted = pipeline::collect_statistics(*opened.sources.front(), run);
+  ETWRELOG_TRY_LET(source, detail::Traversal::only_source(trace, "counting several traces at once"));
+  Result<Statistics> counted = pipeline::collect_statistics(*source, run);
   if (counted && run.report != nullptr) {
     run.report->events += counted->events;
-    run.report->skipped.insert(run.report->skipped.end(), counted->skipped.begin(), counted->skipped.end());
-    run.report->warnings.insert(run.report->warnings.end(), counted->warnings.begin(),
-                                counted->warnings.end());
+    detail::Traversal::add_to(run.report, counted->skipped, counted->warnings);
   }
   return counted;
 }

@@ -28,6 +28,19 @@ SourceInfo info_of(const pipeline::Trace &source, bool archive) {
   info.stored_bytes = source.stored_bytes();
   info.decoded_bytes = source.decoded_bytes();
   info.buffers = source.buffers().size();
+  info.size = source.input().size();
+  info.trailing_bytes = source.scan().trailing_bytes;
+  info.unwritten_bytes = source.scan().unwritten_bytes;
+  info.wrapped = source.scan().wrapped;
+  return info;
+}
+
+SourceInfo info_of(const pipeline::StreamSource &stream) {
+  SourceInfo info;
+  info.name = stream.name();
+  info.header = stream.header();
+  info.clock = info.header.clock();
+  info.access = Access::single_pass;
   return info;
 }
 
@@ -59,12 +72,20 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
   auto impl = std::make_unique<Impl>();
   for (const Input &input : inputs) {
     const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;
-    if (streamed && !options.spool)
-      return base::unsupported("reading a stream without spooling it")
-          .in(input.name())
-          .advise(Advice::allow_spool);
     if (run.stop.stop_requested()) return base::cancelled().in(input.name());
-    Result<pipeline::OpenedInput> opened = pipeline::open_source(input, run.memory);
+    if (streamed && !options.spool) {
+      if (inputs.size() != 1 || options.salvage)
+        return base::unsupported(
+                   "reading a stream beside others, or stepping over its damage, without spooling it")
+            .in(input.name())
+            .advise(Advice::allow_spool);
+      ETWRELOG_TRY_LET(stream, pipeline::StreamSource::open(input, run.stop));
+      impl->infos.push_back(info_of(*stream));
+      impl->clocks.emplace_back();
+      impl->stream = std::move(stream);
+      break;
+    }
+    Result<pipeline::OpenedInput> opened = pipeline::open_source(input, run.memory, run.stop);
     if (!opened) return std::move(opened).error();
     read::ScanOptions scan;
     scan.salvage = options.salvage;
@@ -101,7 +122,27 @@ const Clock &Trace::clock() const {
 }
 
 bool Trace::single_pass() const {
-  return false;
+  return impl_->stream != nullptr;
+}
+
+Error detail::Traversal::needs_spool(const Trace &trace) {
+  return base::unsupported("reading a stream more than once, or in another way than as it comes")
+      .in(of(trace).infos.front().name)
+      .advise(Advice::allow_spool);
+}
+
+Result<const pipeline::Trace *> detail::Traversal::only_source(const Trace &trace, const char *what) {
+  const pipeline::OpenedTrace &opened = of(trace);
+  if (opened.stream) return needs_spool(trace);
+  if (opened.sources.size() != 1) return base::unsupported(what).about(Option::input);
+  return opened.sources.front().get();
+}
+
+void detail::Traversal::add_to(RunReport *report, const std::vector<Skipped> &skipped,
+                               const std::vector<std::string> &warnings) {
+  if (report == nullptr) return;
+  report->skipped.insert(report->skipped.end(), skipped.begin(), skipped.end());
+  report->warnings.insert(report->warnings.end(), warnings.begin(), warnings.end());
 }
 
 void EventBatch::note_damage(std::size_t buffer, WalkEnd::Reason reason, const std::uint8_t *at,

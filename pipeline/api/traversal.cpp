@@ -37,6 +37,7 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
 Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
                                           const RunOptions &run) {
   if (query.filter != nullptr) return base::unsupported("a filter in a query").about(Option::processes);
+  if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
   std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
   if (Result<void> planned = walk->plan(); !planned) return std::move(planned).error();
   return walk;

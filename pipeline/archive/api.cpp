@@ -42,8 +42,8 @@ pipeline::ArchiveOptions unpacking(const UnpackOptions &given, const RunOptions 
 }
 
 // The bytes to pack, which are no archive.
-Result<std::unique_ptr<read::Input>> open_original(const Input &input) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(input)); // the very file, wrapped or not
+Result<std::unique_ptr<read::Input>> open_original(const Input &input, const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input, stop)); // the very file, wrapped or not
   if (pipeline::is_archive(*bytes))
     return base::unsupported("is an .etlz archive already").in(input.name()).about(Option::input);
   return bytes;
@@ -59,7 +59,7 @@ Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> repo
 
 Result<PackReport> pack(const Input &input, const Output &output, const PackOptions &options,
                         const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, open_original(input));
+  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
@@ -72,7 +72,7 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
     return base::bad_option(Option::none, "there is no such part")
         .expected("1.." + std::to_string(part.of))
         .found(std::to_string(part.number));
-  ETWRELOG_TRY_LET(bytes, open_original(input));
+  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
@@ -82,7 +82,7 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
 Result<PackReport> join_parts(std::span<const Input> parts, const Output &output, const RunOptions &run) {
   std::vector<std::unique_ptr<read::Input>> opened;
   for (const Input &part : parts) {
-    ETWRELOG_TRY_LET(bytes, read::open_plain(part));
+    ETWRELOG_TRY_LET(bytes, read::open_plain(part, run.stop));
     opened.push_back(std::move(bytes));
   }
   ETWRELOG_TRY_LET(out, OutputStream::open(output, parts));
@@ -93,7 +93,7 @@ Result<PackReport> join_parts(std::span<const Input> parts, const Output &output
 
 Result<UnpackReport> unpack(const Input &archive, const Output &output, const UnpackOptions &options,
                             const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&archive, 1}));
   pipeline::ArchiveOptions how = unpacking(options, run);
   how.check_first = output.kind() == Output::Kind::sink; // what was given away cannot be taken back
@@ -104,12 +104,12 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
 }
 
 Result<UnpackReport> verify(const Input &archive, const UnpackOptions &options, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
   return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options, run)));
 }
 
 Result<UnpackReport> verify_against(const Input &archive, const Input &original, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
   ETWRELOG_TRY_LET(footer, pipeline::read_archive_footer(*bytes));
   ETWRELOG_TRY_LET(report, pipeline::unpack_file(*bytes, nullptr, unpacking({}, run)));
   ETWRELOG_TRY_LET(content, content_hash(original, run));
@@ -119,13 +119,13 @@ Result<UnpackReport> verify_against(const Input &archive, const Input &original,
 }
 
 Result<ContentHash> content_hash(const Input &input, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(input));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input, run.stop));
   return pipeline::hash_of(*bytes, run.stop);
 }
 
 Result<bool> is_archive_of(const Input &archive, const Input &original, const RunOptions &run) {
   ETWRELOG_TRY_LET(info, read_archive_info(archive));
-  ETWRELOG_TRY_LET(bytes, read::open_plain(original));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(original, run.stop));
   if (bytes->size() != info.original) return false;
   ETWRELOG_TRY_LET(content, content_hash(original, run));
   return content == info.content;
@@ -156,7 +156,7 @@ Result<ArchiveInfo> read_archive_info(const Input &archive) {
 }
 
 Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
   ETWRELOG_TRY_LET(info, info_of(*bytes));
   ArchiveSummary summary{info};
   ETWRELOG_TRY_LET(index, pipeline::read_archive_index(*bytes, run.memory));

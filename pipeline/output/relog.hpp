@@ -61,9 +61,10 @@ void leave_out_by_time(Trace &trace, const RelogOptions &options);
 // The error for an output that is the input under whatever name.
 [[nodiscard]] Error output_is_input(const std::string &output);
 
-// Standard input filtered while it is read, with the processes and threads known so far; single-threaded.
+// A stream filtered while it is read, with the processes and threads known so far; single-threaded.
 // What kept events might refer to later (stack definitions, file names, manifests) is kept whole.
 // options.keep_grouping, the threads and the stacks are not looked at; `salvage` is not supported.
-[[nodiscard]] Result<void> relog_stream(base::File &input, const RelogOptions &options, RelogReport &report);
+[[nodiscard]] Result<void> relog_stream(ByteStream &input, const std::string &name,
+                                        const RelogOptions &options, RelogReport &report);
 
 } // namespace etwrelog::pipeline

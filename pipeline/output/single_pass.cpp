@@ -1,3 +1,4 @@
+#include "base/errors.hpp"
 #include "output/buffer_filter.hpp"
 #include "write/etl_writer.hpp"
 
@@ -12,13 +13,13 @@ using namespace format;
 
 namespace {
 
-const std::string kName = "standard input";
 constexpr std::size_t kGroupBytes = 4u << 20; // decoded; processes are looked up anew after so much
 
 // Takes whole buffers off a stream.
 class BufferStream {
 public:
-  explicit BufferStream(base::File &file) : file_(file) {}
+  BufferStream(ByteStream &bytes, std::string name, std::stop_token stop)
+      : bytes_(bytes), name_(std::move(name)), stop_(std::move(stop)) {}
 
   // The next buffer, stored form with its header; empty at the end.
   Result<std::vector<std::uint8_t>> next(std::uint32_t nominal_size, std::vector<std::string> &warnings) {
@@ -38,7 +39,7 @@ public:
     const BufferHeader header = load_buffer_header(buffer.data());
     const std::uint32_t nominal = index_ == 0 ? kMaxBufferSize : nominal_size;
     // How much is left of a stream is not known: a buffer that overruns it shows when it is read.
-    if (auto wrong = read::check_buffer_header(header, at_, header.buffer_size, index_, nominal, kName))
+    if (auto wrong = read::check_buffer_header(header, at_, header.buffer_size, index_, nominal, name_))
       return *std::move(wrong);
     buffer.resize(header.buffer_size);
     const Result<std::size_t> rest = read(MutableBytes(buffer).subspan(kBufferHeaderSize));
@@ -62,17 +63,19 @@ public:
 
 private:
   Result<std::size_t> read(MutableBytes into) {
-    Result<std::size_t> got = file_.read_next(into);
-    if (!got) return got;
-    if (!base::stop_requested()) return got;
-    Error error;
-    error.kind = ErrorKind::cancelled;
-    error.file = kName;
-    error.what = "interrupted";
-    return error;
+    std::size_t done = 0;
+    while (done < into.size()) {
+      if (stop_.stop_requested()) return base::cancelled().in(name_);
+      ETWRELOG_TRY_LET(got, bytes_.read(into.subspan(done)));
+      if (got == 0) break;
+      done += got;
+    }
+    return done;
   }
 
-  base::File &file_;
+  ByteStream &bytes_;
+  std::string name_;
+  std::stop_token stop_;
   std::uint64_t at_ = 0, last_at_ = 0;
   std::size_t index_ = 0;
   bool cut_ = false;
@@ -89,8 +92,8 @@ struct Held { // a decoded buffer that waits for its group to be complete
 
 class SinglePass {
 public:
-  SinglePass(base::File &input, const RelogOptions &options, RelogReport &report)
-      : stream_(input), options_(options), report_(report) {}
+  SinglePass(ByteStream &input, const std::string &name, const RelogOptions &options, RelogReport &report)
+      : name_(name), stream_(input, name, options.graph.stop), options_(options), report_(report) {}
 
   Result<void> run() {
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
@@ -117,7 +120,7 @@ public:
 
 private:
   Result<void> open(Bytes first) {
-    Result<LogfileHeader> header = read::read_first_event(first, kName);
+    Result<LogfileHeader> header = read::read_first_event(first, name_);
     if (!header) return std::move(header).error();
     header_ = std::move(*header);
     header_known_ = true;
@@ -150,7 +153,7 @@ private:
       codec_ = *codec;
     } else {
       Error error;
-      error.file = kName;
+      error.file = name_;
       error.offset = held.at + kBufferHeaderSize;
       error.what = fmt::format("buffer {}: compressed data", held.index);
       error.expected = fmt::format("{} bytes that decode to {}", body.size(), decoded);
@@ -195,7 +198,7 @@ private:
         });
     if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun)) {
       Error error;
-      error.file = kName;
+      error.file = name_;
       error.offset = held.at;
       error.what = fmt::format("buffer {}: no event at 0x{:x}", held.index, kBufferHeaderSize + end.at);
       error.advice = Advice::allow_spool;
@@ -246,7 +249,7 @@ private:
     if (!any_target_) {
       Error error;
       error.kind = ErrorKind::no_match;
-      error.file = kName;
+      error.file = name_;
       error.what = "no process of the trace is selected";
       return error;
     }
@@ -260,6 +263,7 @@ private:
     return {};
   }
 
+  std::string name_;
   BufferStream stream_;
   const RelogOptions &options_;
   RelogReport &report_;
@@ -284,9 +288,10 @@ private:
 
 } // namespace
 
-Result<void> relog_stream(base::File &input, const RelogOptions &options, RelogReport &report) {
+Result<void> relog_stream(ByteStream &input, const std::string &name, const RelogOptions &options,
+                          RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  Result<void> done = SinglePass(input, options, report).run();
+  Result<void> done = SinglePass(input, name, options, report).run();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return done;
 }

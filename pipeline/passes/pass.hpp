@@ -12,6 +12,7 @@ namespace etwrelog::pipeline {
 // Busy time of each step, summed over threads, in nanoseconds.
 struct StepTimes {
   std::atomic<std::uint64_t> load{0}, work{0}, merge{0}, finish{0}, emit{0};
+  std::atomic<std::uint64_t> wall{0}; // from begin to end
 };
 
 // `Part`: the result of one batch; reused from batch to batch, so a pass clears what it finds.
@@ -110,6 +111,7 @@ template <class Part>
     return done;
   };
   steps.locate = [&](const Slot &slot, Error error) { return run.locate(slot.batch, std::move(error)); };
+  const Stopwatch watch(times != nullptr ? &times->wall : nullptr);
   Result<void> done = run_steps(steps, slots, {options.threads, options.stop});
   if (!done) return std::move(done).error();
   return std::move(run).result();

@@ -270,7 +270,7 @@ private:
     std::uint64_t best = ~std::uint64_t{0};
     for (const CacheSimulation &s : report_.simulations)
       best = std::min(best, s.cached_bytes);
-    auto cost = [](const CacheSimulation &s) { return std::pair(s.options.bytes, s.options.buckets); };
+    auto cost = [](const CacheSimulation &s) { return std::pair(s.settings.bytes, s.settings.buckets); };
     for (std::size_t i = 0; i < report_.simulations.size(); ++i) {
       const CacheSimulation &s = report_.simulations[i];
       if (s.cached_bytes > best + best / 100) continue;

@@ -9,13 +9,13 @@ using namespace stacks;
 StackTimeline::StackTimeline(const std::vector<StackCacheSim::Options> &settings, bool recorded,
                              unsigned pointer_size) {
   for (const StackCacheSim::Options &setting : settings)
-    players_.push_back({StackCacheSim(setting), {setting, {}}});
+    players_.push_back({StackCacheSim(setting), {{setting.buckets, setting.bytes}, {}}});
   if (!recorded) return;
   StackCacheSim::Options usual;
   usual.pointer_size = pointer_size;
-  at_end_.emplace(Player{StackCacheSim(usual), {usual, {}}});
+  at_end_.emplace(Player{StackCacheSim(usual), {{usual.buckets, usual.bytes}, {}}});
   usual.start = StackCacheSim::Start::front;
-  at_front_.emplace(Player{StackCacheSim(usual), {usual, {}}});
+  at_front_.emplace(Player{StackCacheSim(usual), {{usual.buckets, usual.bytes}, {}}});
 }
 
 void StackTimeline::play(std::int64_t before, const StackTable &table) {
@@ -41,7 +41,7 @@ void StackTimeline::play_next(const StackTable &table) {
 }
 
 void StackTimeline::play(Player &player, Frames frames, unsigned pointer_size) {
-  CacheSimulation &result = player.result;
+  CacheSimulation &result = player.so_far;
   const StackCacheSim::Outcome outcome = player.cache.insert(frames);
   const std::uint64_t plain = walk_size(frames.size(), pointer_size);
   result.plain_bytes += plain;
@@ -55,12 +55,18 @@ void StackTimeline::play(Player &player, Frames frames, unsigned pointer_size) {
   result.cached_bytes += definition_size(frames.size(), pointer_size);
 }
 
+CacheSimulation StackTimeline::Player::result() const {
+  CacheSimulation result = so_far;
+  const StackCacheSim::Counts &counts = cache.counts();
+  result.counts = {counts.hits, counts.fresh, counts.plain, counts.evictions,
+                   counts.most_pieces * StackCacheSim::kPieceBytes};
+  return result;
+}
+
 std::vector<CacheSimulation> StackTimeline::results() const {
   std::vector<CacheSimulation> results;
-  for (const Player &player : players_) {
-    results.push_back(player.result);
-    results.back().counts = player.cache.counts();
-  }
+  for (const Player &player : players_)
+    results.push_back(player.result());
   return results;
 }
 
@@ -68,10 +74,8 @@ std::optional<RecordedCache> StackTimeline::recorded() const {
   if (!at_end_) return std::nullopt;
   RecordedCache recorded;
   recorded.references = references_;
-  recorded.at_end = at_end_->result;
-  recorded.at_end.counts = at_end_->cache.counts();
-  recorded.at_front = at_front_->result;
-  recorded.at_front.counts = at_front_->cache.counts();
+  recorded.at_end = at_end_->result();
+  recorded.at_front = at_front_->result();
   return recorded;
 }
 

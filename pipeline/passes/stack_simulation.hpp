@@ -3,6 +3,7 @@
 // later buffer can hold an earlier one.
 #pragma once
 
+#include "etwrelog/stacks.hpp"
 #include "stacks/stack_cache_sim.hpp"
 #include "stacks/stack_definitions.hpp"
 
@@ -12,22 +13,8 @@
 
 namespace etwrelog::pipeline {
 
-// One setting of the kernel's stack cache, played over the trace.
-struct CacheSimulation {
-  stacks::StackCacheSim::Options options;
-  stacks::StackCacheSim::Counts counts;
-  std::uint64_t definitions = 0;
-  std::uint64_t plain_bytes = 0, cached_bytes = 0; // of the stack events without and with the cache
-};
-
-// What Windows itself logged with its cache, and the same stacks played over a cache of default size. They
-// differ because it is not known which sum of the frames Windows divides by the number of buckets, nor what
-// else went through its cache; StackCacheSim::Start tells the two ways apart in which a new stack can enter
-// its bucket.
-struct RecordedCache {
-  std::uint64_t references = 0, definitions = 0; // in the trace
-  CacheSimulation at_end, at_front;              // played over the references alone
-};
+using etwrelog::CacheSimulation;
+using etwrelog::RecordedCache;
 
 class StackTimeline {
 public:
@@ -56,7 +43,8 @@ private:
   };
   struct Player {
     stacks::StackCacheSim cache;
-    CacheSimulation result;
+    CacheSimulation so_far; // without the cache's own counts
+    [[nodiscard]] CacheSimulation result() const;
   };
   static void play(Player &player, stacks::Frames frames, unsigned pointer_size);
   void play_next(const stacks::StackTable &table);

@@ -57,7 +57,8 @@ Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &opt
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
   result.events = std::move(collected->events);
   result.unreadable = collected->unreadable;
-  result.pass = std::move(collected->pass);
+  result.warnings = std::move(collected->pass.warnings);
+  result.skipped = std::move(collected->pass.skipped);
   return result;
 }
 

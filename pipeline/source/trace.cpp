@@ -19,8 +19,9 @@ constexpr std::size_t kDetectionTries = 8;
 
 } // namespace
 
-Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory) {
-  Result<std::unique_ptr<read::Input>> bytes = read::open_input(input);
+Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory,
+                                const std::stop_token &stop) {
+  Result<std::unique_ptr<read::Input>> bytes = read::open_input(input, stop);
   if (!bytes) return std::move(bytes).error();
   OpenedInput opened;
   opened.archive = is_archive(**bytes);

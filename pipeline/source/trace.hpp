@@ -42,7 +42,8 @@ struct OpenedInput {
   std::unique_ptr<read::Input> input;
   bool archive = false;
 };
-[[nodiscard]] Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory);
+[[nodiscard]] Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory,
+                                              const std::stop_token &stop = {});
 
 class Trace {
 public:

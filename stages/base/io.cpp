@@ -4,7 +4,9 @@
 #include "base/output_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <random>
 
 namespace etwrelog {
 namespace {
@@ -78,6 +80,51 @@ Result<void> check_output(const Output &output, std::span<const Input> inputs) {
 }
 
 } // namespace base
+
+Result<void> check_outputs(std::span<const Output> outputs, std::span<const Input> inputs) {
+  auto wrong = [](const Output &output, const char *what) {
+    return base::ErrorBuilder(ErrorKind::usage, what).in(output.name()).advise(Advice::other_output);
+  };
+  std::vector<base::FileId> sources;
+  for (const Input &input : inputs) {
+    const bool standard = input.kind() == Input::Kind::standard_input;
+    if (!standard && input.kind() != Input::Kind::path) continue;
+    if (const auto id = standard ? base::standard_input_id() : base::file_id(input.name()))
+      sources.push_back(*id);
+  }
+  std::vector<base::Place> places;
+  for (const Output &output : outputs) {
+    if (output.kind() != Output::Kind::path) continue;
+    const std::optional<base::FileId> there = base::file_id(output.name());
+    if (there && std::ranges::find(sources, *there) != sources.end())
+      return wrong(output, "is the input itself");
+    ETWRELOG_TRY(base::check_target(output.name(), output.existing() == Existing::replace));
+    const std::optional<base::Place> place = base::place_of(output.name());
+    if (!place) continue;
+    if (std::ranges::find(places, *place) != places.end())
+      return wrong(output, "is to be written twice in one run");
+    places.push_back(*place);
+  }
+  return {};
+}
+
+TemporaryFile::TemporaryFile() {
+  std::random_device random;
+  std::error_code failed;
+  const auto folder = std::filesystem::temp_directory_path(failed);
+  do {
+    std::string name = "etwrelog-";
+    for (int i = 0; i < 4; ++i)
+      name += std::to_string(random()) + (i < 3 ? "-" : ".tmp");
+    name_ = (folder / name).string();
+  } while (base::exists(name_));
+  base::add_temporary(name_);
+}
+
+TemporaryFile::~TemporaryFile() {
+  base::forget_temporary(name_);
+  base::remove_file(name_);
+}
 
 struct OutputStream::State {
   Output output;

@@ -1,17 +1,16 @@
 #include "base/platform.hpp"
 
+#include "base/errors.hpp"
 #include "base/mapping.hpp"
 #include "base/shared_library.hpp"
+#include "etwrelog/io.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -19,18 +18,16 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace etwrelog::base {
 namespace {
 
-std::atomic<bool> stop_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 // Names that a signal handler can walk without a lock: a slot is filled before it is published and emptied
@@ -42,16 +39,6 @@ struct TemporarySlot {
 std::array<TemporarySlot, 16> temporaries;
 std::mutex temporaries_mutex;
 
-void remove_temporaries() {
-  for (TemporarySlot &slot : temporaries)
-    if (slot.used.load(std::memory_order_acquire)) ::unlink(slot.path.data());
-}
-
-void end_at_once() {
-  remove_temporaries();
-  ::_exit(1);
-}
-
 Error system_error(const std::string &name, const char *doing, int code) {
   Error error;
   error.kind = ErrorKind::io;
@@ -62,20 +49,33 @@ Error system_error(const std::string &name, const char *doing, int code) {
 }
 
 Error stopped(const std::string &name, const char *doing) {
-  Error error;
-  error.kind = ErrorKind::cancelled;
-  error.file = name;
-  error.what = std::string("interrupted while ") + doing;
-  return error;
+  return base::cancelled().in(name).found(std::string("while ") + doing);
 }
 
-// open() of a FIFO or a remote file waits, and a signal ends the wait: for good only if it asked us to stop.
-Result<int> open_patiently(const std::string &path, int flags) {
+// Whether there is something to read, or nobody left who writes. A request to stop may come from any thread:
+// nothing wakes the wait for it, so that it is a wait of many short ones.
+Result<void> await_readable(int handle, const std::string &name, const char *doing,
+                            const std::stop_token &stop) {
+  constexpr int kMilliseconds = 100;
+  pollfd wanted{handle, POLLIN, 0};
   for (;;) {
-    const int handle = ::open(path.c_str(), flags | O_CLOEXEC);
-    if (handle >= 0) return handle;
+    if (stop.stop_requested()) return stopped(name, doing);
+    const int ready = ::poll(&wanted, 1, kMilliseconds);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return {}; // what is wrong the read will say
+  }
+}
+
+// Without waiting for whoever is to write into a pipe, which await_readable does.
+Result<int> open_patiently(const std::string &path, const std::stop_token &stop) {
+  const int waiting = stop.stop_possible() ? O_NONBLOCK : 0;
+  for (;;) {
+    const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waiting);
+    if (handle >= 0) {
+      if (waiting != 0) (void)::fcntl(handle, F_SETFL, ::fcntl(handle, F_GETFL) & ~O_NONBLOCK);
+      return handle;
+    }
     if (errno != EINTR) return system_error(path, "open", errno);
-    if (stop_flag.load(std::memory_order_relaxed)) return stopped(path, "opening");
+    if (stop.stop_requested()) return stopped(path, "opening");
   }
 }
 
@@ -193,8 +193,8 @@ Error File::failure(const char *doing, std::uint64_t offset) const {
   return error;
 }
 
-Result<File> File::open_read(const std::string &path) {
-  const Result<int> handle = open_patiently(path, O_RDONLY);
+Result<File> File::open_read(const std::string &path, const std::stop_token &stop) {
+  const Result<int> handle = open_patiently(path, stop);
   if (!handle) return handle.error();
   File file(*handle, path);
   struct stat facts {};
@@ -327,14 +327,12 @@ Result<std::size_t> File::read_at(std::uint64_t offset, MutableBytes into) const
   return done;
 }
 
-Result<std::size_t> File::read_next(MutableBytes into) {
+Result<std::size_t> File::read_next(MutableBytes into, const std::stop_token &stop) {
   std::size_t done = 0;
   while (done < into.size()) {
+    if (stop.stop_possible()) ETWRELOG_TRY(await_readable(handle_, name_, "reading", stop));
     const ssize_t got = ::read(handle_, into.data() + done, into.size() - done);
-    if (got < 0 && errno == EINTR) {
-      if (stop_requested()) return stopped(name_, "reading");
-      continue;
-    }
+    if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure("read", done);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
@@ -446,59 +444,8 @@ unsigned process_id() {
   return static_cast<unsigned>(::getpid());
 }
 
-void open_standard_streams() {
-  for (const int stream : {0, 1, 2}) {
-    if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest number that is free is the one that is missing.
-    if (::open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) != stream) ::_exit(1);
-  }
-}
-
-void print_message(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t put = ::write(2, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-}
-
 void use_unnamed_files(bool yes) {
   unnamed_files.store(yes, std::memory_order_relaxed);
-}
-
-namespace {
-
-// What no error can be made of, such as a thread that oneTBB cannot make: said in a line, and nothing is left
-// behind.
-[[noreturn]] void end_in_disorder() {
-  const char *why = "it is in a state that it does not know";
-  try {
-    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
-  } catch (const std::exception &thrown) {
-    why = thrown.what();
-  } catch (...) {
-  }
-  for (const std::string_view part :
-       {std::string_view("error: this program cannot go on: "), std::string_view(why),
-        std::string_view("; fewer threads take less of the system\n")})
-    print_message(part);
-  end_at_once();
-  std::abort();
-}
-
-} // namespace
-
-void catch_stop_requests() {
-  std::set_terminate(end_in_disorder);
-  struct sigaction action {};
-  action.sa_handler = [](int) {
-    if (stop_flag.exchange(true, std::memory_order_relaxed)) end_at_once(); // the second request
-  };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    ::sigaction(signal, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a write error like any other
-  std::signal(SIGXFSZ, SIG_IGN); // so is a file-size limit
 }
 
 void add_temporary(const std::string &path) {
@@ -516,13 +463,6 @@ void forget_temporary(const std::string &path) {
   for (TemporarySlot &slot : temporaries)
     if (slot.used.load(std::memory_order_relaxed) && path == slot.path.data())
       slot.used.store(false, std::memory_order_release);
-}
-
-bool stop_requested() {
-  return stop_flag.load(std::memory_order_relaxed);
-}
-void request_stop() {
-  stop_flag.store(true, std::memory_order_relaxed);
 }
 
 Mapping::~Mapping() {
@@ -557,28 +497,10 @@ Result<Mapping> Mapping::open(const std::string &path) {
   return out;
 }
 
-bool is_terminal(int standard_stream) {
-  return ::isatty(standard_stream) == 1;
-}
-
-unsigned terminal_width(int standard_stream) {
-  winsize size{};
-  return ::ioctl(standard_stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80u;
-}
-
-std::uint64_t peak_memory_bytes() {
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
 Result<SharedLibrary> SharedLibrary::open(const std::string &name) {
   if (void *const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle);
   const char *const why = ::dlerror();
-  Error error;
-  error.kind = ErrorKind::unsupported;
-  error.what = why != nullptr ? why : "cannot be loaded";
-  return error;
+  return base::unsupported(why != nullptr ? why : "cannot be loaded");
 }
 
 void *SharedLibrary::symbol(const char *name) const {
@@ -591,3 +513,12 @@ std::string environment(const char *name) {
 }
 
 } // namespace etwrelog::base
+
+namespace etwrelog {
+
+void remove_unfinished_outputs() noexcept {
+  for (base::TemporarySlot &slot : base::temporaries)
+    if (slot.used.load(std::memory_order_acquire)) ::unlink(slot.path.data());
+}
+
+} // namespace etwrelog

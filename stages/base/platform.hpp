@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -37,7 +38,8 @@ public:
   File(File &&other) noexcept;
   File &operator=(File &&other) noexcept;
 
-  static Result<File> open_read(const std::string &path);
+  // Opening a pipe waits for who writes to it, until `stop` is set.
+  static Result<File> open_read(const std::string &path, const std::stop_token &stop = {});
   // A new file in the folder of `target`: without a name where the file system can, so that nothing is left
   // whatever happens; else under `temporary`, a random name that others leave alone while this process lives.
   // Removes what dead processes left in that folder.
@@ -56,7 +58,8 @@ public:
 
   // Reads until `into` is full or the file ends.
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const;
-  [[nodiscard]] Result<std::size_t> read_next(MutableBytes into); // sequential: pipes, standard input
+  // Sequential, of pipes and standard input; waiting for more ends when `stop` is set.
+  [[nodiscard]] Result<std::size_t> read_next(MutableBytes into, const std::stop_token &stop = {});
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
   [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<void> close(); // reports what a silent close in the destructor would lose
@@ -83,27 +86,11 @@ void remove_file(const std::string &path) noexcept; // whether or not that works
 [[nodiscard]] Result<void> sync_folder(const std::string &folder);
 [[nodiscard]] unsigned process_id();
 
-// Descriptors 0 to 2 that are closed are opened on the null device, so that no file that is opened later gets
-// their number and with it what is printed. The first thing in every main().
-void open_standard_streams();
-// Writes to standard error, whole or not at all as far as that can be had. Never fails: a message is no
-// reason to end the work that it is about.
-void print_message(std::string_view text) noexcept;
-
-// After this, interrupt and terminate requests set a flag instead of ending the process; a second one ends it
-// and removes the temporary files.
-void catch_stop_requests();
-// Files to remove when the process has to end at once.
+// Files that remove_unfinished_outputs (etwrelog/io.hpp) removes.
 void add_temporary(const std::string &path);
 void forget_temporary(const std::string &path);
-[[nodiscard]] bool stop_requested();
-void request_stop(); // as a signal would; for tests and embedding programs
 
 // For tests: as on a file system where every file has a name from the start.
 void use_unnamed_files(bool yes);
-
-[[nodiscard]] bool is_terminal(int standard_stream); // 1 stdout, 2 stderr
-[[nodiscard]] unsigned terminal_width(int standard_stream);
-[[nodiscard]] std::uint64_t peak_memory_bytes(); // of this process; 0 if the system does not tell
 
 } // namespace etwrelog::base

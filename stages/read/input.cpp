@@ -99,24 +99,17 @@ private:
 };
 
 // `read` gives the next bytes, none at the end.
-template <class Read> Result<std::unique_ptr<Input>> spool_sequential(std::string name, Read &&read) {
-  Result<Spool> spool = Spool::create();
-  if (!spool) return std::move(spool).error();
+template <class Read>
+Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop, Read &&read) {
+  ETWRELOG_TRY_LET(spool, Spool::create());
   std::vector<std::uint8_t> chunk(kChunk);
   for (;;) {
-    if (base::stop_requested()) {
-      Error error;
-      error.kind = ErrorKind::cancelled;
-      error.file = name;
-      error.what = "interrupted while reading";
-      return error;
-    }
-    const Result<std::size_t> got = read(MutableBytes(chunk));
-    if (!got) return got.error();
-    if (*got == 0) break;
-    if (Result<void> put = spool->append(Bytes(chunk).first(*got)); !put) return put.error();
+    if (stop.stop_requested()) return base::cancelled().in(name).found("while reading");
+    ETWRELOG_TRY_LET(got, read(MutableBytes(chunk)));
+    if (got == 0) break;
+    ETWRELOG_TRY(spool.append(Bytes(chunk).first(got)));
   }
-  return std::move(*spool).finish(std::move(name));
+  return std::move(spool).finish(std::move(name));
 }
 
 struct ArchiveSource {
@@ -157,26 +150,19 @@ bool is_trace_name(std::string_view name) {
 }
 
 Error interrupted(const std::string &name) {
-  Error error;
-  error.kind = ErrorKind::cancelled;
-  error.file = name;
-  error.what = "interrupted while unpacking";
-  return error;
+  return base::cancelled().in(name).found("while unpacking");
 }
 
 // The first *.etl member of a zip: PerfView's .etl.zip holds one, and symbol files. Of libarchive only its
 // zip reader is asked for: its filters would look for further layers, and run programs for some.
-Result<std::unique_ptr<Input>> unzip(const Input &input) {
+Result<std::unique_ptr<Input>> unzip(const Input &input, const std::stop_token &stop) {
   ArchiveSource source{&input};
   const std::unique_ptr<archive, int (*)(archive *)> reader(archive_read_new(), archive_read_free);
-  auto failed = [&](const char *doing) {
-    Error error;
-    error.kind = ErrorKind::corrupt;
-    error.file = input.name();
-    error.offset = source.at;
+  auto failed = [&](const char *doing) -> Error {
     const char *text = archive_error_string(reader.get());
-    error.what = fmt::format("cannot {}: {}", doing, text ? text : "damaged archive");
-    return error;
+    return base::corrupt(fmt::format("cannot {}: {}", doing, text ? text : "damaged archive"))
+        .in(input.name())
+        .at(source.at);
   };
   archive_read_support_format_zip_seekable(reader.get());
   archive_read_support_format_zip_streamable(reader.get());
@@ -189,96 +175,105 @@ Result<std::unique_ptr<Input>> unzip(const Input &input) {
   const char *member = nullptr;
   do {
     const int status = archive_read_next_header(reader.get(), &entry);
-    if (status == ARCHIVE_EOF) {
-      Error error;
-      error.kind = ErrorKind::unsupported;
-      error.file = input.name();
-      error.what = "the archive holds no .etl file";
-      return error;
-    }
+    if (status == ARCHIVE_EOF) return base::unsupported("the archive holds no .etl file").in(input.name());
     if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failed("read the archive");
     member = archive_entry_pathname(entry);
   } while (!member || !is_trace_name(member));
   std::string name = input.name() + ":" + member;
 
-  Result<Spool> spool = Spool::create();
-  if (!spool) return std::move(spool).error();
+  ETWRELOG_TRY_LET(spool, Spool::create());
   std::vector<std::uint8_t> chunk(kChunk);
   for (;;) {
     const la_ssize_t got = archive_read_data(reader.get(), chunk.data(), chunk.size());
     if (got < 0) return failed("unpack");
     if (got == 0) break;
-    if (base::stop_requested()) return interrupted(name);
-    if (Result<void> put = spool->append(Bytes(chunk).first(static_cast<std::size_t>(got))); !put)
-      return put.error();
+    if (stop.stop_requested()) return interrupted(name);
+    ETWRELOG_TRY(spool.append(Bytes(chunk).first(static_cast<std::size_t>(got))));
   }
-  return std::move(*spool).finish(std::move(name));
+  return std::move(spool).finish(std::move(name));
 }
 
-Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping) {
-  Result<Spool> spool = Spool::create();
-  if (!spool) return std::move(spool).error();
-  Result<void> done = decode_stream(input, wrapping, [&](Bytes bytes) -> Result<void> {
-    if (base::stop_requested()) return interrupted(input.name());
-    return spool->append(bytes);
-  });
-  if (!done) return std::move(done).error();
-  return std::move(*spool).finish(input.name());
+Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping,
+                                          const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(spool, Spool::create());
+  ETWRELOG_TRY(decode_stream(input, wrapping, [&](Bytes bytes) -> Result<void> {
+    if (stop.stop_requested()) return interrupted(input.name());
+    return spool.append(bytes);
+  }));
+  return std::move(spool).finish(input.name());
 }
 
-Result<std::unique_ptr<Input>> unwrapped(std::unique_ptr<Input> input) {
+Result<std::unique_ptr<Input>> unwrapped(std::unique_ptr<Input> input, const std::stop_token &stop) {
   const Wrapping wrapping = wrapping_of(*input);
   switch (wrapping) {
   case Wrapping::none: return input;
-  case Wrapping::zip: return unzip(*input);
+  case Wrapping::zip: return unzip(*input, stop);
   case Wrapping::other:
     return base::unsupported(
                "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
         .in(input->name())
         .advise(Advice::unpack);
-  default: return decompress(*input, wrapping);
+  default: return decompress(*input, wrapping, stop);
   }
 }
 
 } // namespace
 
-Result<std::unique_ptr<Input>> open_plain(const std::string &path) {
+namespace {
+
+Result<base::File> open_file(const std::string &path, const std::stop_token &stop) {
+  return path == "-" ? base::File::standard_input() : base::File::open_read(path, stop);
+}
+
+std::string path_of(const etwrelog::Input &input) {
+  if (input.kind() == etwrelog::Input::Kind::standard_input) return "-";
+  return input.name() == "-" ? std::string("./-") : input.name();
+}
+
+class FileStream final : public ByteStream {
+public:
+  FileStream(std::string name, base::File file, std::stop_token stop)
+      : name_(std::move(name)), file_(std::move(file)), stop_(std::move(stop)) {}
+
+  Result<std::size_t> read(MutableBytes into) override {
+    Result<std::size_t> got = file_.read_next(into, stop_);
+    if (!got) got.error().file = name_;
+    return got;
+  }
+
+private:
+  std::string name_;
+  base::File file_;
+  std::stop_token stop_;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::stop_token &stop) {
   const bool standard_input = path == "-";
   std::string name = standard_input ? "standard input" : path;
-  base::File file = base::File::standard_input();
-  if (!standard_input) {
-    Result<base::File> opened = base::File::open_read(path);
-    if (!opened) return std::move(opened).error();
-    file = std::move(*opened);
-  }
-  std::unique_ptr<Input> input;
-  if (file.is_regular() && !standard_input) {
-    const Result<std::uint64_t> size = file.size();
-    if (!size) return size.error();
-    input = std::make_unique<FileInput>(std::move(name), std::move(file), *size);
-  } else {
-    Result<std::unique_ptr<Input>> spooled =
-        spool_sequential(std::move(name), [&file](MutableBytes into) { return file.read_next(into); });
-    if (!spooled) return spooled;
-    input = std::move(*spooled);
-  }
-  return input;
+  ETWRELOG_TRY_LET(file, open_file(path, stop));
+  if (!file.is_regular() || standard_input)
+    return spool_sequential(std::move(name), stop,
+                            [&](MutableBytes into) { return file.read_next(into, stop); });
+  ETWRELOG_TRY_LET(size, file.size());
+  return std::unique_ptr<Input>(std::make_unique<FileInput>(std::move(name), std::move(file), size));
 }
 
-Result<std::unique_ptr<Input>> open_input(const std::string &path) {
-  ETWRELOG_TRY_LET(input, open_plain(path));
-  return unwrapped(std::move(input));
+Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(input, open_plain(path, stop));
+  return unwrapped(std::move(input), stop);
 }
 
-Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input) {
+Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const std::stop_token &stop) {
   using Kind = etwrelog::Input::Kind;
   switch (input.kind()) {
-  case Kind::standard_input: return open_plain(std::string("-"));
-  case Kind::path: return open_plain(input.name() == "-" ? std::string("./-") : input.name());
+  case Kind::standard_input:
+  case Kind::path: return open_plain(path_of(input), stop);
   case Kind::stream: {
     const std::shared_ptr<ByteStream> &stream = InputParts::stream(input);
     Result<std::unique_ptr<Input>> spooled =
-        spool_sequential(input.name(), [&](MutableBytes into) { return stream->read(into); });
+        spool_sequential(input.name(), stop, [&](MutableBytes into) { return stream->read(into); });
     if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
     return spooled;
   }
@@ -288,9 +283,18 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input) {
   return std::unique_ptr<Input>(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
 }
 
-Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input) {
-  ETWRELOG_TRY_LET(bytes, open_plain(input));
-  return unwrapped(std::move(bytes));
+Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(bytes, open_plain(input, stop));
+  return unwrapped(std::move(bytes), stop);
+}
+
+Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input, const std::stop_token &stop) {
+  using Kind = etwrelog::Input::Kind;
+  if (input.kind() == Kind::stream) return InputParts::stream(input);
+  if (input.kind() != Kind::standard_input && input.kind() != Kind::path)
+    return base::unsupported("reading it as a stream").in(input.name());
+  ETWRELOG_TRY_LET(file, open_file(path_of(input), stop));
+  return std::shared_ptr<ByteStream>(std::make_shared<FileStream>(input.name(), std::move(file), stop));
 }
 
 std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes) {

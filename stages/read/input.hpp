@@ -9,6 +9,7 @@
 #include "etwrelog/io.hpp"
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,24 @@ private:
 };
 
 // `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name.
-[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path);
+// Spooling and unwrapping end as cancelled when `stop` is set, also while a pipe has nothing to give.
+[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path,
+                                                        const std::stop_token &stop = {});
 
 // What a caller described; wrapped traces as above.
-[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input);
+[[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input,
+                                                        const std::stop_token &stop = {});
 
 // The very bytes, wrapped or not.
-[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const std::string &path);
-[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input);
+[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const std::string &path,
+                                                        const std::stop_token &stop = {});
+[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input,
+                                                        const std::stop_token &stop = {});
+
+// The very bytes, once and in order, without a spool. Reads fail as cancelled when `stop` is set. Of an input
+// that can be read anywhere: unsupported.
+[[nodiscard]] Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input,
+                                                              const std::stop_token &stop = {});
 
 // Reads from memory that the input owns.
 [[nodiscard]] std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes);

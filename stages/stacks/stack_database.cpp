@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-namespace etwrelog::stacks {
+namespace etwrelog {
 
 std::string_view stack_kind_name(StackKind kind) {
   switch (kind) {
@@ -19,6 +19,8 @@ std::string_view stack_kind_name(StackKind kind) {
   }
   return "";
 }
+
+namespace stacks {
 
 namespace {
 
@@ -233,4 +235,5 @@ Result<void> StackDatabaseWriter::write(Bytes content, bool last) {
   }
 }
 
-} // namespace etwrelog::stacks
+} // namespace stacks
+} // namespace etwrelog

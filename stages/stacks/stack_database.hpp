@@ -43,6 +43,7 @@
 
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
+#include "etwrelog/stacks.hpp"
 #include "stacks/stack_table.hpp"
 
 #include <functional>
@@ -52,17 +53,9 @@ struct ZSTD_CCtx_s;
 
 namespace etwrelog::stacks {
 
-enum class StackKind : std::uint8_t {
-  walk_kernel, // StackWalk, by whether the outermost frame is a kernel address
-  walk_user,
-  reference_kernel, // by key
-  reference_user,
-  item, // extended item of a user event
-  clr,  // .NET's own stack event
-  count_,
-};
-inline constexpr std::size_t kStackKinds = static_cast<std::size_t>(StackKind::count_);
-[[nodiscard]] std::string_view stack_kind_name(StackKind kind);
+using etwrelog::kStackKinds;
+using etwrelog::stack_kind_name;
+using etwrelog::StackKind;
 
 struct StackReference {
   StackKind kind = StackKind::walk_kernel;

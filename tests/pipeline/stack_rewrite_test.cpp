@@ -454,7 +454,7 @@ TEST(StackReport, CountsTheRealTrace) {
   ASSERT_TRUE(trace);
   pipeline::StackReportOptions options;
   options.simulate.push_back({});
-  const Result<pipeline::StackReport> report = pipeline::report_stacks(*trace, options, {});
+  const Result<etwrelog::StackReport> report = pipeline::report_stacks(*trace, options, {});
   ASSERT_TRUE(report);
   const auto &kernel = report->kinds[static_cast<std::size_t>(StackKind::reference_kernel)];
   const auto &user = report->kinds[static_cast<std::size_t>(StackKind::reference_user)];
@@ -496,7 +496,7 @@ TEST(StackReport, CountsAMadeTrace) {
   pipeline::StackReportOptions options;
   options.database = &writer;
   options.top = 1;
-  const Result<pipeline::StackReport> report = pipeline::report_stacks(trace, options, {});
+  const Result<etwrelog::StackReport> report = pipeline::report_stacks(trace, options, {});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->kernel_stacks.events, reading.stacks.size());
   EXPECT_EQ(report->kernel_stacks.distinct, model.size());

@@ -278,13 +278,13 @@ TEST(StackSimulation, TakesTheStacksInOrderOfTime) {
   options.simulate = {setting, stacks::StackCacheSim::Options{}};
   pipeline::PassOptions graph;
   graph.batch_bytes = 1;
-  const Result<pipeline::StackReport> report = pipeline::report_stacks(*opened, options, graph);
+  const Result<StackReport> report = pipeline::report_stacks(*opened, options, graph);
   ASSERT_TRUE(report);
-  const stacks::StackCacheSim::Counts &counts = report->simulations.at(0).counts;
+  const StackCacheCounts &counts = report->simulations.at(0).counts;
   EXPECT_EQ(counts.hits, model.counts().hits);
   EXPECT_EQ(counts.fresh, model.counts().fresh);
   EXPECT_EQ(counts.evictions, model.counts().evictions);
-  EXPECT_EQ(counts.most_pieces, model.counts().most_pieces);
+  EXPECT_EQ(counts.most_pool_bytes, model.counts().most_pieces * stacks::StackCacheSim::kPieceBytes);
   EXPECT_GT(counts.evictions, 500u);
   EXPECT_EQ(report->simulations.at(1).counts.evictions, 0u);
   EXPECT_FALSE(report->recorded);

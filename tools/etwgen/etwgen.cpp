@@ -3,6 +3,7 @@
 #include "defects.hpp"
 #include "generate.hpp"
 
+#include "tools/process.hpp"
 #include "write/etl_writer.hpp"
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ private:
 };
 
 int report(const Error &error) {
-  base::print_message(fmt::format("etwgen: error: {}\n", error.message()));
+  process::print_message(fmt::format("etwgen: error: {}\n", error.message()));
   return error.kind == ErrorKind::usage ? 2 : 1;
 }
 
@@ -89,7 +90,7 @@ int run(int argc, char **argv) {
     return check_calibration(*profile_option ? options.profile : nullptr, options.size, options.seed,
                              options.threads);
   if (output.empty() && !dry_run) {
-    base::print_message("etwgen: error: no output; give -o FILE or --dry-run\n");
+    process::print_message("etwgen: error: no output; give -o FILE or --dry-run\n");
     return 2;
   }
 
@@ -104,7 +105,7 @@ int run(int argc, char **argv) {
   std::optional<base::OutputFile> truth_file;
   if (!truth_path.empty()) {
     if (!dry_run && base::place_of(truth_path) == base::place_of(output)) {
-      base::print_message("etwgen: error: --truth names the output itself\n");
+      process::print_message("etwgen: error: --truth names the output itself\n");
       return 2;
     }
     Result<base::OutputFile> file = base::OutputFile::create(truth_path, force);
@@ -140,7 +141,7 @@ int run(int argc, char **argv) {
     if (Result<void> written = truth_file->append(bytes); !written) return report(written.error());
     if (Result<void> committed = truth_file->commit(); !committed) return report(committed.error());
   }
-  base::print_message(fmt::format(
+  process::print_message(fmt::format(
       "{}: {:.1f} MB, {:.1f} s simulated, {} events, {} stacks ({} distinct, {:.1f} MB); {:.2f} s, "
       "{:.0f} MB/s\n",
       profile, static_cast<double>(t.raw_bytes) / 1e6, generated->seconds, t.events(), t.stack_events(),
@@ -153,6 +154,6 @@ int run(int argc, char **argv) {
 } // namespace etwrelog::gen
 
 int main(int argc, char **argv) {
-  etwrelog::base::open_standard_streams();
+  etwrelog::process::open_standard_streams();
   return etwrelog::gen::run(argc, argv);
 }

@@ -1,0 +1,45 @@
+#include "source/stream.hpp"
+
+#include "base/errors.hpp"
+#include "etwrelog/format.hpp"
+#include "read/scan.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::pipeline {
+
+Result<std::shared_ptr<StreamSource>> StreamSource::open(const Input &input, const std::stop_token &stop) {
+  constexpr std::size_t kHead = (64u << 10) + format::kBufferHeaderSize; // holds any header event
+  std::shared_ptr<StreamSource> source(new StreamSource);
+  source->name_ = input.name();
+  ETWRELOG_TRY_LET(rest, read::open_stream(input, stop));
+  source->rest_ = std::move(rest);
+  source->head_.resize(kHead);
+  std::size_t there = 0;
+  while (there < kHead) {
+    Result<std::size_t> got = source->rest_->read(MutableBytes(source->head_).subspan(there));
+    if (!got) return base::in_file(std::move(got).error(), input.name());
+    if (*got == 0) break;
+    there += *got;
+  }
+  source->head_.resize(there);
+  ETWRELOG_TRY_LET(header, read::read_first_event(source->head_, input.name()));
+  source->header_ = std::move(header);
+  return source;
+}
+
+Result<ByteStream *> StreamSource::take() {
+  if (taken_.exchange(true))
+    return base::unsupported("reading a stream for the second time").in(name_).advise(Advice::allow_spool);
+  return static_cast<ByteStream *>(this);
+}
+
+Result<std::size_t> StreamSource::read(MutableBytes into) {
+  if (head_given_ == head_.size()) return rest_->read(into);
+  const std::size_t count = std::min(into.size(), head_.size() - head_given_);
+  std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(head_given_), count, into.begin());
+  head_given_ += count;
+  return count;
+}
+
+} // namespace etwrelog::pipeline
