@@ -4,5 +4,7 @@
 #include "etwrelog/archive.hpp"
 #include "etwrelog/relog.hpp"
 #include "etwrelog/select.hpp"
+#include "etwrelog/stacks.hpp"
+#include "etwrelog/state.hpp"
 #include "etwrelog/statistics.hpp"
 #include "etwrelog/trace.hpp"

@@ -40,7 +40,7 @@ struct RunReport {
       std::string_view name;   // "read_and_decompress", "decode_and_filter", "in_order", "compress", "write"
       double busy = 0;
     };
-    std::vector<Step> steps; // their times come to `busy`
+    std::vector<Step> steps{}; // their times come to `busy`
   };
   std::vector<Phase> phases;
   std::vector<Skipped> skipped;

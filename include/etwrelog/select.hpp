@@ -1,10 +1,16 @@
-// Which events: by process, time, kind and processor (Selection, as a user words it), or by what the header
-// of an event says alone (EventSet, a few nanoseconds an event).
+// Which events: by process, time, kind and processor (Selection, as a user words it; Filter, the same made
+// ready for one trace), or by what the header of an event says alone (EventSet, a few nanoseconds an event).
+//
+//   Result<Filter> filter = Filter::prepare(*trace, {.processes = {"game*.exe"}, .children = true});
+//   trace->events({.order = Order::time, .filter = &*filter})
 #pragma once
 
 #include "etwrelog/event.hpp"
+#include "etwrelog/run.hpp"
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -80,6 +86,59 @@ private:
 
   std::vector<std::uint64_t> hooks_;                               // a bit each; none: no hook
   std::unordered_map<Guid, std::vector<std::uint16_t>> providers_; // sorted ids; none: all of the provider's
+};
+
+// Why an event stays or goes; the rows of a relog's report. Numbers are stable.
+enum class Reason : std::uint8_t {
+  kept_always,          // describes the trace or the machine
+  kept_process,         // belongs to a selected process
+  kept_context,         // idle and system process, kernel images
+  kept_stack,           // a stack of a kept event
+  kept_reference,       // a stack definition, file name or manifest that a kept event needs
+  kept_system,          // belongs to no process, kept on request
+  dropped_process,      // belongs to another process
+  dropped_system,       // belongs to no process
+  dropped_unknown,      // whose it is cannot be told: its thread has no known process
+  dropped_stack,        // a stack of a dropped event
+  dropped_unreferenced, // a definition, file name or manifest that no kept event needs
+  dropped_kind,         // not of the selected providers, events or processors
+  dropped_time,         // outside the selected time
+  count_,
+};
+inline constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::count_);
+[[nodiscard]] constexpr bool is_kept(Reason reason) {
+  return reason <= Reason::kept_system;
+}
+[[nodiscard]] std::string_view reason_name(Reason reason); // "kept: selected process"
+
+class Trace;
+class Lifetimes;
+
+// A selection made ready for one trace: the events that relog() would keep, as a part of a Query. An event
+// belongs to the process that its payload, its thread at that time, its header or the processor's running
+// thread names; with the events of the selected processes go what gives them their meaning: stacks and their
+// definitions, processes, threads, images, names of files, schemas. Sources of one machine are one: a process
+// that one of them tells of owns the events in the others. Immutable, cheap to copy, any thread.
+class Filter {
+public:
+  // Reads the trace for processes and threads (not if `known`, of the same trace, is given) and once more for
+  // what the kept events refer to; not at all for a selection of everything. Errors: no_match where a name or
+  // id fits no process of the trace, usage for a regular expression that is none or a time that ends before
+  // it begins, unsupported of a single-pass trace; those of reading. Memory: 24 bytes for each definition of
+  // a stack and each reference to one.
+  [[nodiscard]] static Result<Filter> prepare(const Trace &trace, const Selection &selection,
+                                              const RunOptions &run = {}, const Lifetimes *known = nullptr);
+
+  // The selected processes, as indices in Lifetimes::processes(), ascending. Empty when the selection is not
+  // by process.
+  [[nodiscard]] std::span<const std::uint32_t> processes() const;
+
+  struct Impl;
+
+private:
+  friend struct FilterParts; // for the library
+  Filter() = default;
+  std::shared_ptr<const Impl> impl_;
 };
 
 } // namespace etwrelog

@@ -4,27 +4,14 @@
 #include "etwrelog/codec.hpp"
 #include "etwrelog/event_type.hpp"
 #include "etwrelog/run.hpp"
+#include "etwrelog/state.hpp"
 
 #include <array>
-#include <limits>
 #include <map>
 
 namespace etwrelog {
 
 class Trace;
-
-inline constexpr std::int64_t kBeginning =
-    std::numeric_limits<std::int64_t>::min(); // of time, as far as is known
-inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
-
-// One process from its start to its end, as far as the trace tells. Ids are reused: two instances may share
-// one.
-struct ProcessInstance {
-  std::uint32_t pid = 0, parent = 0, session = 0;
-  std::int64_t start = kBeginning, end = kForever; // raw time; the extremes when not seen
-  std::int32_t exit_status = 0;                    // meaningful when `end` was seen
-  std::string image_name, command_line;            // UTF-8
-};
 
 struct StackCounts {
   std::uint64_t walks = 0, kernel_references = 0, user_references = 0, key_deletes = 0, key_rundowns = 0;

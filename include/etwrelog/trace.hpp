@@ -33,8 +33,6 @@
 
 namespace etwrelog {
 
-class Filter; // select.hpp
-
 struct OpenOptions {
   bool salvage = false;    // step over damage, listed in the report; never over the header event
   bool file_order = false; // leave a wrapped circular log as it lies; else its oldest buffer comes first
@@ -144,7 +142,7 @@ enum class Order : std::uint8_t {
 struct Query {
   Order order = Order::file;
   EventSet kinds{};                   // empty: every kind
-  const Filter *filter = nullptr;     // outlives the traversal
+  const Filter *filter = nullptr;     // prepared for this trace; needed until the traversal has begun
   std::optional<Moment> from{}, to{}; // events in between, ends included
   // With a time: also events outside it that say what is true inside: processes, threads, images, names of
   // files, stack definitions, schemas, loaded code.

@@ -23,6 +23,8 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
     : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
       began_(std::chrono::steady_clock::now()), told_(began_) {
   if (!kind_set_.empty()) kinds_ = &kind_set_;
+  if (query.filter != nullptr && !FilterParts::of(*query.filter)->everything)
+    filter_ = FilterParts::of(*query.filter);
   timed_ = query.from || query.to;
   if (timed_) {
     Selection selection;
@@ -36,8 +38,9 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
 
 Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
                                           const RunOptions &run) {
-  if (query.filter != nullptr) return base::unsupported("a filter in a query").about(Option::processes);
   if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
+  if (query.filter != nullptr && !FilterParts::is_of(*query.filter, trace))
+    return base::bad_option(Option::processes, "the filter was prepared for another trace");
   std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
   if (Result<void> planned = walk->plan(); !planned) return std::move(planned).error();
   return walk;
@@ -237,7 +240,12 @@ BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) cons
   return view;
 }
 
-bool Walk::wanted(const EventView &event, std::int64_t time) const {
+BufferKeeper Walk::keeper_of(std::uint32_t source, const DecodedBuffer &buffer) const {
+  return filter_ ? filter_->keeper(source, trace_.infos[source].machine, buffer) : BufferKeeper();
+}
+
+bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, BufferKeeper &keeper) const {
+  if (filter_ && !keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
   return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::outlives_time(event));
 }
@@ -246,11 +254,13 @@ void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer
                  const BufferView &view, RefList &refs) const {
   const ClockMap &clock = trace_.clocks[source];
   bool timeless = true; // so far
+  BufferKeeper keeper = keeper_of(source, buffer);
   trace_.sources[source]->visit(batch, buffer,
                                 [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
                                   timeless = timeless && !event.has_time();
                                   const std::int64_t time = timeless ? view.first_time : clock(raw);
-                                  if (!selective() || wanted(event, time)) refs.push({time, at, number});
+                                  if (!selective() || wanted(event, time, raw, keeper))
+                                    refs.push({time, at, number});
                                 });
 }
 
@@ -272,6 +282,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
     refs.swap(block.refs);
   } else {
     bool timeless = true;
+    BufferKeeper keeper = keeper_of(source, buffer);
     trace_.sources[source]->visit(block.batch, buffer,
                                   [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
                                     timeless = timeless && !event.has_time();
@@ -279,7 +290,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
                                     sorted = sorted && newest <= time;
                                     newest = std::max(newest, time);
                                     oldest = std::min(oldest, time);
-                                    if (wanted(event, time)) block.refs.push({time, at, 0});
+                                    if (wanted(event, time, raw, keeper)) block.refs.push({time, at, 0});
                                   });
   }
   block.has_events = newest >= oldest;

@@ -3,6 +3,7 @@
 //   sort it
 #pragma once
 
+#include "api/filter.hpp"
 #include "api/internals.hpp"
 #include "api/pump.hpp"
 #include "api/time_order.hpp"
@@ -66,14 +67,18 @@ private:
   void open_window(WalkSlot &slot);
   void guarded(WalkSlot &slot, const std::function<void()> &step) const;
 
-  [[nodiscard]] bool selective() const { return kinds_ != nullptr || timed_; }
+  [[nodiscard]] bool selective() const { return kinds_ != nullptr || timed_ || filter_ != nullptr; }
   [[nodiscard]] detail::BufferView view_of(std::uint32_t source, const DecodedBuffer &buffer) const;
   // Appends references to the wanted events of a buffer, `number` of its batch.
   void refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
              const detail::BufferView &view, RefList &refs) const;
   // The same for a buffer by itself: sorted by time.
   void refer(std::uint32_t source, Block &block) const;
-  [[nodiscard]] bool wanted(const EventView &event, std::int64_t time) const;
+  // `raw`: the time in the source's own clock. Follows the buffer's context switches: for every event, in
+  // order.
+  [[nodiscard]] bool wanted(const EventView &event, std::int64_t time, std::int64_t raw,
+                            BufferKeeper &keeper) const;
+  [[nodiscard]] BufferKeeper keeper_of(std::uint32_t source, const DecodedBuffer &buffer) const;
   std::unique_ptr<Block> take_block();
   void give_back(std::vector<std::unique_ptr<Block>> &blocks);
   void progress(const WalkSlot &slot);
@@ -83,6 +88,7 @@ private:
   RunOptions run_;
   EventSet kind_set_;
   const EventSet *kinds_ = nullptr;
+  std::shared_ptr<const Filter::Impl> filter_; // null: all that is there
   bool timed_ = false, with_state_ = false;
   std::int64_t from_ = kFirstTime, to_ = kLastTime;
 

@@ -36,4 +36,27 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
   return filter::Lifetimes(std::move(all), processors, one_stream);
 }
 
+Result<void> collect_references(const Trace &trace, const filter::Filter &filter, std::uint32_t first_buffer,
+                                const PassOptions &options, filter::Marks &marks, StepTimes *times) {
+  Pass<filter::Marks::Part> pass;
+  pass.name = "following references";
+  pass.work = [&](Batch &batch, filter::Marks::Part &part) {
+    part.clear();
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      filter::Position position = filter.begin_buffer(first_buffer + buffer.index, buffer.header.processor());
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        filter.mark(event, time, position, part);
+      });
+    }
+    part.shrink();
+  };
+  pass.merge = [&](Batch &, filter::Marks::Part &part) -> Result<void> {
+    filter.merge(part, marks);
+    return {};
+  };
+  Result<PassResult> done = run_pass(trace, pass, options, times);
+  if (!done) return std::move(done).error();
+  return {};
+}
+
 } // namespace etwrelog::pipeline

@@ -1,7 +1,7 @@
 // The pass that learns which processes and threads there were, and when.
 #pragma once
 
-#include "filter/lifetimes.hpp"
+#include "filter/filter.hpp"
 #include "passes/pass.hpp"
 
 namespace etwrelog::pipeline {
@@ -9,5 +9,11 @@ namespace etwrelog::pipeline {
 // Pass 1 of every command that attributes events: processes, threads, stack definitions.
 [[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
                                                           PassResult &result, StepTimes *times = nullptr);
+
+// What the events that the filter will keep refer to. `first_buffer`: where the trace's buffers begin in the
+// numbering of the filter's lifetimes.
+[[nodiscard]] Result<void> collect_references(const Trace &trace, const filter::Filter &filter,
+                                              std::uint32_t first_buffer, const PassOptions &options,
+                                              filter::Marks &marks, StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

@@ -6,9 +6,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace etwrelog::filter {
-
-using kernel::Scope;
+namespace etwrelog {
 
 std::string_view reason_name(Reason reason) {
   switch (reason) {
@@ -30,6 +28,10 @@ std::string_view reason_name(Reason reason) {
   }
   return "";
 }
+
+namespace filter {
+
+using kernel::Scope;
 
 void Marks::Part::clear() {
   definitions.clear();
@@ -435,4 +437,5 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
   return Reason::dropped_unreferenced;
 }
 
-} // namespace etwrelog::filter
+} // namespace filter
+} // namespace etwrelog

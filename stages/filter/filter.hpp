@@ -13,28 +13,10 @@
 
 namespace etwrelog::filter {
 
-// Why an event stays or goes; also the rows of a report.
-enum class Reason : std::uint8_t {
-  kept_always,          // describes the trace or the machine
-  kept_process,         // belongs to a selected process
-  kept_context,         // idle and system process, kernel images
-  kept_stack,           // a stack of a kept event
-  kept_reference,       // a stack definition, file name or manifest that a kept event needs
-  kept_system,          // belongs to no process, kept on request
-  dropped_process,      // belongs to another process
-  dropped_system,       // belongs to no process
-  dropped_unknown,      // whose it is cannot be told: its thread has no known process
-  dropped_stack,        // a stack of a dropped event
-  dropped_unreferenced, // a definition, file name or manifest that no kept event needs
-  dropped_kind,         // not of the selected providers, events or processors
-  dropped_time,         // outside the selected time
-  count_,
-};
-inline constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::count_);
-[[nodiscard]] constexpr bool is_kept(Reason reason) {
-  return reason <= Reason::kept_system;
-}
-[[nodiscard]] std::string_view reason_name(Reason reason); // "kept: selected process"
+using etwrelog::is_kept;
+using etwrelog::kReasons;
+using etwrelog::Reason;
+using etwrelog::reason_name;
 
 // Where in a trace an event stands, and which thread runs on its processor as far as the walk has got. One
 // for each buffer, made by Filter::begin_buffer.

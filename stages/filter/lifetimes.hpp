@@ -82,6 +82,17 @@ public:
   // been started anew; the idle thread is the idle process's.
   [[nodiscard]] std::optional<std::uint32_t> pid_of_thread(std::uint32_t tid, std::int64_t time) const;
 
+  // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans).
+  struct Span {
+    std::int64_t start, end;
+    std::uint32_t pid;
+  };
+  template <class Visit> void for_each_thread(Visit &&visit) const {
+    threads_.for_each([&](std::uint32_t tid, const Range &range) {
+      visit(tid, std::span<const Span>(spans_).subspan(range.first, range.count));
+    });
+  }
+
   // The thread that runs on the processor when the buffer begins; kUnknownId if context switches do not tell.
   [[nodiscard]] std::uint32_t thread_at_start(std::uint32_t buffer) const {
     return buffer < thread_at_start_.size() ? thread_at_start_[buffer] : kUnknownId;
@@ -100,10 +111,6 @@ private:
   void build_processes(std::vector<LifetimeRecords::Process> records);
   void build_threads(std::vector<LifetimeRecords::Thread> records);
 
-  struct Span {
-    std::int64_t start, end;
-    std::uint32_t pid;
-  };
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
