@@ -1,5 +1,6 @@
 #include "export/query_state.hpp"
 
+#include "base/errors.hpp"
 #include "export/event_columns.hpp"
 #include "schema/value_text.hpp"
 
@@ -218,10 +219,8 @@ std::string quoted_name(std::string_view name) {
 }
 
 Error sql_error(sqlite3 *database) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = fmt::format("SQL: {}", database ? sqlite3_errmsg(database) : "out of memory");
-  return error;
+  return base::ErrorBuilder(ErrorKind::usage,
+                            fmt::format("SQL: {}", database ? sqlite3_errmsg(database) : "out of memory"));
 }
 
 Result<void> execute(sqlite3 *database, const std::string &sql) {

@@ -1,4 +1,5 @@
 // Schemas out of files of the user.
+#include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 
@@ -12,9 +13,7 @@ namespace {
 constexpr std::uintmax_t kMaxFile = 64u << 20;
 
 Error file_error(ErrorKind kind, const std::string &file, std::string what) {
-  Error error;
-  error.kind = kind, error.file = file, error.what = std::move(what);
-  return error;
+  return base::ErrorBuilder(kind, std::move(what)).in(file);
 }
 
 Result<std::string> read_whole(const std::string &path) {

@@ -1,6 +1,8 @@
 // Chrome's trace events: what each thread did and what each processor ran, from context switches.
 #include "export_profile/formats.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -113,14 +115,10 @@ private:
 
 Result<void> write_chrome(const Job &job, Out &out) {
   const Profile &profile = job.profile;
-  if (profile.slices.empty()) {
-    Error error;
-    error.kind = ErrorKind::unsupported;
-    error.what =
+  if (profile.slices.empty())
+    return base::unsupported(
         "the chrome format shows context switches, and there are none in this profile; record them with "
-        "the CSWITCH flag, or choose another format";
-    return error;
-  }
+        "the CSWITCH flag, or choose another format");
   std::int64_t least = 0;
   const std::size_t most = static_cast<std::size_t>(job.max_bytes / (2 * kSliceBytes));
   if (profile.slices.size() > most) { // the longest are kept

@@ -1,5 +1,7 @@
 #include "export_profile/formats.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -28,10 +30,7 @@ constexpr Ending kEndings[] = {
 };
 
 Error unsupported(std::string what) {
-  Error error;
-  error.kind = ErrorKind::unsupported;
-  error.what = std::move(what);
-  return error;
+  return base::unsupported(std::move(what));
 }
 
 } // namespace

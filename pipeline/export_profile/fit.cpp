@@ -1,5 +1,7 @@
 #include "export_profile/fit.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <functional>
 
@@ -140,11 +142,9 @@ fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> 
                       static_cast<double>(job.profile.duration) / 1e6 / static_cast<double>(step.buckets)));
     return &room;
   }
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = fmt::format("the profile does not fit into {} bytes, however much of it is merged",
-                           grouped(job.max_bytes));
-  return error;
+  return base::ErrorBuilder(
+      ErrorKind::usage, fmt::format("the profile does not fit into {} bytes, however much of it is merged",
+                                    grouped(job.max_bytes)));
 }
 
 } // namespace etwrelog::export_profile

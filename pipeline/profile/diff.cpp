@@ -1,5 +1,6 @@
 #include "etwrelog/profile_diff.hpp"
 
+#include "base/errors.hpp"
 #include "filter/targets.hpp"
 
 #include <algorithm>
@@ -200,10 +201,8 @@ Result<ProfileCondition> parse_condition(std::string_view text) {
       word.remove_suffix(1);
     return word;
   };
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = "\"" + std::string(text) + "\" is no condition";
-  error.expected = "one like \"total > +5%\" or \"game.exe!Render > +10%\"";
+  const Error error = base::ErrorBuilder(ErrorKind::usage, "\"" + std::string(text) + "\" is no condition")
+                          .expected("one like \"total > +5%\" or \"game.exe!Render > +10%\"");
   // The last comparison: names hold < and > where they are templates.
   const std::size_t sign = text.find_last_of("<>");
   if (sign == text.npos) return error;

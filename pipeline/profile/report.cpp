@@ -1,5 +1,6 @@
 #include "etwrelog/profile_report.hpp"
 
+#include "base/errors.hpp"
 #include "filter/targets.hpp"
 
 #include <algorithm>
@@ -233,10 +234,7 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
     return pattern == std::to_string(id) || filter::matches_wildcard(pattern, name);
   };
   const auto missing = [](const char *what, const std::string &pattern) {
-    Error error;
-    error.kind = ErrorKind::no_match;
-    error.what = fmt::format("no {} with samples is called or numbered \"{}\"", what, pattern);
-    return error;
+    return base::no_match(fmt::format("no {} with samples is called or numbered \"{}\"", what, pattern));
   };
   std::vector<char> process(profile.processes.size(), selection.processes.empty()),
       thread(profile.threads.size(), selection.threads.empty());

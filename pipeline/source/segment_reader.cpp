@@ -1,5 +1,7 @@
 #include "source/segment_reader.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 
 #include <zstd.h>
@@ -10,11 +12,7 @@ namespace etwrelog::pipeline {
 constexpr std::uint64_t kSmallMemory = 80u << 20;
 
 Error problem(ErrorKind kind, const std::string &file, std::string what) {
-  Error e;
-  e.kind = kind;
-  e.file = file;
-  e.what = std::move(what);
-  return e;
+  return base::ErrorBuilder(kind, std::move(what)).in(file);
 }
 
 Error damaged(const std::string &archive, const char *what, std::uint64_t at) {

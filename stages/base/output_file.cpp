@@ -1,5 +1,7 @@
 #include "base/output_file.hpp"
 
+#include "base/errors.hpp"
+
 #include <utility>
 
 namespace etwrelog::base {
@@ -55,12 +57,7 @@ Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const 
   const Result<std::size_t> got = file_.read_at(offset, into);
   if (!got) return got.error();
   if (*got == into.size()) return {};
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = target_;
-  error.offset = offset;
-  error.what = "the output is shorter than what was written to it";
-  return error;
+  return base::io_failure("the output is shorter than what was written to it").in(target_).at(offset);
 }
 
 Result<void> OutputFile::commit() {

@@ -40,12 +40,9 @@ std::array<TemporarySlot, 16> temporaries;
 std::mutex temporaries_mutex;
 
 Error system_error(const std::string &name, const char *doing, int code) {
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = name;
-  error.what = std::string("cannot ") + doing + ": " + std::strerror(code);
-  if (code == ENOSPC || code == EDQUOT) error.advice = Advice::free_space;
-  return error;
+  return base::io_failure(std::string("cannot ") + doing + ": " + std::strerror(code))
+      .in(name)
+      .advise(code == ENOSPC || code == EDQUOT ? Advice::free_space : Advice::none);
 }
 
 Error stopped(const std::string &name, const char *doing) {
@@ -148,27 +145,19 @@ bool can_link_unnamed() {
 }
 
 Error no_regular_file(const std::string &path, mode_t mode) {
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = path;
-  error.what = S_ISDIR(mode)                    ? "is a folder"
-               : S_ISLNK(mode)                  ? "is a symbolic link"
-               : S_ISFIFO(mode)                 ? "is a pipe"
-               : S_ISCHR(mode) || S_ISBLK(mode) ? "is a device"
-               : S_ISSOCK(mode)                 ? "is a socket"
-                                                : "is no regular file";
-  error.what += ", and only a regular file can be replaced";
-  error.advice = Advice::other_output;
-  return error;
+  const char *const what = S_ISDIR(mode)                    ? "is a folder"
+                           : S_ISLNK(mode)                  ? "is a symbolic link"
+                           : S_ISFIFO(mode)                 ? "is a pipe"
+                           : S_ISCHR(mode) || S_ISBLK(mode) ? "is a device"
+                           : S_ISSOCK(mode)                 ? "is a socket"
+                                                            : "is no regular file";
+  return base::io_failure(std::string(what) + ", and only a regular file can be replaced")
+      .in(path)
+      .advise(Advice::other_output);
 }
 
 Error exists_already(const std::string &path) {
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = path;
-  error.what = "exists already";
-  error.advice = Advice::replace;
-  return error;
+  return base::io_failure("exists already").in(path).advise(Advice::replace);
 }
 
 } // namespace
@@ -397,13 +386,10 @@ bool exists(const std::string &path) {
 }
 
 Result<void> check_target(const std::string &path, bool replace) {
-  if (path.empty() || path.back() == '/') {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.file = path;
-    error.what = path.empty() ? "the name of the output is empty" : "is the name of a folder";
-    return error;
-  }
+  if (path.empty() || path.back() == '/')
+    return base::ErrorBuilder(ErrorKind::usage,
+                              path.empty() ? "the name of the output is empty" : "is the name of a folder")
+        .in(path);
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) {
     if (errno == ENOENT) return {}; // whether its folder is there shows when it is written to

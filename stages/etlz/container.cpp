@@ -1,5 +1,6 @@
 #include "etlz/container.hpp"
 
+#include "base/errors.hpp"
 #include "etwrelog/format.hpp"
 
 #include <algorithm>
@@ -21,10 +22,7 @@ bool starts_with(Bytes bytes, const std::uint8_t (&magic)[8]) {
 } // namespace
 
 Error corrupt(const char *what) {
-  Error e;
-  e.kind = ErrorKind::corrupt;
-  e.what = what;
-  return e;
+  return base::corrupt(what);
 }
 
 bool sealed(Bytes bytes, std::size_t size) {

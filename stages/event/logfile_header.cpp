@@ -1,4 +1,5 @@
 #include "etwrelog/logfile_header.hpp"
+#include "base/errors.hpp"
 #include "etwrelog/text.hpp"
 
 #include <fmt/format.h>
@@ -26,12 +27,10 @@ std::string take_wide_string(Bytes &rest) {
 
 Result<LogfileHeader> read_logfile_header(const EventView &event) {
   auto wrong = [](std::uint64_t at, std::string what, std::string expected, std::string found) {
-    Error error;
-    error.offset = at;
-    error.what = "logfile header: " + std::move(what);
-    error.expected = std::move(expected);
-    error.found = std::move(found);
-    return error;
+    return base::corrupt("logfile header: " + std::move(what))
+        .at(at)
+        .expected(std::move(expected))
+        .found(std::move(found));
   };
   if (event.type() != HeaderType::system32 && event.type() != HeaderType::system64)
     return wrong(2, "header type", "1 or 2 (SYSTEM)", fmt::format("{}", static_cast<unsigned>(event.type())));

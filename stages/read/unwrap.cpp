@@ -1,5 +1,7 @@
 #include "read/unwrap.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -34,12 +36,7 @@ public:
   }
   void keep(std::size_t left) { rest_ = rest_.last(left); }
   [[nodiscard]] Error damage(std::string what) const {
-    Error error;
-    error.kind = ErrorKind::corrupt;
-    error.file = input_.name();
-    error.offset = at_ - rest_.size();
-    error.what = std::move(what);
-    return error;
+    return base::corrupt(std::move(what)).in(input_.name()).at(at_ - rest_.size());
   }
 
   // From here on: nothing, or nothing but zeros.

@@ -2,6 +2,8 @@
 // from (.man). The parser expands no entities, so that a small file stays small; the walk below is bounded.
 #include "schema/entry.hpp"
 
+#include "base/errors.hpp"
+
 #include <charconv>
 #include <unordered_map>
 
@@ -102,10 +104,7 @@ public:
 
 private:
   static Error failure(std::string what, std::string expected, std::string found) {
-    Error error;
-    error.kind = ErrorKind::corrupt;
-    error.what = std::move(what), error.expected = std::move(expected), error.found = std::move(found);
-    return error;
+    return base::corrupt(std::move(what)).expected(std::move(expected)).found(std::move(found));
   }
 
   template <class Visit> void visit(const pugi::xml_node &node, unsigned depth, const Visit &each) {

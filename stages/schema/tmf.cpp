@@ -8,6 +8,8 @@
 // says.
 #include "schema/entry.hpp"
 
+#include "base/errors.hpp"
+
 #include <charconv>
 
 namespace etwrelog::schema {
@@ -191,11 +193,9 @@ public:
 
 private:
   Error failure(std::string expected, std::string found) const {
-    Error error;
-    error.kind = ErrorKind::corrupt;
-    error.what = "trace message format: line " + std::to_string(line_);
-    error.expected = std::move(expected), error.found = std::move(found);
-    return error;
+    return base::corrupt("trace message format: line " + std::to_string(line_))
+        .expected(std::move(expected))
+        .found(std::move(found));
   }
 
   bool begin(std::string_view line) {

@@ -1,5 +1,7 @@
 #include "stacks/stack_database.hpp"
 
+#include "base/errors.hpp"
+
 #include <zstd.h>
 
 #include <algorithm>
@@ -220,13 +222,8 @@ Result<void> StackDatabaseWriter::write(Bytes content, bool last) {
   while (true) {
     ZSTD_outBuffer out{out_.data(), out_.size(), 0};
     const std::size_t left = ZSTD_compressStream2(context_, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
-    if (ZSTD_isError(left) != 0) {
-      Error error;
-      error.kind = ErrorKind::io;
-      error.what = "zstd cannot compress the stack database";
-      error.found = ZSTD_getErrorName(left);
-      return error;
-    }
+    if (ZSTD_isError(left) != 0)
+      return base::io_failure("zstd cannot compress the stack database").found(ZSTD_getErrorName(left));
     if (out.pos > 0) {
       size_ += out.pos;
       if (Result<void> written = sink_(Bytes(out_).first(out.pos)); !written) return written;

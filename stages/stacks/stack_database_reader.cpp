@@ -1,5 +1,7 @@
 #include "stacks/stack_database.hpp"
 
+#include "base/errors.hpp"
+
 #include <zstd.h>
 
 #include <algorithm>
@@ -15,10 +17,7 @@ constexpr std::uint32_t kNoCaller = 0xFFFF'FFFF;
 constexpr std::size_t kListLength = 32;
 
 Error damaged(std::string what) {
-  Error error;
-  error.kind = ErrorKind::corrupt;
-  error.what = "stack database: " + std::move(what);
-  return error;
+  return base::corrupt("stack database: " + std::move(what));
 }
 
 // Takes fields off the content; after the first that does not fit everything reads as nothing and ok() is

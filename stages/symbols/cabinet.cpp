@@ -1,5 +1,7 @@
 #include "symbols/cabinet.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -15,10 +17,7 @@ namespace etwrelog::symbols {
 namespace {
 
 Error problem(ErrorKind kind, std::string what) {
-  Error error;
-  error.kind = kind;
-  error.what = std::move(what);
-  return error;
+  return base::ErrorBuilder(kind, std::move(what));
 }
 
 } // namespace

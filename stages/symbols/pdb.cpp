@@ -1,5 +1,6 @@
 #include "symbols/pdb.hpp"
 
+#include "base/errors.hpp"
 #include "symbols/codeview.hpp"
 
 #include <algorithm>
@@ -87,10 +88,7 @@ PdbKind pdb_kind(Bytes start) {
 
 namespace {
 Error no_support() {
-  Error error;
-  error.kind = ErrorKind::unsupported;
-  error.what = "this etwrelog was built without LLVM and reads no PDB files";
-  return error;
+  return base::unsupported("this etwrelog was built without LLVM and reads no PDB files");
 }
 } // namespace
 
@@ -112,10 +110,7 @@ std::string undecorated(std::string_view name, bool) {
 namespace {
 
 Error problem(ErrorKind kind, std::string what) {
-  Error error;
-  error.kind = kind;
-  error.what = std::move(what);
-  return error;
+  return base::ErrorBuilder(kind, std::move(what));
 }
 Error problem(llvm::Error why, const char *where) {
   return problem(ErrorKind::corrupt, std::string("PDB: ") + where + ": " + llvm::toString(std::move(why)));

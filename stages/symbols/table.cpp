@@ -1,5 +1,7 @@
 #include "symbols/table.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -87,10 +89,7 @@ std::vector<InlineRecord> sorted_inlines(const RawSymbols &raw, std::vector<Func
 }
 
 Error damaged(std::string what) {
-  Error error;
-  error.kind = ErrorKind::corrupt;
-  error.what = "symbol table: " + std::move(what);
-  return error;
+  return base::corrupt("symbol table: " + std::move(what));
 }
 
 } // namespace

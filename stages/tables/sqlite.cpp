@@ -1,5 +1,7 @@
 #include "tables/table.hpp"
 
+#include "base/errors.hpp"
+
 #include <set>
 
 #include <fmt/format.h>
@@ -185,11 +187,7 @@ private:
   }
 
   [[nodiscard]] Error failure() const {
-    Error error;
-    error.kind = ErrorKind::io;
-    error.file = path_;
-    error.what = fmt::format("SQLite: {}", sqlite3_errmsg(database_.get()));
-    return error;
+    return base::io_failure(fmt::format("SQLite: {}", sqlite3_errmsg(database_.get()))).in(path_);
   }
 
   std::string path_;
@@ -205,13 +203,8 @@ Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path) {
   sqlite3 *raw = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   auto writer = std::make_unique<SqliteWriter>(path, std::unique_ptr<sqlite3, Close>(raw));
-  if (opened != SQLITE_OK) {
-    Error error;
-    error.kind = ErrorKind::io;
-    error.file = path;
-    error.what = fmt::format("SQLite: {}", raw ? sqlite3_errmsg(raw) : "out of memory");
-    return error;
-  }
+  if (opened != SQLITE_OK)
+    return base::io_failure(fmt::format("SQLite: {}", raw ? sqlite3_errmsg(raw) : "out of memory")).in(path);
   if (Result<void> prepared = writer->prepare(); !prepared) return std::move(prepared).error();
   return std::unique_ptr<TableWriter>(std::move(writer));
 }

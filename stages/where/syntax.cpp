@@ -290,10 +290,8 @@ Error error_at(std::string_view text, std::size_t at, std::string what) {
   std::size_t characters = 1; // as a user counts them
   for (std::size_t i = 0; i < at && i < text.size(); ++i)
     characters += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 ? 1 : 0;
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = "condition, character " + std::to_string(characters) + ": " + std::move(what);
-  return error;
+  return base::ErrorBuilder(ErrorKind::usage,
+                            "condition, character " + std::to_string(characters) + ": " + std::move(what));
 }
 
 Result<Syntax> parse(std::string_view text) {

@@ -1,5 +1,6 @@
 #include "codec/lznt1/predictor.hpp"
 
+#include "base/errors.hpp"
 #include "codec/correction_bytes.hpp"
 #include "codec/lznt1/format.hpp"
 #include "codec/match_length.hpp"
@@ -34,10 +35,7 @@ std::uint32_t full_length(Bytes chunk, std::size_t pos, std::size_t distance) {
 }
 
 Error corrupt(const char *what) {
-  Error error;
-  error.kind = ErrorKind::corrupt;
-  error.what = what;
-  return error;
+  return base::corrupt(what);
 }
 
 } // namespace

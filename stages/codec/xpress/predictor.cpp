@@ -1,5 +1,6 @@
 #include "codec/xpress/predictor.hpp"
 
+#include "base/errors.hpp"
 #include "codec/correction_bytes.hpp"
 #include "codec/match_length.hpp"
 #include "codec/xpress/writer.hpp"
@@ -77,10 +78,7 @@ std::uint32_t full_length(Bytes decoded, std::size_t pos, std::uint32_t distance
 }
 
 Error corrupt(const char *what) {
-  Error error;
-  error.kind = ErrorKind::corrupt;
-  error.what = what;
-  return error;
+  return base::corrupt(what);
 }
 
 } // namespace
