@@ -33,6 +33,8 @@ struct Traversal {
   // What a call that reads a trace says of its reading.
   static void add_to(RunReport *report, const std::vector<Skipped> &skipped,
                      const std::vector<std::string> &warnings);
+  // What there is of the input; added even if reading it fails later.
+  static void add_input(RunReport *report, const pipeline::Trace &source);
   // The error for what needs more than one look at a stream.
   static Error needs_spool(const Trace &trace);
   static std::unique_ptr<EventBatch> make_batch() { return std::unique_ptr<EventBatch>(new EventBatch); }

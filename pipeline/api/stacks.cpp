@@ -13,6 +13,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
                                   const RunOptions &run) {
   ETWRELOG_TRY_LET(source,
                    detail::Traversal::only_source(trace, "counting the stacks of several traces at once"));
+  detail::Traversal::add_input(run.report, *source);
   const unsigned pointer_size = source->header().pointer_size;
   pipeline::StackReportOptions how;
   how.top = options.top;

@@ -194,6 +194,7 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const RunOptions &
     const std::uint32_t machine = opened.infos[s].machine;
     first_source[machine] = std::min(first_source[machine], s);
     all->first_buffer.push_back(states[machine].buffers());
+    detail::Traversal::add_input(run.report, *opened.sources[s]);
     ETWRELOG_TRY(states[machine].add(*opened.sources[s], run, schemas));
   }
   for (std::uint32_t m = 0; m < machines; ++m) {

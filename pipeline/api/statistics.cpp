@@ -9,6 +9,7 @@ namespace etwrelog {
 
 Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run) {
   ETWRELOG_TRY_LET(source, detail::Traversal::only_source(trace, "counting several traces at once"));
+  detail::Traversal::add_input(run.report, *source);
   Result<Statistics> counted = pipeline::collect_statistics(*source, run);
   if (counted && run.report != nullptr) {
     run.report->events += counted->events;

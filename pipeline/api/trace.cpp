@@ -138,6 +138,13 @@ Result<const pipeline::Trace *> detail::Traversal::only_source(const Trace &trac
   return opened.sources.front().get();
 }
 
+void detail::Traversal::add_input(RunReport *report, const pipeline::Trace &source) {
+  if (report == nullptr) return;
+  report->stored_bytes += source.stored_bytes();
+  report->decoded_bytes += source.decoded_bytes();
+  report->buffers += source.buffers().size();
+}
+
 void detail::Traversal::add_to(RunReport *report, const std::vector<Skipped> &skipped,
                                const std::vector<std::string> &warnings) {
   if (report == nullptr) return;

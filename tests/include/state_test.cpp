@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include <sys/stat.h>
@@ -121,6 +122,28 @@ TEST(State, AStopEndsTheWaitForAPipe) {
   ASSERT_FALSE(trace);
   EXPECT_EQ(trace.error().kind, ErrorKind::cancelled);
   EXPECT_EQ(trace.error().file, pipe);
+}
+
+TEST(State, EveryCallSaysWhatItRead) {
+  SyntheticTrace t;
+  t.process_rundown({1'000'100}, 10, 4, "one.exe");
+  for (int i = 0; i < 5000; ++i)
+    t.sample({2'000'000 + i}, 11);
+  const etwrelog::Trace trace = opened(Input::memory("made.etl", t.bytes()));
+  const SourceInfo &source = trace.sources()[0];
+  const std::vector<std::function<bool(const RunOptions &)>> calls = {
+      [&](const RunOptions &run) { return bool(collect_statistics(trace, run)); },
+      [&](const RunOptions &run) { return bool(report_stacks(trace, {}, run)); },
+      [&](const RunOptions &run) { return bool(make_profile(trace, {}, run)); },
+      [&](const RunOptions &run) { return bool(Lifetimes::collect(trace, run)); },
+      [&](const RunOptions &run) { return bool(survey(trace, run)); }};
+  for (const auto &call : calls) {
+    RunReport report;
+    ASSERT_TRUE(call({.report = &report}));
+    EXPECT_EQ(report.stored_bytes, source.stored_bytes);
+    EXPECT_EQ(report.decoded_bytes, source.decoded_bytes);
+    EXPECT_EQ(report.buffers, source.buffers);
+  }
 }
 
 // A stream that is not spooled: its header is there, it is relogged once, and everything else says what would
