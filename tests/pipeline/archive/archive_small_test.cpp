@@ -81,7 +81,9 @@ TEST(SmallArchive, AnyBytesComeBackFromTheCoder) {
       ASSERT_TRUE(etlz::decode_small(coded, back)) << size;
       EXPECT_TRUE(back == bytes) << size;
       coded.push_back(0);
-      if (size != 0) EXPECT_FALSE(etlz::decode_small(Buffer(coded.size() + 9, 0), back)) << size;
+      if (size != 0) {
+        EXPECT_FALSE(etlz::decode_small(Buffer(coded.size() + 9, 0), back)) << size;
+      }
     }
   }
 }

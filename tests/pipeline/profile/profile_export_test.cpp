@@ -191,8 +191,9 @@ TEST(ProfileExport, FirefoxStacksPointBackwards) {
   EXPECT_EQ(j["libs"][0]["breakpadId"].get<std::string>().size(), 33u);
   for (const char *table : {"frameTable", "funcTable", "resourceTable"})
     for (const auto &[name, values] : shared[table].items())
-      if (values.is_array())
+      if (values.is_array()) {
         EXPECT_EQ(values.size(), shared[table]["length"].get<std::size_t>()) << table << "." << name;
+      }
 }
 
 TEST(ProfileExport, FirefoxKeepsOwnersOfOneProcessIdApart) {

@@ -101,8 +101,9 @@ TEST(ProfileSymbols, CountsModulesOnceASample) {
   ASSERT_EQ(use.size(), 3u);
   EXPECT_EQ(std::tie(use[0].module, use[0].self, use[0].total), std::make_tuple(2u, 2ull, 2ull));
   for (const ModuleUse &one : use)
-    if (one.module == 0)
+    if (one.module == 0) {
       EXPECT_EQ(std::make_pair(one.self, one.total), std::make_pair(std::uint64_t{1}, std::uint64_t{2}));
+    }
 }
 
 } // namespace

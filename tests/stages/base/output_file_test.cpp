@@ -22,7 +22,7 @@ protected:
   ~OutputFile_() override { use_unnamed_files(true); }
 };
 INSTANTIATE_TEST_SUITE_P(, OutputFile_, ::testing::Bool(),
-                         [](const auto &info) { return info.param ? "Unnamed" : "Named"; });
+                         [](const auto &one) { return one.param ? "Unnamed" : "Named"; });
 
 TEST_P(OutputFile_, AppearsWholeOrNotAtAll) {
   const TempDir directory;

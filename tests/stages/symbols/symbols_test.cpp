@@ -142,8 +142,9 @@ TEST(Symbols, AgreesWithLlvmSymbolizer) {
       const SymbolFrame &ours = found.frames[found.frames.size() - 1 - i];
       // Of calls put in place it applies a change of line before the code that it follows: not compared, and
       // checked against the source above.
-      if (!ours.inlined)
+      if (!ours.inlined) {
         EXPECT_EQ(ours.line, theirs[i].second) << "at " << address << " in " << ours.function;
+      }
       // It gives names of calls put in place without their scope.
       EXPECT_TRUE(std::string(ours.function).ends_with(theirs[i].first))
           << ours.function << " and " << theirs[i].first;

@@ -69,7 +69,9 @@ TEST(Tables, ArrowFilesBeginAndEndAsTheFormatSays) {
     const std::string &bytes = memory.bytes;
     const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
     std::size_t at = file ? 8 : 0, messages = 0;
-    if (file) EXPECT_EQ(bytes.substr(0, 8), std::string("ARROW1\0\0", 8));
+    if (file) {
+      EXPECT_EQ(bytes.substr(0, 8), std::string("ARROW1\0\0", 8));
+    }
     ASSERT_EQ(load<std::uint32_t>(data + at), 0xFFFFFFFFu);
     at += 8 + load<std::uint32_t>(data + at + 4); // the schema has no body
     EXPECT_EQ(at % 8, 0u);
