@@ -47,7 +47,8 @@ int run(const char *path, int rounds) {
       {"schemas and processes", [&] { static_cast<void>(collect_schemas(*trace, {}, one)); }},
       {"no kind has the fields", exported("IoSize = 1 and FrameCount = 2 and connid = 3")},
       {"a kind that is not here", exported("event = 'DiskIo/Flush' and IrpFlags = 0xFFFFFFF1")},
-      {"a number of many events", exported("Irql = 77 or Wait = 99 or NewThreadId = 4294967294")},
+      {"a number of many events",
+       exported("Irql = 77 or OldThreadWaitReason = 99 or NewThreadId = 4294967294")},
       {"a regular expression", exported("FileName ~ 'no such file$'")},
       {"a column of all events", exported("cpu = 65535")},
   };

@@ -79,7 +79,7 @@ Result<ExportReport> export_json(const Trace &trace, const Output &output, const
 enum class TableFormat : std::uint8_t {
   csv,          // RFC 4180
   tsv,          // the same with tabs
-  arrow,        // Arrow IPC file (Feather 2)
+  arrow,        // Arrow IPC file (Feather 2); names are dictionaries
   arrow_stream, // Arrow IPC stream
   sqlite,
   parquet, // these two by DuckDB's library, which is looked for at run time: $ETWRELOG_DUCKDB or libduckdb.so

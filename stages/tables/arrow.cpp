@@ -5,6 +5,10 @@
 
 #include "etwrelog/bytes.hpp"
 
+#include <deque>
+#include <string_view>
+#include <unordered_map>
+
 #include <flatbuffers/flatbuffers.h>
 
 namespace etwrelog::tables {
@@ -20,7 +24,7 @@ constexpr flatbuffers::voffset_t field(unsigned n) {
 }
 
 constexpr std::int16_t kVersion5 = 4;
-enum class Header : std::uint8_t { schema = 1, record_batch = 3 };
+enum class Header : std::uint8_t { schema = 1, dictionary_batch = 2, record_batch = 3 };
 enum class Type : std::uint8_t { integer = 2, floating_point = 3, utf8 = 5, boolean = 6, timestamp = 10 };
 constexpr std::int16_t kDouble = 2, kNanoseconds = 3;
 
@@ -67,11 +71,26 @@ AnyTable type_table(FlatBufferBuilder &b, ColumnType type, Type &number) {
   return AnyTable(b.EndTable(start));
 }
 
+// The column's values are places in the dictionary of this number, as signed 32-bit integers.
+AnyTable dictionary_encoding(FlatBufferBuilder &b, std::int64_t id) {
+  const auto index = b.StartTable();
+  b.AddElement<std::int32_t>(field(0), 32, 0);
+  b.AddElement<std::uint8_t>(field(1), 1, 0);
+  const AnyTable type(b.EndTable(index));
+  const auto start = b.StartTable();
+  b.AddElement<std::int64_t>(field(0), id, -1); // written also where it is the default
+  b.AddOffset(field(1), type);
+  return AnyTable(b.EndTable(start));
+}
+
 AnyTable schema_table(FlatBufferBuilder &b, const std::vector<Column> &columns) {
   std::vector<AnyTable> fields;
   for (const Column &column : columns) {
     Type number{};
     const AnyTable type = type_table(b, column.type, number);
+    const AnyTable encoding =
+        column.repeats ? dictionary_encoding(b, static_cast<std::int64_t>(&column - columns.data()))
+                       : AnyTable();
     const auto name = b.CreateString(column.name);
     const auto children = b.CreateVector(std::vector<AnyTable>());
     const auto start = b.StartTable();
@@ -79,6 +98,7 @@ AnyTable schema_table(FlatBufferBuilder &b, const std::vector<Column> &columns) 
     b.AddElement<std::uint8_t>(field(1), 1, 0); // nullable
     b.AddElement<std::uint8_t>(field(2), static_cast<std::uint8_t>(number), 0);
     b.AddOffset(field(3), type);
+    if (column.repeats) b.AddOffset(field(4), encoding);
     b.AddOffset(field(5), children);
     fields.push_back(AnyTable(b.EndTable(start)));
   }
@@ -104,6 +124,7 @@ public:
 
   Result<void> add_table(const std::string &, const std::vector<Column> &columns) override {
     columns_ = columns;
+    dictionaries_.resize(columns.size());
     if (file_)
       if (Result<void> put = append({"ARROW1\0\0", 8}); !put) return put;
     FlatBufferBuilder b;
@@ -113,6 +134,11 @@ public:
 
   Result<void> write(std::size_t, const Batch &batch) override {
     if (batch.rows == 0) return {};
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].repeats) dictionaries_[i].take(batch.columns[i]);
+    // In a stream a reader must know what a batch refers to; a file has its dictionaries at the end.
+    if (!file_)
+      if (Result<void> put = write_dictionaries(); !put) return put;
     std::vector<FieldNode> nodes;
     std::vector<BufferPlace> places;
     body_.clear();
@@ -123,7 +149,9 @@ public:
         places.push_back({static_cast<std::int64_t>(body_.size()), 0});
       else
         add_buffer(places, column.valid_bits().data(), column.valid_bits().size());
-      if (columns_[i].type == ColumnType::text)
+      if (columns_[i].repeats)
+        add_buffer(places, dictionaries_[i].places().data(), dictionaries_[i].places().size() * 4);
+      else if (columns_[i].type == ColumnType::text)
         add_texts(places, column);
       else if (columns_[i].type == ColumnType::boolean)
         add_bits(places, column);
@@ -131,29 +159,20 @@ public:
         add_buffer(places, column.numbers().data(), column.numbers().size() * 8);
     }
     FlatBufferBuilder b;
-    const auto buffers = b.CreateVectorOfStructs(places);
-    const auto lengths = b.CreateVectorOfStructs(nodes);
-    const auto start = b.StartTable();
-    b.AddElement<std::int64_t>(field(0), static_cast<std::int64_t>(batch.rows), 0);
-    b.AddOffset(field(1), lengths);
-    b.AddOffset(field(2), buffers);
-    const AnyTable header(b.EndTable(start));
-    finish_message(b, Header::record_batch, header, static_cast<std::int64_t>(body_.size()));
-    const std::int64_t at = static_cast<std::int64_t>(written_);
-    Put put = append_message(b);
-    if (!put.put) return std::move(put.put);
-    blocks_.push_back({at, put.metadata, 0, static_cast<std::int64_t>(body_.size())});
-    return append(body_);
+    const AnyTable header = batch_table(b, batch.rows, nodes, places);
+    return append_batch(b, Header::record_batch, header, blocks_);
   }
 
   Result<void> finish() override {
+    // Also of columns without a text, and of a stream without a batch.
+    if (Result<void> put = write_dictionaries(); !put) return put;
     const std::string end("\xFF\xFF\xFF\xFF\0\0\0\0", 8);
     if (Result<void> put = append(end); !put) return put;
     if (!file_) return {};
     FlatBufferBuilder b;
     const AnyTable schema = schema_table(b, columns_);
     const auto batches = b.CreateVectorOfStructs(blocks_);
-    const auto dictionaries = b.CreateVectorOfStructs(std::vector<Block>());
+    const auto dictionaries = b.CreateVectorOfStructs(dictionary_blocks_);
     const auto start = b.StartTable();
     b.AddElement<std::int16_t>(field(0), kVersion5, 0);
     b.AddOffset(field(1), schema);
@@ -169,6 +188,92 @@ public:
   }
 
 private:
+  // The different texts of a column in the order in which they came, and where the rows of a batch find
+  // theirs.
+  class Dictionary {
+  public:
+    void take(const ColumnData &column) {
+      places_.clear();
+      std::string_view last;
+      std::int32_t place = -1;
+      for (std::size_t row = 0; row < column.rows(); ++row) {
+        if (column.is_null(row)) {
+          places_.push_back(0);
+          continue;
+        }
+        const std::string_view text = column.text(row);
+        if (place < 0 || text != last) {
+          last = text;
+          const auto found = numbers_.find(text);
+          place = found != numbers_.end() ? found->second : add(text);
+        }
+        places_.push_back(place);
+      }
+    }
+    [[nodiscard]] const std::vector<std::int32_t> &places() const { return places_; }
+    // It has grown since it was written, or was never written.
+    [[nodiscard]] bool due() const { return !written_ || all_.rows() != rows_written_; }
+    [[nodiscard]] const ColumnData &all() const { return all_; }
+    void done() { rows_written_ = all_.rows(), written_ = true; }
+
+  private:
+    std::int32_t add(std::string_view text) {
+      const auto place = static_cast<std::int32_t>(numbers_.size());
+      numbers_.emplace(texts_.emplace_back(text), place);
+      all_.add_text(text);
+      return place;
+    }
+    std::deque<std::string> texts_;
+    std::unordered_map<std::string_view, std::int32_t> numbers_; // of texts_
+    std::vector<std::int32_t> places_;
+    ColumnData all_{ColumnType::text};
+    std::size_t rows_written_ = 0;
+    bool written_ = false;
+  };
+
+  static AnyTable batch_table(FlatBufferBuilder &b, std::size_t rows, const std::vector<FieldNode> &nodes,
+                              const std::vector<BufferPlace> &places) {
+    const auto buffers = b.CreateVectorOfStructs(places);
+    const auto lengths = b.CreateVectorOfStructs(nodes);
+    const auto start = b.StartTable();
+    b.AddElement<std::int64_t>(field(0), static_cast<std::int64_t>(rows), 0);
+    b.AddOffset(field(1), lengths);
+    b.AddOffset(field(2), buffers);
+    return AnyTable(b.EndTable(start));
+  }
+
+  // A message whose body is body_.
+  Result<void> append_batch(FlatBufferBuilder &b, Header kind, AnyTable header, std::vector<Block> &blocks) {
+    finish_message(b, kind, header, static_cast<std::int64_t>(body_.size()));
+    const std::int64_t at = static_cast<std::int64_t>(written_);
+    Put put = append_message(b);
+    if (!put.put) return std::move(put.put);
+    blocks.push_back({at, put.metadata, 0, static_cast<std::int64_t>(body_.size())});
+    return append(body_);
+  }
+
+  // Whole ones, which take the place of those before: not every reader knows deltas.
+  Result<void> write_dictionaries() {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!columns_[i].repeats || !dictionaries_[i].due()) continue;
+      const ColumnData &texts = dictionaries_[i].all();
+      body_.clear();
+      std::vector<BufferPlace> places{{0, 0}}; // no nulls
+      add_texts(places, texts);
+      FlatBufferBuilder b;
+      const AnyTable data =
+          batch_table(b, texts.rows(), {{static_cast<std::int64_t>(texts.rows()), 0}}, places);
+      const auto start = b.StartTable();
+      b.AddElement<std::int64_t>(field(0), static_cast<std::int64_t>(i), -1);
+      b.AddOffset(field(1), data);
+      const AnyTable header(b.EndTable(start));
+      if (Result<void> put = append_batch(b, Header::dictionary_batch, header, dictionary_blocks_); !put)
+        return put;
+      dictionaries_[i].done();
+    }
+    return {};
+  }
+
   struct Put {
     Result<void> put;
     std::int32_t metadata = 0; // bytes of the message with its prefix and padding
@@ -213,7 +318,8 @@ private:
   ByteTarget &target_;
   bool file_;
   std::vector<Column> columns_;
-  std::vector<Block> blocks_;
+  std::vector<Dictionary> dictionaries_; // by column
+  std::vector<Block> blocks_, dictionary_blocks_;
   std::string body_;
   std::uint64_t written_ = 0;
 };

@@ -24,6 +24,7 @@ enum class ColumnType : std::uint8_t {
 struct Column {
   std::string name;
   ColumnType type = ColumnType::text;
+  bool repeats = false; // texts of which most rows have one of a few: formats that can, write each once
 };
 
 // The values of one column, as Arrow lays them out: a validity bit a row and 8 bytes a number, or the ends of

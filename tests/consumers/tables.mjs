@@ -59,6 +59,17 @@ for (const kind of ['arrow', 'arrows']) {
   compare(`.${kind}, apache-arrow`, [...table], member, () => BigInt(times[next++]));
 }
 
+let polars;
+try {
+  polars = (await import('nodejs-polars')).default;
+} catch (error) {
+  console.log(`skipped: polars: ${String(error).slice(0, 80)}`);
+}
+if (polars) {
+  compare('.arrow, polars', polars.readIPC(readFileSync(`${folder}/x.arrow`)).toRecords(), member);
+  compare('.arrows, polars', polars.readIPCStream(readFileSync(`${folder}/x.arrows`)).toRecords(), member);
+}
+
 const memory = await (await DuckDBInstance.create(':memory:')).connect();
 async function ask(connection, sql) {
   const reader = await connection.runAndReadAll(sql);
