@@ -52,7 +52,21 @@ Result<void> Walk::plan() {
         .about(Option::from, Option::to);
   for (const auto &source : trace_.sources)
     total_bytes_ += source->stored_bytes();
+  leave_out_by_time();
   return order_ == Order::time ? plan_time_order() : Result<void>();
+}
+
+// Of an archive, segments whose events are all outside the time asked for are not decoded. Where state is
+// wanted, too, they are: the index has its events, but not the place where each stands.
+void Walk::leave_out_by_time() {
+  if (!timed_ || with_state_) return;
+  narrowed_.resize(trace_.sources.size());
+  for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
+    if (trace_.infos[s].access != Access::archive || !trace_.clocks[s].same()) continue;
+    narrowed_[s] = trace_.sources[s]->shared();
+    narrowed_[s]->leave_out(from_, to_);
+    sum_.buffers_left_out += narrowed_[s]->left_out().buffers;
+  }
 }
 
 // A buffer is due when the last but one before it in its stream has been delivered, for then the window needs
@@ -300,8 +314,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
 }
 
 void Walk::load_stored(WalkSlot &slot) const {
-  const Trace &source = *trace_.sources[slot.source];
-  source.load(slot.batch);
+  loader(slot.source).load(slot.batch);
   slot.error = std::move(slot.batch.error);
   if (slot.error) return;
   for (const DecodedBuffer &buffer : slot.batch.buffers) {
@@ -333,7 +346,7 @@ std::unique_ptr<Block> Walk::load_block(const Planned &planned, WalkSlot &slot) 
   block->number = planned.number;
   block->refs.clear();
   block->has_events = block->entered = false;
-  trace_.sources[planned.source]->load(batch);
+  loader(planned.source).load(batch);
   if (!batch.error && !batch.buffers.empty()) {
     block->view = view_of(planned.source, batch.buffers.front());
     refer(planned.source, *block);
@@ -461,6 +474,7 @@ void Walk::report() {
   out.decoded_bytes += sum_.decoded_bytes;
   out.buffers += sum_.buffers;
   out.late_events += sum_.late_events;
+  out.buffers_left_out += sum_.buffers_left_out;
   out.peak_memory = std::max(out.peak_memory, sum_.peak_memory);
   std::ranges::move(sum_.skipped, std::back_inserter(out.skipped));
   std::ranges::move(sum_.warnings, std::back_inserter(out.warnings));

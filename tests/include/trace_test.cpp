@@ -1,8 +1,10 @@
 // The public way to the events: etwrelog/trace.hpp.
+#include "etwrelog/archive.hpp"
 #include "etwrelog/trace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tools/etwgen/generate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -246,6 +248,41 @@ TEST(TraceQuery, TakesKindsAndTimes) {
     some.to = parse_moment("0.1009s");
     EXPECT_EQ(walk(trace, some).size(), 10u);
   }
+}
+
+// A stretch of time out of an archive: the same events, and what lies outside of it is not even looked at.
+TEST(TraceQuery, ATimeOfAnArchiveDecodesOnlyWhatItNeeds) {
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 60'000'000;
+  options.cpus = 4;
+  options.processes = 16;
+  gen::MemorySink sink;
+  ASSERT_TRUE(gen::generate(options, sink));
+  const TempDir directory;
+  const std::string archive = directory.file("a.etlz");
+  const etwrelog::Trace plain = open_memory(sink.bytes);
+  ASSERT_TRUE(pack(Input::memory("test.etl", sink.bytes), Output(archive), {.level = Level::fast}));
+  std::vector<std::uint8_t> damaged = read_file(archive);
+  damaged[damaged.size() * 2 / 5] ^= 0xFF; // of a segment in the middle
+  write_file(directory.file("damaged.etlz"), damaged);
+  const std::int64_t end = walk(plain, {.order = Order::time}).back().time;
+  const double length = static_cast<double>(end - plain.clock().first_stamp) * 1e-7;
+  for (const std::string &path : {archive, directory.file("damaged.etlz")})
+    for (const Order order : {Order::file, Order::time}) {
+      const Result<etwrelog::Trace> packed = etwrelog::Trace::open(path);
+      ASSERT_TRUE(packed) << packed.error().message();
+      Query late{.order = order};
+      late.from = Moment{true, length * 0.9, 0};
+      RunReport report;
+      const std::vector<Seen> seen = walk(*packed, late, {.report = &report});
+      EXPECT_TRUE(seen == walk(plain, late)) << seen.size() << " events";
+      EXPECT_GT(seen.size(), 1000u);
+      EXPECT_GT(report.buffers_left_out, 100u);
+    }
+  const Result<etwrelog::Trace> packed = etwrelog::Trace::open(directory.file("damaged.etlz"));
+  ASSERT_TRUE(packed);
+  EXPECT_FALSE(packed->events({}).for_each([](const Event &) {})) << "all of it meets the damage";
 }
 
 TEST(TraceCursor, FailsWhereTheDamageIsAndSalvagesTheRest) {
