@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 struct Options : CommonOptions {
-  std::string input, output, report, codec = "as-input", level = "default", buffer_size;
+  std::string output, report, codec = "as-input", level = "default", buffer_size;
   std::string stacks = "keep", stack_memory;
   bool embed = false;
   std::vector<std::string> schemas;
@@ -42,7 +42,7 @@ Result<void> check_single_pass(const Options &options) {
   if (options.stacks != "keep")
     return contradiction(Option::single_pass, Option::stacks,
                          "cannot be combined: the definition of a stack stands behind its uses");
-  if (options.input != "-")
+  if (options.inputs != std::vector<std::string>{"-"})
     return contradiction(Option::single_pass, Option::none,
                          "only standard input (-) is read in a single pass");
   if (options.salvage) return contradiction(Option::single_pass, Option::salvage, "cannot be combined");
@@ -73,7 +73,7 @@ json stacks_json(const RelogStackCounts &s) {
           {"table_restarts", s.restarts}};
 }
 
-json report_json(const std::string &input, const Options &options, const RelogReport &r,
+json report_json(const std::vector<std::string> &inputs, const Options &options, const RelogReport &r,
                  const RunReport &run) {
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
   for (const RelogTypeCount &row : r.types)
@@ -90,7 +90,7 @@ json report_json(const std::string &input, const Options &options, const RelogRe
   for (const auto &[pid, name] : r.targets)
     targets.push_back({{"pid", pid}, {"name", name}});
   return {{"input",
-           {{"file", input},
+           {{"file", inputs.size() == 1 ? json(inputs.front()) : json(inputs)},
             {"bytes", r.input_bytes},
             {"buffers", r.input_buffers},
             {"buffers_left_out", r.buffers_left_out},
@@ -142,6 +142,21 @@ int write_report(const Options &options, const json &content) {
   return kIncomplete;
 }
 
+// Of each input what was skipped in it.
+int report_damage_of(const std::vector<std::string> &names, const RelogReport &result) {
+  if (names.size() == 1) return report_damage(names.front(), result.warnings, result.skipped);
+  int status = kDone;
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    std::vector<Skipped> skipped;
+    for (const Skipped &one : result.skipped)
+      if (one.source == i) skipped.push_back(one);
+    status = std::max(status, report_damage(names[i], {}, skipped));
+  }
+  for (const std::string &warning : result.warnings)
+    print_line("etwrelog: warning: " + printable(warning));
+  return status;
+}
+
 int run_relog(const Options &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
@@ -167,7 +182,7 @@ int run_relog(const Options &options) {
   relog.count = !options.report.empty();
   std::vector<std::string> outputs = {options.output};
   if (!options.report.empty()) outputs.push_back(options.report);
-  if (Result<void> fits = check_outputs({options.input}, outputs, options.force); !fits)
+  if (Result<void> fits = check_outputs(options.inputs, outputs, options.force); !fits)
     return report(fits.error());
 
   SchemaCatalog known;
@@ -185,7 +200,7 @@ int run_relog(const Options &options) {
   std::optional<EmbedReport> embedded;
 
   RunReport timing;
-  std::string input;
+  std::vector<std::string> names;
   Result<RelogReport> relogged = [&]() -> Result<RelogReport> {
     Bar bar(options.progress);
     RunOptions run = options.run(bar);
@@ -193,9 +208,13 @@ int run_relog(const Options &options) {
     opening.salvage = options.salvage;
     opening.file_order = options.keep_order;
     opening.spool = !options.single_pass;
-    const Result<Trace> trace = Trace::open(input_of(options.input), opening, run);
+    std::vector<Input> inputs;
+    for (const std::string &name : options.inputs)
+      inputs.push_back(input_of(name));
+    const Result<Trace> trace = Trace::open(std::move(inputs), opening, run);
     if (!trace) return trace.error();
-    input = trace->sources()[0].name;
+    for (const SourceInfo &source : trace->sources())
+      names.push_back(source.name);
     run.report = &timing;
     const Output output = between ? Output(between->name()) : output_of(options.output, options.force);
     Result<RelogReport> done = etwrelog::relog(*trace, output, relog, run);
@@ -211,8 +230,8 @@ int run_relog(const Options &options) {
   const RelogReport &result = *relogged;
   for (std::size_t i = 0; embedded && i < embedded->left_out.size(); ++i)
     warn(options.output, "no schema record can describe " + embedded->left_out[i]);
-  const int damage = report_damage(input, result.warnings, result.skipped);
-  json content = report_json(input, options, result, timing);
+  const int damage = report_damage_of(names, result);
+  json content = report_json(names, options, result, timing);
   if (embedded) content["embedded_schemas"] = embedded_json(*embedded);
   if (!options.report.empty())
     if (const int status = write_report(options, content); status != kDone) return status;
@@ -231,8 +250,9 @@ int run_relog(const Options &options) {
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
-  c->add_option("TRACE", options->input,
-                "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+  c->add_option("TRACE", options->inputs,
+                "Trace: .etl, .etlz, or one in a .zip, .xz, .zst, .gz; - for standard input. Several, of one "
+                "machine and boot, become one")
       ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");

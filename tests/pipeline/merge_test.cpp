@@ -243,6 +243,13 @@ TEST(Merge, ByTheTool) {
       testing::run_tool({"merge", kernel, user, "-o", directory.file("one.etl"), "-p", "one.exe"});
   EXPECT_EQ(one.status, 0) << one.err;
   const Contents kept = testing::contents_of(testing::read_file(directory.file("one.etl")));
+  ASSERT_EQ(
+      testing::run_tool({"relog", kernel, user, "-o", directory.file("two.etl"), "-p", "one.exe"}).status, 0);
+  EXPECT_EQ(testing::read_file(directory.file("two.etl")), testing::read_file(directory.file("one.etl")));
+  const auto stacks =
+      testing::run_tool({"relog", kernel, user, "-o", directory.file("x.etl"), "--stacks", "cache"});
+  EXPECT_NE(stacks.status, 0);
+  EXPECT_NE(stacks.err.find("--stacks"), std::string::npos) << stacks.err;
   EXPECT_GT(kept.events.size(), 1750u);
   EXPECT_LT(kept.events.size(), 2500u);
 }
