@@ -4,7 +4,7 @@
 
 #include "write/buffers.hpp"
 
-#include <deque>
+#include <list>
 #include <span>
 
 namespace etwrelog::pipeline {
@@ -35,7 +35,7 @@ public:
   [[nodiscard]] Result<void> finish(std::vector<write::OutputBuffer> &closed);
 
 private:
-  using Queue = std::deque<TimedEvents>;
+  using Queue = std::list<TimedEvents>; // empty ones take no memory: there may be many processors
   struct Processor {
     std::vector<Queue> queues; // by trace
   };
