@@ -24,6 +24,10 @@ Error usage_error(std::string what) {
   return e;
 }
 
+double now() {
+  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 // One name for a place, however it is spelled: through links in its folder, "." and "..". Looks at each
 // folder once.
 class Places {
@@ -211,49 +215,80 @@ int Bulk::run() {
     outcomes_[i].state = Outcome::State::failed;
     outcomes_[i].more().error = error;
   };
+  const RunOptions all = run_.run(bar_);
+  jobs.finish = [&](std::size_t i) { return finish_file(i, all); };
   experimental::JobOptions bulk;
   bulk.phase = task_.phase;
   bulk.memory_each = task_.memory_each;
   bulk.large = task_.large;
-  experimental::run_jobs(jobs, run_.run(bar_), bulk);
+  experimental::run_jobs(jobs, all, bulk);
   return finish(Seconds(std::chrono::steady_clock::now() - began).count());
 }
 
 Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
   const Item one = item(index);
   Outcome &outcome = outcomes_[index];
-  const auto began = std::chrono::steady_clock::now();
-  FileResult result;
-  result.began = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  Work work;
+  work.began = now();
   outcome.before = one.size;
   Result<void> done;
   try {
-    done = process(one, outcome, result, run);
+    done = process(one, outcome, work, run);
   } catch (const std::bad_alloc &) {
     Error e;
     e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
     done = e;
   }
-  outcome.seconds = static_cast<float>(Seconds(std::chrono::steady_clock::now() - began).count());
+  if (!done || !work.later) return record(index, one, work, std::move(done));
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.emplace(index, std::move(work));
+  return {};
+}
+
+Result<void> Bulk::finish_file(std::size_t index, const RunOptions &run) {
+  std::unique_lock lock(waiting_mutex_);
+  auto waiting = waiting_.extract(index);
+  lock.unlock();
+  if (waiting.empty()) return {}; // nothing was left to do
+  const Item one = item(index);
+  Work &work = waiting.mapped();
+  Result<void> done = or_there_already(one, outcomes_[index], run, work.later());
+  return record(index, one, work, std::move(done));
+}
+
+// The last that happens to a file, whatever became of it.
+Result<void> Bulk::record(std::size_t index, const Item &one, Work &work, Result<void> done) {
+  Outcome &outcome = outcomes_[index];
+  work.seconds = now() - work.began;
+  outcome.seconds = static_cast<float>(work.seconds);
   if (!done) {
     outcome.state = Outcome::State::failed;
     outcome.more().error = done.error();
   }
-  if (results_ && (done || done.error().kind != ErrorKind::cancelled)) {
-    result.task = task_.name;
-    result.path = one.source;
-    result.target = one.target;
-    result.state = plain_state_name(outcome);
-    if (!done) result.error = message(done.error());
-    result.node = node_;
-    result.bytes = outcome.before, result.result_bytes = outcome.after, result.decoded = outcome.decoded;
-    result.seconds = outcome.seconds;
-    results_->add(result);
-  }
+  if (!results_ || (!done && done.error().kind == ErrorKind::cancelled)) return done;
+  work.task = task_.name;
+  work.path = one.source;
+  work.target = one.target;
+  work.state = plain_state_name(outcome);
+  if (!done) work.error = message(done.error());
+  work.node = node_;
+  work.bytes = outcome.before, work.result_bytes = outcome.after, work.decoded = outcome.decoded;
+  results_->add(work);
   return done;
 }
 
-Result<void> Bulk::process(const Item &one, Outcome &outcome, FileResult &result, const RunOptions &run) {
+// Another run, of a machine that was given up for dead, may have come first: then all is well.
+Result<void> Bulk::or_there_already(const Item &one, Outcome &outcome, const RunOptions &run,
+                                    Result<void> done) const {
+  std::error_code failed;
+  if (done || !flags_.skip_existing || flags_.force || !task_.finished || !fs::exists(one.target, failed))
+    return done;
+  if (const Result<bool> finished = task_.finished(one, run); !finished || !*finished) return done;
+  outcome.state = Outcome::State::skipped;
+  return {};
+}
+
+Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const RunOptions &run) {
   if (flags_.skip_existing) {
     bool there = false;
     if (!task_.finished) {
@@ -270,18 +305,10 @@ Result<void> Bulk::process(const Item &one, Outcome &outcome, FileResult &result
     }
   }
   if (!one.target.empty() && !flags_.out_dir.empty()) make_folder(one.target);
-  if (Result<void> done = task_.run(one, outcome, result, run); !done) {
-    // Another run, of a machine that was given up for dead, may have come first.
-    std::error_code failed;
-    if (!flags_.skip_existing || flags_.force || !task_.finished || !fs::exists(one.target, failed))
-      return done;
-    if (const Result<bool> finished = task_.finished(one, run); !finished || !*finished) return done;
-    outcome.state = Outcome::State::skipped;
-    return {};
-  }
-  outcome.state = outcome.damaged || (outcome.trouble && !outcome.trouble->missing.empty())
-                      ? Outcome::State::damaged
-                      : Outcome::State::done;
+  Result<void> done = or_there_already(one, outcome, run, task_.run(one, outcome, work, run));
+  if (!done || outcome.state == Outcome::State::skipped) return done;
+  const bool damaged = outcome.damaged || (outcome.trouble && !outcome.trouble->missing.empty());
+  outcome.state = damaged ? Outcome::State::damaged : Outcome::State::done;
   return {};
 }
 

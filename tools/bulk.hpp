@@ -44,6 +44,12 @@ struct Outcome {
   }
 };
 
+// One file at work.
+struct Work : FileResult {
+  // What is left to do, and waits for the disk: other files are worked on meanwhile.
+  std::function<Result<void>()> later;
+};
+
 struct BulkTask {
   std::string_view name;                                  // "pack"
   std::string_view phase;                                 // "packing"
@@ -52,7 +58,7 @@ struct BulkTask {
   std::function<bool(std::string_view)> takes;            // of a folder, by name
   std::function<std::string(const std::string &)> target; // name of the result; empty function: none
   // Does one; fills in the outcome, and of the result what it knows: hash, session, kind.
-  std::function<Result<void>(const Item &, Outcome &, FileResult &, const RunOptions &)> run;
+  std::function<Result<void>(const Item &, Outcome &, Work &, const RunOptions &)> run;
   // Whether the result is there already; the error says why what is there is not it.
   std::function<Result<bool>(const Item &, const RunOptions &)> finished;
   std::function<void(const Item &, const Outcome &)> warnings; // printed behind all work; may be empty
@@ -78,8 +84,11 @@ private:
   [[nodiscard]] Item item(std::size_t i) const;
   [[nodiscard]] Result<void> check_targets() const;
   [[nodiscard]] Result<void> do_file(std::size_t index, const RunOptions &run);
-  [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, FileResult &result,
-                                     const RunOptions &run);
+  [[nodiscard]] Result<void> finish_file(std::size_t index, const RunOptions &run);
+  Result<void> record(std::size_t index, const Item &item, Work &work, Result<void> done);
+  [[nodiscard]] Result<void> or_there_already(const Item &item, Outcome &outcome, const RunOptions &run,
+                                              Result<void> done) const;
+  [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, Work &work, const RunOptions &run);
   void make_folder(const std::string &of);
   [[nodiscard]] int finish(double seconds);
   void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
@@ -95,6 +104,8 @@ private:
   std::optional<ResultsFile> results_;
   std::unordered_map<std::string, std::uint64_t> known_; // done, by the results of an earlier run
   std::string node_;
+  std::mutex waiting_mutex_;
+  std::map<std::size_t, Work> waiting_; // with something left to do later
   std::mutex folders_mutex_;
   std::vector<std::string> made_; // folders, each behind those that it is in
 };

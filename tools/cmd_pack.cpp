@@ -80,7 +80,7 @@ public:
       task.target = [this](const std::string &source) { return target_name(task_, source); };
       task.finished = [this](const Item &item, const RunOptions &run) { return finished(item, run); };
     }
-    task.run = [this](const Item &item, Outcome &outcome, FileResult &result, const RunOptions &run) {
+    task.run = [this](const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
       return process(item, outcome, result, run);
     };
     if (task_ == Task::pack)
@@ -137,13 +137,18 @@ private:
     return {};
   }
 
-  Result<void> process(const Item &item, Outcome &outcome, FileResult &result, const RunOptions &run) {
+  Result<void> process(const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
     if (task_ == Task::pack) {
       std::vector<ColumnCost> costs;
-      const Result<PackReport> packed =
-          pack(source, target, packing(options_.explain ? &costs : nullptr), run);
+      // Of a small file, the archive waits in memory for its turn on the disk.
+      constexpr std::uint64_t kSmall = 4u << 20;
+      std::error_code failed;
+      const bool later = item.size <= kSmall && !options_.delete_original && !fs::exists(item.target, failed);
+      const auto bytes = std::make_shared<std::vector<std::uint8_t>>();
+      const Result<PackReport> packed = pack(source, later ? Output::memory(*bytes) : target,
+                                             packing(options_.explain ? &costs : nullptr), run);
       if (!packed) return packed.error();
       outcome.before = packed->original;
       outcome.after = packed->archived;
@@ -152,6 +157,13 @@ private:
       result.hash = to_string(packed->content);
       note(result, packed->session);
       if (options_.explain) add_explain(costs);
+      if (later)
+        result.later = [source, target, bytes]() -> Result<void> {
+          Result<OutputStream> out = OutputStream::open(target, {&source, 1});
+          if (!out) return std::move(out).error();
+          if (Result<void> written = out->write(*bytes); !written) return written;
+          return out->commit();
+        };
       if (!options_.delete_original) return {};
       outcome.written = true;
       if (Result<void> done = delete_original(item, run); !done) return done;

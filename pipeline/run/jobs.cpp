@@ -4,7 +4,9 @@
 #include "run/runner.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
+#include <thread>
 
 namespace etwrelog::experimental {
 namespace {
@@ -52,6 +54,73 @@ Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &
   return result;
 }
 
+// Jobs that are done but for waiting.
+class Finishers {
+public:
+  Finishers(const JobList &jobs, unsigned threads) : jobs_(jobs) {
+    for (unsigned i = 0; i < threads; ++i) {
+      try {
+        threads_.emplace_back([this] { work(); });
+      } catch (const std::system_error &) {
+        break; // fewer, or none: then add() does it
+      }
+    }
+  }
+  ~Finishers() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread &thread : threads_)
+      thread.join();
+  }
+  Finishers(const Finishers &) = delete;
+  Finishers &operator=(const Finishers &) = delete;
+
+  void add(std::size_t job) {
+    if (!jobs_.finish) return;
+    if (threads_.empty()) return finish(job);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_.size() < 2 * threads_.size(); });
+    waiting_.push_back(job);
+    lock.unlock();
+    changed_.notify_all();
+  }
+
+private:
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::size_t job = waiting_.front();
+      waiting_.pop_front();
+      lock.unlock();
+      changed_.notify_all();
+      finish(job);
+    }
+  }
+  void finish(std::size_t job) {
+    Result<void> done;
+    try {
+      done = jobs_.finish(job);
+    } catch (const std::exception &thrown) {
+      done = base::io_failure(thrown.what());
+    }
+    if (!done) jobs_.failed(job, done.error());
+  }
+
+  const JobList &jobs_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::size_t> waiting_;
+  bool ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
+constexpr unsigned kFinishers = 16;
+
 } // namespace
 
 void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &options) {
@@ -80,8 +149,12 @@ void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &opti
     job = next++;
     return true;
   };
+  Finishers finishers(jobs, jobs.finish && small > 1 && threads > 1 ? kFinishers : 0);
   steps.work = [&](std::size_t &job) -> Result<void> {
-    if (Result<void> done = run_job(jobs, job, share, common); !done) jobs.failed(job, done.error());
+    if (Result<void> done = run_job(jobs, job, share, common); !done)
+      jobs.failed(job, done.error());
+    else
+      finishers.add(job);
     return {};
   };
   if (small > 1) {
@@ -92,8 +165,12 @@ void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &opti
         if (is_small(next)) jobs.failed(next, ran.error());
   }
   for (std::size_t i = 0; i < jobs.count; ++i)
-    if (!is_small(i))
-      if (Result<void> done = run_job(jobs, i, run, common); !done) jobs.failed(i, done.error());
+    if (!is_small(i)) {
+      if (Result<void> done = run_job(jobs, i, run, common); !done)
+        jobs.failed(i, done.error());
+      else
+        finishers.add(i);
+    }
 }
 
 std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,

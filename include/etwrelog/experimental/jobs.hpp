@@ -29,6 +29,10 @@ struct JobList {
   std::function<std::uint64_t(std::size_t)> bytes;
   std::function<Result<void>(std::size_t, const RunOptions &)> run;
   std::function<void(std::size_t, const Error &)> failed; // also where the job was cancelled
+  // What of a job that went well waits for the disk rather than computes, if there is such a thing: done by a
+  // few threads more, so that many files wait at once. Only with more than one thread; else run() is followed
+  // by it.
+  std::function<Result<void>(std::size_t)> finish;
 };
 void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &options = {});
 
