@@ -8,8 +8,10 @@
 #include "tools/etwgen/generate.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -182,6 +184,30 @@ TEST_F(Fleet, RunAgainNothingIsDoneTwiceAndWhatIsNotTheArchiveIsNamed) {
   EXPECT_EQ(all["states"], (json{{"done", 21}}));
 }
 
+TEST_F(Fleet, KilledAtAnyTimeAndRunAgainAllIsThereOnce) {
+  const std::vector<std::string> pack = {
+      "pack", "--files-from", list, "--out-dir", "out", "--skip-existing", "--results", "results", "-q"};
+  for (const int delay : {3, 10, 30, 60, 100, 150}) {
+    const auto kill_it = [delay](pid_t child) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+      ::kill(child, SIGKILL);
+    };
+    static_cast<void>(run_tool(pack, {.directory = directory.path().string(), .while_running = kill_it}));
+  }
+  const ToolRun run = in_folder(pack);
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::size_t files = 0;
+  for (const auto &entry : fs::recursive_directory_iterator(directory.path() / "out"))
+    files += entry.is_regular_file() ? 1u : 0u;
+  EXPECT_EQ(archives(), 21u);
+  EXPECT_EQ(files, 21u); // nothing that is half an archive
+  EXPECT_EQ(in_folder({"verify", "-r", "out", "-q"}).status, 0);
+  const json all = json::parse(in_folder({"fleet", "report", "results", "--files-from", list, "--json"}).out);
+  EXPECT_EQ(all["done_again"], 0);
+  EXPECT_EQ(all["missing"], json::array());
+  EXPECT_FALSE(all["states"].contains("failed")) << all;
+}
+
 TEST_F(Fleet, VerifyLeavesOutWhatItsResultsSayIsGood) {
   ASSERT_EQ(in_folder({"pack", "in", "-r", "--out-dir", "out", "-q"}).status, 0);
   const std::vector<std::string> verify = {"verify",    "out",     "-r", "--skip-existing",
@@ -193,6 +219,34 @@ TEST_F(Fleet, VerifyLeavesOutWhatItsResultsSayIsGood) {
     ++(line["state"] == "done" ? done : skipped);
   EXPECT_EQ(done, 21u);
   EXPECT_EQ(skipped, 21u);
+}
+
+TEST_F(Fleet, ExportAndProfileMakeAFileOfEachTrace) {
+  fs::create_directories(directory.path() / "other");
+  testing::write_file(directory.file("other/b.etl"), generated(1'000'000, 5));
+  fs::copy_file(directory.path() / "in" / "trace.etl", directory.path() / "other" / "a.etl");
+  const std::vector<std::string> exported = {"export",  "other",          "-r",  "--out-dir",
+                                             "ex",      "--format",       "csv", "--results",
+                                             "results", "--skip-existing"};
+  const ToolRun run = in_folder(exported);
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const std::string name : {"a", "b"}) {
+    const ToolRun alone = in_folder({"export", "other/" + name + ".etl", "--format", "csv"});
+    EXPECT_EQ(text_of(directory.file("ex/" + name + ".csv")), alone.out) << name;
+  }
+  ASSERT_EQ(in_folder(exported).status, 0);
+  const std::vector<json> lines = lines_of(directory.file("results"));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["hash"].get<std::string>().size(), 32u);
+  EXPECT_EQ(lines[2]["state"], "skipped");
+  EXPECT_EQ(
+      in_folder({"profile", "other", "-r", "--out-dir", "pr", "--format", "folded", "--symbols", "none"})
+          .status,
+      0);
+  EXPECT_TRUE(fs::exists(directory.path() / "pr" / "a.folded"));
+  EXPECT_EQ(in_folder({"export", "other", "-r"}).status, 2); // one file for all is not what a folder means
+  EXPECT_EQ(in_folder({"stats", "other", "-r", "--results", "counted"}).status, 0);
+  EXPECT_EQ(lines_of(directory.file("counted")).size(), 2u);
 }
 
 TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
