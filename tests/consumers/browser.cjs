@@ -21,7 +21,7 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
   const table = async () => {
     await page.click('#tab-top');
     const rows = await page.$$eval('#top tbody tr', all => all.map(tr => [...tr.cells].map(c => c.textContent)));
-    return Object.fromEntries(rows.map(r => [r[4], { self: r[0], total: r[2] }]));
+    return Object.fromEntries(rows.map(r => [r[4], { self: r[0], total: r[2], share: r[3] }]));
   };
   const same = async (what, wanted) => {
     equal(what + ': samples', await sum(), wanted.sum);
@@ -29,6 +29,9 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
     equal(what + ': functions', Object.keys(rows).length, Object.keys(wanted.total).length);
     for (const [name, total] of Object.entries(wanted.total)) {
       equal(`${what}: ${name}: total`, rows[name] && rows[name].total, group(total));
+      const share = total / wanted.sum, digits = share < 0.1 ? 2 : 1; // with its 95 % confidence interval
+      equal(`${what}: ${name}: share`, rows[name] && rows[name].share,
+        `${(100 * total / wanted.sum).toFixed(digits)} % ±${(196 * Math.sqrt(share * (1 - share) / wanted.sum)).toFixed(digits)}`);
       equal(`${what}: ${name}: self`, rows[name] && rows[name].self, group(wanted.self[name] || 0));
     }
     await page.click('#tab-flame');

@@ -54,6 +54,8 @@
 
   // ---- numbers -------------------------------------------------------------------------------------------------
   const group = n => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+  // Half the width of the 95 % confidence interval of a share, in percent: samples are drawn, times are measured.
+  const error = (part, of) => unit === 'samples' && of > 0 ? ' ±' + (196 * Math.sqrt(part / of * (1 - part / of) / of)).toFixed(part / of < 0.1 ? 2 : 1) : '';
   const percent = (part, of) => of > 0 ? (100 * part / of).toFixed(part / of < 0.1 ? 2 : 1) + ' %' : '–';
   const seconds = ns => (ns / 1e9).toFixed(end < 2e9 ? 4 : 3);
   const first = t => { let a = 0, b = sampleCount; while (a < b) { const m = (a + b) >> 1; if (time[m] < t) a = m + 1; else b = m; } return a; };
@@ -363,7 +365,7 @@
     });
     for (const row of list.slice(0, 500)) {
       const tr = add(body, 'tr');
-      for (const k of ['self', 'total']) { add(tr, 'td', group(row[k]), { class: 'n' }); const td = add(tr, 'td', percent(row[k], sum), { class: 'n' }); add(td, 'span', null, { class: 'meter' }).style.width = (sum ? 100 * row[k] / sum : 0) + '%'; }
+      for (const k of ['self', 'total']) { add(tr, 'td', group(row[k]), { class: 'n' }); const td = add(tr, 'td', percent(row[k], sum) + error(row[k], sum), { class: 'n' }); add(td, 'span', null, { class: 'meter' }).style.width = (sum ? 100 * row[k] / sum : 0) + '%'; }
       add(tr, 'td', row.name, { class: 'name' });
     }
     if (list.length > 500) add(box, 'p', `${group(list.length - 500)} more with less; search to see them`, { class: 'soft' });
