@@ -94,6 +94,17 @@ std::string_view kind_mark(FrameKind kind) {
   }
 }
 
+// " [kernel]", " [compiled: OptimizedTier1 90%, QuickJitted 10%]"
+std::string mark_of(const ProfileRow &row) {
+  if (row.kind != FrameKind::jit || row.tiers.empty()) return std::string(kind_mark(row.kind));
+  std::string text;
+  for (const auto &[tier, weight] : row.tiers) {
+    text += (text.empty() ? "" : ", ") + tier;
+    if (row.tiers.size() > 1) text += fmt::format(" {:.0f}%", 100 * share(weight, row.total));
+  }
+  return " [compiled: " + text + "]";
+}
+
 void print_rows(const Profile &profile, const ProfileText &text, std::size_t top) {
   const std::uint64_t whole = total_weight(profile);
   const std::vector<ProfileRow> rows = profile_rows(profile, text.by);
@@ -110,7 +121,7 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
       continue;
     }
     const std::string self = share_text(profile, rows[i].self, whole);
-    const std::string_view mark = stacks && text.by != ProfileBy::module ? kind_mark(rows[i].kind) : "";
+    const std::string mark = stacks && text.by != ProfileBy::module ? mark_of(rows[i]) : "";
     if (stacks)
       fmt::print("{} {} {}{}\n", self, share_text(profile, rows[i].total, whole), rows[i].name, mark);
     else
@@ -163,6 +174,8 @@ json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std:
                 {"total", rows[i].total},
                 {"self_share", share(rows[i].self, whole)},
                 {"total_share", share(rows[i].total, whole)}};
+    for (const auto &[tier, weight] : rows[i].tiers)
+      row["tiers"][tier] = weight;
     if (counts_samples(profile)) {
       row["self_error"] = sampling_error(rows[i].self, whole);
       row["total_error"] = sampling_error(rows[i].total, whole);

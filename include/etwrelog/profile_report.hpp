@@ -19,6 +19,9 @@ struct ProfileRow {
   std::uint64_t self = 0; // where it was innermost
   std::uint64_t total =
       0; // where it was on the stack, once a sample; for processes and threads the same as self
+  // Of code compiled at run time: what of `total` ran at which tier, by where it stands outermost; most
+  // first.
+  std::vector<std::pair<std::string, std::uint64_t>> tiers{};
 };
 // By self, then by total, then by name. Frames without a name count for their module as "module!?"; see
 // profile_unresolved for why.

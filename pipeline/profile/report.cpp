@@ -43,7 +43,7 @@ public:
       std::string label = text(profile, profile.frames[i]);
       const auto [place, fresh] = known.try_emplace(label, static_cast<std::uint32_t>(rows_.size()));
       if (fresh) {
-        rows_.push_back({std::move(label), profile.frames[i].kind, 0, 0});
+        rows_.push_back({std::move(label), profile.frames[i].kind, 0, 0, {}});
       }
       of_frame_[i] = place->second;
     }
@@ -78,6 +78,14 @@ void sort_rows(std::vector<ProfileRow> &rows) {
   });
 }
 
+void add_tier(ProfileRow &row, const std::string &tier, std::uint64_t weight) {
+  const auto known = std::ranges::find(row.tiers, tier, [](const auto &one) { return one.first; });
+  if (known != row.tiers.end())
+    known->second += weight;
+  else
+    row.tiers.emplace_back(tier, weight);
+}
+
 // Counts each label once a stack: where it stands outermost.
 void count(const Profile &profile, Labels &labels) {
   const Weights weights = weights_of(profile);
@@ -89,8 +97,15 @@ void count(const Profile &profile, Labels &labels) {
     bool again = false;
     for (std::uint32_t at = profile.nodes[i].parent; at != 0 && !again; at = profile.nodes[at].parent)
       again = labels.of(profile.nodes[at].frame) == label;
-    if (!again) rows[label].total += weights.total[i];
+    if (again) continue;
+    rows[label].total += weights.total[i];
+    if (const std::string &tier = profile.frames[profile.nodes[i].frame].tier; !tier.empty())
+      add_tier(rows[label], tier, weights.total[i]);
   }
+  for (ProfileRow &row : rows)
+    std::ranges::sort(row.tiers, [](const auto &a, const auto &b) {
+      return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
 }
 
 std::vector<ProfileRow> by_owner(const Profile &profile, bool threads) {

@@ -261,6 +261,28 @@ TEST_F(Methods, AListAtTheEndNamesWhatRanBefore) {
                             {"game.exe (8);[no stack];0x7ffa00000100", 1}}));
 }
 
+// The same method, compiled anew where it is worth it: one row, and what of it ran at which tier.
+TEST_F(Methods, RowsTellTheTiers) {
+  clr(1'900'000, 143, method(1, kCode, 0x100, 3u << 7 | 8, "A", "Hot"));
+  for (int i = 0; i < 2; ++i)
+    trace.sample({2'000'000 + i}, 80, kCode + 0x10);
+  clr(2'500'000, 143, method(1, kCode + 0x1000, 0x100, 4u << 7 | 8, "A", "Hot"));
+  for (int i = 0; i < 5; ++i)
+    trace.sample({3'000'000 + i}, 80, kCode + 0x1010);
+  clr(3'500'000, 143, method(2, kCode + 0x2000, 0x100, 4u << 7 | 8, "A", "Cold"));
+  trace.sample({3'600'000}, 80, kCode + 0x2010);
+  pipeline::ProfileOptions options;
+  options.names = true;
+  const Profile profile = profile_of(trace, options).profile;
+  const std::vector<ProfileRow> rows = profile_rows(profile, ProfileBy::function);
+  using Tiers = std::vector<std::pair<std::string, std::uint64_t>>;
+  std::map<std::string, Tiers> found;
+  for (const ProfileRow &row : rows)
+    if (!row.tiers.empty()) found[row.name] = row.tiers;
+  EXPECT_EQ(found, (std::map<std::string, Tiers>{{"A.Hot", {{"OptimizedTier1", 5}, {"QuickJitted", 2}}},
+                                                 {"A.Cold", {{"OptimizedTier1", 1}}}}));
+}
+
 TEST_F(Methods, AtAReusedAddressTheTimeDecides) {
   clr(2'000'000, 143, method(1, kCode, 0x100, 8, "A", "First"));
   trace.sample({2'000'100}, 80, kCode + 0x10);
