@@ -3,10 +3,17 @@
 #include <optional>
 
 struct etwr_cursor {
-  etwr_cursor(const etwrelog::Trace &trace, const etwrelog::Query &query, const etwr_run *options)
-      : run(options), events(trace.events(query, run.options())) {}
+  etwr_cursor(const etwrelog::Trace &trace, etwrelog::Query query, std::optional<etwrelog::Filter> selected,
+              const etwr_run *options)
+      : run(options), filter(std::move(selected)), events(trace.events(filtered(query), run.options())) {}
+
+  etwrelog::Query &filtered(etwrelog::Query &query) {
+    if (filter) query.filter = &*filter;
+    return query;
+  }
 
   etwrelog::c::Run run; // outlives what it stops
+  std::optional<etwrelog::Filter> filter;
   etwrelog::EventCursor events;
   etwr_event event{};
 };
@@ -75,7 +82,16 @@ etwr_error *etwr_events(const etwr_trace *trace, int order, const etwr_query *qu
     Query asked;
     asked.order = order == ETWR_ORDER_TIME ? Order::time : Order::file;
     if (etwr_error *error = c::read_query(query, asked)) return error;
-    *cursor = new etwr_cursor(trace->trace, asked, run);
+    std::optional<Filter> filter;
+    if (const etwr_selection *selection = c::copy_of(query).selection) {
+      Selection selected;
+      if (etwr_error *error = c::read_selection(selection, selected)) return error;
+      const c::Run in_run(run);
+      Result<Filter> prepared = Filter::prepare(trace->trace, selected, in_run.options());
+      if (!prepared) return c::make_error(std::move(prepared).error());
+      filter = *std::move(prepared);
+    }
+    *cursor = new etwr_cursor(trace->trace, asked, std::move(filter), run);
     return nullptr;
   });
 }

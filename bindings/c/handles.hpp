@@ -20,10 +20,8 @@ struct etwr_error {
 };
 
 struct etwr_trace {
-  etwr_trace(etwrelog::Trace opened, std::vector<etwrelog::Input> opened_from, etwrelog::OpenOptions how);
+  explicit etwr_trace(etwrelog::Trace opened);
   etwrelog::Trace trace;
-  std::vector<etwrelog::Input> inputs;
-  etwrelog::OpenOptions open_options;
   std::vector<etwr_source> sources; // point into trace
 };
 

@@ -1,8 +1,6 @@
 #include "handles.hpp"
 
-etwr_trace::etwr_trace(etwrelog::Trace opened, std::vector<etwrelog::Input> opened_from,
-                       etwrelog::OpenOptions how)
-    : trace(std::move(opened)), inputs(std::move(opened_from)), open_options(how) {
+etwr_trace::etwr_trace(etwrelog::Trace opened) : trace(std::move(opened)) {
   for (const etwrelog::SourceInfo &info : trace.sources()) {
     const etwrelog::LogfileHeader &header = info.header;
     etwr_source source{};
@@ -51,9 +49,9 @@ etwr_error *etwr_trace_open(const char *const *paths, std::size_t count, const e
     const etwr_open_options given = c::copy_of(options);
     const c::Run in_run(run);
     const OpenOptions how{.salvage = given.salvage != 0, .file_order = given.file_order != 0};
-    Result<Trace> opened = Trace::open(inputs, how, in_run.options());
+    Result<Trace> opened = Trace::open(std::move(inputs), how, in_run.options());
     if (!opened) return c::make_error(std::move(opened).error());
-    *trace = new etwr_trace(std::move(*opened), std::move(inputs), how);
+    *trace = new etwr_trace(std::move(*opened));
     return nullptr;
   });
 }

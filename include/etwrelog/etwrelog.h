@@ -142,6 +142,35 @@ ETWR_API const etwr_source *etwr_source_at(const etwr_trace *trace, size_t index
 ETWR_API double etwr_seconds(const etwr_trace *trace, int64_t time); /* since the first file began */
 ETWR_API int64_t etwr_filetime(const etwr_trace *trace, int64_t time);
 
+/* --- Selection --- */
+
+/* Which events to keep. All that is given must hold; a list means any of its entries. */
+typedef struct etwr_selection {
+  size_t struct_size;
+  const char *const *processes; /* ids, or image names with * and ?, without regard to case */
+  size_t process_count;
+  int children;               /* and their descendants */
+  int keep_system;            /* with processes: also events that belong to no process */
+  const char *command_line;   /* regular expression (RE2) that a process's command line contains */
+  const char *const *exclude; /* as `processes`; wins over them */
+  size_t exclude_count;
+  const char *from, *to; /* "12.5s" since the beginning, or UTC "2020-07-29 08:27:00.5"; NULL: no bound */
+  const char *const *providers; /* "GUID[:keywords[:level]]", names of known providers, "kernel" */
+  size_t provider_count;
+  const uint32_t *events; /* event ids, hook ids of kernel events, opcodes of classic events */
+  size_t event_count;
+  const uint16_t *processors;
+  size_t processor_count;
+  const uint8_t *channels; /* these four by what the header says: events without are left out */
+  size_t channel_count;
+  const uint16_t *tasks;
+  size_t task_count;
+  const uint8_t *opcodes;
+  size_t opcode_count;
+  const uint8_t *activities; /* GUIDs of 16 bytes each */
+  size_t activity_count;
+} etwr_selection;
+
 /* --- Events --- */
 
 enum {
@@ -187,8 +216,11 @@ typedef struct etwr_query {
   size_t provider_count;
   const uint16_t *hooks; /* kernel events; with `providers`: either */
   size_t hook_count;
-  const char *from, *to; /* "12.5s" since the beginning, or UTC "2020-07-29 08:27:00.5"; NULL: no bound */
+  const char *from, *to; /* as in etwr_selection */
   int with_state;        /* with a time: also earlier and later events that say what is true inside */
+  /* What etwr_relog would keep: events of processes with the stacks, images, names and schemas that give them
+   * their meaning. Takes one or two passes over the trace before the first event. */
+  const etwr_selection *selection;
 } etwr_query;
 
 ETWR_API etwr_error *etwr_events(const etwr_trace *trace, int order, const etwr_query *query,
@@ -211,7 +243,7 @@ typedef struct etwr_processes etwr_processes;
 typedef struct etwr_process { /* one life of a process id */
   size_t struct_size;
   uint32_t process_id, parent_id, session_id;
-  uint32_t source;          /* the file that tells of it */
+  uint32_t machine;         /* as in etwr_source */
   int has_start, has_end;   /* 0: it ran before the trace began, or when it ended */
   int64_t start, end;       /* as the times of events, where known */
   int32_t exit_status;      /* where the end is known */
@@ -219,8 +251,7 @@ typedef struct etwr_process { /* one life of a process id */
   const char *command_line; /* empty if the trace does not say */
 } etwr_process;
 
-/* The processes that each file tells of, file after file. A process that ran on through several files is
- * listed for each of them. An archive may know without reading the events. */
+/* All that the trace tells of, by machine, process id and start. Takes one pass. */
 ETWR_API etwr_error *etwr_processes_collect(const etwr_trace *trace, const etwr_run *run,
                                             etwr_processes **processes);
 ETWR_API size_t etwr_process_count(const etwr_processes *processes);
@@ -300,34 +331,7 @@ ETWR_API const etwr_field *etwr_field_at(etwr_decoder *decoder, size_t index);
  * memory is out. */
 ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
 
-/* --- Selection and relogging --- */
-
-/* Which events to keep. All that is given must hold; a list means any of its entries. */
-typedef struct etwr_selection {
-  size_t struct_size;
-  const char *const *processes; /* ids, or image names with * and ?, without regard to case */
-  size_t process_count;
-  int children;               /* and their descendants */
-  int keep_system;            /* with processes: also events that belong to no process */
-  const char *command_line;   /* regular expression (RE2) that a process's command line contains */
-  const char *const *exclude; /* as `processes`; wins over them */
-  size_t exclude_count;
-  const char *from, *to;        /* as in etwr_query */
-  const char *const *providers; /* "GUID[:keywords[:level]]", names of known providers, "kernel" */
-  size_t provider_count;
-  const uint32_t *events; /* event ids, hook ids of kernel events, opcodes of classic events */
-  size_t event_count;
-  const uint16_t *processors;
-  size_t processor_count;
-  const uint8_t *channels; /* these four by what the header says: events without are left out */
-  size_t channel_count;
-  const uint16_t *tasks;
-  size_t task_count;
-  const uint8_t *opcodes;
-  size_t opcode_count;
-  const uint8_t *activities; /* GUIDs of 16 bytes each */
-  size_t activity_count;
-} etwr_selection;
+/* --- Relogging --- */
 
 enum {                      /* etwr_relog_options.codec */
        ETWR_CODEC_AUTO = 0, /* XPRESS if the input was compressed, else none */

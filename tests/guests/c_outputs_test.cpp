@@ -108,7 +108,7 @@ TEST_F(COutputs, ProcessesHaveNamesParentsAndLives) {
   EXPECT_STREQ(by_id[200]->command_line, "other.exe \"quoted\"");
 }
 
-TEST_F(COutputs, EachFileOfSeveralTellsOfItsProcesses) {
+TEST_F(COutputs, ProcessesOfSeveralMachinesAreToldApart) {
   TraceOptions slow;
   slow.perf_freq = 1'000'000; // another clock
   SyntheticTrace second(slow);
@@ -121,7 +121,7 @@ TEST_F(COutputs, EachFileOfSeveralTellsOfItsProcesses) {
   for (std::size_t i = 0; i < etwr_process_count(processes.get()); ++i) {
     const etwr_process *process = etwr_process_at(processes.get(), i);
     if (process->process_id == 300) late = process;
-    EXPECT_EQ(process->source, process->process_id == 300 ? 1u : 0u) << process->image_name;
+    EXPECT_EQ(process->machine, process->process_id == 300 ? 1u : 0u) << process->image_name;
   }
   ASSERT_NE(late, nullptr);
   // 0.5 s after the beginning of both files, in the clock of the first one.
@@ -272,6 +272,42 @@ TEST_F(COutputs, ASelectionIsRelogged) {
   error.reset(etwr_relog(trace.get(), path.c_str(), &options, nullptr, nullptr));
   ASSERT_TRUE(error);
   EXPECT_EQ(read(path), game_trace().bytes());
+}
+
+// The events of a selection, without writing them: those that relogging keeps, in order of time.
+TEST_F(COutputs, ASelectionIsWalked) {
+  const TracePtr trace = open_trace(files.write("a.etl", game_trace().bytes()));
+  const char *const processes[] = {"game.exe"};
+  auto selection = sized<etwr_selection>();
+  selection.processes = processes;
+  selection.process_count = 1;
+  auto query = sized<etwr_query>();
+  query.selection = &selection;
+  auto options = sized<etwr_relog_options>();
+  options.selection = &selection;
+  ASSERT_EQ(etwr_relog(trace.get(), files.path("b.etl").c_str(), &options, nullptr, nullptr), nullptr);
+  const TracePtr written = open_trace(files.path("b.etl"));
+  auto walk = [&](const TracePtr &of, const etwr_query *asked) {
+    etwr_cursor *made = nullptr;
+    error.reset(etwr_events(of.get(), ETWR_ORDER_TIME, asked, nullptr, &made));
+    EXPECT_FALSE(error) << text_of(error);
+    const CursorPtr cursor(made);
+    const etwr_event *event = nullptr;
+    std::vector<std::pair<std::int64_t, std::uint16_t>> seen;
+    while (cursor && etwr_next(cursor.get(), &event, nullptr) != 0)
+      seen.emplace_back(event->time, event->id);
+    return seen;
+  };
+  const auto all = walk(trace, nullptr), selected = walk(trace, &query);
+  EXPECT_EQ(selected, walk(written, nullptr));
+  EXPECT_LT(selected.size(), all.size());
+  EXPECT_GT(selected.size(), 200u);
+  const char *const nobody[] = {"nobody.exe"};
+  selection.processes = nobody;
+  etwr_cursor *none = nullptr;
+  error.reset(etwr_events(trace.get(), ETWR_ORDER_TIME, &query, nullptr, &none));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(etwr_error_kind(error.get()), ETWR_ERROR_NO_MATCH);
 }
 
 TEST_F(COutputs, EveryListOfASelectionArrives) {
