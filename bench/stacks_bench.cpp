@@ -1,6 +1,6 @@
 // The stack table: repeated look-ups, the scaling of a hit-heavy stream, inserts, and bytes a stack.
 #include "stacks/stack_table.hpp"
-#include "tests/stack_samples.hpp"
+#include "tests/support/stack_samples.hpp"
 
 #include <benchmark/benchmark.h>
 

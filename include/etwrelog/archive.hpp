@@ -137,7 +137,7 @@ struct ArchiveInfo {
 struct ArchiveSummary : ArchiveInfo {
   bool indexed = true; // false of a small archive, which holds nothing of what follows
   std::uint64_t segments = 0, buffers = 0, events = 0;
-  std::optional<Session> session;             // of one that was packed with counts
+  std::optional<Session> session{};           // of one that was packed with counts
   std::shared_ptr<const Statistics> counts{}; // the same; null otherwise
 };
 // Reads the index alone.

@@ -1,6 +1,7 @@
 #include "archive/archive.hpp"
 
 #include "archive/segments.hpp"
+#include "base/errors.hpp"
 #include "etwrelog/format.hpp"
 
 #include <algorithm>
@@ -153,10 +154,13 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
     progress.advance(job.bytes.size(), share);
     return {};
   };
-  if (Result<void> done = pack_segments(
-          file, [&](PackJob &job) { return source.next(job); }, take, result);
-      !done)
-    return done.error();
+  if (coded) {
+    ETWRELOG_TRY(take(only));
+    add_segment(only, file, result);
+  } else {
+    ETWRELOG_TRY(pack_segments(
+        file, [&](PackJob &job) { return source.next(job); }, take, result));
+  }
 
   etlz::Footer footer;
   footer.index_at = out.size();

@@ -238,6 +238,15 @@ Result<ContentHash> hash_of(const read::Input &input, const std::stop_token &sto
   }
 }
 
+void add_segment(PackJob &job, const PackedFile &file, PackReport &report) {
+  report.events += job.entry.facts.events;
+  report.buffers += job.entry.facts.buffers;
+  report.decoded += job.decoded;
+  ++report.segments;
+  if (file.options.explain != nullptr) add_explain(*file.options.explain, job.explain);
+  file.workspace.spares.give(std::move(job.bytes));
+}
+
 Result<void> pack_segments(const PackedFile &file, const std::function<Result<bool>(PackJob &)> &next,
                            const std::function<Result<void>(PackJob &)> &take, PackReport &report) {
   const ArchiveOptions &options = file.options;
@@ -246,12 +255,7 @@ Result<void> pack_segments(const PackedFile &file, const std::function<Result<bo
   steps.work = [&](PackJob &job) { return encode_segment(job, file); };
   steps.merge = [&](PackJob &job) -> Result<void> {
     if (Result<void> r = take(job); !r) return r;
-    report.events += job.entry.facts.events;
-    report.buffers += job.entry.facts.buffers;
-    report.decoded += job.decoded;
-    ++report.segments;
-    if (options.explain != nullptr) add_explain(*options.explain, job.explain);
-    file.workspace.spares.give(std::move(job.bytes));
+    add_segment(job, file, report);
     return {};
   };
   const unsigned threads = threads_of(options.run.threads);

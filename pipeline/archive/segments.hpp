@@ -78,6 +78,9 @@ struct PackedFile {
 // Codes what a source has brought; checks that it comes back.
 [[nodiscard]] Result<void> encode_segment(PackJob &job, const PackedFile &file);
 
+// Counts a segment that went into the archive, and takes its buffer back.
+void add_segment(PackJob &job, const PackedFile &file, PackReport &report);
+
 // All segments that `next` gives, coded in parallel, in their order. The bytes of one live until `take`
 // returns.
 [[nodiscard]] Result<void> pack_segments(const PackedFile &file,

@@ -168,7 +168,9 @@ TEST_F(ProfileNames, ByLineCountsWhereTheSamplesAre) {
     const auto line =
         static_cast<std::uint32_t>(std::stoul(name.substr(at + std::string("demo.cpp:").size())));
     const bool of_inner = name.starts_with("demo.exe!game::inner (");
-    if (of_inner) EXPECT_TRUE(line == inner || line == inner + 1) << name;
+    if (of_inner) {
+      EXPECT_TRUE(line == inner || line == inner + 1) << name;
+    }
     if (row["self"].get<std::uint64_t>() != 0)
       found[of_inner ? inner : line] += row["self"].get<std::uint64_t>();
   }

@@ -68,7 +68,9 @@ TEST(Reference, CompletionsParseAndKnowEveryCommand) {
     testing::write_file(script,
                         Bytes(reinterpret_cast<const std::uint8_t *>(run.out.data()), run.out.size()));
     const bool there = std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) == 0;
-    if (there) EXPECT_EQ(std::system((shell + " -n " + script).c_str()), 0) << shell;
+    if (there) {
+      EXPECT_EQ(std::system((shell + " -n " + script).c_str()), 0) << shell;
+    }
   }
   const std::string ask = "source " + script +
                           "; COMP_WORDS=(etwrelog relog --level m); COMP_CWORD=3; "
