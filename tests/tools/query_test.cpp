@@ -40,7 +40,7 @@ TEST(Query, AnswersAsTheExportedDatabaseDoes) {
   const TempDir directory;
   const std::string database = directory.file("x.sqlite");
   ASSERT_EQ(run_tool({"export", trace->string(), "-o", database}).status, 0);
-  for (const std::string &sql : {
+  for (const std::string sql : {
            "select count(*), min(time), max(time), sum(timestamp) from events",
            "select event, count(*) from events group by 1 order by 2 desc, 1",
            "select count(*) from events where timestamp >= 13770000000 and timestamp < 13789000000",
@@ -102,7 +102,7 @@ TEST(Query, RefusesOtherFilesAndWrongSql) {
   const auto trace = testing::trace_path("AMSITrace");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
   const TempDir directory;
-  for (const std::string sql : {"attach '" + directory.file("y.db") + "' as y", std::string("selec 1"),
+  for (const std::string &sql : {"attach '" + directory.file("y.db") + "' as y", std::string("selec 1"),
                                 "vacuum into '" + directory.file("y.db") + "'"}) {
     const ToolRun run = run_tool({"query", trace->string(), sql});
     EXPECT_EQ(run.status, 2) << sql;
