@@ -207,7 +207,7 @@ std::string zsh_completion(const CLI::App &app) {
         std::string spec = fmt::format("*{}[{}]", name, text);
         if (takes_value(*option)) {
           const auto choices = choices_of(*option);
-          spec += choices.empty() ? ":" + value_name(*option) + ":_files"
+          spec += choices.empty() ? fmt::format(":{}:_files", value_name(*option))
                                   : fmt::format(":{}:({})", value_name(*option), joined(choices, " "));
         }
         cases += fmt::format("        {} \\\n", shell_quoted(spec));
