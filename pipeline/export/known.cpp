@@ -397,9 +397,9 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   }
   const std::uint32_t thread = owner_of(event).thread;
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
-  const auto [begin, end] =
-      std::ranges::equal_range(machine.fragments, std::pair(event.time(), thread), {}, of);
-  for (auto at = begin; at != end; ++at) {
+  const std::pair key(event.time(), thread);
+  for (auto at = std::ranges::lower_bound(machine.fragments, key, {}, of);
+       at != machine.fragments.end() && of(*at) == key; ++at) {
     if (at->stack == kByKey)
       add_definition(machine, at->key, at->written, frames);
     else
