@@ -224,7 +224,9 @@ Result<Opened> open_part(const read::Input &input) {
   std::vector<std::uint8_t> bytes(kPartHeaderSize);
   ETWRELOG_TRY_LET(got, input.read_at(0, bytes));
   if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 8) != 0)
-    return base::unsupported("is no part of an archive, as packing one stretch of a trace makes it").in(input.name()).at(0);
+    return base::unsupported("is no part of an archive, as packing one stretch of a trace makes it")
+        .in(input.name())
+        .at(0);
   if (got < kPartHeaderSize || size < kPartHeaderSize + kTrailerSize || !etlz::sealed(bytes, kPartHeaderSize))
     return broken(input, "part header: checksum mismatch, or the part was cut", 0);
   Opened part{&input, {}, {}};
