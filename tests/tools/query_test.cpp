@@ -103,7 +103,7 @@ TEST(Query, RefusesOtherFilesAndWrongSql) {
   if (!trace) GTEST_SKIP() << "the real traces are not here";
   const TempDir directory;
   for (const std::string &sql : {"attach '" + directory.file("y.db") + "' as y", std::string("selec 1"),
-                                "vacuum into '" + directory.file("y.db") + "'"}) {
+                                 "vacuum into '" + directory.file("y.db") + "'"}) {
     const ToolRun run = run_tool({"query", trace->string(), sql});
     EXPECT_EQ(run.status, 2) << sql;
     EXPECT_NE(run.err.find("SQL"), std::string::npos) << run.err;
