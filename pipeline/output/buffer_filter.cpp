@@ -1,5 +1,7 @@
 #include "output/buffer_filter.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -86,11 +88,8 @@ void BufferFilter::count(const EventView &event, std::int64_t time, bool kept, F
 Result<void> check_nominal_size(std::uint32_t nominal_size) {
   constexpr std::uint32_t kSmallest = 1024; // what Windows takes
   if (nominal_size >= kSmallest && nominal_size <= kMaxBufferSize && nominal_size % 8 == 0) return {};
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = fmt::format("a buffer size of {} bytes", nominal_size);
-  error.expected = fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize);
-  return error;
+  return base::ErrorBuilder(ErrorKind::usage, fmt::format("a buffer size of {} bytes", nominal_size))
+      .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize));
 }
 
 LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed) {

@@ -1,8 +1,10 @@
 #include "output/relog.hpp"
 
+#include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "output/buffer_filter.hpp"
 #include "output/first_pass.hpp"
+#include "passes/collect.hpp"
 #include "write/etl_writer.hpp"
 
 #include <algorithm>
@@ -24,31 +26,6 @@ struct RelogPart {
   std::vector<std::uint8_t> scratch;
 };
 
-Result<filter::Marks> collect_marks(const Trace &trace, const BufferCache *cache,
-                                    const filter::Filter &filter, const PassOptions &options,
-                                    StepTimes *times) {
-  filter::Marks marks;
-  Pass<filter::Marks::Part> pass;
-  pass.name = "following references";
-  pass.work = [&](Batch &batch, filter::Marks::Part &part) {
-    part.clear();
-    for (const DecodedBuffer &buffer : batch.buffers) {
-      filter::Position position = filter.begin_buffer(buffer.index, buffer.header.processor());
-      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
-        filter.mark(event, time, position, part);
-      });
-    }
-    part.shrink();
-  };
-  pass.merge = [&](Batch &, filter::Marks::Part &part) -> Result<void> {
-    filter.merge(part, marks);
-    return {};
-  };
-  if (Result<PassResult> done = run_cached_pass(trace, cache, pass, options, times); !done)
-    return std::move(done).error();
-  return marks;
-}
-
 std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
   const std::uint32_t input = trace.header().buffer_size;
   if (!options.keep_grouping)
@@ -65,10 +42,8 @@ Result<FirstBuffer> filter_first_buffer(const Trace &trace, const BufferFilter &
   trace.load(batch);
   if (batch.error) return *std::move(batch.error);
   if (batch.buffers.empty()) { // salvaging keeps the first buffer in any case
-    Error error;
-    error.file = trace.input().name();
-    error.what = "the first buffer, with the logfile header, cannot be read";
-    return error;
+    return base::corrupt("the first buffer, with the logfile header, cannot be read")
+        .in(trace.input().name());
   }
   const DecodedBuffer &buffer = batch.buffers.front();
   std::vector<write::Run> runs;
@@ -145,10 +120,9 @@ private:
     filter_.emplace(std::move(*filter));
     if (first_pass_) cache_ = &first_pass_->settle(lifetimes_, filter_->targets(), report_);
     if (selective) {
-      Result<filter::Marks> marks =
-          collect_marks(trace_, cache_, *filter_, options_.graph, &times_of("mark"));
-      if (!marks) return std::move(marks).error();
-      filter_->set_marks(std::move(*marks));
+      filter::Marks marks;
+      ETWRELOG_TRY(collect_references(trace_, *filter_, 0, options_.graph, marks, &times_of("mark"), cache_));
+      filter_->set_marks(std::move(marks));
       if (!filter_->targets().all())
         for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
           if (filter_->targets().is_target(i))
@@ -204,7 +178,7 @@ private:
     };
     pass.emit = [this](RelogPart &part) { return append(part); };
     pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
-    Result<PassResult> done = run_cached_pass(trace_, cache_, pass, options_.graph, &times_of("relog"));
+    Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"), cache_);
     if (!done) return std::move(done).error();
     if (!first_pass_) note(std::move(*done)); // else the first pass has met the same
     return {};
@@ -358,12 +332,7 @@ private:
 } // namespace
 
 Error output_is_input(const std::string &output) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.file = output;
-  error.what = "is the input itself";
-  error.advice = Advice::other_output;
-  return error;
+  return base::ErrorBuilder(ErrorKind::usage, "is the input itself").in(output).advise(Advice::other_output);
 }
 
 void leave_out_by_time(Trace &trace, const RelogOptions &options) {

@@ -1,5 +1,7 @@
 #include "passes/collect.hpp"
 
+#include "base/errors.hpp"
+
 namespace etwrelog::pipeline {
 namespace {
 
@@ -37,7 +39,8 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
 }
 
 Result<void> collect_references(const Trace &trace, const filter::Filter &filter, std::uint32_t first_buffer,
-                                const PassOptions &options, filter::Marks &marks, StepTimes *times) {
+                                const PassOptions &options, filter::Marks &marks, StepTimes *times,
+                                const KeptBuffers *kept) {
   Pass<filter::Marks::Part> pass;
   pass.name = "following references";
   pass.work = [&](Batch &batch, filter::Marks::Part &part) {
@@ -54,8 +57,7 @@ Result<void> collect_references(const Trace &trace, const filter::Filter &filter
     filter.merge(part, marks);
     return {};
   };
-  Result<PassResult> done = run_pass(trace, pass, options, times);
-  if (!done) return std::move(done).error();
+  ETWRELOG_TRY(run_pass(trace, pass, options, times, kept));
   return {};
 }
 

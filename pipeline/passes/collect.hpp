@@ -11,9 +11,10 @@ namespace etwrelog::pipeline {
                                                           PassResult &result, StepTimes *times = nullptr);
 
 // What the events that the filter will keep refer to. `first_buffer`: where the trace's buffers begin in the
-// numbering of the filter's lifetimes.
+// numbering of the filter's lifetimes; `kept`: as run_pass() takes it.
 [[nodiscard]] Result<void> collect_references(const Trace &trace, const filter::Filter &filter,
                                               std::uint32_t first_buffer, const PassOptions &options,
-                                              filter::Marks &marks, StepTimes *times = nullptr);
+                                              filter::Marks &marks, StepTimes *times = nullptr,
+                                              const KeptBuffers *kept = nullptr);
 
 } // namespace etwrelog::pipeline

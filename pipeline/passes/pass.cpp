@@ -4,8 +4,9 @@
 
 namespace etwrelog::pipeline {
 
-PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times)
-    : trace_(trace), options_(options), times_(times), progress_(options.progress) {
+PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times,
+                 const KeptBuffers *kept)
+    : trace_(trace), options_(options), times_(times), kept_(kept), progress_(options.progress) {
   progress_.begin(name, trace.stored_bytes());
 }
 
@@ -25,14 +26,16 @@ bool PassRun::next(Batch &batch) {
   batch.ordinal = result_.batches++;
   batch.first = next_buffer_;
   batch.count = 0;
-  std::uint64_t decoded = 0;
-  while (next_buffer_ < buffers.size()) {
+  const bool all_kept = kept(next_buffer_) != nullptr;
+  std::uint64_t bytes = 0;
+  for (; next_buffer_ < buffers.size(); ++next_buffer_, ++batch.count) {
+    const DecodedBuffer *buffer = kept(next_buffer_);
+    if ((buffer != nullptr) != all_kept) break;
     const read::BufferSpan &span = buffers[next_buffer_];
-    const std::uint64_t more = std::max(span.decoded, span.size);
-    if (batch.count > 0 && decoded + more > options_.batch_bytes) break;
-    decoded += more;
-    ++batch.count;
-    ++next_buffer_;
+    const std::uint64_t more =
+        buffer ? sizeof(DecodedBuffer) + buffer->events.size() : std::max(span.decoded, span.size);
+    if (batch.count > 0 && bytes + more > options_.batch_bytes) break;
+    bytes += more;
   }
   return true;
 }
@@ -41,7 +44,12 @@ void PassRun::load(Batch &batch) const {
   const Stopwatch watch(times_ != nullptr ? &times_->load : nullptr);
   batch.error.reset();
   batch.events = 0;
-  trace_.load(batch);
+  if (!kept(batch.first)) return trace_.load(batch);
+  batch.buffers.clear();
+  batch.skipped.clear();
+  batch.warnings.clear();
+  for (std::size_t i = 0; i < batch.count; ++i)
+    batch.buffers.push_back(*kept(batch.first + i));
 }
 
 Result<void> PassRun::loaded(Batch &batch) const {

@@ -46,10 +46,21 @@ struct PassResult {
   std::vector<std::string> warnings;
 };
 
+// Buffers that an earlier pass kept in memory: their events, or those of them that matter.
+class KeptBuffers {
+public:
+  // Null for a buffer that is to be read. Any thread.
+  [[nodiscard]] virtual const DecodedBuffer *find(std::size_t buffer) const = 0;
+
+protected:
+  ~KeptBuffers() = default;
+};
+
 // What a pass does that does not depend on its part.
 class PassRun {
 public:
-  PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times);
+  PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times,
+          const KeptBuffers *kept);
 
   [[nodiscard]] std::size_t slots() const;
   [[nodiscard]] bool next(Batch &batch); // serial
@@ -61,23 +72,30 @@ public:
   [[nodiscard]] PassResult result() &&;
 
 private:
+  [[nodiscard]] const DecodedBuffer *kept(std::size_t buffer) const {
+    return kept_ != nullptr ? kept_->find(buffer) : nullptr;
+  }
+
   const Trace &trace_;
   const PassOptions &options_;
   StepTimes *times_;
+  const KeptBuffers *kept_;
   ProgressMeter progress_;
   std::size_t next_buffer_ = 0;
   PassResult result_;
 };
 
-// Fails with the error of the first batch that failed; no exception leaves it.
+// Fails with the error of the first batch that failed; no exception leaves it. What is `kept` is not read
+// again: each batch is all kept, or all read.
 template <class Part>
 [[nodiscard]] Result<PassResult> run_pass(const Trace &trace, const Pass<Part> &pass,
-                                          const PassOptions &options, StepTimes *times = nullptr) {
+                                          const PassOptions &options, StepTimes *times = nullptr,
+                                          const KeptBuffers *kept = nullptr) {
   struct Slot {
     Batch batch;
     Part part;
   };
-  PassRun run(trace, pass.name, options, times);
+  PassRun run(trace, pass.name, options, times, kept);
   std::deque<Slot> slots(run.slots());
   if (pass.prepare)
     for (Slot &slot : slots)

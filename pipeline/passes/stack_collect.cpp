@@ -1,5 +1,6 @@
 #include "passes/stack_collect.hpp"
 
+#include "base/errors.hpp"
 #include "stacks/stack_events.hpp"
 
 #include <fmt/format.h>
@@ -37,13 +38,10 @@ void note_item_keys(const EventView &event, Place place, std::vector<FixedRefere
 } // namespace
 
 Error too_little_stack_memory(const std::string &what, std::size_t limit) {
-  Error error;
-  error.kind = ErrorKind::io;
-  error.what = what + " need too much memory";
-  error.expected = fmt::format("at most {} bytes", limit);
-  error.found = "more";
-  error.advice = Advice::more_stack_memory;
-  return error;
+  return base::io_failure(what + " need too much memory")
+      .expected(fmt::format("at most {} bytes", limit))
+      .found("more")
+      .advise(Advice::more_stack_memory);
 }
 
 Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options, PassResult &result,

@@ -1,5 +1,6 @@
 #include "passes/statistics.hpp"
 
+#include "base/errors.hpp"
 #include "etwrelog/clr_events.hpp"
 #include "filter/filter.hpp"
 #include "passes/collect.hpp"
@@ -224,12 +225,9 @@ void add(std::map<std::uint32_t, std::uint64_t> &to, const std::map<std::uint32_
 }
 
 Error too_many(const Trace &trace, std::size_t most) {
-  Error e;
-  e.kind = ErrorKind::unsupported;
-  e.file = trace.input().name();
-  e.what = "more different stacks than may be counted";
-  e.expected = std::to_string(most);
-  return e;
+  return base::unsupported("more different stacks than may be counted")
+      .in(trace.input().name())
+      .expected(std::to_string(most));
 }
 
 } // namespace

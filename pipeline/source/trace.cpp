@@ -1,5 +1,6 @@
 #include "source/trace.hpp"
 
+#include "base/errors.hpp"
 #include "source/archive_input.hpp"
 
 #include <algorithm>
@@ -226,12 +227,10 @@ bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &
 }
 
 Error Trace::contradiction(const read::BufferSpan &span) const {
-  Error error;
-  error.file = input_->name();
-  error.offset = span.offset;
-  error.what = "index: what it says of a buffer contradicts the buffer's header";
-  error.advice = Advice::unpack;
-  return error;
+  return base::corrupt("index: what it says of a buffer contradicts the buffer's header")
+      .in(input_->name())
+      .at(span.offset)
+      .advise(Advice::unpack);
 }
 
 void Trace::load(Batch &batch) const {

@@ -1,5 +1,6 @@
 #include "filter/early_filter.hpp"
 
+#include "base/errors.hpp"
 #include "etwrelog/clr_events.hpp"
 
 #include <algorithm>
@@ -117,12 +118,8 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.so_far_ = so_far;
   filter.time_ = selected_time(selection, clock);
   if (filter.time_.from > filter.time_.to) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.option = Option::from;
-    error.conflict = Option::to;
-    error.what = "the range is empty: its beginning lies after its end";
-    return error;
+    return base::ErrorBuilder(ErrorKind::usage, "the range is empty: its beginning lies after its end")
+        .about(Option::from, Option::to);
   }
   for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
     const Scope scope = kernel::scope_of(actor.hook);

@@ -1,5 +1,7 @@
 #include "read/scan.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -18,13 +20,11 @@ constexpr std::uint16_t kKnownFlags = 0x007F;
 
 Error corrupt(const std::string &name, std::uint64_t offset, std::string what, std::string expected,
               std::string found) {
-  Error error;
-  error.file = name;
-  error.offset = offset;
-  error.what = std::move(what);
-  error.expected = std::move(expected);
-  error.found = std::move(found);
-  return error;
+  return base::corrupt(std::move(what))
+      .in(name)
+      .at(offset)
+      .expected(std::move(expected))
+      .found(std::move(found));
 }
 
 Error no_trace(const std::string &name, std::uint64_t offset, std::string what, std::string expected,

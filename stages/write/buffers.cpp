@@ -1,5 +1,7 @@
 #include "write/buffers.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -69,13 +71,10 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
           last_time = time;
         });
     if (too_large != 0 || !end) {
-      Error error;
-      error.kind = ErrorKind::usage;
-      error.what =
-          fmt::format("an event of {} bytes does not fit an output buffer of {} bytes", too_large, nominal_);
-      error.option = Option::buffer_size;
-      error.advice = Advice::larger_buffers;
-      return error;
+      return base::bad_option(Option::buffer_size,
+                              fmt::format("an event of {} bytes does not fit an output buffer of {} bytes",
+                                          too_large, nominal_))
+          .advise(Advice::larger_buffers);
     }
     append(piece.subspan(begin, until - begin), last_time);
   }

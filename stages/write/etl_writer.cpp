@@ -1,5 +1,7 @@
 #include "write/etl_writer.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,14 +22,11 @@ Result<EtlWriter> EtlWriter::create(base::OutputFile file, const LogfileHeader &
   std::vector<std::uint8_t> events = writer.header_event_;
   events.insert(events.end(), more_events.begin(), more_events.end());
   if (kBufferHeaderSize + events.size() > header.buffer_size) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.file = writer.file_.target();
-    error.what = fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
-                             kBufferHeaderSize + events.size(), header.buffer_size);
-    error.option = Option::buffer_size;
-    error.advice = Advice::larger_buffers;
-    return error;
+    return base::bad_option(Option::buffer_size,
+                            fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
+                                        kBufferHeaderSize + events.size(), header.buffer_size))
+        .in(writer.file_.target())
+        .advise(Advice::larger_buffers);
   }
   const std::vector<std::uint8_t> first = make_header_buffer(events, header.buffer_size, compressed);
   if (Result<void> written = writer.file_.append(first); !written) return written.error();
