@@ -204,19 +204,16 @@ EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
 namespace {
 
 // What a caller's function throws becomes a value.
-template <class Call> std::optional<Error> called(const char *what, Call &&call) {
-  Error error;
-  error.kind = ErrorKind::callback;
-  error.what = what;
+template <class Call> Result<void> called(const char *what, Call &&call) {
+  base::ErrorBuilder failure(ErrorKind::callback, what);
   try {
     call();
-    return std::nullopt;
+    return {};
   } catch (const std::exception &thrown) {
-    error.found = thrown.what();
+    return std::move(failure).found(thrown.what());
   } catch (...) {
-    error.found = "an unknown exception";
+    return std::move(failure).found("an unknown exception");
   }
-  return error;
 }
 
 // Parts are given to batches and come back when they are merged.
@@ -263,18 +260,18 @@ Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
   Walk &walk = **started;
   walk.run_with([&](WalkSlot &slot) {
     slot.part = nullptr;
-    std::optional<Error> error = called("the map of a fold", [&] {
+    Result<void> mapped = called("the map of a fold", [&] {
       slot.part = parts.take();
       steps.map(steps.context, slot.part, *slot.events);
     });
-    if (error) slot.error = std::move(error);
+    if (!mapped) slot.error = std::move(mapped).error();
     walk.settle(slot);
   });
   Result<void> status;
   while (WalkSlot *slot = walk.next(status)) {
-    std::optional<Error> error =
+    Result<void> merged =
         called("the merge of a fold", [&] { status = steps.merge(steps.context, slot->part); });
-    if (error) status = *std::move(error);
+    if (!merged) status = std::move(merged);
     parts.give(slot->part);
     if (!status) break;
   }

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Qu
   if (query.filter != nullptr && !FilterParts::is_of(*query.filter, trace))
     return base::bad_option(Option::processes, "the filter was prepared for another trace");
   std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
-  if (Result<void> planned = walk->plan(); !planned) return std::move(planned).error();
+  ETWRELOG_TRY(walk->plan());
   return walk;
 }
 

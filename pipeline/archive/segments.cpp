@@ -88,7 +88,7 @@ Result<void> SegmentSource::read_headers(MutableBytes bytes, std::size_t from, s
     if (header_ < at_ || header_ + format::kBufferHeaderSize <= at_ + from) return read(bytes, from, to);
     const auto here = static_cast<std::size_t>(header_ - at_);
     const std::size_t end = std::min(here + format::kBufferHeaderSize, to);
-    if (Result<void> r = read(bytes, std::max(here, from), end); !r) return r;
+    ETWRELOG_TRY(read(bytes, std::max(here, from), end));
     const bool cut = end < here + format::kBufferHeaderSize;
     if (cut && at_ + to < input_.size()) return {}; // it goes on in the next stretch
     const std::uint64_t left = input_.size() - header_;
@@ -254,7 +254,7 @@ Result<void> pack_segments(const PackedFile &file, const std::function<Result<bo
   steps.next = next;
   steps.work = [&](PackJob &job) { return encode_segment(job, file); };
   steps.merge = [&](PackJob &job) -> Result<void> {
-    if (Result<void> r = take(job); !r) return r;
+    ETWRELOG_TRY(take(job));
     add_segment(job, file, report);
     return {};
   };

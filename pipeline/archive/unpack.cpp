@@ -1,5 +1,6 @@
 #include "archive/archive.hpp"
 
+#include "base/errors.hpp"
 #include "etwrelog/format.hpp"
 #include "run/runner.hpp"
 #include "source/segment_reader.hpp"
@@ -134,7 +135,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   result.archived = archive.size();
   std::uint64_t largest = 1;
   for (const etlz::IndexEntry &e : index->segments) {
-    if (std::optional<Error> error = over_limit(e.header, options.run.memory, archive.name())) return *error;
+    ETWRELOG_TRY(check_decode_memory(e.header, options.run.memory, archive.name()));
     largest = std::max(largest, decode_memory(e.header));
   }
   if (options.check_first)
@@ -161,9 +162,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   steps.work = [&](UnpackJob &job) -> Result<void> {
     if (job.entry.header.method == SegmentMethod::small) {
       job.bytes.resize(job.entry.header.original_size);
-      if (std::optional<Error> e = decode_segment(job.entry, job.stored, job.bytes, pool, archive.name()))
-        return *std::move(e);
-      return {};
+      return decode_segment(job.entry, job.stored, job.bytes, pool, archive.name());
     }
     const Result<SegmentHeader> header = etlz::read_segment_header(job.stored);
     if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
@@ -178,10 +177,8 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     }
     job.bytes = spares.take();
     job.bytes.resize(b.original_size);
-    if (std::optional<Error> wrong = decode_segment(
-            job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool, archive.name()))
-      return *std::move(wrong);
-    return {};
+    return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
+                          archive.name());
   };
   steps.merge = [&](UnpackJob &job) -> Result<void> {
     hasher.update(job.bytes);

@@ -72,13 +72,13 @@ public:
   [[nodiscard]] bool needs_stack_keys() const { return needs_stack_keys_; }
 
   Result<void> run() {
-    if (Result<void> done = open_output(); !done) return done;
-    if (Result<void> done = prepare_filter(); !done) return done;
-    if (Result<void> done = prepare_stacks(); !done) return done;
-    if (Result<void> done = write_first_buffer(); !done) return done;
+    ETWRELOG_TRY(open_output());
+    ETWRELOG_TRY(prepare_filter());
+    ETWRELOG_TRY(prepare_stacks());
+    ETWRELOG_TRY(write_first_buffer());
     if (Result<void> done = relog_buffers(); !done || needs_stack_keys_) return done;
-    if (Result<void> done = write_rest(); !done) return done;
-    if (Result<void> done = writer_->finish(trace_.clock().to_filetime(last_time_)); !done) return done;
+    ETWRELOG_TRY(write_rest());
+    ETWRELOG_TRY(writer_->finish(trace_.clock().to_filetime(last_time_)));
     complete_report();
     return {};
   }
@@ -92,7 +92,7 @@ private:
 
   Result<void> open_output() {
     if (base::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
-    if (Result<void> checked = check_nominal_size(nominal_); !checked) return checked;
+    ETWRELOG_TRY(check_nominal_size(nominal_));
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
     if (!file) return std::move(file).error();
     file_ = std::move(*file);
@@ -258,7 +258,7 @@ private:
   // Serial, in output order.
   Result<void> append(const RelogPart &work) {
     for (const write::OutputBuffer &buffer : work.closed)
-      if (Result<void> written = writer_->append(buffer); !written) return written;
+      ETWRELOG_TRY(writer_->append(buffer));
     return {};
   }
 
@@ -280,7 +280,7 @@ private:
       if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, part.closed);
           !added)
         return added;
-      if (Result<void> written = write_closed(); !written) return written;
+      ETWRELOG_TRY(write_closed());
     }
     rechunker_->flush(part.closed);
     return write_closed();

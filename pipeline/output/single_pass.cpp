@@ -39,8 +39,7 @@ public:
     const BufferHeader header = load_buffer_header(buffer.data());
     const std::uint32_t nominal = index_ == 0 ? kMaxBufferSize : nominal_size;
     // How much is left of a stream is not known: a buffer that overruns it shows when it is read.
-    if (auto wrong = read::check_buffer_header(header, at_, header.buffer_size, index_, nominal, name_))
-      return *std::move(wrong);
+    ETWRELOG_TRY(read::check_buffer_header(header, at_, header.buffer_size, index_, nominal, name_));
     buffer.resize(header.buffer_size);
     const Result<std::size_t> rest = read(MutableBytes(buffer).subspan(kBufferHeaderSize));
     if (!rest) return rest.error();
@@ -152,13 +151,11 @@ private:
     } else if (const auto codec = decode_events(codec_, body, MutableBytes(held.events).first(decoded))) {
       codec_ = *codec;
     } else {
-      Error error;
-      error.file = name_;
-      error.offset = held.at + kBufferHeaderSize;
-      error.what = fmt::format("buffer {}: compressed data", held.index);
-      error.expected = fmt::format("{} bytes that decode to {}", body.size(), decoded);
-      error.found = "data that no known codec decodes";
-      return error;
+      return base::corrupt(fmt::format("buffer {}: compressed data", held.index))
+          .in(name_)
+          .at(held.at + kBufferHeaderSize)
+          .expected(fmt::format("{} bytes that decode to {}", body.size(), decoded))
+          .found("data that no known codec decodes");
     }
     const auto index = static_cast<std::uint32_t>(held.index);
     for_each_event(
@@ -196,14 +193,12 @@ private:
         for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           whole = kept.take(event, time, at, filtered) && whole;
         });
-    if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun)) {
-      Error error;
-      error.file = name_;
-      error.offset = held.at;
-      error.what = fmt::format("buffer {}: no event at 0x{:x}", held.index, kBufferHeaderSize + end.at);
-      error.advice = Advice::allow_spool;
-      return error;
-    }
+    if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun))
+      return base::corrupt(
+                 fmt::format("buffer {}: no event at 0x{:x}", held.index, kBufferHeaderSize + end.at))
+          .in(name_)
+          .at(held.at)
+          .advise(Advice::allow_spool);
     counts.add_to(report_);
     ++report_.input_buffers;
     if (held.index == 0) return open_output(events, runs);
@@ -246,13 +241,7 @@ private:
   }
 
   Result<void> finish() {
-    if (!any_target_) {
-      Error error;
-      error.kind = ErrorKind::no_match;
-      error.file = name_;
-      error.what = "no process of the trace is selected";
-      return error;
-    }
+    if (!any_target_) return base::no_match("no process of the trace is selected").in(name_);
     closed_.clear();
     rechunker_->flush(closed_);
     if (Result<void> written = write_closed(); !written) return written;

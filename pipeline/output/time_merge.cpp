@@ -1,5 +1,7 @@
 #include "output/time_merge.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -11,14 +13,14 @@ Result<void> TimeMerge::add(std::size_t trace, std::int64_t first, TimedEvents &
   if (processors_.size() <= number) processors_.resize(number + 1);
   Processor &processor = processors_[number];
   processor.queues.resize(traces_);
-  if (Result<void> done = emit(processor, first, false, closed); !done) return done;
+  ETWRELOG_TRY(emit(processor, first, false, closed));
   if (!events.events.empty()) processor.queues[trace].push_back(std::move(events));
   return {};
 }
 
 Result<void> TimeMerge::finish(std::vector<write::OutputBuffer> &closed) {
   for (Processor &processor : processors_)
-    if (Result<void> done = emit(processor, 0, true, closed); !done) return done;
+    ETWRELOG_TRY(emit(processor, 0, true, closed));
   return {};
 }
 
@@ -56,8 +58,7 @@ Result<void> TimeMerge::emit(Processor &processor, std::int64_t before, bool all
                          : std::lower_bound(begin, front.events.end(), limit,
                                             [](const auto &e, std::int64_t t) { return e.time < t; });
     const write::Run run{begin->begin, (end - 1)->end, (end - 1)->own_time};
-    if (Result<void> added = rechunker_.add(front.origin, front.bytes, {&run, 1}, closed); !added)
-      return added;
+    ETWRELOG_TRY(rechunker_.add(front.origin, front.bytes, {&run, 1}, closed));
     front.origin.lost_flags = 0; // said once
     front.next = static_cast<std::size_t>(end - front.events.begin());
     if (front.next == front.events.size()) best->pop_front();

@@ -1,5 +1,7 @@
 #include "passes/stack_report.hpp"
 
+#include "base/errors.hpp"
+
 #include "etwrelog/clr_events.hpp"
 #include "passes/stack_collect.hpp"
 #include "stacks/stack_events.hpp"
@@ -326,7 +328,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
     report.item_bytes += work.item_bytes;
     report.clr_bytes += work.clr_bytes;
     for (const Use &use : work.uses)
-      if (Result<void> counted = counter.count(use); !counted) return counted;
+      ETWRELOG_TRY(counter.count(use));
     const std::size_t next = batch.first + batch.count;
     counter.play(next < coming.size() ? coming[next] : StackInventory::kNoStackTime, table);
     if (inventory_memory + table.memory().total() + counter.memory() > options.memory)
@@ -335,7 +337,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   };
   Result<PassResult> done = run_pass(trace, pass, graph);
   if (!done) return std::move(done).error();
-  if (Result<void> finished = counter.finish(table); !finished) return std::move(finished).error();
+  ETWRELOG_TRY(counter.finish(table));
   if (report.unresolved != 0)
     report.warnings.push_back(
         fmt::format("{} references to stack keys have no definition in the trace", report.unresolved));

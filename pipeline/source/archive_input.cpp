@@ -1,6 +1,7 @@
 // Archives as inputs: the original at any offset, segments decoded as they are needed.
 #include "source/archive_input.hpp"
 
+#include "base/errors.hpp"
 #include "etlz/small/small.hpp"
 #include "etwrelog/format.hpp"
 #include "source/segment_reader.hpp"
@@ -160,7 +161,7 @@ public:
           decode_ahead(number);
           lock.lock();
         }
-        if (std::optional<Error> e = fill(*kept, entry)) return *e;
+        ETWRELOG_TRY(fill(*kept, entry));
       }
       const std::uint64_t within = at - entry.header.original_at;
       const std::size_t n = std::min<std::size_t>(
@@ -202,15 +203,15 @@ private:
     return true;
   }
   // Decodes a segment that is not there yet. Its mutex is held.
-  std::optional<Error> fill(Kept &kept, const etlz::IndexEntry &entry) const {
-    if (!kept.bytes.empty()) return std::nullopt;
+  Result<void> fill(Kept &kept, const etlz::IndexEntry &entry) const {
+    if (!kept.bytes.empty()) return {};
     const Result<std::vector<std::uint8_t>> stored =
         read_exactly(*archive_, payload_at(entry), entry.header.stored_size);
     if (!stored) return stored.error();
     std::vector<std::uint8_t> bytes(entry.header.original_size);
-    if (std::optional<Error> e = decode_segment(entry, *stored, bytes, pool_, name())) return e;
+    ETWRELOG_TRY(decode_segment(entry, *stored, bytes, pool_, name()));
     kept.bytes = std::move(bytes);
-    return std::nullopt;
+    return {};
   }
   // One of the next segments that nobody works on. An error is for whoever comes to need it.
   void decode_ahead(std::size_t number) const {
@@ -266,7 +267,7 @@ Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> a
   if (!index) return index.error();
   std::uint64_t largest = 1;
   for (const etlz::IndexEntry &e : index->segments) {
-    if (std::optional<Error> error = over_limit(e.header, memory_limit, archive->name())) return *error;
+    ETWRELOG_TRY(check_decode_memory(e.header, memory_limit, archive->name()));
     largest = std::max(largest, decode_memory(e.header));
   }
   // Half of the memory for what is kept, half for decoding.

@@ -48,8 +48,8 @@ etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archi
 }
 
 // Checks and decodes one segment.
-std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
-                                    CoderPool &pool, const std::string &name) {
+Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes, CoderPool &pool,
+                            const std::string &name) {
   auto bad = [&](const char *what) {
     Error e = damaged(name, what, entry.archive_at);
     if (entry.header.method == SegmentMethod::small)
@@ -68,7 +68,7 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
     hasher.update(bytes);
     const etlz::ContentHash hash = hasher.finish();
     if (!std::equal(hash.begin(), hash.end(), stored.begin())) return bad("decodes to something else");
-    return std::nullopt;
+    return {};
   }
   case SegmentMethod::stored:
     if (stored.size() != bytes.size()) return bad("segment: wrong size");
@@ -87,15 +87,15 @@ std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
   }
   }
   if (etlz::hash64(bytes) != entry.header.content_hash) return bad("segment: decodes to something else");
-  return std::nullopt;
+  return {};
 }
 
 std::uint64_t decode_memory(const SegmentHeader &h) {
   return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size;
 }
 
-std::optional<Error> over_limit(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
-  if (decode_memory(h) <= limit) return std::nullopt;
+Result<void> check_decode_memory(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
+  if (decode_memory(h) <= limit) return {};
   Error e = problem(ErrorKind::unsupported, name, "decoding a segment takes more memory than allowed");
   e.expected = std::to_string(limit) + " bytes";
   e.found = std::to_string(decode_memory(h));

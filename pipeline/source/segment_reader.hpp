@@ -67,12 +67,12 @@ inline constexpr std::size_t kSmallHash = sizeof(etlz::ContentHash);
 [[nodiscard]] etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archive_size);
 
 // Checks and decodes a segment whose stored bytes are there.
-[[nodiscard]] std::optional<Error> decode_segment(const etlz::IndexEntry &entry, Bytes stored,
-                                                  MutableBytes bytes, CoderPool &pool,
-                                                  const std::string &name);
+[[nodiscard]] Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
+                                          CoderPool &pool, const std::string &name);
 // Memory that decoding takes, at most.
 [[nodiscard]] std::uint64_t decode_memory(const SegmentHeader &header);
-[[nodiscard]] std::optional<Error> over_limit(const SegmentHeader &header, std::uint64_t limit,
-                                              const std::string &name);
+// Fails where that is more than `limit`.
+[[nodiscard]] Result<void> check_decode_memory(const SegmentHeader &header, std::uint64_t limit,
+                                               const std::string &name);
 
 } // namespace etwrelog::pipeline

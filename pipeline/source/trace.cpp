@@ -63,7 +63,7 @@ Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOp
   trace.scan_ = std::move(*scan);
   trace.clock_ = trace.scan_.header.clock();
   trace.salvage_ = options.salvage;
-  if (Result<void> detected = trace.detect_codec(); !detected) return std::move(detected).error();
+  ETWRELOG_TRY(trace.detect_codec());
   return trace;
 }
 
@@ -110,19 +110,18 @@ std::uint64_t Trace::decoded_bytes() const {
 }
 
 Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const {
-  Error error;
-  error.file = input_->name();
-  error.offset = span.offset + kBufferHeaderSize;
-  error.what = fmt::format("buffer {}: compressed data", index);
-  error.expected = fmt::format("{} bytes that decode to {}", span.size - kBufferHeaderSize, span.decoded);
-  Codec shown = codec_ == Codec::none ? Codec::xpress : codec_;
+  const std::uint64_t at = span.offset + kBufferHeaderSize;
+  const Codec shown = codec_ == Codec::none ? Codec::xpress : codec_;
   std::vector<std::uint8_t> stored(span.size - kBufferHeaderSize), events(span.decoded);
-  (void)input_->read_at(span.offset + kBufferHeaderSize, stored);
+  (void)input_->read_at(at, stored);
   const CodecResult result = decompress(shown, stored, events);
-  error.found = fmt::format("{} at byte {} of the {} data (no other codec fits either)",
-                            codec_status_text(result.status), result.consumed, codec_name(shown));
-  error.advice = Advice::salvage;
-  return error;
+  return base::corrupt(fmt::format("buffer {}: compressed data", index))
+      .in(input_->name())
+      .at(at)
+      .expected(fmt::format("{} bytes that decode to {}", stored.size(), span.decoded))
+      .found(fmt::format("{} at byte {} of the {} data (no other codec fits either)",
+                         codec_status_text(result.status), result.consumed, codec_name(shown)))
+      .advise(Advice::salvage);
 }
 
 MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
@@ -144,12 +143,12 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
     const Result<std::size_t> got =
         input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
     if (!got || *got != bytes) {
-      Error error;
-      error.kind = ErrorKind::io;
-      error.file = input_->name();
-      error.offset = spans[i].offset + (got ? *got : 0);
-      error.what = "the file became shorter while it was read";
-      batch.error = got ? std::move(error) : got.error();
+      if (!got)
+        batch.error = got.error();
+      else
+        batch.error = base::io_failure("the file became shorter while it was read")
+                          .in(input_->name())
+                          .at(spans[i].offset + *got);
       return {};
     }
     at += bytes;
@@ -314,28 +313,25 @@ void Trace::load(Batch &batch) const {
 }
 
 Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
-  Error error;
-  error.file = input_->name();
   const bool compressed = buffer.header.compressed();
-  error.offset = buffer.file_offset + (compressed ? 0 : kBufferHeaderSize + end.at);
-  error.what = fmt::format("buffer {}: event at 0x{:x}{}", buffer.index, kBufferHeaderSize + end.at,
-                           compressed ? " (decoded)" : "");
+  auto wrong = base::corrupt(fmt::format("buffer {}: event at 0x{:x}{}", buffer.index,
+                                         kBufferHeaderSize + end.at, compressed ? " (decoded)" : ""))
+                   .in(input_->name())
+                   .at(buffer.file_offset + (compressed ? 0 : kBufferHeaderSize + end.at))
+                   .advise(Advice::salvage);
   switch (end.reason) {
   case WalkEnd::Reason::bad_marker:
-    error.expected = "an event header (0xC0...... or 0x90......)";
-    error.found = fmt::format("0x{:08x}", end.found);
-    break;
+    return std::move(wrong)
+        .expected("an event header (0xC0...... or 0x90......)")
+        .found(fmt::format("0x{:08x}", end.found));
   case WalkEnd::Reason::bad_size:
-    error.expected = "a Size of at least the header's";
-    error.found = fmt::format("{}", end.found);
-    break;
+    return std::move(wrong).expected("a Size of at least the header's").found(fmt::format("{}", end.found));
   default:
-    error.expected =
-        fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at);
-    error.found = fmt::format("{}", end.found);
+    return std::move(wrong)
+        .expected(
+            fmt::format("a Size of at most the {} bytes left in the buffer", buffer.events.size() - end.at))
+        .found(fmt::format("{}", end.found));
   }
-  error.advice = Advice::salvage;
-  return error;
 }
 
 void Trace::note_walk_end(Batch &batch, const DecodedBuffer &buffer, const WalkEnd &end) const {

@@ -28,7 +28,7 @@ OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
 }
 
 Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
-  if (Result<void> fits = base::check_target(target, replace); !fits) return std::move(fits).error();
+  ETWRELOG_TRY(base::check_target(target, replace));
   OutputFile output;
   output.target_ = target;
   output.replace_ = replace;

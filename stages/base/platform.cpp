@@ -221,12 +221,12 @@ Result<File> File::create_beside(const std::string &target, std::string &tempora
 
 Result<void> File::publish(const std::string &target, std::string &temporary, bool replace, bool &in_place) {
   in_place = false;
-  if (Result<void> synced = sync(); !synced) return synced;
+  ETWRELOG_TRY(sync());
   // Closing a copy says what closing the file would say, and leaves the lock on a temporary.
   if (const int copy = ::fcntl(handle_, F_DUPFD_CLOEXEC, 3);
       copy >= 0 && ::close(copy) != 0 && errno != EINTR)
     return system_error(name_, "close", errno);
-  if (Result<void> fits = check_target(target, replace); !fits) return fits;
+  ETWRELOG_TRY(check_target(target, replace));
   auto failed = [&target](int code) -> Error {
     return code == EEXIST ? exists_already(target)
                           : system_error(target, "give the finished output its name", code);

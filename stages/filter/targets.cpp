@@ -1,5 +1,7 @@
 #include "filter/targets.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -20,12 +22,7 @@ std::optional<std::uint32_t> parse_pid(std::string_view text) {
 }
 
 Error no_match(std::string what, Option option, bool list = true) {
-  Error error;
-  error.kind = ErrorKind::no_match;
-  error.what = std::move(what);
-  error.option = option;
-  if (list) error.advice = Advice::list_processes;
-  return error;
+  return base::no_match(std::move(what)).about(option).advise(list ? Advice::list_processes : Advice::none);
 }
 
 bool matches(std::string_view pattern, const ProcessInstance &process) {

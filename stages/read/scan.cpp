@@ -50,9 +50,8 @@ std::uint32_t decoded_size(const BufferHeader &header) {
   return valid > kBufferHeaderSize ? valid - static_cast<std::uint32_t>(kBufferHeaderSize) : 0u;
 }
 
-std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64_t offset, std::uint64_t left,
-                                         std::size_t index, std::uint32_t nominal_size,
-                                         const std::string &name) {
+Result<void> check_buffer_header(const BufferHeader &header, std::uint64_t offset, std::uint64_t left,
+                                 std::size_t index, std::uint32_t nominal_size, const std::string &name) {
   const std::string which = fmt::format("buffer {}: ", index);
   const std::uint32_t largest = std::max(nominal_size, kMaxBufferSize);
   if (header.buffer_size < kBufferHeaderSize || header.buffer_size > largest)
@@ -71,7 +70,7 @@ std::optional<Error> check_buffer_header(const BufferHeader &header, std::uint64
     return corrupt(name, offset + 4, which + "SavedOffset",
                    fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize, kMaxBufferSize),
                    fmt::format("0x{:x}", header.valid_bytes()));
-  return std::nullopt;
+  return {};
 }
 
 namespace {
@@ -153,8 +152,7 @@ public:
       wrong = std::exchange(header, std::move(salvaged)).error();
     }
     scan_.header = std::move(*header);
-    if (wrong)
-      if (Result<void> kept = keep_first(*wrong); !kept) return std::move(kept).error();
+    if (wrong) ETWRELOG_TRY(keep_first(*wrong));
     while (at_ < input_.size())
       if (Result<bool> more = step(); !more)
         return std::move(more).error();
@@ -191,14 +189,13 @@ private:
         return false;
       }
     }
-    if (std::optional<Error> wrong = check_buffer_header(header, at_, left, scan_.buffers.size(),
-                                                         scan_.header.buffer_size, input_.name())) {
-      if (!options_.salvage) return *std::move(wrong);
-      if (scan_.buffers.empty()) {
-        if (Result<void> kept = keep_first(*wrong); !kept) return std::move(kept).error();
-        return true;
-      }
-      return resynchronise(*wrong);
+    if (Result<void> sound = check_buffer_header(header, at_, left, scan_.buffers.size(),
+                                                 scan_.header.buffer_size, input_.name());
+        !sound) {
+      if (!options_.salvage) return std::move(sound).error();
+      if (!scan_.buffers.empty()) return resynchronise(sound.error());
+      ETWRELOG_TRY(keep_first(sound.error()));
+      return true;
     }
     const bool cut = header.buffer_size > left;
     BufferSpan span;

@@ -44,10 +44,9 @@ struct Scan {
 
 // What makes a buffer header impossible at that offset, if anything. `left`: bytes of the input from there
 // on.
-[[nodiscard]] std::optional<Error> check_buffer_header(const format::BufferHeader &header,
-                                                       std::uint64_t offset, std::uint64_t left,
-                                                       std::size_t index, std::uint32_t nominal_size,
-                                                       const std::string &name);
+[[nodiscard]] Result<void> check_buffer_header(const format::BufferHeader &header, std::uint64_t offset,
+                                               std::uint64_t left, std::size_t index,
+                                               std::uint32_t nominal_size, const std::string &name);
 
 // Bytes of a buffer's events when decoded, as its header claims.
 [[nodiscard]] std::uint32_t decoded_size(const format::BufferHeader &header);

@@ -71,8 +71,7 @@ template <class Decode> Result<void> drive(Source &source, const Sink &sink, Dec
     const bool taken = rest.size() != in->size(), given = room.size() != out.size();
     source.keep(rest.size());
     if (!step) return step.error();
-    if (given)
-      if (Result<void> put = sink(Bytes(out).first(out.size() - room.size())); !put) return put;
+    if (given) ETWRELOG_TRY(sink(Bytes(out).first(out.size() - room.size())));
     if (*step == Step::end) return {};
     if (*step == Step::more && !taken && !given) {
       if (in->empty()) return source.damage("the compressed data is cut short");

@@ -210,7 +210,7 @@ Result<void> StackDatabaseWriter::flush_references() {
 }
 
 Result<void> StackDatabaseWriter::finish(const StackTable &table, const StackOrder &order) {
-  if (Result<void> flushed = flush_references(); !flushed) return flushed;
+  ETWRELOG_TRY(flush_references());
   std::vector<std::uint8_t> rest = encode_table(table, order);
   put(rest, kSectionEnd);
   put(rest, std::uint32_t{0});
@@ -226,7 +226,7 @@ Result<void> StackDatabaseWriter::write(Bytes content, bool last) {
       return base::io_failure("zstd cannot compress the stack database").found(ZSTD_getErrorName(left));
     if (out.pos > 0) {
       size_ += out.pos;
-      if (Result<void> written = sink_(Bytes(out_).first(out.pos)); !written) return written;
+      ETWRELOG_TRY(sink_(Bytes(out_).first(out.pos)));
     }
     if (last ? left == 0 : in.pos == in.size) return {};
   }

@@ -43,16 +43,16 @@ Result<void> EtlWriter::append(const OutputBuffer &buffer) {
 Result<void> EtlWriter::finish(std::int64_t end_time) {
   if (buffers_ > 1) {
     std::array<std::uint8_t, kBufferHeaderSize> raw;
-    if (Result<void> read = file_.read_at(last_buffer_at_, raw); !read) return read;
+    ETWRELOG_TRY(file_.read_at(last_buffer_at_, raw));
     BufferHeader last = load_buffer_header(raw.data());
     last.flags |= kFlagFlushMarker;
     store_buffer_header(raw.data(), last);
-    if (Result<void> written = file_.write_at(last_buffer_at_, raw); !written) return written;
+    ETWRELOG_TRY(file_.write_at(last_buffer_at_, raw));
   }
   header_.buffers_written = buffers_;
   if (header_.end_time == 0) header_.end_time = end_time;
   patch_logfile_header(header_event_, header_);
-  if (Result<void> written = file_.write_at(kBufferHeaderSize, header_event_); !written) return written;
+  ETWRELOG_TRY(file_.write_at(kBufferHeaderSize, header_event_));
   return file_.commit();
 }
 
