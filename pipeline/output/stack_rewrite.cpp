@@ -84,7 +84,7 @@ void StackRewriter::rewrite(const DecodedBuffer &source, std::span<const write::
   part.copied.clear();
   bool first = true;
   for (const write::Run &run : runs) {
-    const Bytes events = Bytes(source.events).subspan(run.begin, run.end - run.begin);
+    const Bytes events = write::bytes_of(run, source.events);
     for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
       if (first) buffer.first_time = time, first = false;
       const StackEventKind kind = stack_event_kind(event);

@@ -48,7 +48,7 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
     open.last_time = last_time;
   };
   for (const Run &run : runs) {
-    const Bytes piece = events.subspan(run.begin, run.end - run.begin);
+    const Bytes piece = bytes_of(run, events);
     if (open.bytes.size() + piece.size() <= nominal_) {
       append(piece, run.last_time);
       continue;

@@ -15,6 +15,11 @@ struct Run {
   std::uint32_t begin = 0, end = 0; // offsets in the buffer's events
   std::int64_t last_time = 0;       // raw time of the last event
 };
+// What a run covers. The padding of the last event may lie behind `events`, which have room up to the next
+// multiple of 8.
+[[nodiscard]] inline Bytes bytes_of(const Run &run, Bytes events) {
+  return {events.data() + run.begin, run.end - run.begin};
+}
 
 struct OutputBuffer {
   std::vector<std::uint8_t>

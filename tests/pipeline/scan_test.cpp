@@ -9,6 +9,7 @@ namespace {
 
 using namespace format;
 using testing::contents_of;
+using testing::SyntheticBuffer;
 using testing::SyntheticTrace;
 using testing::TraceOptions;
 
@@ -48,6 +49,35 @@ TEST(Scan, FindsTheBuffersOfAHealthyTrace) {
   EXPECT_TRUE(s->warnings.empty());
   EXPECT_EQ(s->header.session_name, "Synthetic");
   expect_all_events(t, t.bytes());
+}
+
+// SavedOffset may lie before the padding of the last event.
+TEST(Scan, BuffersThatEndBeforeThePaddingOfTheirLastEventAreRelogged) {
+  for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1}) {
+    SyntheticTrace t({.buffer_size = 4096, .codec = codec});
+    std::uint32_t padding = 0;
+    for (int i = 0; i < 3; ++i) {
+      for (int n = 0; n < 20; ++n)
+        t.sample({2'000'000 + 100 * i + n}, 10);
+      const std::size_t last =
+          t.manifest_event({2'000'090 + 100 * i}, {}, 10, 10, std::vector<std::uint8_t>(101, 7));
+      padding = static_cast<std::uint32_t>(align8(t.event(last).size()) - t.event(last).size());
+      SyntheticBuffer &buffer = t.end_buffer(0);
+      buffer.events.erase(buffer.events.end() - padding, buffer.events.end());
+    }
+    ASSERT_GT(padding, 0u);
+    for (const pipeline::StackMode stacks :
+         {pipeline::StackMode::keep, pipeline::StackMode::cache, pipeline::StackMode::expand}) {
+      pipeline::RelogOptions options;
+      options.stacks.mode = stacks;
+      options.buffer_size = 1024; // so that runs are split between events
+      const testing::Relogged relogged = testing::relog_bytes(t.bytes(), options);
+      ASSERT_FALSE(relogged.error) << relogged.error->message();
+      EXPECT_EQ(relogged.contents.events.size(), t.count());
+      for (std::size_t i = 0; i < t.count(); ++i)
+        EXPECT_EQ(relogged.contents.count(t.event(i)), 1u) << i;
+    }
+  }
 }
 
 TEST(Scan, ReadsEveryBufferSizeFrom1KTo16M) {
