@@ -82,7 +82,7 @@ struct Cuts {
 
 Result<Cuts> find_cuts(const PackedFile &file) {
   Cuts cuts;
-  SegmentSource source(file.input, file.trace, target_of(file.options, file.trace), file.workspace.spares);
+  SegmentSource source(file.input, file.trace, target_of(file.options, file.trace), file.workspace.byte_pool);
   PackJob job;
   std::uint64_t content = 0;
   for (;;) {
@@ -92,7 +92,7 @@ Result<Cuts> find_cuts(const PackedFile &file) {
     if (!more) break;
     for (const etlz::Part &part : job.parts)
       content += content_of(part, job.bytes);
-    file.workspace.spares.give(std::move(job.bytes));
+    file.workspace.byte_pool.give(std::move(job.bytes));
   }
   cuts.perhaps_small = file.trace && file.input.size() <= kMostSmallFile && !file.options.counts &&
                        content <= small_content(file.options.level);
@@ -170,13 +170,13 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
     trailer.begin = cuts.at[first];
     trailer.end = cuts.at[last];
     report.original = trailer.end - trailer.begin;
-    SegmentSource source(input, trace, target_of(options, trace), workspace->spares);
+    SegmentSource source(input, trace, target_of(options, trace), workspace->byte_pool);
     std::size_t number = 0;
     auto next = [&, first = first, last = last](PackJob &job) -> Result<bool> {
       for (; number < first; ++number) {
         ETWRELOG_TRY_LET(there, source.next(job, Reading::headers));
         static_cast<void>(there);
-        workspace->spares.give(std::move(job.bytes));
+        workspace->byte_pool.give(std::move(job.bytes));
       }
       if (number == last) return false;
       Result<bool> more = source.next(job);
@@ -346,14 +346,22 @@ Result<void> join_part(const Opened &part, std::uint64_t memory, std::uint64_t &
 }
 
 // Part 1 is the archive.
-Result<void> join_whole(const std::vector<Opened> &parts, CountedSink &out, PackReport &report) {
+Result<void> join_whole(const std::vector<Opened> &parts, std::uint64_t memory, CountedSink &out,
+                        PackReport &report) {
   const Opened &first = parts.front();
+  if (first.trailer.index_at - kPartHeaderSize > memory)
+    return base::over_limit("a part that is a whole archive")
+        .in(first.input->name())
+        .expected(fmt::format("at most {} bytes", memory))
+        .found(fmt::format("{}", first.trailer.index_at - kPartHeaderSize))
+        .advise(Advice::raise_memory);
   ETWRELOG_TRY(copy(*first.input, kPartHeaderSize, first.trailer.index_at - kPartHeaderSize, out));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(out.size()));
   ETWRELOG_TRY_LET(got, first.input->read_at(kPartHeaderSize, bytes));
   bytes.resize(got);
   const std::unique_ptr<read::Input> archive = read::memory_input(first.input->name(), std::move(bytes));
   ArchiveOptions check;
+  check.run.memory = memory;
   ETWRELOG_TRY_LET(whole, unpack_file(*archive, nullptr, check)); // it is small
   report.content = whole.content;
   report.segments = whole.segments;
@@ -372,7 +380,7 @@ Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> inpu
   report.is_trace = first.header.trace;
   report.content = first.trailer.content;
   if (first.header.whole) {
-    ETWRELOG_TRY(join_whole(parts, out, report));
+    ETWRELOG_TRY(join_whole(parts, run.memory, out, report));
     report.archived = out.size();
     return report;
   }

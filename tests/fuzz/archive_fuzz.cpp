@@ -19,22 +19,8 @@ constexpr std::uint64_t kMemory = 64u << 20;
 const std::vector<testing::ArchiveParts> &bases() {
   static const std::vector<testing::ArchiveParts> all = [] {
     std::vector<testing::ArchiveParts> made;
-    for (const Codec codec : {Codec::none, Codec::xpress}) {
-      testing::TraceOptions options;
-      options.buffer_size = 4096;
-      options.codec = codec;
-      testing::SyntheticTrace t(options);
-      t.process_rundown({1'000'100}, 100, 4, "a.exe", "a -x");
-      t.thread_rundown({1'000'101}, 110, 100);
-      std::mt19937 random(1); // too much for a small archive, which has no index
-      std::vector<std::uint8_t> payload(1000);
-      for (int i = 0; i < 300; ++i) {
-        for (std::uint8_t &byte : payload)
-          byte = static_cast<std::uint8_t>(random());
-        t.manifest_event({2'000'000 + i * 1000, static_cast<std::uint16_t>(i % 2)}, {}, 110, 100, payload);
-      }
-      made.push_back(testing::take_apart(testing::packed(t.bytes())));
-    }
+    for (const Codec codec : {Codec::none, Codec::xpress})
+      made.push_back(testing::take_apart(testing::packed(testing::incompressible_trace(codec))));
     return made;
   }();
   return all;
@@ -64,7 +50,6 @@ void use_as_trace(std::unique_ptr<read::Input> archive, std::uint8_t how) {
   options.graph = graph;
   if ((how & 8) != 0) options.selection.from = Moment{true, 0.01, 0};
   if ((how & 16) != 0) options.selection.to = Moment{true, 0.03, 0};
-  pipeline::leave_out_by_time(*trace, options);
   pipeline::RelogReport report;
   if (!pipeline::relog(*trace, options, report)) return;
   if (!pipeline::Trace::open(output, {})) std::abort();

@@ -6,6 +6,8 @@
 #include "etwrelog/io.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <random>
+
 #include <zstd.h>
 
 namespace etwrelog::testing {
@@ -21,6 +23,24 @@ inline ArchiveBytes packed(const ArchiveBytes &bytes) {
   if (!out || !pipeline::pack_file(*read::memory_input("seed", bytes), *out, options) || !out->commit())
     return {};
   return archive;
+}
+
+// Too much for a small archive, which has no index.
+inline ArchiveBytes incompressible_trace(Codec codec) {
+  TraceOptions options;
+  options.buffer_size = 4096;
+  options.codec = codec;
+  SyntheticTrace t(options);
+  t.process_rundown({1'000'100}, 100, 4, "a.exe", "a -x");
+  t.thread_rundown({1'000'101}, 110, 100);
+  std::mt19937 random(1);
+  ArchiveBytes payload(1000);
+  for (int i = 0; i < 300; ++i) {
+    for (std::uint8_t &byte : payload)
+      byte = static_cast<std::uint8_t>(random());
+    t.manifest_event({2'000'000 + i * 1000, static_cast<std::uint16_t>(i % 2)}, {}, 110, 100, payload);
+  }
+  return t.bytes();
 }
 
 struct ArchiveParts {
@@ -54,9 +74,10 @@ inline ArchiveParts take_apart(const ArchiveBytes &archive) {
   return parts;
 }
 
-inline ArchiveBytes put_together(const ArchiveParts &parts, Bytes entries, Bytes facts) {
-  ArchiveBytes out = parts.front, body;
-  etlz::put_varint(body, parts.segments);
+// An index, sealed, of any content.
+inline ArchiveBytes index_of(std::uint64_t segments, Bytes entries, Bytes facts) {
+  ArchiveBytes body;
+  etlz::put_varint(body, segments);
   for (const Bytes content : {entries, facts}) {
     ArchiveBytes frame;
     if (!content.empty()) {
@@ -67,17 +88,23 @@ inline ArchiveBytes put_together(const ArchiveParts &parts, Bytes entries, Bytes
     etlz::put_varint(body, frame.size());
     body.insert(body.end(), frame.begin(), frame.end());
   }
-  ArchiveBytes head(24);
-  std::memcpy(head.data(), "ETLZidx1", 8);
-  store(head.data() + 8, etlz::hash64(body));
-  etlz::seal(head.data(), head.size());
+  ArchiveBytes index(24);
+  std::memcpy(index.data(), "ETLZidx1", 8);
+  store(index.data() + 8, etlz::hash64(body));
+  etlz::seal(index.data(), index.size());
+  index.insert(index.end(), body.begin(), body.end());
+  return index;
+}
+
+inline ArchiveBytes put_together(const ArchiveParts &parts, Bytes entries, Bytes facts) {
+  ArchiveBytes out = parts.front;
+  const ArchiveBytes index = index_of(parts.segments, entries, facts);
   etlz::Footer footer;
   footer.index_at = out.size();
-  footer.index_size = head.size() + body.size();
+  footer.index_size = index.size();
   footer.original_size = parts.original;
   footer.content = parts.content;
-  out.insert(out.end(), head.begin(), head.end());
-  out.insert(out.end(), body.begin(), body.end());
+  out.insert(out.end(), index.begin(), index.end());
   std::uint8_t raw[etlz::kFooterSize];
   etlz::write_footer(footer, raw);
   out.insert(out.end(), std::begin(raw), std::end(raw));
