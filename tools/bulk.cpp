@@ -1,4 +1,5 @@
 #include "tools/bulk.hpp"
+#include "tools/errors.hpp"
 
 #include "etwrelog/archive.hpp"
 #include "etwrelog/experimental/jobs.hpp"
@@ -16,13 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Seconds = std::chrono::duration<double>;
-
-Error usage_error(std::string what) {
-  Error e;
-  e.kind = ErrorKind::usage;
-  e.what = std::move(what);
-  return e;
-}
 
 double now() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -2,6 +2,7 @@
 #include "etwrelog/text.hpp"
 #include "tools/bulk.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 
 #include <algorithm>
 
@@ -77,19 +78,12 @@ std::string ratio_text(std::uint64_t before, std::uint64_t after) {
 
 int run_report(const FleetFlags &flags) {
   if (flags.inputs.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "no results files are given";
-    return report(error);
+    return report(usage_error("no results files are given"));
   }
   Report all;
   for (const std::string &file : flags.inputs)
     if (!for_each_line(file, [&](std::string_view line) { take(all, line); })) {
-      Error error;
-      error.kind = ErrorKind::io;
-      error.file = file;
-      error.what = "the results cannot be read";
-      return report(error);
+      return report(io_error(file, "the results cannot be read"));
     }
 
   std::map<std::string, std::uint64_t> states;

@@ -3,6 +3,7 @@
 #include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/fleet_sum.hpp"
 
 #include <algorithm>
@@ -198,11 +199,9 @@ int run_info(InfoOptions &options) {
   options.many.inputs = options.inputs;
   if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
   if (options.inputs.empty() || options.many.listed() || !options.many.results.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = options.inputs.empty() && !options.many.listed() ? "no trace is given"
-                                                                  : "lists, folders and results need --sum";
-    return report(error);
+    return report(usage_error(options.inputs.empty() && !options.many.listed()
+                                  ? "no trace is given"
+                                  : "lists, folders and results need --sum"));
   }
   int status = kDone;
   json all = json::array();

@@ -4,6 +4,7 @@
 #include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/pipes.hpp"
 
 #include <algorithm>
@@ -23,21 +24,6 @@ struct Options : BulkFlags, RunFlags {
   std::string level = "default", part;
   bool delete_original = false, explain = false, no_verify = false, salvage = false, counts = false;
 };
-
-Error usage_error(std::string what) {
-  Error e;
-  e.kind = ErrorKind::usage;
-  e.what = std::move(what);
-  return e;
-}
-
-Error io_error(const std::string &file, std::string what) {
-  Error e;
-  e.kind = ErrorKind::io;
-  e.file = file;
-  e.what = std::move(what);
-  return e;
-}
 
 bool is_compressed(const std::string &name) {
   for (const char *ending : {".gz", ".xz", ".zst", ".bz2", ".zip", ".7z"})

@@ -6,6 +6,7 @@
 #include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/profile_text.hpp"
 #include "tools/symbol_options.hpp"
 
@@ -216,11 +217,9 @@ int profile_each(const Options &options) {
   many.inputs = options.inputs;
   many.force = options.force;
   if (many.out_dir.empty() || options.format.empty() || !options.output.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
-                 "no --output";
-    return report(error);
+    return report(usage_error(
+        "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
+        "no --output"));
   }
   static const std::map<std::string, std::string> kEndings = {{"speedscope", "speedscope.json"},
                                                               {"firefox", "firefox.json.gz"},

@@ -1,6 +1,7 @@
 // `etwrelog help`, `completion` and, for packages, `manual`: what is made from the other commands'
 // descriptions.
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/reference.hpp"
 
 #include "tools/cli.hpp"
@@ -72,11 +73,9 @@ int print_help(const CLI::App &app, const std::string &topic) {
     names.emplace_back(t.name);
   }
   const std::string meant = nearest(topic, names);
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = fmt::format("no command or topic is called \"{}\"{}; \"etwrelog help\" lists them", topic,
-                           meant.empty() ? std::string() : fmt::format(", did you mean \"{}\"?", meant));
-  return report(error);
+  return report(
+      usage_error(fmt::format("no command or topic is called \"{}\"{}; \"etwrelog help\" lists them", topic,
+                              meant.empty() ? std::string() : fmt::format(", did you mean \"{}\"?", meant))));
 }
 
 // Reproducible packages set SOURCE_DATE_EPOCH.
@@ -100,11 +99,7 @@ int write_manual(const CLI::App &app, const std::string &folder) {
   good = good && write("_" + app.get_name(), completion_script(app, Shell::zsh));
   good = good && write(app.get_name() + ".fish", completion_script(app, Shell::fish));
   if (good) return kDone;
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = folder;
-  error.what = "cannot write the manual pages";
-  return report(error);
+  return report(io_error(folder, "cannot write the manual pages"));
 }
 
 void add_reference_commands(CLI::App &app, int &exit_status) {

@@ -4,6 +4,7 @@
 #include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/process.hpp"
 
 #include <memory>
@@ -187,11 +188,8 @@ int run_relog(const Options &options) {
 
   SchemaCatalog known;
   if ((options.single_pass || !options.embed) && (options.embed || !options.schemas.empty())) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = options.embed ? "--embed-schemas looks at the whole trace, --single-pass cannot"
-                               : "--schemas is for --embed-schemas";
-    return report(error);
+    return report(usage_error(options.embed ? "--embed-schemas looks at the whole trace, --single-pass cannot"
+                                            : "--schemas is for --embed-schemas"));
   }
   for (const std::string &path : options.schemas)
     if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());

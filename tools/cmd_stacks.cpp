@@ -2,6 +2,7 @@
 #include "etwrelog/stacks.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -250,10 +251,7 @@ Result<void> run_one(const StacksOptions &options, const std::string &input, int
 
 int run_stacks(const StacksOptions &options) {
   if (!options.database.empty() && options.inputs.size() > 1) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "--export takes one trace";
-    return report(error);
+    return report(usage_error("--export takes one trace"));
   }
   if (!options.database.empty())
     if (Result<void> fits = check_outputs(options.inputs, {options.database}, options.force); !fits)

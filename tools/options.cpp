@@ -1,6 +1,7 @@
 #include "tools/options.hpp"
 
 #include "tools/cli.hpp"
+#include "tools/errors.hpp"
 #include "tools/process.hpp"
 
 #include <charconv>
@@ -180,11 +181,7 @@ Result<Selection> SelectionFlags::selection() const {
     selection.activities.push_back(*activity);
   }
   if (selection.children && selection.processes.empty() && selection.command_line.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.option = Option::children;
-    error.what = "needs --process or --cmdline";
-    return error;
+    return usage_error("needs --process or --cmdline", Option::children);
   }
   return selection;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/io.hpp"
+#include "tools/errors.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -21,11 +22,7 @@ public:
 private:
   [[nodiscard]] Error failure() {
     reader_gone_ = errno == EPIPE;
-    Error error;
-    error.kind = ErrorKind::io;
-    error.file = "standard output";
-    error.what = "cannot be written";
-    return error;
+    return io_error("standard output", "cannot be written");
   }
   bool reader_gone_ = false;
 };

@@ -1,5 +1,7 @@
 #include "tools/results.hpp"
 
+#include "tools/errors.hpp"
+
 #include <cstdlib>
 #include <fstream>
 
@@ -11,14 +13,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLongestLine = 1u << 20; // written at once
-
-Error failure(const std::string &path, std::string what) {
-  Error e;
-  e.kind = ErrorKind::io;
-  e.file = path;
-  e.what = std::move(what);
-  return e;
-}
 
 } // namespace
 
@@ -80,10 +74,10 @@ Result<ResultsFile> ResultsFile::open(const std::string &path) {
   }
   ResultsFile results;
   results.file_.reset(std::fopen(path.c_str(), "ab")); // each write at the end, whoever else writes there
-  if (!results.file_) return failure(path, "the results cannot be written");
+  if (!results.file_) return io_error(path, "the results cannot be written");
   std::setvbuf(results.file_.get(), nullptr, _IOFBF, kLongestLine);
   if (cut && (std::fputc('\n', results.file_.get()) == EOF || std::fflush(results.file_.get()) != 0))
-    return failure(path, "the results cannot be written");
+    return io_error(path, "the results cannot be written");
   return results;
 }
 

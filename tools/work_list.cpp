@@ -1,5 +1,7 @@
 #include "tools/work_list.hpp"
 
+#include "tools/errors.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -19,19 +21,8 @@ namespace fs = std::filesystem;
 // What opening, naming and syncing a file takes, in bytes of packing.
 constexpr std::uint64_t kEachFile = 64u << 10;
 
-Error usage(std::string what) {
-  Error e;
-  e.kind = ErrorKind::usage;
-  e.what = std::move(what);
-  return e;
-}
-
 Error failure(const std::string &file, std::string what) {
-  Error e;
-  e.kind = ErrorKind::io;
-  e.file = file;
-  e.what = std::move(what);
-  return e;
+  return io_error(file, std::move(what));
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -50,8 +41,8 @@ Result<Shard> automatic_shard(const Environment &environment) {
   const auto shards = variable(environment, "ETWRELOG_SHARDS");
   auto of = [](std::uint64_t index, std::uint64_t count) -> Result<Shard> {
     if (count > UINT32_MAX || index >= count)
-      return usage(fmt::format("--shard auto: task {} is none of 0 to {}", index,
-                               count - std::min<std::uint64_t>(count, 1)));
+      return usage_error(fmt::format("--shard auto: task {} is none of 0 to {}", index,
+                                     count - std::min<std::uint64_t>(count, 1)));
     return Shard{static_cast<std::uint32_t>(index + 1), static_cast<std::uint32_t>(count)};
   };
   if (const auto task = variable(environment, "SLURM_ARRAY_TASK_ID")) {
@@ -62,17 +53,17 @@ Result<Shard> automatic_shard(const Environment &environment) {
     const auto count = variable(environment, "SLURM_ARRAY_TASK_COUNT");
     const auto most = variable(environment, "SLURM_ARRAY_TASK_MAX");
     if (!count || !most || *most < least || *task < least || (*most - least) / step + 1 != *count)
-      return usage(
+      return usage_error(
           "--shard auto: the tasks of this Slurm array are not in equal steps, so that SLURM_ARRAY_TASK_ID "
           "tells no share; set ETWRELOG_SHARDS to the number of shards, with tasks from 0 on");
     return of((*task - least) / step, *count);
   }
   if (const auto task = variable(environment, "JOB_COMPLETION_INDEX")) {
     if (shards) return of(*task, *shards);
-    return usage(
+    return usage_error(
         "--shard auto: JOB_COMPLETION_INDEX is set, and ETWRELOG_SHARDS, the number of completions, is not");
   }
-  return usage(
+  return usage_error(
       "--shard auto: neither SLURM_ARRAY_TASK_ID (a Slurm array job) nor JOB_COMPLETION_INDEX (a Kubernetes "
       "Indexed Job) is set; give I/N");
 }
@@ -159,7 +150,7 @@ Result<Shard> parse_shard(const std::string &text, const Environment &environmen
   const auto i = slash == std::string::npos ? std::nullopt : number(std::string_view(text).substr(0, slash));
   const auto n = slash == std::string::npos ? std::nullopt : number(std::string_view(text).substr(slash + 1));
   if (!i || !n || *i == 0 || *i > *n || *n > UINT32_MAX)
-    return usage(
+    return usage_error(
         fmt::format("\"{}\" is no share; give I/N, such as 2/8 for the second of eight, or auto", text));
   return Shard{static_cast<std::uint32_t>(*i), static_cast<std::uint32_t>(*n)};
 }
@@ -241,12 +232,13 @@ Result<WorkList> ListFlags::list(const std::function<bool(std::string_view)> &ta
       files.add(name, size_of(name));
       continue;
     }
-    if (!recursive) return usage(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
+    if (!recursive)
+      return usage_error(fmt::format("\"{}\" is a folder; give -r to take what is in it", name));
     if (Result<void> found = read_folder(name, takes, files); !found) return std::move(found).error();
   }
   if (!files_from.empty())
     if (Result<void> read = read_list(files_from, files); !read) return std::move(read).error();
-  if (inputs.empty() && files_from.empty()) return usage("no files: name some, or give --files-from");
+  if (inputs.empty() && files_from.empty()) return usage_error("no files: name some, or give --files-from");
   files.keep(*share);
   return files;
 }

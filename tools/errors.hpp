@@ -1,0 +1,24 @@
+// Errors that the tool itself finds.
+#pragma once
+
+#include "etwrelog/error.hpp"
+
+namespace etwrelog::cli {
+
+[[nodiscard]] inline Error usage_error(std::string what, Option option = Option::none) {
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.option = option;
+  error.what = std::move(what);
+  return error;
+}
+
+[[nodiscard]] inline Error io_error(std::string file, std::string what) {
+  Error error;
+  error.kind = ErrorKind::io;
+  error.file = std::move(file);
+  error.what = std::move(what);
+  return error;
+}
+
+} // namespace etwrelog::cli
