@@ -68,59 +68,46 @@ RelogReport public_report(pipeline::RelogReport &&r) {
   return out;
 }
 
-void add_to(RunReport *report, const RelogReport &relog, const pipeline::RelogReport &r) {
+void add_to(RunReport *report, const RelogReport &relog) {
   if (report == nullptr) return;
   report->stored_bytes += relog.input_bytes;
   report->buffers += relog.input_buffers;
   report->buffers_left_out += relog.buffers_left_out;
   report->events += relog.events_in;
-  for (const auto &[name, times] : r.passes) {
-    auto seconds = [](const std::atomic<std::uint64_t> &ns) { return static_cast<double>(ns.load()) * 1e-9; };
-    RunReport::Phase &phase = report->phases.emplace_back();
-    phase.name = name;
-    phase.wall = seconds(times.wall);
-    phase.steps = {{"read_and_decompress", seconds(times.load)},
-                   {"decode_and_filter", seconds(times.work)},
-                   {"in_order", seconds(times.merge)},
-                   {"compress", seconds(times.finish)},
-                   {"write", seconds(times.emit)}};
-    for (const RunReport::Phase::Step &step : phase.steps)
-      phase.busy += step.busy;
-  }
   detail::Traversal::add_to(report, relog.skipped, relog.warnings);
+}
+
+Result<void> relog_any(const pipeline::OpenedTrace &opened, const pipeline::RelogOptions &how,
+                       pipeline::RelogReport &report) {
+  if (opened.stream) {
+    if (how.stacks.mode != pipeline::StackMode::keep)
+      return base::bad_option(Option::stacks,
+                              "cannot be combined: the definition of a stack stands behind its uses")
+          .about(Option::single_pass, Option::stacks);
+    if (how.keep_grouping)
+      return base::bad_option(Option::keep_grouping, "cannot be combined")
+          .about(Option::single_pass, Option::keep_grouping);
+    ETWRELOG_TRY_LET(stream, opened.stream->take());
+    return pipeline::relog_stream(*stream, opened.stream->name(), how, report);
+  }
+  if (opened.sources.size() == 1) return pipeline::relog(*opened.sources.front(), how, report);
+  std::vector<const pipeline::Trace *> sources;
+  for (const auto &source : opened.sources)
+    sources.push_back(source.get());
+  return pipeline::relog_several(sources, how, report);
 }
 
 } // namespace
 
 Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogOptions &options,
                           const RunOptions &run) {
-  const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
   if (output.kind() != Output::Kind::path)
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
-  const pipeline::RelogOptions how = private_options(output, options, run);
   pipeline::RelogReport report;
-  if (opened.stream) {
-    if (options.stacks != StackMode::keep)
-      return base::bad_option(Option::stacks,
-                              "cannot be combined: the definition of a stack stands behind its uses")
-          .about(Option::single_pass, Option::stacks);
-    if (options.keep_grouping)
-      return base::bad_option(Option::keep_grouping, "cannot be combined")
-          .about(Option::single_pass, Option::keep_grouping);
-    ETWRELOG_TRY_LET(stream, opened.stream->take());
-    ETWRELOG_TRY(pipeline::relog_stream(*stream, opened.stream->name(), how, report));
-  } else if (opened.sources.size() != 1) {
-    std::vector<const pipeline::Trace *> sources;
-    for (const auto &source : opened.sources)
-      sources.push_back(source.get());
-    ETWRELOG_TRY(pipeline::relog_several(sources, how, report));
-  } else {
-    pipeline::Trace source = opened.sources.front()->shared();
-    pipeline::leave_out_by_time(source, how);
-    ETWRELOG_TRY(pipeline::relog(source, how, report));
-  }
+  Result<void> done = relog_any(detail::Traversal::of(trace), private_options(output, options, run), report);
   RelogReport out = public_report(std::move(report));
-  add_to(run.report, out, report);
+  add_to(run.report, out);
+  if (!done) return std::move(done).error();
   return out;
 }
 

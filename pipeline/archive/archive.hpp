@@ -20,7 +20,7 @@ struct PackCoder : Coder {
 struct Workspace {
   Pool<PackCoder> packers;
   CoderPool coders;
-  Spares spares;
+  BytePool byte_pool;
 };
 
 // A workspace of the caller's, or one of its own.

@@ -12,16 +12,16 @@ using kernel::Scope;
 
 namespace {
 
-constexpr std::size_t kMetSlots = 1u << 15; // some buffers' worth: stacks follow their events closely
+constexpr std::size_t kSeenSlots = 1u << 15; // some buffers' worth: stacks follow their events closely
 
 } // namespace
 
-Outliner::Met &Outliner::met(std::int64_t time) {
-  return met_[(static_cast<std::uint64_t>(time) * 0x9E37'79B9'7F4A'7C15u) >> 49];
+Outliner::SeenTime &Outliner::seen(std::int64_t time) {
+  return seen_[(static_cast<std::uint64_t>(time) * 0x9E37'79B9'7F4A'7C15u) >> 49];
 }
 
-void Outliner::meet(std::int64_t time, bool outlives) {
-  Met &slot = met(time);
+void Outliner::remember(std::int64_t time, bool outlives) {
+  SeenTime &slot = seen(time);
   slot = {time, outlives || (slot.time == time && slot.outlives)};
 }
 
@@ -30,7 +30,7 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
   outline_ = Outline{};
   outline_.first_time = kForever;
   outline_.last_time = kBeginning;
-  met_.assign(kMetSlots, Met{});
+  seen_.assign(kSeenSlots, SeenTime{});
   switches_.clear();
   stack_ = unowned_ = batch_ = false;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -93,7 +93,7 @@ void Outliner::visit(const EventView &event, std::int64_t time, const Outline::E
   outline_.last_time = std::max(outline_.last_time, time);
   if (!event.has_hook()) {
     const bool outlives = filter::outlives_time(event);
-    meet(time, outlives);
+    remember(time, outlives);
     if (outlives) keep(event.bytes(), where);
     return;
   }
@@ -115,15 +115,15 @@ bool Outliner::keeps(const EventView &event, std::int64_t time, const filter::Ho
     const auto of = filter::FieldOffsets::i64(event.payload(), rule.offsets(event.pointer_size()).event_time);
     if (!of) return true;
     // An event that was not met may lie in another segment, inside the time.
-    const Met &it = met(*of);
+    const SeenTime &it = seen(*of);
     return first_stack || it.time != *of || it.outlives;
   }
-  case Scope::context_switch_batch: meet(time, false); return first(batch_);
+  case Scope::context_switch_batch: remember(time, false); return first(batch_);
   case Scope::current_thread:
-  case Scope::header: meet(time, false); return !event.has_ids() && first(unowned_);
+  case Scope::header: remember(time, false); return !event.has_ids() && first(unowned_);
   default: {
     const bool outlives = filter::outlives_time(rule.scope);
-    meet(time, outlives);
+    remember(time, outlives);
     return outlives;
   }
   }

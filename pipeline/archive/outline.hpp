@@ -17,13 +17,13 @@ public:
                                 const etlz::SegmentCoder &coder, std::size_t budget);
 
 private:
-  // Times of events that were met, each in the slot of its hash: events that stacks belong to.
-  struct Met {
+  // Times of events seen, each in the slot of its hash: events that stacks belong to.
+  struct SeenTime {
     std::int64_t time = INT64_MIN;
     bool outlives = false; // whatever the time, and its stack with it
   };
-  [[nodiscard]] Met &met(std::int64_t time);
-  void meet(std::int64_t time, bool outlives);
+  [[nodiscard]] SeenTime &seen(std::int64_t time);
+  void remember(std::int64_t time, bool outlives);
   // `events`: those of a compressed buffer, if they are there already.
   [[nodiscard]] bool walk(Bytes buffer, Bytes events, std::uint32_t begin);
   void visit(const EventView &event, std::int64_t time, const Outline::Event &where);
@@ -37,7 +37,7 @@ private:
   };
 
   Outline outline_;
-  std::vector<Met> met_;
+  std::vector<SeenTime> seen_;
   std::vector<LastSwitch> switches_;
   EventView last_switch_; // of the buffer that is walked
   Outline::Event last_switch_where_;

@@ -60,7 +60,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   const ArchiveOptions &options = file.options;
   const read::Input &input = file.input;
   if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return Small::no;
-  SegmentSource source(input, true, etlz::kMaxSegment, file.workspace.spares);
+  SegmentSource source(input, true, etlz::kMaxSegment, file.workspace.byte_pool);
   const Result<bool> next = source.next(job);
   if (!next) return next.error();
   std::uint64_t content = 0, weight = 0;
@@ -70,7 +70,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   }
   const bool fits = *next && job.bytes.size() == input.size() && content <= small_content(options.level);
   if (!fits) {
-    file.workspace.spares.give(std::move(job.bytes));
+    file.workspace.byte_pool.give(std::move(job.bytes));
     return Small::no;
   }
   // What the model makes of it, with everything around it.
@@ -89,7 +89,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
     // Whether segments of their usual size would be this one.
     const std::size_t target = target_of(options, true);
     if (weight < target && job.bytes.size() < 3 * target) return Small::coded;
-    file.workspace.spares.give(std::move(job.bytes));
+    file.workspace.byte_pool.give(std::move(job.bytes));
     return Small::no;
   }
   if (Result<void> r = out.append(small); !r) return r.error();
@@ -100,7 +100,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   result.segments = 1;
   result.archived = out.size();
   SharedProgress(options.run, input.size()).advance(input.size(), 1);
-  file.workspace.spares.give(std::move(job.bytes));
+  file.workspace.byte_pool.give(std::move(job.bytes));
   return Small::packed;
 }
 
@@ -144,7 +144,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   }
   const double share = facts.empty() ? 1 : 1 - 2 * kCountingShare;
 
-  SegmentSource source(input, file.trace, target_of(options, file.trace), workspace->spares);
+  SegmentSource source(input, file.trace, target_of(options, file.trace), workspace->byte_pool);
   etlz::ContentHasher hasher;
   etlz::IndexWriter index;
   auto take = [&](PackJob &job) -> Result<void> {

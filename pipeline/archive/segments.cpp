@@ -19,7 +19,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   job.explain.clear();
   job.at = at_;
   std::vector<std::uint8_t> &bytes = job.bytes;
-  bytes = spares_.take(); // whatever its size: bytes that will be read need no zeros first
+  bytes = byte_pool_.take(); // whatever its size: bytes that will be read need no zeros first
   std::size_t have = carry_.size();
   bytes.resize(std::max(bytes.size(), have));
   std::ranges::copy(carry_, bytes.begin());
@@ -244,7 +244,7 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report) {
   report.decoded += job.decoded;
   ++report.segments;
   if (file.options.explain != nullptr) add_explain(*file.options.explain, job.explain);
-  file.workspace.spares.give(std::move(job.bytes));
+  file.workspace.byte_pool.give(std::move(job.bytes));
 }
 
 Result<void> pack_segments(const PackedFile &file, const std::function<Result<bool>(PackJob &)> &next,

@@ -41,8 +41,8 @@ enum class Reading : std::uint8_t {
 // Cuts the input into segments; carries over what was read too much. The cuts do not depend on how it reads.
 class SegmentSource {
 public:
-  SegmentSource(const read::Input &input, bool trace, std::size_t target, Spares &spares)
-      : input_(input), trace_(trace), target_(target), spares_(spares) {}
+  SegmentSource(const read::Input &input, bool trace, std::size_t target, BytePool &byte_pool)
+      : input_(input), trace_(trace), target_(target), byte_pool_(byte_pool) {}
 
   // False at the end.
   [[nodiscard]] Result<bool> next(PackJob &job, Reading reading = Reading::all);
@@ -59,7 +59,7 @@ private:
   const read::Input &input_;
   bool trace_;
   std::size_t target_;
-  Spares &spares_;
+  BytePool &byte_pool_;
   std::uint64_t at_ = 0;
   std::size_t last_ = 4u << 20;
   std::vector<std::uint8_t> carry_;

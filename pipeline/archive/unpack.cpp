@@ -66,7 +66,8 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
     const Result<bool> found = scan.next(entry);
     if (!found) return found.error();
     if (!*found) break;
-    if (over_limit(entry.header, options.run.memory, archive.name()) || entry.header.original_at < expected) {
+    if (!check_decode_memory(entry.header, options.run.memory, archive.name()) ||
+        entry.header.original_at < expected) {
       scan.skip(1);
       continue;
     }
@@ -74,7 +75,7 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
         read_exactly(archive, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
     if (!stored) return stored.error();
     std::vector<std::uint8_t> bytes(entry.header.original_size);
-    if (decode_segment(entry, *stored, bytes, pool, archive.name())) {
+    if (!decode_segment(entry, *stored, bytes, pool, archive.name())) {
       scan.skip(1);
       continue;
     }
@@ -158,7 +159,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     job.stored = std::move(*stored);
     return true;
   };
-  Spares &spares = workspace->spares;
+  BytePool &byte_pool = workspace->byte_pool;
   steps.work = [&](UnpackJob &job) -> Result<void> {
     if (job.entry.header.method == SegmentMethod::small) {
       job.bytes.resize(job.entry.header.original_size);
@@ -175,7 +176,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
       e.offset = job.entry.archive_at;
       return e;
     }
-    job.bytes = spares.take();
+    job.bytes = byte_pool.take();
     job.bytes.resize(b.original_size);
     return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
                           archive.name());
@@ -187,7 +188,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     result.original += job.bytes.size();
     ++result.segments;
     progress.advance(job.bytes.size());
-    spares.give(std::move(job.bytes));
+    byte_pool.give(std::move(job.bytes));
     return {};
   };
   const unsigned threads = threads_of(options.run.threads);

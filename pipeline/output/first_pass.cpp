@@ -16,12 +16,12 @@ bool FirstPass::one_stream() const {
   return (trace_.header().log_file_mode & kModeOneStream) != 0;
 }
 
-Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult &result, StepTimes *times) {
+Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult &result) {
   Pass<Part> pass;
   pass.name = "reading processes";
   pass.work = [this](Batch &batch, Part &part) { look(batch, part); };
   pass.merge = [this](Batch &batch, Part &part) { return merge(batch, part); };
-  Result<PassResult> done = run_pass(trace_, pass, options, times);
+  Result<PassResult> done = run_pass(trace_, pass, options);
   if (!done) return std::move(done).error();
   result = std::move(*done);
   if (selection_.by_process() && !looked_.empty()) threads_ = records_.threads;

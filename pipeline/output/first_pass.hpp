@@ -16,8 +16,7 @@ public:
   FirstPass(const Trace &trace, const Selection &selection, std::uint64_t memory);
 
   // Fills result.skipped and result.warnings.
-  [[nodiscard]] Result<filter::Lifetimes> run(const PassOptions &options, PassResult &result,
-                                              StepTimes *times);
+  [[nodiscard]] Result<filter::Lifetimes> run(const PassOptions &options, PassResult &result);
 
   // When the targets are known: what need not be read any more and, in the report, what that does not hold.
   [[nodiscard]] const BufferCache &settle(const filter::Lifetimes &lifetimes, const filter::Targets &targets,

@@ -85,10 +85,6 @@ public:
 
 private:
   [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
-  StepTimes &times_of(std::string pass) {
-    report_.passes.emplace_back().first = std::move(pass);
-    return report_.passes.back().second;
-  }
 
   Result<void> open_output() {
     if (base::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
@@ -110,7 +106,7 @@ private:
       const bool every_event = !selective || options_.count || options_.stacks.mode != StackMode::keep;
       first_pass_.emplace(trace_, options_.selection, every_event ? 0 : options_.candidate_memory);
       PassResult met;
-      Result<filter::Lifetimes> collected = first_pass_->run(options_.graph, met, &times_of("collect"));
+      Result<filter::Lifetimes> collected = first_pass_->run(options_.graph, met);
       if (!collected) return std::move(collected).error();
       lifetimes_ = std::move(*collected);
       note(std::move(met));
@@ -121,7 +117,7 @@ private:
     if (first_pass_) cache_ = &first_pass_->settle(lifetimes_, filter_->targets(), report_);
     if (selective) {
       filter::Marks marks;
-      ETWRELOG_TRY(collect_references(trace_, *filter_, 0, options_.graph, marks, &times_of("mark"), cache_));
+      ETWRELOG_TRY(collect_references(trace_, *filter_, 0, options_.graph, marks, cache_));
       filter_->set_marks(std::move(marks));
       if (!filter_->targets().all())
         for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
@@ -140,8 +136,8 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
-      Result<StackInventory> collected = collect_stacks(
-          trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
+      Result<StackInventory> collected =
+          collect_stacks(trace_, options_.graph, ignored, options_.stacks.for_definitions());
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }
@@ -178,7 +174,7 @@ private:
     };
     pass.emit = [this](RelogPart &part) { return append(part); };
     pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
-    Result<PassResult> done = run_pass(trace_, pass, options_.graph, &times_of("relog"), cache_);
+    Result<PassResult> done = run_pass(trace_, pass, options_.graph, cache_);
     if (!done) return std::move(done).error();
     if (!first_pass_) note(std::move(*done)); // else the first pass has met the same
     return {};
@@ -335,15 +331,23 @@ Error output_is_input(const std::string &output) {
   return base::ErrorBuilder(ErrorKind::usage, "is the input itself").in(output).advise(Advice::other_output);
 }
 
-void leave_out_by_time(Trace &trace, const RelogOptions &options) {
-  if (!options.selection.from && !options.selection.to) return;
-  if (options.count || options.keep_grouping || options.stacks.mode != StackMode::keep) return;
+namespace {
+
+// Of an archive, no more is read than its index says can matter, unless the report or the stacks need all
+// events.
+std::optional<Trace> within_selected_time(const Trace &trace, const RelogOptions &options) {
+  if (!options.selection.from && !options.selection.to) return std::nullopt;
+  if (options.count || options.keep_grouping || options.stacks.mode != StackMode::keep) return std::nullopt;
   const filter::TimeRange time = filter::selected_time(options.selection, trace.clock());
-  trace.leave_out(time.from, time.to);
+  return trace.within(time.from, time.to);
 }
 
-Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report) {
+} // namespace
+
+Result<void> relog(const Trace &whole, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
+  const std::optional<Trace> narrowed = within_selected_time(whole, options);
+  const Trace &trace = narrowed ? *narrowed : whole;
   // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that
   // does not look at JIT-compiled code can do without until then.
   const bool try_without = options.stacks.mode == StackMode::cache;

@@ -47,14 +47,8 @@ struct RelogReport {
   std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
   std::vector<std::string> warnings;
   std::vector<read::Skipped> skipped;
-  std::deque<std::pair<std::string, StepTimes>> passes; // busy time by pass and step
   double seconds = 0;
 };
-
-// Before relog(): where the options select by time, keeps the trace from reading more of an archive than its
-// index says can matter (Trace::leave_out). The output is the same. Not done where the report or the stacks
-// need all events.
-void leave_out_by_time(Trace &trace, const RelogOptions &options);
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 

@@ -13,7 +13,7 @@ struct CollectPart {
 } // namespace
 
 Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
-                                            PassResult &result, StepTimes *times) {
+                                            PassResult &result) {
   filter::LifetimeRecords all;
   std::vector<std::uint16_t> processors(trace.buffers().size());
   Pass<CollectPart> pass;
@@ -31,7 +31,7 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
     all.append(std::move(work.records));
     return {};
   };
-  Result<PassResult> done = run_pass(trace, pass, options, times);
+  Result<PassResult> done = run_pass(trace, pass, options);
   if (!done) return std::move(done).error();
   result = std::move(*done);
   const bool one_stream = (trace.header().log_file_mode & format::kModeOneStream) != 0;
@@ -39,8 +39,7 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
 }
 
 Result<void> collect_references(const Trace &trace, const filter::Filter &filter, std::uint32_t first_buffer,
-                                const PassOptions &options, filter::Marks &marks, StepTimes *times,
-                                const KeptBuffers *kept) {
+                                const PassOptions &options, filter::Marks &marks, const KeptBuffers *kept) {
   Pass<filter::Marks::Part> pass;
   pass.name = "following references";
   pass.work = [&](Batch &batch, filter::Marks::Part &part) {
@@ -57,7 +56,7 @@ Result<void> collect_references(const Trace &trace, const filter::Filter &filter
     filter.merge(part, marks);
     return {};
   };
-  ETWRELOG_TRY(run_pass(trace, pass, options, times, kept));
+  ETWRELOG_TRY(run_pass(trace, pass, options, kept));
   return {};
 }
 

@@ -8,13 +8,12 @@ namespace etwrelog::pipeline {
 
 // Pass 1 of every command that attributes events: processes, threads, stack definitions.
 [[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
-                                                          PassResult &result, StepTimes *times = nullptr);
+                                                          PassResult &result);
 
 // What the events that the filter will keep refer to. `first_buffer`: where the trace's buffers begin in the
 // numbering of the filter's lifetimes; `kept`: as run_pass() takes it.
 [[nodiscard]] Result<void> collect_references(const Trace &trace, const filter::Filter &filter,
                                               std::uint32_t first_buffer, const PassOptions &options,
-                                              filter::Marks &marks, StepTimes *times = nullptr,
-                                              const KeptBuffers *kept = nullptr);
+                                              filter::Marks &marks, const KeptBuffers *kept = nullptr);
 
 } // namespace etwrelog::pipeline

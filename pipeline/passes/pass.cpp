@@ -4,10 +4,25 @@
 
 namespace etwrelog::pipeline {
 
-PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times,
+PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options,
                  const KeptBuffers *kept)
-    : trace_(trace), options_(options), times_(times), kept_(kept), progress_(options.progress) {
+    : trace_(trace), options_(options), kept_(kept), name_(name), progress_(options.progress) {
   progress_.begin(name, trace.stored_bytes());
+}
+
+PassRun::~PassRun() {
+  if (options_.report == nullptr) return;
+  auto seconds = [](const std::atomic<std::uint64_t> &ns) { return static_cast<double>(ns.load()) * 1e-9; };
+  RunReport::Phase &phase = options_.report->phases.emplace_back();
+  phase.name = name_;
+  phase.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  phase.steps = {{"read_and_decompress", seconds(times.load)},
+                 {"decode_and_filter", seconds(times.work)},
+                 {"in_order", seconds(times.merge)},
+                 {"compress", seconds(times.finish)},
+                 {"write", seconds(times.emit)}};
+  for (const RunReport::Phase::Step &step : phase.steps)
+    phase.busy += step.busy;
 }
 
 std::size_t PassRun::slots() const {
@@ -40,8 +55,8 @@ bool PassRun::next(Batch &batch) {
   return true;
 }
 
-void PassRun::load(Batch &batch) const {
-  const Stopwatch watch(times_ != nullptr ? &times_->load : nullptr);
+void PassRun::load(Batch &batch) {
+  const Stopwatch watch(times.load);
   batch.error.reset();
   batch.events = 0;
   if (!kept(batch.first)) return trace_.load(batch);

@@ -9,12 +9,6 @@
 
 namespace etwrelog::pipeline {
 
-// Busy time of each step, summed over threads, in nanoseconds.
-struct StepTimes {
-  std::atomic<std::uint64_t> load{0}, work{0}, merge{0}, finish{0}, emit{0};
-  std::atomic<std::uint64_t> wall{0}; // from begin to end
-};
-
 // `Part`: the result of one batch; reused from batch to batch, so a pass clears what it finds.
 template <class Part> struct Pass {
   std::string_view name;
@@ -33,11 +27,12 @@ struct PassOptions {
   std::uint64_t in_flight_bytes = 192u << 20; // decoded, over all batches
   std::stop_token stop{};
   std::function<void(const Progress &)> progress{};
+  RunReport *report = nullptr; // gets the times of the pass, also of one that fails
 
   PassOptions() = default;
   PassOptions(const RunOptions &run)
       : threads(run.threads), in_flight_bytes(std::min<std::uint64_t>(192u << 20, run.memory / 4)),
-        stop(run.stop), progress(run.progress) {}
+        stop(run.stop), progress(run.progress), report(run.report) {}
 };
 
 struct PassResult {
@@ -59,12 +54,19 @@ protected:
 // What a pass does that does not depend on its part.
 class PassRun {
 public:
-  PassRun(const Trace &trace, std::string_view name, const PassOptions &options, StepTimes *times,
-          const KeptBuffers *kept);
+  PassRun(const Trace &trace, std::string_view name, const PassOptions &options, const KeptBuffers *kept);
+  ~PassRun(); // reports the times
+  PassRun(const PassRun &) = delete;
+  PassRun &operator=(const PassRun &) = delete;
+
+  // Busy, summed over threads, in nanoseconds.
+  struct Times {
+    std::atomic<std::uint64_t> load{0}, work{0}, merge{0}, finish{0}, emit{0};
+  } times;
 
   [[nodiscard]] std::size_t slots() const;
   [[nodiscard]] bool next(Batch &batch); // serial
-  void load(Batch &batch) const;
+  void load(Batch &batch);
   [[nodiscard]] Result<void> loaded(Batch &batch) const; // what load or the work on it found
   void note(Batch &batch);                               // serial: skipped, warnings
   void advance(const Batch &batch);                      // serial: progress
@@ -78,8 +80,9 @@ private:
 
   const Trace &trace_;
   const PassOptions &options_;
-  StepTimes *times_;
   const KeptBuffers *kept_;
+  const std::string_view name_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   ProgressMeter progress_;
   std::size_t next_buffer_ = 0;
   PassResult result_;
@@ -89,13 +92,12 @@ private:
 // again: each batch is all kept, or all read.
 template <class Part>
 [[nodiscard]] Result<PassResult> run_pass(const Trace &trace, const Pass<Part> &pass,
-                                          const PassOptions &options, StepTimes *times = nullptr,
-                                          const KeptBuffers *kept = nullptr) {
+                                          const PassOptions &options, const KeptBuffers *kept = nullptr) {
   struct Slot {
     Batch batch;
     Part part;
   };
-  PassRun run(trace, pass.name, options, times, kept);
+  PassRun run(trace, pass.name, options, kept);
   std::deque<Slot> slots(run.slots());
   if (pass.prepare)
     for (Slot &slot : slots)
@@ -107,29 +109,28 @@ template <class Part>
   steps.work = [&](Slot &slot) -> Result<void> {
     run.load(slot.batch);
     if (!slot.batch.error) {
-      const Stopwatch watch(times != nullptr ? &times->work : nullptr);
+      const Stopwatch watch(run.times.work);
       pass.work(slot.batch, slot.part);
     }
     return run.loaded(slot.batch);
   };
   steps.merge = [&](Slot &slot) -> Result<void> {
-    const Stopwatch watch(times != nullptr ? &times->merge : nullptr);
+    const Stopwatch watch(run.times.merge);
     run.note(slot.batch);
     return pass.merge ? pass.merge(slot.batch, slot.part) : Result<void>();
   };
   if (pass.finish)
     steps.finish = [&](Slot &slot) {
-      const Stopwatch watch(times != nullptr ? &times->finish : nullptr);
+      const Stopwatch watch(run.times.finish);
       return pass.finish(slot.part);
     };
   steps.emit = [&](Slot &slot) -> Result<void> {
-    const Stopwatch watch(times != nullptr ? &times->emit : nullptr);
+    const Stopwatch watch(run.times.emit);
     Result<void> done = pass.emit ? pass.emit(slot.part) : Result<void>();
     if (done) run.advance(slot.batch);
     return done;
   };
   steps.locate = [&](const Slot &slot, Error error) { return run.locate(slot.batch, std::move(error)); };
-  const Stopwatch watch(times != nullptr ? &times->wall : nullptr);
   Result<void> done = run_steps(steps, slots, {options.threads, options.stop});
   if (!done) return std::move(done).error();
   return std::move(run).result();

@@ -45,7 +45,7 @@ Error too_little_stack_memory(const std::string &what, std::size_t limit) {
 }
 
 Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options, PassResult &result,
-                                      std::size_t memory, StepTimes *times) {
+                                      std::size_t memory) {
   StackInventory all;
   std::vector<FixedReference> fixed;
   Pass<CollectPart> pass;
@@ -97,7 +97,7 @@ Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &opt
       return too_little_stack_memory("the definitions of the trace's stack keys", memory);
     return {};
   };
-  Result<PassResult> done = run_pass(trace, pass, options, times);
+  Result<PassResult> done = run_pass(trace, pass, options);
   if (!done) return std::move(done).error();
   result = std::move(*done);
   all.definitions.sort();

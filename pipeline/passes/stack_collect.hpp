@@ -35,7 +35,6 @@ struct StackInventory {
 // One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in
 // the first buffer need are marked.
 [[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options,
-                                                    PassResult &result, std::size_t memory,
-                                                    StepTimes *times = nullptr);
+                                                    PassResult &result, std::size_t memory);
 
 } // namespace etwrelog::pipeline

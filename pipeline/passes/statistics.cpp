@@ -234,8 +234,7 @@ Error too_many(const Trace &trace, std::size_t most) {
 
 Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
                                       std::size_t most_stacks) {
-  if (!trace.salvage() && !trace.input().facts().empty()) {
-    const Bytes facts = trace.input().facts();
+  if (const Bytes facts = trace.facts(); !trace.salvage() && !facts.empty()) {
     if (std::optional<Statistics> known =
             read_statistics_record({reinterpret_cast<const char *>(facts.data()), facts.size()})) {
       known->warnings = trace.scan().warnings;

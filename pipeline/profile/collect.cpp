@@ -296,7 +296,7 @@ void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDe
 } // namespace
 
 Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
-                                  const PassOptions &options, StepTimes *times) {
+                                  const PassOptions &options) {
   Collected all;
   Collector collector(collect, *all.stacks);
   std::vector<Reference> references;
@@ -335,7 +335,7 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
     all.unreadable += work.unreadable;
     return {};
   };
-  Result<PassResult> done = run_pass(trace, pass, options, times);
+  Result<PassResult> done = run_pass(trace, pass, options);
   if (!done) return std::move(done).error();
   all.pass = std::move(*done);
   resolve(all, references, definitions);

@@ -28,6 +28,6 @@ struct Collected {
 };
 
 [[nodiscard]] Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
-                                                const PassOptions &options, StepTimes *times = nullptr);
+                                                const PassOptions &options);
 
 } // namespace etwrelog::pipeline

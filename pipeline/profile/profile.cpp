@@ -29,9 +29,8 @@ profile::ParallelFor parallel_on(unsigned threads) {
 } // namespace
 
 Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
-                                   const PassOptions &graph, StepTimes *times) {
-  Result<Collected> collected =
-      collect_profile(trace, {options.kind, options.names, options.slices}, graph, times);
+                                   const PassOptions &graph) {
+  Result<Collected> collected = collect_profile(trace, {options.kind, options.names, options.slices}, graph);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   const profile::JoinCounts joined = profile::join(collected->records, parallel_on(threads));

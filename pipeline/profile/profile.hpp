@@ -10,6 +10,6 @@ using etwrelog::ProfileOptions;
 using etwrelog::ProfileResult;
 
 [[nodiscard]] Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
-                                                 const PassOptions &graph, StepTimes *times = nullptr);
+                                                 const PassOptions &graph);
 
 } // namespace etwrelog::pipeline

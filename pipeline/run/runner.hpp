@@ -98,16 +98,16 @@ private:
 // Adds the time that it lives to a sum, in nanoseconds.
 class Stopwatch {
 public:
-  explicit Stopwatch(std::atomic<std::uint64_t> *sum) : sum_(sum), began_(std::chrono::steady_clock::now()) {}
+  explicit Stopwatch(std::atomic<std::uint64_t> &sum) : sum_(sum), began_(std::chrono::steady_clock::now()) {}
   ~Stopwatch() {
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began_;
-    if (sum_ != nullptr) sum_->fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
+    sum_.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
   }
   Stopwatch(const Stopwatch &) = delete;
   Stopwatch &operator=(const Stopwatch &) = delete;
 
 private:
-  std::atomic<std::uint64_t> *sum_;
+  std::atomic<std::uint64_t> &sum_;
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "etlz/small/small.hpp"
 #include "etwrelog/format.hpp"
+#include "source/indexed_input.hpp"
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
@@ -106,14 +107,14 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
 
 namespace {
 
-class ArchiveInput final : public read::Input {
+class ArchiveInput final : public IndexedInput {
 public:
   // At least the `window` segments asked for last are kept, and others as long as all come to no more than
   // `budget` bytes.
   ArchiveInput(std::unique_ptr<read::Input> archive, ArchiveIndex index, std::size_t window,
                std::uint64_t budget)
-      : read::Input(archive->name()), archive_(std::move(archive)), index_(std::move(index)), window_(window),
-        budget_(budget), skipped_(index_.segments.size()) {
+      : IndexedInput(archive->name()), archive_(std::move(archive)), index_(std::move(index)),
+        window_(window), budget_(budget), skipped_(index_.segments.size()) {
     for (const etlz::IndexEntry &e : index_.segments) {
       const std::uint8_t *header = e.buffer_headers.data();
       for (const etlz::Part &part : e.parts) {
@@ -128,11 +129,11 @@ public:
 
   [[nodiscard]] Bytes facts() const override { return index_.facts; }
 
-  [[nodiscard]] std::vector<read::Outlined> outlined() const override {
-    std::vector<read::Outlined> all;
+  [[nodiscard]] std::vector<Outlined> outlined() const override {
+    std::vector<Outlined> all;
     for (const etlz::IndexEntry &e : index_.segments) {
       if (!e.outline.complete) continue;
-      read::Outlined &o = all.emplace_back();
+      Outlined &o = all.emplace_back();
       o.begin = e.header.original_at;
       o.end = o.begin + e.header.original_size;
       o.outline = &e.outline;
@@ -172,7 +173,7 @@ public:
     return done;
   }
 
-  void skip(std::uint64_t begin, std::uint64_t end) override {
+  void skip(std::uint64_t begin, std::uint64_t end) const override {
     for (std::size_t i = 0; i < index_.segments.size(); ++i) {
       const SegmentHeader &h = index_.segments[i].header;
       if (h.original_at >= begin && h.original_at + h.original_size <= end)
@@ -251,7 +252,7 @@ private:
   ArchiveIndex index_;
   std::size_t window_;
   std::uint64_t budget_;
-  std::vector<std::atomic<bool>> skipped_; // segments that nobody is expected to ask for
+  mutable std::vector<std::atomic<bool>> skipped_; // segments that nobody is expected to ask for
   std::vector<Header> headers_;
   mutable CoderPool pool_;
   mutable std::mutex mutex_;

@@ -40,7 +40,7 @@ private:
 using CoderPool = Pool<Coder>;
 
 // Memory of finished segments for the next ones: fresh pages cost more than what is done in them.
-class Spares {
+class BytePool {
 public:
   std::vector<std::uint8_t> take() {
     std::vector<std::uint8_t> bytes;

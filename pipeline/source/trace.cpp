@@ -59,6 +59,7 @@ Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOp
   Result<read::Scan> scan = read::scan_buffers(*input, options);
   if (!scan) return std::move(scan).error();
   Trace trace;
+  trace.index_ = dynamic_cast<const IndexedInput *>(input.get());
   trace.input_ = std::move(input);
   trace.scan_ = std::move(*scan);
   trace.clock_ = trace.scan_.header.clock();
@@ -157,18 +158,23 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
   return batch.raw;
 }
 
-const read::Outlined *Trace::outlined(const read::BufferSpan &span) const {
+const Outlined *Trace::outlined(const read::BufferSpan &span) const {
   if (outlined_.empty()) return nullptr;
-  const auto after = std::ranges::upper_bound(outlined_, span.offset, {}, &read::Outlined::begin);
+  const auto after = std::ranges::upper_bound(outlined_, span.offset, {}, &Outlined::begin);
   if (after == outlined_.begin()) return nullptr;
-  const read::Outlined &stretch = *(after - 1);
+  const Outlined &stretch = *(after - 1);
   return span.offset < stretch.end ? &stretch : nullptr;
 }
 
+Trace Trace::within(std::int64_t from, std::int64_t to) const {
+  Trace narrowed(*this);
+  if (index_ != nullptr && !salvage_ && !scan_.buffers.empty()) narrowed.leave_out(from, to);
+  return narrowed;
+}
+
 void Trace::leave_out(std::int64_t from, std::int64_t to) {
-  if (salvage_ || scan_.buffers.empty()) return;
-  outlined_ = input_->outlined();
-  std::erase_if(outlined_, [&](const read::Outlined &o) {
+  outlined_ = index_->outlined();
+  std::erase_if(outlined_, [&](const Outlined &o) {
     // The first buffer holds the header event, which is read by hand.
     const std::uint64_t first = scan_.buffers.front().offset;
     const bool inside = o.outline->first_time <= to && o.outline->last_time >= from;
@@ -177,19 +183,19 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
   // The index must see the same buffers here as the walk over their headers.
   std::vector<std::size_t> seen(outlined_.size());
   for (const read::BufferSpan &span : scan_.buffers) {
-    const read::Outlined *stretch = outlined(span);
+    const Outlined *stretch = outlined(span);
     if (!stretch) continue;
     const std::pair<std::uint64_t, std::uint64_t> place(span.offset, span.size);
     if (!span.cut && std::ranges::binary_search(stretch->buffers, place))
       ++seen[static_cast<std::size_t>(stretch - outlined_.data())];
   }
-  std::vector<read::Outlined> agreed;
+  std::vector<Outlined> agreed;
   for (std::size_t i = 0; i < seen.size(); ++i)
     if (seen[i] == outlined_[i].buffers.size()) agreed.push_back(std::move(outlined_[i]));
   outlined_ = std::move(agreed);
   left_out_ = {};
-  for (const read::Outlined &o : outlined_) {
-    input_->skip(o.begin, o.end);
+  for (const Outlined &o : outlined_) {
+    index_->skip(o.begin, o.end);
     ++left_out_.segments;
     left_out_.buffers += o.buffers.size();
     left_out_.events +=
@@ -199,7 +205,7 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
   }
 }
 
-bool Trace::load_outline(const read::Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
+bool Trace::load_outline(const Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
                          DecodedBuffer &buffer) const {
   std::array<std::uint8_t, kBufferHeaderSize> raw{};
   if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size())
@@ -255,7 +261,7 @@ void Trace::load(Batch &batch) const {
     buffer.file_offset = span.offset;
     buffer.stored_size = span.size;
     buffer.cut = span.cut;
-    if (const read::Outlined *stretch = outlined(span)) {
+    if (const Outlined *stretch = outlined(span)) {
       at += span.size;
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
       if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)),

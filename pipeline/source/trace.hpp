@@ -4,6 +4,7 @@
 #include "etwrelog/codec.hpp"
 #include "etwrelog/event.hpp"
 #include "read/scan.hpp"
+#include "source/indexed_input.hpp"
 
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@ struct DecodedBuffer {
   format::BufferHeader header;
   Codec codec = Codec::none; // what its events were compressed with
   bool cut = false;          // the file ends inside it: a last event that does not fit is no damage
-  bool left_out = false;     // `events` are those alone that matter whatever the time: see Trace::leave_out
+  bool left_out = false;     // `events` are those alone that matter whatever the time: see Trace::within
   MutableBytes events;       // decoded; in the batch's memory, which has room up to the next multiple of 8
 };
 
@@ -60,13 +61,12 @@ public:
   [[nodiscard]] Codec codec() const { return codec_; }
   [[nodiscard]] bool salvage() const { return salvage_; }
 
-  // The same input, to be read in another way.
-  [[nodiscard]] Trace shared() const { return *this; }
-
-  // From now on does not read what an archive's index says lies wholly outside a time: of buffers there
+  // The same trace, but what an archive's index says lies wholly outside a time is not read: of buffers there
   // load() gives only the events that matter whatever the time (filter::outlives_time), out of the index. Not
   // when salvaging.
-  void leave_out(std::int64_t from, std::int64_t to);
+  [[nodiscard]] Trace within(std::int64_t from, std::int64_t to) const;
+  // What an archive knows of the trace as a whole (statistics_record); empty if nothing.
+  [[nodiscard]] Bytes facts() const { return index_ != nullptr ? index_->facts() : Bytes(); }
   struct LeftOut {
     std::uint64_t segments = 0, buffers = 0;
     std::uint64_t events = 0, event_bytes = 0; // that load() does not give
@@ -107,23 +107,25 @@ private:
   Trace() = default;
   Trace(const Trace &) = default;
   Result<void> detect_codec();
+  void leave_out(std::int64_t from, std::int64_t to);
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                                    std::size_t raw_bytes) const;
   // The stretch that is left out and holds the span; null for one that is read.
-  [[nodiscard]] const read::Outlined *outlined(const read::BufferSpan &span) const;
+  [[nodiscard]] const Outlined *outlined(const read::BufferSpan &span) const;
   // False if the index contradicts the buffer.
-  [[nodiscard]] bool load_outline(const read::Outlined &stretch, const read::BufferSpan &span,
-                                  MutableBytes room, DecodedBuffer &buffer) const;
+  [[nodiscard]] bool load_outline(const Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
+                                  DecodedBuffer &buffer) const;
   [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
 
-  std::shared_ptr<read::Input> input_;
+  std::shared_ptr<const read::Input> input_;
+  const IndexedInput *index_ = nullptr; // the input, where it is one
   read::Scan scan_;
   Clock clock_;
   Codec codec_ = Codec::none;
   bool salvage_ = false;
-  std::vector<read::Outlined> outlined_; // sorted
+  std::vector<Outlined> outlined_; // sorted
   LeftOut left_out_;
 };
 

@@ -3,7 +3,6 @@
 // a name.
 #pragma once
 
-#include "base/outline.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/io.hpp"
@@ -15,13 +14,6 @@
 
 namespace etwrelog::read {
 
-// Bytes of an input whose buffers are known in outline.
-struct Outlined {
-  std::uint64_t begin = 0, end = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers; // begin and size of each, in order
-  const Outline *outline = nullptr;                             // the input's
-};
-
 class Input {
 public:
   explicit Input(std::string name) : name_(std::move(name)) {}
@@ -32,12 +24,6 @@ public:
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   // Fills `into`; returns less only at the end of the input. Any thread.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
-  // Of an input with an index: in order, without overlap.
-  [[nodiscard]] virtual std::vector<Outlined> outlined() const { return {}; }
-  // Nobody will ask for these bytes any more, but for buffer headers: no need to have them ready.
-  virtual void skip(std::uint64_t /*begin*/, std::uint64_t /*end*/) {}
-  // Of an archive that holds them: what is known of the trace as a whole (pipeline::statistics_record).
-  [[nodiscard]] virtual Bytes facts() const { return {}; }
   // As the user named it, with the member of an archive behind a colon.
   [[nodiscard]] const std::string &name() const { return name_; }
 

@@ -76,6 +76,43 @@ TEST(RelogApi, TheTraceStaysWholeWhateverWasSelectedFromIt) {
   EXPECT_EQ(read_file(plain + ".all"), read_file(archive + ".all"));
 }
 
+std::vector<std::string> phases_of(const RunReport &run) {
+  std::vector<std::string> names;
+  for (const RunReport::Phase &phase : run.phases) {
+    names.push_back(phase.name);
+    double busy = 0;
+    for (const RunReport::Phase::Step &step : phase.steps)
+      busy += step.busy;
+    EXPECT_DOUBLE_EQ(phase.busy, busy) << phase.name;
+    EXPECT_GT(phase.wall, 0) << phase.name;
+  }
+  return names;
+}
+
+TEST(RunReports, EveryPassOverATraceIsAPhaseAlsoOfWhatFails) {
+  const TempDir directory;
+  std::vector<std::uint8_t> bytes = two_processes();
+  const RelogOptions one{.selection = {.processes = {"one.exe"}}};
+  const std::vector<std::string> expected = {"reading processes", "following references", "relogging"};
+  {
+    RunReport run;
+    ASSERT_TRUE(
+        relog(opened(Input::memory("two.etl", bytes)), directory.file("a.etl"), one, {.report = &run}));
+    EXPECT_EQ(phases_of(run), expected);
+  }
+  {
+    RunReport run;
+    ASSERT_TRUE(collect_statistics(opened(Input::memory("two.etl", bytes)), {.report = &run}));
+    EXPECT_EQ(phases_of(run).size(), 2u);
+  }
+  bytes[4096 + format::kBufferHeaderSize + 3] = 0; // the marker of the second buffer's first event
+  RunReport run;
+  ASSERT_FALSE(
+      relog(opened(Input::memory("two.etl", bytes)), directory.file("b.etl"), one, {.report = &run}));
+  EXPECT_EQ(phases_of(run).size(), 1u);
+  EXPECT_GT(run.buffers, 0u);
+}
+
 TEST(RelogApi, StopsOnRequestAndLeavesNothing) {
   const TempDir directory;
   const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
