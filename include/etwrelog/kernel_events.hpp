@@ -70,10 +70,6 @@ struct HookInfo {
 // `header`.
 [[nodiscard]] Scope scope_of(std::uint16_t hook);
 
-// Layout of a classic event of the classes that a merge writes: image identity (format::kImageIdGuid) and
-// metadata (format::kMetaDataGuid, whose first field is the provider described).
-[[nodiscard]] const Layout *find_classic_layout(const Guid &guid, std::uint8_t opcode);
-
 // Class GUID and name ("DiskIO") of a hook group; zero / empty if not documented.
 [[nodiscard]] Guid group_guid(std::uint8_t group);
 [[nodiscard]] std::string_view group_name(std::uint8_t group);
@@ -97,13 +93,14 @@ struct HookInfo {
 }
 
 // Offset in the payload of the first field with this role, if only fields of fixed size stand before it.
-[[nodiscard]] std::optional<std::size_t> fixed_offset(const Layout &layout, Role role, unsigned pointer_size);
+[[nodiscard]] std::optional<std::size_t> fixed_offset(std::span<const Field> fields, Role role,
+                                                      unsigned pointer_size);
 
 // Walks the fields of one payload. Variable fields are measured on the way; what does not fit is absent.
 class FieldWalk {
 public:
-  FieldWalk(const Layout &layout, Bytes payload, unsigned pointer_size)
-      : fields_(layout.fields), payload_(payload), pointer_size_(pointer_size) {}
+  FieldWalk(std::span<const Field> fields, Bytes payload, unsigned pointer_size)
+      : fields_(fields), payload_(payload), pointer_size_(pointer_size) {}
 
   // False when no further field fits. `data` holds all `repeat` elements; strings come without their
   // terminator.

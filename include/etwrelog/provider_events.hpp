@@ -1,6 +1,6 @@
 // Payload layouts of events that are no kernel events but make up much of real traces: the CLR's code and
-// stack events and the image identities that KernelTraceControl adds when it merges. The sibling of
-// kernel_events.hpp.
+// stack events and the image identities that KernelTraceControl adds when it merges. Made of the built-in
+// schemas (schema.hpp); the sibling of kernel_events.hpp.
 #pragma once
 
 #include "etwrelog/kernel_events.hpp"
@@ -15,8 +15,11 @@ struct Layout {
   const char *name;
 };
 
-// Null where nothing is known. Classic events are found by class GUID and opcode.
+// Of an event of the CLR or an image identity; null where nothing is known. A version older than all that are
+// known is taken for the oldest.
 [[nodiscard]] const Layout *find_layout(const EventView &event);
+// Of any provider, or class and opcode, among the built-in schemas.
+[[nodiscard]] const Layout *find_layout(const Guid &provider, std::uint16_t id, std::uint16_t version);
 [[nodiscard]] std::span<const Layout> all_layouts();
 
 } // namespace etwrelog::provider

@@ -128,7 +128,7 @@ private:
     if (layout == nullptr) return;
     std::optional<std::uint64_t> object;
     std::string name;
-    kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+    kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
     const kernel::Field *field = nullptr;
     for (Bytes data; walk.next(field, data);) {
       if (field->role == Role::file_object || (field->role == Role::file_key && !object))
@@ -421,7 +421,7 @@ struct Edge {
 std::optional<std::uint64_t> request_of(const Event &event, std::uint16_t hook) {
   const kernel::Layout *layout = kernel::find_layout(hook, event.version());
   if (layout == nullptr) return std::nullopt;
-  kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
   const kernel::Field *field = nullptr;
   for (Bytes data; walk.next(field, data);)
     if (const std::string_view name = field->name; name == "IrpPtr" || name == "Irp" || name == "IRP")

@@ -1,6 +1,6 @@
 #include "profile_pass/event_records.hpp"
 
-#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "etwrelog/text.hpp"
 
 #include <iterator>
@@ -20,9 +20,9 @@ struct Facts {
   std::string name, command_line, path, thread_name;
 };
 
-Facts read_facts(const kernel::Layout &layout, Bytes payload, unsigned pointer_size) {
+Facts read_facts(std::span<const kernel::Field> fields, Bytes payload, unsigned pointer_size) {
   Facts facts;
-  kernel::FieldWalk walk(layout, payload, pointer_size);
+  kernel::FieldWalk walk(fields, payload, pointer_size);
   const kernel::Field *field = nullptr;
   Bytes data;
   while (walk.next(field, data)) {
@@ -86,7 +86,7 @@ std::optional<Facts> read_old_process(const EventView &event) {
 std::optional<Facts> read_event(const EventView &event, std::uint16_t hook) {
   const kernel::Layout *layout = kernel::find_layout(hook, event.version());
   if (layout == nullptr) return std::nullopt;
-  return read_facts(*layout, event.payload(), event.pointer_size());
+  return read_facts(layout->fields, event.payload(), event.pointer_size());
 }
 
 constexpr std::uint16_t kImageLoad = 0x030A, kImageLoadNew = 0x140A, kImageUnload = 0x1402,
@@ -177,9 +177,9 @@ void add_identity(const EventView &event, Moment at, StateRecords &records) {
   constexpr std::uint8_t kImageId = 0,
                          kRsds = 36; // 37 is the managed PDB of precompiled code: not the native one
   if (event.opcode() != kImageId && event.opcode() != kRsds) return;
-  const kernel::Layout *layout = kernel::find_classic_layout(format::kImageIdGuid, event.opcode());
+  const provider::Layout *layout = provider::find_layout(event);
   if (layout == nullptr) return;
-  Facts facts = read_facts(*layout, event.payload(), event.pointer_size());
+  Facts facts = read_facts(layout->fields, event.payload(), event.pointer_size());
   if (!facts.base || !facts.pid) return;
   IdentityRecord record;
   record.at = at;

@@ -16,7 +16,7 @@ constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownEnd = 4; // 3 is the rundow
 std::optional<ProcessInstance> read_process(const EventView &event) {
   const kernel::Layout *layout = kernel::find_layout(event.hook(), event.version());
   if (!layout) return std::nullopt;
-  kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
   const kernel::Field *field = nullptr;
   Bytes data;
   ProcessInstance process;

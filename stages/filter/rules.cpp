@@ -1,13 +1,15 @@
 #include "filter/rules.hpp"
 
+#include "etwrelog/provider_events.hpp"
+
 namespace etwrelog::filter {
 namespace {
 
 using kernel::Role;
 
-FieldOffsets compile(const kernel::Layout &layout, unsigned pointer_size) {
+FieldOffsets compile(std::span<const kernel::Field> fields, unsigned pointer_size) {
   auto at = [&](Role role) {
-    const auto offset = kernel::fixed_offset(layout, role, pointer_size);
+    const auto offset = kernel::fixed_offset(fields, role, pointer_size);
     return offset ? static_cast<std::uint16_t>(*offset) : FieldOffsets::kAbsent;
   };
   FieldOffsets offsets;
@@ -39,8 +41,8 @@ struct Table : HookRules {
       if (layout) {
         rule.has_layout = true;
         rule.min_version = layout->min_version;
-        rule.narrow = compile(*layout, 4);
-        rule.wide = compile(*layout, 8);
+        rule.narrow = compile(layout->fields, 4);
+        rule.wide = compile(layout->fields, 8);
       }
       rows.push_back(rule);
     };
@@ -65,10 +67,10 @@ const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size)
   static const auto table = [] {
     std::array<std::array<FieldOffsets, 256>, 2> all{};
     for (unsigned op = 0; op < 256; ++op)
-      if (const kernel::Layout *layout =
-              kernel::find_classic_layout(format::kImageIdGuid, static_cast<std::uint8_t>(op)))
+      if (const provider::Layout *layout =
+              provider::find_layout(format::kImageIdGuid, static_cast<std::uint16_t>(op), 0))
         for (const unsigned size : {4u, 8u})
-          all[size / 8][op] = compile(*layout, size);
+          all[size / 8][op] = compile(layout->fields, size);
     return all;
   }();
   return table[pointer_size / 8][opcode];

@@ -87,10 +87,15 @@ class b3e675d7-2554-4f18-830b-2762732560de ImageID
 0 ImageID | 2 | ImageBase:ptr@image_base ImageSize:ptr@image_size ProcessId:u32@process_id TimeDateStamp:u32@image_time
  OriginalFileName:wstr@file_name
 32 None, 40 Deterministic | 1-2 | ImageBase:ptr@image_base ProcessId:u32@process_id
+34 Dbg | 2 | ImageBase:ptr@image_base ProcessId:u32@process_id Checksum:u32@image_checksum TimeDateStamp:u32@image_time
+ ImageSize:u32 DbgFileName:wstr@file_name
 36 DbgID_RSDS, 37 DbgID_ILRSDS | 2 | ImageBase:ptr@image_base ProcessId:u32@process_id GuidSig:guid Age:u32
  PdbFileName:utf8@file_name
 38 PPDB | 2 | ImageBase:ptr@image_base ProcessId:u32@process_id TimeDateStamp:u32@image_time MajorVersion:u16
  MinorVersion:u16
+39 EmbeddedPDB | 1 | ImageBase:ptr@image_base ProcessId:u32@process_id MajorVersion:u16 MinorVersion:u16 GuidSig:guid
+ Age:u32
+41 Failure | 1 | Message:wstr
 64 FileVersion | 0 | ImageSize:u32@image_size TimeDateStamp:u32@image_time OrigFileName:wstr@file_name
  FileDescription:wstr FileVersion:wstr BinFileVersion:wstr VerLanguage:wstr ProductName:wstr CompanyName:wstr
  ProductVersion:wstr FileId:wstr ProgramId:wstr

@@ -19,7 +19,7 @@ struct Offsets {
 
 Offsets offsets_of(unsigned pointer_size) {
   auto at = [pointer_size](std::uint16_t hook, Role role) {
-    return kernel::fixed_offset(*kernel::find_layout(hook, 2), role, pointer_size).value();
+    return kernel::fixed_offset(kernel::find_layout(hook, 2)->fields, role, pointer_size).value();
   };
   Offsets o{};
   o.event_time = at(kHookStackWalk, Role::event_time);

@@ -239,7 +239,7 @@ public:
     assert(layout_ != nullptr);
     for (const kernel::Field &field : layout_->fields) {
       if (field.role != role) continue;
-      std::uint8_t *const p = at() + payload_ + *kernel::fixed_offset(*layout_, role, pointer_size_);
+      std::uint8_t *const p = at() + payload_ + *kernel::fixed_offset(layout_->fields, role, pointer_size_);
       std::memcpy(p, &v, kernel::fixed_size(field.type, pointer_size_));
       return *this;
     }

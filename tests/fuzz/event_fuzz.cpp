@@ -1,6 +1,6 @@
 // The event decoder: every accessor of every event in one buffer, and the walk over its fields.
 #include "etwrelog/event.hpp"
-#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "filter/filter.hpp"
 #include "schema/event_names.hpp"
 
@@ -29,12 +29,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     while (items.next(item))
       add(item.data);
     add(items.rest());
-    const kernel::Layout *layout = event.has_hook() ? kernel::find_layout(event.hook(), event.version())
-                                   : event.is_classic()
-                                       ? kernel::find_classic_layout(event.provider(), event.opcode())
-                                       : nullptr;
-    if (layout) {
-      kernel::FieldWalk walk(*layout, event.payload(), event.pointer_size());
+    std::span<const kernel::Field> layout;
+    if (const kernel::Layout *known =
+            event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
+      layout = known->fields;
+    else if (const provider::Layout *known = provider::find_layout(event))
+      layout = known->fields;
+    if (!layout.empty()) {
+      kernel::FieldWalk walk(layout, event.payload(), event.pointer_size());
       const kernel::Field *field = nullptr;
       for (Bytes value; walk.next(field, value);)
         add(value), sum += kernel::field_value(value);

@@ -1,4 +1,4 @@
-#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "etwrelog/select.hpp"
 #include "write/event_builder.hpp"
 
@@ -50,12 +50,14 @@ std::uint64_t touch_all(const EventView &event, std::int64_t time) {
     add(item.data);
   add(items.rest());
   if (event.is_message()) sum += event.message().payload_at;
-  const kernel::Layout *layout = event.has_hook() ? kernel::find_layout(event.hook(), event.version())
-                                 : event.is_classic()
-                                     ? kernel::find_classic_layout(event.provider(), event.opcode())
-                                     : nullptr;
-  if (layout) {
-    kernel::FieldWalk fields(*layout, event.payload(), event.pointer_size());
+  std::span<const kernel::Field> layout;
+  if (const kernel::Layout *known =
+          event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
+    layout = known->fields;
+  else if (const provider::Layout *known = provider::find_layout(event))
+    layout = known->fields;
+  if (!layout.empty()) {
+    kernel::FieldWalk fields(layout, event.payload(), event.pointer_size());
     const kernel::Field *field = nullptr;
     for (Bytes data; fields.next(field, data);) {
       add(data);

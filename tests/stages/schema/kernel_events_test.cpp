@@ -1,4 +1,4 @@
-#include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "filter/rules.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(KernelTable, HasTheFieldsThatEachScopeNeeds) {
     for (const unsigned size : {4u, 8u}) {
       const HookInfo *info = find_hook(layout.hook);
       ASSERT_NE(info, nullptr) << std::hex << layout.hook;
-      auto has = [&](Role role) { return fixed_offset(layout, role, size).has_value(); };
+      auto has = [&](Role role) { return fixed_offset(layout.fields, role, size).has_value(); };
       switch (info->scope) {
       case Scope::process:
       case Scope::payload_process: EXPECT_TRUE(has(Role::process_id)) << info->name; break;
@@ -108,9 +108,9 @@ TEST(KernelTable, PutsFieldsWhereTheNotesDo) {
   for (const Expected &row : rows) {
     const Layout *layout = find_layout(row.hook, row.version);
     ASSERT_NE(layout, nullptr) << std::hex << row.hook;
-    EXPECT_EQ(fixed_offset(*layout, row.role, 4), row.narrow)
+    EXPECT_EQ(fixed_offset(layout->fields, row.role, 4), row.narrow)
         << std::hex << row.hook << " v" << int{row.version};
-    EXPECT_EQ(fixed_offset(*layout, row.role, 8), row.wide)
+    EXPECT_EQ(fixed_offset(layout->fields, row.role, 8), row.wide)
         << std::hex << row.hook << " v" << int{row.version};
   }
 }
@@ -165,6 +165,31 @@ TEST(SidSize, TellsAMissingSidFromOneWithAZeroPointer) {
   }
 }
 
+// The two descriptions of a kernel event, the filter's and the decoder's: what a role names lies at the same
+// place, in every version that both know.
+TEST(KernelLayouts, AgreeWithTheBuiltInSchemas) {
+  std::size_t compared = 0;
+  for (const provider::Layout &known : provider::all_layouts())
+    for (unsigned group = 0; group < 256; ++group) {
+      if (known.provider == Guid{} || group_guid(static_cast<std::uint8_t>(group)) != known.provider)
+        continue;
+      const auto hook = hook_of_class(known.provider, static_cast<std::uint8_t>(known.id));
+      const Layout *ours = hook ? find_layout(*hook, known.min_version) : nullptr;
+      if (ours == nullptr || known.min_version < 2) continue; // older than Windows 7
+      for (const Field &field : known.fields)
+        for (const unsigned size : {4u, 8u}) {
+          if (field.role == Role::none) continue;
+          const auto there = fixed_offset(known.fields, field.role, size);
+          const auto here = fixed_offset(ours->fields, field.role, size);
+          if (!here || !there) continue;
+          EXPECT_EQ(here, there) << known.name << " v" << known.min_version << ": " << field.name;
+          ++compared;
+        }
+      break;
+    }
+  EXPECT_GT(compared, 200u);
+}
+
 TEST(FieldWalk, WalksEveryLayoutOverRandomBytesWithinBounds) {
   const std::uint32_t seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -176,7 +201,7 @@ TEST(FieldWalk, WalksEveryLayoutOverRandomBytesWithinBounds) {
         const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[length]);
         for (std::size_t i = 0; i < length; ++i)
           exact[i] = random() % 3 == 0 ? 0 : static_cast<std::uint8_t>(random());
-        FieldWalk walk(layout, Bytes(exact.get(), length), size);
+        FieldWalk walk(layout.fields, Bytes(exact.get(), length), size);
         const Field *field = nullptr;
         std::size_t before = 0, fields = 0;
         for (Bytes data; walk.next(field, data); ++fields) {
@@ -195,7 +220,7 @@ TEST(FieldWalk, TakesAStringWithoutTerminatorUpToTheEnd) {
   std::vector<std::uint8_t> payload(8);
   for (const char c : {'a', 'b'})
     payload.push_back(static_cast<std::uint8_t>(c)), payload.push_back(0);
-  FieldWalk walk(*layout, payload, 8);
+  FieldWalk walk(layout->fields, payload, 8);
   const Field *field = nullptr;
   Bytes data;
   ASSERT_TRUE(walk.next(field, data));

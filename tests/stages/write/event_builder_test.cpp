@@ -22,7 +22,7 @@ Walked walk(const std::vector<std::uint8_t> &bytes) {
 
 std::uint64_t field(const EventView &event, kernel::Role role) {
   const kernel::Layout *layout = kernel::find_layout(event.hook(), event.version());
-  kernel::FieldWalk fields(*layout, event.payload(), event.pointer_size());
+  kernel::FieldWalk fields(layout->fields, event.payload(), event.pointer_size());
   const kernel::Field *f = nullptr;
   for (Bytes data; fields.next(f, data);)
     if (f->role == role) return kernel::field_value(data);
@@ -56,7 +56,7 @@ TEST(EventBuilder, WritesProcessStartsByTheirLayoutInBothPointerSizes) {
       EXPECT_EQ(event.pointer_size(), pointer_size);
       EXPECT_EQ(field(event, kernel::Role::process_id), 4321u);
       EXPECT_EQ(field(event, kernel::Role::parent_id), 22u);
-      kernel::FieldWalk fields(*kernel::find_layout(0x0301, version), event.payload(), pointer_size);
+      kernel::FieldWalk fields(kernel::find_layout(0x0301, version)->fields, event.payload(), pointer_size);
       const kernel::Field *f = nullptr;
       Bytes data;
       std::string image;
