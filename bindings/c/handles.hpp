@@ -4,10 +4,12 @@
 #include "etwrelog/error.hpp"
 #include "etwrelog/etwrelog.h"
 #include "etwrelog/run.hpp"
+#include "etwrelog/schema.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -21,8 +23,13 @@ struct etwr_error {
 
 struct etwr_trace {
   explicit etwr_trace(etwrelog::Trace opened);
-  etwrelog::Trace trace;
+  std::shared_ptr<const etwrelog::Trace> shared; // with the streams of its tables
+  const etwrelog::Trace &trace;
   std::vector<etwr_source> sources; // point into trace
+};
+
+struct etwr_schemas {
+  etwrelog::SchemaCatalog catalog;
 };
 
 namespace etwrelog::c {

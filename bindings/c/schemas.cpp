@@ -5,10 +5,6 @@
 
 #include <algorithm>
 
-struct etwr_schemas {
-  etwrelog::SchemaCatalog catalog;
-};
-
 namespace etwrelog::c {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "handles.hpp"
 
-etwr_trace::etwr_trace(etwrelog::Trace opened) : trace(std::move(opened)) {
+etwr_trace::etwr_trace(etwrelog::Trace opened)
+    : shared(std::make_shared<const etwrelog::Trace>(std::move(opened))), trace(*shared) {
   for (const etwrelog::SourceInfo &info : trace.sources()) {
     const etwrelog::LogfileHeader &header = info.header;
     etwr_source source{};

@@ -21,13 +21,15 @@
  * do not change.
  *  - Strings are UTF-8 and end with a zero. Those in structures live as long as the handle or event that they
  * came from.
- *  - Threads: an etwr_trace, an etwr_processes and an etwr_schemas may be used by any number of threads at
- * once. A cursor and an etwr_decoder are used by one thread at a time. Calls make their own threads and end
- * them. Callbacks come on any thread, one at a time; they may not call back into the call that they came
- * from.
+ *  - Threads: an etwr_trace, an etwr_processes, an etwr_schemas and an etwr_tables may be used by any number
+ * of threads at once. A cursor and an etwr_decoder are used by one thread at a time. Calls make their own
+ * threads and end them. Callbacks come on any thread, one at a time; they may not call back into the call
+ * that they came from.
  *  - A trace must outlive its cursors. All else may be freed in any order. */
 #ifndef ETWRELOG_H
 #define ETWRELOG_H
+
+#include "arrow_abi.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -330,6 +332,62 @@ ETWR_API const etwr_field *etwr_field_at(etwr_decoder *decoder, size_t index);
 /* All its fields as one JSON object, as `etwrelog export` writes them; "{}" if nobody describes it, NULL when
  * memory is out. */
 ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
+
+/* --- Tables: Arrow's C data interface (arrow_abi.h) --- */
+
+/* Events as columns, for data frames: streams that pyarrow, polars, DuckDB and others import by their
+ * address. Rows come in order of time, in batches of some thousand that own their memory. A stream is used by
+ * one thread at a time and released by its own `release`, at any time; it keeps what it needs, also when
+ * trace and tables are freed. Its errors are numbers of errno.h (EIO, ECANCELED, ENOMEM, EINVAL) with the
+ * whole message in get_last_error. Columns of every event: time (nanoseconds since 1970, UTC), timestamp
+ * (raw), cpu, process_id, thread_id, process, provider, provider_id, event, id, version, opcode, level,
+ * keyword, activity; `raw`: what no field covers, as hex. Texts that repeat themselves are dictionaries. */
+
+enum { /* etwr_table_options.joins: columns out of other events; each costs passes and memory */
+       ETWR_JOIN_PROCESS = 1,  /* command_line of the header's process */
+       ETWR_JOIN_OWNER = 2,    /* owner_process_id, owner_thread_id, owner_process */
+       ETWR_JOIN_FILE = 4,     /* file: path of a FileObject or FileKey */
+       ETWR_JOIN_MODULE = 8,   /* modules: of fields that are addresses, as JSON */
+       ETWR_JOIN_STACK = 16,   /* stack: a list in JSON, innermost frame first */
+       ETWR_JOIN_DURATION = 32 /* duration_ns: of events that end what another began */
+};
+
+typedef struct etwr_table_options {
+  size_t struct_size;
+  const etwr_selection *selection; /* NULL: every event */
+  const char *where;           /* condition on fields, as `etwrelog export --where` takes it; NULL: none */
+  const etwr_schemas *schemas; /* known beforehand; NULL: what is built in */
+  uint32_t joins;              /* ETWR_JOIN_..., added up */
+} etwr_table_options;
+
+/* All events as one table, with `fields` as JSON. Takes a pass before it returns. *stream is set on success
+ * only. Stop and progress of `run` also serve the stream, and so does its context. */
+ETWR_API etwr_error *etwr_events_stream(const etwr_trace *trace, const etwr_table_options *options,
+                                        const etwr_run *run, struct ArrowArrayStream *stream);
+
+/* A table for each kind of event, with a column for each field. Takes two passes. */
+typedef struct etwr_tables etwr_tables;
+
+typedef struct etwr_table {
+  size_t struct_size;
+  const char *name;     /* "DiskIo_Read"; "undescribed": events that nobody describes, with `raw` alone */
+  uint64_t events;      /* rows */
+  uint8_t provider[16]; /* or class GUID; these four 0 for undescribed ones */
+  uint16_t id, version;
+  uint8_t opcode;
+} etwr_table;
+
+ETWR_API etwr_error *etwr_tables_open(const etwr_trace *trace, const etwr_table_options *options,
+                                      const etwr_run *run, etwr_tables **tables);
+ETWR_API size_t etwr_table_count(const etwr_tables *tables);
+/* NULL if there is none. */
+ETWR_API const etwr_table *etwr_table_at(const etwr_tables *tables, size_t index);
+/* Reads the trace when the stream is asked for its first batch. Any thread; *stream is set on success only.
+ */
+ETWR_API etwr_error *etwr_table_stream(const etwr_tables *tables, size_t index,
+                                       struct ArrowArrayStream *stream);
+/* Streams that were made may go on. */
+ETWR_API void etwr_tables_free(etwr_tables *tables);
 
 /* --- Relogging --- */
 

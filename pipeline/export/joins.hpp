@@ -10,8 +10,8 @@ namespace etwrelog::pipeline {
 class Joins {
 public:
   // `survey` outlives this.
-  static Result<Joins> make(const Trace &trace, const ExportSurvey &survey, const ExportJoins &wanted,
-                            const RunOptions &run);
+  static Result<Joins> make(const etwrelog::Trace &trace, const ExportSurvey &survey,
+                            const ExportJoins &wanted, const RunOptions &run);
 
   struct Column {
     std::string name;

@@ -17,7 +17,7 @@ struct KnowledgeWanted {
 class Knowledge {
 public:
   // `survey` outlives this. What is more than memory has room for is left out and said in `problems`.
-  static Result<Knowledge> collect(const Trace &trace, const ExportSurvey &survey,
+  static Result<Knowledge> collect(const etwrelog::Trace &trace, const ExportSurvey &survey,
                                    const KnowledgeWanted &wanted, const RunOptions &run);
 
   // The thread and the process that an event belongs to: what its header says, else what its payload says,
@@ -101,7 +101,7 @@ private:
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   void add_definition(const Machine &machine, std::uint64_t key, std::int64_t time,
                       std::vector<std::uint64_t> &frames) const;
-  Result<void> collect_durations(const Trace &trace, const RunOptions &run);
+  Result<void> collect_durations(const etwrelog::Trace &trace, const RunOptions &run);
   void problem(std::string text);
 
   const ExportSurvey *survey_ = nullptr;

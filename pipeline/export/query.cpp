@@ -90,33 +90,21 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
   auto *impl = static_cast<TraceQuery::Impl *>(context);
   if (argc < 4) return SQLITE_ERROR;
   const KindTable &kind = impl->kinds[static_cast<std::size_t>(std::strtoul(argv[3], nullptr, 10))];
-  std::string columns;
-  std::set<std::string> taken;
-  auto add = [&](const std::string &name, const char *type) {
-    std::string unique = name, folded;
-    for (int again = 2;; ++again) {
-      folded = unique;
-      std::ranges::transform(folded, folded.begin(),
-                             [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-      if (taken.insert(folded).second) break;
-      unique = fmt::format("{}#{}", name, again);
-    }
-    if (!columns.empty()) columns += ", ";
-    columns += quoted_name(unique) + type;
-  };
-  auto sql_type = [](tables::ColumnType type) {
-    return type == tables::ColumnType::text   ? " TEXT"
-           : type == tables::ColumnType::real ? " REAL"
-                                              : " INTEGER";
-  };
-  for (const tables::Column &column : pipeline::common_columns())
-    add(column.name, sql_type(column.type));
+  std::vector<tables::Column> all = pipeline::common_columns();
   if (kind.schema)
     for (const std::size_t field : kind.fields)
-      add(std::string(kind.schema->fields[field].name),
-          sql_type(pipeline::column_type(kind.schema->fields[field])));
+      all.push_back(
+          {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
   else
-    add("fields", " TEXT");
+    all.push_back({"fields", tables::ColumnType::text});
+  tables::tell_apart(all);
+  std::string columns;
+  for (const tables::Column &column : all) {
+    if (!columns.empty()) columns += ", ";
+    columns += quoted_name(column.name) + (column.type == tables::ColumnType::text   ? " TEXT"
+                                           : column.type == tables::ColumnType::real ? " REAL"
+                                                                                     : " INTEGER");
+  }
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
   if (declared != SQLITE_OK) return declared;
   auto *table = new Table;

@@ -18,8 +18,8 @@ namespace etwrelog::pipeline {
 class Selected {
 public:
   // `where`: a condition in the language of where/syntax.hpp; empty for none. The survey outlives this.
-  static Result<Selected> make(const Trace &trace, const Selection &selection, const std::string &where,
-                               const ExportSurvey &survey) {
+  static Result<Selected> make(const etwrelog::Trace &trace, const Selection &selection,
+                               const std::string &where, const ExportSurvey &survey) {
     Selected selected;
     if (!where.empty()) {
       selected.surroundings_ = std::make_unique<const Known>(survey);

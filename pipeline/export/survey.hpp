@@ -15,7 +15,7 @@ struct ExportSurvey {
 };
 
 // One pass in file order over the whole trace.
-[[nodiscard]] Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known,
+[[nodiscard]] Result<ExportSurvey> survey_for_export(const etwrelog::Trace &trace, const SchemaCatalog &known,
                                                      const RunOptions &run);
 
 } // namespace etwrelog::pipeline

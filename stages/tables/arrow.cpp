@@ -1,13 +1,12 @@
 // The Arrow columnar format (https://arrow.apache.org/docs/format/Columnar.html): metadata in flatbuffers,
 // whose tables are built here field by field, bodies as plain aligned buffers. Numbers of fields and unions
 // are those of Arrow's Schema.fbs, Message.fbs and File.fbs.
+#include "tables/dictionary.hpp"
 #include "tables/table.hpp"
 
 #include "etwrelog/bytes.hpp"
 
-#include <deque>
 #include <string_view>
-#include <unordered_map>
 
 #include <flatbuffers/flatbuffers.h>
 
@@ -135,7 +134,7 @@ public:
   Result<void> write(std::size_t, const Batch &batch) override {
     if (batch.rows == 0) return {};
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      if (columns_[i].repeats) dictionaries_[i].take(batch.columns[i]);
+      if (columns_[i].repeats) dictionaries_[i].texts.take(batch.columns[i]);
     // In a stream a reader must know what a batch refers to; a file has its dictionaries at the end.
     if (!file_)
       if (Result<void> put = write_dictionaries(); !put) return put;
@@ -150,7 +149,8 @@ public:
       else
         add_buffer(places, column.valid_bits().data(), column.valid_bits().size());
       if (columns_[i].repeats)
-        add_buffer(places, dictionaries_[i].places().data(), dictionaries_[i].places().size() * 4);
+        add_buffer(places, dictionaries_[i].texts.places().data(),
+                   dictionaries_[i].texts.places().size() * 4);
       else if (columns_[i].type == ColumnType::text)
         add_texts(places, column);
       else if (columns_[i].type == ColumnType::boolean)
@@ -188,47 +188,13 @@ public:
   }
 
 private:
-  // The different texts of a column in the order in which they came, and where the rows of a batch find
-  // theirs.
-  class Dictionary {
-  public:
-    void take(const ColumnData &column) {
-      places_.clear();
-      std::string_view last;
-      std::int32_t place = -1;
-      for (std::size_t row = 0; row < column.rows(); ++row) {
-        if (column.is_null(row)) {
-          places_.push_back(0);
-          continue;
-        }
-        const std::string_view text = column.text(row);
-        if (place < 0 || text != last) {
-          last = text;
-          const auto found = numbers_.find(text);
-          place = found != numbers_.end() ? found->second : add(text);
-        }
-        places_.push_back(place);
-      }
-    }
-    [[nodiscard]] const std::vector<std::int32_t> &places() const { return places_; }
+  struct WrittenDictionary {
+    Dictionary texts;
+    std::size_t rows_written = 0;
+    bool written = false;
     // It has grown since it was written, or was never written.
-    [[nodiscard]] bool due() const { return !written_ || all_.rows() != rows_written_; }
-    [[nodiscard]] const ColumnData &all() const { return all_; }
-    void done() { rows_written_ = all_.rows(), written_ = true; }
-
-  private:
-    std::int32_t add(std::string_view text) {
-      const auto place = static_cast<std::int32_t>(numbers_.size());
-      numbers_.emplace(texts_.emplace_back(text), place);
-      all_.add_text(text);
-      return place;
-    }
-    std::deque<std::string> texts_;
-    std::unordered_map<std::string_view, std::int32_t> numbers_; // of texts_
-    std::vector<std::int32_t> places_;
-    ColumnData all_{ColumnType::text};
-    std::size_t rows_written_ = 0;
-    bool written_ = false;
+    [[nodiscard]] bool due() const { return !written || texts.all().rows() != rows_written; }
+    void done() { rows_written = texts.all().rows(), written = true; }
   };
 
   static AnyTable batch_table(FlatBufferBuilder &b, std::size_t rows, const std::vector<FieldNode> &nodes,
@@ -256,7 +222,7 @@ private:
   Result<void> write_dictionaries() {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (!columns_[i].repeats || !dictionaries_[i].due()) continue;
-      const ColumnData &texts = dictionaries_[i].all();
+      const ColumnData &texts = dictionaries_[i].texts.all();
       body_.clear();
       std::vector<BufferPlace> places{{0, 0}}; // no nulls
       add_texts(places, texts);
@@ -318,7 +284,7 @@ private:
   ByteTarget &target_;
   bool file_;
   std::vector<Column> columns_;
-  std::vector<Dictionary> dictionaries_; // by column
+  std::vector<WrittenDictionary> dictionaries_; // by column
   std::vector<Block> blocks_, dictionary_blocks_;
   std::string body_;
   std::uint64_t written_ = 0;

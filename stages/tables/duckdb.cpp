@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -138,20 +137,13 @@ public:
     Table table;
     table.name = name;
     std::string definitions;
-    std::set<std::string> taken; // names are compared without regard to case
+    std::vector<Column> named = columns;
+    tell_apart(named);
     std::vector<DuckDb::Handle> types;
-    for (const Column &column : columns) {
-      std::string unique = column.name, folded;
-      for (int again = 2;; ++again) {
-        folded = unique;
-        std::ranges::transform(folded, folded.begin(),
-                               [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-        if (taken.insert(folded).second) break;
-        unique = fmt::format("{}#{}", column.name, again);
-      }
+    for (const Column &column : named) {
       if (!definitions.empty()) definitions += ", ";
       const auto [type, sql] = type_of(column.type);
-      definitions += quoted(unique, '"') + sql;
+      definitions += quoted(column.name, '"') + sql;
       table.types.push_back(column.type);
       types.push_back(db_.create_logical_type(type));
     }

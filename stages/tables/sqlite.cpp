@@ -2,8 +2,6 @@
 
 #include "base/errors.hpp"
 
-#include <set>
-
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -41,19 +39,10 @@ public:
     table.name = name;
     table.columns = columns;
     std::string definitions, places;
-    std::set<std::string> taken; // SQL compares names without regard to case
-    for (Column &column : table.columns) {
-      std::string plain = column.name, folded;
-      for (int again = 2;; ++again) {
-        folded = plain;
-        for (char &c : folded)
-          if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-        if (taken.insert(folded).second) break;
-        plain = fmt::format("{}#{}", column.name, again);
-      }
-      column.name = plain;
+    tell_apart(table.columns);
+    for (const Column &column : table.columns) {
       if (!definitions.empty()) definitions += ", ", places += ", ";
-      definitions += quoted_name(plain) + sql_type(column.type);
+      definitions += quoted_name(column.name) + sql_type(column.type);
       places += "?";
     }
     if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)); !made)

@@ -1,8 +1,26 @@
 #include "tables/table.hpp"
 
 #include <bit>
+#include <map>
 
 namespace etwrelog::tables {
+
+void tell_apart(std::vector<Column> &columns) {
+  std::map<std::string, int> taken; // and the number that the next one of that name gets
+  for (Column &column : columns) {
+    const std::string name = column.name;
+    int *again = nullptr;
+    for (;;) {
+      std::string folded = column.name;
+      for (char &c : folded)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+      const auto [place, free] = taken.try_emplace(std::move(folded), 2);
+      if (free) break;
+      if (again == nullptr) again = &place->second;
+      column.name = name + "#" + std::to_string((*again)++);
+    }
+  }
+}
 
 void ColumnData::add_valid(bool valid) {
   if (rows_ % 8 == 0) valid_.push_back(0);
@@ -38,6 +56,16 @@ void ColumnData::add_text(std::string_view text) {
 void ColumnData::end_text() {
   add_valid(true);
   ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+}
+
+void ColumnData::append(const ColumnData &more) {
+  for (std::size_t row = 0; row < more.rows(); ++row)
+    if (more.is_null(row))
+      add_null();
+    else if (text_column_)
+      add_text(more.text(row));
+    else
+      add_number(more.number(row));
 }
 
 void ColumnData::clear() {

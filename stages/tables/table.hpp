@@ -27,6 +27,10 @@ struct Column {
   bool repeats = false; // texts of which most rows have one of a few: formats that can, write each once
 };
 
+// Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL
+// compares names like that, and data frames are easier to use with it.
+void tell_apart(std::vector<Column> &columns);
+
 // The values of one column, as Arrow lays them out: a validity bit a row and 8 bytes a number, or the ends of
 // texts.
 class ColumnData {
@@ -39,6 +43,7 @@ public:
   // Text appended in place: what lies behind text_begin() when end_text() is called is the next value.
   [[nodiscard]] std::string &begin_text() { return text_; }
   void end_text();
+  void append(const ColumnData &more); // of the same type
   void clear();
 
   [[nodiscard]] std::size_t rows() const { return rows_; }

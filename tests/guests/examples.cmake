@@ -57,3 +57,31 @@ for mine, line in zip(printed, exported):
 if(NOT status EQUAL 0 OR NOT differ EQUAL 0)
   message(FATAL_ERROR "print_events.py: ${status} ${errors}\n${difference}")
 endif()
+
+# Tables: the list adds up to the events that were counted, and the rows are the export's. By ctypes, and by pyarrow
+# where that is installed.
+set(TABLES_EXAMPLE ${PYTHON} ${EXAMPLES}/arrow_tables.py ${WORK}/cut.etl)
+execute_process(COMMAND ${TABLES_EXAMPLE} RESULT_VARIABLE status OUTPUT_FILE ${WORK}/tables.txt ERROR_VARIABLE errors)
+execute_process(COMMAND ${TABLES_EXAMPLE} events RESULT_VARIABLE also OUTPUT_FILE ${WORK}/rows.jsonl ERROR_VARIABLE errors)
+execute_process(COMMAND ${TABLES_EXAMPLE} Thread_DCStart RESULT_VARIABLE too OUTPUT_FILE ${WORK}/threads.jsonl
+  ERROR_VARIABLE errors)
+execute_process(COMMAND ${PYTHON} -c "
+import json, sys
+tables, rows, threads, exported = ([line for line in open(name)] for name in sys.argv[1:])
+counts = dict(line.split() for line in tables)
+exported = [json.loads(line) for line in exported]
+assert sum(map(int, counts.values())) == len(rows) == len(exported), (counts, len(rows), len(exported))
+for row, event in zip(map(json.loads, rows), exported):
+    assert json.loads(row['fields'] or 'null') == event['fields'], (row, event)
+    for name in ('timestamp', 'cpu', 'process_id', 'process', 'provider', 'event', 'keyword'):
+        assert row[name] == event[name], (name, row, event)
+wanted = [event for event in exported if event['event'] == 'Thread/DCStart']
+assert len(threads) == len(wanted) > 20, (len(threads), len(wanted))
+for row, event in zip(map(json.loads, threads), wanted):
+    for name, value in event['fields'].items():
+        assert row[name] == value, (name, row, event)
+" ${WORK}/tables.txt ${WORK}/rows.jsonl ${WORK}/threads.jsonl ${WORK}/exported.jsonl RESULT_VARIABLE differ
+  ERROR_VARIABLE difference)
+if(NOT "${status}${also}${too}${differ}" STREQUAL "0000")
+  message(FATAL_ERROR "arrow_tables.py: ${status} ${also} ${too} ${errors}\n${difference}")
+endif()
