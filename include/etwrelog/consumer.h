@@ -36,7 +36,7 @@ extern "C" {
 typedef uint16_t ETWR_WCHAR; /* WCHAR: UTF-16 in the machine's byte order, which is that of the file */
 typedef uint64_t TRACEHANDLE;
 
-#define INVALID_PROCESSTRACE_HANDLE ((TRACEHANDLE)UINT64_MAX)
+#define INVALID_PROCESSTRACE_HANDLE UINT64_MAX /* without a cast, which C++ could warn of */
 
 /* EVENT_TRACE_LOGFILEW.ProcessTraceMode. Sessions are not supported: PROCESS_TRACE_MODE_REAL_TIME fails. */
 #define PROCESS_TRACE_MODE_REAL_TIME 0x00000100u
