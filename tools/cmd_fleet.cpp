@@ -59,9 +59,14 @@ void take(Report &report, std::string_view line) {
   const auto key = std::pair(result->task, result->path);
   const auto [at, fresh] = report.files.try_emplace(key, *result);
   if (fresh) return;
-  if (result->state == "skipped" && at->second.state != "failed") return;
-  if (result->state == "done" && at->second.state == "done") ++report.again;
-  at->second = *std::move(result);
+  FileResult &known = at->second;
+  if (result->state == "done" && known.state == "done") ++report.again;
+  // The later one counts, in whatever file it stands: a share may have moved to another machine. But for what
+  // was skipped because it was done.
+  const bool later = result->began >= known.began;
+  const FileResult &newer = later ? *result : known, &older = later ? known : *result;
+  const bool skipped = newer.state == "skipped" && older.state != "failed";
+  if (later != skipped) known = *std::move(result);
 }
 
 json entry_of(const FileResult &r) {

@@ -265,6 +265,33 @@ TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
   }
 }
 
+// A file that has changed may be in another share than before: which file of results stands first must not
+// matter.
+TEST_F(Fleet, TheLaterLineCountsInWhateverFileItStands) {
+  auto write = [&](const std::string &name, const std::string &state, int began) {
+    const std::string line = json{{"task", "verify"}, {"path", "a.etlz"}, {"state", state},
+                                  {"bytes", 1},       {"seconds", 1},     {"began", began}}
+                                 .dump() +
+                             "\n";
+    testing::write_file(directory.file(name),
+                        Bytes(reinterpret_cast<const std::uint8_t *>(line.data()), line.size()));
+  };
+  write("done", "done", 100);
+  write("failed", "failed", 200);
+  write("mended", "done", 300);
+  write("skipped", "skipped", 400);
+  EXPECT_EQ(in_folder({"fleet", "report", "done", "failed"}).status, 1);
+  EXPECT_EQ(in_folder({"fleet", "report", "failed", "done"}).status, 1);
+  EXPECT_EQ(in_folder({"fleet", "report", "failed", "mended", "done"}).status, 0);
+  EXPECT_EQ(in_folder({"fleet", "report", "mended", "failed", "done"}).status, 0);
+  // What was skipped holds as it was.
+  for (const std::vector<std::string> &order :
+       {std::vector<std::string>{"mended", "skipped"}, {"skipped", "mended"}}) {
+    const ToolRun run = in_folder({"fleet", "report", order[0], order[1], "--json"});
+    EXPECT_EQ(json::parse(run.out)["states"], json({{"done", 1}})) << run.out;
+  }
+}
+
 TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
   auto share = [&](const std::vector<std::pair<const char *, const char *>> &variables) {
     for (const auto &[name, value] : variables)
