@@ -44,7 +44,9 @@ file that the same run has made, never anything but a regular file.)"},
      R"(0  done
 1  failed; no output was written
 2  wrong usage
-3  done; damage was skipped on request (--salvage))"},
+3  done; damage was skipped on request (--salvage)
+4  what was asked for is written, whole, but what was to follow could not be done: the original not deleted, the
+   report not written, the folder not synced)"},
     {"sizes", "Sizes, times and numbers",
      R"(Sizes take K, M, G, T (powers of 1024). Times take s, ms, us, m, h or a UTC date. Numbers that are printed use
 powers of 1000 and say their unit; --json prints exact integers.)"},

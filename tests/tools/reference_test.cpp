@@ -97,6 +97,9 @@ TEST(Reference, HelpKnowsCommandsAndTopicsAndNothingElse) {
   EXPECT_EQ(run_tool({"help", "relog"}).out, run_tool({"relog", "--help"}).out);
   EXPECT_NE(run_tool({"help"}).out.find("selection"), std::string::npos);
   EXPECT_NE(run_tool({"help", "selection"}).out.find("--provider"), std::string::npos);
+  const std::string statuses = run_tool({"help", "exit-status"}).out;
+  for (const char *status : {"\n0  ", "\n1  ", "\n2  ", "\n3  ", "\n4  "})
+    EXPECT_NE(("\n" + statuses).find(status), std::string::npos) << statuses;
   const ToolRun wrong = run_tool({"help", "seletion"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_NE(wrong.err.find("did you mean \"selection\"?"), std::string::npos) << wrong.err;
