@@ -48,25 +48,14 @@ ProfileBy by_of(const std::string &name) {
   return name == "line" ? ProfileBy::line : ProfileBy::function;
 }
 
-// In ns since the trace began.
-Result<std::optional<std::int64_t>> moment(const std::string &text, Option option, const Profile &profile) {
-  const Result<std::optional<Moment>> parsed = moment_of(text, option);
-  if (!parsed) return parsed.error();
-  if (!*parsed) return std::optional<std::int64_t>();
-  const Moment &at = **parsed;
-  const double ns = at.relative
-                        ? at.seconds * 1e9
-                        : (static_cast<double>(at.filetime) - static_cast<double>(profile.start_time)) * 100;
-  return std::optional(static_cast<std::int64_t>(std::clamp(ns, -9e18, 9e18)));
-}
-
 // What the trace has instead of what was asked for.
-Error nothing_there(const std::string &file, ProfileKind kind, const ProfileResult &result) {
+Error nothing_there(const std::string &file, ProfileKind kind, bool all_of_it, const ProfileResult &result) {
   Error error;
   error.kind = ErrorKind::no_match;
   error.file = file;
   error.what = kind == ProfileKind::cpu ? "the trace holds no CPU samples"
                                         : "the trace holds no context switches with stacks";
+  if (!all_of_it) error.what += " in the time asked for";
   error.expected = kind == ProfileKind::cpu ? "PerfInfo/Sample events (kernel keyword PROFILE)"
                                             : "Thread/CSwitch events (kernel keyword CSWITCH) with stacks";
   std::vector<std::pair<std::uint64_t, std::string>> rows;
@@ -84,6 +73,10 @@ Error nothing_there(const std::string &file, ProfileKind kind, const ProfileResu
 }
 
 Result<Profile> read_profiles(const Options &options, int &status) {
+  const Result<std::optional<Moment>> from = moment_of(options.from, Option::from),
+                                      to = moment_of(options.to, Option::to);
+  if (!from) return from.error();
+  if (!to) return to.error();
   std::optional<Profile> all;
   for (const std::string &input : options.inputs) {
     Bar bar(options.progress);
@@ -93,8 +86,13 @@ Result<Profile> read_profiles(const Options &options, int &status) {
     ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
-    profile_options.slices = options.output.ends_with(".trace.json") || options.format == "chrome";
+    const std::optional<ProfileFormat> format = options.format.empty()
+                                                    ? profile_format_of_path(options.output)
+                                                    : parse_profile_format(options.format);
+    profile_options.slices = format == ProfileFormat::chrome || format == ProfileFormat::firefox;
     profile_options.names = !options.none();
+    profile_options.from = *from;
+    profile_options.to = *to;
     Result<ProfileResult> result = make_profile(*trace, profile_options, run);
     if (!result) return std::move(result).error();
     status = std::max(status, report_damage(trace->sources()[0].name, result->warnings, result->skipped));
@@ -102,7 +100,7 @@ Result<Profile> read_profiles(const Options &options, int &status) {
       warn(input, fmt::format("{} stack events or samples are too short to be read",
                               human_count(result->unreadable)));
     if (result->profile.accounting.total.samples == 0)
-      return nothing_there(input, profile_options.kind, *result);
+      return nothing_there(input, profile_options.kind, !*from && !*to, *result);
     if (all)
       append(*all, std::move(result->profile));
     else
@@ -117,12 +115,6 @@ Result<Profile> narrow(const Options &options, Profile profile, bool all_process
   selection.processes = options.processes;
   selection.processes.insert(selection.processes.end(), options.threads_of.begin(), options.threads_of.end());
   selection.threads = options.only_threads;
-  Result<std::optional<std::int64_t>> from = moment(options.from, Option::from, profile),
-                                      to = moment(options.to, Option::to, profile);
-  if (!from) return std::move(from).error();
-  if (!to) return std::move(to).error();
-  selection.from = *from;
-  selection.to = *to;
   if (Result<void> done = select(profile, selection); !done) return std::move(done).error();
   if (selection.processes.empty() && !all_processes)
     if (const std::uint32_t busiest = busiest_process(profile); busiest != kNoIndex) {
@@ -204,10 +196,14 @@ Result<int> profile_one(const Options &options) {
     if (Result<void> done = write_file(options, *profile); !done) return std::move(done).error();
     return status;
   }
-  if (options.json)
+  if (options.json) {
     fmt::print("{}\n", text_of(profile_json(*profile, text)));
-  else
+  } else {
+    // With the table of processes above it, all is to fit on a screen.
+    constexpr std::size_t kScreenRows = 20;
+    if (!text.chosen.empty() && options.top_given->count() == 0) text.top = kScreenRows;
     print_profile(*profile, text);
+  }
   return status;
 }
 

@@ -1,4 +1,7 @@
-// etwrelog symbols: whose code the samples lie in, and where the names for it are.
+// etwrelog symbols: whose code the samples lie in, and where the names for it are; names for exported
+// profiles.
+#include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
 #include "etwrelog/profile_symbols.hpp"
 
 #include "tools/cli.hpp"
@@ -6,6 +9,7 @@
 #include "tools/symbol_options.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -17,7 +21,8 @@ using nlohmann::json;
 
 struct Options : CommonOptions, SymbolFlags {
   std::size_t top = 40;
-  bool fetch = false;
+  bool fetch = false, apply = false, force = false;
+  std::string output;
 };
 
 std::string identity(const ProfileModule &module) {
@@ -135,6 +140,88 @@ Result<void> run_one(const Options &options, const std::string &input, SymbolRes
   return {};
 }
 
+// --- Names for what was exported without, maybe on another machine.
+
+Result<std::vector<std::uint8_t>> read_export(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::uint8_t> bytes;
+  constexpr std::size_t kPiece = 1u << 20, kMost = 1u << 30;
+  for (std::size_t size = 0; file && size < kMost;) {
+    bytes.resize(size + kPiece);
+    file.read(reinterpret_cast<char *>(bytes.data() + size), static_cast<std::streamsize>(kPiece));
+    size += static_cast<std::size_t>(file.gcount());
+    bytes.resize(size);
+  }
+  if (file.eof()) return bytes;
+  Error error;
+  error.kind = ErrorKind::io;
+  error.file = path;
+  error.what = bytes.empty() ? "cannot be read" : "is too large for an exported profile";
+  return error;
+}
+
+// "x.firefox.json.gz" becomes "x.named.firefox.json.gz".
+std::string named_path(const std::string &path) {
+  const std::size_t slash = path.find_last_of('/') + 1, dot = path.find('.', slash + 1);
+  return path.substr(0, dot) + ".named" + (dot == std::string::npos ? "" : path.substr(dot));
+}
+
+Result<void> apply_one(const Options &options, const std::string &input, SymbolResolver &resolver) {
+  const Result<std::vector<std::uint8_t>> bytes = read_export(input);
+  if (!bytes) return bytes.error();
+  Result<ReadProfile> read = read_profile(*bytes);
+  if (!read) {
+    Error error = read.error();
+    error.file = input;
+    return error;
+  }
+  const auto without_name = [&] {
+    std::uint64_t weight = 0;
+    for (const ProfileUnresolved &row : profile_unresolved_reasons(read->profile))
+      weight += row.self;
+    return weight;
+  };
+  const std::uint64_t before = without_name(), whole = total_weight(read->profile);
+  name_native_code(read->profile, resolver);
+  const std::string output = options.output.empty() ? named_path(input) : options.output;
+  const ProfileFormat format = profile_format_of_path(output).value_or(read->format);
+  Result<OutputStream> file = OutputStream::open(output_of(output, options.force), inputs_of({input}));
+  if (!file) return std::move(file).error();
+  ProfileExportOptions how;
+  how.title = read->title;
+  const Result<ProfileExportReport> report =
+      write_profile(read->profile, format, how, [&](Bytes piece) { return file->write(piece); });
+  if (!report) return report.error();
+  if (Result<void> done = file->commit(); !done) return done;
+  const auto share = [&](std::uint64_t part) {
+    return percent(static_cast<double>(part), static_cast<double>(whole));
+  };
+  fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", output,
+             profile_format_name(format), human_bytes(report->bytes), share(without_name()), share(before));
+  for (const ProfileUnresolved &row : profile_unresolved(read->profile))
+    if (row.why == Unresolved::pdb_not_found)
+      fmt::print(stderr, "  {}: {} in {}\n", row.module, unresolved_text(row.why), share(row.total));
+  return {};
+}
+
+int run_apply(const Options &options) {
+  if (!options.output.empty() && options.inputs.size() > 1) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.option = Option::output;
+    error.what = "names one file, but several are to be written";
+    return report(error);
+  }
+  SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads, options.fetch));
+  int status = kDone;
+  for (const std::string &input : options.inputs)
+    if (const Result<void> done = apply_one(options, input, resolver); !done)
+      status = std::max<int>(report(done.error()), kFailed);
+  for (const std::string &warning : resolver.warnings())
+    warn("symbols", warning);
+  return status;
+}
+
 int run_symbols(const Options &options) {
   if (options.fetch && !SymbolResolver::has_network()) {
     Error error;
@@ -142,6 +229,7 @@ int run_symbols(const Options &options) {
     error.what = "this etwrelog was built without libcurl and asks no servers";
     return report(error);
   }
+  if (options.apply) return run_apply(options);
   SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads, options.fetch));
   int status = kDone;
   json all = json::array();
@@ -160,8 +248,20 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand(
       "symbols", "Modules by share of samples: GUID, age, where their PDBs are, or why not");
-  c->add_option("TRACE", options->inputs, "Trace: .etl or .etlz, or one in a .zip, .xz, .zst, .gz")
+  c->add_option("TRACE", options->inputs,
+                "Trace: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; with --apply an exported profile")
       ->required();
+  CLI::Option *apply =
+      c->add_flag(
+           "--apply", options->apply,
+           "Name the functions in exported profiles (.firefox.json.gz, .speedscope.json, .pb.gz), which "
+           "keep GUID, age and RVA of what has no name: x.pb.gz becomes x.named.pb.gz")
+          ->group("Names");
+  c->add_option("-o,--output", options->output,
+                "With --apply: the file to write, in any format of profile -o")
+      ->needs(apply)
+      ->group("Output");
+  c->add_flag("-f,--force", options->force, "Replace an existing output")->needs(apply)->group("Output");
   c->add_flag("--fetch", options->fetch,
               "Get what is missing from the servers of the symbol path, else from Microsoft's")
       ->group("Names");

@@ -1,4 +1,4 @@
-// Events of the .NET runtime providers that concern stacks and symbols.
+// Events of the .NET runtime providers, and of script engines, that concern stacks and symbols.
 #pragma once
 
 #include "etwrelog/format.hpp"
@@ -6,6 +6,9 @@
 #include <string_view>
 
 namespace etwrelog::clr {
+
+// Microsoft-JScript: Chakra's manifest. V8's events share provider, ids and layouts.
+inline constexpr Guid kScriptGuid = make_guid(0x57277741, 0x3638, 0x4a4b, 0xbdba, 0x0ac6e45da56c);
 
 // .NET's own stack event: u16 ClrInstanceID, u8, u8, u32 frame count, pointers. It belongs to the CLR event
 // before it on the same thread.

@@ -6,10 +6,12 @@
 
 #include "etwrelog/guid.hpp"
 #include "etwrelog/run.hpp"
+#include "etwrelog/select.hpp"
 
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,8 +70,10 @@ struct ProfileFrame {
   bool estimated = false; // `function` is merely the nearest symbol before the address
   Unresolved why = Unresolved::not_asked;
   std::string file;       // source file; empty if not known
-  std::uint32_t line = 0; // 0 if not known
-  std::string tier;       // of JIT code: "Tier1", "QuickJitted", ...; empty if not known
+  std::uint32_t line = 0; // 0 if not known; of a script: where its function begins
+  std::uint32_t il_offset =
+      kNoIndex;     // of .NET code: which instruction of the method's IL; kNoIndex: not known
+  std::string tier; // of JIT code: "Tier1", "QuickJitted", ...; empty if not known
 };
 
 // The stacks, as a tree. Node 0 is the empty stack; a child stands behind its parent.
@@ -181,6 +185,11 @@ struct ProfileOptions {
   bool idle = false;   // keep the samples of the Idle process
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp
+  // Samples, or waits that began, in between; ends included. The accounting is that of the samples in between
+  // and of the stack fragments that name an event in between; of waits and slices it stays that of the whole.
+  // Of an archive only the segments of that time are decoded, but for waits and slices: how long those last
+  // stands behind them.
+  std::optional<Moment> from{}, to{};
 };
 
 struct ProfileResult {

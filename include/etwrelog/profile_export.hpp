@@ -55,6 +55,19 @@ using WriteBytes = std::function<Result<void>(Bytes)>;
                                                         const ProfileExportOptions &options,
                                                         const WriteBytes &write);
 
+// A profile out of a file that write_profile() wrote as firefox, speedscope or pprof (its content tells), as
+// far as the format holds it: for names that are given later, by name_native_code(), on another machine too.
+// Frames without a name keep their module, its GUID and age, and their RVA. What has a name keeps it, in
+// speedscope and pprof with the module in front. There is no accounting; pprof and speedscope have no times.
+struct ReadProfile {
+  Profile profile;
+  ProfileFormat format = ProfileFormat::firefox; // what the file was
+  std::string title;                             // for ProfileExportOptions
+};
+// `max_bytes`: of the file and of what it unpacks to; some ten times as much memory is needed. Errors:
+// corrupt; unsupported for files of other programs and versions; limit.
+[[nodiscard]] Result<ReadProfile> read_profile(Bytes file, std::uint64_t max_bytes = std::uint64_t{1} << 30);
+
 // Two sets of profiles in one picture. Counts are brought to the same total; `svg` has the widths of `after`
 // and the colours of the change, and a part of its own for what vanished; `folded` has two counts a line,
 // before and after.

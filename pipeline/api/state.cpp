@@ -35,7 +35,7 @@ struct StatePart {
   }
 };
 
-void look_at_state(const EventView &event, profile::Moment at, StateRecords &state) {
+void look_at_state(const EventView &event, profile::Instant at, StateRecords &state) {
   if (event.has_hook())
     add_kernel_state(event, event.hook(), at, state);
   else if (!event.is_classic())

@@ -79,7 +79,7 @@ struct Knowledge::Part {
     case Scope::thread:
     case Scope::image:
       if (wanted.images) {
-        const profile::Moment moment{event.time(), std::uint64_t{event.position().source} << 56 |
+        const profile::Instant moment{event.time(), std::uint64_t{event.position().source} << 56 |
                                                        std::uint64_t{event.position().buffer} << 26 |
                                                        event.position().offset};
         add_kernel_state(event, *hook, moment, mine.state);

@@ -1,5 +1,5 @@
 // Chrome's trace events: what each thread did and what each processor ran, from context switches.
-#include "export_profile/formats.hpp"
+#include "export_profile/fit.hpp"
 
 #include "base/errors.hpp"
 
@@ -119,25 +119,7 @@ Result<void> write_chrome(const Job &job, Out &out) {
     return base::unsupported(
         "the chrome format shows context switches, and there are none in this profile; record them with "
         "the CSWITCH flag, or choose another format");
-  std::int64_t least = 0;
-  const std::size_t most = static_cast<std::size_t>(job.max_bytes / (2 * kSliceBytes));
-  if (profile.slices.size() > most) { // the longest are kept
-    std::vector<std::int64_t> lengths;
-    for (const ProfileSlice &slice : profile.slices)
-      lengths.push_back(slice.end - slice.start);
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end(),
-                     std::greater<>());
-    least = lengths[most] + 1;
-    std::uint64_t count = 0, sum = 0;
-    for (const ProfileSlice &slice : profile.slices)
-      if (slice.end - slice.start < least)
-        ++count, sum += static_cast<std::uint64_t>(slice.end - slice.start);
-    job.report.merged_weight = sum / 1000;
-    job.report.notes.push_back(
-        fmt::format("to stay below {} bytes, {} slices of less than {:.3f} µs are left out, {:.3f} ms in all",
-                    grouped(job.max_bytes), grouped(count), static_cast<double>(least) / 1e3,
-                    static_cast<double>(sum) / 1e6));
-  }
+  const std::int64_t least = least_slice(job, static_cast<std::size_t>(job.max_bytes / (2 * kSliceBytes)));
   Writer(profile, out).write(least);
   return {};
 }

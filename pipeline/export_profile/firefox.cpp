@@ -1,5 +1,5 @@
 // The Firefox Profiler's processed format, version 66. Modules keep GUID, age and addresses, so that the
-// viewer can ask a symbol server later (samply load).
+// viewer can ask a symbol server later (samply load). What a thread did when stands in it as markers.
 #include "export_profile/fit.hpp"
 
 #include <algorithm>
@@ -40,8 +40,9 @@ private:
 
 class Writer {
 public:
-  Writer(const Profile &profile, const ProfileExportOptions &options, Out &out)
-      : profile_(profile), options_(options), out_(out) {}
+  // Slices of less than `least_slice` are left out.
+  Writer(const Profile &profile, const ProfileExportOptions &options, std::int64_t least_slice, Out &out)
+      : profile_(profile), options_(options), least_slice_(least_slice), out_(out) {}
 
   void write() {
     make_tables();
@@ -79,7 +80,9 @@ private:
               "\"sourceCodeIsNotOnSearchfox\":true,"
               "\"sampleUnits\":{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"µs\"},"
               "\"extensions\":{\"length\":0,\"baseURL\":[],\"id\":[],\"name\":[]},\"pausedRanges\":[],"
-              "\"markerSchema\":[],"
+              "\"markerSchema\":[{\"name\":\"Switch\",\"display\":[\"marker-chart\",\"marker-table\"],"
+              "\"fields\":[{\"key\":\"processor\",\"label\":\"Processor\",\"format\":\"integer\"},"
+              "{\"key\":\"reason\",\"label\":\"Wait reason\",\"format\":\"integer\"}]}],"
               "\"categories\":[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]},"
               "{\"name\":\"User\",\"color\":\"blue\",\"subcategories\":[\"Other\"]},"
               "{\"name\":\"Kernel\",\"color\":\"orange\",\"subcategories\":[\"Other\"]},"
@@ -88,13 +91,8 @@ private:
   }
 
   void lib(const ProfileModule &module, bool first) {
-    std::string id = "000000000000000000000000000000000";
-    if (module.pdb_guid != Guid{}) {
-      id = to_string(module.pdb_guid);
-      std::erase(id, '-');
-      std::ranges::transform(id, id.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
-      id += fmt::format("{:X}", module.pdb_age);
-    }
+    std::string id = identity_text(module);
+    if (id.empty()) id.assign(33, '0');
     const std::size_t slash = module.pdb_name.find_last_of("/\\");
     const std::string pdb = module.pdb_name.empty()      ? module.name
                             : slash == std::string::npos ? module.pdb_name
@@ -116,6 +114,8 @@ private:
   // Of unresolved frames every address is a function of its own, as the viewer expects before it asks for
   // names.
   void make_tables() {
+    for (std::size_t i = 0; i < std::size(kStates) && !profile_.slices.empty(); ++i)
+      state_names_[i] = strings_(kStates[i]);
     for (std::size_t i = 0; i < profile_.modules.size(); ++i)
       resources_.push_back(strings_(clean(profile_.modules[i].name)));
     for (const ProfileFrame &frame : profile_.frames) {
@@ -316,8 +316,32 @@ private:
                      3);
         },
         true);
-    out_.text("},\"markers\":{\"length\":0,\"category\":[],\"data\":[],\"endTime\":[],\"name\":[],\"phase\":["
-              "],\"startTime\":[]}}");
+    out_.text("},");
+    markers(number);
+    out_.text("}");
+  }
+
+  void markers(std::uint32_t thread) {
+    const auto [first, end] = std::ranges::equal_range(profile_.slices, thread, {}, &ProfileSlice::thread);
+    std::vector<const ProfileSlice *> shown;
+    for (auto slice = first; slice != end; ++slice)
+      if (slice->end - slice->start >= least_slice_) shown.push_back(&*slice);
+    length(shown.size(), "markers");
+    constant("category", shown.size(), "0");
+    column("data", shown.size(), [&](std::size_t i) {
+      out_.text("{\"type\":\"Switch\",\"processor\":").unsigned_number(shown[i]->processor);
+      if (shown[i]->state == SliceState::waiting)
+        out_.text(",\"reason\":").unsigned_number(shown[i]->wait_reason);
+      out_.text("}");
+    });
+    column("endTime", shown.size(), [&](std::size_t i) { time(shown[i]->end); });
+    column("name", shown.size(), [&](std::size_t i) {
+      out_.unsigned_number(state_names_[static_cast<std::size_t>(shown[i]->state)]);
+    });
+    constant("phase", shown.size(), "1"); // from start to end
+    column(
+        "startTime", shown.size(), [&](std::size_t i) { time(shown[i]->start); }, true);
+    out_.text("}");
   }
 
   struct Key {
@@ -328,7 +352,10 @@ private:
 
   const Profile &profile_;
   const ProfileExportOptions &options_;
+  const std::int64_t least_slice_;
   Out &out_;
+  static constexpr const char *kStates[] = {"Running", "Ready", "Waiting"}; // as SliceState
+  std::uint32_t state_names_[std::size(kStates)] = {};
   Strings strings_;
   std::map<Key, std::uint32_t> known_;
   std::vector<Key> functions_;
@@ -340,11 +367,17 @@ private:
 } // namespace
 
 Result<void> write_firefox(const Job &job, Out &out) {
+  // Markers take up to a quarter, samples the rest.
+  constexpr std::uint64_t kMarkerBytes = 120;
+  const std::int64_t least =
+      least_slice(job, static_cast<std::size_t>(job.max_bytes / 4 * kCompression / kMarkerBytes));
+  const std::uint64_t markers =
+      std::min<std::uint64_t>(job.max_bytes / 4, job.profile.slices.size() * kMarkerBytes / kCompression);
   Profile room;
   Result<const Profile *> fitting = fit_profile(
-      job, [](const Profile &p) { return estimate(p) / kCompression; }, room);
+      job, [&](const Profile &p) { return estimate(p) / kCompression + markers; }, room);
   if (!fitting) return std::move(fitting).error();
-  Writer(**fitting, job.options, out).write();
+  Writer(**fitting, job.options, least, out).write();
   return {};
 }
 

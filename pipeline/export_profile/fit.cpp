@@ -147,4 +147,24 @@ fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> 
                                     grouped(job.max_bytes)));
 }
 
+std::int64_t least_slice(const Job &job, std::size_t most) {
+  const std::vector<ProfileSlice> &slices = job.profile.slices;
+  if (slices.size() <= most) return 0;
+  std::vector<std::int64_t> lengths;
+  for (const ProfileSlice &slice : slices)
+    lengths.push_back(slice.end - slice.start);
+  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end(),
+                   std::greater<>());
+  const std::int64_t least = lengths[most] + 1;
+  std::uint64_t count = 0, sum = 0;
+  for (const ProfileSlice &slice : slices)
+    if (slice.end - slice.start < least) ++count, sum += static_cast<std::uint64_t>(slice.end - slice.start);
+  job.report.merged_weight += sum / 1000;
+  job.report.notes.push_back(
+      fmt::format("to stay below {} bytes, {} slices of less than {:.3f} µs are left out, {:.3f} ms in all",
+                  grouped(job.max_bytes), grouped(count), static_cast<double>(least) / 1e3,
+                  static_cast<double>(sum) / 1e6));
+  return least;
+}
+
 } // namespace etwrelog::export_profile

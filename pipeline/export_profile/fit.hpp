@@ -19,6 +19,10 @@ fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> 
 [[nodiscard]] Profile reduce_profile(const Profile &profile, std::size_t nodes, std::size_t buckets,
                                      std::uint64_t &merged);
 
+// The length from which on slices are shown, so that there are at most `most`: the longest are kept. Notes
+// what is left out.
+[[nodiscard]] std::int64_t least_slice(const Job &job, std::size_t most);
+
 inline constexpr std::string_view kOther = "[other]";
 
 } // namespace etwrelog::export_profile

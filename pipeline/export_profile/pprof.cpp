@@ -82,7 +82,12 @@ public:
       emit(4, location);
     for (const Message &function : functions_)
       emit(5, function);
-    const std::uint64_t comment = strings_(clean(options.program + ": " + title_of(profile_, options)));
+    std::vector<std::uint64_t> comments{
+        strings_(clean(options.program + ": " + title_of(profile_, options)))};
+    // A mapping has no place for the name of its PDB, which is looked for by whoever names its frames later.
+    for (std::size_t i = 0; i < profile_.modules.size(); ++i)
+      if (!profile_.modules[i].pdb_name.empty())
+        comments.push_back(strings_(clean(fmt::format("pdb {} {}", i + 1, profile_.modules[i].pdb_name))));
     const Message type = value_type(what, "nanoseconds");
     for (const std::string &text : strings_.all())
       emit_bytes(6, text);
@@ -91,7 +96,9 @@ public:
     if (profile_.start_time > kUnixEpoch)
       rest.varint(9, static_cast<std::uint64_t>(profile_.start_time - kUnixEpoch) * 100);
     rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.duration)));
-    rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns()).varint(13, comment);
+    rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
+    for (const std::uint64_t comment : comments)
+      rest.varint(13, comment);
     out_.text(rest.data());
   }
 
@@ -152,7 +159,7 @@ private:
     Message out;
     out.varint(1, found->second)
         .varint(2, outer.module == kNoIndex ? 0 : outer.module + 1)
-        .varint(3, outer.address);
+        .varint(3, outer.address - (outer.caller && outer.address != 0 ? 1 : 0)); // a call, not its return
     for (const std::uint64_t frame : chain)
       out.message(4, Message().varint(1, function(frame)).varint(2, profile_.frames[frame].line));
     locations_.push_back(std::move(out));
@@ -175,16 +182,9 @@ private:
     Message out;
     out.varint(1, index + 1).varint(2, module.base).varint(3, module.base + module.size);
     out.varint(5, strings_(clean(module.path.empty() ? module.name : module.path)));
-    if (module.pdb_guid != Guid{})
-      out.varint(6, strings_(fmt::format("{}{:x}", compact(module.pdb_guid), module.pdb_age)));
+    if (const std::string id = identity_text(module); !id.empty()) out.varint(6, strings_(id));
     out.varint(7, 1); // has functions
     return out;
-  }
-
-  static std::string compact(const Guid &guid) {
-    std::string text = to_string(guid);
-    std::erase(text, '-');
-    return text;
   }
 
   const Profile &profile_;

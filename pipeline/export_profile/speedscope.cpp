@@ -39,7 +39,15 @@ std::uint64_t estimate(const Profile &profile) {
     bytes += 2 * (frame.function.size() + frame.file.size()) + 96;
   for (const ProfileThread &thread : profile.threads)
     bytes += 2 * thread.name.size() + 256;
+  for (const ProfileModule &module : profile.modules)
+    bytes += 2 * (module.name.size() + module.path.size() + module.pdb_name.size()) + 128;
   return bytes;
+}
+
+void write_module(const ProfileModule &module, bool first, Out &out) {
+  out.text(first ? "\n{\"name\":" : ",\n{\"name\":").json(clean(module.name));
+  out.text(",\"path\":").json(clean(module.path)).text(",\"pdb\":").json(clean(module.pdb_name));
+  out.text(",\"id\":").json(identity_text(module)).text("}");
 }
 
 } // namespace
@@ -67,9 +75,22 @@ Result<void> write_speedscope(const Job &job, Out &out) {
       out.text(",\"file\":").json(clean(first[i]->file));
       if (first[i]->line != 0) out.text(",\"line\":").unsigned_number(first[i]->line);
     }
+    // What is not named yet can be by these, and the list of modules. Other readers skip what they don't
+    // know.
+    if (first[i]->module != kNoIndex && first[i]->function.empty()) {
+      out.text(",\"module\":")
+          .unsigned_number(first[i]->module)
+          .text(",\"rva\":")
+          .unsigned_number(first[i]->rva);
+      if (first[i]->caller) out.text(",\"caller\":true");
+      if (first[i]->in_kernel) out.text(",\"kernel\":true");
+    }
     out.text("}");
   }
-  out.text("]},\"profiles\":[");
+  out.text("]},\"interval_ns\":").unsigned_number(profile.interval_ns()).text(",\"modules\":[");
+  for (std::size_t i = 0; i < profile.modules.size(); ++i)
+    write_module(profile.modules[i], i == 0, out);
+  out.text("],\"profiles\":[");
   bool any = false;
   std::vector<std::uint32_t> path;
   for (const ThreadSamples &thread : by_thread(profile)) {

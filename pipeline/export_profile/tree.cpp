@@ -183,6 +183,14 @@ std::string thread_text(const ProfileThread &thread) {
   return fmt::format("{} ({})", thread.name.empty() ? "thread" : thread.name, thread.tid);
 }
 
+std::string identity_text(const ProfileModule &module) {
+  if (module.pdb_guid == Guid{}) return {};
+  std::string id = to_string(module.pdb_guid);
+  std::erase(id, '-');
+  std::ranges::transform(id, id.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+  return id + fmt::format("{:X}", module.pdb_age);
+}
+
 std::string_view unit_of(const Profile &profile) {
   return profile.kind == ProfileKind::cpu ? "samples" : "µs";
 }

@@ -9,10 +9,6 @@ using namespace profile;
 
 namespace {
 
-// Chakra's manifest and V8's events share provider, id and layout.
-constexpr Guid kScriptGuid = make_guid(0x57277741, 0x3638, 0x4a4b, 0xbdba, 0x0ac6e45da56c);
-constexpr std::uint16_t kScriptMethodLoad = 9;
-
 // Reads fields one behind the other; at the end of the payload everything is zero and empty.
 class Fields {
 public:
@@ -37,6 +33,7 @@ public:
     return text;
   }
   [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] bool holds(std::size_t bytes) const { return ok_ && bytes <= rest_.size(); }
 
 private:
   Bytes rest_;
@@ -44,7 +41,7 @@ private:
   bool ok_ = true;
 };
 
-void add_method(const EventView &event, Moment at, MethodRecord::What what, bool names,
+void add_method(const EventView &event, Instant at, MethodRecord::What what, bool names,
                 StateRecords &records) {
   Fields fields(event.payload(), event.pointer_size());
   MethodRecord record;
@@ -62,10 +59,15 @@ void add_method(const EventView &event, Moment at, MethodRecord::What what, bool
     const std::string type = fields.text();
     record.name = fields.text();
     if (!type.empty()) record.name = type + "." + record.name;
+    if (event.version() >= 2) {
+      (void)fields.text();                             // signature
+      fields.number<std::uint16_t>();                  // runtime
+      record.version = fields.number<std::uint64_t>(); // 0 if it is cut off
+    }
   } else if (what != MethodRecord::What::unload) {
     return; // a method without its name tells nothing
   }
-  records.methods.push_back(std::move(record));
+  records.code.methods.push_back(std::move(record));
 }
 
 void add_module(const EventView &event, StateRecords &records) {
@@ -76,13 +78,31 @@ void add_module(const EventView &event, StateRecords &records) {
   fields.number<std::uint64_t>(); // assembly
   fields.number<std::uint64_t>(); // flags, reserved
   record.path = fields.text();
-  if (fields.ok() && !record.path.empty()) records.managed_modules.push_back(std::move(record));
+  if (fields.ok() && !record.path.empty()) records.code.modules.push_back(std::move(record));
 }
 
-void add_script_method(const EventView &event, Moment at, StateRecords &records) {
+void add_il_map(const EventView &event, StateRecords &records) {
+  Fields fields(event.payload(), event.pointer_size());
+  IlMapRecord record;
+  record.pid = event.process_id();
+  record.id = fields.number<std::uint64_t>();
+  record.version = fields.number<std::uint64_t>();
+  fields.number<std::uint8_t>(); // part of the method
+  const auto count = fields.number<std::uint16_t>();
+  if (!fields.holds(std::size_t{count} * 2 * sizeof(std::uint32_t))) return;
+  record.entries.resize(count);
+  for (IlMapRecord::Entry &entry : record.entries)
+    entry.il = fields.number<std::uint32_t>();
+  for (IlMapRecord::Entry &entry : record.entries)
+    entry.native = fields.number<std::uint32_t>();
+  records.code.maps.push_back(std::move(record));
+}
+
+void add_script_method(const EventView &event, Instant at, MethodRecord::What what, StateRecords &records) {
   Fields fields(event.payload(), event.pointer_size());
   MethodRecord record;
   record.at = at;
+  record.what = what;
   record.script = true;
   record.pid = event.process_id();
   fields.pointer(); // script context
@@ -90,26 +110,55 @@ void add_script_method(const EventView &event, Moment at, StateRecords &records)
   record.size = fields.number<std::uint64_t>();
   record.id = fields.number<std::uint32_t>();
   fields.number<std::uint32_t>(); // flags, range
-  fields.number<std::uint64_t>(); // source
-  fields.number<std::uint64_t>(); // line, column
+  record.source = fields.number<std::uint64_t>();
+  record.line = fields.number<std::uint32_t>();
+  fields.number<std::uint32_t>(); // column
   record.name = fields.text();
-  if (fields.ok() && !record.name.empty()) records.methods.push_back(std::move(record));
+  if (fields.ok() && !record.name.empty()) records.code.methods.push_back(std::move(record));
+}
+
+void add_script_source(const EventView &event, StateRecords &records) {
+  Fields fields(event.payload(), event.pointer_size());
+  ScriptSourceRecord record;
+  record.pid = event.process_id();
+  record.id = fields.number<std::uint64_t>();
+  fields.pointer();               // script context
+  fields.number<std::uint32_t>(); // flags
+  record.url = fields.text();
+  if (fields.ok() && !record.url.empty()) records.code.sources.push_back(std::move(record));
+}
+
+void add_script(const EventView &event, Instant at, StateRecords &records) {
+  using What = MethodRecord::What;
+  switch (event.id()) {
+  case 5:
+  case 6: add_script_method(event, at, What::rundown, records); break;
+  case 9: add_script_method(event, at, What::load, records); break;
+  case 10: add_script_method(event, at, What::unload, records); break;
+  case 39:
+  case 40:
+  case 41: add_script_source(event, records); break;
+  default: break;
+  }
 }
 
 } // namespace
 
 bool tells_of_code(const Guid &provider) {
-  return provider == format::kClrGuid || provider == format::kClrRundownGuid || provider == kScriptGuid;
+  return provider == format::kClrGuid || provider == format::kClrRundownGuid ||
+         provider == clr::kScriptGuid;
 }
 
-void add_code(const EventView &event, Moment at, StateRecords &records) {
+void add_code(const EventView &event, Instant at, StateRecords &records) {
   using What = MethodRecord::What;
   const Guid provider = event.provider();
   const std::uint16_t id = event.id();
   constexpr std::uint16_t kVerboseFrom = 143, kModuleLoad = 152, kRundownModule = 153,
-                          kRundownModuleEnd = 154;
-  if (provider == kScriptGuid) {
-    if (id == kScriptMethodLoad) add_script_method(event, at, records);
+                          kRundownModuleEnd = 154, kIlMap = 190, kRundownIlMap = 149, kRundownIlMapEnd = 150;
+  if (provider == clr::kScriptGuid) {
+    add_script(event, at, records);
+  } else if (provider == format::kClrGuid ? id == kIlMap : id == kRundownIlMap || id == kRundownIlMapEnd) {
+    add_il_map(event, records);
   } else if (clr::is_method_load(provider, id)) {
     add_method(event, at, What::load, id >= kVerboseFrom, records);
   } else if (clr::is_method_unload(provider, id)) {

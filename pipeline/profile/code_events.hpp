@@ -7,6 +7,6 @@ namespace etwrelog::pipeline {
 
 // Whether events of the provider may tell of code.
 [[nodiscard]] bool tells_of_code(const Guid &provider);
-void add_code(const EventView &event, profile::Moment at, StateRecords &records);
+void add_code(const EventView &event, profile::Instant at, StateRecords &records);
 
 } // namespace etwrelog::pipeline

@@ -1,6 +1,7 @@
 #include "profile_pass/collect.hpp"
 
 #include "filter/rules.hpp"
+#include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
@@ -62,6 +63,11 @@ struct Reference { // a fragment whose frames a later event defines
   stacks::Place place;
 };
 
+struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
+  std::uint16_t processor = 0;
+  TimeRange times;
+};
+
 struct CollectWork {
   std::vector<Subject> subjects;
   std::vector<Mark> marks;
@@ -74,6 +80,12 @@ struct CollectWork {
   schema::TypeCounts counts;
   std::uint64_t unreadable = 0;
 
+  std::vector<BufferMarks> buffers;
+
+  // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
+  std::vector<stacks::StackQuery> queries;
+  std::vector<std::uint32_t> asking;
+  std::vector<stacks::StackId> answers;
   std::vector<std::uint64_t> frames;
   schema::EventType last_type;
   std::uint16_t last_kind = Kinds::kTooMany;
@@ -89,6 +101,7 @@ struct CollectWork {
     state.clear();
     counts.clear();
     unreadable = 0;
+    buffers.clear();
   }
 };
 
@@ -114,14 +127,33 @@ class Collector {
 public:
   Collector(const CollectOptions &collect, stacks::StackTable &stacks) : collect_(collect), stacks_(stacks) {}
 
+  // All events of one buffer, one by one by look_at() between these two.
+  struct Begin {
+    std::size_t marks, fragments;
+  };
+  [[nodiscard]] static Begin begin(const CollectWork &work) {
+    return {work.marks.size(), work.fragments.size()};
+  }
+  void end(const Begin &begin, const DecodedBuffer &buffer, CollectWork &work) {
+    work.answers.resize(work.queries.size());
+    stacks_.intern(work.queries, work.answers.data());
+    for (std::size_t i = 0; i < work.asking.size(); ++i)
+      work.fragments[work.asking[i]].stack = work.answers[i];
+    work.queries.clear();
+    work.asking.clear();
+    const std::span<const Mark> marks = std::span(work.marks).subspan(begin.marks);
+    join_within(work.subjects, marks, work.fragments, begin.fragments);
+    work.buffers.push_back({processor_of(buffer), times_of(marks)});
+  }
+
   void look_at(const EventView &event, std::int64_t time, const DecodedBuffer &buffer, std::uint32_t at,
                CollectWork &work) {
-    const Moment moment{time, std::uint64_t{buffer.index} << 32 | at};
+    const Instant moment{time, std::uint64_t{buffer.index} << 32 | at};
     const std::uint16_t processor = buffer.header.processor();
     if (event.has_hook()) {
       kernel_event(event, event.hook(), moment, processor, work);
     } else if (event.is_classic() && event.provider() == format::kImageIdGuid) {
-      work.counts.add(event);
+      if (collect_.time.holds(moment.time)) work.counts.add(event);
       add_identity(event, moment, work.state);
     } else if (const auto hook = event.is_classic() ? kernel::hook_of_class(event.provider(), event.opcode())
                                                     : std::nullopt) {
@@ -134,14 +166,15 @@ public:
   [[nodiscard]] std::vector<std::string> kind_names() const { return kinds_.names(); }
 
 private:
-  void kernel_event(const EventView &event, std::uint16_t hook, Moment moment, std::uint16_t processor,
+  void kernel_event(const EventView &event, std::uint16_t hook, Instant moment, std::uint16_t processor,
                     CollectWork &work) {
     if (const StackEventKind kind = stacks::stack_event_kind(event); kind != StackEventKind::none) {
       stack_event(event, kind, moment, processor, work);
       return;
     }
-    work.counts.add(event);
-    if (hook == kernel::kHookSample && collect_.kind == ProfileKind::cpu) {
+    const bool in_time = collect_.time.holds(moment.time);
+    if (in_time) work.counts.add(event);
+    if (hook == kernel::kHookSample && collect_.kind == ProfileKind::cpu && in_time) {
       sample(event, moment, processor, work);
       return;
     }
@@ -154,15 +187,17 @@ private:
       if (const Bytes payload = event.payload(); payload.size() >= 4)
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);
-    if (!may_have_stack(hook)) return;
+    if (!in_time || !may_have_stack(hook)) return;
     const std::uint32_t thread = event.is_perfinfo() ? payload_thread(event, hook) : event.thread_id();
     const std::uint16_t kind =
         hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
     work.marks.push_back({moment.time, thread, processor, kind});
   }
 
-  void other_event(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+  void other_event(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const schema::EventType type = schema::type_of(event);
+    if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
+    if (!collect_.time.holds(moment.time)) return;
     work.counts.add(event);
     const bool clr =
         event.is_event() && (type.guid == format::kClrGuid || type.guid == format::kClrRundownGuid);
@@ -171,7 +206,6 @@ private:
       work.last_type = type;
       work.last_kind = kinds_.number(type);
     }
-    if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
     const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
     work.marks.push_back({moment.time, thread, processor, work.last_kind});
   }
@@ -182,7 +216,7 @@ private:
     work.subjects.push_back(subject);
   }
 
-  void sample(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+  void sample(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const Bytes payload = event.payload();
     const unsigned p = event.pointer_size();
     if (payload.size() < p + 6u) {
@@ -199,7 +233,7 @@ private:
     subject(made, work);
   }
 
-  void context_switch(const EventView &event, Moment moment, std::uint16_t processor, CollectWork &work) {
+  void context_switch(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const Bytes payload = event.payload();
     constexpr std::size_t kReasonAt = 12, kStateAt = 14;
     if (payload.size() <= kStateAt) {
@@ -224,7 +258,7 @@ private:
     subject(made, work);
   }
 
-  void stack_event(const EventView &event, StackEventKind kind, Moment moment, std::uint16_t processor,
+  void stack_event(const EventView &event, StackEventKind kind, Instant moment, std::uint16_t processor,
                    CollectWork &work) {
     stacks::StackFields fields;
     if (!stacks::parse_stack_event(event, kind, fields)) {
@@ -241,12 +275,16 @@ private:
       work.definitions.push_back(definition);
       return;
     }
+    // A user half that names an earlier event may still complete a kernel half of that time.
+    if (!collect_.time.holds(fields.event_time) &&
+        (fields.event_time > collect_.time.to || moment.time < collect_.time.from))
+      return;
     Fragment fragment;
     fragment.event_time = fields.event_time;
     fragment.time = moment.time;
     fragment.thread = fields.thread_id;
     fragment.process = fields.process_id;
-    fragment.processor = processor & 0x7FF;
+    fragment.processor = processor & kProcessors;
     if (kind == StackEventKind::reference) {
       fragment.flags = Fragment::kReference;
       work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
@@ -255,8 +293,14 @@ private:
                                  {moment.time, moment.order}});
     } else if (const stacks::Frames frames = stacks::frames_in_place(fields.frames, p, work.frames);
                !frames.empty()) {
-      fragment.stack = stacks_.intern(frames, scope(frames, p));
-      fragment.flags = flags_of(scope(frames, p));
+      const std::uint32_t part = scope(frames, p);
+      fragment.flags = flags_of(part);
+      if (frames.data() == work.frames.data()) { // a copy, which the next stack replaces
+        fragment.stack = stacks_.intern(frames, part);
+      } else {
+        work.queries.push_back({frames, part});
+        work.asking.push_back(static_cast<std::uint32_t>(work.fragments.size()));
+      }
     }
     work.fragments.push_back(fragment);
   }
@@ -265,6 +309,11 @@ private:
   static std::uint32_t scope(stacks::Frames frames, unsigned pointer_size) {
     return pointer_size | (stacks::is_kernel_stack(frames, pointer_size) ? 16u : 0u) |
            (format::is_kernel_address(frames.front(), pointer_size) ? 0u : 32u);
+  }
+
+  static constexpr std::uint16_t kProcessors = 0x7FF; // what a fragment can tell apart
+  static std::uint16_t processor_of(const DecodedBuffer &buffer) {
+    return buffer.header.processor() & kProcessors;
   }
 
 public:
@@ -303,14 +352,18 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
   stacks::StackDefinitions definitions;
   StateRecords state;
   schema::TypeCounts counts;
+  Overlaps overlaps;
   Pass<CollectWork> pass;
   pass.name = "reading samples";
   pass.work = [&](Batch &batch, CollectWork &work) {
     work.clear();
-    for (const DecodedBuffer &buffer : batch.buffers)
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      const Collector::Begin begin = Collector::begin(work);
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         collector.look_at(event, time, buffer, at, work);
       });
+      collector.end(begin, buffer, work);
+    }
   };
   pass.merge = [&](Batch &, CollectWork &work) -> Result<void> {
     Records &records = all.records;
@@ -320,6 +373,11 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
       if (mark.kind == Mark::kSubject) mark.thread += subjects;
     for (Reference &reference : work.references)
       reference.fragment += fragments;
+    for (Subject &subject : work.subjects)
+      for (std::uint32_t *number : {&subject.kernel, &subject.user})
+        if (*number != Subject::kNoFragment) *number += fragments;
+    for (const BufferMarks &buffer : work.buffers)
+      overlaps.add(buffer.processor, buffer.times);
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -340,6 +398,7 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
   all.pass = std::move(*done);
   resolve(all, references, definitions);
   Records &records = all.records;
+  records.overlaps = std::move(overlaps).take();
   records.kinds = collector.kind_names();
   records.processes = std::move(state.processes);
   records.threads = std::move(state.threads);
@@ -348,8 +407,7 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
   records.identities = std::move(state.identities);
   records.intervals = std::move(state.intervals);
   std::ranges::stable_sort(records.intervals, {}, &IntervalRecord::time);
-  all.methods = std::move(state.methods);
-  all.managed_modules = std::move(state.managed_modules);
+  all.code = std::move(state.code);
   const schema::EventNames names;
   for (const schema::TypeCount &row : counts.rows())
     all.events[names.name(row.type)] += row.events;

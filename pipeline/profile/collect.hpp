@@ -5,6 +5,7 @@
 #include "passes/pass.hpp"
 #include "profile/methods.hpp"
 #include "profile/records.hpp"
+#include "profile/timeline.hpp"
 #include "stacks/stack_table.hpp"
 
 #include <map>
@@ -15,13 +16,13 @@ struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, or context switches
   bool methods = false;                // names of code that runtimes made
   bool switches = false;               // context switches too, for what threads did when
+  profile::TimeRange time = profile::kAlways; // of samples and other events that stacks belong to; raw
 };
 
 struct Collected {
   profile::Records records;
   std::shared_ptr<stacks::StackTable> stacks = std::make_shared<stacks::StackTable>(); // of Fragment::stack
-  std::vector<profile::MethodRecord> methods;
-  std::vector<profile::ManagedModuleRecord> managed_modules;
+  profile::Methods::Events code;
   std::map<std::string, std::uint64_t> events; // by kind: what the trace has, for who finds no samples in it
   std::uint64_t unreadable = 0;                // stack events and samples that are too short
   PassResult pass;

@@ -93,7 +93,7 @@ constexpr std::uint16_t kImageLoad = 0x030A, kImageLoadNew = 0x140A, kImageUnloa
                         kImageRundown = 0x1403, kImageRundownEnd = 0x1404, kThreadSetName = 0x0548,
                         kSetInterval = 0x0F48, kCollectionStart = 0x0F49;
 
-void add_image(const EventView &event, std::uint16_t hook, Moment at, StateRecords &records) {
+void add_image(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
   std::optional<Facts> facts = event.version() < 2 ? read_old_image(event) : read_event(event, hook);
   if (!facts || !facts->pid || !facts->base || !facts->size) return;
   ImageRecord record;
@@ -108,7 +108,7 @@ void add_image(const EventView &event, std::uint16_t hook, Moment at, StateRecor
   records.images.push_back(std::move(record));
 }
 
-void add_thread(const EventView &event, std::uint16_t hook, Moment at, StateRecords &records) {
+void add_thread(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
   const Bytes payload = event.payload();
   if (payload.size() < 8) return;
   std::uint32_t pid = load<std::uint32_t>(payload.data()), tid = load<std::uint32_t>(payload.data() + 4);
@@ -135,11 +135,13 @@ void StateRecords::append(StateRecords &&later) {
   move_all(images, later.images);
   move_all(identities, later.identities);
   move_all(intervals, later.intervals);
-  move_all(methods, later.methods);
-  move_all(managed_modules, later.managed_modules);
+  move_all(code.methods, later.code.methods);
+  move_all(code.modules, later.code.modules);
+  move_all(code.maps, later.code.maps);
+  move_all(code.sources, later.code.sources);
 }
 
-void add_kernel_state(const EventView &event, std::uint16_t hook, Moment at, StateRecords &records) {
+void add_kernel_state(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
   switch (hook) {
   case 0x0301:
   case 0x0302:
@@ -173,7 +175,7 @@ void add_kernel_state(const EventView &event, std::uint16_t hook, Moment at, Sta
   }
 }
 
-void add_identity(const EventView &event, Moment at, StateRecords &records) {
+void add_identity(const EventView &event, Instant at, StateRecords &records) {
   constexpr std::uint8_t kImageId = 0,
                          kRsds = 36; // 37 is the managed PDB of precompiled code: not the native one
   if (event.opcode() != kImageId && event.opcode() != kRsds) return;

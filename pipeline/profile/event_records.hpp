@@ -13,16 +13,15 @@ struct StateRecords {
   std::vector<profile::ImageRecord> images;
   std::vector<profile::IdentityRecord> identities;
   std::vector<profile::IntervalRecord> intervals;
-  std::vector<profile::MethodRecord> methods;
-  std::vector<profile::ManagedModuleRecord> managed_modules;
+  profile::Methods::Events code;
 
   void clear();
   void append(StateRecords &&later);
 };
 
 // `hook`: of the event, also of a classic one that stands for a hook.
-void add_kernel_state(const EventView &event, std::uint16_t hook, profile::Moment at, StateRecords &records);
-void add_identity(const EventView &event, profile::Moment at,
+void add_kernel_state(const EventView &event, std::uint16_t hook, profile::Instant at, StateRecords &records);
+void add_identity(const EventView &event, profile::Instant at,
                   StateRecords &records); // of format::kImageIdGuid
 
 } // namespace etwrelog::pipeline

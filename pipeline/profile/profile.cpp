@@ -1,6 +1,9 @@
 #include "profile_pass/profile.hpp"
 
+#include "base/errors.hpp"
+#include "filter/filter.hpp"
 #include "profile/build.hpp"
+#include "profile/join.hpp"
 #include "profile_pass/collect.hpp"
 
 #include <algorithm>
@@ -28,20 +31,35 @@ profile::ParallelFor parallel_on(unsigned threads) {
 
 } // namespace
 
-Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
+Result<ProfileResult> make_profile(const Trace &whole, const ProfileOptions &options,
                                    const PassOptions &graph) {
-  Result<Collected> collected = collect_profile(trace, {options.kind, options.names, options.slices}, graph);
+  Selection selection;
+  selection.from = options.from;
+  selection.to = options.to;
+  const filter::TimeRange selected = filter::selected_time(selection, whole.clock());
+  if (selected.from > selected.to)
+    return base::bad_option(Option::from, "lies after the end of the time asked for")
+        .about(Option::from, Option::to);
+  const profile::TimeRange time{selected.from, selected.to};
+  CollectOptions collect{options.kind, options.names, options.slices, profile::kAlways};
+  std::optional<Trace> narrowed;
+  if (options.kind == ProfileKind::cpu && !options.slices) {
+    collect.time = time;
+    narrowed.emplace(whole.within(time.from, time.to));
+  }
+  const Trace &trace = narrowed ? *narrowed : whole;
+  Result<Collected> collected = collect_profile(trace, collect, graph);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
-  const profile::JoinCounts joined = profile::join(collected->records, parallel_on(threads));
   ProfileResult result;
+  result.profile.accounting.lent_user_halves = profile::join(collected->records, parallel_on(threads));
   const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
     collected->stacks->read(stack, frames);
   };
   profile::Methods methods;
-  if (options.names) methods.build(std::move(collected->methods), collected->managed_modules);
-  profile::build(collected->records, joined, trace.clock(), read_frames,
-                 {options.idle, options.slices, options.kind, options.names ? &methods : nullptr},
+  if (options.names) methods.build(std::move(collected->code));
+  profile::build(collected->records, trace.clock(), read_frames,
+                 {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr},
                  result.profile);
   const LogfileHeader &header = trace.header();
   Profile &profile = result.profile;

@@ -101,7 +101,7 @@ bool outlives_time(const EventView &event) {
            provider == format::kEventTraceGuid || provider == format::kMetaDataGuid ||
            provider == format::kImageIdGuid;
   return event.is_event() &&
-         (clr::names_code(provider, event.id()) ||
+         (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid ||
           (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
 }
 

@@ -1,6 +1,7 @@
 #include "profile/build.hpp"
 
 #include "profile/images.hpp"
+#include "profile/lookup_tables.hpp"
 #include "profile/timeline.hpp"
 #include "profile/waits.hpp"
 
@@ -11,47 +12,6 @@
 
 namespace etwrelog::profile {
 namespace {
-
-// A map from a few numbers to one, for look-ups per sample: open addressing, one array.
-template <std::size_t kWords> class WordMap {
-public:
-  using Key = std::array<std::uint32_t, kWords>;
-
-  // The value of the key; `fresh` tells that it is new and to be set.
-  std::uint32_t &at(const Key &key, bool &fresh) {
-    if ((size_ + 1) * 2 > slots_.size()) grow();
-    Slot &slot = slots_[position(key)];
-    fresh = slot.value == kNoIndex;
-    if (fresh) {
-      ++size_;
-      slot.key = key;
-    }
-    return slot.value;
-  }
-
-private:
-  struct Slot {
-    Key key{};
-    std::uint32_t value = kNoIndex;
-  };
-  [[nodiscard]] std::size_t position(const Key &key) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::uint64_t hash = (key[0] | std::uint64_t{key[1]} << 32) * 0x9E37'79B9'7F4A'7C15ull;
-    hash ^= hash >> 29;
-    if constexpr (kWords == 4) hash += key[2] | std::uint64_t{key[3]} << 32;
-    hash *= 0xD6E8'FEB8'6659'FD93ull;
-    for (std::size_t i = static_cast<std::size_t>(hash >> 24) & mask;; i = (i + 1) & mask)
-      if (slots_[i].value == kNoIndex || slots_[i].key == key) return i;
-  }
-  void grow() {
-    std::vector<Slot> old = std::move(slots_);
-    slots_.assign(old.empty() ? 1024 : old.size() * 2, Slot{});
-    for (const Slot &slot : old)
-      if (slot.value != kNoIndex) slots_[position(slot.key)] = slot;
-  }
-  std::vector<Slot> slots_;
-  std::size_t size_ = 0;
-};
 
 // Raw time stamps as nanoseconds since the trace began.
 class Nanoseconds {
@@ -125,13 +85,12 @@ public:
           Profile &profile)
       : records_(records), to_ns_(clock), read_frames_(read_frames), options_(options), profile_(profile) {}
 
-  void run(const JoinCounts &joined) {
+  void run() {
     learn();
     for (const IntervalRecord &interval : records_.intervals)
       if (interval.source == 0)
         profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
-    count_fragments(joined);
-    keep_stacks();
+    count_fragments();
     if (options_.kind == ProfileKind::cpu)
       take_samples();
     else
@@ -141,19 +100,14 @@ public:
   }
 
 private:
-  // From here on a subject names its stacks, not the fragments: these are by far the largest table.
-  void keep_stacks() {
-    for (std::size_t i = 0; i < records_.subjects.size(); ++i)
-      for (std::uint32_t *number : {&records_.subjects[i].kernel, &records_.subjects[i].user})
-        if (*number != Subject::kNoFragment) *number = records_.fragments[*number].stack;
-    records_.fragments.clear();
-  }
-
   void take_samples() {
     const std::vector<std::uint32_t> order = by_time(records_.subjects);
     profile_.samples.reserve(order.size());
-    for (const std::uint32_t number : order)
-      take(records_.subjects[number]);
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i + kAhead < order.size()) __builtin_prefetch(&records_.subjects[order[i + kAhead]]);
+      take(records_.subjects[order[i]]);
+    }
     profile_.samples.shrink_to_fit();
   }
 
@@ -161,30 +115,31 @@ private:
   void take_waits() {
     for (std::size_t i = 0; i < records_.subjects.size(); ++i) {
       const Subject &subject = records_.subjects[i];
-      const Whose owner = whose(subject.thread, subject.time);
-      count(owner, class_of(subject, owner.pid));
-      if (owner.pid == 0) ++profile_.accounting.idle_left_out;
+      const Context &at = context(subject.thread, subject.time);
+      count(at.process, class_of(subject, at.pid));
+      if (at.pid == 0) ++profile_.accounting.idle_left_out;
     }
     std::uint64_t timed = 0;
     for (const Wait &wait : find_waits(records_)) {
       const Subject &subject = records_.subjects[wait.subject];
-      const Whose owner = whose(subject.thread, subject.time);
-      if (owner.pid == 0) continue;
+      Context &at = context(subject.thread, subject.time);
+      if (at.pid == 0) continue;
       const bool ready = options_.kind == ProfileKind::ready;
       const std::int64_t from = to_ns_(ready ? wait.ready : wait.out),
                          to = to_ns_(ready ? wait.in : wait.ready);
       const std::uint64_t micros = to > from ? (static_cast<std::uint64_t>(to - from) + 500) / 1000 : 0;
       if (micros == 0) continue;
-      const SampleClass sample_class = class_of(subject, owner.pid);
-      std::uint32_t node = sample_class == SampleClass::no_stack ? child(0, annotation("[no stack]"))
-                                                                 : node_of(subject, owner.pid, sample_class);
-      if (wait.waker != kUnknownId) {
-        const Whose waker = whose(wait.waker, wait.ready);
-        node =
-            child(node, annotation("readied by " + process_text(profile_.processes[waker.process]) + "_[w]"));
-      }
-      profile_.samples.push_back({from, micros, owner.thread, node, wait.processor, sample_class});
       ++timed;
+      if (!options_.time.holds(ready ? wait.ready : wait.out)) continue;
+      const SampleClass sample_class = class_of(subject, at.pid);
+      std::uint32_t node = sample_class == SampleClass::no_stack ? child(0, annotation("[no stack]"))
+                                                                 : node_of(subject, at, sample_class);
+      const std::uint32_t thread = at.thread;
+      if (wait.waker != kUnknownId) {
+        const std::uint32_t waker = context(wait.waker, wait.ready).process;
+        node = child(node, annotation("readied by " + process_text(profile_.processes[waker]) + "_[w]"));
+      }
+      profile_.samples.push_back({from, micros, thread, node, wait.processor, sample_class});
     }
     profile_.accounting.not_timed = records_.subjects.size() - profile_.accounting.idle_left_out - timed;
     std::ranges::stable_sort(profile_.samples, {}, &ProfileSample::time);
@@ -193,9 +148,9 @@ private:
   void take_slices() {
     const auto add = [&](std::uint32_t thread, std::int64_t from, std::int64_t to, std::uint16_t processor,
                          SliceState state, std::uint8_t reason) {
-      if (to > from)
+      if (to > from && options_.time.from <= to && from <= options_.time.to)
         profile_.slices.push_back(
-            {to_ns_(from), to_ns_(to), whose(thread, to).thread, processor, state, reason});
+            {to_ns_(from), to_ns_(to), context(thread, to).thread, processor, state, reason});
     };
     for (const Running &run : find_running(records_))
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
@@ -207,8 +162,21 @@ private:
                       [](const ProfileSlice &s) { return std::tuple(s.thread, s.start, s.end); });
   }
 
-  struct Whose {
-    std::uint32_t pid = kNoIndex, process = 0, thread = 0;
+  // Whose a thread is, and what its addresses mean, for as long as that stays so: the answer for nearly every
+  // sample is that for the thread's last one.
+  struct Context {
+    std::uint32_t tid = 0, pid = kNoIndex, process = 0, thread = 0;
+    std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
+    TimeRange valid;
+    std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment, node = 0; // its last stack
+  };
+  struct Path { // a node, and the hash of the frames that lead to it
+    std::uint32_t node = 0;
+    std::uint64_t hash = Children::kRoot;
+  };
+  struct ProcessAt {
+    std::uint32_t pid = 0, number = 0;
+    TimeRange valid;
   };
 
   void learn() {
@@ -232,12 +200,20 @@ private:
     module_of_image_.assign(images_.size(), kNoIndex);
   }
 
-  std::uint32_t process(std::uint32_t pid, std::int64_t time) {
-    const std::uint32_t span = process_times_.find(pid, time);
+  // Its number in the profile.
+  const ProcessAt &process(std::uint32_t pid, std::int64_t time) {
+    ProcessAt &known = process_memo_[(pid * 0x9E37'79B1u) >> (32 - kProcessMemoBits)];
+    if (known.pid == pid && known.valid.holds(time)) return known;
+    known = {pid, 0, kAlways};
+    const std::uint32_t span = process_times_.find(pid, time, known.valid);
     bool fresh = false;
     std::uint32_t &number = process_numbers_.at({pid, span, 0, 0}, fresh);
-    if (!fresh) return number;
-    number = static_cast<std::uint32_t>(profile_.processes.size());
+    if (fresh) number = add_process(pid, span);
+    known.number = number;
+    return known;
+  }
+
+  std::uint32_t add_process(std::uint32_t pid, std::uint32_t span) {
     ProfileProcess &process = profile_.processes.emplace_back();
     process.pid = pid;
     process.name = span == Timeline::kNone ? "?" : names_[process_times_[span].value];
@@ -247,60 +223,68 @@ private:
       process.end = to_ns_(process_times_[span].end);
     }
     profile_.accounting.by_process.emplace_back();
-    return number;
+    return static_cast<std::uint32_t>(profile_.processes.size() - 1);
   }
 
-  Whose whose(std::uint32_t tid, std::int64_t time) {
-    const std::uint32_t span = tid == 0 ? Timeline::kNone : thread_times_.find(tid, time);
-    Whose result;
+  // Valid until the next call.
+  Context &context(std::uint32_t tid, std::int64_t time) {
+    Context &known = contexts_[(tid * 0x9E37'79B1u) >> (32 - kContextBits)];
+    if (known.tid == tid && known.valid.holds(time)) return known;
+    known = {};
+    known.tid = tid;
+    known.valid = kAlways;
+    const std::uint32_t span = tid == 0 ? Timeline::kNone : thread_times_.find(tid, time, known.valid);
     if (tid == 0)
-      result.pid = 0;
+      known.pid = 0;
     else if (span != Timeline::kNone)
-      result.pid = thread_times_[span].value;
-    result.process = process(result.pid, time);
+      known.pid = thread_times_[span].value;
+    const ProcessAt &process_at = process(known.pid, time);
+    known.process = process_at.number;
+    known.valid.from = std::max(known.valid.from, process_at.valid.from);
+    known.valid.to = std::min(known.valid.to, process_at.valid.to);
+    known.epoch = known.kernel_epoch = images_.kernel_epoch(time, known.valid);
+    if (known.pid != 0 && known.pid != 4) known.epoch += images_.epoch(known.pid, time, known.valid);
+    if (options_.methods != nullptr) known.epoch += options_.methods->epoch(known.pid, time, known.valid);
     bool fresh = false;
-    std::uint32_t &number = thread_numbers_.at({tid, span, result.process, 0}, fresh);
-    if (fresh) {
-      number = static_cast<std::uint32_t>(profile_.threads.size());
-      ProfileThread &thread = profile_.threads.emplace_back();
-      thread.tid = tid;
-      thread.process = result.process;
-      if (span != Timeline::kNone) {
-        thread.start = to_ns_(thread_times_[span].start);
-        thread.end = to_ns_(thread_times_[span].end);
-      }
-      for (const ThreadName &name : records_.thread_names) // few have one
-        if (name.tid == tid && !name.name.empty() &&
-            (span == Timeline::kNone || thread_times_.find(tid, name.at.time) == span))
-          thread.name = name.name;
-    }
-    result.thread = number;
-    return result;
+    std::uint32_t &number = thread_numbers_.at({tid, span, known.process, 0}, fresh);
+    if (fresh) number = add_thread(tid, span, known.process);
+    known.thread = number;
+    return known;
   }
 
-  void count(const Whose &owner, SampleClass sample_class) {
-    for (ProfileCounts *counts :
-         {&profile_.accounting.total, &profile_.accounting.by_process[owner.process]}) {
+  std::uint32_t add_thread(std::uint32_t tid, std::uint32_t span, std::uint32_t process) {
+    ProfileThread &thread = profile_.threads.emplace_back();
+    thread.tid = tid;
+    thread.process = process;
+    if (span != Timeline::kNone) {
+      thread.start = to_ns_(thread_times_[span].start);
+      thread.end = to_ns_(thread_times_[span].end);
+    }
+    for (const ThreadName &name : records_.thread_names) // few have one
+      if (name.tid == tid && !name.name.empty() &&
+          (span == Timeline::kNone || thread_times_.find(tid, name.at.time) == span))
+        thread.name = name.name;
+    return static_cast<std::uint32_t>(profile_.threads.size() - 1);
+  }
+
+  void count(std::uint32_t process, SampleClass sample_class) {
+    for (ProfileCounts *counts : {&profile_.accounting.total, &profile_.accounting.by_process[process]}) {
       ++counts->samples;
       ++counts->by_class[static_cast<std::size_t>(sample_class)];
     }
   }
 
   void take(const Subject &subject) {
-    const Whose owner = whose(subject.thread, subject.time);
-    const SampleClass sample_class = class_of(subject, owner.pid);
-    for (ProfileCounts *counts :
-         {&profile_.accounting.total, &profile_.accounting.by_process[owner.process]}) {
-      ++counts->samples;
-      ++counts->by_class[static_cast<std::size_t>(sample_class)];
-    }
+    Context &at = context(subject.thread, subject.time);
+    const SampleClass sample_class = class_of(subject, at.pid);
+    count(at.process, sample_class);
     if ((subject.flags & (Subject::kInDpc | Subject::kInIsr)) != 0) ++profile_.accounting.in_dpc_or_isr;
-    if (owner.pid == 0 && !options_.idle) {
+    if (at.pid == 0 && !options_.idle) {
       ++profile_.accounting.idle_left_out;
       return;
     }
-    profile_.samples.push_back({to_ns_(subject.time), 1, owner.thread,
-                                node_of(subject, owner.pid, sample_class), subject.processor, sample_class});
+    profile_.samples.push_back({to_ns_(subject.time), 1, at.thread, node_of(subject, at, sample_class),
+                                subject.processor, sample_class});
   }
 
   [[nodiscard]] static SampleClass class_of(const Subject &subject, std::uint32_t pid) {
@@ -310,55 +294,73 @@ private:
   }
 
   // Stacks repeat: what was made of one is used again as long as the images of the process stay as they are.
-  std::uint32_t node_of(const Subject &subject, std::uint32_t pid, SampleClass sample_class) {
+  std::uint32_t node_of(const Subject &subject, Context &at, SampleClass sample_class) {
     if (sample_class == SampleClass::no_stack) {
       const std::uint32_t note = child(0, annotation("[no stack]"));
-      return child(note, frame(pid, subject.time, subject.ip, subject.pointer_size, true));
+      return child(note, frame(at, subject.time, subject.ip, subject.pointer_size, true));
     }
-    std::uint32_t epoch = images_.epoch(pid, subject.time);
-    if (options_.methods != nullptr) epoch += options_.methods->epoch(pid, subject.time);
+    if (at.kernel == subject.kernel && at.user == subject.user) return at.node;
     bool fresh = false;
-    std::uint32_t &node = known_.at({pid, epoch, subject.kernel, subject.user}, fresh);
-    if (!fresh) return node;
-    std::uint32_t path = 0;
-    if (sample_class == SampleClass::user_missing) path = child(path, annotation("[user stack missing]"));
-    if (subject.user != Subject::kNoFragment) path = user_path(pid, epoch, subject);
-    if (subject.kernel != Subject::kNoFragment)
-      for (const std::uint32_t number : frames_of(pid, epoch, subject, subject.kernel))
-        path = child(path, number);
-    return node = path;
+    std::uint32_t &node = known_.at({at.pid, at.epoch, subject.kernel, subject.user}, fresh);
+    if (fresh) {
+      Path path;
+      if (sample_class == SampleClass::user_missing) {
+        const std::uint32_t note = annotation("[user stack missing]");
+        path = {child(0, note), Children::hash(Children::kRoot, note)};
+      }
+      if (subject.user != Subject::kNoFragment) path = user_path(at, subject);
+      if (subject.kernel != Subject::kNoFragment) extend(path, frames_of(at, subject, subject.kernel));
+      node = path.node;
+    }
+    at.kernel = subject.kernel;
+    at.user = subject.user;
+    return at.node = node;
   }
 
   // Many kernel parts stand on one user part.
-  std::uint32_t user_path(std::uint32_t pid, std::uint32_t epoch, const Subject &subject) {
+  Path user_path(const Context &at, const Subject &subject) {
     bool fresh = false;
-    std::uint32_t &node = user_paths_.at({pid, epoch, subject.user, 0}, fresh);
-    if (!fresh) return node;
-    std::uint32_t path = 0;
-    for (const std::uint32_t number : frames_of(pid, epoch, subject, subject.user))
-      path = child(path, number);
-    return node = path;
+    std::uint32_t &known = user_paths_.at({at.pid, at.epoch, subject.user, 0}, fresh);
+    if (!fresh) return user_ends_[known];
+    known = static_cast<std::uint32_t>(user_ends_.size());
+    Path path;
+    extend(path, frames_of(at, subject, subject.user));
+    return user_ends_.emplace_back(path);
+  }
+
+  void extend(Path &path, std::span<const std::uint32_t> frames) {
+    std::uint64_t hash = path.hash;
+    for (const std::uint32_t frame : frames)
+      children_.prefetch(hash = Children::hash(hash, frame));
+    for (const std::uint32_t frame : frames) {
+      path.hash = Children::hash(path.hash, frame);
+      path.node = child(path.hash, path.node, frame);
+    }
   }
 
   // The frames of a stack in this process, outermost first. Valid until the next call.
-  std::span<const std::uint32_t> frames_of(std::uint32_t pid, std::uint32_t epoch, const Subject &subject,
-                                           std::uint32_t stack) {
+  std::span<const std::uint32_t> frames_of(const Context &at, const Subject &subject, std::uint32_t stack) {
     bool fresh = false;
-    std::uint32_t &at = resolved_.at({pid, epoch, stack, subject.pointer_size}, fresh);
+    std::uint32_t &place = resolved_.at({at.pid, at.epoch, stack, subject.pointer_size}, fresh);
     if (fresh) {
       read_frames_(stack, addresses_);
-      at = static_cast<std::uint32_t>(resolved_frames_.size());
+      place = static_cast<std::uint32_t>(resolved_frames_.size());
       resolved_frames_.push_back(static_cast<std::uint32_t>(addresses_.size()));
+      for (std::size_t i = 0; i < addresses_.size(); ++i)
+        resolved_addresses_.prefetch(address_key(at, addresses_[i], subject.pointer_size, i == 0));
       for (std::size_t i = addresses_.size(); i-- > 0;)
-        resolved_frames_.push_back(frame(pid, subject.time, addresses_[i], subject.pointer_size, i == 0));
+        resolved_frames_.push_back(frame(at, subject.time, addresses_[i], subject.pointer_size, i == 0));
     }
-    return std::span(resolved_frames_).subspan(at + 1u, resolved_frames_[at]);
+    return std::span(resolved_frames_).subspan(place + 1u, resolved_frames_[place]);
   }
 
+  // Of a node whose path nobody kept: by a note, or below one.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
-    bool fresh = false;
-    std::uint32_t &node = children_.at({parent, frame}, fresh);
-    if (fresh) {
+    return child(Children::hash(parent == 0 ? Children::kRoot : parent, frame), parent, frame);
+  }
+  std::uint32_t child(std::uint64_t path, std::uint32_t parent, std::uint32_t frame) {
+    std::uint32_t &node = children_.at(path, parent, frame);
+    if (node == kNoIndex) {
       node = static_cast<std::uint32_t>(profile_.nodes.size());
       profile_.nodes.push_back({parent, frame});
     }
@@ -378,10 +380,26 @@ private:
     return place->second;
   }
 
-  // A caller's address is the one that it returns to, which may lie behind the end of its function.
-  std::uint32_t frame(std::uint32_t pid, std::int64_t time, std::uint64_t address, unsigned pointer_size,
+  // Addresses repeat more than stacks.
+  std::uint32_t frame(const Context &at, std::int64_t time, std::uint64_t address, unsigned pointer_size,
                       bool innermost) {
+    bool fresh = false;
+    std::uint32_t &number = resolved_addresses_.at(address_key(at, address, pointer_size, innermost), fresh);
+    if (fresh)
+      number = resolve(at.pid, time, address, format::is_kernel_address(address, pointer_size), innermost);
+    return number;
+  }
+  static WordMap::Key address_key(const Context &at, std::uint64_t address, unsigned pointer_size,
+                                  bool innermost) {
     const bool in_kernel = format::is_kernel_address(address, pointer_size);
+    return {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
+            in_kernel ? kNoIndex : at.pid,
+            (in_kernel ? at.kernel_epoch : at.epoch) << 1 | (innermost ? 1u : 0u)};
+  }
+
+  // A caller's address is the one that it returns to, which may lie behind the end of its function.
+  std::uint32_t resolve(std::uint32_t pid, std::int64_t time, std::uint64_t address, bool in_kernel,
+                        bool innermost) {
     const std::uint64_t look = innermost ? address : address - 1;
     std::uint32_t image = Images::kNone, method = Methods::kNone;
     if (innermost || address != 0) {
@@ -409,7 +427,10 @@ private:
       if (options_.methods != nullptr && !in_kernel && has_runtime(pid))
         made.why = Unresolved::rundown_missing;
     }
-    if (method != Methods::kNone) name(made, (*options_.methods)[method]);
+    if (method != Methods::kNone) {
+      name(made, (*options_.methods)[method]);
+      made.il_offset = options_.methods->il_offset((*options_.methods)[method], look);
+    }
     profile_.frames.push_back(std::move(made));
     return number;
   }
@@ -418,6 +439,8 @@ private:
   void name(ProfileFrame &frame, const Methods::Method &method) {
     frame.function = method.name;
     frame.tier = method.tier;
+    frame.file = method.file;
+    frame.line = method.line;
     frame.why = Unresolved::none;
     if (frame.module != kNoIndex) return;
     frame.kind = FrameKind::jit;
@@ -475,20 +498,21 @@ private:
     return module = place->second;
   }
 
-  void count_fragments(const JoinCounts &joined) {
+  void count_fragments() {
     ProfileAccounting &accounting = profile_.accounting;
-    accounting.lent_user_halves = joined.lent;
     std::map<std::string, std::uint64_t> others;
     std::vector<std::uint64_t> by_kind(records_.kinds.size());
     for (std::size_t i = 0; i < records_.fragments.size(); ++i) {
       const Fragment &fragment = records_.fragments[i];
+      if (options_.kind == ProfileKind::cpu && !options_.time.holds(fragment.event_time))
+        continue; // lent at most
       const bool ours = fragment.is(Fragment::kClaimed) || fragment.owner == Fragment::kOfSubject;
       const bool orphan =
           !fragment.is(Fragment::kHasFrames) || (!ours && fragment.owner == Fragment::kOrphaned);
       if (!fragment.is(Fragment::kHasFrames) && fragment.is(Fragment::kReference))
         ++accounting.undefined_keys;
       if (!orphan && !ours && fragment.owner < by_kind.size()) ++by_kind[fragment.owner];
-      const std::uint32_t owner = process(fragment.process, fragment.event_time);
+      const std::uint32_t owner = process(fragment.process, fragment.event_time).number;
       for (ProfileCounts *counts : {&accounting.total, &accounting.by_process[owner]}) {
         ++counts->fragments;
         ++(orphan ? counts->orphaned : ours ? counts->claimed : counts->other_event);
@@ -496,6 +520,7 @@ private:
     }
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       if (by_kind[i] != 0) others[records_.kinds[i]] += by_kind[i];
+    records_.fragments.clear(); // by far the largest table
     accounting.other_events.assign(others.begin(), others.end());
     std::ranges::stable_sort(accounting.other_events, std::greater<>(),
                              [](const auto &row) { return row.second; });
@@ -513,10 +538,15 @@ private:
   const BuildOptions &options_;
   Profile &profile_;
   Timeline process_times_, thread_times_;
+  static constexpr int kProcessMemoBits = 10, kContextBits = 12;
+  std::vector<ProcessAt> process_memo_ = std::vector<ProcessAt>(1u << kProcessMemoBits);
+  std::vector<Context> contexts_ = std::vector<Context>(1u << kContextBits);
   Images images_;
   std::vector<std::string> names_, command_lines_;
-  WordMap<4> process_numbers_, thread_numbers_, known_, user_paths_, resolved_, frame_numbers_;
-  WordMap<2> children_;                        // by far the most entries
+  WordMap process_numbers_, thread_numbers_, known_, user_paths_, resolved_, resolved_addresses_,
+      frame_numbers_;
+  Children children_;
+  std::vector<Path> user_ends_;
   std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
@@ -530,10 +560,10 @@ private:
 
 } // namespace
 
-void build(Records &records, const JoinCounts &joined, const Clock &clock, const ReadFrames &read_frames,
-           const BuildOptions &options, Profile &profile) {
+void build(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,
+           Profile &profile) {
   profile.kind = options.kind;
-  Builder(records, clock, read_frames, options, profile).run(joined);
+  Builder(records, clock, read_frames, options, profile).run();
 }
 
 } // namespace etwrelog::profile

@@ -3,8 +3,9 @@
 
 #include "etwrelog/clock.hpp"
 #include "etwrelog/profile.hpp"
-#include "profile/join.hpp"
 #include "profile/methods.hpp"
+#include "profile/records.hpp"
+#include "profile/timeline.hpp"
 
 namespace etwrelog::profile {
 
@@ -12,6 +13,7 @@ struct BuildOptions {
   bool idle = false;   // keep the samples of the Idle process
   bool slices = false; // what each thread did when
   ProfileKind kind = ProfileKind::cpu;
+  TimeRange time = kAlways;         // of samples, and of waits that began in it; raw
   const Methods *methods = nullptr; // of runtimes; null: names are not asked for
 };
 
@@ -19,8 +21,8 @@ struct BuildOptions {
 using ReadFrames = std::function<void(std::uint32_t stack, std::vector<std::uint64_t> &frames)>;
 
 // Fills everything but what the header of the trace tells (Profile::trace, start_time, duration, processors,
-// losses). Takes the records apart.
-void build(Records &records, const JoinCounts &joined, const Clock &clock, const ReadFrames &read_frames,
-           const BuildOptions &options, Profile &profile);
+// losses) and ProfileAccounting::lent_user_halves. Takes the records, which must be joined, apart.
+void build(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,
+           Profile &profile);
 
 } // namespace etwrelog::profile

@@ -62,7 +62,7 @@ private:
 void Images::build(std::vector<ImageRecord> records, std::span<const ProcessRecord> processes,
                    std::vector<IdentityRecord> &identities) {
   std::ranges::sort(records, {}, &ImageRecord::at);
-  std::vector<std::pair<Moment, std::uint32_t>> starts;
+  std::vector<std::pair<Instant, std::uint32_t>> starts;
   for (const ProcessRecord &process : processes)
     if (process.opcode == 1) starts.emplace_back(process.at, process.pid);
   std::ranges::sort(starts);
@@ -122,7 +122,7 @@ void Images::identify(std::vector<IdentityRecord> &identities) {
   }
   identities.resize(kept);
   for (Image &image : images_) {
-    const auto wanted = std::tuple(image.pid, image.base, Moment{image.to, ~std::uint64_t{0}});
+    const auto wanted = std::tuple(image.pid, image.base, Instant{image.to, ~std::uint64_t{0}});
     const auto of = [](const IdentityRecord &i) { return std::tuple(i.pid, i.base, i.at); };
     const auto fits = [&](const IdentityRecord &i) { return i.pid == image.pid && i.base == image.base; };
     auto behind = std::ranges::upper_bound(identities, wanted, {}, of);
@@ -155,17 +155,9 @@ std::uint32_t Images::find_kernel(std::int64_t time, std::uint64_t address) cons
   return rank(system) > rank(idle) ? system : idle;
 }
 
-std::uint32_t Images::epoch_of(std::uint32_t pid, std::int64_t time) const {
+std::uint32_t Images::epoch(std::uint32_t pid, std::int64_t time, TimeRange &valid) const {
   const auto changes = changes_.find(pid);
-  if (changes == changes_.end()) return 0;
-  return static_cast<std::uint32_t>(std::ranges::upper_bound(changes->second, time) -
-                                    changes->second.begin());
-}
-
-std::uint32_t Images::epoch(std::uint32_t pid, std::int64_t time) const {
-  std::uint32_t sum = epoch_of(0, time) + epoch_of(4, time); // each only grows, so a sum tells them apart
-  if (pid != 0 && pid != 4) sum += epoch_of(pid, time);
-  return sum;
+  return changes == changes_.end() ? 0 : count_changes(changes->second, time, valid);
 }
 
 } // namespace etwrelog::profile

@@ -30,8 +30,12 @@ public:
   [[nodiscard]] const Image &operator[](std::uint32_t i) const { return images_[i]; }
   [[nodiscard]] std::size_t size() const { return images_.size(); }
 
-  // Counts up whenever what find() and find_kernel() answer for a process may change with time.
-  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time) const;
+  // Count up whenever what find() or find_kernel() answers may change with time; `valid` is cut down to the
+  // times around this one at which the count is the same.
+  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time, TimeRange &valid) const;
+  [[nodiscard]] std::uint32_t kernel_epoch(std::int64_t time, TimeRange &valid) const {
+    return epoch(0, time, valid) + epoch(4, time, valid); // each only grows, so the sum tells them apart
+  }
 
 private:
   struct Live;
@@ -40,7 +44,6 @@ private:
   };
   void index();
   void identify(std::vector<IdentityRecord> &identities);
-  [[nodiscard]] std::uint32_t epoch_of(std::uint32_t pid, std::int64_t time) const;
 
   std::vector<Image> images_; // by pid, base, from
   std::vector<std::uint64_t>

@@ -1,12 +1,15 @@
 #include "profile/join.hpp"
 
-#include "base/flat_map.hpp"
+#include "profile/halves.hpp"
+#include "profile/join_within.hpp"
+#include "profile/lending.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
-#include <limits>
+#include <tuple>
+#include <utility>
 
 namespace etwrelog::profile {
 namespace {
@@ -105,22 +108,29 @@ private:
   std::vector<std::uint32_t> slots_;
 };
 
+// Finds the owners of the fragments that have none yet.
 class Owners {
 public:
   explicit Owners(Records &records) : records_(records) {}
 
   void run(const ParallelFor &parallel) {
-    WantedTimes wanted(records_.fragments.size());
     fragments_.resize(records_.fragments.chunks());
     parallel(fragments_.size(), [&](std::size_t i) {
       const std::span<const Fragment> chunk = std::as_const(records_.fragments).chunk(i);
-      for (const Fragment &fragment : chunk)
-        wanted.add(spread(fragment.event_time));
       fragments_[i].fill([&](auto take) {
         for (std::size_t k = 0; k < chunk.size(); ++k)
-          take(partition_of(spread(chunk[k].event_time)),
-               static_cast<std::uint32_t>((i << Sequence<Fragment>::kChunkBits) + k));
+          if (chunk[k].owner == Fragment::kOrphaned)
+            take(partition_of(spread(chunk[k].event_time)),
+                 static_cast<std::uint32_t>((i << Sequence<Fragment>::kChunkBits) + k));
       });
+    });
+    std::size_t open = 0;
+    for (const auto &part : fragments_)
+      open += part.items.size();
+    WantedTimes wanted(open);
+    parallel(fragments_.size(), [&](std::size_t i) {
+      for (const std::uint32_t number : fragments_[i].items)
+        wanted.add(spread(records_.fragments[number].event_time));
     });
     marks_.resize(records_.marks.chunks());
     parallel(marks_.size(), [&](std::size_t i) {
@@ -201,26 +211,8 @@ private:
     fragment.owner = owner->kind;
     if (owner->kind != Mark::kSubject) return;
     fragment.owner = Fragment::kOfSubject;
-    if (fragment.is(Fragment::kHasFrames)) give(records_.subjects[owner->thread], fragment, number);
-  }
-
-  // Of several halves of a kind the last kernel part counts, the first user part, and a whole stack above
-  // all.
-  void give(Subject &subject, const Fragment &fragment, std::uint32_t number) const {
-    const auto later = [&](std::uint32_t than) {
-      const Fragment &other = records_.fragments[than];
-      return std::tuple(fragment.time, number) > std::tuple(other.time, than);
-    };
-    if (fragment.is(Fragment::kKernel)) {
-      if (subject.kernel == Subject::kNoFragment || later(subject.kernel)) subject.kernel = number;
-      return;
-    }
-    const bool whole = !fragment.is(Fragment::kUserFirst), was_whole = (subject.flags & Subject::kWhole) != 0;
-    const bool takes = subject.user == Subject::kNoFragment || (whole && !was_whole) ||
-                       (whole == was_whole && later(subject.user) == whole);
-    if (!takes) return;
-    subject.user = number;
-    if (whole) subject.flags |= Subject::kWhole;
+    if (fragment.is(Fragment::kHasFrames))
+      give_stack(records_.subjects[owner->thread], records_.fragments, number);
   }
 
   Records &records_;
@@ -228,137 +220,26 @@ private:
   std::vector<Partitioned<Mark>> marks_;
 };
 
-// The first number at or behind a place that is at most a bound, in logarithmic time whatever the numbers.
-class FirstAtMost {
-public:
-  explicit FirstAtMost(std::span<const std::int64_t> values)
-      : leaves_(std::bit_ceil(std::max<std::size_t>(values.size(), 1))),
-        least_(2 * leaves_, std::numeric_limits<std::int64_t>::max()) {
-    std::ranges::copy(values, least_.begin() + static_cast<std::ptrdiff_t>(leaves_));
-    for (std::size_t i = leaves_; i-- > 1;)
-      least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
-  }
-  // `from` must be a place; the number of places or more if there is none.
-  [[nodiscard]] std::size_t find(std::size_t from, std::int64_t bound) const {
-    std::size_t node = from + leaves_;
-    while (least_[node] > bound) {
-      while (node % 2 == 1)
-        node /= 2; // a right child: go up until there is something to the right
-      if (node == 0) return leaves_;
-      ++node;
-    }
-    while (node < leaves_)
-      node = least_[2 * node] <= bound ? 2 * node : 2 * node + 1;
-    return node - leaves_;
-  }
-
-private:
-  std::size_t leaves_;
-  std::vector<std::int64_t> least_;
-};
-
-// Completes kernel halves with user halves that name another event.
-class Lending {
-public:
-  explicit Lending(Records &records) : records_(records) {}
-
-  std::uint64_t run(const ParallelFor &parallel) {
-    filter::FlatMap<std::uint8_t> threads;
-    for (std::size_t i = 0; i < records_.subjects.size(); ++i) {
-      const Subject &subject = records_.subjects[i];
-      if (subject.kernel == Subject::kNoFragment || subject.user != Subject::kNoFragment) continue;
-      const std::uint32_t thread = records_.fragments[subject.kernel].thread;
-      threads[thread] = 1;
-      parts_[part_of(thread)].waiting.push_back(static_cast<std::uint32_t>(i));
-    }
-    if (threads.size() == 0) return 0;
-    for (std::size_t i = 0; i < records_.fragments.size(); ++i) {
-      const Fragment &fragment = records_.fragments[i];
-      if ((fragment.flags & (Fragment::kHasFrames | Fragment::kKernel | Fragment::kUserFirst)) !=
-          (Fragment::kHasFrames | Fragment::kUserFirst))
-        continue;
-      if (threads.find(fragment.thread))
-        parts_[part_of(fragment.thread)].users.push_back(static_cast<std::uint32_t>(i));
-    }
-    parallel(parts_.size(), [&](std::size_t i) { lend(parts_[i]); });
-    std::uint64_t lent = 0;
-    for (const Part &part : parts_)
-      lent += part.lent;
-    return lent;
-  }
-
-private:
-  struct Part {
-    std::vector<std::uint32_t> waiting, users;
-    std::uint64_t lent = 0;
-  };
-  static std::size_t part_of(std::uint32_t thread) { return thread * 0x9E37'79B1u >> 26; }
-
-  void lend(Part &part) {
-    const Sequence<Fragment> &fragments = records_.fragments;
-    std::ranges::sort(part.users, {},
-                      [&](std::uint32_t i) { return std::tuple(fragments[i].thread, fragments[i].time, i); });
-    std::ranges::sort(part.waiting, {}, [&](std::uint32_t i) {
-      return std::tuple(fragments[records_.subjects[i].kernel].thread, i);
-    });
-    std::vector<std::int64_t> begins;
-    auto user = part.users.begin();
-    for (auto wait = part.waiting.begin(); wait != part.waiting.end();) {
-      const std::uint32_t thread = fragments[records_.subjects[*wait].kernel].thread;
-      while (user != part.users.end() && fragments[*user].thread < thread)
-        ++user;
-      auto end = user;
-      begins.clear();
-      for (; end != part.users.end() && fragments[*end].thread == thread; ++end)
-        begins.push_back(fragments[*end].event_time);
-      const FirstAtMost first(begins);
-      for (; wait != part.waiting.end() && fragments[records_.subjects[*wait].kernel].thread == thread;
-           ++wait) {
-        Subject &subject = records_.subjects[*wait];
-        const std::int64_t time = fragments[subject.kernel].event_time;
-        const auto from = std::lower_bound(
-            user, end, time, [&](std::uint32_t i, std::int64_t at) { return fragments[i].time < at; });
-        if (from == end) continue;
-        const std::size_t found = first.find(static_cast<std::size_t>(from - user), time);
-        if (found >= begins.size()) continue;
-        subject.user = *(user + static_cast<std::ptrdiff_t>(found));
-        subject.flags |= Subject::kLent;
-        ++part.lent;
-      }
-      user = end;
-    }
-  }
-
-  Records &records_;
-  std::array<Part, 64> parts_;
-};
-
 } // namespace
 
-JoinCounts join(Records &records, const ParallelFor &parallel) {
+std::uint64_t join(Records &records, const ParallelFor &parallel) {
+  reopen(records, records.overlaps);
   Owners(records).run(parallel);
   // A fragment that holds both parts needs no other.
-  JoinCounts counts;
   for (std::size_t i = 0; i < records.subjects.size(); ++i)
     if (Subject &subject = records.subjects[i]; (subject.flags & Subject::kWhole) != 0)
       subject.kernel = Subject::kNoFragment;
-  counts.lent = Lending(records).run(parallel);
+  const std::uint64_t lent = lend_user_halves(records, parallel);
   for (std::size_t i = 0; i < records.subjects.size(); ++i) {
-    const Subject &subject = records.subjects[i];
-    for (const std::uint32_t number : {subject.kernel, subject.user})
-      if (number != Subject::kNoFragment) records.fragments[number].flags |= Fragment::kClaimed;
+    Subject &subject = records.subjects[i];
+    for (std::uint32_t *number : {&subject.kernel, &subject.user}) {
+      if (*number == Subject::kNoFragment) continue;
+      Fragment &fragment = records.fragments[*number];
+      fragment.flags |= Fragment::kClaimed;
+      *number = fragment.stack;
+    }
   }
-  for (std::size_t i = 0; i < records.fragments.size(); ++i) {
-    Fragment &fragment = records.fragments[i];
-    const bool ours = fragment.is(Fragment::kClaimed) || fragment.owner == Fragment::kOfSubject;
-    if (!fragment.is(Fragment::kHasFrames) || (!ours && fragment.owner == Fragment::kOrphaned))
-      ++counts.orphaned;
-    else if (ours)
-      ++counts.of_subjects;
-    else
-      ++counts.of_others;
-  }
-  return counts;
+  return lent;
 }
 
 } // namespace etwrelog::profile

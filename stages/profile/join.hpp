@@ -11,12 +11,9 @@
 
 namespace etwrelog::profile {
 
-struct JoinCounts {
-  std::uint64_t lent = 0; // subjects that another event's user half completed
-  std::uint64_t of_subjects = 0, of_others = 0, orphaned = 0; // fragments; the sum is all
-};
-
-// Sets `kernel`, `user` and the flags of all subjects, and of all fragments who owns them. Frees the marks.
-[[nodiscard]] JoinCounts join(Records &records, const ParallelFor &parallel);
+// Joins what join_within() has left open. Sets who owns each fragment and which were claimed, and of all
+// subjects the flags and the two stacks, from here on by the number of the frames. Frees the marks. How many
+// subjects another event's user half completed.
+[[nodiscard]] std::uint64_t join(Records &records, const ParallelFor &parallel);
 
 } // namespace etwrelog::profile

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace etwrelog::profile {
 namespace {
@@ -28,10 +29,22 @@ const char *tier_of(const MethodRecord &record) {
 
 } // namespace
 
-void Methods::build(std::vector<MethodRecord> records, const std::vector<ManagedModuleRecord> &modules) {
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> module_names;
-  for (const ManagedModuleRecord &module : modules)
+void Methods::build(Events events) {
+  std::vector<MethodRecord> &records = events.methods;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> module_names, urls;
+  for (const ManagedModuleRecord &module : events.modules)
     module_names.try_emplace({module.pid, module.id}, last_part(module.path));
+  for (ScriptSourceRecord &source : events.sources)
+    urls.try_emplace({source.pid, source.id}, std::move(source.url));
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> map_numbers;
+  for (IlMapRecord &map : events.maps) {
+    const bool fresh =
+        map_numbers.try_emplace({map.pid, map.id, map.version}, static_cast<std::uint32_t>(maps_.size()))
+            .second;
+    if (!fresh) continue;
+    std::ranges::stable_sort(map.entries, {}, &IlMapRecord::Entry::native);
+    maps_.push_back(std::move(map.entries));
+  }
   std::ranges::sort(records, {}, &MethodRecord::at);
   using Key = std::pair<std::uint32_t, std::uint64_t>; // process and start
   std::map<Key, std::uint32_t> live;
@@ -59,6 +72,13 @@ void Methods::build(std::vector<MethodRecord> records, const std::vector<Managed
     method.script = record.script;
     if (const auto name = module_names.find({record.pid, record.module}); name != module_names.end())
       method.module = name->second;
+    if (const auto url = urls.find({record.pid, record.source}); record.script && url != urls.end()) {
+      method.file = url->second;
+      method.line = record.line;
+    }
+    if (const auto map = map_numbers.find({record.pid, record.id, record.version});
+        !record.script && map != map_numbers.end())
+      method.map = map->second;
     live[key] = static_cast<std::uint32_t>(methods_.size());
     methods_.push_back(std::move(method));
   }
@@ -117,11 +137,18 @@ std::uint32_t Methods::find(std::uint32_t pid, std::int64_t time, std::uint64_t 
   return methods_[best].to < time ? kNone : best;
 }
 
-std::uint32_t Methods::epoch(std::uint32_t pid, std::int64_t time) const {
+std::uint32_t Methods::il_offset(const Method &method, std::uint64_t address) const {
+  if (method.map == kNone || address < method.start) return kNone;
+  const std::vector<IlMapRecord::Entry> &map = maps_[method.map];
+  const auto behind = std::ranges::upper_bound(map, address - method.start, {}, &IlMapRecord::Entry::native);
+  constexpr std::uint32_t kEpilog = 0xFFFF'FFFD; // and behind it prolog and code of no instruction
+  if (behind == map.begin() || std::prev(behind)->il >= kEpilog) return kNone;
+  return std::prev(behind)->il;
+}
+
+std::uint32_t Methods::epoch(std::uint32_t pid, std::int64_t time, TimeRange &valid) const {
   const auto changes = changes_.find(pid);
-  if (changes == changes_.end()) return 0;
-  return static_cast<std::uint32_t>(std::ranges::upper_bound(changes->second, time) -
-                                    changes->second.begin());
+  return changes == changes_.end() ? 0 : count_changes(changes->second, time, valid);
 }
 
 } // namespace etwrelog::profile

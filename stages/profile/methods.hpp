@@ -13,12 +13,29 @@ namespace etwrelog::profile {
 
 struct MethodRecord {
   enum class What : std::uint8_t { load, unload, rundown }; // a rundown: it was there before, too
-  Moment at;
+  Instant at;
   What what = What::load;
   bool script = false; // of a script engine
   std::uint32_t pid = 0, flags = 0;
   std::uint64_t id = 0, module = 0, start = 0, size = 0;
-  std::string name; // "Namespace.Type.Method"; of a script the function's
+  std::uint64_t version = 0; // of the method's code: each compilation has another
+  std::string name;          // "Namespace.Type.Method"; of a script the function's
+  std::uint64_t source = 0;  // of a script
+  std::uint32_t line = 0;    // of a script: where the function begins
+};
+// Which native code of a method came from which instruction of its IL.
+struct IlMapRecord {
+  struct Entry {
+    std::uint32_t native = 0, il = 0; // offsets
+  };
+  std::uint32_t pid = 0;
+  std::uint64_t id = 0, version = 0; // as of the method
+  std::vector<Entry> entries;
+};
+struct ScriptSourceRecord {
+  std::uint32_t pid = 0;
+  std::uint64_t id = 0;
+  std::string url;
 };
 struct ManagedModuleRecord {
   std::uint32_t pid = 0;
@@ -35,14 +52,26 @@ public:
     std::string name, module;      // module: "Contoso.dll"; empty if not known
     const char *tier = "";         // "Tier1", "QuickJitted", "ReadyToRun", ...; empty if not known
     bool script = false;
+    std::string file;       // of a script
+    std::uint32_t line = 0; // of a script
+    std::uint32_t map = kNone;
   };
 
-  void build(std::vector<MethodRecord> records, const std::vector<ManagedModuleRecord> &modules);
+  // What is taken out of a trace; each in any order.
+  struct Events {
+    std::vector<MethodRecord> methods;
+    std::vector<ManagedModuleRecord> modules;
+    std::vector<IlMapRecord> maps;
+    std::vector<ScriptSourceRecord> sources;
+  };
+  void build(Events events);
 
   [[nodiscard]] std::uint32_t find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const;
+  // The instruction of the method's IL that the code at an address in it came from; kNone if nobody said.
+  [[nodiscard]] std::uint32_t il_offset(const Method &method, std::uint64_t address) const;
   // Counts up whenever an address of the process changes its method. Methods that come to where nothing was
-  // do not count: before, nothing ran there.
-  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time) const;
+  // do not count: before, nothing ran there. `valid` as for Images::epoch.
+  [[nodiscard]] std::uint32_t epoch(std::uint32_t pid, std::int64_t time, TimeRange &valid) const;
   // Whether the process ran a runtime that tells of its methods.
   [[nodiscard]] bool knows(std::uint32_t pid) const { return ranges_.contains(pid); }
   [[nodiscard]] const Method &operator[](std::uint32_t i) const { return methods_[i]; }
@@ -54,7 +83,8 @@ private:
   };
   void order();
 
-  std::vector<Method> methods_; // by process, start, from
+  std::vector<Method> methods_;                       // by process, start, from
+  std::vector<std::vector<IlMapRecord::Entry>> maps_; // each by native offset
   std::vector<std::uint64_t>
       reach_; // of each method: the highest end of it and those before it in the process
   std::unordered_map<std::uint32_t, Range> ranges_;

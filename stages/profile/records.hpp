@@ -5,6 +5,7 @@
 #include "profile/sequence.hpp"
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,10 @@ namespace etwrelog::profile {
 using ParallelFor = std::function<void(std::size_t count, const std::function<void(std::size_t)> &body)>;
 
 // Where an event stands: of equal times the order of the file decides.
-struct Moment {
+struct Instant {
   std::int64_t time = 0;
   std::uint64_t order = 0;
-  auto operator<=>(const Moment &) const = default;
+  auto operator<=>(const Instant &) const = default;
 };
 
 // An event that the profile is about: a CPU sample or a context switch.
@@ -66,24 +67,30 @@ struct Fragment {
 };
 static_assert(sizeof(Fragment) == 32);
 
+struct TimeRange { // both ends included
+  std::int64_t from = std::numeric_limits<std::int64_t>::max(), to = std::numeric_limits<std::int64_t>::min();
+  [[nodiscard]] bool empty() const { return from > to; }
+  [[nodiscard]] bool holds(std::int64_t time) const { return from <= time && time <= to; }
+};
+
 struct ProcessRecord {
-  Moment at;
+  Instant at;
   std::uint8_t opcode = 0; // 1 start, 2 end, 3 and 4 rundown at the start and at the end
   std::uint32_t pid = 0;
   std::string name, command_line;
 };
 struct ThreadRecord {
-  Moment at;
+  Instant at;
   std::uint8_t opcode = 0;
   std::uint32_t tid = 0, pid = 0;
 };
 struct ThreadName {
-  Moment at;
+  Instant at;
   std::uint32_t tid = 0;
   std::string name;
 };
 struct ImageRecord {
-  Moment at;
+  Instant at;
   bool leaves = false, rundown = false; // a rundown tells what is there and changes nothing
   std::uint32_t pid = 0, time_stamp = 0;
   std::uint64_t base = 0, size = 0;
@@ -91,7 +98,7 @@ struct ImageRecord {
 };
 // Which PDB an image belongs to, as a merge of the trace wrote it down.
 struct IdentityRecord {
-  Moment at;
+  Instant at;
   std::uint32_t pid = 0, age = 0, time_stamp = 0; // time_stamp: 0 unless from ImageID
   std::uint64_t base = 0;
   Guid guid;
@@ -123,6 +130,7 @@ struct Records {
   Sequence<Mark> marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;
+  std::vector<TimeRange> overlaps; // at these times join_within() may have erred
   std::vector<ProcessRecord> processes;
   std::vector<ThreadRecord> threads;
   std::vector<ThreadName> thread_names;

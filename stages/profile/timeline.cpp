@@ -52,13 +52,23 @@ void Timeline::close_id(std::span<const Row> rows) {
   }
 }
 
-std::uint32_t Timeline::find(std::uint32_t id, std::int64_t time) const {
+std::uint32_t Timeline::find(std::uint32_t id, std::int64_t time, TimeRange &valid) const {
   const auto range = ranges_.find(id);
   if (range == ranges_.end()) return kNone;
   const auto begin = spans_.begin() + range->second.first, end = begin + range->second.count;
   const auto behind =
       std::upper_bound(begin, end, time, [](std::int64_t at, const Span &s) { return at < s.from; });
-  return behind == begin ? kNone : static_cast<std::uint32_t>(behind - spans_.begin()) - 1;
+  if (behind != end) valid.to = std::min(valid.to, behind->from - 1);
+  if (behind == begin) return kNone;
+  valid.from = std::max(valid.from, std::prev(behind)->from);
+  return static_cast<std::uint32_t>(behind - spans_.begin()) - 1;
+}
+
+std::uint32_t count_changes(std::span<const std::int64_t> changes, std::int64_t time, TimeRange &valid) {
+  const auto behind = std::ranges::upper_bound(changes, time);
+  if (behind != changes.end()) valid.to = std::min(valid.to, *behind - 1);
+  if (behind != changes.begin()) valid.from = std::max(valid.from, *std::prev(behind));
+  return static_cast<std::uint32_t>(behind - changes.begin());
 }
 
 } // namespace etwrelog::profile

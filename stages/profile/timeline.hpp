@@ -15,6 +15,12 @@ namespace etwrelog::profile {
 inline constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min(),
                               kForever = std::numeric_limits<std::int64_t>::max();
 
+inline constexpr TimeRange kAlways{kBeginning, kForever};
+
+// What changes at these times, sorted: how many have passed. Cuts `valid` as Timeline::find does.
+[[nodiscard]] std::uint32_t count_changes(std::span<const std::int64_t> changes, std::int64_t time,
+                                          TimeRange &valid);
+
 // Works on numbers; who uses it keeps what they mean. Equal values are the same owner.
 class Timeline {
 public:
@@ -26,20 +32,25 @@ public:
   };
 
   // `opcode`: 1 start, 2 end, 3 and 4 rundown at the start and at the end.
-  void add(std::uint32_t id, Moment at, std::uint8_t opcode, std::uint32_t value) {
+  void add(std::uint32_t id, Instant at, std::uint8_t opcode, std::uint32_t value) {
     rows_.push_back({id, at, opcode, value});
   }
   void close(); // when all are added, in any order
 
   // The number of a span; kNone if nothing is known of the id at that time.
-  [[nodiscard]] std::uint32_t find(std::uint32_t id, std::int64_t time) const;
+  [[nodiscard]] std::uint32_t find(std::uint32_t id, std::int64_t time) const {
+    TimeRange range = kAlways;
+    return find(id, time, range);
+  }
+  // Also cuts `valid` down to the times around this one at which the answer is the same.
+  [[nodiscard]] std::uint32_t find(std::uint32_t id, std::int64_t time, TimeRange &valid) const;
   [[nodiscard]] const Span &operator[](std::uint32_t span) const { return spans_[span]; }
   [[nodiscard]] std::size_t size() const { return spans_.size(); }
 
 private:
   struct Row {
     std::uint32_t id;
-    Moment at;
+    Instant at;
     std::uint8_t opcode;
     std::uint32_t value;
   };

@@ -1,5 +1,6 @@
 #include "tests/support/symbol_files.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,34 @@ std::optional<DemoPdb> build(bool debug) {
 const std::optional<DemoPdb> &demo_pdb(bool debug) {
   static const std::optional<DemoPdb> with = build(true), without = build(false);
   return debug ? with : without;
+}
+
+std::map<std::uint32_t, std::vector<Place>> symbolizer_answers(const DemoPdb &pdb) {
+  constexpr std::uint32_t kText = 0x1000, kTextEnd = 0x1400;
+  const std::string questions = pdb.folder + "/addresses.txt", answers = pdb.folder + "/answers.txt";
+  std::ofstream ask(questions);
+  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
+    ask << "0x" << std::hex << rva << '\n';
+  ask.close();
+  if (std::system(("llvm-symbolizer --obj=" + pdb.folder + "/demo.exe --relative-address < " + questions +
+                   " > " + answers + " 2>/dev/null")
+                      .c_str()) != 0)
+    return {};
+  std::map<std::uint32_t, std::vector<Place>> places;
+  std::ifstream file(answers);
+  std::string function, where;
+  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
+    while (std::getline(file, function) && !function.empty()) { // frames, then an empty line
+      std::getline(file, where);
+      if (function == "??") continue;
+      const std::size_t column = where.rfind(':'), line = where.rfind(':', column - 1);
+      places[rva].push_back({function.substr(0, function.find('(')), where.substr(0, line),
+                             static_cast<std::uint32_t>(std::stoul(where.substr(line + 1)))});
+    }
+  std::erase_if(places, [](const auto &place) {
+    return std::ranges::any_of(place.second, [](const Place &frame) { return frame.line == 0; });
+  });
+  return places;
 }
 
 std::string read_file(const std::string &path) {

@@ -23,43 +23,7 @@ using testing::run_tool;
 using testing::SyntheticTrace;
 
 constexpr std::uint64_t kBase = 0x7FF7'0000'0000;
-constexpr std::uint32_t kText = 0x1000, kTextEnd = 0x1400;
 constexpr std::uint32_t kProcess = 100, kThread = 101;
-
-struct Place {
-  std::string function, file; // of one frame
-  std::uint32_t line = 0;
-};
-
-// What the judge says of addresses: innermost frame first; none where it knows nothing, or no line: that is
-// padding behind the functions. LLVM 14 gives some lines of inlined calls the line behind theirs, so only
-// their functions count.
-std::map<std::uint32_t, std::vector<Place>> judge(const DemoPdb &pdb) {
-  const std::string questions = pdb.folder + "/addresses.txt", answers = pdb.folder + "/answers.txt";
-  std::ofstream ask(questions);
-  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
-    ask << "0x" << std::hex << rva << '\n';
-  ask.close();
-  if (std::system(("llvm-symbolizer --obj=" + pdb.folder + "/demo.exe --relative-address < " + questions +
-                   " > " + answers + " 2>/dev/null")
-                      .c_str()) != 0)
-    return {};
-  std::map<std::uint32_t, std::vector<Place>> places;
-  std::ifstream file(answers);
-  std::string function, where;
-  for (std::uint32_t rva = kText; rva < kTextEnd; ++rva)
-    while (std::getline(file, function) && !function.empty()) { // frames, then an empty line
-      std::getline(file, where);
-      if (function == "??") continue;
-      const std::size_t column = where.rfind(':'), line = where.rfind(':', column - 1);
-      places[rva].push_back({function.substr(0, function.find('(')), where.substr(0, line),
-                             static_cast<std::uint32_t>(std::stoul(where.substr(line + 1)))});
-    }
-  std::erase_if(places, [](const auto &place) {
-    return std::ranges::any_of(place.second, [](const Place &frame) { return frame.line == 0; });
-  });
-  return places;
-}
 
 // The line of demo.cpp that bears the mark "line: NAME".
 std::uint32_t marked(const std::string &name) {
@@ -77,7 +41,7 @@ protected:
   void SetUp() override {
     if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
     if (!demo_pdb()) GTEST_SKIP() << "no clang++ and lld-link here to make a PDB with";
-    places = judge(*demo_pdb());
+    places = symbolizer_answers(*demo_pdb());
     if (places.empty()) GTEST_SKIP() << "no llvm-symbolizer here to judge by";
     plant();
   }
@@ -175,6 +139,39 @@ TEST_F(ProfileNames, ByLineCountsWhereTheSamplesAre) {
       found[of_inner ? inner : line] += row["self"].get<std::uint64_t>();
   }
   EXPECT_EQ(found, expected) << report["rows"].dump(1);
+}
+
+// Exported without the PDB, named with it: the same stacks as named at once.
+TEST_F(ProfileNames, AnExportIsNamedLater) {
+  const std::string at_once = folder + "/once.folded";
+  ASSERT_EQ(run_tool({"profile", trace, "--symbols", demo_pdb()->folder, "-o", at_once}).status, 0);
+  const auto lines = [](const std::string &path) { // marks of the kind of code are not in every format
+    std::map<std::string, std::uint64_t> found;
+    std::istringstream text(read_file(path));
+    for (std::string line; std::getline(text, line);) {
+      std::string stack = line.substr(0, line.rfind(' '));
+      for (std::size_t mark; (mark = stack.find("_[i]")) != std::string::npos;)
+        stack.erase(mark, 4);
+      found[stack] += std::stoul(line.substr(line.rfind(' ') + 1));
+    }
+    return found;
+  };
+  for (const std::string ending : {"firefox.json.gz", "speedscope.json", "pb.gz"}) {
+    const std::string bare = folder + "/x." + ending, named = folder + "/x." + ending + ".folded";
+    ASSERT_EQ(run_tool({"profile", trace, "--symbols", folder, "-o", bare}).status, 0);
+    const std::string before = read_file(bare);
+    const testing::ToolRun run =
+        run_tool({"symbols", "--apply", bare, "--symbols", demo_pdb()->folder, "-o", named});
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(lines(named), lines(at_once)) << ending;
+    ASSERT_EQ(run_tool({"symbols", "--apply", bare, "--symbols", demo_pdb()->folder}).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(folder + "/x.named." + ending));
+    EXPECT_EQ(read_file(bare), before);
+    EXPECT_EQ(run_tool({"symbols", "--apply", bare}).status, 1) << "the output is there already";
+    EXPECT_EQ(run_tool({"symbols", "--apply", bare, "-o", bare, "--force"}).status, 2)
+        << "no input is replaced";
+  }
+  EXPECT_EQ(run_tool({"symbols", "--apply", trace}).status, 1);
 }
 
 // No folder with the PDB: every frame keeps module and offset, and the reason is there with its cost.

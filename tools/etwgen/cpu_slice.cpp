@@ -234,6 +234,9 @@ void CpuSlice::take_sample(std::int64_t time) {
   e.value(ip).value(thread.tid).value(1).value(kernel ? 0x40 : 0).value(0);
   out_.done(Kind::sample, thread.process.get());
   if (idle) return;
+  for (const Process::Planted &planted : thread.process->planted)
+    if (ip >= planted.begin && ip < planted.end)
+      ++out_.tally.planted[{planted.pdb, static_cast<std::uint32_t>(ip - planted.base)}];
   const std::int64_t at = out_.last();
   if (kernel)
     kernel_and_user(at, at, stack);

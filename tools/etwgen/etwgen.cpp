@@ -2,6 +2,7 @@
 #include "calibration.hpp"
 #include "defects.hpp"
 #include "generate.hpp"
+#include "planted_pdb.hpp"
 
 #include "tools/process.hpp"
 #include "write/etl_writer.hpp"
@@ -71,6 +72,9 @@ int run(int argc, char **argv) {
       ->check(CLI::Range(8192, 16 << 20))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "0: all processors")->capture_default_str();
+  std::vector<std::string> pdbs;
+  app.add_option("--pdb", pdbs,
+                 "PDBs whose code the first program runs; --truth tells how many samples lie at which RVA");
   std::vector<std::string> defect_names;
   app.add_option("--defects", defect_names, "Damage to plant, recorded in OUTPUT.truth.json")
       ->delimiter(',')
@@ -92,6 +96,12 @@ int run(int argc, char **argv) {
   if (output.empty() && !dry_run) {
     process::print_message("etwgen: error: no output; give -o FILE or --dry-run\n");
     return 2;
+  }
+
+  for (const std::string &path : pdbs) {
+    Result<PlantedPdb> pdb = read_planted_pdb(path);
+    if (!pdb) return report(pdb.error());
+    options.pdbs.push_back(*std::move(pdb));
   }
 
   std::vector<Defect> defects;

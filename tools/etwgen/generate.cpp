@@ -59,6 +59,7 @@ MachineOptions machine_options(const Options &o) {
   m.cpus = o.cpus;
   m.processes = o.profile->filtered ? 2 : o.processes;
   m.pointer_size = o.pointer_size;
+  m.pdbs = o.pdbs;
   m.early_pid_reuse = o.pid_reuse;
   return m;
 }
@@ -111,6 +112,7 @@ public:
       return error;
     }
     result_.pid_reuse = machine_.pid_reuse();
+    result_.truth.pdbs = options_.pdbs;
     return std::move(result_);
   }
 

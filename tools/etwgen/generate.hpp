@@ -23,6 +23,7 @@ struct Options {
   unsigned pointer_size = 8;
   std::uint32_t buffer_size = 64 << 10;
   Codec codec = Codec::none;
+  std::vector<PlantedPdb> pdbs; // loaded by the first program, and run there
   bool stack_cache = false;
   std::uint32_t stack_cache_buckets = 256;  // at most 4,096
   std::uint64_t stack_cache_pool = 3 << 20; // bytes, at most 50 MB

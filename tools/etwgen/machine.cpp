@@ -239,6 +239,25 @@ std::shared_ptr<const Process> Machine::make_process(std::size_t program, std::u
     code.push_back(code_of(process->images.back(), 60u / (1 + i) + 2));
     at += (image->size + 0xFFFF) & ~std::uint64_t{0xFFFF};
   }
+  for (std::uint32_t i = 0; i < options_.pdbs.size() && program == 0; ++i) {
+    const PlantedPdb &pdb = options_.pdbs[i];
+    const std::string name = pdb.name.substr(0, pdb.name.rfind('.')) + ".dll";
+    const auto known =
+        std::ranges::find_if(images_, [&name](const auto &other) { return other->name == name; });
+    if (known == images_.end()) {
+      Image &made = *images_.emplace_back(make_image(name, p.folder, 1));
+      made.size = (pdb.code_end + std::uint64_t{0xFFFF}) & ~std::uint64_t{0xFFF};
+      made.pdb = pdb.guid;
+      made.age = pdb.age;
+      process->images.push_back({&made, at});
+    } else {
+      process->images.push_back({known->get(), at});
+    }
+    const std::uint32_t functions = std::max(1u, (pdb.code_end - pdb.code) / kFunctionBytes);
+    process->planted.push_back({i, at, at + pdb.code, at + pdb.code_end});
+    code.push_back({at + pdb.code, functions, 60});
+    at += (process->images.back().image->size + 0xFFFF) & ~std::uint64_t{0xFFFF};
+  }
   for (std::uint32_t i = 0; i < p.shared_images && i < user_images_.size(); ++i) {
     process->images.push_back(user_images_[i]);
     code.push_back(code_of(user_images_[i], 60u / (2 + i) + 1));

@@ -24,6 +24,14 @@ struct Image {
   std::string version, description, company;
 };
 
+// A program whose PDB is at hand: code that can be named.
+struct PlantedPdb {
+  std::string name; // "demo.pdb"; its image is demo.dll
+  Guid guid;
+  std::uint32_t age = 0;
+  std::uint32_t code = 0, code_end = 0; // RVAs of its functions
+};
+
 struct LoadedImage {
   const Image *image = nullptr;
   std::uint64_t base = 0;
@@ -41,6 +49,11 @@ struct Process {
   std::string name, command_line;
   std::uint64_t key = 0, directory_table = 0;
   std::vector<LoadedImage> images;
+  struct Planted {
+    std::uint32_t pdb = 0; // in MachineOptions::pdbs
+    std::uint64_t base = 0, begin = 0, end = 0;
+  };
+  std::vector<Planted> planted;
   std::vector<Method> methods; // if it is a .NET process
   std::uint64_t module_id = 0; // of those methods
   CallGraph graph;
@@ -87,6 +100,7 @@ struct MachineOptions {
   std::uint64_t seed = 1;
   std::uint32_t cpus = 8, processes = 60;
   unsigned pointer_size = 8;
+  std::vector<PlantedPdb> pdbs; // images of the first program
   bool early_pid_reuse = false; // defect: an id comes back within the second
 };
 

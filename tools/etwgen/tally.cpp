@@ -82,6 +82,7 @@ void Tally::clear() {
   stack_owners.clear();
   processes.clear();
   appeared.clear();
+  planted.clear();
   last_ = 0;
 }
 
@@ -97,6 +98,8 @@ void Truth::add(const Tally &tally) {
       processes_[index].count[i] += own.count[i];
   for (const auto &p : tally.appeared)
     know(p);
+  for (const auto &[place, samples] : tally.planted)
+    planted[place] += samples;
 }
 
 std::uint64_t Truth::events() const {
@@ -118,7 +121,7 @@ std::uint64_t Truth::stack_bytes() const {
   return sum;
 }
 
-std::string Truth::json(const std::string &planted) const {
+std::string Truth::json(const std::string &defects) const {
   using nlohmann::ordered_json;
   ordered_json root;
   auto &total = root["events"];
@@ -161,7 +164,16 @@ std::string Truth::json(const std::string &planted) const {
                     {"key_rundown", number(Kind::key_rundown)},
                     {"ref_kernel", number(Kind::key_kernel)},
                     {"ref_user", number(Kind::key_user)}};
-  root["planted"] = nlohmann::ordered_json::parse(planted);
+  for (std::uint32_t i = 0; i < pdbs.size(); ++i) {
+    ordered_json by_rva = ordered_json::object();
+    for (const auto &[place, count_there] : planted)
+      if (place.first == i) by_rva[std::to_string(place.second)] = count_there;
+    root["pdbs"].push_back({{"pdb", pdbs[i].name},
+                            {"guid", to_string(pdbs[i].guid)},
+                            {"age", pdbs[i].age},
+                            {"samples_by_rva", std::move(by_rva)}});
+  }
+  root["planted"] = nlohmann::ordered_json::parse(defects);
   return root.dump(1) + "\n";
 }
 

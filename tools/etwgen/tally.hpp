@@ -107,6 +107,8 @@ public:
   std::vector<std::uint32_t> stack_owners; // Process::index of each, in order of writing; for the stack cache
   std::vector<std::pair<std::uint32_t, ProcessTally>> processes; // by Process::index, in order of first use
   std::vector<std::shared_ptr<const Process>> appeared;          // processes that started
+  // Samples whose innermost frame is code of a planted PDB, by its number and the RVA.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> planted;
 
   void add(Kind kind, std::uint32_t size) {
     ++count[static_cast<std::size_t>(kind)];
@@ -137,12 +139,14 @@ public:
   std::uint64_t frames = 0;
   std::uint64_t buffers = 0, raw_bytes = 0, file_bytes = 0;
   std::int64_t first_time = 0, last_time = 0;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> planted; // as Tally's
+  std::vector<PlantedPdb> pdbs;
   // Per sequence of buffers as written: how many events they hold. For the defects.
   [[nodiscard]] std::uint64_t distinct_stacks() const { return stacks_.size(); }
   [[nodiscard]] std::uint64_t events() const;
   [[nodiscard]] std::uint64_t stack_events() const;
   [[nodiscard]] std::uint64_t stack_bytes() const;
-  [[nodiscard]] std::string json(const std::string &planted) const; // `planted`: a JSON array
+  [[nodiscard]] std::string json(const std::string &defects) const; // `defects`: a JSON array
 
 private:
   std::unordered_set<std::uint64_t> stacks_;

@@ -2,7 +2,7 @@
 // a stack is accounted for, and a trace that was cut down, re-cached or packed gives the same profile of a
 // process.
 #include "etwrelog/profile_diff.hpp"
-#include "profile_pass/profile.hpp"
+#include "tests/pipeline/profile/profile_runs.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -13,89 +13,6 @@
 
 namespace etwrelog {
 namespace {
-
-using namespace testing;
-using Lines = std::map<std::string, std::uint64_t>;
-
-pipeline::ProfileResult profile_of(const pipeline::Trace &trace, const pipeline::ProfileOptions &options = {},
-                                   unsigned threads = 2) {
-  pipeline::PassOptions graph;
-  graph.threads = threads;
-  Result<pipeline::ProfileResult> result = pipeline::make_profile(trace, options, graph);
-  EXPECT_TRUE(result) << result.error().message();
-  return result ? std::move(*result) : pipeline::ProfileResult();
-}
-
-pipeline::ProfileResult profile_of(const SyntheticTrace &trace,
-                                   const pipeline::ProfileOptions &options = {}) {
-  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
-  EXPECT_TRUE(opened);
-  return profile_of(*opened, options);
-}
-
-pipeline::ProfileResult profile_of_file(const std::string &path, unsigned threads = 2) {
-  const Result<pipeline::Trace> opened = pipeline::Trace::open(path, {});
-  EXPECT_TRUE(opened) << path;
-  return opened ? profile_of(*opened, {}, threads) : pipeline::ProfileResult();
-}
-
-std::string line_of(const Profile &profile, const ProfileSample &sample) {
-  std::string line;
-  for (std::uint32_t at = sample.node; at != 0; at = profile.nodes[at].parent) {
-    const ProfileFrame &frame = profile.frames[profile.nodes[at].frame];
-    line = ";" + frame_text(profile, frame) + (frame.in_kernel ? "_[k]" : "") + line;
-  }
-  return process_text(profile.process_of(sample)) + line;
-}
-
-Lines folded(const Profile &profile) {
-  Lines lines;
-  for (const ProfileSample &sample : profile.samples)
-    lines[line_of(profile, sample)] += sample.weight;
-  return lines;
-}
-
-void expect_sums(const Profile &profile) {
-  const auto check = [](const ProfileCounts &counts) {
-    std::uint64_t classes = 0;
-    for (const std::uint64_t count : counts.by_class)
-      classes += count;
-    EXPECT_EQ(counts.samples, classes);
-    EXPECT_EQ(counts.fragments, counts.claimed + counts.other_event + counts.orphaned);
-  };
-  const ProfileAccounting &accounting = profile.accounting;
-  check(accounting.total);
-  std::uint64_t samples = 0, fragments = 0, others = 0;
-  ASSERT_EQ(accounting.by_process.size(), profile.processes.size());
-  for (const ProfileCounts &counts : accounting.by_process) {
-    check(counts);
-    samples += counts.samples;
-    fragments += counts.fragments;
-  }
-  for (const auto &[name, count] : accounting.other_events)
-    others += count;
-  EXPECT_EQ(samples, accounting.total.samples);
-  EXPECT_EQ(fragments, accounting.total.fragments);
-  EXPECT_EQ(others, accounting.total.other_event);
-  EXPECT_EQ(profile.samples.size() + accounting.idle_left_out, accounting.total.samples);
-}
-
-constexpr std::uint64_t kKernel = 0xFFFF'F800'0000'1000, kUser = 0x7FF6'0000'1000;
-
-// One process, 8, with the thread 80.
-class Join : public ::testing::Test {
-protected:
-  Join() {
-    trace.process_rundown({1'000'001}, 8, 4, "game.exe");
-    trace.thread_rundown({1'000'002}, 80, 8);
-  }
-  Profile run() {
-    const Profile profile = profile_of(trace).profile;
-    expect_sums(profile);
-    return profile;
-  }
-  SyntheticTrace trace;
-};
 
 TEST_F(Join, AUserHalfServesOneStayInTheKernelAndNoLaterSample) {
   for (const std::int64_t time : {2'000'000, 2'000'100, 2'000'300}) {
@@ -150,6 +67,23 @@ TEST_F(Join, AnEventWithoutAThreadTakesTheFirstFragmentThatNothingElseAnswers) {
   EXPECT_EQ(profile.accounting.total.other_event, 1u);
   EXPECT_EQ(profile.accounting.total.orphaned, 1u);
   EXPECT_EQ(profile.accounting.other_events.at(0).first, "Windows Kernel/Dispatcher/ReadyThread");
+}
+
+// The buffers of a processor overlap in time: then an event of a later one may be the owner of a stack in an
+// earlier one.
+TEST_F(Join, OfEventsAtOneTimeTheLaterBufferDecides) {
+  trace.sample({2'000'000}, 80, kKernel);
+  trace.stack_walk({2'000'001}, 2'000'000, 8, 80, {kUser});
+  trace.sample({2'000'500}, 80, kKernel + 1);
+  trace.stack_walk({2'000'501}, 2'000'500, 8, 80, {kUser + 1});
+  trace.sample({2'000'900}, 80, kKernel + 2);
+  trace.end_buffer(0);
+  trace.sample({2'000'000}, 80, kKernel + 3);
+  const Lines lines = folded(run());
+  EXPECT_EQ(lines, (Lines{{"game.exe (8);[no stack];0xfffff80000001000_[k]", 1},
+                          {"game.exe (8);0x7ff600001001", 1},
+                          {"game.exe (8);[no stack];0xfffff80000001002_[k]", 1},
+                          {"game.exe (8);0x7ff600001000", 1}}));
 }
 
 TEST_F(Join, KeysAreDefinedLaterAndAKernelAndAUserKeyMayBeEqual) {
@@ -209,89 +143,6 @@ TEST_F(Join, IdleIsLeftOutUnlessAskedFor) {
   pipeline::ProfileOptions options;
   options.idle = true;
   EXPECT_EQ(profile_of(trace, options).profile.samples.size(), 2u);
-}
-
-// --- Names of code that a runtime made.
-
-void put_text(std::vector<std::uint8_t> &to, std::string_view text) {
-  for (const char c : text)
-    to.insert(to.end(), {static_cast<std::uint8_t>(c), 0});
-  to.insert(to.end(), {0, 0});
-}
-
-std::vector<std::uint8_t> method(std::uint64_t id, std::uint64_t start, std::uint32_t size,
-                                 std::uint32_t flags, std::string_view type, std::string_view name) {
-  std::vector<std::uint8_t> bytes(36);
-  store(bytes.data(), id);
-  store(bytes.data() + 8, std::uint64_t{0x99});
-  store(bytes.data() + 16, start);
-  store(bytes.data() + 24, size);
-  store(bytes.data() + 32, flags);
-  put_text(bytes, type);
-  put_text(bytes, name);
-  put_text(bytes, "void ()");
-  return bytes;
-}
-
-class Methods : public Join {
-protected:
-  void clr(std::int64_t time, std::uint16_t id, const std::vector<std::uint8_t> &payload,
-           bool rundown = false) {
-    trace.manifest_event(
-        {time}, {.provider = rundown ? format::kClrRundownGuid : format::kClrGuid, .id = id, .version = 1},
-        80, 8, payload);
-  }
-  Lines lines() {
-    pipeline::ProfileOptions options;
-    options.names = true;
-    return folded(profile_of(trace, options).profile);
-  }
-  static constexpr std::uint64_t kCode = 0x7FFA'0000'0000;
-};
-
-TEST_F(Methods, AListAtTheEndNamesWhatRanBefore) {
-  trace.sample({2'000'000}, 80, kCode + 0x10);
-  trace.sample({2'000'100}, 80, kCode + 0x100); // just behind
-  clr(3'000'000, 144, method(1, kCode, 0x100, 4u << 7 | 8, "Contoso.Program", "Main"), true);
-  std::vector<std::uint8_t> module(24);
-  store(module.data(), std::uint64_t{0x99});
-  put_text(module, "C:\\app\\Contoso.dll");
-  clr(3'000'001, 154, module, true);
-  EXPECT_EQ(lines(), (Lines{{"game.exe (8);[no stack];Contoso.dll!Contoso.Program.Main", 1},
-                            {"game.exe (8);[no stack];0x7ffa00000100", 1}}));
-}
-
-// The same method, compiled anew where it is worth it: one row, and what of it ran at which tier.
-TEST_F(Methods, RowsTellTheTiers) {
-  clr(1'900'000, 143, method(1, kCode, 0x100, 3u << 7 | 8, "A", "Hot"));
-  for (int i = 0; i < 2; ++i)
-    trace.sample({2'000'000 + i}, 80, kCode + 0x10);
-  clr(2'500'000, 143, method(1, kCode + 0x1000, 0x100, 4u << 7 | 8, "A", "Hot"));
-  for (int i = 0; i < 5; ++i)
-    trace.sample({3'000'000 + i}, 80, kCode + 0x1010);
-  clr(3'500'000, 143, method(2, kCode + 0x2000, 0x100, 4u << 7 | 8, "A", "Cold"));
-  trace.sample({3'600'000}, 80, kCode + 0x2010);
-  pipeline::ProfileOptions options;
-  options.names = true;
-  const Profile profile = profile_of(trace, options).profile;
-  const std::vector<ProfileRow> rows = profile_rows(profile, ProfileBy::function);
-  using Tiers = std::vector<std::pair<std::string, std::uint64_t>>;
-  std::map<std::string, Tiers> found;
-  for (const ProfileRow &row : rows)
-    if (!row.tiers.empty()) found[row.name] = row.tiers;
-  EXPECT_EQ(found, (std::map<std::string, Tiers>{{"A.Hot", {{"OptimizedTier1", 5}, {"QuickJitted", 2}}},
-                                                 {"A.Cold", {{"OptimizedTier1", 1}}}}));
-}
-
-TEST_F(Methods, AtAReusedAddressTheTimeDecides) {
-  clr(2'000'000, 143, method(1, kCode, 0x100, 8, "A", "First"));
-  trace.sample({2'000'100}, 80, kCode + 0x10);
-  trace.stack_walk({2'000'101}, 2'000'100, 8, 80, {kCode + 0x10});
-  clr(2'500'000, 144, method(1, kCode, 0x100, 8, "A", "First"));
-  clr(3'000'000, 143, method(2, kCode, 0x80, 8, "A", "Second"));
-  trace.sample({3'000'100}, 80, kCode + 0x10);
-  trace.stack_walk({3'000'101}, 3'000'100, 8, 80, {kCode + 0x10}); // the same stack as before
-  EXPECT_EQ(lines(), (Lines{{"game.exe (8);A.First", 1}, {"game.exe (8);A.Second", 1}}));
 }
 
 // --- Time off the processor.

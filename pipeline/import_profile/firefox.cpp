@@ -1,0 +1,220 @@
+// The processed format of the Firefox Profiler, as pipeline/export_profile writes it.
+#include "import_profile/import.hpp"
+
+#include "base/errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog::import_profile {
+namespace {
+
+using nlohmann::json;
+
+enum Category : unsigned { kOtherCategory, kUser, kKernel, kJit, kNote };
+
+std::int64_t ns_of(const json &ms) {
+  return static_cast<std::int64_t>(std::llround(std::clamp(ms.get<double>(), -9e12, 9e12) * 1e6));
+}
+
+// One of the tables of columns.
+class Table {
+public:
+  Table(const json &parent, const char *name) : table_(parent.at(name)), size_(table_.at("length")) {}
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const json &at(const char *column, std::size_t row) const {
+    return table_.at(column).at(row);
+  }
+  [[nodiscard]] std::uint32_t index(const char *column, std::size_t row) const { // none: null or -1
+    const json &value = at(column, row);
+    if (value.is_null() || (value.is_number() && value.get<double>() < 0)) return kNoIndex;
+    return value.get<std::uint32_t>();
+  }
+
+private:
+  const json &table_;
+  std::size_t size_;
+};
+
+class Reader {
+public:
+  explicit Reader(const json &file) : file_(file) {}
+
+  Result<ReadProfile> read() {
+    const json &meta = file_.at("meta");
+    constexpr int kVersion = 66;
+    if (const int version = meta.value("preprocessedProfileVersion", 0); version != kVersion)
+      return base::unsupported("a profile of Firefox of another version")
+          .expected(std::to_string(kVersion))
+          .found(std::to_string(version));
+    std::string title = meta.value("product", std::string());
+    Profile &profile = builder_.profile;
+    profile.processors = meta.value("logicalCPUs", 0u);
+    constexpr double kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
+    profile.start_time = static_cast<std::int64_t>(
+        std::llround(std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + kUnixEpoch));
+    profile.intervals.push_back(
+        {0, static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))))});
+    for (const json &lib : file_.at("libs"))
+      module(lib);
+    const json &shared = file_.at("shared");
+    frames(shared);
+    stacks(shared);
+    for (const json &thread : file_.at("threads"))
+      samples(thread);
+    std::ranges::stable_sort(profile.samples, {}, &ProfileSample::time);
+    if (!profile.samples.empty()) profile.duration = profile.samples.back().time;
+    return ReadProfile{std::move(profile), ProfileFormat::firefox, std::move(title)};
+  }
+
+private:
+  void module(const json &lib) {
+    ProfileModule module;
+    module.name = lib.at("name");
+    module.path = lib.at("path");
+    if (read_identity(lib.at("breakpadId").get<std::string>(), module)) {
+      module.pdb_name = lib.at("debugPath").get<std::string>();
+      if (module.pdb_name.empty()) module.pdb_name = lib.at("debugName").get<std::string>();
+    }
+    if (const json &code = lib.at("codeId"); code.is_string()) {
+      constexpr std::size_t kStamp = 8;
+      const auto text = code.get<std::string>();
+      std::uint64_t stamp = 0;
+      if (text.size() > kStamp && read_hex(std::string_view(text).substr(0, kStamp), stamp) &&
+          read_hex(std::string_view(text).substr(kStamp), module.size))
+        module.time_stamp = static_cast<std::uint32_t>(stamp);
+    }
+    builder_.profile.modules.push_back(std::move(module));
+  }
+
+  // An address that nobody named is its own name there.
+  void frames(const json &shared) {
+    const json &strings = shared.at("stringArray");
+    const Table frames(shared, "frameTable"), functions(shared, "funcTable"), sources(shared, "sources"),
+        resources(shared, "resourceTable");
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const std::uint32_t function = frames.at("func", i);
+      auto name = strings.at(functions.at("name", function).get<std::uint32_t>()).get<std::string>();
+      ProfileFrame frame;
+      if (const std::uint32_t resource = functions.index("resource", function); resource != kNoIndex)
+        frame.module = resources.at("lib", resource);
+      const auto category = frames.at("category", i).get<unsigned>();
+      frame.in_kernel = category == kKernel;
+      frame.line = frames.at("line", i).is_null() ? 0 : frames.at("line", i).get<std::uint32_t>();
+      if (const std::uint32_t source = functions.index("source", function); source != kNoIndex)
+        frame.file = strings.at(sources.at("filename", source).get<std::uint32_t>());
+      // Of callers the address is that of the call, as for a look-up.
+      if (const std::uint32_t at = frames.index("address", i); at != kNoIndex) frame.rva = frame.address = at;
+      if (category == kNote)
+        frame.kind = FrameKind::annotation;
+      else if (frames.at("inlineDepth", i).get<unsigned>() != 0)
+        frame.kind = FrameKind::inlined;
+      else if (category == kJit)
+        frame.kind = FrameKind::jit;
+      else if (frame.module != kNoIndex)
+        frame.kind = frame.in_kernel ? FrameKind::kernel : FrameKind::native;
+      const bool unnamed = frame.module == kNoIndex
+                               ? category != kNote && category != kJit && name.starts_with("0x") &&
+                                     read_hex(std::string_view(name).substr(2), frame.address)
+                               : name == fmt::format("0x{:x}", frame.rva);
+      if (!unnamed) {
+        frame.function = std::move(name);
+        frame.why = Unresolved::none;
+      } else if (frame.module == kNoIndex) {
+        frame.why = Unresolved::no_image;
+      }
+      builder_.profile.frames.push_back(std::move(frame));
+    }
+  }
+
+  void stacks(const json &shared) {
+    const Table stacks(shared, "stackTable");
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      const std::uint32_t offset = stacks.at("prefixOffset", i), node = static_cast<std::uint32_t>(i + 1);
+      builder_.profile.nodes.push_back(
+          {offset == 0 || offset > node ? 0 : node - offset, stacks.at("frame", i).get<std::uint32_t>()});
+    }
+  }
+
+  std::int64_t moment(const json &thread, const char *name, std::int64_t none) {
+    const json &value = thread.at(name);
+    return value.is_null() ? none : ns_of(value);
+  }
+
+  void samples(const json &thread) {
+    Profile &profile = builder_.profile;
+    constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+    const auto pid_text = thread.at("pid").get<std::string>(), tid_text = thread.at("tid").get<std::string>();
+    std::uint32_t &process =
+        processes_.try_emplace(pid_text, static_cast<std::uint32_t>(profile.processes.size())).first->second;
+    if (process == profile.processes.size()) {
+      ProfileProcess &made = profile.processes.emplace_back();
+      made.pid = pid_text == "-1" ? kNoIndex
+                                  : static_cast<std::uint32_t>(std::strtoul(pid_text.c_str(), nullptr, 10));
+      made.name = thread.at("processName");
+      made.start = moment(thread, "processStartupTime", 0);
+      made.end = moment(thread, "processShutdownTime", kForever);
+    }
+    const auto number = static_cast<std::uint32_t>(profile.threads.size());
+    ProfileThread &made = profile.threads.emplace_back();
+    made.tid = static_cast<std::uint32_t>(std::strtoul(tid_text.c_str(), nullptr, 10));
+    made.process = process;
+    made.name = thread.at("name");
+    // Words for a thread without a name.
+    if (made.name == "thread " + tid_text || thread.at("isMainThread").get<bool>()) made.name.clear();
+    made.start = moment(thread, "registerTime", 0);
+    made.end = moment(thread, "unregisterTime", kForever);
+    const Table table(thread, "samples");
+    const bool waits = thread.at("samples").at("weightType") != "samples";
+    if (waits) profile.kind = ProfileKind::wait;
+    slices(thread, number);
+    std::int64_t time = 0;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      ProfileSample sample;
+      const std::int64_t delta = ns_of(table.at("timeDeltas", i));
+      if (__builtin_add_overflow(time, delta, &time)) time = kForever;
+      sample.time = time;
+      const double weight = std::clamp(table.at("weight", i).get<double>(), 0.0, 1e15);
+      sample.weight = static_cast<std::uint64_t>(std::llround(waits ? weight * 1000 : weight));
+      sample.thread = number;
+      const std::uint32_t stack = table.index("stack", i);
+      sample.node = stack == kNoIndex ? 0 : stack + 1;
+      profile.samples.push_back(sample);
+    }
+  }
+
+  // Threads come one after the other, each one's markers by time.
+  void slices(const json &thread, std::uint32_t number) {
+    const Table markers(thread, "markers");
+    const json &strings = file_.at("shared").at("stringArray");
+    for (std::size_t i = 0; i < markers.size(); ++i) {
+      const json &data = markers.at("data", i);
+      const std::string name = strings.at(markers.at("name", i).get<std::uint32_t>());
+      ProfileSlice slice;
+      slice.start = ns_of(markers.at("startTime", i));
+      slice.end = ns_of(markers.at("endTime", i));
+      slice.thread = number;
+      slice.processor = data.at("processor");
+      slice.state = name == "Running" ? SliceState::running
+                    : name == "Ready" ? SliceState::ready
+                                      : SliceState::waiting;
+      slice.wait_reason = data.value("reason", std::uint8_t{0});
+      builder_.profile.slices.push_back(slice);
+    }
+  }
+
+  const json &file_;
+  Builder builder_;
+  std::map<std::string, std::uint32_t> processes_;
+};
+
+} // namespace
+
+Result<ReadProfile> read_firefox(const json &file) {
+  return Reader(file).read();
+}
+
+} // namespace etwrelog::import_profile

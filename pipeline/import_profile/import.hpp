@@ -1,0 +1,48 @@
+// Files of profiles back into profiles, one function a format. What they read is input like any other: a
+// number out of place is an error, and nothing is taken for granted.
+#pragma once
+
+#include "etwrelog/profile_export.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <map>
+
+namespace etwrelog::import_profile {
+
+// May throw what nlohmann::json throws at values that are not what they should be.
+[[nodiscard]] Result<ReadProfile> read_firefox(const nlohmann::json &file);
+[[nodiscard]] Result<ReadProfile> read_speedscope(const nlohmann::json &file);
+[[nodiscard]] Result<ReadProfile> read_pprof(Bytes file);
+
+[[nodiscard]] Error broken(const std::string &what);
+
+// "6434DC46..." of 32 hexadecimal digits and, behind them, the age; false where it is none.
+[[nodiscard]] bool read_identity(std::string_view text, ProfileModule &module);
+// What follows "0x"; false unless that is all.
+[[nodiscard]] bool read_hex(std::string_view text, std::uint64_t &value);
+[[nodiscard]] std::string last_part(const std::string &path); // behind the last \ or /
+
+// A name as the formats write it that keep no more: "module!function", "[no stack]", "0x7ffe0300".
+[[nodiscard]] ProfileFrame named_frame(std::string text);
+
+// Grows a profile: processes, threads and stacks that come again keep their numbers.
+class Builder {
+public:
+  Builder();
+  Profile profile;
+
+  // "game.exe (1234)" and its id, or kNoIndex.
+  std::uint32_t process(const std::string &text, std::uint32_t pid);
+  // "Render (567)" and its id.
+  std::uint32_t thread(std::uint32_t process, const std::string &text, std::uint32_t tid);
+  // A call by the frame upon the stack.
+  std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
+
+private:
+  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> processes_;
+  std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, std::uint32_t> threads_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;
+};
+
+} // namespace etwrelog::import_profile

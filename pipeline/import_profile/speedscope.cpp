@@ -1,0 +1,103 @@
+// speedscope's "sampled" profiles. Its frames have names alone; pipeline/export_profile adds module and RVA
+// to those without one, and the list of modules.
+#include "import_profile/import.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace etwrelog::import_profile {
+namespace {
+
+using nlohmann::json;
+
+class Reader {
+public:
+  explicit Reader(const json &file) : file_(file) {}
+
+  Result<ReadProfile> read() {
+    if (file_.contains("modules"))
+      for (const json &module : file_.at("modules"))
+        add_module(module);
+    for (const json &frame : file_.at("shared").at("frames"))
+      builder_.profile.frames.push_back(frame_of(frame));
+    for (const json &one : file_.at("profiles"))
+      if (one.at("type") != "sampled")
+        return broken("a profile of events instead of samples");
+      else if (!one.at("samples").empty())
+        samples(one);
+    Profile &profile = builder_.profile;
+    const std::uint64_t interval = file_.value("interval_ns", std::uint64_t{0});
+    if (interval != 0) profile.intervals.push_back({0, interval});
+    return ReadProfile{std::move(profile), ProfileFormat::speedscope, file_.value("name", std::string())};
+  }
+
+private:
+  void add_module(const json &from) {
+    ProfileModule module;
+    module.name = from.at("name");
+    module.path = from.at("path");
+    if (read_identity(from.at("id").get<std::string>(), module)) module.pdb_name = from.at("pdb");
+    builder_.profile.modules.push_back(std::move(module));
+  }
+
+  static ProfileFrame frame_of(const json &from) {
+    ProfileFrame frame;
+    if (from.contains("module")) {
+      frame.module = from.at("module");
+      frame.rva = frame.address = from.at("rva");
+      frame.caller = from.value("caller", false);
+      frame.in_kernel = from.value("kernel", false);
+      frame.kind = frame.in_kernel ? FrameKind::kernel : FrameKind::native;
+      return frame;
+    }
+    frame = named_frame(from.at("name"));
+    frame.file = from.value("file", std::string());
+    frame.line = from.value("line", 0u);
+    return frame;
+  }
+
+  // "game.exe (1234) / Render (567)"
+  std::uint32_t thread_of(const std::string &name) {
+    const std::size_t slash = name.rfind(" / ");
+    const std::string process = name.substr(0, slash),
+                      thread = slash == std::string::npos ? std::string() : name.substr(slash + 3);
+    return builder_.thread(builder_.process(process, id_of(process)), thread, id_of(thread));
+  }
+  static std::uint32_t id_of(const std::string &text) {
+    const std::size_t open = text.rfind('(');
+    if (open == std::string::npos || text.compare(open, 3, "(-1") == 0) return kNoIndex;
+    return static_cast<std::uint32_t>(std::strtoul(text.c_str() + open + 1, nullptr, 10));
+  }
+
+  void samples(const json &from) {
+    const std::uint32_t thread = thread_of(from.at("name"));
+    Profile &profile = builder_.profile;
+    const bool waits = from.at("unit") == "microseconds";
+    if (waits) profile.kind = ProfileKind::wait;
+    const json &stacks = from.at("samples"), &weights = from.at("weights");
+    // A sample of the processor weighs one interval.
+    const double unit = waits || from.at("unit") == "none" ? 1 : file_.value("interval_ns", 0.0) / 1e6;
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      ProfileSample sample;
+      sample.thread = thread;
+      for (const json &frame : stacks.at(i))
+        sample.node = builder_.node(sample.node, frame);
+      const double weight = std::clamp(weights.at(i).get<double>(), 0.0, 1e15);
+      sample.weight = static_cast<std::uint64_t>(std::llround(unit > 0 ? std::min(weight / unit, 1e15) : 1));
+      profile.samples.push_back(sample);
+    }
+  }
+
+  const json &file_;
+  Builder builder_;
+};
+
+} // namespace
+
+Result<ReadProfile> read_speedscope(const json &file) {
+  return Reader(file).read();
+}
+
+} // namespace etwrelog::import_profile

@@ -1,0 +1,96 @@
+// Images, their identities, code that runtimes list, samples and stacks of any content, through every kind of
+// profile and every export.
+#include "profile_pass/profile.hpp"
+
+#include "etwrelog/clr_events.hpp"
+#include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
+#include "tests/support/synthetic_trace.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace {
+
+using namespace etwrelog;
+
+constexpr std::uint16_t kHooks[] = {
+    0x0F2E, 0x0F2E, 0x1820, 0x1820, 0x1823, 0x1824, 0x1825, 0x1826, // samples, stacks
+    0x0301, 0x0302, 0x0303, 0x0501, 0x0502, 0x0503, 0x0548,         // processes, threads
+    0x030A, 0x1402, 0x1403, 0x1404, 0x140A,                         // images
+    0x0524, 0x0532, 0x0F48, 0x0F49};
+constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190}, kRundown[] = {143, 144, 149, 150, 153, 154},
+                        kScript[] = {5, 6, 9, 10, 39, 40, 41};
+
+// One event: what it is, its version, the time since the one before, the size of its payload; the payload.
+void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, std::uint8_t version,
+          Bytes payload) {
+  const std::uint32_t pid = payload.empty() ? 8 : payload[0] % 3 * 4;
+  trace.emit({time, static_cast<std::uint16_t>(what % 2)}, [&](write::EventBuilder &e) {
+    const auto id_of = [&](auto &ids) { return ids[what / 8 % std::size(ids)]; };
+    const auto event = [&](const Guid &provider, std::uint16_t id) {
+      write::EventFields fields;
+      fields.provider = provider;
+      fields.id = id;
+      fields.version = version % 4;
+      e.event(fields, 8, 80, pid, time);
+    };
+    switch (what % 8) {
+    case 0: e.classic(format::kImageIdGuid, what / 8 % 2 == 0 ? 0 : 36, version % 4, 8, 80, pid, time); break;
+    case 1: event(format::kClrGuid, id_of(kClr)); break;
+    case 2: event(format::kClrRundownGuid, id_of(kRundown)); break;
+    case 3: event(clr::kScriptGuid, id_of(kScript)); break;
+    case 4: e.perfinfo(id_of(kHooks), version % 5, 8, time); break;
+    default: e.system(id_of(kHooks), version % 5, 8, 80, pid, time); break;
+    }
+    e.bytes(payload);
+  });
+}
+
+std::uint64_t sum_of(const ProfileCounts &counts) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t of_class : counts.by_class)
+    sum += of_class;
+  return sum;
+}
+
+void check(const Profile &profile) {
+  const ProfileCounts &all = profile.accounting.total;
+  if (all.samples != sum_of(all) || all.fragments != all.claimed + all.other_event + all.orphaned)
+    std::abort();
+  for (std::size_t i = 1; i < profile.nodes.size(); ++i)
+    if (profile.nodes[i].parent >= i || profile.nodes[i].frame >= profile.frames.size()) std::abort();
+  for (const ProfileBy by : {ProfileBy::thread, ProfileBy::module, ProfileBy::line})
+    (void)profile_rows(profile, by);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(ProfileFormat::count_); ++i)
+    (void)write_profile(profile, static_cast<ProfileFormat>(i), {}, [](Bytes) { return Result<void>(); });
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  if (size < 2) return 0;
+  testing::SyntheticTrace trace;
+  trace.process_rundown({1'000'001}, 8, 4, "game.exe");
+  trace.thread_rundown({1'000'002}, 80, 8);
+  std::int64_t time = 2'000'000;
+  for (Bytes rest(data + 2, size - 2); rest.size() >= 4;) {
+    const std::size_t length = std::min<std::size_t>(rest[3], rest.size() - 4);
+    emit(trace, time += rest[2] % 16 - 2, rest[0], rest[1], rest.subspan(4, length));
+    rest = rest.subspan(4 + length);
+  }
+  const Result<pipeline::Trace> opened =
+      pipeline::Trace::open(read::memory_input("fuzz.etl", trace.bytes()), {});
+  if (!opened) return 0;
+  pipeline::PassOptions graph;
+  graph.threads = 1;
+  ProfileOptions options;
+  options.kind = static_cast<ProfileKind>(data[0] % 3);
+  options.names = (data[0] & 4) != 0;
+  options.slices = (data[0] & 8) != 0;
+  options.idle = (data[0] & 16) != 0;
+  if ((data[0] & 32) != 0) options.to = etwrelog::Moment{true, 0.1 + data[1] * 1e-6, 0};
+  if (const Result<ProfileResult> result = pipeline::make_profile(*opened, options, graph))
+    check(result->profile);
+  return 0;
+}

@@ -1,0 +1,130 @@
+// Exported profiles, read back: nothing that the format holds is lost, and no file does harm.
+#include "etwrelog/profile_export.hpp"
+#include "tests/support/synthetic_profile.hpp"
+
+#include <map>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+namespace etwrelog {
+namespace {
+
+using Buffer = std::vector<std::uint8_t>;
+using test_support::synthetic_profile;
+
+constexpr ProfileFormat kFormats[] = {ProfileFormat::firefox, ProfileFormat::speedscope,
+                                      ProfileFormat::pprof};
+
+Buffer write(const Profile &profile, ProfileFormat format, const std::string &title = {}) {
+  Buffer out;
+  ProfileExportOptions options;
+  options.title = title;
+  const auto report = write_profile(profile, format, options, [&](Bytes bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    return Result<void>();
+  });
+  EXPECT_TRUE(report) << (report ? "" : report.error().message());
+  return out;
+}
+
+// Stacks by name and what they weigh. Not every format holds what kind of code a named frame is, which the
+// marks at the ends of names say.
+std::map<std::string, std::uint64_t> stacks(const Profile &profile) {
+  const Buffer bytes = write(profile, ProfileFormat::folded);
+  std::istringstream lines(std::string(bytes.begin(), bytes.end()));
+  std::map<std::string, std::uint64_t> out;
+  for (std::string line; std::getline(lines, line);) {
+    std::string name = line.substr(0, line.rfind(' '));
+    for (const char *mark : {"_[k]", "_[j]", "_[i]"})
+      for (std::size_t at; (at = name.find(mark)) != std::string::npos;)
+        name.erase(at, 4);
+    out[name] += std::stoull(line.substr(line.rfind(' ') + 1));
+  }
+  return out;
+}
+
+Buffer unpacked(const Buffer &file) {
+  if (file.size() < 2 || file[0] != 0x1F) return file;
+  Buffer out(file.size() * 40 + 100'000);
+  z_stream z{};
+  EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
+  Buffer copy = file;
+  z.next_in = copy.data();
+  z.avail_in = static_cast<uInt>(copy.size());
+  z.next_out = out.data();
+  z.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
+  out.resize(z.total_out);
+  inflateEnd(&z);
+  return out;
+}
+
+TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
+  const Profile profile = synthetic_profile();
+  for (const ProfileFormat format : kFormats) {
+    SCOPED_TRACE(profile_format_name(format));
+    const Result<ReadProfile> read = read_profile(write(profile, format));
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->format, format);
+    EXPECT_EQ(read->title, "Processor time: synthetic.etl");
+    EXPECT_EQ(read->profile.interval_ns(), profile.interval_ns());
+    if (format != ProfileFormat::firefox) { // which has another text for addresses without a name
+      EXPECT_EQ(stacks(read->profile), stacks(profile));
+    }
+    ASSERT_EQ(read->profile.modules.size(), profile.modules.size());
+    for (std::size_t i = 0; i < profile.modules.size(); ++i) {
+      EXPECT_EQ(read->profile.modules[i].pdb_guid, profile.modules[i].pdb_guid);
+      EXPECT_EQ(read->profile.modules[i].pdb_age, profile.modules[i].pdb_age);
+      EXPECT_EQ(read->profile.modules[i].pdb_name, profile.modules[i].pdb_name);
+      EXPECT_EQ(read->profile.modules[i].name, profile.modules[i].name);
+    }
+  }
+}
+
+TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
+  const Profile profile = synthetic_profile({.slices = true});
+  const Buffer first = write(profile, ProfileFormat::firefox);
+  const Result<ReadProfile> read = read_profile(first);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_GT(read->profile.slices.size(), 0u);
+  EXPECT_EQ(unpacked(write(read->profile, ProfileFormat::firefox, read->title)), unpacked(first));
+}
+
+TEST(ProfileImport, HostileNamesSurvive) {
+  const Profile profile = synthetic_profile({.samples = 300, .hostile_names = true});
+  for (const ProfileFormat format : kFormats)
+    EXPECT_TRUE(read_profile(write(profile, format))) << profile_format_name(format);
+}
+
+TEST(ProfileImport, DamagedFilesAreErrorsOrProfilesThatHoldTogether) {
+  const Profile profile = synthetic_profile({.samples = 40, .leaves = 3});
+  for (const ProfileFormat format : kFormats) {
+    SCOPED_TRACE(profile_format_name(format));
+    const Buffer file = unpacked(write(profile, format));
+    const auto expect_whole = [&](const Buffer &bytes) {
+      const Result<ReadProfile> read = read_profile(bytes);
+      if (read) {
+        EXPECT_FALSE(write(read->profile, ProfileFormat::pprof).empty()); // walks over all of it
+      }
+    };
+    for (std::size_t at = 0; at < file.size(); at += 7)
+      for (const std::uint8_t byte : {std::uint8_t{0xFF}, std::uint8_t{'9'}, std::uint8_t{0}}) {
+        Buffer damaged = file;
+        damaged[at] = byte;
+        expect_whole(damaged);
+      }
+    for (std::size_t size = 0; size < file.size(); size += 97)
+      expect_whole(Buffer(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)));
+  }
+  Buffer packed = write(profile, ProfileFormat::pprof);
+  packed.resize(packed.size() / 2);
+  EXPECT_EQ(read_profile(packed).error().kind, ErrorKind::corrupt);
+  EXPECT_EQ(read_profile(write(profile, ProfileFormat::firefox), 1000).error().kind, ErrorKind::limit);
+  const std::string nested(200'000, '[');
+  EXPECT_FALSE(read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(nested.data()), nested.size())));
+}
+
+} // namespace
+} // namespace etwrelog

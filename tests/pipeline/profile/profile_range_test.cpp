@@ -1,0 +1,139 @@
+// A stretch of time of a profile: the same out of an archive as out of the trace, without what lies outside.
+#include "etwrelog/archive.hpp"
+#include "etwrelog/profile_report.hpp"
+#include "etwrelog/trace.hpp"
+#include "tests/support/pipeline_runs.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using testing::read_file;
+using testing::TempDir;
+using testing::write_file;
+
+struct Facts {
+  std::vector<std::string> samples; // whose, when, where
+  ProfileAccounting accounting;
+  std::uint64_t interval = 0;
+};
+
+Facts facts_of(const Profile &profile) {
+  Facts facts;
+  for (const ProfileSample &sample : profile.samples) {
+    std::string text = std::to_string(sample.time) + " " + process_text(profile.process_of(sample));
+    for (std::uint32_t at = sample.node; at != 0; at = profile.nodes[at].parent)
+      text += ";" + frame_text(profile, profile.frames[profile.nodes[at].frame]);
+    facts.samples.push_back(std::move(text));
+  }
+  facts.accounting = profile.accounting;
+  facts.interval = profile.interval_ns();
+  return facts;
+}
+
+Facts facts_of(const std::string &path, std::optional<double> from, std::optional<double> to) {
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(path);
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message());
+  if (!trace) return {};
+  ProfileOptions options;
+  options.names = true;
+  if (from) options.from = etwrelog::Moment{true, *from, 0};
+  if (to) options.to = etwrelog::Moment{true, *to, 0};
+  const Result<ProfileResult> result = make_profile(*trace, options);
+  EXPECT_TRUE(result) << (result ? "" : result.error().message());
+  return result ? facts_of(result->profile) : Facts();
+}
+
+void expect_same(const Facts &a, const Facts &b) {
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.interval, b.interval);
+  const auto counts = [](const ProfileCounts &c) {
+    return std::vector<std::uint64_t>{c.samples,   c.by_class[0], c.by_class[1], c.by_class[2], c.by_class[3],
+                                      c.fragments, c.claimed,     c.other_event, c.orphaned};
+  };
+  EXPECT_EQ(counts(a.accounting.total), counts(b.accounting.total));
+  EXPECT_EQ(a.accounting.other_events, b.accounting.other_events);
+  EXPECT_EQ(a.accounting.lent_user_halves, b.accounting.lent_user_halves);
+}
+
+class ProfileRange : public ::testing::TestWithParam<bool> {
+protected:
+  void SetUp() override {
+    gen::Options options;
+    options.profile = gen::find_profile("medium");
+    options.size = 60'000'000;
+    options.cpus = 4;
+    options.processes = 16;
+    options.stack_cache = GetParam();
+    gen::MemorySink sink;
+    ASSERT_TRUE(gen::generate(options, sink));
+    plain = directory.file("t.etl");
+    write_file(plain, sink.bytes);
+    archive = directory.file("a.etlz");
+    ASSERT_TRUE(pack(Input(plain), Output(archive), {.level = Level::fast}));
+  }
+  TempDir directory;
+  std::string plain, archive;
+};
+
+TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
+  std::vector<std::uint8_t> bytes = read_file(archive);
+  bytes[bytes.size() * 2 / 5] ^= 0xFF; // of a segment in the middle
+  const std::string damaged = directory.file("damaged.etlz");
+  write_file(damaged, bytes);
+  const Profile whole = [&] {
+    const Result<etwrelog::Trace> trace = etwrelog::Trace::open(plain);
+    return make_profile(*trace)->profile;
+  }();
+  const double length = static_cast<double>(whole.duration) * 1e-9;
+  const std::vector<std::pair<std::optional<double>, std::optional<double>>> ranges{
+      {length * 0.9, std::nullopt}, {std::nullopt, length * 0.05}, {length * 0.9, length * 0.91}};
+  for (const auto &[from, to] : ranges) {
+    const Facts expected = facts_of(plain, from, to);
+    EXPECT_GT(expected.samples.size(), 20u);
+    EXPECT_LT(expected.samples.size(), whole.samples.size() / 5);
+    EXPECT_EQ(expected.accounting.total.samples, expected.samples.size() + expected.accounting.idle_left_out);
+    expect_same(facts_of(archive, from, to), expected);
+    expect_same(facts_of(damaged, from, to), expected);
+  }
+  EXPECT_FALSE(make_profile(*etwrelog::Trace::open(damaged))) << "all of it meets the damage";
+}
+
+// Each sample of the whole profile is in exactly one stretch, with the same stack.
+TEST_P(ProfileRange, StretchesAddUpToTheWhole) {
+  const Facts whole = facts_of(plain, std::nullopt, std::nullopt);
+  Facts sum;
+  double from = -1;
+  for (const double to : {0.5, 0.5001, 1.2, 1e6}) {
+    const Facts part = facts_of(plain, from < 0 ? std::nullopt : std::optional(from), to);
+    sum.samples.insert(sum.samples.end(), part.samples.begin(), part.samples.end());
+    sum.accounting.total.fragments += part.accounting.total.fragments;
+    from = to + 1e-7; // a tick of the clock
+  }
+  EXPECT_EQ(sum.samples, whole.samples);
+  EXPECT_EQ(sum.accounting.total.fragments, whole.accounting.total.fragments);
+}
+
+INSTANTIATE_TEST_SUITE_P(Traces, ProfileRange, ::testing::Bool(),
+                         [](const auto &test) { return test.param ? "StackCache" : "StackWalk"; });
+
+TEST(ProfileRangeOptions, AnEndBeforeTheBeginningIsAnError) {
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 1'000'000;
+  gen::MemorySink sink;
+  ASSERT_TRUE(gen::generate(options, sink));
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(Input::memory("t.etl", sink.bytes));
+  ASSERT_TRUE(trace);
+  ProfileOptions range;
+  range.from = etwrelog::Moment{true, 2, 0};
+  range.to = etwrelog::Moment{true, 1, 0};
+  const Result<ProfileResult> result = make_profile(*trace, range);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::usage);
+}
+
+} // namespace
+} // namespace etwrelog
