@@ -142,21 +142,6 @@ int write_report(const Options &options, const json &content) {
   return kIncomplete;
 }
 
-// Of each input what was skipped in it.
-int report_damage_of(const std::vector<std::string> &names, const RelogReport &result) {
-  if (names.size() == 1) return report_damage(names.front(), result.warnings, result.skipped);
-  int status = kDone;
-  for (std::uint32_t i = 0; i < names.size(); ++i) {
-    std::vector<Skipped> skipped;
-    for (const Skipped &one : result.skipped)
-      if (one.source == i) skipped.push_back(one);
-    status = std::max(status, report_damage(names[i], {}, skipped));
-  }
-  for (const std::string &warning : result.warnings)
-    print_line("etwrelog: warning: " + printable(warning));
-  return status;
-}
-
 int run_relog(const Options &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
@@ -213,8 +198,7 @@ int run_relog(const Options &options) {
       inputs.push_back(input_of(name));
     const Result<Trace> trace = Trace::open(std::move(inputs), opening, run);
     if (!trace) return trace.error();
-    for (const SourceInfo &source : trace->sources())
-      names.push_back(source.name);
+    names = source_names(*trace);
     run.report = &timing;
     const Output output = between ? Output(between->name()) : output_of(options.output, options.force);
     Result<RelogReport> done = etwrelog::relog(*trace, output, relog, run);
@@ -230,7 +214,7 @@ int run_relog(const Options &options) {
   const RelogReport &result = *relogged;
   for (std::size_t i = 0; embedded && i < embedded->left_out.size(); ++i)
     warn(options.output, "no schema record can describe " + embedded->left_out[i]);
-  const int damage = report_damage_of(names, result);
+  const int damage = report_damage(names, result.warnings, result.skipped);
   json content = report_json(names, options, result, timing);
   if (embedded) content["embedded_schemas"] = embedded_json(*embedded);
   if (!options.report.empty())
@@ -250,9 +234,10 @@ int run_relog(const Options &options) {
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
-  c->add_option("TRACE", options->inputs,
-                "Trace: .etl, .etlz, or one in a .zip, .xz, .zst, .gz; - for standard input. Several, of one "
-                "machine and boot, become one")
+  c->add_option(
+       "TRACE", options->inputs,
+       "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard input. Several, "
+       "of one machine and boot, become one")
       ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");

@@ -1,7 +1,8 @@
 // Opening traces and walking their events. Level 3: uses everything up to select.hpp.
 //
-//   Result<Trace> trace = Trace::open("boot.etl");               // or .etlz, .zip, .xz, .zst, .gz, several
-//   at once for one event after the other:   trace->events(query)        // EventCursor: serial, pulled for
+//   Result<Trace> trace = Trace::open("boot.etl");               // or .etlz, .zip, .diagsession, .xz, .zst,
+//   .gz, several at once
+//   for one event after the other:   trace->events(query)        // EventCursor: serial, pulled for
 //   all processors of a machine: trace->fold<Part>(map, merge, query)   // parallel over batches, merged in
 //   order
 //
@@ -357,7 +358,9 @@ private:
 // Memory while it is open: some 60 bytes for each buffer.
 class Trace {
 public:
-  // Reads all buffer headers, or of an archive the index. Wrapped inputs and streams are spooled first.
+  // Reads all buffer headers, or of an archive the index. Wrapped inputs and streams are spooled first. A
+  // zip, as PerfView's .etl.zip and Visual Studio's .diagsession are, gives a source for each member that is
+  // a trace: every one that is called .etl, and every other that begins as one; the rest of it is left alone.
   static Result<Trace> open(Input input, const OpenOptions &options = {}, const RunOptions &run = {});
   static Result<Trace> open(std::vector<Input> inputs, const OpenOptions &options = {},
                             const RunOptions &run = {});

@@ -116,7 +116,7 @@ private:
   }
 
   Result<void> open_output() {
-    if (base::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
+    if (base::same_file(trace_.input().file(), options_.output)) return output_is_input(options_.output);
     if (Result<void> checked = check_nominal_size(nominal_); !checked) return checked;
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
     if (!file) return std::move(file).error();
@@ -166,8 +166,9 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
+      const Trace *const one = &trace_;
       Result<StackInventory> collected = collect_stacks(
-          trace_, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
+          {&one, 1}, options_.graph, ignored, options_.stacks.for_definitions(), &times_of("stack keys"));
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }

@@ -1,4 +1,4 @@
-// One pass over a trace that takes out of it what a profile needs.
+// One pass over each trace that takes out of it what a profile needs.
 #pragma once
 
 #include "etwrelog/profile.hpp"
@@ -27,7 +27,8 @@ struct Collected {
   PassResult pass;
 };
 
-[[nodiscard]] Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
+// Several traces are of one machine and boot, and taken one after the other.
+[[nodiscard]] Result<Collected> collect_profile(Traces traces, const CollectOptions &collect,
                                                 const PassOptions &options, StepTimes *times = nullptr);
 
 } // namespace etwrelog::pipeline

@@ -28,10 +28,11 @@ profile::ParallelFor parallel_on(unsigned threads) {
 
 } // namespace
 
-Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
-                                   const PassOptions &graph, StepTimes *times) {
+Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph,
+                                   StepTimes *times) {
+  const Trace &first = *traces[earliest(traces)];
   Result<Collected> collected =
-      collect_profile(trace, {options.kind, options.names, options.slices}, graph, times);
+      collect_profile(traces, {options.kind, options.names, options.slices}, graph, times);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   const profile::JoinCounts joined = profile::join(collected->records, parallel_on(threads));
@@ -41,25 +42,34 @@ Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &opt
   };
   profile::Methods methods;
   if (options.names) methods.build(std::move(collected->methods), collected->managed_modules);
-  profile::build(collected->records, joined, trace.clock(), read_frames,
+  profile::build(collected->records, joined, first.clock(), read_frames,
                  {options.idle, options.slices, options.kind, options.names ? &methods : nullptr},
                  result.profile);
-  const LogfileHeader &header = trace.header();
   Profile &profile = result.profile;
-  profile.trace = trace.input().name();
-  profile.start_time = header.start_time;
-  profile.processors = header.processors;
-  profile.events_lost = header.events_lost;
-  profile.buffers_lost = header.buffers_lost;
+  profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
+  profile.start_time = first.header().start_time;
   constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max() / 100;
-  if (header.end_time > header.start_time && header.start_time >= 0)
-    profile.duration = std::min(header.end_time - header.start_time, kLongest) * 100;
+  for (const Trace *trace : traces) {
+    const LogfileHeader &header = trace->header();
+    profile.processors = std::max(profile.processors, header.processors);
+    profile.events_lost += header.events_lost;
+    profile.buffers_lost += header.buffers_lost;
+    if (header.end_time > profile.start_time && profile.start_time >= 0)
+      profile.duration =
+          std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
+  }
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
   result.events = std::move(collected->events);
   result.unreadable = collected->unreadable;
   result.warnings = std::move(collected->pass.warnings);
   result.skipped = std::move(collected->pass.skipped);
   return result;
+}
+
+Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
+                                   const PassOptions &graph, StepTimes *times) {
+  const Trace *const one = &trace;
+  return make_profile({&one, 1}, options, graph, times);
 }
 
 } // namespace etwrelog::pipeline
