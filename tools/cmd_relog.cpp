@@ -25,7 +25,7 @@ struct Options : CommonOptions {
   std::vector<std::string> schemas;
   std::uint64_t stack_window = RelogOptions{}.stack_window;
   SelectionFlags selection;
-  bool force = false, keep_order = false, single_pass = false;
+  bool force = false, keep_order = false, single_pass = false, follow = false;
 };
 
 Error contradiction(Option option, Option conflict, std::string what) {
@@ -49,6 +49,23 @@ Result<void> check_single_pass(const Options &options) {
   if (options.keep_order)
     return contradiction(Option::single_pass, Option::keep_grouping, "cannot be combined");
   return {};
+}
+
+Result<void> check_follow(const Options &options) {
+  if (!options.follow) return {};
+  const char *with =
+      options.inputs.size() != 1 || options.inputs.front() == "-" ? "takes one file"
+      : options.salvage                                           ? "cannot be combined with --salvage"
+      : options.keep_order                                        ? "cannot be combined with --keep-order"
+      : options.stacks != "keep"
+          ? "cannot be combined with --stacks: the definition of a stack stands behind its uses"
+      : options.embed ? "cannot be combined with --embed-schemas, which looks at the whole trace"
+                      : nullptr;
+  if (with == nullptr) return {};
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = std::string("--follow ") + with;
+  return error;
 }
 
 json times_json(const RunReport &report) {
@@ -144,6 +161,7 @@ int write_report(const Options &options, const json &content) {
 
 int run_relog(const Options &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
+  if (Result<void> ok = check_follow(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions relog;
@@ -193,10 +211,12 @@ int run_relog(const Options &options) {
     opening.salvage = options.salvage;
     opening.file_order = options.keep_order;
     opening.spool = !options.single_pass;
-    std::vector<Input> inputs;
-    for (const std::string &name : options.inputs)
-      inputs.push_back(input_of(name));
-    const Result<Trace> trace = Trace::open(std::move(inputs), opening, run);
+    opening.follow = options.follow;
+    if (options.follow) { // being stopped is how it ends
+      opening.enough = run.stop;
+      run.stop = {};
+    }
+    const Result<Trace> trace = Trace::open(inputs_of(options.inputs), opening, run);
     if (!trace) return trace.error();
     names = source_names(*trace);
     run.report = &timing;
@@ -283,6 +303,10 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_flag(
        "--single-pass", options->single_pass,
        "Filter standard input while it is read, with the processes known so far, instead of spooling it")
+      ->group("Output");
+  c->add_flag("--follow", options->follow,
+              "Read what a running session appends to the trace, with the processes known so far, until the "
+              "session ends or this is interrupted: then the output is completed with what there was")
       ->group("Output");
   options->add_to(*c, true);
   options->add_quiet_to(*c, "No summary line");

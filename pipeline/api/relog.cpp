@@ -108,7 +108,8 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
       return base::bad_option(Option::keep_grouping, "cannot be combined")
           .about(Option::single_pass, Option::keep_grouping);
     ETWRELOG_TRY_LET(stream, opened.stream->take());
-    ETWRELOG_TRY(pipeline::relog_stream(*stream, opened.stream->name(), how, report));
+    ETWRELOG_TRY(
+        pipeline::relog_stream(*stream, opened.stream->name(), opened.stream->followed(), how, report));
   } else if (opened.sources.size() != 1) {
     std::vector<const pipeline::Trace *> sources;
     for (const auto &source : opened.sources)

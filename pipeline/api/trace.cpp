@@ -99,13 +99,17 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
   for (const Input &input : inputs) {
     const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;
     if (run.stop.stop_requested()) return base::cancelled().in(input.name());
-    if (streamed && !options.spool) {
+    if (options.follow || (streamed && !options.spool)) {
       if (inputs.size() != 1 || options.salvage)
         return base::unsupported(
                    "reading a stream beside others, or stepping over its damage, without spooling it")
             .in(input.name())
             .advise(Advice::allow_spool);
-      ETWRELOG_TRY_LET(stream, pipeline::StreamSource::open(input, run.stop));
+      if (options.follow && input.kind() != Input::Kind::path)
+        return base::unsupported("only a file can be followed").in(input.name());
+      ETWRELOG_TRY_LET(stream, options.follow
+                                   ? pipeline::StreamSource::follow(input, options.enough, run.stop)
+                                   : pipeline::StreamSource::open(input, run.stop));
       impl->infos.push_back(info_of(*stream));
       impl->clocks.emplace_back();
       impl->stream = std::move(stream);
