@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 
@@ -111,6 +112,32 @@ int report_damage(const std::string &file, const std::vector<std::string> &warni
   for (const Skipped &part : skipped)
     warn(file, fmt::format("skipped {} bytes from 0x{:x}: {}", part.bytes, part.offset, part.why));
   return skipped.empty() ? kDone : kDamageSkipped;
+}
+
+int report_damage(const std::vector<std::string> &sources, const std::vector<std::string> &warnings,
+                  const std::vector<Skipped> &skipped) {
+  if (sources.size() == 1) return report_damage(sources.front(), warnings, skipped);
+  for (const std::string &warning : warnings)
+    print_line("etwrelog: warning: " + printable(warning));
+  int status = kDone;
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    std::vector<Skipped> here;
+    std::ranges::copy_if(skipped, std::back_inserter(here), [i](const Skipped &s) { return s.source == i; });
+    status = std::max(status, report_damage(sources[i], {}, here));
+  }
+  return status;
+}
+
+std::vector<std::string> source_names(const Trace &trace) {
+  std::vector<std::string> names;
+  for (const SourceInfo &source : trace.sources())
+    names.push_back(source.name);
+  return names;
+}
+
+std::string name_of(const Trace &trace, const std::vector<std::string> &given) {
+  return trace.sources().size() == 1 ? trace.sources().front().name
+                                     : fmt::format("{}", fmt::join(given, ", "));
 }
 
 std::string human_bytes(std::uint64_t bytes) {
@@ -238,6 +265,18 @@ void CommonOptions::add_to(CLI::App &command, bool with_json) {
   command.add_flag("--salvage", salvage,
                    "Skip what is damaged and report it (exit status 3) instead of failing");
   if (with_json) add_json_to(command);
+}
+
+void CommonOptions::add_as_one_to(CLI::App &command) {
+  command.add_flag("--as-one", as_one, "Take several traces as one: the files of one recording");
+}
+
+std::vector<std::vector<std::string>> CommonOptions::together() const {
+  if (as_one && !inputs.empty()) return {inputs};
+  std::vector<std::vector<std::string>> each;
+  for (const std::string &input : inputs)
+    each.push_back({input});
+  return each;
 }
 
 OpenOptions CommonOptions::opening() const {

@@ -34,6 +34,11 @@ void warn(std::string_view file, std::string_view text);
 // Warnings and skipped stretches of one trace; returns kDamageSkipped if anything was skipped, else kDone.
 [[nodiscard]] int report_damage(const std::string &file, const std::vector<std::string> &warnings,
                                 const std::vector<Skipped> &skipped);
+// The same of a trace of several sources, of which a warning begins with its source's name.
+[[nodiscard]] int report_damage(const std::vector<std::string> &sources,
+                                const std::vector<std::string> &warnings,
+                                const std::vector<Skipped> &skipped);
+[[nodiscard]] std::vector<std::string> source_names(const Trace &trace);
 
 [[nodiscard]] std::string human_bytes(std::uint64_t bytes);   // "1.23 GB", powers of 1000
 [[nodiscard]] std::string human_count(std::uint64_t count);   // "1,234,567"
@@ -78,11 +83,18 @@ private:
 // Options that every command on a trace has.
 struct CommonOptions : RunFlags {
   std::vector<std::string> inputs;
-  bool salvage = false;
+  bool salvage = false, as_one = false;
 
   void add_to(CLI::App &command, bool with_json);
+  // --as-one, for commands that take each of several traces by itself.
+  void add_as_one_to(CLI::App &command);
+  // What is read together, one trace each.
+  [[nodiscard]] std::vector<std::vector<std::string>> together() const;
   // For commands whose result does not depend on which buffer of a circular log comes first.
   [[nodiscard]] OpenOptions opening() const;
 };
+
+// What a command calls the trace that it opened of these: its one source, or else what was given.
+[[nodiscard]] std::string name_of(const Trace &trace, const std::vector<std::string> &given);
 
 } // namespace etwrelog::cli

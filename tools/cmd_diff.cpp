@@ -32,7 +32,7 @@ Result<Profile> read_one(const Options &options, const std::string &input,
   if (!trace) return trace.error();
   Result<ProfileResult> result = make_profile(*trace, {.names = options.names}, run);
   if (!result) return std::move(result).error();
-  status = std::max(status, report_damage(input, result->warnings, result->skipped));
+  status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
   ProfileSelection selection;
   selection.processes = processes;
   Result<void> done;

@@ -36,6 +36,20 @@ double ratio(const SourceInfo &source) {
              : static_cast<double>(source.stored_bytes) / static_cast<double>(source.decoded_bytes);
 }
 
+// Sizes and numbers of buffers; the rest is the first source's.
+SourceInfo sum_of(std::span<const SourceInfo> sources) {
+  SourceInfo all = sources.front();
+  for (const SourceInfo &source : sources.subspan(1)) {
+    all.size += source.size;
+    all.stored_bytes += source.stored_bytes;
+    all.decoded_bytes += source.decoded_bytes;
+    all.buffers += source.buffers;
+    all.trailing_bytes += source.trailing_bytes;
+    all.unwritten_bytes += source.unwritten_bytes;
+  }
+  return all;
+}
+
 json header_json(const LogfileHeader &h) {
   const std::uint32_t version = h.major | (std::uint32_t{h.minor} << 8) |
                                 (std::uint32_t{h.sub_version} << 16) |
@@ -77,8 +91,24 @@ json codecs_json(const CodecCounts &codecs) {
   return object;
 }
 
-json info_json(const SourceInfo &source, const Statistics &s) {
+// What the header and the buffers of one source say.
+json source_json(const SourceInfo &source) {
   const LogfileHeader &h = source.header;
+  return {{"file", source.name},
+          {"size", source.size},
+          {"header", header_json(h)},
+          {"start", filetime_text(h.start_time)},
+          {"end", filetime_text(h.end_time)},
+          {"closed_cleanly", closed_cleanly(h)},
+          {"buffers",
+           {{"count", source.buffers},
+            {"decoded_bytes", source.decoded_bytes},
+            {"ratio", ratio(source)},
+            {"trailing_bytes", source.trailing_bytes},
+            {"unwritten_bytes", source.unwritten_bytes}}}};
+}
+
+json processes_json(const Clock &clock, const Statistics &s) {
   json processes = json::array();
   for (std::size_t i = 0; i < s.processes.size(); ++i) {
     const ProcessInstance &p = s.processes[i];
@@ -93,45 +123,49 @@ json info_json(const SourceInfo &source, const Statistics &s) {
                   {"start", nullptr},
                   {"end", nullptr}};
     if (p.start != kBeginning)
-      entry["start"] = {{"seconds", source.clock.to_seconds(p.start)},
-                        {"utc", filetime_text(source.clock.to_filetime(p.start))}};
+      entry["start"] = {{"seconds", clock.to_seconds(p.start)},
+                        {"utc", filetime_text(clock.to_filetime(p.start))}};
     if (p.end != kForever) {
-      entry["end"] = {{"seconds", source.clock.to_seconds(p.end)},
-                      {"utc", filetime_text(source.clock.to_filetime(p.end))}};
+      entry["end"] = {{"seconds", clock.to_seconds(p.end)}, {"utc", filetime_text(clock.to_filetime(p.end))}};
       entry["exit_status"] = p.exit_status;
     }
     processes.push_back(std::move(entry));
   }
-  json samples = counts_json(s.samples_by_pid, false);
-  if (s.unattributed_samples != 0) samples["None"] = s.unattributed_samples;
-  return {{"file", source.name},
-          {"size", source.size},
-          {"header", header_json(h)},
-          {"start", filetime_text(h.start_time)},
-          {"end", filetime_text(h.end_time)},
-          {"last_event", filetime_text(source.clock.to_filetime(s.last_time))},
-          {"duration_seconds", source.clock.to_seconds(s.last_time)},
-          {"closed_cleanly", closed_cleanly(h)},
-          {"buffers",
-           {{"count", source.buffers},
-            {"raw_bytes", s.claimed_bytes},
-            {"decoded_bytes", source.decoded_bytes},
-            {"ratio", ratio(source)},
-            {"flags", counts_json(s.buffer_flags, true)},
-            {"types", counts_json(s.buffer_types, false)},
-            {"codecs", codecs_json(s.codecs)},
-            {"trailing_bytes", source.trailing_bytes},
-            {"unwritten_bytes", source.unwritten_bytes}}},
-          {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
-          {"processes", std::move(processes)},
-          {"samples_by_pid", std::move(samples)},
-          {"images_by_pid", counts_json(s.images_by_pid, false)},
-          {"events_by_header_pid", counts_json(s.events_by_header_pid, false)},
-          {"warnings", s.warnings},
-          {"skipped", to_json(s.skipped)}};
+  return processes;
 }
 
-void print_processes(const SourceInfo &source, const Statistics &s) {
+// Of several sources each one's own part stands in "traces", and the sums where one source has its numbers.
+json info_json(const Trace &trace, const std::string &name, const Statistics &s) {
+  const std::span<const SourceInfo> sources = trace.sources();
+  const Clock &clock = trace.clock();
+  json info = source_json(sources.front());
+  if (sources.size() > 1) {
+    const SourceInfo all = sum_of(sources);
+    json each = json::array();
+    for (const SourceInfo &source : sources)
+      each.push_back(source_json(source));
+    info = {{"file", name}, {"size", all.size}, {"traces", std::move(each)}};
+    info["buffers"] = source_json(all)["buffers"];
+  }
+  json samples = counts_json(s.samples_by_pid, false);
+  if (s.unattributed_samples != 0) samples["None"] = s.unattributed_samples;
+  info["buffers"].update({{"raw_bytes", s.claimed_bytes},
+                          {"flags", counts_json(s.buffer_flags, true)},
+                          {"types", counts_json(s.buffer_types, false)},
+                          {"codecs", codecs_json(s.codecs)}});
+  info.update({{"last_event", filetime_text(clock.to_filetime(s.last_time))},
+               {"duration_seconds", clock.to_seconds(s.last_time)},
+               {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
+               {"processes", processes_json(clock, s)},
+               {"samples_by_pid", std::move(samples)},
+               {"images_by_pid", counts_json(s.images_by_pid, false)},
+               {"events_by_header_pid", counts_json(s.events_by_header_pid, false)},
+               {"warnings", s.warnings},
+               {"skipped", to_json(s.skipped)}});
+  return info;
+}
+
+void print_processes(const Clock &clock, const Statistics &s) {
   const std::vector<ProcessInstance> &processes = s.processes;
   std::vector<std::size_t> order(processes.size());
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -142,7 +176,7 @@ void print_processes(const SourceInfo &source, const Statistics &s) {
                : s.by_instance[a].events > s.by_instance[b].events;
   });
   auto moment = [&](std::int64_t raw, std::int64_t unknown) {
-    return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", source.clock.to_seconds(raw));
+    return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", clock.to_seconds(raw));
   };
   fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
              "Events", "Name, command line");
@@ -155,22 +189,15 @@ void print_processes(const SourceInfo &source, const Statistics &s) {
   }
 }
 
-void print_info(const SourceInfo &source, const Statistics &s) {
-  const LogfileHeader &h = source.header;
-  const Clock &clock = source.clock;
-  auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
-  row("File", fmt::format("{}  ({})", source.name, human_bytes(source.size)));
-  row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
-                             h.file_name.empty() ? "-" : h.file_name));
-  row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,
-                             h.sub_version, h.sub_minor_version));
-  row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
-  row("Clock", fmt::format("{}, {} Hz", clock_name(clock.type), h.perf_freq));
-  row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
-  row("End", filetime_text(h.end_time));
+void row(std::string_view name, const std::string &value) {
+  fmt::print("{:<16}{}\n", name, value);
+}
+
+void print_duration(const Clock &clock, const Statistics &s) {
   row("Duration", fmt::format("{} to the last event", human_seconds(clock.to_seconds(s.last_time))));
-  row("Buffers", fmt::format("{} of {}{}", human_count(source.buffers), human_bytes(h.buffer_size),
-                             source.wrapped ? ", circular and wrapped" : ""));
+}
+
+void print_compression(const SourceInfo &source, const Statistics &s) {
   std::string codecs;
   for (std::size_t i = 1; i < s.codecs.size(); ++i)
     if (s.codecs[i] != 0)
@@ -179,8 +206,42 @@ void print_info(const SourceInfo &source, const Statistics &s) {
   row("Compression", codecs.empty() ? "none"
                                     : fmt::format("{}, {} of {}", codecs, percent(ratio(source), 1),
                                                   human_bytes(source.decoded_bytes)));
+}
+
+// `alone`: what was counted, where this source is all that there is.
+void print_source(const SourceInfo &source, const Statistics *alone) {
+  const LogfileHeader &h = source.header;
+  row("File", fmt::format("{}  ({})", source.name, human_bytes(source.size)));
+  row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
+                             h.file_name.empty() ? "-" : h.file_name));
+  row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,
+                             h.sub_version, h.sub_minor_version));
+  row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
+  row("Clock", fmt::format("{}, {} Hz", clock_name(source.clock.type), h.perf_freq));
+  row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
+  row("End", filetime_text(h.end_time));
+  if (alone != nullptr) print_duration(source.clock, *alone);
+  row("Buffers", fmt::format("{} of {}{}", human_count(source.buffers), human_bytes(h.buffer_size),
+                             source.wrapped ? ", circular and wrapped" : ""));
+  if (alone != nullptr) print_compression(source, *alone);
   row("Lost", fmt::format("{} events, {} buffers", human_count(h.events_lost), human_count(h.buffers_lost)));
   row("Closed", closed_cleanly(h) ? "cleanly" : "never: a crash or a copy of a running log");
+}
+
+void print_info(const Trace &trace, const Statistics &s) {
+  const std::span<const SourceInfo> sources = trace.sources();
+  if (sources.size() == 1) print_source(sources.front(), &s);
+  if (sources.size() > 1) {
+    for (const SourceInfo &source : sources) {
+      print_source(source, nullptr);
+      fmt::print("\n");
+    }
+    const SourceInfo all = sum_of(sources);
+    row("Together", fmt::format("{} traces  ({}), {} buffers", sources.size(), human_bytes(all.size),
+                                human_count(all.buffers)));
+    print_duration(trace.clock(), s);
+    print_compression(all, s);
+  }
   row("Events", fmt::format("{}  ({})", human_count(s.events), human_bytes(s.event_bytes)));
   std::uint64_t samples = s.unattributed_samples;
   for (const auto &[pid, count] : s.samples_by_pid)
@@ -192,7 +253,7 @@ void print_info(const SourceInfo &source, const Statistics &s) {
                                                 : fmt::format(", {} of threads of no known process",
                                                               human_count(s.unattributed_samples))));
   row("Processes", human_count(s.processes.size()));
-  if (!s.processes.empty()) print_processes(source, s);
+  if (!s.processes.empty()) print_processes(trace.clock(), s);
 }
 
 int run_info(InfoOptions &options) {
@@ -205,11 +266,12 @@ int run_info(InfoOptions &options) {
   }
   int status = kDone;
   json all = json::array();
-  for (const std::string &input : options.inputs) {
+  const std::vector<std::vector<std::string>> traces = options.together();
+  for (const std::vector<std::string> &inputs : traces) {
     Bar bar(options.progress);
     auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
     const RunOptions run = options.run(bar);
-    const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
+    const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
     if (!trace) {
       failed(trace.error());
       continue;
@@ -219,16 +281,16 @@ int run_info(InfoOptions &options) {
       failed(statistics.error());
       continue;
     }
-    const int damage = report_damage(trace->sources()[0].name, statistics->warnings, statistics->skipped);
+    const int damage = report_damage(source_names(*trace), statistics->warnings, statistics->skipped);
     if (status == kDone) status = damage;
-    if (options.json)
-      all.push_back(info_json(trace->sources()[0], *statistics));
-    else {
-      if (&input != &options.inputs.front()) fmt::print("\n");
-      print_info(trace->sources()[0], *statistics);
+    if (options.json) {
+      all.push_back(info_json(*trace, name_of(*trace, inputs), *statistics));
+    } else {
+      if (&inputs != &traces.front()) fmt::print("\n");
+      print_info(*trace, *statistics);
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 
@@ -236,8 +298,10 @@ void add_info_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
   command->add_option("TRACE", options->inputs,
-                      "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input");
+                      "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard "
+                      "input. Each by itself");
   options->many.add_to(*command);
+  options->add_as_one_to(*command);
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_info(*options); });
 }

@@ -57,26 +57,14 @@ int run_merge(const MergeFlags &flags) {
         std::min<std::uint64_t>(parse_size(flags.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
   if (Result<void> fits = check_outputs(flags.inputs, {flags.output}, flags.force); !fits)
     return report(fits.error());
-  std::vector<Input> inputs;
-  for (const std::string &name : flags.inputs)
-    inputs.push_back(input_of(name));
-
   Bar bar(flags.progress);
   const RunOptions run = flags.run(bar);
-  const Result<Trace> trace = Trace::open(std::move(inputs), {.salvage = flags.salvage}, run);
+  const Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   const Result<RelogReport> merged =
       relog(*trace, Output(flags.output, flags.force ? Existing::replace : Existing::refuse), options, run);
   if (!merged) return report(merged.error());
-  int status = kDone;
-  for (std::uint32_t i = 0; i < trace->sources().size(); ++i) {
-    std::vector<Skipped> skipped;
-    for (const Skipped &one : merged->skipped)
-      if (one.source == i) skipped.push_back(one);
-    status = std::max(status, report_damage(trace->sources()[i].name, {}, skipped));
-  }
-  for (const std::string &warning : merged->warnings)
-    print_line("etwrelog: warning: " + printable(warning));
+  const int status = report_damage(source_names(*trace), merged->warnings, merged->skipped);
   if (flags.json)
     fmt::print("{}\n", text_of(merge_json(*trace, flags, *merged)));
   else if (!flags.quiet)
@@ -91,7 +79,8 @@ void add_merge_command(CLI::App &app, int &exit_status) {
   auto flags = std::make_shared<MergeFlags>();
   CLI::App *c = app.add_subcommand(
       "merge", "Several traces of one machine and boot into one, in the order of time on each processor");
-  c->add_option("TRACE", flags->inputs, "Traces: .etl, .etlz, or one in a .zip, .xz, .zst, .gz")->required();
+  c->add_option("TRACE", flags->inputs, "Traces: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz")
+      ->required();
   c->add_option("-o,--output", flags->output, "The trace to write")->required();
   c->add_flag("-f,--force", flags->force, "Replace an existing output");
   flags->selection.add_to(*c);

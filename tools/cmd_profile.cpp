@@ -78,11 +78,12 @@ Result<Profile> read_profiles(const Options &options, int &status) {
   if (!from) return from.error();
   if (!to) return to.error();
   std::optional<Profile> all;
-  for (const std::string &input : options.inputs) {
+  for (const std::vector<std::string> &inputs : options.together()) {
     Bar bar(options.progress);
     const RunOptions run = options.run(bar);
-    const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
+    const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
     if (!trace) return trace.error();
+    const std::string name = name_of(*trace, inputs);
     ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
@@ -95,12 +96,12 @@ Result<Profile> read_profiles(const Options &options, int &status) {
     profile_options.to = *to;
     Result<ProfileResult> result = make_profile(*trace, profile_options, run);
     if (!result) return std::move(result).error();
-    status = std::max(status, report_damage(trace->sources()[0].name, result->warnings, result->skipped));
+    status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
     if (result->unreadable != 0)
-      warn(input, fmt::format("{} stack events or samples are too short to be read",
-                              human_count(result->unreadable)));
+      warn(name, fmt::format("{} stack events or samples are too short to be read",
+                             human_count(result->unreadable)));
     if (result->profile.accounting.total.samples == 0)
-      return nothing_there(input, profile_options.kind, !*from && !*to, *result);
+      return nothing_there(name, profile_options.kind, !*from && !*to, *result);
     if (all)
       append(*all, std::move(result->profile));
     else
@@ -257,7 +258,9 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   CLI::App *c =
       app.add_subcommand("profile", "Where the time went: busiest functions, call tree, flame graph");
   c->add_option("TRACE", options->inputs,
-                "Traces: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; several count as one");
+                "Traces: .etl, .etlz or .diagsession, or in a .zip, .xz, .zst, .gz; several are runs whose "
+                "samples are added up");
+  options->add_as_one_to(*c);
   options->many.add_to(*c, ".etl and .etlz", "Leave alone what is there already and newer than its trace");
   c->add_option("--out-dir", options->many.out_dir, "Folder for a file of each trace, instead of one of all")
       ->group("Fleet");

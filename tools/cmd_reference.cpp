@@ -36,7 +36,7 @@ With a process go the stacks, images, file names and manifests that its events r
     {"inputs", "What is read",
      R"(Traces (.etl) from Windows 7 on, 32 and 64-bit, compressed or not, logs never closed, circular logs and files cut
 off by a crash; archives (.etlz) as if they were traces; either inside .zip, .gz, .xz, .zst or .bz2; "-" is standard
-input. --salvage steps over damage, lists what it skipped, and exits with 3.)"},
+input. All traces of a .zip, as PerfView's .etl.zip and Visual Studio's .diagsession are, are one trace. --salvage steps over damage, lists what it skipped, and exits with 3.)"},
     {"outputs", "What is written",
      R"(An output exists whole or not at all. An existing file is replaced only with --force; never an input, never a
 file that the same run has made, never anything but a regular file.)"},

@@ -26,7 +26,7 @@ struct Options : CommonOptions {
   std::vector<std::string> schemas;
   std::uint64_t stack_window = RelogOptions{}.stack_window;
   SelectionFlags selection;
-  bool force = false, keep_order = false, single_pass = false;
+  bool force = false, keep_order = false, single_pass = false, follow = false;
 };
 
 Error contradiction(Option option, Option conflict, std::string what) {
@@ -50,6 +50,23 @@ Result<void> check_single_pass(const Options &options) {
   if (options.keep_order)
     return contradiction(Option::single_pass, Option::keep_grouping, "cannot be combined");
   return {};
+}
+
+Result<void> check_follow(const Options &options) {
+  if (!options.follow) return {};
+  const char *with =
+      options.inputs.size() != 1 || options.inputs.front() == "-" ? "takes one file"
+      : options.salvage                                           ? "cannot be combined with --salvage"
+      : options.keep_order                                        ? "cannot be combined with --keep-order"
+      : options.stacks != "keep"
+          ? "cannot be combined with --stacks: the definition of a stack stands behind its uses"
+      : options.embed ? "cannot be combined with --embed-schemas, which looks at the whole trace"
+                      : nullptr;
+  if (with == nullptr) return {};
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.what = std::string("--follow ") + with;
+  return error;
 }
 
 json times_json(const RunReport &report) {
@@ -143,23 +160,9 @@ int write_report(const Options &options, const json &content) {
   return kIncomplete;
 }
 
-// Of each input what was skipped in it.
-int report_damage_of(const std::vector<std::string> &names, const RelogReport &result) {
-  if (names.size() == 1) return report_damage(names.front(), result.warnings, result.skipped);
-  int status = kDone;
-  for (std::uint32_t i = 0; i < names.size(); ++i) {
-    std::vector<Skipped> skipped;
-    for (const Skipped &one : result.skipped)
-      if (one.source == i) skipped.push_back(one);
-    status = std::max(status, report_damage(names[i], {}, skipped));
-  }
-  for (const std::string &warning : result.warnings)
-    print_line("etwrelog: warning: " + printable(warning));
-  return status;
-}
-
 int run_relog(const Options &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
+  if (Result<void> ok = check_follow(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions relog;
@@ -206,13 +209,14 @@ int run_relog(const Options &options) {
     opening.salvage = options.salvage;
     opening.file_order = options.keep_order;
     opening.spool = !options.single_pass;
-    std::vector<Input> inputs;
-    for (const std::string &name : options.inputs)
-      inputs.push_back(input_of(name));
-    const Result<Trace> trace = Trace::open(std::move(inputs), opening, run);
+    opening.follow = options.follow;
+    if (options.follow) { // being stopped is how it ends
+      opening.enough = run.stop;
+      run.stop = {};
+    }
+    const Result<Trace> trace = Trace::open(inputs_of(options.inputs), opening, run);
     if (!trace) return trace.error();
-    for (const SourceInfo &source : trace->sources())
-      names.push_back(source.name);
+    names = source_names(*trace);
     run.report = &timing;
     const Output output = between ? Output(between->name()) : output_of(options.output, options.force);
     Result<RelogReport> done = etwrelog::relog(*trace, output, relog, run);
@@ -228,7 +232,7 @@ int run_relog(const Options &options) {
   const RelogReport &result = *relogged;
   for (std::size_t i = 0; embedded && i < embedded->left_out.size(); ++i)
     warn(options.output, "no schema record can describe " + embedded->left_out[i]);
-  const int damage = report_damage_of(names, result);
+  const int damage = report_damage(names, result.warnings, result.skipped);
   json content = report_json(names, options, result, timing);
   if (embedded) content["embedded_schemas"] = embedded_json(*embedded);
   if (!options.report.empty())
@@ -248,9 +252,10 @@ int run_relog(const Options &options) {
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
-  c->add_option("TRACE", options->inputs,
-                "Trace: .etl, .etlz, or one in a .zip, .xz, .zst, .gz; - for standard input. Several, of one "
-                "machine and boot, become one")
+  c->add_option(
+       "TRACE", options->inputs,
+       "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard input. Several, "
+       "of one machine and boot, become one")
       ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");
@@ -296,6 +301,10 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_flag(
        "--single-pass", options->single_pass,
        "Filter standard input while it is read, with the processes known so far, instead of spooling it")
+      ->group("Output");
+  c->add_flag("--follow", options->follow,
+              "Read what a running session appends to the trace, with the processes known so far, until the "
+              "session ends or this is interrupted: then the output is completed with what there was")
       ->group("Output");
   options->add_to(*c, true);
   options->add_quiet_to(*c, "No summary line");

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 namespace {
@@ -217,10 +218,11 @@ void print_stacks(const StackReport &r, std::size_t top) {
   print_simulations(r);
 }
 
-Result<void> run_one(const StacksOptions &options, const std::string &input, int &status, json &all) {
+Result<void> run_one(const StacksOptions &options, const std::vector<std::string> &inputs, bool titled,
+                     int &status, json &all) {
   Bar bar(options.progress);
   const RunOptions run = options.run(bar);
-  const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
+  const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
   if (!trace) return trace.error();
   StackReportOptions report_options;
   report_options.top = options.top;
@@ -232,14 +234,13 @@ Result<void> run_one(const StacksOptions &options, const std::string &input, int
   if (!options.database.empty()) report_options.database = output_of(options.database, options.force);
   const Result<StackReport> report = report_stacks(*trace, report_options, run);
   if (!report) return report.error();
-  const std::string &name = trace->sources()[0].name;
-  const int damage = report_damage(name, report->warnings, report->skipped);
+  const int damage = report_damage(source_names(*trace), report->warnings, report->skipped);
   if (status == kDone) status = damage;
   if (options.json) {
-    all.push_back(stacks_json(name, *report));
+    all.push_back(stacks_json(name_of(*trace, inputs), *report));
     return {};
   }
-  if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
+  if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
   print_stacks(*report, options.top);
   if (!options.database.empty())
     fmt::print("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n", options.database,
@@ -250,18 +251,21 @@ Result<void> run_one(const StacksOptions &options, const std::string &input, int
 }
 
 int run_stacks(const StacksOptions &options) {
-  if (!options.database.empty() && options.inputs.size() > 1) {
-    return report(usage_error("--export takes one trace"));
+  const std::vector<std::vector<std::string>> traces = options.together();
+  if (!options.database.empty() && traces.size() > 1) {
+    return report(usage_error("--export takes one trace, or several with --as-one"));
   }
   if (!options.database.empty())
     if (Result<void> fits = check_outputs(options.inputs, {options.database}, options.force); !fits)
       return report(fits.error());
   int status = kDone;
   json all = json::array();
-  for (const std::string &input : options.inputs)
-    if (const Result<void> done = run_one(options, input, status, all); !done)
+  for (const std::vector<std::string> &inputs : traces) {
+    if (!options.json && &inputs != &traces.front()) fmt::print("\n");
+    if (const Result<void> done = run_one(options, inputs, traces.size() > 1, status, all); !done)
       status = std::max<int>(report(done.error()), kFailed);
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
+  }
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 
@@ -269,8 +273,10 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StacksOptions>();
   CLI::App *c = app.add_subcommand("stacks", "How often stacks repeat, and what caching them saves");
   c->add_option("TRACE", options->inputs,
-                "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input")
+                "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard input. Each "
+                "by itself")
       ->required();
+  options->add_as_one_to(*c);
   c->add_option("--top", options->top, "Show that many processes, processors and stacks (default: 10)");
   c->add_flag("--simulate-cache", options->simulate,
               "Play the kernel's stack cache over the trace and recommend its settings");

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 namespace {
@@ -100,19 +101,18 @@ struct StatsOptions : CommonOptions {
   std::size_t top = 0;
 };
 
-Result<int> one_stats(const StatsOptions &options, const std::string &input, const RunOptions &run, json &all,
-                      bool titled) {
-  const Result<Trace> trace =
-      Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
+Result<int> one_stats(const StatsOptions &options, const std::vector<std::string> &inputs,
+                      const RunOptions &run, json &all, bool titled) {
+  const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
   if (!trace) return trace.error();
   const Result<Statistics> statistics = collect_statistics(*trace, run);
   if (!statistics) return statistics.error();
-  const std::string &name = trace->sources().front().name;
-  const int damage = report_damage(name, statistics->warnings, statistics->skipped);
+  const std::string name = name_of(*trace, inputs);
+  const int damage = report_damage(source_names(*trace), statistics->warnings, statistics->skipped);
   if (options.json) {
     all.push_back(stats_json(name, *statistics));
   } else {
-    if (titled) fmt::print("{}:\n", input);
+    if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
     print_stats(*statistics, options.top);
   }
   return damage;
@@ -128,7 +128,7 @@ int run_listed(const StatsOptions &options) {
   task.takes = [](std::string_view name) { return has_ending(name, ".etl") || has_ending(name, ".etlz"); };
   task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
                  const RunOptions &run) -> Result<void> {
-    const Result<int> damage = one_stats(options, item.source, run, all, true);
+    const Result<int> damage = one_stats(options, {item.source}, run, all, true);
     if (!damage) return damage.error();
     outcome.damaged = *damage == kDamageSkipped;
     const Result<ArchiveInfo> info = read_archive_info(item.source);
@@ -151,16 +151,17 @@ int run_stats(StatsOptions &options) {
     return run_listed(options);
   int status = kDone;
   json all = json::array();
-  for (const std::string &input : options.inputs) {
+  const std::vector<std::vector<std::string>> traces = options.together();
+  for (const std::vector<std::string> &inputs : traces) {
     Bar bar(options.progress);
-    if (!options.json && &input != &options.inputs.front()) fmt::print("\n");
-    const Result<int> damage = one_stats(options, input, options.run(bar), all, options.inputs.size() > 1);
+    if (!options.json && &inputs != &traces.front()) fmt::print("\n");
+    const Result<int> damage = one_stats(options, inputs, options.run(bar), all, traces.size() > 1);
     if (!damage)
       status = std::max<int>(report(damage.error()), kFailed);
     else if (status == kDone)
       status = *damage;
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 
@@ -168,8 +169,10 @@ void add_stats_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
   command->add_option("TRACE", options->inputs,
-                      "Trace: .etl, or one in a .zip, .xz, .zst, .gz; - for standard input");
+                      "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard "
+                      "input. Each by itself");
   options->many.add_to(*command);
+  options->add_as_one_to(*command);
   command->add_option("--top", options->top, "Show only that many types");
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_stats(*options); });

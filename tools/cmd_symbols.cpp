@@ -118,7 +118,7 @@ Result<void> run_one(const Options &options, const std::string &input, SymbolRes
   if (!trace) return trace.error();
   const Result<ProfileResult> result = make_profile(*trace, {}, run);
   if (!result) return result.error();
-  status = std::max(status, report_damage(trace->sources()[0].name, result->warnings, result->skipped));
+  status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
   const Profile &profile = result->profile;
   std::uint64_t samples = 0;
   for (const ProfileSample &sample : profile.samples)
@@ -248,8 +248,9 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App *c = app.add_subcommand(
       "symbols", "Modules by share of samples: GUID, age, where their PDBs are, or why not");
-  c->add_option("TRACE", options->inputs,
-                "Trace: .etl or .etlz, or one in a .zip, .xz, .zst, .gz; with --apply an exported profile")
+  c->add_option(
+       "TRACE", options->inputs,
+       "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; with --apply an exported profile")
       ->required();
   CLI::Option *apply =
       c->add_flag(

@@ -112,7 +112,8 @@ typedef struct etwr_open_options {
 } etwr_open_options;
 
 /* One trace, or several that are read as one. Paths of .etl files, compressed or not, archives (.etlz), and
- * traces in .zip, .xz, .zst and .gz files. */
+ * traces in .zip, .xz, .zst and .gz files. Of a .zip, as PerfView's .etl.zip and Visual Studio's .diagsession
+ * are, all that are traces: each is a source. */
 ETWR_API etwr_error *etwr_trace_open(const char *const *paths, size_t count, const etwr_open_options *options,
                                      const etwr_run *run, etwr_trace **trace);
 ETWR_API void etwr_trace_free(etwr_trace *trace);
@@ -463,7 +464,7 @@ ETWR_API etwr_error *etwr_verify(const char *archive, const char *original,
 /* --- Statistics --- */
 
 /* Counts of the whole trace by type, process and processor, processes, stacks: a JSON object that has its
- * version in "record_version". Of a trace of one file. The caller frees the text by etwr_string_free. */
+ * version in "record_version". Of several files the totals of all. The caller frees the text by etwr_string_free. */
 ETWR_API etwr_error *etwr_statistics_json(const etwr_trace *trace, const etwr_run *run, char **json);
 
 #ifdef __cplusplus

@@ -200,9 +200,10 @@ struct ProfileResult {
   std::vector<Skipped> skipped; // with OpenOptions::salvage
 };
 
-// One pass over a trace of one source (of several: unsupported; append() of profile_report.hpp puts profiles
-// together). Memory: the stack table and some 60 bytes a sample or stack event. Errors are those of reading a
-// trace.
+// One pass over each source. Several are files of one recording, of one machine and boot, as relog() asks it
+// of them (else unsupported, with what differs), and the profile begins with the one that began first;
+// append() of profile_report.hpp puts profiles of different runs together. Memory: the stack table and some
+// 60 bytes a sample or stack event. Errors are those of reading a trace.
 [[nodiscard]] Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options = {},
                                                  const RunOptions &run = {});
 

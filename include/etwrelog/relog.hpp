@@ -87,7 +87,9 @@ struct RelogReport {
 //
 // A single-pass trace (OpenOptions::spool false) is filtered while it is read, with the processes and threads
 // known so far; what kept events might refer to later is kept whole. Not with keep_grouping or another
-// StackMode than keep.
+// StackMode than keep. Of a file that is followed (OpenOptions::follow) the output is complete when the log
+// is closed, with the header that its session left, or when OpenOptions::enough is set, with what had been
+// appended until then.
 [[nodiscard]] Result<RelogReport> relog(const Trace &trace, const Output &output,
                                         const RelogOptions &options = {}, const RunOptions &run = {});
 

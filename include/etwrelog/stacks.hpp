@@ -119,7 +119,9 @@ struct StackReport {
   std::vector<Skipped> skipped;
 };
 
-// Of a trace of one source; of several: unsupported.
+// Several sources are counted as one trace if they are of one machine and boot, as relog() asks it of them:
+// else unsupported, with what differs. They are read one after the other, so that a simulation holds the
+// stacks of all but the last in memory.
 [[nodiscard]] Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options = {},
                                                 const RunOptions &run = {});
 

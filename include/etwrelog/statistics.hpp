@@ -43,6 +43,7 @@ struct Statistics {
   std::uint64_t events = 0, event_bytes = 0;
   std::vector<ProcessStatistics> by_instance; // in the order of `processes`
   std::uint64_t unattributed_samples = 0;
+  // By process id, whatever the machine.
   std::map<std::uint32_t, std::uint64_t> samples_by_pid; // without the unattributed
   std::map<std::uint32_t, std::uint64_t> images_by_pid;  // image events by payload process id
   std::map<std::uint32_t, std::uint64_t> events_by_header_pid;
@@ -50,13 +51,15 @@ struct Statistics {
   CodecCounts codecs{};
   std::uint64_t claimed_bytes = 0; // headers and events as the buffer headers state
   StackCounts stacks;
-  std::int64_t first_time = 0, last_time = 0; // raw, of any event
+  std::int64_t first_time = 0, last_time = 0; // ticks of Trace::clock(), of any event
   std::vector<std::string> warnings;
   std::vector<Skipped> skipped;
 };
 
-// Reads the trace twice; not at all where it is in an archive that holds the counts. Of one source. Damage
-// that was stepped over stands in `skipped`.
+// Reads the trace twice; not at all where it is one archive that holds the counts. Of several sources the
+// totals of all: events and bytes are the sums of each, stacks and processes are told apart over all of them,
+// and an event's owner is what all sources of its machine say of it. Times are those of Trace::clock(); a
+// warning begins with the name of its source. Damage that was stepped over stands in `skipped`.
 [[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run = {});
 
 // All but warnings and what was skipped, as a JSON object with its version in "record_version". Archives hold

@@ -1,7 +1,8 @@
 // Opening traces and walking their events. Level 3: uses everything up to select.hpp.
 //
-//   Result<Trace> trace = Trace::open("boot.etl");               // or .etlz, .zip, .xz, .zst, .gz, several
-//   at once for one event after the other:   trace->events(query)        // EventCursor: serial, pulled for
+//   Result<Trace> trace = Trace::open("boot.etl");               // or .etlz, .zip, .diagsession, .xz, .zst,
+//   .gz, several at once
+//   for one event after the other:   trace->events(query)        // EventCursor: serial, pulled for
 //   all processors of a machine: trace->fold<Part>(map, merge, query)   // parallel over batches, merged in
 //   order
 //
@@ -37,6 +38,12 @@ struct OpenOptions {
   bool salvage = false;    // step over damage, listed in the report; never over the header event
   bool file_order = false; // leave a wrapped circular log as it lies; else its oldest buffer comes first
   bool spool = true;       // a stream goes to a nameless temporary file; false: a single-pass trace
+  // Of one path, whose session may still be writing: a single-pass trace that waits for what is appended,
+  // also for the rest of a buffer that is half there, until the session closes the log or `enough` is set.
+  // Reading fails where the file becomes shorter than what was read, or is replaced. Circular logs are not
+  // followed.
+  bool follow = false;
+  std::stop_token enough{};
 };
 
 // How the buffers of a source are reached.
@@ -357,7 +364,9 @@ private:
 // Memory while it is open: some 60 bytes for each buffer.
 class Trace {
 public:
-  // Reads all buffer headers, or of an archive the index. Wrapped inputs and streams are spooled first.
+  // Reads all buffer headers, or of an archive the index. Wrapped inputs and streams are spooled first. A
+  // zip, as PerfView's .etl.zip and Visual Studio's .diagsession are, gives a source for each member that is
+  // a trace: every one that is called .etl, and every other that begins as one; the rest of it is left alone.
   static Result<Trace> open(Input input, const OpenOptions &options = {}, const RunOptions &run = {});
   static Result<Trace> open(std::vector<Input> inputs, const OpenOptions &options = {},
                             const RunOptions &run = {});
@@ -367,8 +376,9 @@ public:
 
   [[nodiscard]] std::span<const SourceInfo> sources() const;
   [[nodiscard]] const Clock &clock() const; // of the first source; the times of all events are given in it
-  // A stream that was not spooled (OpenOptions::spool): one source, read once, by relog() alone so far. What
-  // else asks for its events, or a second call, fails as unsupported with Advice::allow_spool.
+  // A stream that was not spooled (OpenOptions::spool), or a file that is followed: one source, read once, by
+  // relog() alone so far. What else asks for its events, or a second call, fails as unsupported with
+  // Advice::allow_spool.
   [[nodiscard]] bool single_pass() const;
 
   [[nodiscard]] EventCursor events(const Query &query = {}, const RunOptions &run = {}) const &;

@@ -27,9 +27,8 @@ namespace detail {
 // The way behind the public classes.
 struct Traversal {
   static const pipeline::OpenedTrace &of(const Trace &trace) { return *trace.impl_; }
-  // The one source of a trace; of several, `what` is unsupported, and so it is of a stream that was not
-  // spooled.
-  static Result<const pipeline::Trace *> only_source(const Trace &trace, const char *what);
+  // At least one; none of a stream that was not spooled, which is unsupported.
+  static Result<std::vector<const pipeline::Trace *>> all_sources(const Trace &trace);
   // What a call that reads a trace says of its reading.
   static void add_to(RunReport *report, const std::vector<Skipped> &skipped,
                      const std::vector<std::string> &warnings);

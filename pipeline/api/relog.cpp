@@ -88,7 +88,7 @@ Result<void> relog_any(const pipeline::OpenedTrace &opened, const pipeline::Relo
       return base::bad_option(Option::keep_grouping, "cannot be combined")
           .about(Option::single_pass, Option::keep_grouping);
     ETWRELOG_TRY_LET(stream, opened.stream->take());
-    return pipeline::relog_stream(*stream, opened.stream->name(), how, report);
+    return pipeline::relog_stream(*stream, opened.stream->name(), opened.stream->followed(), how, report);
   }
   if (opened.sources.size() == 1) return pipeline::relog(*opened.sources.front(), how, report);
   std::vector<const pipeline::Trace *> sources;

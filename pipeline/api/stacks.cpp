@@ -3,6 +3,7 @@
 
 #include "api/internals.hpp"
 #include "base/errors.hpp"
+#include "output/several.hpp"
 #include "passes/stack_report.hpp"
 
 namespace etwrelog {
@@ -11,10 +12,11 @@ using stacks::StackCacheSim;
 
 Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
                                   const RunOptions &run) {
-  ETWRELOG_TRY_LET(source,
-                   detail::Traversal::only_source(trace, "counting the stacks of several traces at once"));
-  detail::Traversal::add_input(run.report, *source);
-  const unsigned pointer_size = source->header().pointer_size;
+  ETWRELOG_TRY_LET(sources, detail::Traversal::all_sources(trace));
+  ETWRELOG_TRY(pipeline::check_one_boot(sources));
+  for (const pipeline::Trace *source : sources)
+    detail::Traversal::add_input(run.report, *source);
+  const unsigned pointer_size = sources.front()->header().pointer_size;
   pipeline::StackReportOptions how;
   how.top = options.top;
   how.memory = static_cast<std::size_t>(options.memory);
@@ -24,13 +26,15 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   std::optional<OutputStream> output;
   std::optional<stacks::StackDatabaseWriter> database;
   if (options.database) {
-    const Input input(source->input().name());
-    ETWRELOG_TRY_LET(opened, OutputStream::open(*options.database, {&input, 1}));
+    std::vector<Input> inputs;
+    for (const pipeline::Trace *source : sources)
+      inputs.emplace_back(source->input().file());
+    ETWRELOG_TRY_LET(opened, OutputStream::open(*options.database, inputs));
     output.emplace(std::move(opened));
     database.emplace([&](Bytes bytes) { return output->write(bytes); }, pointer_size);
     how.database = &*database;
   }
-  Result<StackReport> report = pipeline::report_stacks(*source, how, run);
+  Result<StackReport> report = pipeline::report_stacks(sources, how, run);
   if (!report) return report;
   if (output) {
     report->exported_bytes = database->size();

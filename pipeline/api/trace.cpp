@@ -44,6 +44,16 @@ SourceInfo info_of(const pipeline::StreamSource &stream) {
   return info;
 }
 
+// Numbers count up in order of the sources.
+std::uint32_t machine_of(const LogfileHeader &header, std::span<const SourceInfo> others) {
+  std::uint32_t machines = 0;
+  for (const SourceInfo &other : others) {
+    if (same_machine(other.header, header)) return other.machine;
+    machines = std::max(machines, other.machine + 1);
+  }
+  return machines;
+}
+
 // What the look at its headers has found.
 void report_opening(const pipeline::Trace &source, std::uint32_t number, const RunOptions &run) {
   if (run.report == nullptr) return;
@@ -52,6 +62,22 @@ void report_opening(const pipeline::Trace &source, std::uint32_t number, const R
     run.report->skipped.push_back(std::move(skipped));
   }
   std::ranges::copy(source.scan().warnings, std::back_inserter(run.report->warnings));
+}
+
+Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput opened,
+                        const OpenOptions &options, const RunOptions &run) {
+  read::ScanOptions scan;
+  scan.salvage = options.salvage;
+  scan.file_order = options.file_order;
+  ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
+  SourceInfo info = info_of(source, opened.archive);
+  info.machine = machine_of(info.header, trace.infos);
+  report_opening(source, static_cast<std::uint32_t>(trace.sources.size()), run);
+  trace.clocks.push_back(info.machine == 0 ? pipeline::ClockMap()
+                                           : pipeline::ClockMap(info.clock, trace.infos.front().clock));
+  trace.infos.push_back(std::move(info));
+  trace.sources.push_back(std::make_unique<const pipeline::Trace>(std::move(source)));
+  return {};
 }
 
 } // namespace
@@ -73,42 +99,25 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
   for (const Input &input : inputs) {
     const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;
     if (run.stop.stop_requested()) return base::cancelled().in(input.name());
-    if (streamed && !options.spool) {
+    if (options.follow || (streamed && !options.spool)) {
       if (inputs.size() != 1 || options.salvage)
         return base::unsupported(
                    "reading a stream beside others, or stepping over its damage, without spooling it")
             .in(input.name())
             .advise(Advice::allow_spool);
-      ETWRELOG_TRY_LET(stream, pipeline::StreamSource::open(input, run.stop));
+      if (options.follow && input.kind() != Input::Kind::path)
+        return base::unsupported("only a file can be followed").in(input.name());
+      ETWRELOG_TRY_LET(stream, options.follow
+                                   ? pipeline::StreamSource::follow(input, options.enough, run.stop)
+                                   : pipeline::StreamSource::open(input, run.stop));
       impl->infos.push_back(info_of(*stream));
       impl->clocks.emplace_back();
       impl->stream = std::move(stream);
       break;
     }
-    Result<pipeline::OpenedInput> opened = pipeline::open_source(input, run.memory, run.stop);
-    if (!opened) return std::move(opened).error();
-    read::ScanOptions scan;
-    scan.salvage = options.salvage;
-    scan.file_order = options.file_order;
-    Result<pipeline::Trace> source = pipeline::Trace::open(std::move(opened->input), scan);
-    if (!source) return std::move(source).error();
-    const auto number = static_cast<std::uint32_t>(impl->sources.size());
-    SourceInfo info = info_of(*source, opened->archive);
-    std::uint32_t machines = 0;
-    bool known = false;
-    for (const SourceInfo &other : impl->infos) {
-      machines = std::max(machines, other.machine + 1);
-      if (known || !same_machine(other.header, info.header)) continue;
-      info.machine = other.machine;
-      known = true;
-    }
-    if (!known) info.machine = machines;
-    report_opening(*source, number, run);
-    impl->clocks.push_back(number == 0 || info.machine == 0
-                               ? pipeline::ClockMap()
-                               : pipeline::ClockMap(info.clock, impl->infos[0].clock));
-    impl->infos.push_back(std::move(info));
-    impl->sources.push_back(std::make_unique<const pipeline::Trace>(*std::move(source)));
+    ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run.memory, run.stop));
+    for (pipeline::OpenedInput &opened : sources)
+      ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run));
   }
   return Trace(std::move(impl));
 }
@@ -131,11 +140,13 @@ Error detail::Traversal::needs_spool(const Trace &trace) {
       .advise(Advice::allow_spool);
 }
 
-Result<const pipeline::Trace *> detail::Traversal::only_source(const Trace &trace, const char *what) {
+Result<std::vector<const pipeline::Trace *>> detail::Traversal::all_sources(const Trace &trace) {
   const pipeline::OpenedTrace &opened = of(trace);
   if (opened.stream) return needs_spool(trace);
-  if (opened.sources.size() != 1) return base::unsupported(what).about(Option::input);
-  return opened.sources.front().get();
+  std::vector<const pipeline::Trace *> sources;
+  for (const auto &source : opened.sources)
+    sources.push_back(source.get());
+  return sources;
 }
 
 void detail::Traversal::add_input(RunReport *report, const pipeline::Trace &source) {

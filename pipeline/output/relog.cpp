@@ -87,7 +87,7 @@ private:
   [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
 
   Result<void> open_output() {
-    if (base::same_file(trace_.input().name(), options_.output)) return output_is_input(options_.output);
+    if (base::same_file(trace_.input().file(), options_.output)) return output_is_input(options_.output);
     ETWRELOG_TRY(check_nominal_size(nominal_));
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
     if (!file) return std::move(file).error();
@@ -136,8 +136,9 @@ private:
     StackInventory inventory;
     if (collect_stack_keys_) {
       PassResult ignored;
+      const Trace *const one = &trace_;
       Result<StackInventory> collected =
-          collect_stacks(trace_, options_.graph, ignored, options_.stacks.for_definitions());
+          collect_stacks({&one, 1}, options_.graph, ignored, options_.stacks.for_definitions());
       if (!collected) return std::move(collected).error();
       inventory = std::move(*collected);
     }

@@ -6,6 +6,7 @@
 #include "output/stack_rewrite.hpp"
 #include "passes/collect.hpp"
 #include "passes/pass.hpp"
+#include "read/follow.hpp"
 #include "schema/type_counts.hpp"
 
 #include <deque>
@@ -58,7 +59,10 @@ struct RelogReport {
 // A stream filtered while it is read, with the processes and threads known so far; single-threaded.
 // What kept events might refer to later (stack definitions, file names, manifests) is kept whole.
 // options.keep_grouping, the threads and the stacks are not looked at; `salvage` is not supported.
+// `followed`: what the stream is if it is a file that grows, else null: the header event is then that which
+// the session has left at the end.
 [[nodiscard]] Result<void> relog_stream(ByteStream &input, const std::string &name,
-                                        const RelogOptions &options, RelogReport &report);
+                                        const read::FollowedFile *followed, const RelogOptions &options,
+                                        RelogReport &report);
 
 } // namespace etwrelog::pipeline

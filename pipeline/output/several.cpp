@@ -18,8 +18,6 @@ using namespace format;
 
 namespace {
 
-using Traces = std::span<const Trace *const>;
-
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
 // When the events of a buffer were; none if the first is later than the last.
@@ -69,14 +67,6 @@ std::uint32_t sum_of(Traces traces, std::uint32_t LogfileHeader::*field) {
   for (const Trace *trace : traces)
     sum += trace->header().*field;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
-}
-
-// The first to begin; of several the one that is named first.
-std::size_t earliest(Traces traces) {
-  std::size_t base = 0;
-  for (std::size_t i = 1; i < traces.size(); ++i)
-    if (traces[i]->header().first_stamp < traces[base]->header().first_stamp) base = i;
-  return base;
 }
 
 // As a merge on Windows leaves it: what was lost is added up, the machine is that of the trace with the most
@@ -159,7 +149,7 @@ public:
 private:
   Result<void> open_output() {
     for (const Trace *trace : traces_)
-      if (base::same_file(trace->input().name(), options_.output)) return output_is_input(options_.output);
+      if (base::same_file(trace->input().file(), options_.output)) return output_is_input(options_.output);
     ETWRELOG_TRY(check_nominal_size(nominal_));
     ETWRELOG_TRY_LET(file, base::OutputFile::create(options_.output, options_.replace_output));
     file_ = std::move(file);
@@ -500,7 +490,8 @@ Result<void> check_one_boot(Traces traces) {
     const auto differ = [&](const char *what, const std::string &expected, const std::string &found) {
       return not_together(first, *trace, what, expected, found);
     };
-    if (base::same_file(first.input().name(), trace->input().name()))
+    if (first.input().member() == trace->input().member() &&
+        base::same_file(first.input().file(), trace->input().file()))
       return base::bad_option(Option::input, "is named twice").in(trace->input().name());
     if (a.clock_type != b.clock_type)
       return differ("kind of clock", std::to_string(a.clock_type), std::to_string(b.clock_type));

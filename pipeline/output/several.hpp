@@ -8,7 +8,7 @@ namespace etwrelog::pipeline {
 
 // Whether the traces' times and ids mean the same: clock, its frequency, time of boot. The error names what
 // differs.
-[[nodiscard]] Result<void> check_one_boot(std::span<const Trace *const> traces);
+[[nodiscard]] Result<void> check_one_boot(Traces traces);
 
 // `traces`: two or more. Stacks are kept as they are, buffers are filled anew. The header event is that of
 // the trace that began first, with the names that Windows gives to merged traces.

@@ -91,8 +91,10 @@ struct Held { // a decoded buffer that waits for its group to be complete
 
 class SinglePass {
 public:
-  SinglePass(ByteStream &input, const std::string &name, const RelogOptions &options, RelogReport &report)
-      : name_(name), stream_(input, name, options.graph.stop), options_(options), report_(report) {}
+  SinglePass(ByteStream &input, const std::string &name, const read::FollowedFile *followed,
+             const RelogOptions &options, RelogReport &report)
+      : name_(name), stream_(input, name, options.graph.stop), followed_(followed), options_(options),
+        report_(report) {}
 
   Result<void> run() {
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
@@ -157,11 +159,14 @@ private:
           .expected(fmt::format("{} bytes that decode to {}", body.size(), decoded))
           .found("data that no known codec decodes");
     }
-    const auto index = static_cast<std::uint32_t>(held.index);
-    for_each_event(
-        Bytes(held.events).first(held.size),
-        [&](const EventView &event, std::int64_t time, std::uint32_t) { records_.add(event, time, index); });
-    processors_.push_back(held.header.processor());
+    if (!options_.selection.everything() || options_.count) { // else nobody asks whose an event is
+      const auto index = static_cast<std::uint32_t>(held.index);
+      for_each_event(Bytes(held.events).first(held.size),
+                     [&](const EventView &event, std::int64_t time, std::uint32_t) {
+                       records_.add(event, time, index);
+                     });
+      processors_.push_back(held.header.processor());
+    }
     held_bytes_ += held.events.size();
     held_.push_back(std::move(held));
     return {};
@@ -245,6 +250,7 @@ private:
     closed_.clear();
     rechunker_->flush(closed_);
     if (Result<void> written = write_closed(); !written) return written;
+    if (followed_ != nullptr) ETWRELOG_TRY(take_last_header());
     if (Result<void> finished = writer_->finish(clock_.to_filetime(last_time_)); !finished) return finished;
     report_.input_bytes = stream_.offset();
     report_.output_bytes = writer_->size();
@@ -252,8 +258,23 @@ private:
     return {};
   }
 
+  // The session completes its header event when it ends.
+  Result<void> take_last_header() {
+    if (!followed_->closed()) {
+      report_.warnings.push_back("the session was still writing: end time and lost counts are unknown, and "
+                                 "what it wrote later is not in the output");
+      return {};
+    }
+    ETWRELOG_TRY_LET(first, followed_->first_buffer());
+    ETWRELOG_TRY_LET(header, read::read_first_event(first, name_));
+    const Bytes event = Bytes(first).subspan(kBufferHeaderSize).first(header.event_size);
+    writer_->replace_header(output_header(header, nominal_, compressor_.has_value()), event);
+    return {};
+  }
+
   std::string name_;
   BufferStream stream_;
+  const read::FollowedFile *followed_;
   const RelogOptions &options_;
   RelogReport &report_;
   base::OutputFile file_;
@@ -277,10 +298,10 @@ private:
 
 } // namespace
 
-Result<void> relog_stream(ByteStream &input, const std::string &name, const RelogOptions &options,
-                          RelogReport &report) {
+Result<void> relog_stream(ByteStream &input, const std::string &name, const read::FollowedFile *followed,
+                          const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  Result<void> done = SinglePass(input, name, options, report).run();
+  Result<void> done = SinglePass(input, name, followed, options, report).run();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return done;
 }

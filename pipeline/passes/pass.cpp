@@ -2,7 +2,28 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace etwrelog::pipeline {
+
+std::size_t earliest(Traces traces) {
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < traces.size(); ++i)
+    if (traces[i]->header().first_stamp < traces[first]->header().first_stamp) first = i;
+  return first;
+}
+
+void add_to(PassResult &all, PassResult &&met, Traces traces, std::size_t number) {
+  all.batches += met.batches;
+  for (Skipped &skipped : met.skipped) {
+    skipped.source = static_cast<std::uint32_t>(number);
+    all.skipped.push_back(std::move(skipped));
+  }
+  for (std::string &warning : met.warnings)
+    all.warnings.push_back(traces.size() == 1
+                               ? std::move(warning)
+                               : fmt::format("{}: {}", traces[number]->input().name(), warning));
+}
 
 PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options,
                  const KeptBuffers *kept)

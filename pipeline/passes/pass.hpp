@@ -41,6 +41,23 @@ struct PassResult {
   std::vector<std::string> warnings;
 };
 
+// Traces of one machine that are read one after the other, as one.
+using Traces = std::span<const Trace *const>;
+
+// The number of the first to begin; of several the one that is named first.
+[[nodiscard]] std::size_t earliest(Traces traces);
+
+// What the pass over the trace with that number has met goes to what was met before. Of several traces a
+// warning begins with the trace's name.
+void add_to(PassResult &all, PassResult &&met, Traces traces, std::size_t number);
+
+// The buffer, numbered through over all traces; `first`: the number of its trace's first.
+[[nodiscard]] inline DecodedBuffer numbered(const DecodedBuffer &buffer, std::uint32_t first) {
+  DecodedBuffer result = buffer;
+  result.index += first;
+  return result;
+}
+
 // Buffers that an earlier pass kept in memory: their events, or those of them that matter.
 class KeptBuffers {
 public:

@@ -13,7 +13,8 @@ struct StackInventory {
       std::make_shared<stacks::StackTable>(); // of the definitions' frames
   stacks::StackDefinitions definitions;
   stacks::JitCode jit;
-  // By index of a buffer: the time of its earliest StackWalk event or reference; kNoStackTime if it has none.
+  // By number of a buffer, counted over all traces: the time of its earliest StackWalk event or reference;
+  // kNoStackTime if it has none.
   std::vector<std::int64_t> first_stack;
   static constexpr std::int64_t kNoStackTime = std::numeric_limits<std::int64_t>::max();
 
@@ -32,9 +33,9 @@ struct StackInventory {
   return {time, std::uint64_t{buffer.index} << 32 | at};
 }
 
-// One pass; fails when it needs more than `memory` bytes. Definitions that references in user events or in
-// the first buffer need are marked.
-[[nodiscard]] Result<StackInventory> collect_stacks(const Trace &trace, const PassOptions &options,
+// One pass over each trace; fails when it needs more than `memory` bytes. Definitions that references in user
+// events or in a trace's first buffer need are marked.
+[[nodiscard]] Result<StackInventory> collect_stacks(Traces traces, const PassOptions &options,
                                                     PassResult &result, std::size_t memory);
 
 } // namespace etwrelog::pipeline

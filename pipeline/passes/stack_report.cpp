@@ -1,7 +1,6 @@
 #include "passes/stack_report.hpp"
 
 #include "base/errors.hpp"
-
 #include "etwrelog/clr_events.hpp"
 #include "passes/stack_collect.hpp"
 #include "stacks/stack_events.hpp"
@@ -292,58 +291,70 @@ private:
 
 } // namespace
 
-Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
+Result<StackReport> report_stacks(Traces traces, const StackReportOptions &options,
                                   const PassOptions &graph) {
-  PassResult collecting;
-  Result<StackInventory> inventory = collect_stacks(trace, graph, collecting, options.memory);
-  if (!inventory) return std::move(inventory).error();
+  PassResult collecting, met;
+  ETWRELOG_TRY_LET(inventory, collect_stacks(traces, graph, collecting, options.memory));
   // From the last buffer to the first: the earliest that comes from here on.
-  std::vector<std::int64_t> &coming = inventory->first_stack;
+  std::vector<std::int64_t> &coming = inventory.first_stack;
   for (std::size_t i = coming.size(); i-- > 1;)
     coming[i - 1] = std::min(coming[i - 1], coming[i]);
-  const std::size_t inventory_memory = inventory->memory();
+  const std::size_t inventory_memory = inventory.memory();
 
   StackReport report;
-  report.warnings = trace.scan().warnings;
-  report.skipped = trace.scan().skipped;
-  report.definitions = inventory->definitions.size();
-  report.keys = inventory->definitions.keys();
+  report.definitions = inventory.definitions.size();
+  report.keys = inventory.definitions.keys();
   StackTable table;
-  const StackFinder finder(*inventory, table);
-  StackCounter counter(report, options, report.definitions != 0, trace.header().pointer_size);
+  const StackFinder finder(inventory, table);
+  StackCounter counter(report, options, report.definitions != 0, traces.front()->header().pointer_size);
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
 
-  Pass<ReportPart> pass;
-  pass.name = "counting stacks";
-  pass.work = [&](Batch &batch, ReportPart &work) {
-    work.uses.clear();
-    work.unresolved = work.bytes_now = work.item_bytes = work.clr_bytes = 0;
-    for (const DecodedBuffer &buffer : batch.buffers)
-      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-        finder.look_at(event, time, buffer, at, work);
-      });
-  };
-  pass.merge = [&](Batch &batch, ReportPart &work) -> Result<void> {
-    report.unresolved += work.unresolved;
-    report.bytes_now += work.bytes_now;
-    report.item_bytes += work.item_bytes;
-    report.clr_bytes += work.clr_bytes;
-    for (const Use &use : work.uses)
-      ETWRELOG_TRY(counter.count(use));
-    const std::size_t next = batch.first + batch.count;
-    counter.play(next < coming.size() ? coming[next] : StackInventory::kNoStackTime, table);
-    if (inventory_memory + table.memory().total() + counter.memory() > options.memory)
-      return too_little_stack_memory("the stacks of the trace", options.memory);
-    return {};
-  };
-  Result<PassResult> done = run_pass(trace, pass, graph);
-  if (!done) return std::move(done).error();
+  std::uint32_t first = 0; // the number of the trace's first buffer
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const Trace &trace = *traces[i];
+    Pass<ReportPart> pass;
+    pass.name = "counting stacks";
+    pass.work = [&](Batch &batch, ReportPart &work) {
+      work.uses.clear();
+      work.unresolved = work.bytes_now = work.item_bytes = work.clr_bytes = 0;
+      for (const DecodedBuffer &buffer : batch.buffers) {
+        const DecodedBuffer here = numbered(buffer, first);
+        trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          finder.look_at(event, time, here, at, work);
+        });
+      }
+    };
+    pass.merge = [&](Batch &batch, ReportPart &work) -> Result<void> {
+      report.unresolved += work.unresolved;
+      report.bytes_now += work.bytes_now;
+      report.item_bytes += work.item_bytes;
+      report.clr_bytes += work.clr_bytes;
+      for (const Use &use : work.uses)
+        ETWRELOG_TRY(counter.count(use));
+      const std::size_t next = first + batch.first + batch.count;
+      counter.play(next < coming.size() ? coming[next] : StackInventory::kNoStackTime, table);
+      if (inventory_memory + table.memory().total() + counter.memory() > options.memory)
+        return too_little_stack_memory("the stacks of the trace", options.memory);
+      return {};
+    };
+    ETWRELOG_TRY_LET(done, run_pass(trace, pass, graph));
+    add_to(met, std::move(done), traces, i);
+    first += static_cast<std::uint32_t>(trace.buffers().size());
+  }
   ETWRELOG_TRY(counter.finish(table));
+  report.warnings = std::move(met.warnings);
+  report.skipped = std::move(met.skipped);
   if (report.unresolved != 0)
     report.warnings.push_back(
         fmt::format("{} references to stack keys have no definition in the trace", report.unresolved));
-  std::ranges::move(done->warnings, std::back_inserter(report.warnings));
-  std::ranges::move(done->skipped, std::back_inserter(report.skipped));
   return report;
+}
+
+Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
+                                  const PassOptions &graph) {
+  const Trace *const one = &trace;
+  return report_stacks({&one, 1}, options, graph);
 }
 
 } // namespace etwrelog::pipeline

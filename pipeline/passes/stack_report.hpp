@@ -18,6 +18,9 @@ struct StackReportOptions {
   std::size_t memory = std::size_t{1} << 30; // for what grows with the trace; a report that needs more fails
 };
 
+// Each trace is read twice. Several are of one machine and boot: a key means one stack in all of them.
+[[nodiscard]] Result<StackReport> report_stacks(Traces traces, const StackReportOptions &options,
+                                                const PassOptions &graph);
 [[nodiscard]] Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &options,
                                                 const PassOptions &graph);
 

@@ -206,7 +206,7 @@ private:
   ProcessStatistics *last_process_ = nullptr;
 };
 
-void add(StackCounts &to, const StackCounts &part) {
+void add_up(StackCounts &to, const StackCounts &part) {
   to.walks += part.walks;
   to.kernel_references += part.kernel_references;
   to.user_references += part.user_references;
@@ -219,7 +219,7 @@ void add(StackCounts &to, const StackCounts &part) {
   to.clr_frames += part.clr_frames;
 }
 
-void add(std::map<std::uint32_t, std::uint64_t> &to, const std::map<std::uint32_t, std::uint64_t> &part) {
+void add_up(std::map<std::uint32_t, std::uint64_t> &to, const std::map<std::uint32_t, std::uint64_t> &part) {
   for (const auto &[key, count] : part)
     to[key] += count;
 }
@@ -230,7 +230,125 @@ Error too_many(const Trace &trace, std::size_t most) {
       .expected(std::to_string(most));
 }
 
+// Adds up traces, one after the other.
+class Counting {
+public:
+  Counting(std::vector<ProcessInstance> processes, std::size_t most_stacks) : most_stacks_(most_stacks) {
+    all_.processes = std::move(processes);
+    all_.by_instance.resize(all_.processes.size());
+    all_.first_time = std::numeric_limits<std::int64_t>::max();
+    all_.last_time = std::numeric_limits<std::int64_t>::min();
+  }
+
+  Result<void> add(const CountedTrace &counted, Traces traces, std::size_t number,
+                   const PassOptions &options) {
+    const Trace &trace = *counted.trace;
+    if (keys_.size() <= counted.machine) keys_.resize(counted.machine + 1u);
+    Pass<CountPart> pass;
+    pass.name = "counting";
+    pass.work = [&](Batch &batch, CountPart &work) {
+      work.clear();
+      Counter counter(*counted.lifetimes, work);
+      for (const DecodedBuffer &buffer : batch.buffers) {
+        filter::Position position{buffer.header.processor(),
+                                  counted.lifetimes->thread_at_start(counted.first_buffer + buffer.index)};
+        trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+          counter.count(event, time, position);
+        });
+      }
+      make_unique_list(work.defined);
+      make_unique_list(work.referenced);
+    };
+    pass.merge = [&](Batch &batch, CountPart &work) -> Result<void> {
+      for (const DecodedBuffer &buffer : batch.buffers) {
+        ++all_.buffer_flags[buffer.header.flags];
+        ++all_.buffer_types[buffer.header.type];
+        ++all_.codecs[static_cast<std::size_t>(buffer.codec)];
+        all_.claimed_bytes += buffer.header.valid_bytes();
+      }
+      return merge(work, counted);
+    };
+    ETWRELOG_TRY_LET(done, run_pass(trace, pass, options));
+    add_to(met_, {0, trace.scan().skipped, trace.scan().warnings}, traces, number);
+    add_to(met_, std::move(done), traces, number);
+    return {};
+  }
+
+  // `first_stamp`: the time of a trace without any.
+  Statistics finish(std::int64_t first_stamp) && {
+    if (all_.first_time > all_.last_time) all_.first_time = all_.last_time = first_stamp;
+    for (const schema::TypeCount &row : types_.rows())
+      all_.types.push_back({row.type, names_.name(row.type), row.events, row.bytes});
+    all_.stacks.distinct_stacks = distinct_.size();
+    for (const Keys &keys : keys_) {
+      all_.stacks.distinct_keys_defined += keys.defined.size();
+      all_.stacks.distinct_keys_referenced += keys.referenced.size();
+      for (const std::uint64_t key : keys.referenced)
+        all_.stacks.keys_never_defined += keys.defined.contains(key) ? 0 : 1;
+    }
+    all_.warnings = std::move(met_.warnings);
+    all_.skipped = std::move(met_.skipped);
+    return std::move(all_);
+  }
+
+private:
+  struct Keys { // of one machine
+    std::unordered_set<std::uint64_t> defined, referenced;
+  };
+
+  Result<void> merge(const CountPart &work, const CountedTrace &counted) {
+    types_.merge(work.types);
+    names_.merge(work.names);
+    all_.events += work.events;
+    all_.event_bytes += work.bytes;
+    all_.unattributed_samples += work.unattributed_samples;
+    for (const auto &[instance, part] : work.by_instance) {
+      ProcessStatistics &of = all_.by_instance[counted.first_process + instance];
+      of.events += part.events;
+      of.bytes += part.bytes;
+      of.samples += part.samples;
+    }
+    add_up(all_.samples_by_pid, work.samples_by_pid);
+    add_up(all_.images_by_pid, work.images_by_pid);
+    add_up(all_.events_by_header_pid, work.events_by_header_pid);
+    add_up(all_.stacks, work.stacks);
+    for (const StackHash &stack : work.stack_hashes)
+      distinct_.insert(stack);
+    Keys &keys = keys_[counted.machine];
+    keys.defined.insert(work.defined.begin(), work.defined.end());
+    keys.referenced.insert(work.referenced.begin(), work.referenced.end());
+    if (work.first_time <= work.last_time) {
+      all_.first_time =
+          std::min(all_.first_time, counted.time ? counted.time(work.first_time) : work.first_time);
+      all_.last_time = std::max(all_.last_time, counted.time ? counted.time(work.last_time) : work.last_time);
+    }
+    if (distinct_.size() > most_stacks_ || keys.defined.size() > most_stacks_ ||
+        keys.referenced.size() > most_stacks_)
+      return too_many(*counted.trace, most_stacks_);
+    return {};
+  }
+
+  const std::size_t most_stacks_;
+  Statistics all_;
+  PassResult met_;
+  schema::TypeCounts types_;
+  schema::EventNames names_;
+  DistinctStacks distinct_;
+  std::vector<Keys> keys_; // by machine: elsewhere a key means another stack
+};
+
 } // namespace
+
+Result<Statistics> count_traces(std::span<const CountedTrace> traces, std::vector<ProcessInstance> processes,
+                                const PassOptions &options, std::size_t most_stacks) {
+  Counting counting(std::move(processes), most_stacks);
+  std::vector<const Trace *> inputs;
+  for (const CountedTrace &counted : traces)
+    inputs.push_back(counted.trace);
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    ETWRELOG_TRY(counting.add(traces[i], inputs, i, options));
+  return std::move(counting).finish(traces.front().trace->header().first_stamp);
+}
 
 Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
                                       std::size_t most_stacks) {
@@ -241,79 +359,11 @@ Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &opt
       return *std::move(known);
     }
   }
-  Statistics all;
   PassResult first;
-  const Result<filter::Lifetimes> lifetimes = collect_lifetimes(trace, options, first);
-  if (!lifetimes) return lifetimes.error();
-  all.processes.assign(lifetimes->processes().begin(), lifetimes->processes().end());
-  all.by_instance.resize(all.processes.size());
-  all.first_time = std::numeric_limits<std::int64_t>::max();
-  all.last_time = std::numeric_limits<std::int64_t>::min();
-
-  schema::TypeCounts types;
-  schema::EventNames names;
-  DistinctStacks distinct;
-  std::unordered_set<std::uint64_t> defined, referenced;
-  Pass<CountPart> pass;
-  pass.name = "counting";
-  pass.work = [&](Batch &batch, CountPart &work) {
-    work.clear();
-    Counter counter(*lifetimes, work);
-    for (const DecodedBuffer &buffer : batch.buffers) {
-      filter::Position position{buffer.header.processor(), lifetimes->thread_at_start(buffer.index)};
-      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
-        counter.count(event, time, position);
-      });
-    }
-    make_unique_list(work.defined);
-    make_unique_list(work.referenced);
-  };
-  pass.merge = [&](Batch &batch, CountPart &work) -> Result<void> {
-    for (const DecodedBuffer &buffer : batch.buffers) {
-      ++all.buffer_flags[buffer.header.flags];
-      ++all.buffer_types[buffer.header.type];
-      ++all.codecs[static_cast<std::size_t>(buffer.codec)];
-      all.claimed_bytes += buffer.header.valid_bytes();
-    }
-    types.merge(work.types);
-    names.merge(work.names);
-    all.events += work.events;
-    all.event_bytes += work.bytes;
-    all.unattributed_samples += work.unattributed_samples;
-    for (const auto &[instance, part] : work.by_instance) {
-      all.by_instance[instance].events += part.events;
-      all.by_instance[instance].bytes += part.bytes;
-      all.by_instance[instance].samples += part.samples;
-    }
-    add(all.samples_by_pid, work.samples_by_pid);
-    add(all.images_by_pid, work.images_by_pid);
-    add(all.events_by_header_pid, work.events_by_header_pid);
-    add(all.stacks, work.stacks);
-    for (const StackHash &stack : work.stack_hashes)
-      distinct.insert(stack);
-    defined.insert(work.defined.begin(), work.defined.end());
-    referenced.insert(work.referenced.begin(), work.referenced.end());
-    all.first_time = std::min(all.first_time, work.first_time);
-    all.last_time = std::max(all.last_time, work.last_time);
-    if (distinct.size() > most_stacks || defined.size() > most_stacks || referenced.size() > most_stacks)
-      return too_many(trace, most_stacks);
-    return {};
-  };
-  Result<PassResult> done = run_pass(trace, pass, options);
-  if (!done) return std::move(done).error();
-  if (all.first_time > all.last_time) all.first_time = all.last_time = trace.header().first_stamp;
-  for (const schema::TypeCount &row : types.rows())
-    all.types.push_back({row.type, names.name(row.type), row.events, row.bytes});
-  all.stacks.distinct_stacks = distinct.size();
-  all.stacks.distinct_keys_defined = defined.size();
-  all.stacks.distinct_keys_referenced = referenced.size();
-  for (const std::uint64_t key : referenced)
-    all.stacks.keys_never_defined += defined.contains(key) ? 0 : 1;
-  all.warnings = trace.scan().warnings;
-  all.skipped = trace.scan().skipped;
-  std::move(done->skipped.begin(), done->skipped.end(), std::back_inserter(all.skipped));
-  std::move(done->warnings.begin(), done->warnings.end(), std::back_inserter(all.warnings));
-  return all;
+  ETWRELOG_TRY_LET(lifetimes, collect_lifetimes(trace, options, first));
+  const CountedTrace counted{.trace = &trace, .lifetimes = &lifetimes};
+  return count_traces({&counted, 1}, {lifetimes.processes().begin(), lifetimes.processes().end()}, options,
+                      most_stacks);
 }
 
 } // namespace etwrelog::pipeline

@@ -1,5 +1,6 @@
 #include "profile_pass/collect.hpp"
 
+#include "base/errors.hpp"
 #include "filter/rules.hpp"
 #include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
@@ -344,29 +345,57 @@ void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDe
 
 } // namespace
 
-Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
-                                  const PassOptions &options) {
-  Collected all;
-  Collector collector(collect, *all.stacks);
-  std::vector<Reference> references;
-  stacks::StackDefinitions definitions;
-  StateRecords state;
-  schema::TypeCounts counts;
-  Overlaps overlaps;
-  Pass<CollectWork> pass;
-  pass.name = "reading samples";
-  pass.work = [&](Batch &batch, CollectWork &work) {
-    work.clear();
-    for (const DecodedBuffer &buffer : batch.buffers) {
-      const Collector::Begin begin = Collector::begin(work);
-      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-        collector.look_at(event, time, buffer, at, work);
-      });
-      collector.end(begin, buffer, work);
-    }
-  };
-  pass.merge = [&](Batch &, CollectWork &work) -> Result<void> {
-    Records &records = all.records;
+namespace {
+
+// What the traces say, one after the other.
+class Gathering {
+public:
+  explicit Gathering(const CollectOptions &collect) : collector_(collect, *all_.stacks) {}
+
+  Result<PassResult> add(const Trace &trace, std::uint32_t first, const PassOptions &options) {
+    Pass<CollectWork> pass;
+    pass.name = "reading samples";
+    pass.work = [&](Batch &batch, CollectWork &work) {
+      work.clear();
+      for (const DecodedBuffer &buffer : batch.buffers) {
+        const DecodedBuffer here = numbered(buffer, first);
+        const Collector::Begin begin = Collector::begin(work);
+        trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          collector_.look_at(event, time, here, at, work);
+        });
+        collector_.end(begin, here, work);
+      }
+    };
+    pass.merge = [&](Batch &, CollectWork &work) -> Result<void> {
+      merge(work);
+      return {};
+    };
+    return run_pass(trace, pass, options);
+  }
+
+  Collected finish(PassResult &&met) && {
+    all_.pass = std::move(met);
+    resolve(all_, references_, definitions_);
+    Records &records = all_.records;
+    records.overlaps = std::move(overlaps_).take();
+    records.kinds = collector_.kind_names();
+    records.processes = std::move(state_.processes);
+    records.threads = std::move(state_.threads);
+    records.thread_names = std::move(state_.thread_names);
+    records.images = std::move(state_.images);
+    records.identities = std::move(state_.identities);
+    records.intervals = std::move(state_.intervals);
+    std::ranges::stable_sort(records.intervals, {}, &IntervalRecord::time);
+    all_.code = std::move(state_.code);
+    const schema::EventNames names;
+    for (const schema::TypeCount &row : counts_.rows())
+      all_.events[names.name(row.type)] += row.events;
+    return std::move(all_);
+  }
+
+private:
+  void merge(CollectWork &work) {
+    Records &records = all_.records;
     const auto subjects = static_cast<std::uint32_t>(records.subjects.size()),
                fragments = static_cast<std::uint32_t>(records.fragments.size());
     for (Mark &mark : work.marks)
@@ -377,7 +406,7 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
       for (std::uint32_t *number : {&subject.kernel, &subject.user})
         if (*number != Subject::kNoFragment) *number += fragments;
     for (const BufferMarks &buffer : work.buffers)
-      overlaps.add(buffer.processor, buffer.times);
+      overlaps_.add(buffer.processor, buffer.times);
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -385,33 +414,35 @@ Result<Collected> collect_profile(const Trace &trace, const CollectOptions &coll
     for (SwitchRecord &record : work.switches)
       record.subject += subjects;
     records.switches.append(work.switches);
-    references.insert(references.end(), work.references.begin(), work.references.end());
+    references_.insert(references_.end(), work.references.begin(), work.references.end());
     for (const stacks::KeyDefinition &definition : work.definitions)
-      definitions.add(definition);
-    state.append(std::move(work.state));
-    counts.merge(work.counts);
-    all.unreadable += work.unreadable;
-    return {};
-  };
-  Result<PassResult> done = run_pass(trace, pass, options);
-  if (!done) return std::move(done).error();
-  all.pass = std::move(*done);
-  resolve(all, references, definitions);
-  Records &records = all.records;
-  records.overlaps = std::move(overlaps).take();
-  records.kinds = collector.kind_names();
-  records.processes = std::move(state.processes);
-  records.threads = std::move(state.threads);
-  records.thread_names = std::move(state.thread_names);
-  records.images = std::move(state.images);
-  records.identities = std::move(state.identities);
-  records.intervals = std::move(state.intervals);
-  std::ranges::stable_sort(records.intervals, {}, &IntervalRecord::time);
-  all.code = std::move(state.code);
-  const schema::EventNames names;
-  for (const schema::TypeCount &row : counts.rows())
-    all.events[names.name(row.type)] += row.events;
-  return all;
+      definitions_.add(definition);
+    state_.append(std::move(work.state));
+    counts_.merge(work.counts);
+    all_.unreadable += work.unreadable;
+  }
+
+  Collected all_;
+  Collector collector_;
+  std::vector<Reference> references_;
+  stacks::StackDefinitions definitions_;
+  StateRecords state_;
+  schema::TypeCounts counts_;
+  Overlaps overlaps_;
+};
+
+} // namespace
+
+Result<Collected> collect_profile(Traces traces, const CollectOptions &collect, const PassOptions &options) {
+  Gathering gathering(collect);
+  PassResult met;
+  std::uint32_t first = 0; // the number of the trace's first buffer
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    ETWRELOG_TRY_LET(done, gathering.add(*traces[i], first, options));
+    add_to(met, std::move(done), traces, i);
+    first += static_cast<std::uint32_t>(traces[i]->buffers().size());
+  }
+  return std::move(gathering).finish(std::move(met));
 }
 
 } // namespace etwrelog::pipeline

@@ -1,4 +1,4 @@
-// One pass over a trace that takes out of it what a profile needs.
+// One pass over each trace that takes out of it what a profile needs.
 #pragma once
 
 #include "etwrelog/profile.hpp"
@@ -13,9 +13,9 @@
 namespace etwrelog::pipeline {
 
 struct CollectOptions {
-  ProfileKind kind = ProfileKind::cpu; // samples, or context switches
-  bool methods = false;                // names of code that runtimes made
-  bool switches = false;               // context switches too, for what threads did when
+  ProfileKind kind = ProfileKind::cpu;        // samples, or context switches
+  bool methods = false;                       // names of code that runtimes made
+  bool switches = false;                      // context switches too, for what threads did when
   profile::TimeRange time = profile::kAlways; // of samples and other events that stacks belong to; raw
 };
 
@@ -28,7 +28,8 @@ struct Collected {
   PassResult pass;
 };
 
-[[nodiscard]] Result<Collected> collect_profile(const Trace &trace, const CollectOptions &collect,
+// Several traces are of one machine and boot, and taken one after the other.
+[[nodiscard]] Result<Collected> collect_profile(Traces traces, const CollectOptions &collect,
                                                 const PassOptions &options);
 
 } // namespace etwrelog::pipeline

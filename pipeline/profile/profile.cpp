@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <limits>
 #include <thread>
 
@@ -31,24 +32,25 @@ profile::ParallelFor parallel_on(unsigned threads) {
 
 } // namespace
 
-Result<ProfileResult> make_profile(const Trace &whole, const ProfileOptions &options,
-                                   const PassOptions &graph) {
+Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph) {
+  const Trace &first = *traces[earliest(traces)];
   Selection selection;
   selection.from = options.from;
   selection.to = options.to;
-  const filter::TimeRange selected = filter::selected_time(selection, whole.clock());
+  const filter::TimeRange selected = filter::selected_time(selection, first.clock());
   if (selected.from > selected.to)
     return base::bad_option(Option::from, "lies after the end of the time asked for")
         .about(Option::from, Option::to);
   const profile::TimeRange time{selected.from, selected.to};
   CollectOptions collect{options.kind, options.names, options.slices, profile::kAlways};
-  std::optional<Trace> narrowed;
+  std::deque<Trace> narrowed;
+  std::vector<const Trace *> read(traces.begin(), traces.end());
   if (options.kind == ProfileKind::cpu && !options.slices) {
     collect.time = time;
-    narrowed.emplace(whole.within(time.from, time.to));
+    for (const Trace *&trace : read)
+      trace = &narrowed.emplace_back(trace->within(time.from, time.to));
   }
-  const Trace &trace = narrowed ? *narrowed : whole;
-  Result<Collected> collected = collect_profile(trace, collect, graph);
+  Result<Collected> collected = collect_profile(read, collect, graph);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
@@ -58,25 +60,34 @@ Result<ProfileResult> make_profile(const Trace &whole, const ProfileOptions &opt
   };
   profile::Methods methods;
   if (options.names) methods.build(std::move(collected->code));
-  profile::build(collected->records, trace.clock(), read_frames,
+  profile::build(collected->records, first.clock(), read_frames,
                  {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr},
                  result.profile);
-  const LogfileHeader &header = trace.header();
   Profile &profile = result.profile;
-  profile.trace = trace.input().name();
-  profile.start_time = header.start_time;
-  profile.processors = header.processors;
-  profile.events_lost = header.events_lost;
-  profile.buffers_lost = header.buffers_lost;
+  profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
+  profile.start_time = first.header().start_time;
   constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max() / 100;
-  if (header.end_time > header.start_time && header.start_time >= 0)
-    profile.duration = std::min(header.end_time - header.start_time, kLongest) * 100;
+  for (const Trace *trace : traces) {
+    const LogfileHeader &header = trace->header();
+    profile.processors = std::max(profile.processors, header.processors);
+    profile.events_lost += header.events_lost;
+    profile.buffers_lost += header.buffers_lost;
+    if (header.end_time > profile.start_time && profile.start_time >= 0)
+      profile.duration =
+          std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
+  }
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
   result.events = std::move(collected->events);
   result.unreadable = collected->unreadable;
   result.warnings = std::move(collected->pass.warnings);
   result.skipped = std::move(collected->pass.skipped);
   return result;
+}
+
+Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options,
+                                   const PassOptions &graph) {
+  const Trace *const one = &trace;
+  return make_profile({&one, 1}, options, graph);
 }
 
 } // namespace etwrelog::pipeline

@@ -8,24 +8,47 @@
 
 namespace etwrelog::pipeline {
 
+namespace {
+
+constexpr std::size_t kHead = (64u << 10) + format::kBufferHeaderSize; // holds any header event
+
+} // namespace
+
 Result<std::shared_ptr<StreamSource>> StreamSource::open(const Input &input, const std::stop_token &stop) {
-  constexpr std::size_t kHead = (64u << 10) + format::kBufferHeaderSize; // holds any header event
   std::shared_ptr<StreamSource> source(new StreamSource);
   source->name_ = input.name();
   ETWRELOG_TRY_LET(rest, read::open_stream(input, stop));
   source->rest_ = std::move(rest);
-  source->head_.resize(kHead);
+  ETWRELOG_TRY(source->read_head(kHead));
+  return source;
+}
+
+Result<std::shared_ptr<StreamSource>> StreamSource::follow(const Input &input, const std::stop_token &enough,
+                                                           const std::stop_token &stop) {
+  std::shared_ptr<StreamSource> source(new StreamSource);
+  source->name_ = input.name();
+  ETWRELOG_TRY_LET(followed, read::FollowedFile::open(input.name(), enough, stop));
+  source->rest_ = followed;
+  source->followed_ = std::move(followed);
+  // The first buffer is there; the second may not come for long.
+  ETWRELOG_TRY(source->read_head(1));
+  return source;
+}
+
+// At least so many bytes, if there are so many.
+Result<void> StreamSource::read_head(std::size_t least) {
+  head_.resize(kHead);
   std::size_t there = 0;
-  while (there < kHead) {
-    Result<std::size_t> got = source->rest_->read(MutableBytes(source->head_).subspan(there));
-    if (!got) return base::in_file(std::move(got).error(), input.name());
+  while (there < least) {
+    Result<std::size_t> got = rest_->read(MutableBytes(head_).subspan(there));
+    if (!got) return base::in_file(std::move(got).error(), name_);
     if (*got == 0) break;
     there += *got;
   }
-  source->head_.resize(there);
-  ETWRELOG_TRY_LET(header, read::read_first_event(source->head_, input.name()));
-  source->header_ = std::move(header);
-  return source;
+  head_.resize(there);
+  ETWRELOG_TRY_LET(header, read::read_first_event(head_, name_));
+  header_ = std::move(header);
+  return {};
 }
 
 Result<ByteStream *> StreamSource::take() {

@@ -4,6 +4,7 @@
 
 #include "etwrelog/io.hpp"
 #include "etwrelog/logfile_header.hpp"
+#include "read/follow.hpp"
 
 #include <atomic>
 #include <stop_token>
@@ -14,18 +15,25 @@ class StreamSource final : private ByteStream {
 public:
   // Waiting for bytes ends when `stop` is set, also later.
   static Result<std::shared_ptr<StreamSource>> open(const Input &input, const std::stop_token &stop);
+  // A file that may grow; see read::FollowedFile.
+  static Result<std::shared_ptr<StreamSource>> follow(const Input &input, const std::stop_token &enough,
+                                                      const std::stop_token &stop);
 
   [[nodiscard]] const std::string &name() const { return name_; }
   [[nodiscard]] const LogfileHeader &header() const { return header_; }
+  // Null unless it is followed.
+  [[nodiscard]] const read::FollowedFile *followed() const { return followed_.get(); }
   // All bytes from the first on, for the first caller. Any thread.
   [[nodiscard]] Result<ByteStream *> take();
 
 private:
   StreamSource() = default;
+  Result<void> read_head(std::size_t least);
   Result<std::size_t> read(MutableBytes into) override;
 
   std::string name_;
   std::shared_ptr<ByteStream> rest_;
+  std::shared_ptr<const read::FollowedFile> followed_; // what rest_ is, if it is one
   std::vector<std::uint8_t> head_;
   std::size_t head_given_ = 0;
   LogfileHeader header_;

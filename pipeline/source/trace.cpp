@@ -20,16 +20,19 @@ constexpr std::size_t kDetectionTries = 8;
 
 } // namespace
 
-Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory,
-                                const std::stop_token &stop) {
-  Result<std::unique_ptr<read::Input>> bytes = read::open_input(input, stop);
-  if (!bytes) return std::move(bytes).error();
-  OpenedInput opened;
-  opened.archive = is_archive(**bytes);
-  if (opened.archive) bytes = open_archive(std::move(*bytes), memory);
-  if (!bytes) return std::move(bytes).error();
-  opened.input = std::move(*bytes);
-  return opened;
+Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std::uint64_t memory,
+                                              const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop));
+  std::vector<OpenedInput> all;
+  for (std::unique_ptr<read::Input> &bytes : inputs) {
+    OpenedInput &opened = all.emplace_back();
+    opened.archive = is_archive(*bytes);
+    opened.input = std::move(bytes);
+    if (!opened.archive) continue;
+    ETWRELOG_TRY_LET(trace, open_archive(std::move(opened.input), memory));
+    opened.input = std::move(trace);
+  }
+  return all;
 }
 
 namespace {

@@ -38,13 +38,13 @@ struct Batch {
 // lengths must fit exactly. nullopt if none does.
 [[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
 
-// A described input, opened; an archive as the trace in it.
+// A described input, opened: the traces in it, an archive as the one that it holds.
 struct OpenedInput {
   std::unique_ptr<read::Input> input;
   bool archive = false;
 };
-[[nodiscard]] Result<OpenedInput> open_source(const etwrelog::Input &input, std::uint64_t memory,
-                                              const std::stop_token &stop = {});
+[[nodiscard]] Result<std::vector<OpenedInput>>
+open_sources(const etwrelog::Input &input, std::uint64_t memory, const std::stop_token &stop = {});
 
 class Trace {
 public:

@@ -303,6 +303,12 @@ bool File::is_regular() const {
   return ::fstat(handle_, &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
+std::optional<FileId> File::id() const {
+  struct stat facts {};
+  if (::fstat(handle_, &facts) != 0) return std::nullopt;
+  return FileId{facts.st_dev, facts.st_ino};
+}
+
 Result<std::size_t> File::read_at(std::uint64_t offset, MutableBytes into) const {
   std::size_t done = 0;
   while (done < into.size()) {

@@ -55,6 +55,7 @@ public:
 
   [[nodiscard]] Result<std::uint64_t> size() const;
   [[nodiscard]] bool is_regular() const; // has a size and can be read at any offset
+  [[nodiscard]] std::optional<FileId> id() const;
 
   // Reads until `into` is full or the file ends.
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const;

@@ -3,38 +3,19 @@
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "base/platform.hpp"
+#include "read/spool.hpp"
 #include "read/unwrap.hpp"
+#include "read/unzip.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 #include <utility>
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
 
 namespace etwrelog::read {
 namespace {
 
 constexpr std::size_t kChunk = 1u << 20;
-
-class FileInput final : public Input {
-public:
-  FileInput(std::string name, base::File file, std::uint64_t size)
-      : Input(std::move(name)), file_(std::move(file)), size_(size) {}
-
-  std::uint64_t size() const override { return size_; }
-  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    Result<std::size_t> got = file_.read_at(offset, into);
-    if (!got) got.error().file = name();
-    return got;
-  }
-
-private:
-  base::File file_;
-  std::uint64_t size_;
-};
 
 class MemoryInput final : public Input {
 public:
@@ -71,33 +52,6 @@ private:
   std::shared_ptr<const RandomAccess> bytes_;
 };
 
-// Collects bytes of unknown number into a nameless temporary file.
-class Spool {
-public:
-  static Result<Spool> create() {
-    Result<base::File> file = base::File::create_spool();
-    if (!file) return std::move(file).error();
-    Spool spool;
-    spool.file_ = std::move(*file);
-    return spool;
-  }
-
-  Result<void> append(Bytes bytes) {
-    Result<void> written = file_.write_at(size_, bytes);
-    if (!written) written.error().advice = Advice::temporary_folder;
-    size_ += bytes.size();
-    return written;
-  }
-
-  std::unique_ptr<Input> finish(std::string name) && {
-    return std::make_unique<FileInput>(std::move(name), std::move(file_), size_);
-  }
-
-private:
-  base::File file_;
-  std::uint64_t size_ = 0;
-};
-
 // `read` gives the next bytes, none at the end.
 template <class Read>
 Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop, Read &&read) {
@@ -112,109 +66,43 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::sto
   return std::move(spool).finish(std::move(name));
 }
 
-struct ArchiveSource {
-  const Input *input;
-  std::uint64_t at = 0;
-  std::vector<std::uint8_t> chunk = std::vector<std::uint8_t>(kChunk);
-};
-
-la_ssize_t archive_read_callback(archive *, void *client, const void **data) {
-  auto &source = *static_cast<ArchiveSource *>(client);
-  const Result<std::size_t> got = source.input->read_at(source.at, source.chunk);
-  if (!got) return -1;
-  source.at += *got;
-  *data = source.chunk.data();
-  return static_cast<la_ssize_t>(*got);
-}
-
-// Seeking lets libarchive use a zip's central directory, without which members of unknown size cannot be
-// read.
-la_int64_t archive_seek_callback(archive *, void *client, la_int64_t offset, int whence) {
-  auto &source = *static_cast<ArchiveSource *>(client);
-  const auto size = static_cast<la_int64_t>(source.input->size());
-  const la_int64_t base = whence == SEEK_SET   ? 0
-                          : whence == SEEK_CUR ? static_cast<la_int64_t>(source.at)
-                                               : size;
-  if (offset < -base || offset > size - base) return ARCHIVE_FATAL;
-  source.at = static_cast<std::uint64_t>(base + offset);
-  return base + offset;
-}
-
-bool is_trace_name(std::string_view name) {
-  constexpr std::string_view kEnding = ".etl";
-  if (name.size() < kEnding.size()) return false;
-  const std::string_view ending = name.substr(name.size() - kEnding.size());
-  return std::equal(ending.begin(), ending.end(), kEnding.begin(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-  });
-}
-
-Error interrupted(const std::string &name) {
-  return base::cancelled().in(name).found("while unpacking");
-}
-
-// The first *.etl member of a zip: PerfView's .etl.zip holds one, and symbol files. Of libarchive only its
-// zip reader is asked for: its filters would look for further layers, and run programs for some.
-Result<std::unique_ptr<Input>> unzip(const Input &input, const std::stop_token &stop) {
-  ArchiveSource source{&input};
-  const std::unique_ptr<archive, int (*)(archive *)> reader(archive_read_new(), archive_read_free);
-  auto failed = [&](const char *doing) -> Error {
-    const char *text = archive_error_string(reader.get());
-    return base::corrupt(fmt::format("cannot {}: {}", doing, text ? text : "damaged archive"))
-        .in(input.name())
-        .at(source.at);
-  };
-  archive_read_support_format_zip_seekable(reader.get());
-  archive_read_support_format_zip_streamable(reader.get());
-  archive_read_set_read_callback(reader.get(), archive_read_callback);
-  archive_read_set_seek_callback(reader.get(), archive_seek_callback);
-  archive_read_set_callback_data(reader.get(), &source);
-  if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed("open the archive");
-
-  archive_entry *entry = nullptr;
-  const char *member = nullptr;
-  do {
-    const int status = archive_read_next_header(reader.get(), &entry);
-    if (status == ARCHIVE_EOF) return base::unsupported("the archive holds no .etl file").in(input.name());
-    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failed("read the archive");
-    member = archive_entry_pathname(entry);
-  } while (!member || !is_trace_name(member));
-  std::string name = input.name() + ":" + member;
-
-  ETWRELOG_TRY_LET(spool, Spool::create());
-  std::vector<std::uint8_t> chunk(kChunk);
-  for (;;) {
-    const la_ssize_t got = archive_read_data(reader.get(), chunk.data(), chunk.size());
-    if (got < 0) return failed("unpack");
-    if (got == 0) break;
-    if (stop.stop_requested()) return interrupted(name);
-    ETWRELOG_TRY(spool.append(Bytes(chunk).first(static_cast<std::size_t>(got))));
-  }
-  return std::move(spool).finish(std::move(name));
-}
+using Inputs = std::vector<std::unique_ptr<Input>>;
 
 Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping,
                                           const std::stop_token &stop) {
   ETWRELOG_TRY_LET(spool, Spool::create());
   ETWRELOG_TRY(decode_stream(input, wrapping, [&](Bytes bytes) -> Result<void> {
-    if (stop.stop_requested()) return interrupted(input.name());
+    if (stop.stop_requested()) return base::cancelled().in(input.name()).found("while unpacking");
     return spool.append(bytes);
   }));
   return std::move(spool).finish(input.name());
 }
 
-Result<std::unique_ptr<Input>> unwrapped(std::unique_ptr<Input> input, const std::stop_token &stop) {
+Result<Inputs> unwrapped(std::unique_ptr<Input> input, const std::stop_token &stop) {
   const Wrapping wrapping = wrapping_of(*input);
-  switch (wrapping) {
-  case Wrapping::none: return input;
-  case Wrapping::zip: return unzip(*input, stop);
-  case Wrapping::other:
+  if (wrapping == Wrapping::zip) return unzip(*input, stop);
+  if (wrapping == Wrapping::other)
     return base::unsupported(
                "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
         .in(input->name())
         .advise(Advice::unpack);
-  default: return decompress(*input, wrapping, stop);
+  Inputs inputs;
+  if (wrapping == Wrapping::none) {
+    inputs.push_back(std::move(input));
+  } else {
+    ETWRELOG_TRY_LET(unpacked, decompress(*input, wrapping, stop));
+    inputs.push_back(std::move(unpacked));
   }
+  return inputs;
+}
+
+Result<std::unique_ptr<Input>> only_one(Result<Inputs> inputs) {
+  if (!inputs) return std::move(inputs).error();
+  if (inputs->size() != 1)
+    return base::unsupported(fmt::format("the archive holds {} traces, where one is taken", inputs->size()))
+        .in(inputs->front()->file())
+        .advise(Advice::unpack);
+  return std::move(inputs->front());
 }
 
 } // namespace
@@ -257,12 +145,12 @@ Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::st
     return spool_sequential(std::move(name), stop,
                             [&](MutableBytes into) { return file.read_next(into, stop); });
   ETWRELOG_TRY_LET(size, file.size());
-  return std::unique_ptr<Input>(std::make_unique<FileInput>(std::move(name), std::move(file), size));
+  return file_input(std::move(name), std::move(file), size);
 }
 
 Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::stop_token &stop) {
   ETWRELOG_TRY_LET(input, open_plain(path, stop));
-  return unwrapped(std::move(input), stop);
+  return only_one(unwrapped(std::move(input), stop));
 }
 
 Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const std::stop_token &stop) {
@@ -283,9 +171,13 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const st
   return std::unique_ptr<Input>(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
 }
 
-Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const std::stop_token &stop) {
+Result<Inputs> open_inputs(const etwrelog::Input &input, const std::stop_token &stop) {
   ETWRELOG_TRY_LET(bytes, open_plain(input, stop));
   return unwrapped(std::move(bytes), stop);
+}
+
+Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const std::stop_token &stop) {
+  return only_one(open_inputs(input, stop));
 }
 
 Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input, const std::stop_token &stop) {

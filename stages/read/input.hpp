@@ -1,4 +1,4 @@
-// Where a trace's bytes come from: a file, standard input, or a trace wrapped in a zip, gzip, xz, zstd or
+// Where a trace's bytes come from: a file, standard input, or traces wrapped in a zip, gzip, xz, zstd or
 // bzip2 file. All are readable at any offset; what is not so by nature is spooled to a temporary file without
 // a name.
 #pragma once
@@ -14,9 +14,17 @@
 
 namespace etwrelog::read {
 
+// What an input is called: a file as the user named it, and the member of it if it is an archive.
+struct InputName {
+  InputName(std::string of, std::string in = {}) : file(std::move(of)), member(std::move(in)) {}
+  [[nodiscard]] std::string text() const { return member.empty() ? file : file + ":" + member; }
+
+  std::string file, member;
+};
+
 class Input {
 public:
-  explicit Input(std::string name) : name_(std::move(name)) {}
+  explicit Input(InputName name) : name_(std::move(name)), text_(name_.text()) {}
   virtual ~Input() = default;
   Input(const Input &) = delete;
   Input &operator=(const Input &) = delete;
@@ -25,16 +33,24 @@ public:
   // Fills `into`; returns less only at the end of the input. Any thread.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
   // As the user named it, with the member of an archive behind a colon.
-  [[nodiscard]] const std::string &name() const { return name_; }
+  [[nodiscard]] const std::string &name() const { return text_; }
+  [[nodiscard]] const std::string &file() const { return name_.file; }
+  [[nodiscard]] const std::string &member() const { return name_.member; }
 
 private:
-  std::string name_;
+  InputName name_;
+  std::string text_;
 };
 
-// `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name.
-// Spooling and unwrapping end as cancelled when `stop` is set, also while a pipe has nothing to give.
+// `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name; a
+// zip must hold exactly one. Spooling and unwrapping end as cancelled when `stop` is set, also while a pipe
+// has nothing to give.
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path,
                                                         const std::stop_token &stop = {});
+
+// All traces of a zip (unzip.hpp), or the one that anything else is.
+[[nodiscard]] Result<std::vector<std::unique_ptr<Input>>> open_inputs(const etwrelog::Input &input,
+                                                                      const std::stop_token &stop = {});
 
 // What a caller described; wrapped traces as above.
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input,

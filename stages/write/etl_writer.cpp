@@ -40,6 +40,12 @@ Result<void> EtlWriter::append(const OutputBuffer &buffer) {
   return file_.append(buffer.bytes);
 }
 
+void EtlWriter::replace_header(const LogfileHeader &header, Bytes header_event) {
+  header_ = header;
+  std::copy_n(header_event.begin(), std::min(header_event.size(), header_event_.size()),
+              header_event_.begin());
+}
+
 Result<void> EtlWriter::finish(std::int64_t end_time) {
   if (buffers_ > 1) {
     std::array<std::uint8_t, kBufferHeaderSize> raw;

@@ -18,6 +18,9 @@ public:
   // Appends a sealed buffer. Its sequence and time stamp were set by stamp().
   [[nodiscard]] Result<void> append(const OutputBuffer &buffer);
 
+  // Another header event of the same size in place of the one that was given, with its header.
+  void replace_header(const LogfileHeader &header, Bytes header_event);
+
   // Marks the last buffer, completes BuffersWritten and EndTime and commits the file. `end_time` 0 keeps the
   // header's own; a header without one, of a log that was never closed, gets it.
   [[nodiscard]] Result<void> finish(std::int64_t end_time);

@@ -1,7 +1,9 @@
 // The C interface, as a program in C calls it.
 #include "tests/guests/c_handles.hpp"
+#include "tests/support/zip_files.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace etwrelog::testing {
 namespace {
@@ -210,6 +212,26 @@ TEST(CInterface, OlderStructuresAreRead) {
   const Walk all = walk(trace, ETWR_ORDER_FILE, &query);
   EXPECT_FALSE(all.error);
   EXPECT_EQ(all.times.size(), 41u);
+}
+
+// As files, or as the members of a .zip.
+TEST(CInterface, StatisticsOfSeveralTracesAreTheTotals) {
+  const GuestFiles files;
+  const std::vector<std::uint8_t> first = busy_trace(40).bytes(), second = busy_trace(7).bytes();
+  const std::string a = files.write("a.etl", first), b = files.write("b.etl", second),
+                    zip = files.write("c.etl.zip",
+                                      zip_of({{"a.etl", first}, {"readme", {1}}, {"b.etl", second}}));
+  for (const std::vector<std::string> &paths : {std::vector<std::string>{a, b}, {zip}}) {
+    ErrorPtr error;
+    const TracePtr trace = open(paths, error);
+    ASSERT_TRUE(trace) << text_of(error);
+    EXPECT_EQ(etwr_source_count(trace.get()), 2u);
+    char *made = nullptr;
+    error.reset(etwr_statistics_json(trace.get(), nullptr, &made));
+    ASSERT_FALSE(error) << text_of(error);
+    const TextPtr text(made);
+    EXPECT_EQ(nlohmann::json::parse(made)["events"], 41 + 8);
+  }
 }
 
 TEST(CInterface, SaysItsVersion) {

@@ -2,6 +2,7 @@
 #include "etwrelog/consumer.h"
 #include "etwrelog/format.hpp"
 #include "tests/guests/guest_files.hpp"
+#include "tests/support/zip_files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -432,6 +433,30 @@ TEST(Consumer, TracesInsideOtherFilesReadTheSame) {
   EXPECT_EQ(ProcessTrace(handles, 2, nullptr, nullptr), ERROR_SUCCESS) << etwr_consumer_last_error();
   EXPECT_EQ(a.seen.size(), 501u);
   EXPECT_EQ(b.seen.size(), 501u);
+  for (const TRACEHANDLE handle : handles)
+    EXPECT_EQ(CloseTrace(handle), ERROR_SUCCESS);
+}
+
+TEST(Consumer, AZipOfSeveralTracesIsOneLogfile) {
+  SyntheticTrace kernel, user({.first_stamp = 1'500'000});
+  for (int i = 0; i < 300; ++i) {
+    kernel.sample({2'000'000 + 10 * i, static_cast<std::uint16_t>(i % 4)}, 7);
+    user.sample({2'000'005 + 10 * i, static_cast<std::uint16_t>(i % 2)}, 9);
+  }
+  const GuestFiles files;
+  const std::string zip =
+      files.write("x.etl.zip", zip_of({{"x.kernel.etl", kernel.bytes()}, {"x.etl", user.bytes()}}));
+  Consumer all;
+  ASSERT_EQ(all.run(zip), ERROR_SUCCESS) << etwr_consumer_last_error();
+  EXPECT_EQ(all.seen.size(), 602u);
+  EXPECT_TRUE(std::ranges::is_sorted(all.seen, {},
+                                     [](const Seen &seen) { return seen.record.EventHeader.TimeStamp; }));
+  // Beside another file, each handle gets its own.
+  Consumer a, b;
+  TRACEHANDLE handles[] = {a.open(zip), b.open(files.write("plain.etl", kernel.bytes()))};
+  EXPECT_EQ(ProcessTrace(handles, 2, nullptr, nullptr), ERROR_SUCCESS) << etwr_consumer_last_error();
+  EXPECT_EQ(a.seen.size(), 602u);
+  EXPECT_EQ(b.seen.size(), 301u);
   for (const TRACEHANDLE handle : handles)
     EXPECT_EQ(CloseTrace(handle), ERROR_SUCCESS);
 }

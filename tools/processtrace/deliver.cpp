@@ -15,11 +15,13 @@ std::uint32_t call_back(Session &session) {
 } // namespace
 
 Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources) {
-  streams_.resize(sessions.size());
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
-    streams_[i].session = sessions[i].get();
-    streams_[i].source = &sources[i];
-    sessions[i]->logfile.BuffersRead = 0;
+  for (const auto &session : sessions) {
+    session->logfile.BuffersRead = 0;
+    for (std::size_t i = 0; i < session->trace.sources().size(); ++i) { // several in one .zip
+      Stream &stream = streams_.emplace_back();
+      stream.session = session.get();
+      stream.source = &sources[streams_.size() - 1];
+    }
   }
 }
 

@@ -125,6 +125,11 @@ std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Quer
       inputs.emplace_back(session->name);
     Result<Trace> opened = Trace::open(std::move(inputs));
     if (!opened) return fail(status_of(opened.error(), opened.error().file), opened.error().message());
+    std::size_t expected = 0;
+    for (const auto &session : sessions)
+      expected += session->trace.sources().size();
+    if (opened->sources().size() != expected)
+      return fail(ERROR_FILE_CORRUPT, "a file has changed since it was opened");
     set.emplace(std::move(*opened));
   }
   const Trace &trace = set ? *set : sessions.front()->trace;

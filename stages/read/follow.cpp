@@ -1,0 +1,126 @@
+#include "read/follow.hpp"
+
+#include "base/errors.hpp"
+#include "etwrelog/format.hpp"
+#include "read/scan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+namespace etwrelog::read {
+
+using namespace format;
+
+namespace {
+
+// Requests to stop come from signal handlers too, which can wake nobody.
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+} // namespace
+
+Result<std::shared_ptr<FollowedFile>> FollowedFile::open(const std::string &path, std::stop_token enough,
+                                                         std::stop_token stop) {
+  ETWRELOG_TRY_LET(file, base::File::open_read(path, stop));
+  if (!file.is_regular())
+    return base::unsupported("is no regular file, and only such can be followed").in(path);
+  std::shared_ptr<FollowedFile> followed(
+      new FollowedFile(path, std::move(file), std::move(enough), std::move(stop)));
+  followed->id_ = followed->file_.id();
+  ETWRELOG_TRY(followed->wait());
+  if (!followed->header_)
+    return base::cancelled().in(path).found("before the session had written its first buffer");
+  if ((followed->header_->log_file_mode & kModeCircular) != 0)
+    return base::unsupported("is a circular log, which begins anew where it was read already").in(path);
+  return followed;
+}
+
+Result<std::uint64_t> FollowedFile::size() const {
+  ETWRELOG_TRY_LET(size, file_.size());
+  if (size >= at_) return size;
+  return base::io_failure("the file became shorter while it was followed")
+      .in(path_)
+      .at(size)
+      .expected(std::to_string(at_) + " bytes or more")
+      .found(std::to_string(size));
+}
+
+Error FollowedFile::replaced() const {
+  return base::io_failure("was replaced, moved or deleted while it was followed").in(path_);
+}
+
+Result<std::vector<std::uint8_t>> FollowedFile::first_buffer() const {
+  std::vector<std::uint8_t> bytes(kBufferHeaderSize + kMaxEventSize);
+  ETWRELOG_TRY_LET(got, file_.read_at(0, bytes));
+  bytes.resize(got);
+  return bytes;
+}
+
+// The header event is completed when the session ends, behind its last buffer.
+Result<void> FollowedFile::check_header() {
+  if (base::file_id(path_) != id_) return replaced();
+  ETWRELOG_TRY_LET(bytes, first_buffer());
+  ETWRELOG_TRY_LET(header, read_first_event(bytes, path_));
+  if (header_ && (header.first_stamp != header_->first_stamp || header.start_time != header_->start_time ||
+                  header.event_size != header_->event_size))
+    return replaced();
+  closed_ = header.end_time != 0 && header.buffers_written != 0;
+  header_ = std::move(header);
+  return {};
+}
+
+Result<bool> FollowedFile::look() {
+  ETWRELOG_TRY_LET(there, size());
+  if (closed_) {
+    end_ = there;
+    return true;
+  }
+  std::array<std::uint8_t, kBufferHeaderSize> raw{};
+  if (there - at_ < raw.size()) return false;
+  ETWRELOG_TRY_LET(got, file_.read_at(at_, raw));
+  // Zeros: a file that is as large as it may become from the start, of which this is not written yet.
+  if (got < raw.size() || std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) return false;
+  const std::uint32_t whole = load_buffer_header(raw.data()).buffer_size;
+  const bool possible =
+      whole >= kBufferHeaderSize && whole <= kMaxBufferSize; // else the reader says what is wrong
+  if (possible && there - at_ < whole) return false;
+  end_ = possible ? at_ + whole : there;
+  return true;
+}
+
+Result<void> FollowedFile::wait() {
+  while (!over_) {
+    if (stop_.stop_requested()) return base::cancelled().in(path_);
+    const bool last = enough_.stop_requested(); // what is there by now still counts
+    ETWRELOG_TRY_LET(found, look());
+    if (!header_ && found) return check_header();
+    if (last) {
+      if (header_) ETWRELOG_TRY(take_all());
+      over_ = true;
+      return {};
+    }
+    if (found) return {};
+    if (header_) ETWRELOG_TRY(check_header());
+    if (!closed_) std::this_thread::sleep_for(kPause);
+  }
+  return {};
+}
+
+Result<void> FollowedFile::take_all() {
+  ETWRELOG_TRY_LET(there, size());
+  end_ = there;
+  return {};
+}
+
+Result<std::size_t> FollowedFile::read(MutableBytes into) {
+  if (at_ == end_ && !into.empty()) ETWRELOG_TRY(wait());
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
+  if (count == 0) return std::size_t{0};
+  Result<std::size_t> got = file_.read_at(at_, into.first(count));
+  if (!got) return base::in_file(std::move(got).error(), path_);
+  at_ += *got;
+  return got;
+}
+
+} // namespace etwrelog::read

@@ -1,0 +1,48 @@
+#include "read/spool.hpp"
+
+namespace etwrelog::read {
+namespace {
+
+class FileInput final : public Input {
+public:
+  FileInput(InputName name, base::File file, std::uint64_t size)
+      : Input(std::move(name)), file_(std::move(file)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    Result<std::size_t> got = file_.read_at(offset, into);
+    if (!got) got.error().file = name();
+    return got;
+  }
+
+private:
+  base::File file_;
+  std::uint64_t size_;
+};
+
+} // namespace
+
+std::unique_ptr<Input> file_input(InputName name, base::File file, std::uint64_t size) {
+  return std::make_unique<FileInput>(std::move(name), std::move(file), size);
+}
+
+Result<Spool> Spool::create() {
+  Result<base::File> file = base::File::create_spool();
+  if (!file) return std::move(file).error();
+  Spool spool;
+  spool.file_ = std::move(*file);
+  return spool;
+}
+
+Result<void> Spool::append(Bytes bytes) {
+  Result<void> written = file_.write_at(size_, bytes);
+  if (!written) written.error().advice = Advice::temporary_folder;
+  size_ += bytes.size();
+  return written;
+}
+
+std::unique_ptr<Input> Spool::finish(InputName name) && {
+  return file_input(std::move(name), std::move(file_), size_);
+}
+
+} // namespace etwrelog::read

@@ -1,0 +1,262 @@
+// Several traces as one, given as files or in a .zip or .diagsession: every reading command takes them, and
+// what is counted of all is the sum of what is counted of each.
+#include "etwrelog/etwrelog.hpp"
+#include "etwrelog/profile.hpp"
+#include "tests/support/pipeline_runs.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tests/support/zip_files.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog::testing {
+namespace {
+
+using nlohmann::json;
+using Buffer = std::vector<std::uint8_t>;
+
+// What a kernel session says: processes, samples, stacks by key.
+SyntheticTrace kernel_trace() {
+  SyntheticTrace t({.buffer_size = 0x4000, .events_lost = 3});
+  for (std::uint32_t pid : {100u, 200u}) {
+    t.process_rundown({1'000'100 + pid}, pid, 4, pid == 100 ? "one.exe" : "two.exe");
+    t.thread_rundown({1'000'101 + pid}, pid + 4, pid);
+    t.image_rundown({1'000'102 + pid}, pid, 0x7FF6'0000'0000);
+  }
+  for (int i = 0; i < 600; ++i) {
+    const std::uint32_t pid = i % 3 == 0 ? 100 : 200;
+    const auto cpu = static_cast<std::uint16_t>(i % 3);
+    const std::int64_t now = 1'100'000 + 100 * i;
+    t.sample({now, cpu}, pid + 4, 0x7FF6'0000'1000 + static_cast<std::uint64_t>(i % 40));
+    t.stack_walk({now + 1, cpu}, now, pid, pid + 4, {0x7FF6'0000'1000, 0x7FF6'0000'2000 + i % 10ull});
+  }
+  return t;
+}
+
+// What the sessions beside it say; `shift` makes them differ.
+SyntheticTrace user_trace(std::int64_t shift = 0) {
+  SyntheticTrace t({.buffer_size = 0x8000, .first_stamp = 1'050'000 + shift, .events_lost = 4});
+  for (int i = 0; i < 400; ++i) {
+    const std::uint32_t pid = i % 2 == 0 ? 100 : 200;
+    const std::int64_t now = 1'100'007 + shift + 150 * i;
+    t.trace_logging({now, static_cast<std::uint16_t>(i % 4)}, Guid{7, 9}, "Prov", i % 2 == 0 ? "Even" : "Odd",
+                    pid + 4, pid);
+    if (i % 50 == 0)
+      t.stack_walk({now + 1}, now, pid, pid + 4, {0x7FF6'0000'1000, 0x7FF6'0000'2000 + i % 20ull});
+  }
+  return t;
+}
+
+class Several : public ::testing::Test {
+protected:
+  Several() {
+    write_file(kernel, kernel_trace().bytes());
+    write_file(user, user_trace().bytes());
+    write_file(rundown, user_trace(33).bytes());
+    write_file(zip, zip_of({{"PerfViewData.etl", read_file(kernel)},
+                            {"PerfViewData.etl.NGENPDB/a.pdb", {1, 2, 3}},
+                            {"PerfViewData.user.etl", read_file(user)},
+                            {"PerfViewData.clrRundown.etl", read_file(rundown)},
+                            {"LogFile.txt", {'h', 'i'}}}));
+    const std::string metadata =
+        "<?xml version=\"1.0\"?><Package><Content><Resource Type=\"DiagnosticsHub.Resource.EtlFile\" "
+        "Name=\"sc.user_aux.etl\" ResourcePackageUriPrefix=\"B70\"/></Content></Package>";
+    write_file(diagsession, zip_of({{"[Content_Types].xml", {'<', '>'}},
+                                    {"metadata.xml", {metadata.begin(), metadata.end()}},
+                                    {"B70/sc.user_aux.etl", read_file(kernel)},
+                                    {"C11/capture", read_file(user)},
+                                    {"D22/rundown.etl", read_file(rundown)}}));
+  }
+
+  static etwrelog::Trace opened(const std::vector<std::string> &paths) {
+    Result<etwrelog::Trace> trace = etwrelog::Trace::open(std::vector<Input>(paths.begin(), paths.end()));
+    EXPECT_TRUE(trace) << trace.error().message();
+    return *std::move(trace);
+  }
+  static Statistics counted(const std::vector<std::string> &paths, const RunOptions &run = {}) {
+    Result<Statistics> statistics = collect_statistics(opened(paths), run);
+    EXPECT_TRUE(statistics) << statistics.error().message();
+    return *std::move(statistics);
+  }
+  static json json_of(const std::vector<std::string> &words) {
+    const ToolRun run = run_tool(words);
+    EXPECT_EQ(run.status, 0) << words.front() << ": " << run.err;
+    return json::parse(run.out, nullptr, false);
+  }
+
+  const TempDir directory;
+  const std::string kernel = directory.file("kernel.etl"), user = directory.file("user.etl"),
+                    rundown = directory.file("rundown.etl"), zip = directory.file("PerfViewData.etl.zip"),
+                    diagsession = directory.file("x.diagsession");
+  const std::vector<std::string> all = {kernel, user, rundown};
+};
+
+TEST_F(Several, AZipIsTheTracesInIt) {
+  const etwrelog::Trace files = opened(all);
+  for (const std::string &path : {zip, diagsession}) {
+    const etwrelog::Trace trace = opened({path});
+    ASSERT_EQ(trace.sources().size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(trace.sources()[i].name.find(path + ":"), 0u) << trace.sources()[i].name;
+      EXPECT_EQ(trace.sources()[i].machine, 0u);
+    }
+    EventCursor expected = files.events({.order = Order::time}), got = trace.events({.order = Order::time});
+    std::size_t events = 0;
+    for (const Event *event = expected.next(); event != nullptr; event = expected.next(), ++events) {
+      const Event *other = got.next();
+      ASSERT_NE(other, nullptr);
+      ASSERT_TRUE(std::ranges::equal(event->bytes(), other->bytes()));
+      ASSERT_EQ(event->position(), other->position());
+    }
+    EXPECT_EQ(got.next(), nullptr);
+    EXPECT_GT(events, 2000u);
+  }
+  // Beside a file they count on.
+  EXPECT_EQ(opened({kernel, zip}).sources().size(), 4u);
+}
+
+TEST_F(Several, AMemberThatIsNoTraceIsNamed) {
+  const std::string broken = directory.file("broken.zip");
+  write_file(broken, zip_of({{"good.etl", read_file(kernel)}, {"bad.etl", Buffer(70'000, 'x')}}));
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(broken);
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().file, broken + ":bad.etl");
+  const ToolRun run = run_tool({"info", broken});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("broken.zip:bad.etl"), std::string::npos) << run.err;
+}
+
+TEST_F(Several, CountsAreTheSumOfEach) {
+  std::uint64_t events = 0, bytes = 0, walks = 0, frames = 0, buffers = 0;
+  std::map<EventType, std::pair<std::uint64_t, std::uint64_t>> types;
+  for (const std::string &path : all) {
+    const Statistics s = counted({path});
+    events += s.events;
+    bytes += s.event_bytes;
+    walks += s.stacks.walks;
+    frames += s.stacks.frames;
+    for (const auto &[type, count] : s.buffer_types)
+      buffers += count;
+    for (const TypeStatistics &row : s.types) {
+      types[row.type].first += row.events;
+      types[row.type].second += row.bytes;
+    }
+  }
+  for (const std::vector<std::string> &paths : {all, {zip}, {diagsession}})
+    for (const unsigned threads : {1u, 2u}) {
+      const Statistics s = counted(paths, {.threads = threads});
+      EXPECT_EQ(s.events, events);
+      EXPECT_EQ(s.event_bytes, bytes);
+      EXPECT_EQ(s.stacks.walks, walks);
+      EXPECT_EQ(s.stacks.frames, frames);
+      EXPECT_EQ(s.stacks.distinct_stacks, counted({kernel}).stacks.distinct_stacks + 1)
+          << "told apart over all: of the two of the others the kernel session has one";
+      std::uint64_t of_all = 0, of_types = 0;
+      for (const auto &[type, count] : s.buffer_types)
+        of_all += count;
+      EXPECT_EQ(of_all, buffers);
+      ASSERT_EQ(s.types.size(), types.size());
+      for (const TypeStatistics &row : s.types) {
+        EXPECT_EQ(std::pair(row.events, row.bytes), types[row.type]) << row.name;
+        of_types += row.events;
+      }
+      EXPECT_EQ(of_types, events);
+      // The kernel session names the processes of the others' events.
+      ASSERT_EQ(s.processes.size(), 2u);
+      EXPECT_EQ(s.processes[0].image_name, "one.exe");
+      EXPECT_GE(s.by_instance[0].events, 200u + 2 * 200u);
+      EXPECT_EQ(s.by_instance[0].samples, 200u);
+    }
+}
+
+TEST_F(Several, TracesOfTwoMachinesAreCountedEachWithItsOwnProcesses) {
+  SyntheticTrace other = user_trace();
+  other.header().boot_time += 10'000'000;
+  other.process_rundown({1'060'000}, 100, 4, "elsewhere.exe");
+  write_file(user, other.bytes());
+  const Statistics s = counted({kernel, user});
+  EXPECT_EQ(s.events, counted({kernel}).events + counted({user}).events);
+  ASSERT_EQ(s.processes.size(), 3u);
+  EXPECT_EQ(s.processes[2].image_name, "elsewhere.exe");
+  EXPECT_EQ(s.processes[2].machine, 1u);
+  EXPECT_EQ(s.by_instance[0].events, counted({kernel}).by_instance[0].events);
+  // What needs one boot says what differs.
+  const Result<StackReport> stacks = report_stacks(opened({kernel, user}));
+  ASSERT_FALSE(stacks);
+  EXPECT_NE(stacks.error().message().find("time of boot"), std::string::npos) << stacks.error().message();
+  EXPECT_FALSE(make_profile(opened({kernel, user})));
+}
+
+TEST_F(Several, StacksAndProfileAreThoseOfTheMergedTrace) {
+  const std::string merged = directory.file("merged.etl");
+  ASSERT_EQ(run_tool({"merge", kernel, user, rundown, "-o", merged}).status, 0);
+  const std::vector<StackCacheSettings> simulate = {{256, 3u << 20}};
+  const Result<StackReport> one = report_stacks(opened({merged}), {.simulate = simulate}),
+                            several = report_stacks(opened({zip}), {.simulate = simulate});
+  ASSERT_TRUE(one && several);
+  EXPECT_EQ(several->all.events, one->all.events);
+  EXPECT_EQ(several->all.distinct, one->all.distinct);
+  EXPECT_EQ(several->distinct_frames, one->distinct_frames);
+  EXPECT_EQ(several->bytes_now, one->bytes_now);
+  EXPECT_EQ(several->simulations[0].counts.hits, one->simulations[0].counts.hits);
+  const Result<ProfileResult> profile = make_profile(opened({zip})),
+                              expected = make_profile(opened({merged}));
+  ASSERT_TRUE(profile && expected);
+  EXPECT_EQ(profile->profile.accounting.total.samples, 600u);
+  EXPECT_EQ(profile->profile.samples.size(), expected->profile.samples.size());
+  for (std::size_t i = 0; i < profile->profile.samples.size(); ++i)
+    ASSERT_EQ(profile->profile.samples[i].time, expected->profile.samples[i].time);
+  EXPECT_EQ(profile->profile.events_lost, 11u);
+  EXPECT_GE(profile->profile.samples.front().time, 0);
+}
+
+TEST_F(Several, EveryReadingCommandTakesThem) {
+  const json info = json_of({"info", "--json", zip}), stats = json_of({"stats", "--json", diagsession});
+  EXPECT_EQ(info["traces"].size(), 3u);
+  EXPECT_EQ(info["file"], zip);
+  std::uint64_t events = 0, buffers = 0;
+  for (const std::string &path : all) {
+    const json one = json_of({"info", "--json", path});
+    events += one["events"]["count"].get<std::uint64_t>();
+    buffers += one["buffers"]["count"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(info["events"]["count"], events);
+  EXPECT_EQ(info["buffers"]["count"], buffers);
+  EXPECT_EQ(stats["events"]["count"], events);
+  const json together = json_of({"stats", "--json", "--as-one", kernel, user, rundown});
+  EXPECT_EQ(together["by_type"], stats["by_type"]);
+  EXPECT_EQ(json_of({"stats", "--json", kernel, user, rundown}).size(), 3u) << "each by itself";
+  const ToolRun text = run_tool({"info", zip});
+  EXPECT_EQ(text.status, 0) << text.err;
+  for (const char *part : {"PerfViewData.clrRundown.etl", "Together", "3 traces", "one.exe"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part;
+
+  EXPECT_EQ(json_of({"stacks", "--json", zip})["all"]["events"],
+            json_of({"stacks", "--json", "--as-one", kernel, user, rundown})["all"]["events"]);
+  for (const std::vector<std::string> &words : {std::vector<std::string>{"profile", zip, "--symbols", "none"},
+                                                {"schema", diagsession},
+                                                {"query", zip, "select count(*) from events"}}) {
+    const ToolRun run = run_tool(words);
+    EXPECT_EQ(run.status, 0) << words.front() << ": " << run.err;
+  }
+  const std::string merged = directory.file("merged.etl"), relogged = directory.file("relogged.etl");
+  ASSERT_EQ(run_tool({"merge", kernel, user, rundown, "-o", merged}).status, 0);
+  const ToolRun run = run_tool({"relog", zip, "-o", relogged});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(read_file(relogged) == read_file(merged));
+  EXPECT_NE(run_tool({"relog", zip, "-o", zip, "-f"}).status, 0) << "never its own input";
+  RelogOptions options;
+  const Result<RelogReport> onto = relog(opened({zip}), Output(zip, Existing::replace), options);
+  ASSERT_FALSE(onto);
+  EXPECT_EQ(onto.error().kind, ErrorKind::usage);
+}
+
+TEST_F(Several, PackTakesTheVeryFile) {
+  const std::string packed = directory.file("x.etlz"), back = directory.file("back.diagsession");
+  ASSERT_EQ(run_tool({"pack", diagsession, "-o", packed, "-q"}).status, 0);
+  ASSERT_EQ(run_tool({"unpack", packed, "-o", back, "-q"}).status, 0);
+  EXPECT_TRUE(read_file(back) == read_file(diagsession));
+}
+
+} // namespace
+} // namespace etwrelog::testing
