@@ -1,0 +1,312 @@
+#include "export/rows.hpp"
+
+#include "schema/fitting_decoder.hpp"
+#include "schema/json_sink.hpp"
+
+namespace etwrelog::pipeline {
+
+using schema::Op;
+using tables::Batch;
+using tables::Column;
+using tables::ColumnData;
+using tables::ColumnType;
+
+void RowBatches::clear() {
+  // What each batch needed is kept for the next; now and then all is let go, so that kinds that were many
+  // once do not hold memory for ever.
+  if (++clears_ % 16 == 0) {
+    described_.clear();
+    undescribed_.reset();
+  } else {
+    for (const Kind kind : used_) {
+      Table &table = at(kind);
+      table.batch.clear();
+      for (Codes *codes : {&table.providers, &table.ids, &table.events, &table.processes, &table.keywords})
+        codes->clear();
+    }
+  }
+  used_.clear();
+  events_ = 0;
+}
+
+namespace {
+
+// Numbers as text, and what else is no number, as JSON lines have it but without quotes.
+void add_text(ColumnData &column, const Op &op, Bytes data, unsigned pointer_size) {
+  std::string &out = column.begin_text();
+  const std::size_t start = out.size();
+  schema::append_value(out, op, data, pointer_size, nullptr);
+  schema::unquote_json(out, start);
+  column.end_text();
+}
+
+} // namespace
+
+// Puts top-level values into their columns; arrays and structures as the JSON that they are in lines.
+class Rows::Sink {
+public:
+  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder::Program &program,
+       unsigned pointer_size)
+      : columns_(columns), plan_(plan), program_(program), pointer_size_(pointer_size) {}
+
+  void value(const Op &op, Bytes data) {
+    if (depth_ != 0) return nested_->value(op, data);
+    const Place place = plan_.places[op.field];
+    put(columns_[place.column], place.way, op, data);
+    ++filled_;
+  }
+  void begin_structure(const Op &op) {
+    if (depth_ != 0)
+      nested_->begin_structure(op);
+    else
+      open(op, '{');
+    ++depth_;
+  }
+  void end_structure(const Op &op) {
+    if (--depth_ != 0)
+      nested_->end_structure(op);
+    else
+      close('}');
+  }
+  void begin_array(const Op &op, Bytes rest) {
+    if (depth_ != 0)
+      nested_->begin_array(op, rest);
+    else if (plan_.places[op.field].way == Way::list)
+      list_ = &columns_[plan_.places[op.field].column];
+    else
+      open(op, '[');
+    ++depth_;
+  }
+  void end_array(const Op &op, std::uint32_t elements, Bytes data) {
+    if (--depth_ != 0) return nested_->end_array(op, elements, data);
+    if (list_ == nullptr) return close(']');
+    std::exchange(list_, nullptr)->end_list();
+    ++filled_;
+  }
+  void begin_element(const Op &op) { nested_->begin_element(op); }
+  void end_element(const Op &op) { nested_->end_element(op); }
+  void element(const Op &op, Bytes data) {
+    if (list_ != nullptr)
+      list_->add_element(schema::load_unsigned(data));
+    else
+      nested_->element(op, data);
+  }
+  [[nodiscard]] std::size_t mark() const { return depth_ == 0 ? 0 : nested_->mark(); }
+  void rollback(std::size_t mark) {
+    if (--depth_ != 0) return nested_->rollback(mark);
+    if (list_ != nullptr)
+      std::exchange(list_, nullptr)->drop_elements();
+    else
+      text_->begin_text().resize(start_);
+  }
+  [[nodiscard]] bool full() const { return depth_ != 0 && list_ == nullptr && nested_->full(); }
+
+  [[nodiscard]] std::size_t filled() const { return filled_; } // columns
+
+private:
+  void open(const Op &op, char sign) {
+    text_ = &columns_[plan_.places[op.field].column];
+    std::string &out = text_->begin_text();
+    start_ = out.size();
+    nested_.emplace(out, program_, pointer_size_, JsonOptions{});
+    out += sign;
+  }
+  void close(char sign) {
+    text_->begin_text() += sign;
+    text_->end_text();
+    ++filled_;
+  }
+  void put(ColumnData &column, Way way, const Op &op, Bytes data) const {
+    switch (way) {
+    case Way::number: return column.add_number(schema::load_unsigned(data));
+    case Way::signed_number: {
+      const unsigned unused = 64 - 8 * static_cast<unsigned>(data.size());
+      return column.add_number(static_cast<std::uint64_t>(
+          static_cast<std::int64_t>(schema::load_unsigned(data) << unused) >> unused));
+    }
+    case Way::port: {
+      const std::uint64_t value = schema::load_unsigned(data);
+      return column.add_number((value & 0xFF) << 8 | value >> 8);
+    }
+    case Way::boolean: return column.add_number(schema::load_unsigned(data) != 0 ? 1 : 0);
+    case Way::single: return real(column, load<float>(data.data()));
+    case Way::doubled: return real(column, load<double>(data.data()));
+    case Way::hex:
+      schema::append_hex(column.begin_text(), schema::load_unsigned(data));
+      return column.end_text();
+    case Way::list:
+    case Way::text: break;
+    }
+    if ((op.type == FieldType::sid || op.type == FieldType::token_sid) && data.size() < 8)
+      return column.add_null(); // none
+    add_text(column, op, data, pointer_size_);
+  }
+  static void real(ColumnData &column, double value) {
+    if (value - value == 0)
+      column.add_real(value);
+    else
+      column.add_null(); // no number
+  }
+
+  std::span<ColumnData> columns_;
+  const Plan &plan_;
+  const Decoder::Program &program_;
+  unsigned pointer_size_;
+  std::size_t depth_ = 0, filled_ = 0, start_ = 0;
+  ColumnData *text_ = nullptr, *list_ = nullptr;
+  std::optional<schema::JsonSink> nested_;
+};
+
+Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
+           FieldColumns fields)
+    : common_(clock, survey), survey_(survey), decoders_(decoders), joins_(joins), fields_(fields) {
+  if (!by_kind()) return;
+  for (const Schema *schema : survey.schemas.all()) {
+    Plan &plan = plans_.emplace_back();
+    plan.places.resize(schema->fields.size());
+    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
+      plan.places[i] = {static_cast<std::uint16_t>(plan.columns++),
+                        way_of(schema->fields[i], type_of(schema->fields[i]))};
+  }
+}
+
+ColumnType Rows::type_of(const Field &field) const {
+  const ColumnType type = column_type(field);
+  if (fields_ != FieldColumns::typed || type != ColumnType::text) return type;
+  const bool number =
+      field.type == FieldType::pointer ||
+      (field.type <= FieldType::u64 && (field.format == Format::hex || field.format == Format::address));
+  if (!field.is_array()) return number ? ColumnType::unsigned_integer : type;
+  const bool plain = field.type <= FieldType::u64 && field.format != Format::characters &&
+                     field.format != Format::ip_address && field.format != Format::port;
+  return number || plain ? ColumnType::list : type;
+}
+
+Rows::Way Rows::way_of(const Field &field, ColumnType type) {
+  switch (type) {
+  case ColumnType::real: return field.type == FieldType::f32 ? Way::single : Way::doubled;
+  case ColumnType::boolean: return Way::boolean;
+  case ColumnType::list: return Way::list;
+  case ColumnType::integer: return Way::signed_number;
+  case ColumnType::unsigned_integer:
+    return field.format == Format::port && field.type == FieldType::u16 ? Way::port : Way::number;
+  default: break;
+  }
+  const bool hex =
+      field.type == FieldType::pointer || (field.type <= FieldType::i64 && field.format == Format::hex);
+  return hex && !field.is_array() ? Way::hex : Way::text;
+}
+
+std::vector<Column> Rows::columns(Kind kind) const {
+  std::vector<Column> all = common_columns();
+  if (!by_kind()) {
+    all.push_back({"fields", ColumnType::text});
+  } else if (kind != RowBatches::kUndescribed) {
+    const Schema &schema = *survey_.schemas.all()[kind];
+    for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
+      all.push_back({std::string(schema.fields[i].name), type_of(schema.fields[i])});
+  }
+  if (joins_)
+    for (const Joins::Column &column : joins_->columns())
+      all.push_back({column.name, column.type});
+  all.push_back({"raw", ColumnType::text});
+  return all;
+}
+
+RowBatches::Table &Rows::table_for(Kind kind, RowBatches &into) const {
+  if (kind != RowBatches::kUndescribed && kind >= into.described_.size()) into.described_.resize(kind + 1);
+  std::unique_ptr<RowBatches::Table> &table =
+      kind == RowBatches::kUndescribed ? into.undescribed_ : into.described_[kind];
+  if (!table) {
+    table = std::make_unique<RowBatches::Table>();
+    table->batch = Batch(columns(kind));
+  }
+  if (table->batch.rows == 0) into.used_.push_back(kind);
+  return *table;
+}
+
+void Rows::add(const Event &event, RowBatches &into, Scratch &scratch) const {
+  const Schema *schema = survey_.schemas.find(event);
+  RowBatches::Table &table =
+      table_for(by_kind() && schema ? schema->ordinal : RowBatches::kUndescribed, into);
+  ++table.batch.rows;
+  ++into.events_;
+  add_common(event, schema, table);
+  add_fields(event, schema, table.batch);
+  if (joins_) add_joined(event, schema, table.batch, scratch);
+}
+
+namespace {
+
+struct Put {
+  ColumnData &column;
+  RowBatches::Codes *codes = nullptr; // of a column that repeats
+  void null() { column.add_null(); }
+  void number(std::int64_t value) { column.add_number(static_cast<std::uint64_t>(value)); }
+  void text(std::string_view value) { column.add_text(value); }
+  template <class Text> void repeated(std::uint64_t key, Text &&text) {
+    column.add_code(codes->code(key, column, text));
+  }
+};
+
+} // namespace
+
+void Rows::add_common(const Event &event, const Schema *schema, RowBatches::Table &table) const {
+  common_.put_all(event, schema, [&](std::size_t index) {
+    RowBatches::Codes *codes = nullptr;
+    switch (index) {
+    case 5: codes = &table.processes; break;
+    case 6: codes = &table.providers; break;
+    case 7: codes = &table.ids; break;
+    case 8: codes = &table.events; break;
+    case 13: codes = &table.keywords; break;
+    default: break;
+    }
+    return Put{table.batch.columns[index], codes};
+  });
+}
+
+void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) const {
+  const Bytes payload = event.payload();
+  const std::size_t first = common_columns().size();
+  std::size_t covered = 0;
+  if (schema != nullptr && !by_kind()) {
+    ColumnData &fields = batch.columns[first];
+    covered = decoders_.of(event, *schema).append_json(payload, fields.begin_text()).covered;
+    fields.end_text();
+  } else if (schema != nullptr) {
+    const Decoder &decoder = decoders_.of(event, *schema);
+    const Plan &plan = plans_[schema->ordinal];
+    const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
+    Sink sink(columns, plan, schema::program_of(decoder), schema::pointer_size_of(decoder));
+    schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
+    static_cast<void>(run.all());
+    covered = run.position();
+    // What an event lacks is null.
+    if (sink.filled() != plan.columns)
+      for (ColumnData &column : columns)
+        if (column.rows() < batch.rows) column.add_null();
+  } else if (!by_kind()) {
+    batch.columns[first].add_null();
+  }
+  ColumnData &raw = batch.columns.back();
+  if (covered == payload.size()) return raw.add_null();
+  schema::append_hex_bytes(raw.begin_text(), payload.subspan(covered));
+  raw.end_text();
+}
+
+void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Scratch &scratch) const {
+  joins_->look_up(event, schema, scratch.joined);
+  const std::size_t count = joins_->columns().size(), first = batch.columns.size() - 1 - count;
+  for (std::size_t i = 0; i < count; ++i) {
+    ColumnData &column = batch.columns[first + i];
+    if (scratch.joined.numbers[i])
+      column.add_number(static_cast<std::uint64_t>(*scratch.joined.numbers[i]));
+    else if (scratch.joined.present[i])
+      column.add_text(scratch.joined.texts[i]);
+    else
+      column.add_null();
+  }
+}
+
+} // namespace etwrelog::pipeline
