@@ -4,8 +4,8 @@
 #include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/pipes.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -24,19 +24,6 @@ struct ExportFlags : RunFlags {
   std::string where;
   BulkFlags many;
   bool salvage = false, force = false, maps = false, messages = false, report = false;
-};
-
-// Standard output, written through the C library; a closed pipe is an error like any other.
-class StandardOutput final : public ByteSink {
-public:
-  Result<void> write(Bytes bytes) override {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
-    reader_gone = errno == EPIPE;
-    Error error;
-    error.kind = ErrorKind::io, error.file = "standard output", error.what = "cannot be written";
-    return error;
-  }
-  bool reader_gone = false; // "| head" has seen enough: that is no failure to talk about
 };
 
 const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
@@ -137,7 +124,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
     inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
   Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
-  const auto standard_output = std::make_shared<StandardOutput>();
+  const auto standard_output = std::make_shared<StandardOutputSink>();
   const bool to_standard_output = flags.output.empty() || flags.output == "-";
   const Output output = to_standard_output
                             ? Output::sink("standard output", standard_output)
@@ -154,9 +141,10 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   const Result<ExportReport> done = table == kTables.end()
                                         ? export_json(*trace, output, options, run)
                                         : export_table(*trace, output, table->second, options, run);
-  if (!done && standard_output->reader_gone) return kFailed;
+  const Result<void> flushed = done && to_standard_output ? standard_output->flush() : Result<void>();
+  if (standard_output->reader_gone()) return kFailed;
   if (!done) return done.error();
-  if (to_standard_output) std::fflush(stdout);
+  if (!flushed) return flushed.error();
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
   if (flags.report) print_report(*done, flags.json);

@@ -168,6 +168,7 @@ struct DecodedSize {
   std::size_t values = 0;  // stored in `out`
   std::size_t covered = 0; // bytes of the payload that fields cover
   bool truncated = false;  // the payload ends inside a field
+  bool given_up = false;   // more than any real event says: then append_json() writes {} and covers nothing
 };
 
 struct JsonOptions {

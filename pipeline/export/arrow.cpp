@@ -13,10 +13,9 @@
 namespace etwrelog {
 namespace {
 
-using pipeline::Kind;
-using pipeline::kUndescribed;
+using pipeline::FieldColumns;
+using pipeline::RowBatches;
 using pipeline::Rows;
-using pipeline::TablePart;
 using pipeline::TableRows;
 using pipeline::Walk;
 using pipeline::WalkSlot;
@@ -32,8 +31,8 @@ struct Source {
 };
 
 Result<std::shared_ptr<const Source>> make_source(const Trace &trace, const ExportOptions &options,
-                                                  bool by_kind, const RunOptions &run) {
-  Result<std::unique_ptr<TableRows>> all = TableRows::make(trace, options, by_kind, run);
+                                                  FieldColumns fields, const RunOptions &run) {
+  Result<std::unique_ptr<TableRows>> all = TableRows::make(trace, options, fields, run);
   if (!all) return std::move(all).error();
   auto source = std::make_shared<Source>(Source{trace, run, *std::move(all)});
   source->run.report = nullptr; // it may be gone when a stream ends
@@ -50,9 +49,9 @@ std::size_t bytes_of(const tables::Batch &batch) {
 class Stream {
 public:
   // `kind`: of a source by kinds. `query`: gives those events, and maybe others.
-  Stream(std::shared_ptr<const Source> source, std::optional<Kind> kind, Query query)
+  Stream(std::shared_ptr<const Source> source, std::optional<Rows::Kind> kind, Query query)
       : source_(std::move(source)), kind_(kind), query_(std::move(query)),
-        columns_(source_->all->rows->columns(kind.value_or(kUndescribed))) {
+        columns_(source_->all->rows->columns(kind.value_or(RowBatches::kUndescribed))) {
     tables::tell_apart(columns_);
   }
 
@@ -111,19 +110,19 @@ private:
   // A walk under way and the rows that its threads fill.
   struct Reading {
     std::mutex mutex;
-    std::vector<std::unique_ptr<TablePart>> parts, spare;
+    std::vector<std::unique_ptr<RowBatches>> parts, spare;
     std::unique_ptr<Walk> walk; // last: its threads end first
 
-    TablePart *take() {
+    RowBatches *take() {
       const std::lock_guard lock(mutex);
-      if (spare.empty()) spare.push_back(std::make_unique<TablePart>());
+      if (spare.empty()) spare.push_back(std::make_unique<RowBatches>());
       parts.push_back(std::move(spare.back()));
       spare.pop_back();
       return parts.back().get();
     }
-    void give(TablePart *part) {
+    void give(RowBatches *part) {
       const std::lock_guard lock(mutex);
-      const auto found = std::ranges::find(parts, part, &std::unique_ptr<TablePart>::get);
+      const auto found = std::ranges::find(parts, part, &std::unique_ptr<RowBatches>::get);
       spare.push_back(std::move(*found));
       parts.erase(found);
     }
@@ -137,7 +136,7 @@ private:
     reading->walk->run_with([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
       slot.part = nullptr;
       try {
-        TablePart *part = to->take();
+        RowBatches *part = to->take();
         slot.part = part;
         fill(*all, kind, *slot.events, *part);
       } catch (const std::bad_alloc &) {
@@ -151,12 +150,14 @@ private:
     return {};
   }
 
-  static void fill(const TableRows &all, std::optional<Kind> kind, EventBatch &batch, TablePart &part) {
+  static void fill(const TableRows &all, std::optional<Rows::Kind> kind, EventBatch &batch,
+                   RowBatches &part) {
+    part.clear();
     Rows::Scratch memory;
     pipeline::Selected::Scratch scratch;
     for (const Event &event : batch) {
       const Schema *schema = all.survey.schemas.find(event);
-      if (kind && (schema == nullptr ? kUndescribed : schema->ordinal) != *kind) continue;
+      if (kind && (schema == nullptr ? RowBatches::kUndescribed : schema->ordinal) != *kind) continue;
       if (all.selected->contains(event, scratch)) all.rows->add(event, schema, part, memory);
     }
   }
@@ -171,7 +172,7 @@ private:
       }
       ETWRELOG_TRY(start());
     }
-    tables::Batch batch;
+    tables::Batch batch(columns_);
     while (batch.rows < kRows && bytes_of(batch) < kBytes) {
       Result<void> status;
       WalkSlot *slot = reading_->walk->next(status);
@@ -181,26 +182,27 @@ private:
         reading_.reset();
         break;
       }
-      auto *part = static_cast<TablePart *>(slot->part);
-      if (!part->batches.empty()) add(std::move(part->batches.begin()->second), batch);
-      part->clear();
+      auto *part = static_cast<RowBatches *>(slot->part);
+      ETWRELOG_TRY(part->for_each([&](Rows::Kind, tables::Batch &more) { return add(more, batch); }));
       reading_->give(part);
     }
     return batch.rows == 0 ? Result<void>() : tables::to_arrow(columns_, std::move(batch), out);
   }
 
-  static void add(tables::Batch more, tables::Batch &batch) {
+  // May take the memory of `more` for that of `batch`.
+  static Result<void> add(tables::Batch &more, tables::Batch &batch) {
     if (batch.rows == 0) {
-      batch = std::move(more);
-      return;
+      std::swap(batch, more);
+      return {};
     }
     for (std::size_t i = 0; i < batch.columns.size(); ++i)
       batch.columns[i].append(more.columns[i]);
     batch.rows += more.rows;
+    return {};
   }
 
   std::shared_ptr<const Source> source_;
-  std::optional<Kind> kind_;
+  std::optional<Rows::Kind> kind_;
   Query query_;
   std::vector<tables::Column> columns_;
   std::unique_ptr<Reading> reading_; // from the first batch to the last
@@ -242,7 +244,7 @@ Result<Counts> count_kinds(const Source &source) {
 
 Result<void> arrow_events(const Trace &trace, ArrowArrayStream &out, const ExportOptions &options,
                           const RunOptions &run) {
-  Result<std::shared_ptr<const Source>> source = make_source(trace, options, false, run);
+  Result<std::shared_ptr<const Source>> source = make_source(trace, options, FieldColumns::json, run);
   if (!source) return std::move(source).error();
   const Query query = (*source)->all->selected->query(Order::time);
   Stream(*std::move(source), std::nullopt, query).give_to(out);
@@ -261,7 +263,7 @@ ArrowTables::~ArrowTables() = default;
 
 Result<ArrowTables> ArrowTables::open(const Trace &trace, const ExportOptions &options,
                                       const RunOptions &run) {
-  Result<std::shared_ptr<const Source>> source = make_source(trace, options, true, run);
+  Result<std::shared_ptr<const Source>> source = make_source(trace, options, FieldColumns::texts, run);
   if (!source) return std::move(source).error();
   auto impl = std::make_unique<Impl>(Impl{*std::move(source), {}});
   const Result<Counts> counts = count_kinds(*impl->source);
@@ -291,7 +293,8 @@ Result<void> ArrowTables::stream(std::size_t table, ArrowArrayStream &out) const
   Query query = impl_->source->all->selected->query(Order::time);
   // A condition names its kinds itself.
   if (schema != nullptr && query.kinds.empty()) where::add_kind(query.kinds, *schema);
-  Stream(impl_->source, schema == nullptr ? kUndescribed : Kind{schema->ordinal}, std::move(query))
+  Stream(impl_->source, schema == nullptr ? RowBatches::kUndescribed : Rows::Kind{schema->ordinal},
+         std::move(query))
       .give_to(out);
   return {};
 }

@@ -64,12 +64,11 @@ std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::
     if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
 }
 
-const std::string *CommonColumns::process_name(const Event &event) const {
-  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return nullptr;
+std::optional<std::uint32_t> CommonColumns::process_of(const Event &event) const {
+  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return std::nullopt;
   const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
   const auto found = lifetimes.process_at(event.process_id(), event.time());
-  if (!found || lifetimes.processes()[*found].image_name.empty()) return nullptr;
-  return &lifetimes.processes()[*found].image_name;
+  return found && !lifetimes.processes()[*found].image_name.empty() ? found : std::nullopt;
 }
 
 std::string CommonColumns::keyword(const Event &event) {

@@ -7,7 +7,10 @@
 #include "export/survey.hpp"
 #include "tables/table.hpp"
 
+#include <array>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace etwrelog::pipeline {
 
@@ -26,83 +29,88 @@ inline constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
 // Values of the columns that every event has. All that it is made of outlives it; any thread.
 class CommonColumns {
 public:
-  CommonColumns(const Clock &clock, const ExportSurvey &survey, const JsonLines &lines)
-      : clock_(clock), survey_(survey), lines_(lines) {
+  CommonColumns(const Clock &clock, const ExportSurvey &survey) : clock_(clock), survey_(survey) {
     for (const Schema *schema : survey.schemas.all()) {
       Names &names = names_.emplace_back();
-      names_of(survey.schemas, nullptr, schema, names.provider, names.event);
-      names.provider_id = to_string(schema->provider);
+      names_of(survey.schemas, nullptr, schema, names[0], names[2]);
+      names[1] = to_string(schema->provider);
     }
   }
 
-  // Calls put.null(), put.number(i64) or put.text(string_view) with the value of the index-th of
+  // Calls put.null(), put.number(i64), put.text(string_view) or put.repeated(u64, [] { return text; }), where
+  // the number stands for one and the same text of that column, with the value of the Index-th of
   // common_columns().
-  template <class Put>
-  void put(const Event &event, const Schema *schema, std::size_t index, Put &&put) const {
-    auto id = [&](std::uint32_t value) {
-      if (value == kUnknownId)
-        put.null();
-      else
-        put.number(value);
-    };
-    switch (index) {
-    case 0: put.number((clock_.to_filetime(event.time()) - kUnixEpoch) * 100); break;
-    case 1: put.number(event.time()); break;
-    case 2: put.number(event.processor()); break;
-    case 3: id(event.process_id()); break;
-    case 4: id(event.thread_id()); break;
-    case 5:
-      if (const std::string *name = process_name(event))
-        put.text(*name);
-      else
-        put.null();
-      break;
-    case 6:
-    case 8: {
+  template <std::size_t Index, class Put>
+  void put(const Event &event, const Schema *schema, Put &&put) const {
+    auto id = [&](std::uint32_t value) { value == kUnknownId ? put.null() : put.number(value); };
+    if constexpr (Index == 0) {
+      put.number((clock_.to_filetime(event.time()) - kUnixEpoch) * 100);
+    } else if constexpr (Index == 1) {
+      put.number(event.time());
+    } else if constexpr (Index == 2) {
+      put.number(event.processor());
+    } else if constexpr (Index == 3) {
+      id(event.process_id());
+    } else if constexpr (Index == 4) {
+      id(event.thread_id());
+    } else if constexpr (Index == 5) {
+      const auto process = process_of(event);
+      if (!process) return put.null();
+      put.repeated(std::uint64_t{event.machine()} << 32 | *process, [&]() -> std::string_view {
+        return survey_.lifetimes[event.machine()].processes()[*process].image_name;
+      });
+    } else if constexpr (Index >= 6 && Index <= 8) {
       if (schema != nullptr) {
-        const Names &names = names_[schema->ordinal];
-        put.text(index == 6 ? names.provider : names.event);
-        break;
-      }
-      std::string provider, name;
-      lines_.names(event, schema, provider, name);
-      put.text(index == 6 ? provider : name);
-      break;
-    }
-    case 7:
-      if (schema != nullptr)
-        put.text(names_[schema->ordinal].provider_id);
-      else
+        put.repeated(schema->ordinal,
+                     [&]() -> std::string_view { return names_[schema->ordinal][Index - 6]; });
+      } else if constexpr (Index == 7) {
         put.text(to_string(event.provider()));
-      break;
-    case 9: put.number(event.has_hook() || event.is_classic() ? 0 : event.id()); break;
-    case 10: put.number(event.version()); break;
-    case 11: put.number(event.opcode()); break;
-    case 12: put.number(event.level()); break;
-    case 13:
-      if (event.keyword() == 0)
-        put.text("0x0");
-      else
-        put.text(keyword(event));
-      break;
-    default:
-      if (const Guid activity = event.activity(); activity != Guid{})
-        put.text(to_string(activity));
-      else
-        put.null();
+      } else {
+        std::string provider, name;
+        names_of(survey_.schemas, &event, schema, provider, name);
+        put.text(Index == 6 ? provider : name);
+      }
+    } else if constexpr (Index == 9) {
+      put.number(event.has_hook() || event.is_classic() ? 0 : event.id());
+    } else if constexpr (Index == 10) {
+      put.number(event.version());
+    } else if constexpr (Index == 11) {
+      put.number(event.opcode());
+    } else if constexpr (Index == 12) {
+      put.number(event.level());
+    } else if constexpr (Index == 13) {
+      put.repeated(event.keyword(), [&] { return keyword(event); });
+    } else {
+      static_assert(Index == 14);
+      const Guid activity = event.activity();
+      activity != Guid{} ? put.text(to_string(activity)) : put.null();
     }
+  }
+  // All of them: put_for(index) makes what takes the value of that column.
+  template <class PutFor> void put_all(const Event &event, const Schema *schema, PutFor &&put_for) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (put<I>(event, schema, put_for(I)), ...);
+    }
+    (std::make_index_sequence<kColumns>());
+  }
+  // One of them.
+  template <class Put>
+  void put_one(const Event &event, const Schema *schema, std::size_t index, Put &&value) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      static_cast<void>(((I == index && (put<I>(event, schema, value), true)) || ...));
+    }
+    (std::make_index_sequence<kColumns>());
   }
 
 private:
-  [[nodiscard]] const std::string *process_name(const Event &event) const;
+  static constexpr std::size_t kColumns = 15;
+  // Index among the processes of its machine; none where its name is not known.
+  [[nodiscard]] std::optional<std::uint32_t> process_of(const Event &event) const;
   [[nodiscard]] static std::string keyword(const Event &event);
 
-  struct Names {
-    std::string provider, provider_id, event;
-  };
+  using Names = std::array<std::string, 3>; // provider, provider_id, event
   Clock clock_;
   const ExportSurvey &survey_;
-  const JsonLines &lines_;
   std::vector<Names> names_; // by ordinal
 };
 

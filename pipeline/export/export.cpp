@@ -137,10 +137,11 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
   if (!selected) return std::move(selected).error();
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
-  const JsonLines lines(survey->schemas, trace.clock(), survey->lifetimes, how);
+  const pipeline::Decoders decoders(survey->schemas);
+  const JsonLines lines(survey->schemas, decoders, trace.clock(), survey->lifetimes, how);
   std::optional<pipeline::Joins> joins;
   if (with_text && options.joins.any()) {
-    Result<pipeline::Joins> made = pipeline::Joins::make(trace, *survey, options.joins, run);
+    Result<pipeline::Joins> made = pipeline::Joins::make(trace, *survey, decoders, options.joins, run);
     if (!made) return std::move(made).error();
     joins = *std::move(made);
   }

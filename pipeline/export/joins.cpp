@@ -9,9 +9,10 @@ namespace etwrelog::pipeline {
 
 using tables::ColumnType;
 
-Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const ExportJoins &wanted,
-                          const RunOptions &run) {
+Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const Decoders &decoders,
+                          const ExportJoins &wanted, const RunOptions &run) {
   Joins joins;
+  joins.decoders_ = &decoders;
   joins.wanted_ = wanted;
   joins.clock_ = trace.clock();
   KnowledgeWanted needed;
@@ -35,8 +36,6 @@ Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const 
   if (wanted.stack) columns.push_back({"stack", ColumnType::text, true});
   if (wanted.duration) columns.push_back({"duration_ns", ColumnType::integer});
   for (const Schema *schema : survey.schemas.all()) {
-    joins.narrow_.emplace_back(*schema, 4);
-    joins.wide_.emplace_back(*schema, 8);
     Kind &kind = joins.kinds_.emplace_back();
     for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members) {
       const Field &field = schema->fields[i];
@@ -53,7 +52,7 @@ Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const 
 
 // The values of the event, in scratch.values.
 std::span<const FieldValue> Joins::decode(const Event &event, const Schema &schema, Scratch &scratch) const {
-  const Decoder &decoder = event.pointer_size() == 4 ? narrow_[schema.ordinal] : wide_[schema.ordinal];
+  const Decoder &decoder = decoders_->of(event, schema);
   scratch.values.resize(decoder.value_count());
   const std::size_t count = decoder.decode(event.payload(), scratch.values).values;
   return std::span(scratch.values).first(count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/export.hpp"
+#include "export/decoders.hpp"
 #include "export/known.hpp"
 #include "tables/table.hpp"
 
@@ -9,9 +10,9 @@ namespace etwrelog::pipeline {
 
 class Joins {
 public:
-  // `survey` outlives this.
+  // `survey` and the decoders of its schemas outlive this.
   static Result<Joins> make(const etwrelog::Trace &trace, const ExportSurvey &survey,
-                            const ExportJoins &wanted, const RunOptions &run);
+                            const Decoders &decoders, const ExportJoins &wanted, const RunOptions &run);
 
   struct Column {
     std::string name;
@@ -49,8 +50,8 @@ private:
   struct Kind { // what its fields refer to: indices of top-level fields
     std::vector<std::uint16_t> files, addresses;
   };
-  std::vector<Kind> kinds_;            // by ordinal
-  std::vector<Decoder> narrow_, wide_; // by ordinal
+  std::vector<Kind> kinds_; // by ordinal
+  const Decoders *decoders_ = nullptr;
 };
 
 } // namespace etwrelog::pipeline

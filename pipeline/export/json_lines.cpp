@@ -8,11 +8,6 @@ namespace etwrelog::pipeline {
 using schema::append_hex;
 using schema::append_unsigned;
 
-struct JsonLines::Kind {
-  std::unique_ptr<const Decoder::Program> program;
-  std::string name; // ,"provider":"..","provider_id":"..","event":".."
-};
-
 namespace {
 
 void put_names(std::string &out, std::string_view provider, const Guid &guid, std::string_view event) {
@@ -33,13 +28,6 @@ void append_id(std::string &out, std::uint32_t id) {
     out += "null";
   else
     append_unsigned(out, id);
-}
-
-// WPP messages say it in their options.
-unsigned pointer_size_of(const EventView &event) {
-  if (!event.is_message()) return event.pointer_size();
-  const auto options = load<std::uint16_t>(event.bytes().data() + format::kMessageOptionsAt);
-  return (options & format::kMessagePointer32) != 0 ? 4 : 8;
 }
 
 Guid related_activity(const EventView &event) {
@@ -90,16 +78,13 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
 
 } // namespace
 
-JsonLines::JsonLines(const SchemaCatalog &catalog, const Clock &clock,
+JsonLines::JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, const Clock &clock,
                      std::span<const filter::Lifetimes> lifetimes, const Options &options)
-    : catalog_(catalog), clock_(clock), lifetimes_(lifetimes), options_(options) {
-  kinds_.resize(catalog.all().size());
+    : catalog_(catalog), decoders_(decoders), clock_(clock), lifetimes_(lifetimes), options_(options) {
   for (const Schema *schema : catalog.all()) {
-    Kind &kind = kinds_[schema->ordinal];
-    kind.program = std::make_unique<const Decoder::Program>(*schema);
     const std::string_view known =
         schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
-    put_names(kind.name, known, schema->provider, schema->name);
+    put_names(names_.emplace_back(), known, schema->provider, schema->name);
   }
   for (const filter::Lifetimes &of_machine : lifetimes) {
     processes_.emplace_back();
@@ -108,8 +93,6 @@ JsonLines::JsonLines(const SchemaCatalog &catalog, const Clock &clock,
   }
 }
 
-JsonLines::~JsonLines() = default;
-
 std::string_view JsonLines::process(const EventView &event, const Context &context) const {
   const std::uint32_t pid = event.process_id();
   if (pid == kUnknownId || context.machine >= lifetimes_.size()) return "null";
@@ -117,11 +100,6 @@ std::string_view JsonLines::process(const EventView &event, const Context &conte
   if (!found) return "null";
   const std::string &name = processes_[context.machine][*found];
   return name.size() > 2 ? std::string_view(name) : "null";
-}
-
-void JsonLines::names(const EventView &event, const Schema *schema, std::string &provider,
-                      std::string &name) const {
-  names_of(catalog_, &event, schema, provider, name);
 }
 
 void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,
@@ -144,11 +122,11 @@ void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema
 
 void JsonLines::append_names(const EventView &event, const Schema *schema, std::string &out) const {
   if (schema != nullptr) {
-    out += kinds_[schema->ordinal].name;
+    out += names_[schema->ordinal];
     return;
   }
   std::string provider, name;
-  names(event, schema, provider, name);
+  names_of(catalog_, &event, schema, provider, name);
   put_names(out, provider, event.provider(), name);
 }
 
@@ -163,42 +141,17 @@ void JsonLines::fields(const EventView &event, const Schema *schema, std::string
     outcome = {};
   };
   if (schema == nullptr) return raw();
-  const Decoder::Program &program = *kinds_[schema->ordinal].program;
-  struct Try {
-    bool whole, gave_up, odd;
-    std::size_t at;
-  };
-  auto run = [&](unsigned pointer_size) {
-    schema::JsonSink sink(out, program, pointer_size, options_.json);
-    schema::Run<schema::JsonSink> loop(program, payload, pointer_size, sink);
-    out += '{';
-    const bool whole = loop.all();
-    out += '}';
-    return Try{whole, loop.gave_up(), sink.odd(), loop.position()};
-  };
-  Try done = run(pointer_size_of(event));
-  // Some tools write payloads of 64-bit systems behind 32-bit headers: the layout that fits is the right one.
-  if (event.type() == format::HeaderType::full32 && schema->origin == Origin::builtin &&
-      (!done.whole || done.at < payload.size() || done.odd)) {
-    const std::size_t end = out.size();
-    const Try wide = run(8);
-    const bool fits = wide.whole && wide.at == payload.size();
-    if (fits && (!done.whole || done.at < payload.size() || !wide.odd)) {
-      out.erase(start, end - start);
-      done = wide;
-    } else {
-      out.resize(end);
-    }
-  }
-  if (done.gave_up) { // more text than a real event has
+  const DecodedSize size = decoders_.of(event, *schema).append_json(payload, out, options_.json);
+  if (size.given_up) { // more text than a real event has
     out.resize(start);
     return raw();
   }
-  outcome = {schema, done.at, !done.whole};
-  if (!done.whole) out += ",\"truncated\":true";
-  if (done.whole && done.at < payload.size()) {
+  outcome = {schema, size.covered, size.truncated};
+  if (size.truncated) {
+    out += ",\"truncated\":true";
+  } else if (size.covered < payload.size()) {
     out += ",\"tail\":\"";
-    schema::append_hex_bytes(out, payload.subspan(done.at));
+    schema::append_hex_bytes(out, payload.subspan(size.covered));
     out += '"';
   }
 }
@@ -223,7 +176,7 @@ void JsonLines::members(const EventView &event, const Schema *schema, std::strin
 }
 
 std::string JsonLines::message(const EventView &event, const Schema &schema) const {
-  const Decoder decoder(schema, pointer_size_of(event));
+  const Decoder &decoder = decoders_.of(event, schema);
   std::vector<FieldValue> values(decoder.value_count());
   values.resize(decoder.decode(event.payload(), values).values);
   if (!schema.message.empty()) return message_text(schema.message, schema, values);
@@ -292,7 +245,7 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
   const Severity severity = kSeverities[event.level() < std::size(kSeverities) ? event.level() : 5];
   std::string provider, name;
-  names(event, schema, provider, name);
+  names_of(catalog_, &event, schema, provider, name);
   out += "{\"Timestamp\":";
   schema::append_signed(out, (clock_.to_filetime(context.time) - kUnixEpoch) * 100);
   out += ",\"SeverityNumber\":";
@@ -333,7 +286,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
   constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
   const std::int64_t filetime = clock_.to_filetime(context.time);
   std::string provider, name;
-  names(event, schema, provider, name);
+  names_of(catalog_, &event, schema, provider, name);
   out += "{\"__container_type__\":\"event\",\"__type__\":\"AttributeContainer\",\"data_type\":\"windows:etl:"
          "event\","
          "\"date_time\":{\"__class_name__\":\"Filetime\",\"__type__\":\"DateTimeValues\",\"timestamp\":";

@@ -4,6 +4,7 @@
 
 #include "etwrelog/clock.hpp"
 #include "etwrelog/export.hpp"
+#include "export/decoders.hpp"
 #include "filter/lifetimes.hpp"
 
 #include <string>
@@ -32,10 +33,9 @@ public:
     bool messages = false; // texts of events that have one
     ExportProfile profile = ExportProfile::etwrelog;
   };
-  // Catalog and lifetimes (by machine) outlive this.
-  JsonLines(const SchemaCatalog &catalog, const Clock &clock, std::span<const filter::Lifetimes> lifetimes,
-            const Options &options);
-  ~JsonLines();
+  // Catalog, its decoders and lifetimes (by machine) outlive this.
+  JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, const Clock &clock,
+            std::span<const filter::Lifetimes> lifetimes, const Options &options);
 
   // What decoding an event gave.
   struct Outcome {
@@ -52,10 +52,7 @@ public:
   // Appends the line of an event and its line feed.
   void format(const EventView &event, const Context &context, std::string &out, Outcome &outcome) const;
 
-  void names(const EventView &event, const Schema *schema, std::string &provider, std::string &name) const;
-
 private:
-  struct Kind;
   void plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,
              Outcome &outcome) const;
   void otel(const EventView &event, const Context &context, const Schema *schema, std::string &out,
@@ -72,10 +69,11 @@ private:
   [[nodiscard]] std::string message(const EventView &event, const Schema &schema) const;
 
   const SchemaCatalog &catalog_;
+  const Decoders &decoders_;
   Clock clock_;
   std::span<const filter::Lifetimes> lifetimes_;
   Options options_;
-  std::vector<Kind> kinds_;                         // by ordinal
+  std::vector<std::string> names_; // by ordinal: ,"provider":"..","provider_id":"..","event":".."
   std::vector<std::vector<std::string>> processes_; // names as JSON, by machine and index in processes()
 };
 

@@ -35,6 +35,7 @@ struct Put {
   void text(std::string_view value) {
     sqlite3_result_text64(context, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   }
+  template <class Text> void repeated(std::uint64_t, Text &&value) { text(value()); }
 };
 
 constexpr std::uint16_t kSampleHook = 0x0F2E;
@@ -53,9 +54,8 @@ struct TraceQuery::Impl {
   const Trace &trace;
   RunOptions run;
   pipeline::ExportSurvey survey;
-  std::optional<pipeline::JsonLines> lines;
   std::optional<pipeline::CommonColumns> common;
-  std::vector<Decoder> narrow, wide; // by ordinal
+  std::optional<pipeline::Decoders> decoders;
   std::vector<KindTable> kinds;
   pipeline::Knowledge known;
   std::optional<pipeline::QueryState> state;
@@ -329,15 +329,14 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   const auto number = static_cast<std::size_t>(index);
   const std::size_t common = pipeline::common_columns().size();
   if (number < common) {
-    impl.common->put(*cursor->event, cursor->schema, number, put);
+    impl.common->put_one(*cursor->event, cursor->schema, number, put);
     return SQLITE_OK;
   }
   if (cursor->schema == nullptr) {
     put.null();
     return SQLITE_OK;
   }
-  const std::size_t ordinal = cursor->schema->ordinal;
-  const Decoder &decoder = cursor->event->pointer_size() == 4 ? impl.narrow[ordinal] : impl.wide[ordinal];
+  const Decoder &decoder = impl.decoders->of(*cursor->event, *cursor->schema);
   if (table->kind->schema == nullptr) {
     cursor->text.clear();
     decoder.append_json(cursor->event->payload(), cursor->text);
@@ -427,8 +426,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   const SchemaCatalog &schemas = impl->survey.schemas;
   const Result<Seen> seen = kinds_seen(trace, schemas, run);
   if (!seen) return seen.error();
-  impl->lines.emplace(schemas, trace.clock(), impl->survey.lifetimes, pipeline::JsonLines::Options{});
-  impl->common.emplace(trace.clock(), impl->survey, *impl->lines);
+  impl->decoders.emplace(schemas);
+  impl->common.emplace(trace.clock(), impl->survey);
   impl->kinds.push_back({"events", nullptr, {}});
   impl->undescribed = seen->undescribed;
   pipeline::KnowledgeWanted wanted;
@@ -440,8 +439,6 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   std::set<std::string> taken{"processes", "threads", "images", "samples"};
   std::vector<std::string> samples;
   for (const Schema *schema : schemas.all()) {
-    impl->narrow.emplace_back(*schema, 4);
-    impl->wide.emplace_back(*schema, 8);
     if (schema->ordinal >= seen->ordinals.size() || !seen->ordinals[schema->ordinal]) continue;
     KindTable &kind = impl->kinds.emplace_back();
     kind.name = pipeline::table_name(schemas, schema, taken);

@@ -1,72 +1,211 @@
 #include "export/rows.hpp"
 
-#include <fmt/format.h>
+#include "base/errors.hpp"
+#include "schema/fitting_decoder.hpp"
+#include "schema/json_sink.hpp"
 
 namespace etwrelog::pipeline {
 
+using schema::Op;
 using tables::Batch;
 using tables::Column;
 using tables::ColumnData;
 using tables::ColumnType;
 
-namespace {
-
-void append_hex(Bytes bytes, std::string &out) {
-  for (const std::uint8_t byte : bytes)
-    fmt::format_to(std::back_inserter(out), "{:02x}", byte);
+void RowBatches::clear() {
+  // What each batch needed is kept for the next; now and then all is let go, so that kinds that were many
+  // once do not hold memory for ever.
+  if (++clears_ % 16 == 0) {
+    described_.clear();
+    undescribed_.reset();
+  } else {
+    for (const Kind kind : used_) {
+      Table &table = at(kind);
+      table.batch.clear();
+      for (Codes *codes : {&table.providers, &table.ids, &table.events, &table.processes, &table.keywords})
+        codes->clear();
+    }
+  }
+  used_.clear();
+  events_ = 0;
 }
 
-// A value of a column that every event has.
-struct Put {
-  ColumnData &column;
-  void null() { column.add_null(); }
-  void number(std::int64_t value) { column.add_number(static_cast<std::uint64_t>(value)); }
-  void text(std::string_view value) { column.add_text(value); }
-};
+namespace {
 
-void add_value(const FieldValue &value, ColumnData &column) {
-  switch (column_type(*value.field)) {
-  case ColumnType::real:
-    if (const auto real = value.real())
-      column.add_real(*real);
-    else
-      column.add_null(); // no number
-    return;
-  case ColumnType::text:
-    value.append_text(column.begin_text());
-    column.end_text();
-    return;
-  default:
-    if (const auto integer = value.integer())
-      column.add_number(*integer);
-    else
-      column.add_null();
-  }
+// Numbers as text, and what else is no number, as JSON lines have it but without quotes.
+void add_text(ColumnData &column, const Op &op, Bytes data, unsigned pointer_size) {
+  std::string &out = column.begin_text();
+  const std::size_t start = out.size();
+  schema::append_value(out, op, data, pointer_size, nullptr);
+  schema::unquote_json(out, start);
+  column.end_text();
 }
 
 } // namespace
 
-Rows::Rows(const Clock &clock, const ExportSurvey &survey, const JsonLines &lines, const Joins *joins,
-           bool by_kind)
-    : common_(clock, survey, lines), survey_(survey), joins_(joins), by_kind_(by_kind) {
-  for (const Schema *schema : survey.schemas.all()) {
-    narrow_.emplace_back(*schema, 4);
-    wide_.emplace_back(*schema, 8);
-    std::vector<std::uint16_t> &places = places_.emplace_back(schema->fields.size());
-    std::uint16_t place = 0;
-    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
-      places[i] = place++;
+// Puts top-level values into their columns; arrays and structures as the JSON that they are in lines.
+class Rows::Sink {
+public:
+  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder::Program &program,
+       unsigned pointer_size)
+      : columns_(columns), plan_(plan), program_(program), pointer_size_(pointer_size) {}
+
+  void value(const Op &op, Bytes data) {
+    if (depth_ != 0) return nested_->value(op, data);
+    const Place place = plan_.places[op.field];
+    put(columns_[place.column], place.way, op, data);
+    ++filled_;
   }
+  void begin_structure(const Op &op) {
+    if (depth_ != 0)
+      nested_->begin_structure(op);
+    else
+      open(op, '{');
+    ++depth_;
+  }
+  void end_structure(const Op &op) {
+    if (--depth_ != 0)
+      nested_->end_structure(op);
+    else
+      close('}');
+  }
+  void begin_array(const Op &op, Bytes rest) {
+    if (depth_ != 0)
+      nested_->begin_array(op, rest);
+    else if (plan_.places[op.field].way == Way::list)
+      list_ = &columns_[plan_.places[op.field].column];
+    else
+      open(op, '[');
+    ++depth_;
+  }
+  void end_array(const Op &op, std::uint32_t elements, Bytes data) {
+    if (--depth_ != 0) return nested_->end_array(op, elements, data);
+    if (list_ == nullptr) return close(']');
+    std::exchange(list_, nullptr)->end_list();
+    ++filled_;
+  }
+  void begin_element(const Op &op) { nested_->begin_element(op); }
+  void end_element(const Op &op) { nested_->end_element(op); }
+  void element(const Op &op, Bytes data) {
+    if (list_ != nullptr)
+      list_->add_element(schema::load_unsigned(data));
+    else
+      nested_->element(op, data);
+  }
+  [[nodiscard]] std::size_t mark() const { return depth_ == 0 ? 0 : nested_->mark(); }
+  void rollback(std::size_t mark) {
+    if (--depth_ != 0) return nested_->rollback(mark);
+    if (list_ != nullptr)
+      std::exchange(list_, nullptr)->drop_elements();
+    else
+      text_->begin_text().resize(start_);
+  }
+  [[nodiscard]] bool full() const { return depth_ != 0 && list_ == nullptr && nested_->full(); }
+
+  [[nodiscard]] std::size_t filled() const { return filled_; } // columns
+
+private:
+  void open(const Op &op, char sign) {
+    text_ = &columns_[plan_.places[op.field].column];
+    std::string &out = text_->begin_text();
+    start_ = out.size();
+    nested_.emplace(out, program_, pointer_size_, JsonOptions{});
+    out += sign;
+  }
+  void close(char sign) {
+    text_->begin_text() += sign;
+    text_->end_text();
+    ++filled_;
+  }
+  void put(ColumnData &column, Way way, const Op &op, Bytes data) const {
+    switch (way) {
+    case Way::number: return column.add_number(schema::load_unsigned(data));
+    case Way::signed_number: {
+      const unsigned unused = 64 - 8 * static_cast<unsigned>(data.size());
+      return column.add_number(static_cast<std::uint64_t>(
+          static_cast<std::int64_t>(schema::load_unsigned(data) << unused) >> unused));
+    }
+    case Way::port: {
+      const std::uint64_t value = schema::load_unsigned(data);
+      return column.add_number((value & 0xFF) << 8 | value >> 8);
+    }
+    case Way::boolean: return column.add_number(schema::load_unsigned(data) != 0 ? 1 : 0);
+    case Way::single: return real(column, load<float>(data.data()));
+    case Way::doubled: return real(column, load<double>(data.data()));
+    case Way::hex:
+      schema::append_hex(column.begin_text(), schema::load_unsigned(data));
+      return column.end_text();
+    case Way::list:
+    case Way::text: break;
+    }
+    if ((op.type == FieldType::sid || op.type == FieldType::token_sid) && data.size() < 8)
+      return column.add_null(); // none
+    add_text(column, op, data, pointer_size_);
+  }
+  static void real(ColumnData &column, double value) {
+    if (value - value == 0)
+      column.add_real(value);
+    else
+      column.add_null(); // no number
+  }
+
+  std::span<ColumnData> columns_;
+  const Plan &plan_;
+  const Decoder::Program &program_;
+  unsigned pointer_size_;
+  std::size_t depth_ = 0, filled_ = 0, start_ = 0;
+  ColumnData *text_ = nullptr, *list_ = nullptr;
+  std::optional<schema::JsonSink> nested_;
+};
+
+Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
+           FieldColumns fields)
+    : common_(clock, survey), survey_(survey), decoders_(decoders), joins_(joins), fields_(fields) {
+  if (!by_kind()) return;
+  for (const Schema *schema : survey.schemas.all()) {
+    Plan &plan = plans_.emplace_back();
+    plan.places.resize(schema->fields.size());
+    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
+      plan.places[i] = {static_cast<std::uint16_t>(plan.columns++),
+                        way_of(schema->fields[i], type_of(schema->fields[i]))};
+  }
+}
+
+ColumnType Rows::type_of(const Field &field) const {
+  const ColumnType type = column_type(field);
+  if (fields_ != FieldColumns::typed || type != ColumnType::text) return type;
+  const bool number =
+      field.type == FieldType::pointer ||
+      (field.type <= FieldType::u64 && (field.format == Format::hex || field.format == Format::address));
+  if (!field.is_array()) return number ? ColumnType::unsigned_integer : type;
+  const bool plain = field.type <= FieldType::u64 && field.format != Format::characters &&
+                     field.format != Format::ip_address && field.format != Format::port;
+  return number || plain ? ColumnType::list : type;
+}
+
+Rows::Way Rows::way_of(const Field &field, ColumnType type) {
+  switch (type) {
+  case ColumnType::real: return field.type == FieldType::f32 ? Way::single : Way::doubled;
+  case ColumnType::boolean: return Way::boolean;
+  case ColumnType::list: return Way::list;
+  case ColumnType::integer: return Way::signed_number;
+  case ColumnType::unsigned_integer:
+    return field.format == Format::port && field.type == FieldType::u16 ? Way::port : Way::number;
+  default: break;
+  }
+  const bool hex =
+      field.type == FieldType::pointer || (field.type <= FieldType::i64 && field.format == Format::hex);
+  return hex && !field.is_array() ? Way::hex : Way::text;
 }
 
 std::vector<Column> Rows::columns(Kind kind) const {
   std::vector<Column> all = common_columns();
-  if (!by_kind_) {
+  if (!by_kind()) {
     all.push_back({"fields", ColumnType::text});
-  } else if (kind != kUndescribed) {
+  } else if (kind != RowBatches::kUndescribed) {
     const Schema &schema = *survey_.schemas.all()[kind];
     for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
-      all.push_back({std::string(schema.fields[i].name), column_type(schema.fields[i])});
+      all.push_back({std::string(schema.fields[i].name), type_of(schema.fields[i])});
   }
   if (joins_)
     for (const Joins::Column &column : joins_->columns())
@@ -75,83 +214,115 @@ std::vector<Column> Rows::columns(Kind kind) const {
   return all;
 }
 
-void Rows::add(const Event &event, const Schema *schema, TablePart &part, Scratch &scratch) const {
-  const Kind kind = by_kind_ && schema ? schema->ordinal : kUndescribed;
-  Batch &batch = part.batches[kind];
-  if (batch.columns.empty())
-    for (const Column &column : columns(kind))
-      batch.columns.emplace_back(column.type);
-  add_common(event, schema, batch);
-  add_fields(event, schema, batch, scratch.values);
-  if (joins_) add_joined(event, schema, batch, scratch.joined);
-  ++batch.rows;
-  ++part.events;
-  // What an event lacks is null.
-  for (ColumnData &column : batch.columns)
-    if (column.rows() < batch.rows) column.add_null();
+RowBatches::Table &Rows::table_for(Kind kind, RowBatches &into) const {
+  if (kind != RowBatches::kUndescribed && kind >= into.described_.size()) into.described_.resize(kind + 1);
+  std::unique_ptr<RowBatches::Table> &table =
+      kind == RowBatches::kUndescribed ? into.undescribed_ : into.described_[kind];
+  if (!table) {
+    table = std::make_unique<RowBatches::Table>();
+    table->batch = Batch(columns(kind));
+  }
+  if (table->batch.rows == 0) into.used_.push_back(kind);
+  return *table;
 }
 
-void Rows::add_common(const Event &event, const Schema *schema, Batch &batch) const {
-  for (std::size_t i = 0; i < common_columns().size(); ++i)
-    common_.put(event, schema, i, Put{batch.columns[i]});
+void Rows::add(const Event &event, const Schema *schema, RowBatches &into, Scratch &scratch) const {
+  RowBatches::Table &table =
+      table_for(by_kind() && schema ? schema->ordinal : RowBatches::kUndescribed, into);
+  ++table.batch.rows;
+  ++into.events_;
+  add_common(event, schema, table);
+  add_fields(event, schema, table.batch);
+  if (joins_) add_joined(event, schema, table.batch, scratch);
 }
 
-void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Joins::Scratch &scratch) const {
-  joins_->look_up(event, schema, scratch);
+namespace {
+
+struct Put {
+  ColumnData &column;
+  RowBatches::Codes *codes = nullptr; // of a column that repeats
+  void null() { column.add_null(); }
+  void number(std::int64_t value) { column.add_number(static_cast<std::uint64_t>(value)); }
+  void text(std::string_view value) { column.add_text(value); }
+  template <class Text> void repeated(std::uint64_t key, Text &&text) {
+    column.add_code(codes->code(key, column, text));
+  }
+};
+
+} // namespace
+
+void Rows::add_common(const Event &event, const Schema *schema, RowBatches::Table &table) const {
+  common_.put_all(event, schema, [&](std::size_t index) {
+    RowBatches::Codes *codes = nullptr;
+    switch (index) {
+    case 5: codes = &table.processes; break;
+    case 6: codes = &table.providers; break;
+    case 7: codes = &table.ids; break;
+    case 8: codes = &table.events; break;
+    case 13: codes = &table.keywords; break;
+    default: break;
+    }
+    return Put{table.batch.columns[index], codes};
+  });
+}
+
+void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) const {
+  const Bytes payload = event.payload();
+  const std::size_t first = common_columns().size();
+  std::size_t covered = 0;
+  if (schema != nullptr && !by_kind()) {
+    ColumnData &fields = batch.columns[first];
+    covered = decoders_.of(event, *schema).append_json(payload, fields.begin_text()).covered;
+    fields.end_text();
+  } else if (schema != nullptr) {
+    const Decoder &decoder = decoders_.of(event, *schema);
+    const Plan &plan = plans_[schema->ordinal];
+    const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
+    Sink sink(columns, plan, schema::program_of(decoder), schema::pointer_size_of(decoder));
+    schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
+    static_cast<void>(run.all());
+    covered = run.position();
+    // What an event lacks is null.
+    if (sink.filled() != plan.columns)
+      for (ColumnData &column : columns)
+        if (column.rows() < batch.rows) column.add_null();
+  } else if (!by_kind()) {
+    batch.columns[first].add_null();
+  }
+  ColumnData &raw = batch.columns.back();
+  if (covered == payload.size()) return raw.add_null();
+  schema::append_hex_bytes(raw.begin_text(), payload.subspan(covered));
+  raw.end_text();
+}
+
+void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Scratch &scratch) const {
+  joins_->look_up(event, schema, scratch.joined);
   const std::size_t count = joins_->columns().size(), first = batch.columns.size() - 1 - count;
   for (std::size_t i = 0; i < count; ++i) {
-    if (scratch.numbers[i])
-      batch.columns[first + i].add_number(static_cast<std::uint64_t>(*scratch.numbers[i]));
-    else if (scratch.present[i])
-      batch.columns[first + i].add_text(scratch.texts[i]);
+    ColumnData &column = batch.columns[first + i];
+    if (scratch.joined.numbers[i])
+      column.add_number(static_cast<std::uint64_t>(*scratch.joined.numbers[i]));
+    else if (scratch.joined.present[i])
+      column.add_text(scratch.joined.texts[i]);
+    else
+      column.add_null();
   }
-}
-
-void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch,
-                      std::vector<FieldValue> &values) const {
-  const Bytes payload = event.payload();
-  ColumnData &raw = batch.columns.back();
-  auto add_raw = [&](Bytes bytes) {
-    append_hex(bytes, raw.begin_text());
-    raw.end_text();
-  };
-  if (schema == nullptr) {
-    if (!payload.empty()) add_raw(payload);
-    return;
-  }
-  const Decoder &decoder = fitting_decoder(event, narrow_[schema->ordinal], wide_[schema->ordinal]);
-  values.resize(decoder.value_count());
-  const DecodedSize size = decoder.decode(payload, values);
-  if (by_kind_) {
-    for (std::size_t i = 0; i < size.values; ++i) {
-      const auto index = static_cast<std::size_t>(values[i].field - schema->fields.data());
-      add_value(values[i], batch.columns[common_columns().size() + places_[schema->ordinal][index]]);
-    }
-  } else {
-    ColumnData &fields = batch.columns[common_columns().size()];
-    decoder.append_json(payload, fields.begin_text());
-    fields.end_text();
-  }
-  if (size.covered < payload.size()) add_raw(payload.subspan(size.covered));
 }
 
 Result<std::unique_ptr<TableRows>> TableRows::make(const Trace &trace, const ExportOptions &options,
-                                                   bool by_kind, const RunOptions &run) {
+                                                   FieldColumns fields, const RunOptions &run) {
   auto made = std::make_unique<TableRows>();
-  Result<ExportSurvey> survey = survey_for_export(trace, options.schemas, run);
-  if (!survey) return std::move(survey).error();
-  made->survey = *std::move(survey);
-  Result<Selected> selected = Selected::make(trace, options.selection, options.where, made->survey);
-  if (!selected) return std::move(selected).error();
-  made->selected = *std::move(selected);
-  made->lines.emplace(made->survey.schemas, trace.clock(), made->survey.lifetimes, JsonLines::Options{});
+  ETWRELOG_TRY_LET(survey, survey_for_export(trace, options.schemas, run));
+  made->survey = std::move(survey);
+  ETWRELOG_TRY_LET(selected, Selected::make(trace, options.selection, options.where, made->survey));
+  made->selected = std::move(selected);
+  made->decoders.emplace(made->survey.schemas);
   if (options.joins.any()) {
-    Result<Joins> joins = Joins::make(trace, made->survey, options.joins, run);
-    if (!joins) return std::move(joins).error();
-    made->joins = *std::move(joins);
+    ETWRELOG_TRY_LET(joins, Joins::make(trace, made->survey, *made->decoders, options.joins, run));
+    made->joins = std::move(joins);
   }
-  made->rows.emplace(trace.clock(), made->survey, *made->lines, made->joins ? &*made->joins : nullptr,
-                     by_kind);
+  made->rows.emplace(trace.clock(), made->survey, *made->decoders, made->joins ? &*made->joins : nullptr,
+                     fields);
   return made;
 }
 

@@ -1,66 +1,140 @@
-// Events as rows of tables: all in one table with their fields as JSON, or one table for each kind of event.
+// Events as rows of tables: each kind of event into columns of its own, straight from its payload.
 #pragma once
 
 #include "export/event_columns.hpp"
 #include "export/joins.hpp"
 #include "export/selected.hpp"
 
-#include <map>
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
 namespace etwrelog::pipeline {
 
-using Kind = std::size_t; // ordinal of the schema
-inline constexpr Kind kUndescribed = SIZE_MAX;
-
-struct TablePart {
-  std::map<Kind, tables::Batch> batches;
-  std::uint64_t events = 0;
-  void clear() { *this = {}; }
+// What a table has for the fields of its events.
+enum class FieldColumns : std::uint8_t {
+  json,  // one table for all kinds; one column with an object
+  texts, // a table for each kind; a column for each field; addresses, hexadecimal numbers and arrays as text
+  typed, // the same, but addresses and hexadecimal numbers as numbers, and arrays of them as lists
 };
 
-// Any thread; what it is made of outlives it.
+// Rows of one batch. One thread at a time; memory is kept from batch to batch.
+class RowBatches {
+public:
+  using Kind = std::size_t; // ordinal of the schema
+  static constexpr Kind kUndescribed = SIZE_MAX;
+
+  // Forgets all rows.
+  void clear();
+  // Calls visit(kind, batch) for all kinds with rows, in order of their ordinals, undescribed events last.
+  // What it leaves in the batch is forgotten with the rest.
+  template <class Visit> Result<void> for_each(Visit &&visit) {
+    std::sort(used_.begin(), used_.end());
+    for (const Kind kind : used_)
+      if (Result<void> done = visit(kind, at(kind).batch); !done) return done;
+    return {};
+  }
+  [[nodiscard]] std::uint64_t events() const { return events_; }
+
+  // Codes of texts that are asked for by a number again and again.
+  class Codes {
+  public:
+    template <class Text> std::uint32_t code(std::uint64_t key, tables::ColumnData &column, Text &&text) {
+      Place &place = places_[(key ^ key >> 32) % places_.size()];
+      if (!place.used || place.key != key) place = {key, column.code_of(text()), true};
+      return place.code;
+    }
+    void clear() { places_.fill({}); }
+
+  private:
+    struct Place {
+      std::uint64_t key = 0;
+      std::uint32_t code = 0;
+      bool used = false;
+    };
+    std::array<Place, 64> places_{};
+  };
+
+private:
+  friend class Rows;
+  struct Table {
+    tables::Batch batch;
+    Codes providers, ids, events, processes, keywords;
+  };
+  [[nodiscard]] Table &at(Kind kind) { return kind == kUndescribed ? *undescribed_ : *described_[kind]; }
+
+  std::vector<std::unique_ptr<Table>> described_; // by ordinal
+  std::unique_ptr<Table> undescribed_;
+  std::vector<Kind> used_;
+  std::uint64_t events_ = 0;
+  unsigned clears_ = 0;
+};
+
+// All that it is made of outlives it; any thread.
 class Rows {
 public:
-  // `joins`: null for none. Not by kind: everything is kUndescribed.
-  Rows(const Clock &clock, const ExportSurvey &survey, const JsonLines &lines, const Joins *joins,
-       bool by_kind);
+  using Kind = RowBatches::Kind;
+  // `joins`: null for none.
+  Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
+       FieldColumns fields);
 
+  // Of a table: the common ones, those of fields, joined ones, `raw`.
   [[nodiscard]] std::vector<tables::Column> columns(Kind kind) const;
+  [[nodiscard]] bool by_kind() const { return fields_ != FieldColumns::json; }
 
-  struct Scratch { // of a thread
-    std::vector<FieldValue> values;
+  struct Scratch {
     Joins::Scratch joined;
   };
   // `schema`: the catalog's for this event.
-  void add(const Event &event, const Schema *schema, TablePart &part, Scratch &scratch) const;
+  void add(const Event &event, const Schema *schema, RowBatches &into, Scratch &scratch) const;
 
 private:
-  void add_common(const Event &event, const Schema *schema, tables::Batch &batch) const;
-  void add_fields(const Event &event, const Schema *schema, tables::Batch &batch,
-                  std::vector<FieldValue> &values) const;
-  void add_joined(const Event &event, const Schema *schema, tables::Batch &batch,
-                  Joins::Scratch &scratch) const;
+  class Sink;
+  enum class Way : std::uint8_t {
+    number,
+    signed_number,
+    port,
+    boolean,
+    single,  // f32
+    doubled, // f64
+    hex,
+    text,
+    list,
+  };
+  struct Place {
+    std::uint16_t column = 0; // behind the common ones
+    Way way = Way::text;
+  };
+  [[nodiscard]] tables::ColumnType type_of(const Field &field) const;
+  [[nodiscard]] static Way way_of(const Field &field, tables::ColumnType type);
+
+  RowBatches::Table &table_for(Kind kind, RowBatches &into) const;
+  void add_common(const Event &event, const Schema *schema, RowBatches::Table &table) const;
+  void add_fields(const Event &event, const Schema *schema, tables::Batch &batch) const;
+  void add_joined(const Event &event, const Schema *schema, tables::Batch &batch, Scratch &scratch) const;
 
   CommonColumns common_;
   const ExportSurvey &survey_;
+  const Decoders &decoders_;
   const Joins *joins_;
-  bool by_kind_;
-  std::vector<Decoder> narrow_, wide_; // by ordinal
-  // By ordinal and index of a field: its column behind the common ones.
-  std::vector<std::vector<std::uint16_t>> places_;
+  FieldColumns fields_;
+  struct Plan {
+    std::vector<Place> places; // by index in Schema::fields
+    std::size_t columns = 0;   // of fields
+  };
+  std::vector<Plan> plans_; // by ordinal
 };
 
 // All that the rows of a trace take; stays where it is.
 struct TableRows {
   // One pass, and what the joins cost.
   static Result<std::unique_ptr<TableRows>> make(const etwrelog::Trace &trace, const ExportOptions &options,
-                                                 bool by_kind, const RunOptions &run);
+                                                 FieldColumns fields, const RunOptions &run);
 
   ExportSurvey survey;
   std::optional<Selected> selected;
-  std::optional<JsonLines> lines;
+  std::optional<Decoders> decoders;
   std::optional<Joins> joins;
   std::optional<Rows> rows;
 };

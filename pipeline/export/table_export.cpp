@@ -15,11 +15,17 @@
 namespace etwrelog {
 namespace {
 
-using pipeline::Kind;
-using pipeline::kUndescribed;
+using pipeline::FieldColumns;
+using pipeline::RowBatches;
 using pipeline::Rows;
-using pipeline::TablePart;
 using pipeline::TableRows;
+
+// Made anew where a worker begins, not where its rows have been written: that is what all wait for.
+struct TablePart {
+  RowBatches rows;
+  std::uint64_t events = 0; // of a whole
+  void clear() {}
+};
 
 class StreamTarget final : public tables::ByteTarget {
 public:
@@ -62,37 +68,38 @@ private:
   std::filesystem::path path_;
 };
 
-Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &writer, bool by_kind,
+Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &writer, FieldColumns fields,
                                   const ExportOptions &options, const RunOptions &run) {
-  Result<std::unique_ptr<TableRows>> made = TableRows::make(trace, options, by_kind, run);
+  Result<std::unique_ptr<TableRows>> made = TableRows::make(trace, options, fields, run);
   if (!made) return std::move(made).error();
-  const TableRows &all = **made;
-  std::map<Kind, std::size_t> numbers;
+  TableRows &all = **made;
+  const Rows &rows = *all.rows;
+  const SchemaCatalog &schemas = all.survey.schemas;
+  std::map<Rows::Kind, std::size_t> numbers;
   std::set<std::string> taken;
-  if (!by_kind) {
-    if (Result<void> added = writer.add_table("events", all.rows->columns(kUndescribed)); !added)
+  if (!rows.by_kind()) {
+    if (Result<void> added = writer.add_table("events", rows.columns(RowBatches::kUndescribed)); !added)
       return std::move(added).error();
-    numbers.emplace(kUndescribed, 0);
+    numbers.emplace(RowBatches::kUndescribed, 0);
   }
   auto map = [&](TablePart &part, EventBatch &batch) {
+    part.rows.clear();
     Rows::Scratch memory;
     pipeline::Selected::Scratch scratch;
     for (const Event &event : batch)
-      if (all.selected->contains(event, scratch))
-        all.rows->add(event, all.survey.schemas.find(event), part, memory);
+      if (all.selected->contains(event, scratch)) rows.add(event, schemas.find(event), part.rows, memory);
   };
   auto merge = [&](TablePart &total, TablePart &part) -> Result<void> {
-    total.events += part.events;
-    for (const auto &[kind, batch] : part.batches) {
+    total.events += part.rows.events();
+    return part.rows.for_each([&](Rows::Kind kind, const tables::Batch &batch) -> Result<void> {
       const auto [number, fresh] = numbers.try_emplace(kind, numbers.size());
       if (fresh) {
-        const Schema *schema = kind == kUndescribed ? nullptr : all.survey.schemas.all()[kind];
-        const std::string name = pipeline::table_name(all.survey.schemas, schema, taken);
-        if (Result<void> added = writer.add_table(name, all.rows->columns(kind)); !added) return added;
+        const Schema *schema = kind == RowBatches::kUndescribed ? nullptr : schemas.all()[kind];
+        const std::string name = pipeline::table_name(schemas, schema, taken);
+        if (Result<void> added = writer.add_table(name, rows.columns(kind)); !added) return added;
       }
-      if (Result<void> written = writer.write(number->second, batch); !written) return written;
-    }
-    return {};
+      return writer.write(number->second, batch);
+    });
   };
   Result<TablePart> done = all.selected->nothing()
                                ? Result<TablePart>(TablePart{})
@@ -101,11 +108,11 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
   if (Result<void> finished = writer.finish(); !finished) return std::move(finished).error();
   ExportReport report;
   report.events = done->events;
-  const auto problems = all.survey.schemas.problems();
+  const auto problems = schemas.problems();
   report.problems.assign(problems.begin(), problems.end());
   if (all.joins)
     report.problems.insert(report.problems.end(), all.joins->problems().begin(), all.joins->problems().end());
-  report.schemas = all.survey.schemas;
+  report.schemas = std::move(all.survey.schemas);
   return report;
 }
 
@@ -123,7 +130,9 @@ Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, Ta
       : format == TableFormat::duckdb ? tables::duckdb_writer(folder.file(), {})
                                       : tables::sqlite_writer(folder.file());
   if (!writer) return std::move(writer).error();
-  Result<ExportReport> report = write_tables(trace, **writer, format != TableFormat::parquet, options, run);
+  Result<ExportReport> report =
+      write_tables(trace, **writer, format == TableFormat::parquet ? FieldColumns::json : FieldColumns::texts,
+                   options, run);
   if (!report) return report;
   writer->reset();
   const Result<base::File> file = base::File::open_read(folder.file());
@@ -159,7 +168,7 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
     case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;
     case TableFormat::arrow_stream: writer = tables::arrow_writer(target, false); break;
     }
-    return write_tables(trace, *writer, false, options, run);
+    return write_tables(trace, *writer, FieldColumns::json, options, run);
   }();
   if (!report) return report;
   report->bytes = stream->size();

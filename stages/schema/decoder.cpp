@@ -142,7 +142,7 @@ DecodedSize Decoder::decode(Bytes payload, std::span<FieldValue> out) const {
     whole = run.one(i);
     sink.at(begin, run.position());
   }
-  return {sink.count(), run.position(), !whole};
+  return {sink.count(), run.position(), !whole, run.gave_up()};
 }
 
 std::optional<FieldValue> Decoder::field(Bytes payload, std::size_t index) const {
@@ -183,7 +183,7 @@ DecodedSize Decoder::append_json(Bytes payload, std::string &out, const JsonOpti
   if (run.gave_up()) { // more text than any real event has: its bytes say the same
     out.resize(start);
     out += "{}";
-    return {0, 0, true};
+    return {0, 0, true, true};
   }
   return {program_->top_level, run.position(), !whole};
 }

@@ -1,36 +1,56 @@
 // Which pointer size a payload was written with.
-#include "etwrelog/schema.hpp"
+#include "schema/fitting_decoder.hpp"
 
 #include "schema/json_sink.hpp"
 
 namespace etwrelog {
+namespace {
 
 // How a payload reads by one layout.
-struct Fit {
-  bool whole = false, all = false, odd = false; // no field cut; no byte left; control characters in a text
+struct Reading {
+  bool all = false, odd = false; // every field, and no byte left; control characters in a text
 
-  static Fit of(const Decoder &decoder, Bytes payload, std::string &scratch) {
+  static Reading of(const Decoder::Program &program, unsigned pointer_size, Bytes payload,
+                    std::string &scratch) {
     scratch.clear();
-    schema::JsonSink sink(scratch, *decoder.program_, decoder.pointer_size_, {});
-    schema::Run<schema::JsonSink> run(*decoder.program_, payload, decoder.pointer_size_, sink);
-    const bool whole = run.all();
-    return {whole, whole && run.position() == payload.size(), sink.odd()};
+    schema::JsonSink sink(scratch, program, pointer_size, {});
+    schema::Run<schema::JsonSink> run(program, payload, pointer_size, sink);
+    return {run.all() && run.position() == payload.size(), sink.odd()};
   }
 };
 
-const Decoder &fitting_decoder(const EventView &event, const Decoder &narrow, const Decoder &wide) {
+} // namespace
+
+unsigned schema::fitting_pointer_size(const EventView &event, const Decoder::Program &program) {
   if (event.is_message()) {
     const auto options = load<std::uint16_t>(event.bytes().data() + format::kMessageOptionsAt);
-    return (options & format::kMessagePointer32) != 0 ? narrow : wide;
+    return (options & format::kMessagePointer32) != 0 ? 4 : 8;
   }
-  if (event.pointer_size() == 8) return wide;
-  if (event.type() != format::HeaderType::full32 || narrow.schema().origin != Origin::builtin) return narrow;
+  if (event.pointer_size() == 8) return 8;
+  if (event.type() != format::HeaderType::full32 || program.schema->origin != Origin::builtin) return 4;
   std::string scratch;
   const Bytes payload = event.payload();
-  const Fit as_stated = Fit::of(narrow, payload, scratch);
-  if (as_stated.all && !as_stated.odd) return narrow;
-  const Fit other = Fit::of(wide, payload, scratch);
-  return other.all && (!as_stated.all || !other.odd) ? wide : narrow;
+  const Reading narrow = Reading::of(program, 4, payload, scratch);
+  if (narrow.all && !narrow.odd) return 4;
+  const Reading wide = Reading::of(program, 8, payload, scratch);
+  return wide.all && (!narrow.all || !wide.odd) ? 8 : 4;
+}
+
+struct Fit {
+  static const Decoder::Program &program(const Decoder &decoder) { return *decoder.program_; }
+  static unsigned pointer_size(const Decoder &decoder) { return decoder.pointer_size_; }
+};
+
+const Decoder::Program &schema::program_of(const Decoder &decoder) {
+  return Fit::program(decoder);
+}
+
+unsigned schema::pointer_size_of(const Decoder &decoder) {
+  return Fit::pointer_size(decoder);
+}
+
+const Decoder &fitting_decoder(const EventView &event, const Decoder &narrow, const Decoder &wide) {
+  return schema::fitting_pointer_size(event, schema::program_of(narrow)) == 4 ? narrow : wide;
 }
 
 } // namespace etwrelog

@@ -1,11 +1,12 @@
 // The Arrow columnar format (https://arrow.apache.org/docs/format/Columnar.html): metadata in flatbuffers,
 // whose tables are built here field by field, bodies as plain aligned buffers. Numbers of fields and unions
 // are those of Arrow's Schema.fbs, Message.fbs and File.fbs.
-#include "tables/dictionary.hpp"
-#include "tables/table.hpp"
+#include "tables/arrow_data.hpp"
 
 #include "etwrelog/bytes.hpp"
 
+#include <deque>
+#include <optional>
 #include <string_view>
 
 #include <flatbuffers/flatbuffers.h>
@@ -24,7 +25,14 @@ constexpr flatbuffers::voffset_t field(unsigned n) {
 
 constexpr std::int16_t kVersion5 = 4;
 enum class Header : std::uint8_t { schema = 1, dictionary_batch = 2, record_batch = 3 };
-enum class Type : std::uint8_t { integer = 2, floating_point = 3, utf8 = 5, boolean = 6, timestamp = 10 };
+enum class Type : std::uint8_t {
+  integer = 2,
+  floating_point = 3,
+  utf8 = 5,
+  boolean = 6,
+  timestamp = 10,
+  list = 12
+};
 constexpr std::int16_t kDouble = 2, kNanoseconds = 3;
 
 struct FieldNode {
@@ -65,6 +73,7 @@ AnyTable type_table(FlatBufferBuilder &b, ColumnType type, Type &number) {
   }
   case ColumnType::boolean: number = Type::boolean; break;
   case ColumnType::text: number = Type::utf8; break;
+  case ColumnType::list: number = Type::list; break;
   }
   const auto start = b.StartTable();
   return AnyTable(b.EndTable(start));
@@ -82,25 +91,30 @@ AnyTable dictionary_encoding(FlatBufferBuilder &b, std::int64_t id) {
   return AnyTable(b.EndTable(start));
 }
 
+// `dictionary`: the number of its own.
+AnyTable field_table(FlatBufferBuilder &b, const Column &column, std::int64_t dictionary) {
+  Type number{};
+  const AnyTable type = type_table(b, column.type, number);
+  const AnyTable encoding = column.repeats ? dictionary_encoding(b, dictionary) : AnyTable();
+  std::vector<AnyTable> members;
+  if (column.type == ColumnType::list)
+    members.push_back(field_table(b, {"item", ColumnType::unsigned_integer}, 0));
+  const auto name = b.CreateString(column.name);
+  const auto children = b.CreateVector(members);
+  const auto start = b.StartTable();
+  b.AddOffset(field(0), name);
+  b.AddElement<std::uint8_t>(field(1), 1, 0); // nullable
+  b.AddElement<std::uint8_t>(field(2), static_cast<std::uint8_t>(number), 0);
+  b.AddOffset(field(3), type);
+  if (column.repeats) b.AddOffset(field(4), encoding);
+  b.AddOffset(field(5), children);
+  return AnyTable(b.EndTable(start));
+}
+
 AnyTable schema_table(FlatBufferBuilder &b, const std::vector<Column> &columns) {
   std::vector<AnyTable> fields;
-  for (const Column &column : columns) {
-    Type number{};
-    const AnyTable type = type_table(b, column.type, number);
-    const AnyTable encoding =
-        column.repeats ? dictionary_encoding(b, static_cast<std::int64_t>(&column - columns.data()))
-                       : AnyTable();
-    const auto name = b.CreateString(column.name);
-    const auto children = b.CreateVector(std::vector<AnyTable>());
-    const auto start = b.StartTable();
-    b.AddOffset(field(0), name);
-    b.AddElement<std::uint8_t>(field(1), 1, 0); // nullable
-    b.AddElement<std::uint8_t>(field(2), static_cast<std::uint8_t>(number), 0);
-    b.AddOffset(field(3), type);
-    if (column.repeats) b.AddOffset(field(4), encoding);
-    b.AddOffset(field(5), children);
-    fields.push_back(AnyTable(b.EndTable(start)));
-  }
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    fields.push_back(field_table(b, columns[i], static_cast<std::int64_t>(i)));
   const auto list = b.CreateVector(fields);
   const auto start = b.StartTable();
   b.AddElement<std::int16_t>(field(0), 0, 1); // little-endian, written although it is the default
@@ -124,6 +138,7 @@ public:
   Result<void> add_table(const std::string &, const std::vector<Column> &columns) override {
     columns_ = columns;
     dictionaries_.resize(columns.size());
+    written_texts_.resize(columns.size());
     if (file_)
       if (Result<void> put = append({"ARROW1\0\0", 8}); !put) return put;
     FlatBufferBuilder b;
@@ -133,34 +148,17 @@ public:
 
   Result<void> write(std::size_t, const Batch &batch) override {
     if (batch.rows == 0) return {};
-    for (std::size_t i = 0; i < columns_.size(); ++i)
-      if (columns_[i].repeats) dictionaries_[i].texts.take(batch.columns[i]);
-    // In a stream a reader must know what a batch refers to; a file has its dictionaries at the end.
-    if (!file_)
-      if (Result<void> put = write_dictionaries(); !put) return put;
-    std::vector<FieldNode> nodes;
-    std::vector<BufferPlace> places;
     body_.clear();
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const ColumnData &column = batch.columns[i];
-      nodes.push_back({static_cast<std::int64_t>(batch.rows), static_cast<std::int64_t>(column.nulls())});
-      if (column.nulls() == 0)
-        places.push_back({static_cast<std::int64_t>(body_.size()), 0});
-      else
-        add_buffer(places, column.valid_bits().data(), column.valid_bits().size());
-      if (columns_[i].repeats)
-        add_buffer(places, dictionaries_[i].texts.places().data(),
-                   dictionaries_[i].texts.places().size() * 4);
-      else if (columns_[i].type == ColumnType::text)
-        add_texts(places, column);
-      else if (columns_[i].type == ColumnType::boolean)
-        add_bits(places, column);
-      else
-        add_buffer(places, column.numbers().data(), column.numbers().size() * 8);
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      add_column(batch.columns[i], dictionaries_[i]);
+    // In a stream a reader must know what a batch refers to; a file has its dictionaries at the end.
+    if (!file_) {
+      Body rows = std::move(body_);
+      if (Result<void> put = write_dictionaries(); !put) return put;
+      body_ = std::move(rows);
     }
     FlatBufferBuilder b;
-    const AnyTable header = batch_table(b, batch.rows, nodes, places);
-    return append_batch(b, Header::record_batch, header, blocks_);
+    return append_batch(b, Header::record_batch, batch_table(b, batch.rows), blocks_);
   }
 
   Result<void> finish() override {
@@ -188,19 +186,58 @@ public:
   }
 
 private:
-  struct WrittenDictionary {
-    Dictionary texts;
-    std::size_t rows_written = 0;
-    bool written = false;
-    // It has grown since it was written, or was never written.
-    [[nodiscard]] bool due() const { return !written || texts.all().rows() != rows_written; }
-    void done() { rows_written = texts.all().rows(), written = true; }
+  // What stands behind the metadata of a message: buffers that lie elsewhere, each filled up to 8 bytes.
+  struct Body {
+    std::vector<FieldNode> nodes;
+    std::vector<BufferPlace> places;
+    std::vector<std::string_view> buffers;
+    std::deque<std::string> made; // buffers that do not lie elsewhere
+    std::size_t size = 0;
+
+    void clear() { *this = {}; }
+    void node(std::size_t rows, std::size_t nulls) {
+      nodes.push_back({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(nulls)});
+    }
+    void add(const void *data, std::size_t bytes) {
+      places.push_back({static_cast<std::int64_t>(size), static_cast<std::int64_t>(bytes)});
+      buffers.emplace_back(static_cast<const char *>(data), bytes);
+      size += align8(bytes);
+    }
+    template <class T> void add(std::span<const T> values) { add(values.data(), values.size_bytes()); }
+    template <class T> void add_copy(std::span<const T> values) {
+      const std::string &copy =
+          made.emplace_back(reinterpret_cast<const char *>(values.data()), values.size_bytes());
+      add(copy.data(), copy.size());
+    }
+    void add_offsets(const ColumnData &column) {
+      add_copy(std::span<const std::int32_t>(offsets_of(column)));
+    }
+    void add_bits(const ColumnData &column) { add_copy(std::span<const std::uint8_t>(bits_of(column))); }
   };
 
-  static AnyTable batch_table(FlatBufferBuilder &b, std::size_t rows, const std::vector<FieldNode> &nodes,
-                              const std::vector<BufferPlace> &places) {
-    const auto buffers = b.CreateVectorOfStructs(places);
-    const auto lengths = b.CreateVectorOfStructs(nodes);
+  void add_column(const ColumnData &column, Dictionary &dictionary) {
+    body_.node(column.rows(), column.nulls());
+    if (column.nulls() == 0)
+      body_.add(nullptr, 0);
+    else
+      body_.add(std::span(column.valid_bits()));
+    if (column.repeats()) return body_.add(dictionary.take(column));
+    switch (column.type()) {
+    case ColumnType::text: body_.add_offsets(column); return body_.add(std::span(column.texts()));
+    case ColumnType::list:
+      body_.add_offsets(column);
+      body_.node(column.numbers().size(), 0);
+      body_.add(nullptr, 0);
+      return body_.add(std::span(column.numbers()));
+    case ColumnType::boolean: return body_.add_bits(column);
+    default: return body_.add(std::span(column.numbers()));
+    }
+  }
+
+  // Of what body_ holds.
+  AnyTable batch_table(FlatBufferBuilder &b, std::size_t rows) const {
+    const auto buffers = b.CreateVectorOfStructs(body_.places);
+    const auto lengths = b.CreateVectorOfStructs(body_.nodes);
     const auto start = b.StartTable();
     b.AddElement<std::int64_t>(field(0), static_cast<std::int64_t>(rows), 0);
     b.AddOffset(field(1), lengths);
@@ -210,32 +247,40 @@ private:
 
   // A message whose body is body_.
   Result<void> append_batch(FlatBufferBuilder &b, Header kind, AnyTable header, std::vector<Block> &blocks) {
-    finish_message(b, kind, header, static_cast<std::int64_t>(body_.size()));
+    finish_message(b, kind, header, static_cast<std::int64_t>(body_.size));
     const std::int64_t at = static_cast<std::int64_t>(written_);
     Put put = append_message(b);
     if (!put.put) return std::move(put.put);
-    blocks.push_back({at, put.metadata, 0, static_cast<std::int64_t>(body_.size())});
-    return append(body_);
+    blocks.push_back({at, put.metadata, 0, static_cast<std::int64_t>(body_.size)});
+    for (const std::string_view buffer : body_.buffers) {
+      if (Result<void> done = append(buffer); !done) return done;
+      if (Result<void> done =
+              append(std::string_view("\0\0\0\0\0\0\0", align8(buffer.size()) - buffer.size()));
+          !done)
+        return done;
+    }
+    return {};
   }
 
   // Whole ones, which take the place of those before: not every reader knows deltas.
   Result<void> write_dictionaries() {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (!columns_[i].repeats || !dictionaries_[i].due()) continue;
-      const ColumnData &texts = dictionaries_[i].texts.all();
+      const ColumnData &texts = dictionaries_[i].all();
+      if (!columns_[i].repeats || written_texts_[i] == texts.distinct()) continue;
       body_.clear();
-      std::vector<BufferPlace> places{{0, 0}}; // no nulls
-      add_texts(places, texts);
+      body_.node(texts.distinct(), 0);
+      body_.add(nullptr, 0);
+      body_.add_offsets(texts);
+      body_.add(std::span(texts.texts()));
       FlatBufferBuilder b;
-      const AnyTable data =
-          batch_table(b, texts.rows(), {{static_cast<std::int64_t>(texts.rows()), 0}}, places);
+      const AnyTable data = batch_table(b, texts.distinct());
       const auto start = b.StartTable();
       b.AddElement<std::int64_t>(field(0), static_cast<std::int64_t>(i), -1);
       b.AddOffset(field(1), data);
       const AnyTable header(b.EndTable(start));
       if (Result<void> put = append_batch(b, Header::dictionary_batch, header, dictionary_blocks_); !put)
         return put;
-      dictionaries_[i].done();
+      written_texts_[i] = texts.distinct();
     }
     return {};
   }
@@ -261,32 +306,13 @@ private:
     return target_.append(bytes);
   }
 
-  void add_buffer(std::vector<BufferPlace> &places, const void *data, std::size_t size) {
-    places.push_back({static_cast<std::int64_t>(body_.size()), static_cast<std::int64_t>(size)});
-    body_.append(static_cast<const char *>(data), size);
-    body_.append(align8(body_.size()) - body_.size(), '\0');
-  }
-
-  void add_texts(std::vector<BufferPlace> &places, const ColumnData &column) {
-    std::vector<std::uint32_t> offsets{0};
-    offsets.insert(offsets.end(), column.ends().begin(), column.ends().end());
-    add_buffer(places, offsets.data(), offsets.size() * 4);
-    add_buffer(places, column.texts().data(), column.texts().size());
-  }
-
-  void add_bits(std::vector<BufferPlace> &places, const ColumnData &column) {
-    std::vector<std::uint8_t> bits((column.rows() + 7) / 8);
-    for (std::size_t i = 0; i < column.rows(); ++i)
-      if (column.number(i) != 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1u << (i % 8));
-    add_buffer(places, bits.data(), bits.size());
-  }
-
   ByteTarget &target_;
   bool file_;
   std::vector<Column> columns_;
-  std::vector<WrittenDictionary> dictionaries_; // by column
+  std::vector<Dictionary> dictionaries_;                  // by column
+  std::vector<std::optional<std::size_t>> written_texts_; // by column: of its dictionary, so far
   std::vector<Block> blocks_, dictionary_blocks_;
-  std::string body_;
+  Body body_;
   std::uint64_t written_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "tables/arrow_data.hpp"
 
 #include "base/errors.hpp"
-#include "tables/dictionary.hpp"
 
 #include <array>
 #include <limits>
@@ -17,6 +16,7 @@ const char *format_of(const Column &column) {
   case ColumnType::real: return "g";
   case ColumnType::boolean: return "b";
   case ColumnType::timestamp: return "tsn:UTC";
+  case ColumnType::list: return "+l";
   case ColumnType::text: break;
   }
   return column.repeats ? "i" : "u";
@@ -60,10 +60,19 @@ void give(std::unique_ptr<OwnedSchema> owned, const char *format, ArrowSchema &o
   out.private_data = owned.release();
 }
 
+void give_column(const Column &column, ArrowSchema &out) {
+  auto owned = std::make_unique<OwnedSchema>();
+  owned->name = column.name;
+  if (column.repeats) give(std::make_unique<OwnedSchema>(), "u", owned->dictionary);
+  if (column.type == ColumnType::list)
+    give_column({"item", ColumnType::unsigned_integer}, owned->members.emplace_back());
+  give(std::move(owned), format_of(column), out);
+}
+
 struct OwnedArray : Owned<ArrowArray> {
-  ColumnData data{ColumnType::text};
-  std::vector<std::int32_t> numbers; // offsets of texts, or places in the dictionary
-  std::vector<std::uint8_t> bits;    // of booleans; of what has a dictionary, which rows are valid
+  std::shared_ptr<const ColumnData> data; // also of a dictionary and of elements, which may be moved out
+  std::vector<std::int32_t> offsets;
+  std::vector<std::uint8_t> bits;
   std::array<const void *, 3> buffers{};
 };
 
@@ -88,12 +97,7 @@ void give(std::unique_ptr<OwnedArray> owned, std::size_t rows, std::size_t nulls
   out.private_data = owned.release();
 }
 
-std::vector<std::uint8_t> bits_of(const ColumnData &column) {
-  std::vector<std::uint8_t> bits((column.rows() + 7) / 8);
-  for (std::size_t i = 0; i < column.rows(); ++i)
-    if (column.number(i) != 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1u << (i % 8));
-  return bits;
-}
+using Shared = std::shared_ptr<const ColumnData>;
 
 // Buffers of no length have an address, too: not every reader takes null for one.
 constexpr std::int64_t kNothing = 0;
@@ -101,79 +105,93 @@ template <class T> const void *address(const T &buffer) {
   return buffer.empty() ? static_cast<const void *>(&kNothing) : buffer.data();
 }
 
-void give_texts(ColumnData data, ArrowArray &out) {
-  auto owned = std::make_unique<OwnedArray>();
-  owned->data = std::move(data);
-  const ColumnData &texts = owned->data;
-  const std::size_t rows = texts.rows(), nulls = texts.nulls();
-  owned->numbers.reserve(rows + 1);
-  owned->numbers.push_back(0);
-  for (const std::uint32_t end : texts.ends())
-    owned->numbers.push_back(static_cast<std::int32_t>(end));
-  if (nulls != 0) owned->buffers[0] = texts.valid_bits().data();
-  owned->buffers[1] = owned->numbers.data();
-  owned->buffers[2] = address(texts.texts());
+// Of the rows of a column, or of the different texts that they have.
+void give_texts(std::unique_ptr<OwnedArray> owned, std::size_t rows, std::size_t nulls, ArrowArray &out) {
+  owned->offsets = offsets_of(*owned->data);
+  owned->buffers[1] = owned->offsets.data();
+  owned->buffers[2] = address(owned->data->texts());
   give(std::move(owned), rows, nulls, 3, out);
 }
 
-void give_repeating(const ColumnData &data, ArrowArray &out) {
-  auto owned = std::make_unique<OwnedArray>();
-  Dictionary dictionary;
-  dictionary.take(data);
-  owned->numbers = dictionary.places();
-  owned->bits = data.valid_bits();
-  give_texts(dictionary.all(), owned->dictionary);
-  if (data.nulls() != 0) owned->buffers[0] = owned->bits.data();
-  owned->buffers[1] = address(owned->numbers);
-  give(std::move(owned), data.rows(), data.nulls(), 2, out);
-}
-
-void give_numbers(ColumnData data, bool as_bits, ArrowArray &out) {
-  auto owned = std::make_unique<OwnedArray>();
-  owned->data = std::move(data);
-  const ColumnData &numbers = owned->data;
-  const std::size_t rows = numbers.rows(), nulls = numbers.nulls();
-  if (as_bits) owned->bits = bits_of(numbers);
-  if (nulls != 0) owned->buffers[0] = numbers.valid_bits().data();
-  owned->buffers[1] = as_bits ? address(owned->bits) : address(numbers.numbers());
+// Of the rows of a column, or of the elements of its lists.
+void give_numbers(std::unique_ptr<OwnedArray> owned, std::size_t rows, std::size_t nulls, ArrowArray &out) {
+  owned->buffers[1] = address(owned->data->numbers());
   give(std::move(owned), rows, nulls, 2, out);
 }
 
-void give_column(const Column &column, ColumnData data, ArrowArray &out) {
-  if (column.type != ColumnType::text)
-    give_numbers(std::move(data), column.type == ColumnType::boolean, out);
-  else if (column.repeats)
-    give_repeating(data, out);
-  else
-    give_texts(std::move(data), out);
+std::unique_ptr<OwnedArray> own(const Shared &data) {
+  auto owned = std::make_unique<OwnedArray>();
+  owned->data = data;
+  return owned;
+}
+
+void give_column(ColumnData column, ArrowArray &out) {
+  const auto data = std::make_shared<const ColumnData>(std::move(column));
+  const std::size_t rows = data->rows(), nulls = data->nulls();
+  std::unique_ptr<OwnedArray> owned = own(data);
+  if (nulls != 0) owned->buffers[0] = data->valid_bits().data();
+  if (data->repeats()) { // codes are below 2^31, as rows are
+    owned->buffers[1] = address(data->codes());
+    give_texts(own(data), data->distinct(), 0, owned->dictionary);
+    return give(std::move(owned), rows, nulls, 2, out);
+  }
+  switch (data->type()) {
+  case ColumnType::text: return give_texts(std::move(owned), rows, nulls, out);
+  case ColumnType::list:
+    owned->offsets = offsets_of(*data);
+    owned->buffers[1] = owned->offsets.data();
+    give_numbers(own(data), data->numbers().size(), 0, owned->members.emplace_back());
+    return give(std::move(owned), rows, nulls, 2, out);
+  case ColumnType::boolean:
+    owned->bits = bits_of(*data);
+    owned->buffers[1] = address(owned->bits);
+    return give(std::move(owned), rows, nulls, 2, out);
+  default: return give_numbers(std::move(owned), rows, nulls, out);
+  }
 }
 
 } // namespace
 
+std::vector<std::int32_t> offsets_of(const ColumnData &column) {
+  std::vector<std::int32_t> offsets;
+  offsets.reserve(column.ends().size() + 1);
+  offsets.push_back(0);
+  for (const std::uint32_t end : column.ends())
+    offsets.push_back(static_cast<std::int32_t>(end));
+  return offsets;
+}
+
+std::vector<std::uint8_t> bits_of(const ColumnData &column) {
+  std::vector<std::uint8_t> bits((column.rows() + 7) / 8);
+  for (std::size_t i = 0; i < column.rows(); ++i)
+    if (column.number(i) != 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1u << (i % 8));
+  return bits;
+}
+
 void to_arrow(const std::vector<Column> &columns, ArrowSchema &out) {
   auto table = std::make_unique<OwnedSchema>();
   table->members.resize(columns.size());
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    auto owned = std::make_unique<OwnedSchema>();
-    owned->name = columns[i].name;
-    if (columns[i].repeats) give(std::make_unique<OwnedSchema>(), "u", owned->dictionary);
-    give(std::move(owned), format_of(columns[i]), table->members[i]);
-  }
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    give_column(columns[i], table->members[i]);
   give(std::move(table), "+s", out);
   out.flags = 0; // a table has no rows that are null
 }
 
 Result<void> to_arrow(const std::vector<Column> &columns, Batch batch, ArrowArray &out) {
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (batch.columns[i].texts().size() > std::size_t{std::numeric_limits<std::int32_t>::max()})
-      return base::over_limit("the texts of column " + columns[i].name + " in a batch of " +
-                              std::to_string(batch.rows) + " events")
-          .expected(std::to_string(std::numeric_limits<std::int32_t>::max()) + " bytes or less")
-          .found(std::to_string(batch.columns[i].texts().size()));
+  constexpr std::size_t kReach = std::numeric_limits<std::int32_t>::max();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bool lists = columns[i].type == ColumnType::list; // texts() is empty where there are none
+    const std::size_t size = lists ? batch.columns[i].numbers().size() : batch.columns[i].texts().size();
+    if (size > kReach)
+      return base::over_limit((lists ? "the lists of column " : "the texts of column ") + columns[i].name +
+                              " in a batch of " + std::to_string(batch.rows) + " events")
+          .expected(std::to_string(kReach) + (lists ? " elements or less" : " bytes or less"))
+          .found(std::to_string(size));
+  }
   auto table = std::make_unique<OwnedArray>();
   table->members.resize(columns.size());
   for (std::size_t i = 0; i < columns.size(); ++i)
-    give_column(columns[i], std::move(batch.columns[i]), table->members[i]);
+    give_column(std::move(batch.columns[i]), table->members[i]);
   give(std::move(table), batch.rows, 0, 1, out);
   return {};
 }

@@ -60,6 +60,7 @@ private:
     case ColumnType::real: fmt::format_to(out, "{}", column.real(row)); break;
     case ColumnType::boolean: line_ += column.number(row) != 0 ? "true" : "false"; break;
     case ColumnType::text: append_cell(line_, column.text(row), separator_); break;
+    case ColumnType::list: break;
     }
   }
 

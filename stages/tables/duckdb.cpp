@@ -204,6 +204,7 @@ private:
     case ColumnType::real: return {DuckDb::real, " DOUBLE"};
     case ColumnType::boolean: return {DuckDb::boolean, " BOOLEAN"};
     case ColumnType::timestamp: return {DuckDb::timestamp_ns, " TIMESTAMP_NS"};
+    case ColumnType::list:
     case ColumnType::text: break;
     }
     return {DuckDb::varchar, " VARCHAR"};

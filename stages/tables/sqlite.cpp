@@ -167,6 +167,7 @@ private:
       sqlite3_bind_text(insert, place, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
       return;
     }
+    case ColumnType::list: return;
     }
   }
 

@@ -1,6 +1,5 @@
 #include "tables/table.hpp"
 
-#include <bit>
 #include <map>
 
 namespace etwrelog::tables {
@@ -22,67 +21,92 @@ void tell_apart(std::vector<Column> &columns) {
   }
 }
 
-void ColumnData::add_valid(bool valid) {
+// The row that comes next, in a column that has nulls.
+void ColumnData::add_bit(bool valid) {
   if (rows_ % 8 == 0) valid_.push_back(0);
-  if (valid)
-    valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (rows_ % 8));
-  else
-    ++nulls_;
-  ++rows_;
+  if (valid) valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (rows_ % 8));
 }
 
 void ColumnData::add_null() {
-  add_valid(false);
-  if (text_column_)
-    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
-  else
+  if (nulls_++ == 0) { // all before it are valid
+    valid_.assign(rows_ / 8, 0xFF);
+    if (rows_ % 8 != 0) valid_.push_back(static_cast<std::uint8_t>((1u << (rows_ % 8)) - 1));
+  }
+  add_bit(false);
+  ++rows_;
+  if (type_ == ColumnType::list)
+    ends_.push_back(static_cast<std::uint32_t>(numbers_.size()));
+  else if (type_ != ColumnType::text)
     numbers_.push_back(0);
-}
-
-void ColumnData::add_number(std::uint64_t bits) {
-  add_valid(true);
-  numbers_.push_back(bits);
-}
-
-void ColumnData::add_real(double value) {
-  add_number(std::bit_cast<std::uint64_t>(value));
+  else if (repeats_)
+    codes_.push_back(0);
+  else
+    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
 }
 
 void ColumnData::add_text(std::string_view text) {
+  if (repeats_) return add_code(code_of(text));
   text_.append(text);
   end_text();
 }
 
-void ColumnData::end_text() {
-  add_valid(true);
-  ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+std::uint32_t ColumnData::code_of(std::string_view text) {
+  const auto [at, fresh] =
+      code_by_text_.try_emplace(std::string(text), static_cast<std::uint32_t>(ends_.size()));
+  if (fresh) {
+    text_.append(text);
+    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+  }
+  return at->second;
 }
 
-void ColumnData::append(const ColumnData &more) {
-  for (std::size_t row = 0; row < more.rows(); ++row)
-    if (more.is_null(row))
-      add_null();
-    else if (text_column_)
-      add_text(more.text(row));
-    else
-      add_number(more.number(row));
+void ColumnData::append(const ColumnData &other) {
+  if (nulls_ != 0 || other.nulls_ != 0) {
+    const std::size_t rows = rows_;
+    if (nulls_ == 0) {
+      valid_.assign(rows_ / 8, 0xFF);
+      if (rows_ % 8 != 0) valid_.push_back(static_cast<std::uint8_t>((1u << (rows_ % 8)) - 1));
+    }
+    for (std::size_t i = 0; i < other.rows_; ++i, ++rows_)
+      add_bit(!other.is_null(i));
+    rows_ = rows;
+  }
+  const auto numbers = static_cast<std::uint32_t>(numbers_.size()),
+             texts = static_cast<std::uint32_t>(text_.size());
+  numbers_.insert(numbers_.end(), other.numbers_.begin(), other.numbers_.end());
+  if (repeats_) {
+    std::vector<std::uint32_t> code(other.distinct());
+    for (std::size_t i = 0; i < code.size(); ++i)
+      code[i] = code_of(other.distinct_text(i));
+    for (std::size_t i = 0; i < other.rows_; ++i)
+      codes_.push_back(other.is_null(i) ? 0 : code[other.codes_[i]]);
+  } else {
+    for (const std::uint32_t end : other.ends_)
+      ends_.push_back(end + (type_ == ColumnType::list ? numbers : texts));
+    text_ += other.text_;
+  }
+  rows_ += other.rows_;
+  nulls_ += other.nulls_;
 }
 
 void ColumnData::clear() {
   valid_.clear();
   numbers_.clear();
   ends_.clear();
+  codes_.clear();
   text_.clear();
+  code_by_text_.clear();
   rows_ = nulls_ = 0;
 }
 
-double ColumnData::real(std::size_t row) const {
-  return std::bit_cast<double>(numbers_[row]);
-}
-
-std::string_view ColumnData::text(std::size_t row) const {
-  const std::size_t begin = row == 0 ? 0 : ends_[row - 1];
-  return std::string_view(text_).substr(begin, ends_[row] - begin);
+std::span<const std::int32_t> Dictionary::take(const ColumnData &column) {
+  place_of_code_.clear();
+  for (std::size_t code = 0; code < column.distinct(); ++code)
+    place_of_code_.push_back(static_cast<std::int32_t>(all_.code_of(column.distinct_text(code))));
+  places_.clear();
+  for (std::size_t row = 0; row < column.rows(); ++row)
+    places_.push_back(column.is_null(row) ? 0 : place_of_code_[column.codes()[row]]);
+  return places_;
 }
 
 } // namespace etwrelog::tables

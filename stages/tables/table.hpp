@@ -4,10 +4,13 @@
 
 #include "etwrelog/error.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace etwrelog::tables {
@@ -19,60 +22,130 @@ enum class ColumnType : std::uint8_t {
   boolean,
   text,      // UTF-8
   timestamp, // i64: nanoseconds since 1970, UTC
+  list,      // of u64; only Arrow has it
 };
 
 struct Column {
   std::string name;
   ColumnType type = ColumnType::text;
-  bool repeats = false; // texts of which most rows have one of a few: formats that can, write each once
+  bool repeats = false; // texts of which most rows have one of a few: each is kept once, a row has its code
 };
 
 // Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL
 // compares names like that, and data frames are easier to use with it.
 void tell_apart(std::vector<Column> &columns);
 
-// The values of one column, as Arrow lays them out: a validity bit a row and 8 bytes a number, or the ends of
-// texts.
+// The values of one column, near to how Arrow lays them out: 8 bytes a number; texts behind each other, and
+// where each ends; the elements of lists in the same way. Validity bits are there once a null is.
 class ColumnData {
 public:
-  explicit ColumnData(ColumnType type) : text_column_(type == ColumnType::text) {}
-  void add_null();
-  void add_number(std::uint64_t bits); // of the integer kinds; signed ones two's complement
-  void add_real(double value);
-  void add_text(std::string_view text);
-  // Text appended in place: what lies behind text_begin() when end_text() is called is the next value.
-  [[nodiscard]] std::string &begin_text() { return text_; }
-  void end_text();
-  void append(const ColumnData &more); // of the same type
-  void clear();
+  explicit ColumnData(ColumnType type, bool repeats = false) : type_(type), repeats_(repeats) {}
 
+  void add_null();
+  void add_number(std::uint64_t bits) { // of the integer kinds; signed ones two's complement
+    add_valid();
+    numbers_.push_back(bits);
+  }
+  void add_real(double value) { add_number(std::bit_cast<std::uint64_t>(value)); }
+  void add_text(std::string_view text);
+  // Text appended in place: what lies behind the text before when end_text() is called is the next value. Not
+  // of a column that repeats.
+  [[nodiscard]] std::string &begin_text() { return text_; }
+  void end_text() {
+    add_valid();
+    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+  }
+  // Of a column that repeats: the code of a text, which is new or not; and a row that has it.
+  [[nodiscard]] std::uint32_t code_of(std::string_view text);
+  void add_code(std::uint32_t code) {
+    add_valid();
+    codes_.push_back(code);
+  }
+  // Of a column of lists: elements, and where the row's end.
+  void add_element(std::uint64_t bits) { numbers_.push_back(bits); }
+  void end_list() {
+    add_valid();
+    ends_.push_back(static_cast<std::uint32_t>(numbers_.size()));
+  }
+  void drop_elements() { numbers_.resize(ends_.empty() ? 0 : ends_.back()); } // since the last end_list()
+  // All rows of another column of the same kind.
+  void append(const ColumnData &other);
+  void clear(); // keeps the memory
+
+  [[nodiscard]] ColumnType type() const { return type_; }
+  [[nodiscard]] bool repeats() const { return repeats_; }
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t nulls() const { return nulls_; }
-  [[nodiscard]] bool is_null(std::size_t row) const { return (valid_[row / 8] >> (row % 8) & 1) == 0; }
+  [[nodiscard]] bool is_null(std::size_t row) const {
+    return nulls_ != 0 && (valid_[row / 8] >> (row % 8) & 1) == 0;
+  }
   [[nodiscard]] std::uint64_t number(std::size_t row) const { return numbers_[row]; }
-  [[nodiscard]] double real(std::size_t row) const;
-  [[nodiscard]] std::string_view text(std::size_t row) const;
-  [[nodiscard]] std::size_t bytes() const { return numbers_.size() * 8 + ends_.size() * 4 + text_.size(); }
+  [[nodiscard]] double real(std::size_t row) const { return std::bit_cast<double>(numbers_[row]); }
+  [[nodiscard]] std::string_view text(std::size_t row) const {
+    return distinct_text(repeats_ ? codes_[row] : row);
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return numbers_.size() * 8 + (ends_.size() + codes_.size()) * 4 + text_.size();
+  }
 
+  // Only where there are nulls.
   [[nodiscard]] const std::vector<std::uint8_t> &valid_bits() const { return valid_; }
-  [[nodiscard]] const std::vector<std::uint64_t> &numbers() const { return numbers_; }
+  [[nodiscard]] const std::vector<std::uint64_t> &numbers() const {
+    return numbers_;
+  } // also elements of lists
   [[nodiscard]] const std::vector<std::uint32_t> &ends() const { return ends_; }
   [[nodiscard]] const std::string &texts() const { return text_; }
+  // Of a column that repeats: the texts that ends() and texts() hold, and the code of each row (0 for nulls).
+  [[nodiscard]] std::size_t distinct() const { return ends_.size(); }
+  [[nodiscard]] std::string_view distinct_text(std::size_t code) const {
+    const std::size_t begin = code == 0 ? 0 : ends_[code - 1];
+    return std::string_view(text_).substr(begin, ends_[code] - begin);
+  }
+  [[nodiscard]] const std::vector<std::uint32_t> &codes() const { return codes_; }
 
 private:
-  void add_valid(bool valid);
+  void add_valid() {
+    if (nulls_ != 0) add_bit(true);
+    ++rows_;
+  }
+  void add_bit(bool valid);
 
+  ColumnType type_;
+  bool repeats_;
   std::vector<std::uint8_t> valid_;
-  std::vector<std::uint64_t> numbers_; // empty in a column of texts
-  std::vector<std::uint32_t> ends_;    // empty in any other
+  std::vector<std::uint64_t> numbers_;
+  std::vector<std::uint32_t> ends_, codes_;
   std::string text_;
   std::size_t rows_ = 0, nulls_ = 0;
-  bool text_column_;
+  std::unordered_map<std::string, std::uint32_t> code_by_text_;
+};
+
+// The different texts of a column that repeats, over all batches of a table: in the order in which they came.
+class Dictionary {
+public:
+  // The place in all() of each row's text; 0 for nulls. Until the next call.
+  std::span<const std::int32_t> take(const ColumnData &column);
+  [[nodiscard]] const ColumnData &all() const { return all_; }
+
+private:
+  ColumnData all_{ColumnType::text, true};
+  std::vector<std::int32_t> place_of_code_, places_;
 };
 
 struct Batch {
   std::vector<ColumnData> columns;
   std::size_t rows = 0;
+
+  Batch() = default;
+  explicit Batch(const std::vector<Column> &of) {
+    for (const Column &column : of)
+      columns.emplace_back(column.type, column.repeats);
+  }
+  void clear() { // keeps the memory
+    rows = 0;
+    for (ColumnData &column : columns)
+      column.clear();
+  }
 };
 
 // Writes tables to one destination. One thread; tables are numbered from 0 in the order of add_table.

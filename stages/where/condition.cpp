@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "schema/fitting_decoder.hpp"
 #include "schema/value_text.hpp"
 #include "where/compare.hpp"
 
@@ -67,38 +68,7 @@ std::int64_t nanoseconds(std::int64_t filetime) {
   return (filetime - kUnixEpoch) * 100;
 }
 
-// What a run tells of one field: whether any of its values passes the test.
-class Probe {
-public:
-  Probe(const Test &test, std::size_t field, const Schema &schema, unsigned pointer_size,
-        std::string &scratch)
-      : test_(test), field_(field), schema_(schema), pointer_size_(pointer_size), scratch_(scratch) {}
-  void value(const schema::Op &op, Bytes data) {
-    if (op.field != field_ || found_) return;
-    const ValueMap *map = op.map >= 0 ? schema_.maps[static_cast<std::size_t>(op.map)].get() : nullptr;
-    found_ = test_.value(op, data, pointer_size_, map, scratch_);
-  }
-  void begin_structure(const schema::Op &) {}
-  void end_structure(const schema::Op &) {}
-  void begin_array(const schema::Op &, Bytes) {}
-  void end_array(const schema::Op &, std::uint32_t, Bytes) {}
-  void begin_element(const schema::Op &) {}
-  void end_element(const schema::Op &) {}
-  void element(const schema::Op &op, Bytes data) { value(op, data); }
-  [[nodiscard]] std::size_t mark() const { return 0; }
-  void rollback(std::size_t) {}
-  [[nodiscard]] bool full() const { return found_; }
-  [[nodiscard]] bool found() const { return found_; }
-
-private:
-  const Test &test_;
-  std::size_t field_;
-  const Schema &schema_;
-  unsigned pointer_size_;
-  std::string &scratch_;
-  bool found_ = false;
-};
-
+// Hears nothing of a run.
 class Silence {
 public:
   void value(const schema::Op &, Bytes) {}
@@ -112,6 +82,30 @@ public:
   [[nodiscard]] std::size_t mark() const { return 0; }
   void rollback(std::size_t) {}
   [[nodiscard]] bool full() const { return false; }
+};
+
+// What a run tells of one field: whether any of its values passes the test.
+class Probe final : public Silence {
+public:
+  Probe(const Test &test, std::size_t field, const Schema &schema, unsigned pointer_size,
+        std::string &scratch)
+      : test_(test), field_(field), schema_(schema), pointer_size_(pointer_size), scratch_(scratch) {}
+  void value(const schema::Op &op, Bytes data) {
+    if (op.field != field_ || found_) return;
+    const ValueMap *map = op.map >= 0 ? schema_.maps[static_cast<std::size_t>(op.map)].get() : nullptr;
+    found_ = test_.value(op, data, pointer_size_, map, scratch_);
+  }
+  void element(const schema::Op &op, Bytes data) { value(op, data); }
+  [[nodiscard]] bool full() const { return found_; }
+  [[nodiscard]] bool found() const { return found_; }
+
+private:
+  const Test &test_;
+  std::size_t field_;
+  const Schema &schema_;
+  unsigned pointer_size_;
+  std::string &scratch_;
+  bool found_ = false;
 };
 
 // One test of a kind's list. `yes` and `no` are places in the list, or kTrue and kFalse.
@@ -452,19 +446,7 @@ bool Condition::Impl::test_field(const Event &event, const Schema &schema, const
                                  Scratch &scratch) const {
   const Bytes payload = event.payload();
   const Decoder::Program &program = *kind.program;
-  unsigned pointer_size = event.pointer_size() == 4 ? 4 : 8;
-  if (event.is_message()) {
-    const auto options = load<std::uint16_t>(event.bytes().data() + format::kMessageOptionsAt);
-    pointer_size = (options & format::kMessagePointer32) != 0 ? 4 : 8;
-  }
-  // Payloads of 64-bit systems behind 32-bit headers, as an export reads them.
-  if (event.type() == format::HeaderType::full32 && schema.origin == Origin::builtin) {
-    Silence silence;
-    schema::Run<Silence> narrow(program, payload, 4, silence), wide(program, payload, 8, silence);
-    if (!(narrow.all() && narrow.position() == payload.size()) && wide.all() &&
-        wide.position() == payload.size())
-      pointer_size = 8;
-  }
+  const unsigned pointer_size = schema::fitting_pointer_size(event, program);
   const unsigned wide = pointer_size == 8 ? 1 : 0;
   const Test &test = tests[step.comparison];
   if (step.offset[wide] != Decoder::Program::kNoOffset && step.size[wide] != 0) {

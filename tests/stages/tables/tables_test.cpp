@@ -26,7 +26,7 @@ const std::vector<Column> kColumns = {{"time", ColumnType::timestamp},       {"s
 Batch make_batch(std::size_t rows) {
   Batch batch;
   for (const Column &column : kColumns)
-    batch.columns.emplace_back(column.type);
+    batch.columns.emplace_back(column.type, column.repeats);
   for (std::size_t i = 0; i < rows; ++i) {
     batch.columns[0].add_number(1'600'000'000'000'000'000u + i);
     if (i == 1)
