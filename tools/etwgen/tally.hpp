@@ -137,6 +137,8 @@ public:
   std::uint64_t frames = 0;
   std::uint64_t buffers = 0, raw_bytes = 0, file_bytes = 0;
   std::int64_t first_time = 0, last_time = 0;
+  std::uint64_t schema_events = 0; // counted nowhere else
+  std::string schemas;             // what they say, as JSON; empty without them
   // Per sequence of buffers as written: how many events they hold. For the defects.
   [[nodiscard]] std::uint64_t distinct_stacks() const { return stacks_.size(); }
   [[nodiscard]] std::uint64_t events() const;
