@@ -218,6 +218,13 @@ int export_each(const ExportFlags &flags) {
                  "file of its own";
     return report(error);
   }
+  if (flags.by_kind) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what =
+        "--by-kind makes a folder of one trace: it does not go with lists, folders, shares and results";
+    return report(error);
+  }
   const std::string format = format_of(flags);
   BulkTask task;
   task.name = "export";
