@@ -23,7 +23,8 @@ struct ExportFlags : RunFlags {
   SelectionFlags selection;
   std::string where;
   BulkFlags many;
-  bool salvage = false, force = false, maps = false, messages = false, report = false;
+  bool salvage = false, force = false, maps = false, messages = false, report = false, by_kind = false,
+       verify = false;
 };
 
 const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
@@ -79,6 +80,43 @@ void print_report(const ExportReport &report, bool as_json) {
                human_count(kind.truncated), source_of(kind), kind.name);
 }
 
+json verified_json(const ExportKind &kind) {
+  json left_out = json::object();
+  for (const auto &[why, events] : kind.not_verified)
+    left_out[why] = events;
+  return {{"name", kind.name},
+          {"provider_id", to_string(kind.provider)},
+          {"id", kind.id},
+          {"version", kind.version},
+          {"opcode", kind.opcode},
+          {"events", kind.events},
+          {"verified", kind.verified},
+          {"verified_bytes", kind.verified_bytes},
+          {"not_verified", left_out}};
+}
+
+// Where no events go.
+void print_verified(const ExportReport &report, bool as_json, std::FILE *to) {
+  if (as_json) {
+    json kinds = json::array();
+    for (const ExportKind &kind : report.kinds)
+      kinds.push_back(verified_json(kind));
+    fmt::print(to, "{}\n", json({{"events", report.events}, {"kinds", kinds}}).dump(1));
+    return;
+  }
+  fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", "events", "came back", "bytes", "kind");
+  std::uint64_t verified = 0, bytes = 0;
+  for (const ExportKind &kind : report.kinds) {
+    fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", human_count(kind.events), human_count(kind.verified),
+               human_bytes(kind.verified_bytes), kind.name);
+    for (const auto &[why, events] : kind.not_verified)
+      fmt::print(to, "{:>12} {:>12} {:>14}    not: {}\n", human_count(events), "", "", why);
+    verified += kind.verified, bytes += kind.verified_bytes;
+  }
+  fmt::print(to, "{:>12} {:>12} {:>14}  all\n", human_count(report.events), human_count(verified),
+             human_bytes(bytes));
+}
+
 constexpr std::pair<const char *, bool ExportJoins::*> kJoins[] = {
     {"process", &ExportJoins::process}, {"owner", &ExportJoins::owner}, {"file", &ExportJoins::file},
     {"module", &ExportJoins::module},   {"stack", &ExportJoins::stack}, {"duration", &ExportJoins::duration}};
@@ -124,6 +162,12 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
     inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
   Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
+  if (flags.verify) {
+    const Result<ExportReport> verified = verify_decoding(*trace, options, run);
+    if (!verified) return verified.error();
+    print_verified(*verified, flags.json, flags.output == "-" ? stderr : stdout);
+    if (flags.output.empty()) return told.skipped.empty() ? kDone : kDamageSkipped;
+  }
   const auto standard_output = std::make_shared<StandardOutputSink>();
   const bool to_standard_output = flags.output.empty() || flags.output == "-";
   const Output output = to_standard_output
@@ -138,9 +182,17 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
     error.what = "--profile, --maps, --messages and --report are for JSON lines, not for tables";
     return error;
   }
-  const Result<ExportReport> done = table == kTables.end()
-                                        ? export_json(*trace, output, options, run)
-                                        : export_table(*trace, output, table->second, options, run);
+  if (flags.by_kind && (table == kTables.end() || to_standard_output)) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what =
+        "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows";
+    return error;
+  }
+  const Result<ExportReport> done =
+      flags.by_kind            ? export_tables(*trace, flags.output, table->second, options, run)
+      : table == kTables.end() ? export_json(*trace, output, options, run)
+                               : export_table(*trace, output, table->second, options, run);
   const Result<void> flushed = done && to_standard_output ? standard_output->flush() : Result<void>();
   if (standard_output->reader_gone()) return kFailed;
   if (!done) return done.error();
@@ -164,6 +216,13 @@ int export_each(const ExportFlags &flags) {
     error.kind = ErrorKind::usage;
     error.what = "lists, folders, shares and results need --out-dir and take no --output: each trace gets a "
                  "file of its own";
+    return report(error);
+  }
+  if (flags.by_kind) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what =
+        "--by-kind makes a folder of one trace: it does not go with lists, folders, shares and results";
     return report(error);
   }
   const std::string format = format_of(flags);
@@ -219,6 +278,10 @@ void add_export_command(CLI::App &app, int &exit_status) {
                    "parquet and duckdb by "
                    "libduckdb.so, if that is on the machine ($ETWRELOG_DUCKDB)")
       ->check(CLI::IsMember({"jsonl", "csv", "tsv", "arrow", "arrows", "sqlite", "parquet", "duckdb"}));
+  command->add_flag(
+      "--by-kind", flags->by_kind,
+      "A table for each kind of event with a column for each field, a file each, in the new folder "
+      "that --output names; --format csv, tsv, arrow or arrows");
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
   command
@@ -234,6 +297,10 @@ void add_export_command(CLI::App &app, int &exit_status) {
   command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");
   command->add_flag("--messages", flags->messages, "The text of each event that has one");
   command->add_flag("--report", flags->report, "How each kind was decoded, on standard error");
+  command->add_flag(
+      "--verify", flags->verify,
+      "Make each decoded event into bytes again and compare: what came back, by kind, and why what "
+      "did not could not. One that differs is a failure. Without --output nothing else is done");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
   command->add_option(
       "--where", flags->where,

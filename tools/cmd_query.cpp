@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 struct QueryFlags : RunFlags {
   std::vector<std::string> words, schemas; // traces, and behind them perhaps SQL
+  std::string from, to;
   bool salvage = false;
 };
 
@@ -96,6 +98,12 @@ int run_query(QueryFlags &flags) {
   if (!trace) return report(trace.error());
   ExportOptions options;
   options.schemas = known;
+  for (const auto &[text, option, moment] : {std::tuple(&flags.from, Option::from, &options.selection.from),
+                                             std::tuple(&flags.to, Option::to, &options.selection.to)}) {
+    Result<std::optional<Moment>> when = moment_of(*text, option);
+    if (!when) return report(when.error());
+    *moment = *when;
+  }
   Result<TraceQuery> query = TraceQuery::open(*trace, options, run);
   if (!query) return report(query.error());
   const TraceQuery::Visitor visitor =
@@ -114,6 +122,9 @@ void add_query_command(CLI::App &app, int &exit_status) {
           "Traces, then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
       ->required();
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--from", flags->from,
+                      "Nothing before: 12.5s, 2m, or UTC time; of an archive nothing else is read");
+  command->add_option("--to", flags->to, "Nothing after");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
   flags->add_to(*command);
   flags->add_json_to(*command, "A JSON object a row");

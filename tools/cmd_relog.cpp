@@ -142,6 +142,14 @@ Result<EmbedReport> add_schemas(const std::string &relogged, const Options &opti
   return embed_schemas(*trace, output_of(options.output, options.force), known, run);
 }
 
+// What failed in the file between, by the name that was asked for.
+Error in_output(Error error, const std::string &between, const Options &options) {
+  if (error.file != between) return error;
+  error.file = options.output;
+  error.what += " (in a temporary file of it, $TMPDIR)";
+  return error;
+}
+
 json embedded_json(const EmbedReport &embedded) {
   return {{"kinds", embedded.kinds}, {"events", embedded.events}, {"left_out", embedded.left_out}};
 }
@@ -220,9 +228,10 @@ int run_relog(const Options &options) {
     run.report = &timing;
     const Output output = between ? Output(between->name()) : output_of(options.output, options.force);
     Result<RelogReport> done = etwrelog::relog(*trace, output, relog, run);
-    if (!done || !between) return done;
+    if (!between) return done;
+    if (!done) return in_output(std::move(done).error(), between->name(), options);
     Result<EmbedReport> added = add_schemas(between->name(), options, known, options.run(bar));
-    if (!added) return std::move(added).error();
+    if (!added) return in_output(std::move(added).error(), between->name(), options);
     embedded = *std::move(added);
     done->output_bytes = embedded->bytes;
     done->output_buffers += embedded->buffers;

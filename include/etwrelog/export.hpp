@@ -58,6 +58,10 @@ struct ExportKind {
   std::uint64_t events = 0, payload_bytes = 0;
   std::uint64_t uncovered_bytes = 0; // that no field covers; they are in the output as hex
   std::uint64_t truncated = 0;       // events whose payload ends inside a field
+  // Of verify_decoding(): events whose fields gave back their bytes, and these bytes; how many events of the
+  // others could not, by reason.
+  std::uint64_t verified = 0, verified_bytes = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> not_verified{};
 };
 
 struct ExportReport {
@@ -88,9 +92,21 @@ enum class TableFormat : std::uint8_t {
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options = {}, const RunOptions &run = {});
 
+// The same as a new folder with a table for each kind of event, a file each, as SQLite's tables are called:
+// CSV, TSV or Arrow. In Arrow's, addresses and hexadecimal numbers are numbers, and arrays of numbers are
+// lists. The folder is there whole or not at all; one that exists is never touched.
+Result<ExportReport> export_tables(const Trace &trace, const std::string &folder, TableFormat format,
+                                   const ExportOptions &options = {}, const RunOptions &run = {});
+
 // The report of an export that writes nothing: which kinds there are and how they are decoded.
 Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &options = {},
                                     const RunOptions &run = {});
+
+// The same, and each decoded event is made into bytes again from what its fields are shown as: an event that
+// does not come back as it was is the error (`corrupt`, with file and offset; of compressed buffers and
+// archives that of the buffer). What no text tells whole cannot: ExportKind::not_verified says what and why.
+Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &options = {},
+                                     const RunOptions &run = {});
 
 // The schemas that a trace carries, on top of `known`: one pass.
 Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &known = {},

@@ -19,7 +19,9 @@ namespace etwrelog {
 // (equality) and the kind itself decide what is read. One thread; the trace outlives it.
 class TraceQuery {
 public:
-  // One pass: schemas, processes, and which kinds there are.
+  // Some passes: schemas, processes, images, and which kinds there are. With options.selection's time
+  // (nothing else of the selection is looked at) the trace is what lies in it, and of an archive little else
+  // is read.
   static Result<TraceQuery> open(const Trace &trace, const ExportOptions &options = {},
                                  const RunOptions &run = {});
   TraceQuery(TraceQuery &&) noexcept;

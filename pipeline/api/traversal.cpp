@@ -23,8 +23,12 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
     : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
       began_(std::chrono::steady_clock::now()), told_(began_) {
   if (!kind_set_.empty()) kinds_ = &kind_set_;
-  if (query.filter != nullptr && !FilterParts::of(*query.filter)->everything)
-    filter_ = FilterParts::of(*query.filter);
+  if (query.filter != nullptr) {
+    const std::shared_ptr<const Filter::Impl> &filter = FilterParts::of(*query.filter);
+    if (!filter->everything) filter_ = filter;
+    only_processor_ = filter->only_processor;
+    state_from_index_ = filter->state_from_index;
+  }
   timed_ = query.from || query.to;
   if (timed_) {
     Selection selection;
@@ -57,9 +61,10 @@ Result<void> Walk::plan() {
 }
 
 // Of an archive, segments whose events are all outside the time asked for are not decoded. Where state is
-// wanted, too, they are: the index has its events, but not the place where each stands.
+// wanted, too, they are, as the index has its events, but not the place where each stands; unless nobody asks
+// for that.
 void Walk::leave_out_by_time() {
-  if (!timed_ || with_state_) return;
+  if (!timed_ || (with_state_ && !state_from_index_)) return;
   narrowed_.resize(trace_.sources.size());
   for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
     if (trace_.infos[s].access != Access::archive || !trace_.clocks[s].same()) continue;
@@ -78,7 +83,8 @@ Result<void> Walk::plan_time_order() {
     const Trace &source = *trace_.sources[s];
     const bool one_stream = (source.header().log_file_mode & format::kModeOneStream) != 0;
     for (std::uint32_t b = 0; b < source.buffers().size(); ++b)
-      buffers_of[{s, one_stream ? std::uint16_t{0} : source.buffers()[b].processor}].push_back(b);
+      if (one_stream || !only_processor_ || source.buffers()[b].processor == *only_processor_)
+        buffers_of[{s, one_stream ? std::uint16_t{0} : source.buffers()[b].processor}].push_back(b);
   }
   std::vector<std::pair<std::int64_t, Planned>> due;
   std::vector<std::uint32_t> counts;

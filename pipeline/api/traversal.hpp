@@ -94,7 +94,8 @@ private:
   EventSet kind_set_;
   const EventSet *kinds_ = nullptr;
   std::shared_ptr<const Filter::Impl> filter_; // null: all that is there
-  bool timed_ = false, with_state_ = false;
+  bool timed_ = false, with_state_ = false, state_from_index_ = false;
+  std::optional<std::uint16_t> only_processor_;
   std::int64_t from_ = kFirstTime, to_ = kLastTime;
 
   // The plan.

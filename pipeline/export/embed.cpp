@@ -31,9 +31,11 @@ struct KindsPart {
   void clear() { *this = {}; }
 };
 
-// What other programs do not know: from files, and of the built-in tables what is no class of the kernel.
+// What other programs do not know: from files, from EventSource's manifests, which Windows' own tools do not
+// read, and of the built-in tables what is no class of the kernel.
 bool is_foreign(const EventView &event, const Schema &schema) {
-  return event.is_event() && (schema.origin == Origin::added || schema.origin == Origin::builtin);
+  return event.is_event() && (schema.origin == Origin::added || schema.origin == Origin::manifest ||
+                              schema.origin == Origin::builtin);
 }
 
 Result<KindsPart> kinds_of(const Trace &trace, const SchemaCatalog &schemas, const RunOptions &run) {

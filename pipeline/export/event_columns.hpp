@@ -35,6 +35,7 @@ public:
       names_of(survey.schemas, nullptr, schema, names[0], names[2]);
       names[1] = to_string(schema->provider);
     }
+    find_processes();
   }
 
   // Calls put.null(), put.number(i64), put.text(string_view) or put.repeated(u64, [] { return text; }), where
@@ -83,7 +84,7 @@ public:
     } else {
       static_assert(Index == 14);
       const Guid activity = event.activity();
-      activity != Guid{} ? put.text(to_string(activity)) : put.null();
+      activity != Guid{} ? put.text(text_of(activity)) : put.null();
     }
   }
   // All of them: put_for(index) makes what takes the value of that column.
@@ -102,13 +103,32 @@ public:
     (std::make_index_sequence<kColumns>());
   }
 
+  // provider, provider_id and event of a kind: columns from kFirstName on.
+  static constexpr std::size_t kFirstName = 6;
+  [[nodiscard]] const std::array<std::string, 3> &names(const Schema &schema) const {
+    return names_[schema.ordinal];
+  }
+
 private:
   static constexpr std::size_t kColumns = 15;
   // Index among the processes of its machine; none where its name is not known.
-  [[nodiscard]] std::optional<std::uint32_t> process_of(const Event &event) const;
+  [[nodiscard]] std::optional<std::uint32_t> process_of(const Event &event) const {
+    const std::uint32_t pid = event.process_id(), machine = event.machine();
+    if (pid == kUnknownId) return std::nullopt;
+    if (machine < only_.size() && pid % 4 == 0 && pid / 4 < only_[machine].size())
+      if (const std::uint32_t found = only_[machine][pid / 4]; found != kMany)
+        return found == kNone ? std::nullopt : std::optional(found);
+    return look_up_process(event);
+  }
+  [[nodiscard]] std::optional<std::uint32_t> look_up_process(const Event &event) const;
+  void find_processes();
+  [[nodiscard]] static std::string text_of(const Guid &guid);
   [[nodiscard]] static std::string keyword(const Event &event);
 
   using Names = std::array<std::string, 3>; // provider, provider_id, event
+  // By machine and pid / 4 (pids are multiples of that): the process, where that id meant only one; or kMany.
+  static constexpr std::uint32_t kMany = 0xFFFF'FFFF, kNone = 0xFFFF'FFFE, kMostPids = 1u << 18;
+  std::vector<std::vector<std::uint32_t>> only_;
   Clock clock_;
   const ExportSurvey &survey_;
   std::vector<Names> names_; // by ordinal

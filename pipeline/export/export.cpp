@@ -1,10 +1,12 @@
 #include "etwrelog/export.hpp"
 
+#include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/joins.hpp"
 #include "export/json_lines.hpp"
 #include "export/selected.hpp"
 #include "export/survey.hpp"
+#include "export/verify.hpp"
 #include "filter/filter.hpp"
 #include "schema/type_counts.hpp"
 
@@ -19,11 +21,13 @@ using pipeline::JsonLines;
 // Counts by kind: of decoded events by the ordinal of their schema, of others by what their header says.
 struct Tallies {
   std::vector<pipeline::KindTally> decoded;
+  std::vector<pipeline::VerifyTally> verified; // by ordinal
   schema::TypeCounts raw;
   std::uint64_t events = 0;
 
   void clear() {
     decoded.clear();
+    verified.clear();
     raw.clear();
     events = 0;
   }
@@ -48,6 +52,9 @@ struct Tallies {
   void merge(const Tallies &other) {
     events += other.events;
     raw.merge(other.raw);
+    if (verified.size() < other.verified.size()) verified.resize(other.verified.size());
+    for (std::size_t i = 0; i < other.verified.size(); ++i)
+      verified[i].merge(other.verified[i]);
     if (decoded.size() < other.decoded.size()) decoded.resize(other.decoded.size());
     for (std::size_t i = 0; i < other.decoded.size(); ++i) {
       const pipeline::KindTally &from = other.decoded[i];
@@ -104,6 +111,11 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
     const Schema &s = *tally.schema;
     kinds.push_back({name_of(catalog, s), s.provider, s.id, s.version, s.opcode, &s, s.origin, tally.events,
                      tally.payload_bytes, tally.uncovered, tally.truncated});
+    if (s.ordinal >= tallies.verified.size()) continue;
+    const pipeline::VerifyTally &verified = tallies.verified[s.ordinal];
+    kinds.back().verified = verified.events, kinds.back().verified_bytes = verified.bytes;
+    for (const auto &[why, events] : verified.left_out)
+      kinds.back().not_verified.emplace_back(why, events);
   }
   for (const schema::TypeCount &count : tallies.raw.rows()) {
     ExportKind kind;
@@ -118,6 +130,7 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
     kind.version = count.type.version;
     kind.events = count.events;
     kind.payload_bytes = kind.uncovered_bytes = count.bytes;
+    if (!tallies.verified.empty()) kind.not_verified.emplace_back("nobody describes it", count.events);
     kinds.push_back(std::move(kind));
   }
   std::stable_sort(kinds.begin(), kinds.end(), [](const ExportKind &a, const ExportKind &b) {
@@ -202,6 +215,51 @@ Result<ExportReport> export_json(const Trace &trace, const Output &output, const
 Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &options, const RunOptions &run) {
   return run_export(
       trace, options, Order::file, false, [](std::string_view) { return Result<void>(); }, run);
+}
+
+Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &options,
+                                     const RunOptions &run) {
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
+  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey));
+  const pipeline::Decoders decoders(survey.schemas);
+  struct Part {
+    Tallies tallies;
+    std::optional<Error> failed;
+    void clear() { *this = {}; }
+  };
+  auto map = [&](Part &part, EventBatch &batch) {
+    part.tallies.verified.resize(survey.schemas.all().size());
+    pipeline::Selected::Scratch scratch;
+    pipeline::Verifier::Scratch memory;
+    for (const Event &event : batch) {
+      if (!selected.contains(event, scratch)) continue;
+      JsonLines::Outcome outcome;
+      if (const Schema *schema = survey.schemas.find(event)) {
+        DecodedSize size;
+        if (Result<void> same = pipeline::Verifier::check(trace, event, decoders.of(event, *schema), memory,
+                                                          size, part.tallies.verified[schema->ordinal]);
+            !same) {
+          part.failed = std::move(same).error();
+          return;
+        }
+        outcome = {schema, size.covered, size.truncated};
+      }
+      part.tallies.add(event, outcome);
+    }
+  };
+  auto merge = [](Part &total, Part &part) -> Result<void> {
+    total.tallies.merge(part.tallies);
+    return part.failed ? Result<void>(*std::move(part.failed)) : Result<void>();
+  };
+  ETWRELOG_TRY_LET(done, selected.nothing() ? Result<Part>(Part{})
+                                            : trace.fold<Part>(map, merge, selected.query(Order::file), run));
+  ExportReport report;
+  report.events = done.tallies.events;
+  report.kinds = kinds_of(survey.schemas, done.tallies);
+  const auto problems = survey.schemas.problems();
+  report.problems.assign(problems.begin(), problems.end());
+  report.schemas = std::move(survey.schemas);
+  return report;
 }
 
 Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &known, const RunOptions &run) {

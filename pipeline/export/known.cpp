@@ -1,5 +1,6 @@
 #include "export/known.hpp"
 
+#include "api/reading.hpp"
 #include "etwrelog/text.hpp"
 #include "filter/filter.hpp"
 #include "profile_pass/event_records.hpp"
@@ -80,8 +81,8 @@ struct Knowledge::Part {
     case Scope::image:
       if (wanted.images) {
         const profile::Instant moment{event.time(), std::uint64_t{event.position().source} << 56 |
-                                                       std::uint64_t{event.position().buffer} << 26 |
-                                                       event.position().offset};
+                                                        std::uint64_t{event.position().buffer} << 26 |
+                                                        event.position().offset};
         add_kernel_state(event, *hook, moment, mine.state);
       }
       return;
@@ -91,7 +92,10 @@ struct Knowledge::Part {
       const auto time = FieldOffsets::i64(payload, at.event_time);
       const auto thread = FieldOffsets::u32(payload, at.thread_id);
       if (!time || !thread) return;
-      RawFragment raw{{*time, *thread, 0, 0, event.time(), 0, event.processor()}, mine.frames.size(), 0};
+      RawFragment raw{
+          {*time, *thread, 0, 0, event.time(), 0, event.processor(), static_cast<std::uint8_t>(size)},
+          mine.frames.size(),
+          0};
       if (rule.scope == Scope::stack_reference) {
         const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
         if (!key) return;
@@ -170,8 +174,13 @@ void Knowledge::problem(std::string text) {
 }
 
 Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &survey,
-                                     const KnowledgeWanted &wanted, const RunOptions &run) {
+                                     const KnowledgeWanted &wanted, const RunOptions &run,
+                                     const Selection &selection) {
   Knowledge known;
+  const Filter reading = reading_filter(trace, std::nullopt, true);
+  Query query;
+  query.from = selection.from, query.to = selection.to;
+  query.with_state = true, query.filter = &reading;
   known.survey_ = &survey;
   const std::size_t machines = survey.lifetimes.size();
   known.machines_.resize(machines);
@@ -235,7 +244,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
           for (std::size_t i = 0; i < part.machines.size(); ++i)
             merge_machine(i, part.machines[i]);
         },
-        {}, run);
+        query, run);
     if (!done) return std::move(done).error();
   }
   for (std::size_t i = 0; i < machines; ++i) {
@@ -245,6 +254,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
                              [](const Definition &d) { return std::pair(d.key, d.time); });
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.order); });
+    known.collect_user_halves(machine);
     for (std::vector<Running> &running : machine.running)
       std::ranges::stable_sort(running, {}, &Running::time);
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
@@ -398,13 +408,51 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   const std::uint32_t thread = owner_of(event).thread;
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
   const std::pair key(event.time(), thread);
+  std::size_t kernel = 0; // frames of kernel halves, which stand in front whichever was written first
   for (auto at = std::ranges::lower_bound(machine.fragments, key, {}, of);
        at != machine.fragments.end() && of(*at) == key; ++at) {
-    if (at->stack == kByKey)
-      add_definition(machine, at->key, at->written, frames);
-    else
-      add_stack(at->stack, frames);
+    const auto begin = static_cast<std::ptrdiff_t>(frames.size());
+    add_fragment(machine, *at, frames);
+    if (frames.size() == static_cast<std::size_t>(begin) ||
+        !format::is_kernel_address(frames.back(), at->pointer_size))
+      continue;
+    std::rotate(frames.begin() + static_cast<std::ptrdiff_t>(kernel), frames.begin() + begin, frames.end());
+    kernel += frames.size() - static_cast<std::size_t>(begin);
   }
+  if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, event.time(), frames);
+}
+
+void Knowledge::add_fragment(const Machine &machine, const Fragment &fragment,
+                             std::vector<std::uint64_t> &frames) const {
+  if (fragment.stack == kByKey)
+    add_definition(machine, fragment.key, fragment.written, frames);
+  else
+    add_stack(fragment.stack, frames);
+}
+
+void Knowledge::collect_user_halves(Machine &machine) const {
+  std::vector<std::uint64_t> frames;
+  for (std::size_t i = 0; i < machine.fragments.size(); ++i) {
+    const Fragment &fragment = machine.fragments[i];
+    frames.clear();
+    add_fragment(machine, fragment, frames);
+    if (frames.empty() || format::is_kernel_address(frames.front(), fragment.pointer_size)) continue;
+    machine.user_halves.push_back(
+        {fragment.thread, fragment.written, fragment.time, static_cast<std::uint32_t>(i)});
+  }
+  std::ranges::sort(machine.user_halves, {},
+                    [](const UserHalf &h) { return std::tuple(h.thread, h.written, h.fragment); });
+}
+
+// The half that was written next and names an event that is no later, as in a profile.
+void Knowledge::add_user_half(const Machine &machine, std::uint32_t thread, std::int64_t time,
+                              std::vector<std::uint64_t> &frames) const {
+  constexpr int kMostTried = 256; // nearly always the first one fits
+  const auto of = [](const UserHalf &h) { return std::pair(h.thread, h.written); };
+  auto at = std::ranges::lower_bound(machine.user_halves, std::pair(thread, time), {}, of);
+  for (int tried = 0; tried < kMostTried && at != machine.user_halves.end() && at->thread == thread;
+       ++tried, ++at)
+    if (at->since <= time) return add_fragment(machine, machine.fragments[at->fragment], frames);
 }
 
 namespace {

@@ -16,9 +16,11 @@ struct KnowledgeWanted {
 
 class Knowledge {
 public:
-  // `survey` outlives this. What is more than memory has room for is left out and said in `problems`.
+  // `survey` outlives this. With a time in `selection` only what lies in it and what else is true then. What
+  // is more than memory has room for is left out and said in `problems`.
   static Result<Knowledge> collect(const etwrelog::Trace &trace, const ExportSurvey &survey,
-                                   const KnowledgeWanted &wanted, const RunOptions &run);
+                                   const KnowledgeWanted &wanted, const RunOptions &run,
+                                   const Selection &selection = {});
 
   // The thread and the process that an event belongs to: what its header says, else what its payload says,
   // else who ran on its processor at that time. kUnknownId: nobody's, or not known.
@@ -71,11 +73,19 @@ private:
     std::int64_t written;
     std::uint32_t order;
     std::uint16_t processor;
+    std::uint8_t pointer_size;
   };
   struct Definition {
     std::uint64_t key;
     std::int64_t time;
     std::uint32_t stack;
+  };
+  // A fragment without a kernel part: written when the thread left the kernel, for all that it had done
+  // there.
+  struct UserHalf {
+    std::uint32_t thread;
+    std::int64_t written, since; // the first event that it completes
+    std::uint32_t fragment;      // index in Machine::fragments
   };
   struct Machine {
     std::vector<FileName> files; // by key and time
@@ -86,6 +96,7 @@ private:
     std::vector<std::vector<Running>> running; // by processor
     std::vector<Fragment> fragments;           // by time, thread, order
     std::vector<Definition> definitions;       // by key and time
+    std::vector<UserHalf> user_halves;         // by thread and when they were written
   };
   struct Ended {
     Position position;
@@ -101,6 +112,11 @@ private:
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   void add_definition(const Machine &machine, std::uint64_t key, std::int64_t time,
                       std::vector<std::uint64_t> &frames) const;
+  void collect_user_halves(Machine &machine) const;
+  void add_fragment(const Machine &machine, const Fragment &fragment,
+                    std::vector<std::uint64_t> &frames) const;
+  void add_user_half(const Machine &machine, std::uint32_t thread, std::int64_t time,
+                     std::vector<std::uint64_t> &frames) const;
   Result<void> collect_durations(const etwrelog::Trace &trace, const RunOptions &run);
   void problem(std::string text);
 

@@ -2,10 +2,12 @@
 // time; SQLite tells the conditions it has, and those on time and kind go into the Query of the traversal.
 #include "etwrelog/query.hpp"
 
+#include "api/reading.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 #include "export/json_lines.hpp"
 #include "export/query_state.hpp"
+#include "filter/filter.hpp"
 #include "where/condition.hpp"
 
 #include <algorithm>
@@ -53,6 +55,7 @@ struct TraceQuery::Impl {
 
   const Trace &trace;
   RunOptions run;
+  filter::TimeRange asked; // nothing outside is there
   pipeline::ExportSurvey survey;
   std::optional<pipeline::CommonColumns> common;
   std::optional<pipeline::Decoders> decoders;
@@ -186,6 +189,7 @@ int next(sqlite3_vtab_cursor *base) {
   cursor->event = nullptr;
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
+    if (!impl.asked.contains(cursor->event->time())) continue;
     if (cursor->process && cursor->event->process_id() != *cursor->process) continue;
     if (cursor->processor && cursor->event->processor() != *cursor->processor) continue;
     cursor->schema = impl.survey.schemas.find(*cursor->event);
@@ -286,9 +290,14 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     if (op == '>' || op == 'a' || op == '=' || op == 'e') from = std::max(from, filetime - 1);
     if (op == '<' || op == 'b' || op == '=' || op == 'e') to = std::min(to, filetime + 1);
   }
+  if (impl.asked.from != INT64_MIN)
+    from = std::max(from, impl.trace.clock().to_filetime(impl.asked.from) - 1);
+  if (impl.asked.to != INT64_MAX) to = std::min(to, impl.trace.clock().to_filetime(impl.asked.to) + 1);
   if (from != INT64_MIN) query.from = Moment{false, 0, from};
   if (to != INT64_MAX) query.to = Moment{false, 0, to};
-  cursor->nothing = !kinds.make(query.kinds);
+  const Filter reading = pipeline::reading_filter(impl.trace, cursor->processor, false);
+  query.filter = &reading;
+  cursor->nothing = from > to || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(impl.trace.events(query, impl.run));
   cursor->row = 0;
   return next(base);
@@ -390,7 +399,10 @@ struct Seen {
 };
 
 // The schemas that events of the trace have, by ordinal.
-Result<Seen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const RunOptions &run) {
+Result<Seen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const Selection &selection,
+                        const RunOptions &run) {
+  Query query;
+  query.from = selection.from, query.to = selection.to;
   return trace.fold<Seen>(
       [&](Seen &part, EventBatch &batch) {
         part.ordinals.assign(schemas.all().size(), false);
@@ -407,7 +419,7 @@ Result<Seen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const 
         for (const Guid &provider : part.undescribed)
           total.add(provider);
       },
-      {}, run);
+      query, run);
 }
 
 } // namespace
@@ -420,11 +432,13 @@ TraceQuery::~TraceQuery() = default;
 Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &options, const RunOptions &run) {
   auto impl = std::make_unique<Impl>(trace, run);
   impl->run.progress = {}; // a scan is no phase with an end
-  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
+  impl->asked = filter::selected_time(options.selection, trace.clock());
+  Result<pipeline::ExportSurvey> survey =
+      pipeline::survey_for_export(trace, options.schemas, run, options.selection);
   if (!survey) return std::move(survey).error();
   impl->survey = *std::move(survey);
   const SchemaCatalog &schemas = impl->survey.schemas;
-  const Result<Seen> seen = kinds_seen(trace, schemas, run);
+  const Result<Seen> seen = kinds_seen(trace, schemas, options.selection, run);
   if (!seen) return seen.error();
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
@@ -432,7 +446,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   impl->undescribed = seen->undescribed;
   pipeline::KnowledgeWanted wanted;
   wanted.images = true;
-  Result<pipeline::Knowledge> known = pipeline::Knowledge::collect(trace, impl->survey, wanted, run);
+  Result<pipeline::Knowledge> known =
+      pipeline::Knowledge::collect(trace, impl->survey, wanted, run, options.selection);
   if (!known) return std::move(known).error();
   impl->known = *std::move(known);
   impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});

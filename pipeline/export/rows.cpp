@@ -92,6 +92,11 @@ public:
     else
       nested_->element(op, data);
   }
+  void elements(const Op &op, Bytes data, std::size_t unit) {
+    if (list_ != nullptr) return list_->add_elements(data, unit);
+    for (std::size_t at = 0; at < data.size(); at += unit)
+      nested_->element(op, data.subspan(at, unit));
+  }
   [[nodiscard]] std::size_t mark() const { return depth_ == 0 ? 0 : nested_->mark(); }
   void rollback(std::size_t mark) {
     if (--depth_ != 0) return nested_->rollback(mark);
@@ -204,6 +209,8 @@ std::vector<Column> Rows::columns(Kind kind) const {
     all.push_back({"fields", ColumnType::text});
   } else if (kind != RowBatches::kUndescribed) {
     const Schema &schema = *survey_.schemas.all()[kind];
+    for (std::size_t i = 0; i < common_.names(schema).size(); ++i)
+      all[CommonColumns::kFirstName + i].constant = common_.names(schema)[i];
     for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
       all.push_back({std::string(schema.fields[i].name), type_of(schema.fields[i])});
   }

@@ -1,5 +1,7 @@
 #include "export/survey.hpp"
 
+#include "api/reading.hpp"
+
 #include <algorithm>
 
 namespace etwrelog::pipeline {
@@ -20,14 +22,18 @@ struct SurveyPart {
 
 } // namespace
 
-Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known,
-                                       const RunOptions &run) {
+Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known, const RunOptions &run,
+                                       const Selection &selection) {
   std::size_t machines = 1;
   for (const SourceInfo &source : trace.sources())
     machines = std::max<std::size_t>(machines, source.machine + 1);
   ExportSurvey survey;
   survey.schemas = known;
   std::vector<filter::LifetimeRecords> all(machines);
+  const Filter reading = reading_filter(trace, std::nullopt, true);
+  Query query;
+  query.from = selection.from, query.to = selection.to;
+  query.with_state = true, query.filter = &reading;
   Result<SurveyPart> done = trace.fold<SurveyPart>(
       [&](SurveyPart &part, EventBatch &batch) {
         part.records.resize(machines);
@@ -48,7 +54,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
           all[i].append(std::move(part.records[i]));
         }
       },
-      {}, run);
+      query, run);
   if (!done) return std::move(done).error();
   const std::uint16_t processors[1] = {0};
   for (filter::LifetimeRecords &records : all)

@@ -14,8 +14,9 @@ struct ExportSurvey {
   std::vector<filter::Lifetimes> lifetimes; // by machine
 };
 
-// One pass in file order over the whole trace.
+// One pass in file order over the whole trace; with `selection`'s time, over what lies in it and what else is
+// true then, which of an archive is far less to read.
 [[nodiscard]] Result<ExportSurvey> survey_for_export(const etwrelog::Trace &trace, const SchemaCatalog &known,
-                                                     const RunOptions &run);
+                                                     const RunOptions &run, const Selection &selection = {});
 
 } // namespace etwrelog::pipeline

@@ -1,8 +1,10 @@
 // Events as tables. Workers decode into columns, one set for each kind of event of a batch; the writer gets
 // them batch by batch, in order of time.
+#include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 #include "export/rows.hpp"
+#include "export/table_folder.hpp"
 #include "tables/table.hpp"
 
 #include <filesystem>
@@ -148,6 +150,36 @@ Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, Ta
 }
 
 } // namespace
+
+Result<ExportReport> export_tables(const Trace &trace, const std::string &folder, TableFormat format,
+                                   const ExportOptions &options, const RunOptions &run) {
+  std::string ending;
+  pipeline::TableFolder::MakeWriter make;
+  switch (format) {
+  case TableFormat::csv:
+    ending = ".csv", make = [](tables::ByteTarget &target) { return tables::csv_writer(target); };
+    break;
+  case TableFormat::tsv:
+    ending = ".tsv", make = [](tables::ByteTarget &target) { return tables::csv_writer(target, '\t'); };
+    break;
+  case TableFormat::arrow:
+    ending = ".arrow", make = [](tables::ByteTarget &target) { return tables::arrow_writer(target, true); };
+    break;
+  case TableFormat::arrow_stream:
+    ending = ".arrows", make = [](tables::ByteTarget &target) { return tables::arrow_writer(target, false); };
+    break;
+  default:
+    return base::unsupported(
+        "a folder of tables is made of CSV and Arrow: the other formats have their tables in one "
+        "file");
+  }
+  const bool typed = format == TableFormat::arrow || format == TableFormat::arrow_stream;
+  ETWRELOG_TRY_LET(writer, pipeline::TableFolder::make(folder, ending, make));
+  ETWRELOG_TRY_LET(
+      report, write_tables(trace, *writer, typed ? FieldColumns::typed : FieldColumns::texts, options, run));
+  report.bytes = writer->bytes();
+  return report;
+}
 
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options, const RunOptions &run) {

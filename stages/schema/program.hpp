@@ -96,6 +96,7 @@ namespace etwrelog::schema {
 //   void begin_array(const Op &, Bytes rest), end_array(const Op &, std::uint32_t elements, Bytes data)
 //   void begin_element(const Op &), end_element(const Op &)     of arrays of structures
 //   void element(const Op &, Bytes)           of other arrays
+//   void elements(const Op &, Bytes, std::size_t unit)   may be missing: all of them, each of that size
 //   std::size_t mark(); void rollback(std::size_t mark)
 //   bool full()                               nothing more can be taken: the event is given up
 template <class Sink> class Run {
@@ -182,6 +183,16 @@ private:
   bool elements(const Op &op, std::size_t index, std::uint64_t count, std::uint32_t &n) {
     const bool to_end = op.repeat == Measure::to_end;
     const std::size_t unit = fixed_size(op.type, op.size, pointer_size_);
+    // All at once, where a sink wants them so and nothing can go wrong on the way.
+    if constexpr (requires(Sink & sink) { sink.elements(op, Bytes(), unit); }) {
+      const std::uint64_t all = unit == 0 ? 0 : to_end ? left() / unit : count;
+      if (unit != 0 && all <= left() / unit && all <= kMaxElements - elements_ && !sink_->full()) {
+        elements_ += static_cast<std::size_t>(all);
+        n = static_cast<std::uint32_t>(all);
+        sink_->elements(op, take(static_cast<std::size_t>(all) * unit), unit);
+        return true;
+      }
+    }
     for (; n < count; ++n) {
       if (to_end && left() < std::max<std::size_t>(unit, 1)) return true;
       if (left() == 0 && (op.type != FieldType::structure || op.members != 0)) return false;

@@ -18,6 +18,15 @@ std::string quoted_name(std::string_view name) {
   return out + "\"";
 }
 
+std::string quoted_text(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += c;
+    if (c != '\0') out += c;
+  }
+  return out + "'";
+}
+
 struct Close {
   void operator()(sqlite3 *database) const { sqlite3_close(database); }
   void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
@@ -38,16 +47,22 @@ public:
     Table table;
     table.name = name;
     table.columns = columns;
-    std::string definitions, places;
+    std::string definitions, names, places;
     tell_apart(table.columns);
     for (const Column &column : table.columns) {
-      if (!definitions.empty()) definitions += ", ", places += ", ";
+      if (!definitions.empty()) definitions += ", ";
       definitions += quoted_name(column.name) + sql_type(column.type);
-      places += "?";
+      if (column.constant) { // said once, not in every row
+        definitions += fmt::format(" GENERATED ALWAYS AS ({}) VIRTUAL", quoted_text(*column.constant));
+        continue;
+      }
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", quoted_name(column.name));
+      places += places.empty() ? "?" : ", ?";
     }
     if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)); !made)
       return made;
-    const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", quoted_name(name), places);
+    const std::string insert =
+        fmt::format("INSERT INTO {} ({}) VALUES ({})", quoted_name(name), names, places);
     sqlite3_stmt *statement = nullptr;
     if (sqlite3_prepare_v3(database_.get(), insert.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
                            nullptr) != SQLITE_OK)
@@ -64,8 +79,9 @@ public:
     open_ = true;
     sqlite3_stmt *insert = table.insert.get();
     for (std::size_t row = 0; row < batch.rows; ++row) {
+      int place = 0;
       for (std::size_t i = 0; i < table.columns.size(); ++i)
-        bind(insert, static_cast<int>(i + 1), batch.columns[i], table.columns[i].type, row);
+        if (!table.columns[i].constant) bind(insert, ++place, batch.columns[i], table.columns[i].type, row);
       if (sqlite3_step(insert) != SQLITE_DONE) return failure();
       sqlite3_reset(insert);
     }
@@ -191,7 +207,8 @@ private:
 
 Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path) {
   sqlite3 *raw = nullptr;
-  const int opened = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const int opened = sqlite3_open_v2(
+      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   auto writer = std::make_unique<SqliteWriter>(path, std::unique_ptr<sqlite3, Close>(raw));
   if (opened != SQLITE_OK)
     return base::io_failure(fmt::format("SQLite: {}", raw ? sqlite3_errmsg(raw) : "out of memory")).in(path);

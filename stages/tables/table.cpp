@@ -1,6 +1,8 @@
 #include "tables/table.hpp"
 
+#include <cstring>
 #include <map>
+#include <utility>
 
 namespace etwrelog::tables {
 
@@ -21,31 +23,49 @@ void tell_apart(std::vector<Column> &columns) {
   }
 }
 
-// The row that comes next, in a column that has nulls.
-void ColumnData::add_bit(bool valid) {
-  if (rows_ % 8 == 0) valid_.push_back(0);
-  if (valid) valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (rows_ % 8));
+void ColumnData::add_bits(std::size_t count, bool valid) const {
+  for (; count != 0 && bits_ % 8 != 0; --count, ++bits_)
+    if (valid) valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (bits_ % 8));
+  valid_.resize(valid_.size() + (count + 7) / 8, valid ? 0xFF : 0);
+  bits_ += count;
+  // What is no row is no bit.
+  if (count != 0 && valid && bits_ % 8 != 0)
+    valid_.back() = static_cast<std::uint8_t>(valid_.back() & ((1u << (bits_ % 8)) - 1));
 }
 
-void ColumnData::add_null() {
-  if (nulls_++ == 0) { // all before it are valid
-    valid_.assign(rows_ / 8, 0xFF);
-    if (rows_ % 8 != 0) valid_.push_back(static_cast<std::uint8_t>((1u << (rows_ % 8)) - 1));
-  }
-  add_bit(false);
-  ++rows_;
+void ColumnData::put_nulls() const {
+  const std::size_t count = std::exchange(waiting_, 0), before = rows_ - count;
+  add_bits(before - bits_, true); // none, or all: there is no bit before the first null
+  add_bits(count, false);
   if (type_ == ColumnType::list)
-    ends_.push_back(static_cast<std::uint32_t>(numbers_.size()));
+    ends_.resize(ends_.size() + count, static_cast<std::uint32_t>(numbers_.size()));
   else if (type_ != ColumnType::text)
-    numbers_.push_back(0);
+    numbers_.resize(numbers_.size() + count, 0);
   else if (repeats_)
-    codes_.push_back(0);
+    codes_.resize(codes_.size() + count, 0);
   else
-    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+    ends_.resize(ends_.size() + count, static_cast<std::uint32_t>(text_.size()));
+}
+
+void ColumnData::add_elements(Bytes all, std::size_t size) {
+  settle();
+  const std::size_t at = numbers_.size();
+  numbers_.resize(at + all.size() / size);
+  if (size == 8) {
+    if (!all.empty()) std::memcpy(numbers_.data() + at, all.data(), all.size() / 8 * 8);
+    return;
+  }
+  for (std::size_t i = 0; at + i < numbers_.size(); ++i)
+    std::memcpy(&numbers_[at + i], all.data() + i * size, size);
+}
+
+void ColumnData::drop_elements() {
+  numbers_.resize(ends_.empty() ? 0 : ends_.back());
 }
 
 void ColumnData::add_text(std::string_view text) {
   if (repeats_) return add_code(code_of(text));
+  settle();
   text_.append(text);
   end_text();
 }
@@ -61,15 +81,13 @@ std::uint32_t ColumnData::code_of(std::string_view text) {
 }
 
 void ColumnData::append(const ColumnData &other) {
+  if (other.rows_ == 0) return;
+  settle(), other.settle();
   if (nulls_ != 0 || other.nulls_ != 0) {
-    const std::size_t rows = rows_;
-    if (nulls_ == 0) {
-      valid_.assign(rows_ / 8, 0xFF);
-      if (rows_ % 8 != 0) valid_.push_back(static_cast<std::uint8_t>((1u << (rows_ % 8)) - 1));
-    }
-    for (std::size_t i = 0; i < other.rows_; ++i, ++rows_)
-      add_bit(!other.is_null(i));
-    rows_ = rows;
+    add_bits(rows_ - bits_, true);
+    if (other.nulls_ == 0) add_bits(other.rows_, true);
+    for (std::size_t i = 0; other.nulls_ != 0 && i < other.rows_; ++i)
+      add_bits(1, !other.is_null(i));
   }
   const auto numbers = static_cast<std::uint32_t>(numbers_.size()),
              texts = static_cast<std::uint32_t>(text_.size());
@@ -96,7 +114,7 @@ void ColumnData::clear() {
   codes_.clear();
   text_.clear();
   code_by_text_.clear();
-  rows_ = nulls_ = 0;
+  rows_ = nulls_ = bits_ = waiting_ = 0;
 }
 
 std::span<const std::int32_t> Dictionary::take(const ColumnData &column) {

@@ -2,11 +2,13 @@
 // by any thread and written by one.
 #pragma once
 
+#include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +31,7 @@ struct Column {
   std::string name;
   ColumnType type = ColumnType::text;
   bool repeats = false; // texts of which most rows have one of a few: each is kept once, a row has its code
+  std::optional<std::string> constant{}; // every row has this text
 };
 
 // Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL
@@ -41,7 +44,7 @@ class ColumnData {
 public:
   explicit ColumnData(ColumnType type, bool repeats = false) : type_(type), repeats_(repeats) {}
 
-  void add_null();
+  void add_null() { ++rows_, ++nulls_, ++waiting_; }
   void add_number(std::uint64_t bits) { // of the integer kinds; signed ones two's complement
     add_valid();
     numbers_.push_back(bits);
@@ -50,7 +53,7 @@ public:
   void add_text(std::string_view text);
   // Text appended in place: what lies behind the text before when end_text() is called is the next value. Not
   // of a column that repeats.
-  [[nodiscard]] std::string &begin_text() { return text_; }
+  [[nodiscard]] std::string &begin_text() { return settle(), text_; }
   void end_text() {
     add_valid();
     ends_.push_back(static_cast<std::uint32_t>(text_.size()));
@@ -62,12 +65,16 @@ public:
     codes_.push_back(code);
   }
   // Of a column of lists: elements, and where the row's end.
-  void add_element(std::uint64_t bits) { numbers_.push_back(bits); }
+  void add_element(std::uint64_t bits) {
+    settle();
+    numbers_.push_back(bits);
+  }
+  void add_elements(Bytes all, std::size_t size); // of `size` bytes each: 1, 2, 4 or 8
   void end_list() {
     add_valid();
     ends_.push_back(static_cast<std::uint32_t>(numbers_.size()));
   }
-  void drop_elements() { numbers_.resize(ends_.empty() ? 0 : ends_.back()); } // since the last end_list()
+  void drop_elements(); // since the last end_list()
   // All rows of another column of the same kind.
   void append(const ColumnData &other);
   void clear(); // keeps the memory
@@ -77,7 +84,8 @@ public:
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t nulls() const { return nulls_; }
   [[nodiscard]] bool is_null(std::size_t row) const {
-    return nulls_ != 0 && (valid_[row / 8] >> (row % 8) & 1) == 0;
+    if (nulls_ == 0) return false;
+    return row >= rows_ - waiting_ || (row < bits_ && (valid_[row / 8] >> (row % 8) & 1) == 0);
   }
   [[nodiscard]] std::uint64_t number(std::size_t row) const { return numbers_[row]; }
   [[nodiscard]] double real(std::size_t row) const { return std::bit_cast<double>(numbers_[row]); }
@@ -89,11 +97,11 @@ public:
   }
 
   // Only where there are nulls.
-  [[nodiscard]] const std::vector<std::uint8_t> &valid_bits() const { return valid_; }
-  [[nodiscard]] const std::vector<std::uint64_t> &numbers() const {
-    return numbers_;
-  } // also elements of lists
-  [[nodiscard]] const std::vector<std::uint32_t> &ends() const { return ends_; }
+  [[nodiscard]] const std::vector<std::uint8_t> &valid_bits() const { return settle(), valid_; }
+  [[nodiscard]] const std::vector<std::uint64_t> &numbers() const { // also elements of lists
+    return settle(), numbers_;
+  }
+  [[nodiscard]] const std::vector<std::uint32_t> &ends() const { return settle(), ends_; }
   [[nodiscard]] const std::string &texts() const { return text_; }
   // Of a column that repeats: the texts that ends() and texts() hold, and the code of each row (0 for nulls).
   [[nodiscard]] std::size_t distinct() const { return ends_.size(); }
@@ -101,20 +109,30 @@ public:
     const std::size_t begin = code == 0 ? 0 : ends_[code - 1];
     return std::string_view(text_).substr(begin, ends_[code] - begin);
   }
-  [[nodiscard]] const std::vector<std::uint32_t> &codes() const { return codes_; }
+  [[nodiscard]] const std::vector<std::uint32_t> &codes() const { return settle(), codes_; }
 
 private:
   void add_valid() {
-    if (nulls_ != 0) add_bit(true);
+    if (nulls_ != 0) {
+      settle();
+      add_bits(1, true);
+    }
     ++rows_;
   }
-  void add_bit(bool valid);
+  // Nulls at the end are put into their places when it matters: most columns that have some have nothing
+  // else.
+  void settle() const {
+    if (waiting_ != 0) put_nulls();
+  }
+  void put_nulls() const;
+  void add_bits(std::size_t count, bool valid) const; // of the rows behind those that have one
 
   ColumnType type_;
   bool repeats_;
-  std::vector<std::uint8_t> valid_;
-  std::vector<std::uint64_t> numbers_;
-  std::vector<std::uint32_t> ends_, codes_;
+  mutable std::vector<std::uint8_t> valid_;
+  mutable std::vector<std::uint64_t> numbers_;
+  mutable std::vector<std::uint32_t> ends_, codes_;
+  mutable std::size_t bits_ = 0, waiting_ = 0; // rows in valid_; nulls that are not in their places
   std::string text_;
   std::size_t rows_ = 0, nulls_ = 0;
   std::unordered_map<std::string, std::uint32_t> code_by_text_;

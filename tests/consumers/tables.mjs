@@ -1,6 +1,6 @@
 // The tables of an export, read by those who will read them, row by row against its JSON lines.
 //   node tables.mjs FOLDER     with x.jsonl, x.parquet, x.duckdb, x.arrow, x.arrows, x.csv, x.sqlite
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { tableFromIPC } from 'apache-arrow';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
@@ -57,6 +57,48 @@ for (const kind of ['arrow', 'arrows']) {
   const times = table.getChild('time').toArray();
   let next = 0;
   compare(`.${kind}, apache-arrow`, [...table], member, () => BigInt(times[next++]));
+}
+
+// A folder with a typed file for each kind: each row is looked for among the lines.
+const byKey = new Map();
+const keyOf = get => ['timestamp', 'cpu', 'thread_id', 'provider_id', 'event'].map(name => plain(get(name))).join('|');
+for (const line of lines) {
+  const event = JSON.parse(line), key = keyOf(name => event[name]);
+  if (!byKey.has(key)) byKey.set(key, []);
+  byKey.get(key).push(event.fields ?? {});
+}
+// Numbers of JSON and of BigInt as far as a double has digits; addresses of JSON are texts.
+const simple = value => value === null || value === undefined ? null
+  : typeof value === 'bigint' ? Number(value)
+  : typeof value === 'string' && /^0x[0-9a-f]+$/.test(value) ? Number(BigInt(value))
+  : typeof value === 'object' ? Array.from(value, simple) : value;
+const same = (typed, field) => {
+  const a = simple(typed), b = simple(field);
+  if (JSON.stringify(a) === JSON.stringify(b)) return true;
+  return typeof typed === 'string' && JSON.stringify(field) === typed; // structures and other arrays
+};
+let typedRows = 0, files = 0, lists = 0;
+for (const file of readdirSync(`${folder}/x.kinds`)) {
+  const table = tableFromIPC(readFileSync(`${folder}/x.kinds/${file}`));
+  const names = table.schema.fields.map(field => field.name).slice(15, -1);
+  ++files;
+  for (const row of table) {
+    ++typedRows;
+    const candidates = byKey.get(keyOf(name => row[name])) ?? [];
+    const at = candidates.findIndex(fields => names.every(name => same(row[name], fields[name])));
+    if (at < 0) {
+      console.log(`${file}: no line for ${JSON.stringify(names.map(name => simple(row[name])))}`);
+      process.exit(1);
+    }
+    lists += names.some(name => row[name] !== null && typeof row[name] === 'object') ? 1 : 0;
+    candidates.splice(at, 1);
+  }
+}
+if (typedRows !== expected.length || files < 5 || lists === 0) {
+  console.log(`--by-kind: ${typedRows} rows in ${files} files, ${lists} with lists; ${expected.length} are wanted`);
+  failed = 1;
+} else {
+  console.log(`--by-kind, apache-arrow: ${typedRows} rows in ${files} files are equal`);
 }
 
 let polars;

@@ -4,6 +4,7 @@
 #include "passes/statistics.hpp"
 #include "tests/fuzz/archive_parts.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tools/etwgen/schema_events.hpp"
 
 #include <cstdio>
 
@@ -146,6 +147,48 @@ void write_codec_seeds(const std::filesystem::path &root) {
   }
 }
 
+// A byte that says what it is, a u16 length, a schema or a condition, and a payload.
+void write_text_seed(const std::filesystem::path &file, std::uint8_t what, Bytes text, Bytes payload) {
+  std::vector<std::uint8_t> seed(3);
+  seed[0] = what;
+  store(seed.data() + 1, static_cast<std::uint16_t>(text.size()));
+  seed.insert(seed.end(), text.begin(), text.end());
+  seed.insert(seed.end(), payload.begin(), payload.end());
+  testing::write_file(file.string(), seed);
+}
+
+// Schemas of every type with payloads that fit, and conditions with all that these can say.
+void write_schema_seeds(const std::filesystem::path &root) {
+  int number = 0;
+  std::vector<std::uint8_t> info;
+  for (const gen::SchemaEvents::One &one : gen::make_schema_events(1, 1000).events)
+    static_cast<void>(for_each_event(one.bytes, [&](const EventView &event, std::int64_t, std::uint32_t) {
+      if (event.is_classic()) {
+        info.assign(event.payload().begin(), event.payload().end());
+        return;
+      }
+      ExtendedItems items = event.items();
+      ExtendedItem item{};
+      while (items.next(item))
+        if (item.type == format::ItemType::schema_tl)
+          write_text_seed(root / "schema" / std::to_string(number++), 0, item.data, event.payload());
+      if (!info.empty() && event.is_event() && !event.has_items())
+        write_text_seed(root / "schema" / std::to_string(number++), 1, std::exchange(info, {}),
+                        event.payload());
+    }));
+  constexpr std::string_view kConditions[] = {"n > 5 and t ~ 'a.*' or not (x = 0x1f)",
+                                              "f <= 1.5 and g != '{11223344-5566-7788-99aa-bbccddeeff00}'",
+                                              "w >= '2020-01-01' and s.b in (1, 2, 3)",
+                                              "a = 7 or z ~ '^S-1-5-'",
+                                              "process = 'a.exe' and event !~ 'x' and time < 12.5",
+                                              "`n` not in (1, -2) and keyword = 0 or fields.n = true",
+                                              "cpu = 0 and (level < 5 or opcode >= 1) and process_id != 4"};
+  const std::vector<std::uint8_t> payload(120, 1);
+  for (const std::string_view text : kConditions)
+    write_text_seed(root / "where" / std::to_string(number), static_cast<std::uint8_t>(number++),
+                    {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()}, payload);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -155,9 +198,10 @@ int main(int argc, char **argv) {
   }
   const std::filesystem::path root = argv[1];
   for (const char *name : {"scan", "event", "trace", "etlz", "archive", "xpress", "lznt1", "xpress_huffman",
-                           "encoders", "xpress_predictor"})
+                           "encoders", "xpress_predictor", "schema", "where"})
     std::filesystem::create_directories(root / name);
   write_codec_seeds(root);
+  write_schema_seeds(root);
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})

@@ -1,13 +1,27 @@
 // Every reader of schemas, and payloads against the schemas that come out. The input: a byte that says what
 // it is, a u16 length, that many bytes of a schema, and the payload.
 #include "etwrelog/schema.hpp"
+#include "schema/encode_sink.hpp"
+#include "schema/fitting_decoder.hpp"
 #include "write/event_builder.hpp"
+
+#include <cstdlib>
 
 namespace {
 
 using namespace etwrelog;
 
 constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
+
+// What its fields are shown as gives back every payload, but for what is named.
+void give_back(const Decoder &decoder, Bytes payload, unsigned pointer_size) {
+  std::vector<std::uint8_t> made;
+  std::string scratch;
+  schema::EncodeSink sink(payload, pointer_size, made, scratch);
+  schema::Run<schema::EncodeSink> run(schema::program_of(decoder), payload, pointer_size, sink);
+  if (!run.all() || !sink.lost().empty()) return;
+  if (!std::ranges::equal(made, payload.first(run.position()))) std::abort();
+}
 
 void decode(const SchemaCatalog &catalog, Bytes payload) {
   const auto all = catalog.all();
@@ -17,6 +31,7 @@ void decode(const SchemaCatalog &catalog, Bytes payload) {
       const Decoder decoder(*all[i], pointer_size);
       std::string text;
       (void)decoder.append_json(payload, text, {.maps = true});
+      give_back(decoder, payload, pointer_size);
       std::vector<FieldValue> values(decoder.value_count());
       values.resize(decoder.decode(payload, values).values);
       for (const FieldValue &value : values) {
@@ -65,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     const Decoder decoder(*all[(length + data[0]) % all.size()], data[0] % 2 == 0 ? 4 : 8);
     std::string out;
     (void)decoder.append_json(payload, out);
+    give_back(decoder, payload, data[0] % 2 == 0 ? 4 : 8);
     return 0;
   }
   }

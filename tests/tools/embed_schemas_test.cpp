@@ -91,6 +91,20 @@ TEST(EmbedSchemas, SaysWhatItNeeds) {
   EXPECT_NE(alone.err.find("--embed-schemas"), std::string::npos) << alone.err;
 }
 
+TEST(EmbedSchemas, NamesTheOutputAndNotTheFileBetween) {
+  const auto trace = trace_path("HTTP_Server");
+  if (!trace) GTEST_SKIP() << "the shared traces are not here";
+  const TempDir directory;
+  ToolOptions full; // the disk, when the trace has been written in part
+  full.largest_file = 100'000;
+  const ToolRun run =
+      run_tool({"relog", trace->string(), "--embed-schemas", "-o", directory.file("x.etl")}, full);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find(directory.file("x.etl")), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("$TMPDIR"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find(".tmp"), std::string::npos) << run.err;
+}
+
 // What the writer says, the reader reads: of every kind in the built-in table of manifest events.
 TEST(EmbedSchemas, RecordsReadBackAsTheSameFields) {
   std::size_t written = 0, refused = 0;

@@ -1,6 +1,7 @@
 // SQL over a trace itself gives what the exported database gives.
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tools/etwgen/generate.hpp"
 
 #include <cstring>
 
@@ -109,6 +110,55 @@ TEST(Query, RefusesOtherFilesAndWrongSql) {
     EXPECT_NE(run.err.find("SQL"), std::string::npos) << run.err;
   }
   EXPECT_TRUE(directory.names().empty());
+}
+
+// One second of an archive: what lies elsewhere is not even looked at, so that damage there does not matter.
+TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
+  const TempDir directory;
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 100'000'000;
+  options.cpus = 4, options.processes = 16, options.threads = 1;
+  gen::MemorySink sink;
+  ASSERT_TRUE(gen::generate(options, sink));
+  const std::string trace = directory.file("x.etl"), archive = directory.file("x.etlz");
+  testing::write_file(trace, sink.bytes);
+  ASSERT_EQ(run_tool({"pack", trace, "-o", archive}).status, 0);
+  std::vector<std::uint8_t> bytes = testing::read_file(archive);
+  for (std::size_t at = bytes.size() * 2 / 10; at < bytes.size() * 5 / 10; at += 512)
+    bytes[at] ^= 0x55;
+  const std::string damaged = directory.file("damaged.etlz");
+  testing::write_file(damaged, bytes);
+  for (const std::string &sql :
+       {std::string("select count(*), min(timestamp), max(timestamp) from events"),
+        std::string("select process, count(*) from PerfInfo_SampleProf group by 1"),
+        std::string("select count(*), max(start), max(name) from processes"),
+        std::string("select event, count(*) from events where cpu = 2 group by 1")}) {
+    const auto ask = [&](const std::string &file) {
+      return run_tool({"query", file, "--from", "0.1s", "--to", "0.2s", sql});
+    };
+    const ToolRun expected = ask(trace), found = ask(damaged);
+    ASSERT_EQ(expected.status, 0) << expected.err;
+    ASSERT_EQ(found.status, 0) << found.err;
+    EXPECT_EQ(found.out, expected.out) << sql;
+  }
+  EXPECT_NE(run_tool({"query", damaged, "select count(*) from events"}).status, 0);
+}
+
+TEST(Query, OfOneProcessorIsWhatTheWholeTraceSaysOfIt) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const ToolRun all =
+      run_tool({"query", trace->string(),
+                "select cpu, count(*), sum(timestamp) from events group by 1 having cpu < 3 order by 1"});
+  std::string each = "cpu\tcount(*)\tsum(timestamp)\n";
+  for (const char *cpu : {"0", "1", "2"}) {
+    const ToolRun one =
+        run_tool({"query", trace->string(),
+                  std::string("select cpu, count(*), sum(timestamp) from events where cpu = ") + cpu});
+    if (one.out.find("\t0\t") == std::string::npos) each += one.out.substr(one.out.find('\n') + 1);
+  }
+  EXPECT_EQ(each, all.out);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "tests/support/trace_files.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -135,6 +136,25 @@ std::vector<std::vector<std::string>> parse_csv(const std::string &path) {
   return rows;
 }
 
+// A folder with a file for each kind.
+Events from_folder(const std::string &path) {
+  Events events;
+  for (const auto &file : std::filesystem::directory_iterator(path)) {
+    const auto rows = parse_csv(file.path().string());
+    EXPECT_GT(rows.size(), 1u) << file.path(); // no table without events
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      json common, fields = json::object();
+      for (std::size_t c = 0; c + 1 < rows[0].size(); ++c) // the last is `raw`
+        if (c < 15)
+          common[rows[0][c]] = rows[i][c];
+        else
+          fields[rows[0][c]] = rows[i][c] == "true" ? "1" : rows[i][c] == "false" ? "0" : rows[i][c];
+      events.insert(key_of(common, fields));
+    }
+  }
+  return events;
+}
+
 Events from_csv(const std::string &path) {
   const auto rows = parse_csv(path);
   Events events;
@@ -166,11 +186,46 @@ TEST_P(TableExport, SaysTheSameInEveryFormat) {
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(from_csv(directory.file("x.csv")), lines);
   EXPECT_EQ(from_sqlite(directory.file("x.sqlite")), lines);
+  const ToolRun folder =
+      run_tool({"export", trace->string(), "--by-kind", "--format", "csv", "-o", directory.file("kinds")});
+  ASSERT_EQ(folder.status, 0) << folder.err;
+  EXPECT_EQ(from_folder(directory.file("kinds")), lines);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shared, TableExport,
                          ::testing::Values("SelfDescribingSingleEvent", "AMSITrace",
                                            "SIH.20230422.034724.362.1", "HTTP_Server", "diaghub.kernel.1"));
+
+// Names and contents of all files of a folder.
+std::map<std::string, std::vector<std::uint8_t>> contents(const std::string &folder) {
+  std::map<std::string, std::vector<std::uint8_t>> all;
+  for (const auto &file : std::filesystem::directory_iterator(folder))
+    all[file.path().filename().string()] = testing::read_file(file.path().string());
+  return all;
+}
+
+TEST(TableExport, AFolderOfTablesIsTheSameForAnyNumberOfThreadsAndWholeOrNotThere) {
+  const auto trace = testing::trace_path("diaghub.kernel.1");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const auto folder = [&](const char *name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"export", trace->string(),      "--by-kind",
+                                          "-o",     directory.file(name), "--format"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_tool(arguments);
+  };
+  ASSERT_EQ(folder("one", {"arrow", "-t", "1"}).status, 0);
+  ASSERT_EQ(folder("three", {"arrow", "-t", "3"}).status, 0);
+  const auto one = contents(directory.file("one"));
+  EXPECT_GT(one.size(), 5u);
+  EXPECT_EQ(one, contents(directory.file("three")));
+  // A folder is never replaced, and nothing is left of one that could not be made.
+  EXPECT_EQ(folder("one", {"arrow", "--force"}).status, 1);
+  EXPECT_EQ(one, contents(directory.file("one")));
+  EXPECT_NE(folder("two", {"sqlite"}).status, 0);
+  EXPECT_EQ(run_tool({"export", trace->string(), "--by-kind"}).status, 2);
+  EXPECT_EQ(directory.names(), (std::vector<std::string>{"one", "three"}));
+}
 
 TEST(TableExport, RefusesAnExistingFileAndWritesNothing) {
   const TempDir directory;

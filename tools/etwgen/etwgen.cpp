@@ -80,6 +80,12 @@ int run(int argc, char **argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"cut-tail", "unclosed", "zero-saved-offset", "bit-flips", "lost-buffers",
                              "out-of-order", "clock-jump", "pid-reuse", "foreign-bytes"}));
+  std::string schemas;
+  app.add_option(
+         "--schemas", schemas,
+         "all: also events of every type of TraceLogging, EventInfo records, EventSource manifests and WPP; "
+         "--truth says what they say, and has the message formats")
+      ->check(CLI::IsMember({"all"}));
   app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
   app.add_flag("--force", force, "Replace an existing output");
   app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
@@ -88,6 +94,7 @@ int run(int argc, char **argv) {
   options.profile = find_profile(profile);
   options.codec = codec == "xpress" ? Codec::xpress : codec == "lznt1" ? Codec::lznt1 : Codec::none;
   options.buffer_size = static_cast<std::uint32_t>(buffer_size);
+  options.schemas = !schemas.empty();
   if (*size_option) options.size = size;
   if (*duration_option) options.duration_s = duration;
   if (check)

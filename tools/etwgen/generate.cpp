@@ -2,6 +2,7 @@
 
 #include "cpu_slice.hpp"
 #include "lifecycle.hpp"
+#include "schema_events.hpp"
 #include "stack_cache.hpp"
 
 #include <tbb/enumerable_thread_specific.h>
@@ -272,6 +273,16 @@ private:
     Emitter out(stream, tally, options_.pointer_size);
     write_epilogue(out, machine_, work.alive, files_for(event_bytes_),
                    std::max(last_time_, work.plan.end) + 1000);
+    if (options_.schemas) {
+      SchemaEvents known = make_schema_events(options_.seed, out.last() + 1000);
+      for (const SchemaEvents::One &event : known.events) {
+        static_cast<void>(out.stamp(event.time));
+        out.copy(event.bytes);
+      }
+      out.close_run();
+      result_.truth.schema_events = known.events.size();
+      result_.truth.schemas = std::move(known.truth);
+    }
     put(work, 0, stream);
     if (stack_cache_) {
       Stream definitions;

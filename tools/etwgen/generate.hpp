@@ -29,6 +29,7 @@ struct Options {
   std::uint64_t stack_cache_pool = 3 << 20; // bytes, at most 50 MB
   bool clock_jump = false,
        pid_reuse = false; // defects of the machine itself; the others are done to the file
+  bool schemas = false;   // also events of every type of every kind of schema, with known values
   unsigned threads = 0;   // 0: as many as there are processors
 };
 

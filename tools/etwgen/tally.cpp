@@ -128,6 +128,10 @@ std::string Truth::json(const std::string &defects) const {
   total["count"] = events();
   for (std::size_t i = 0; i < kKinds; ++i)
     if (count[i] != 0) total["by_type"][type_name(static_cast<Kind>(i))] = {count[i], bytes[i]};
+  if (!schemas.empty()) {
+    root["schemas"] = ordered_json::parse(schemas);
+    root["schemas"]["count"] = schema_events;
+  }
   root["buffers"] = {{"count", buffers}, {"raw_bytes", raw_bytes}};
   root["time"] = {{"first", first_time}, {"last", last_time}};
   std::map<std::uint32_t, std::uint64_t> samples, images;

@@ -141,6 +141,8 @@ public:
   std::int64_t first_time = 0, last_time = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> planted; // as Tally's
   std::vector<PlantedPdb> pdbs;
+  std::uint64_t schema_events = 0; // counted nowhere else
+  std::string schemas;             // what they say, as JSON; empty without them
   // Per sequence of buffers as written: how many events they hold. For the defects.
   [[nodiscard]] std::uint64_t distinct_stacks() const { return stacks_.size(); }
   [[nodiscard]] std::uint64_t events() const;
