@@ -115,10 +115,9 @@ def rows_by_ctypes(stream):
 
 def rows_by_pyarrow(stream):
     reader = pyarrow.RecordBatchReader._import_from_c(c.addressof(stream))
-    whole = reader.schema.get_field_index("time")
     for batch in reader:  # nanoseconds as a number, for the json module
-        batch = batch.set_column(whole, "time", batch.column(whole).cast("int64"))
-        yield from batch.to_pylist()
+        table = pyarrow.Table.from_batches([batch])
+        yield from table.set_column(0, "time", table.column("time").cast("int64")).to_pylist()
 
 
 def main(path, wanted=None):
