@@ -125,7 +125,8 @@ struct EmbedReport {
   std::uint64_t buffers = 0, bytes = 0; // that were added; of the whole output
 };
 // `trace`: one .etl file as relog() writes them; its buffers stay as they are, the records stand behind them.
-// `known`: manifests that were added to it, and the built-in table of .NET's events.
+// `known`: manifests that were added to it, and the built-in table of .NET's events. What the
+// trace's own EventSource manifests say is written as such records, too.
 Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known = {},
                                   const RunOptions &run = {});
 

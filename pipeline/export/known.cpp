@@ -4,6 +4,7 @@
 #include "etwrelog/text.hpp"
 #include "filter/filter.hpp"
 #include "profile_pass/event_records.hpp"
+#include "schema/value_text.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -352,14 +353,7 @@ bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int
   if (found == profile::Images::kNone) return false;
   out += profile::last_part(images[found].path);
   out += '+';
-  char digits[16];
-  const std::uint64_t offset = address - images[found].base;
-  int n = 0;
-  for (std::uint64_t rest = offset; n == 0 || rest != 0; rest >>= 4)
-    digits[n++] = "0123456789abcdef"[rest & 15];
-  out += "0x";
-  while (n != 0)
-    out += digits[--n];
+  schema::append_hex(out, address - images[found].base);
   return true;
 }
 
