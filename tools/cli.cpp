@@ -186,6 +186,21 @@ Level level_of(std::string_view name) {
   return name == "fast" ? Level::fast : name == "max" ? Level::max : Level::normal;
 }
 
+CLI::Option *add_stacks(CLI::App &command, std::string &mode) {
+  return command
+      .add_option("--stacks", mode,
+                  "keep; cache: StackWalk events become references to a stack that is written once "
+                  "(cache=native-only: but not those of JIT-compiled code); expand: the opposite")
+      ->check(CLI::IsMember({"keep", "cache", "cache=native-only", "expand"}));
+}
+
+StackMode stack_mode_of(std::string_view name) {
+  return name == "cache"               ? StackMode::cache
+         : name == "cache=native-only" ? StackMode::cache_native
+         : name == "expand"            ? StackMode::expand
+                                       : StackMode::keep;
+}
+
 namespace {
 constexpr auto kQuietTime = std::chrono::seconds(1);
 constexpr auto kRedrawTime = std::chrono::milliseconds(170);

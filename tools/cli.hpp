@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/codec.hpp"
+#include "etwrelog/relog.hpp"
 #include "etwrelog/trace.hpp"
 #include "tools/options.hpp"
 
@@ -55,6 +56,10 @@ void warn(std::string_view file, std::string_view text);
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
 [[nodiscard]] Level level_of(std::string_view name);
+
+// --stacks, of commands that write traces.
+CLI::Option *add_stacks(CLI::App &command, std::string &mode);
+[[nodiscard]] StackMode stack_mode_of(std::string_view name);
 
 // A bar on stderr, drawn at most six times a second and only after the first second, so that short runs stay
 // quiet.

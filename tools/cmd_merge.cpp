@@ -16,7 +16,7 @@ using nlohmann::json;
 
 struct MergeFlags : RunFlags {
   std::vector<std::string> inputs;
-  std::string output, codec = "as-input", level = "default", buffer_size;
+  std::string output, codec = "as-input", level = "default", buffer_size, stacks = "keep";
   SelectionFlags selection;
   bool force = false, salvage = false;
 };
@@ -55,6 +55,7 @@ int run_merge(const MergeFlags &flags) {
   if (!flags.buffer_size.empty())
     options.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(flags.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
+  options.stacks = stack_mode_of(flags.stacks);
   if (Result<void> fits = check_outputs(flags.inputs, {flags.output}, flags.force); !fits)
     return report(fits.error());
   Bar bar(flags.progress);
@@ -93,6 +94,7 @@ void add_merge_command(CLI::App &app, int &exit_status) {
                 "Size of the output's buffers, 1K to 16M (default: the largest of the inputs', at least 64K)")
       ->check(size_validator())
       ->group("Output");
+  add_stacks(*c, flags->stacks)->group("Output");
   c->add_flag("--salvage", flags->salvage,
               "Skip what is damaged and report it (exit status 3) instead of failing");
   flags->add_to(*c);

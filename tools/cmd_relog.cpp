@@ -184,10 +184,7 @@ int run_relog(const Options &options) {
     relog.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
   relog.keep_grouping = options.keep_order;
-  relog.stacks = options.stacks == "cache"               ? StackMode::cache
-                 : options.stacks == "cache=native-only" ? StackMode::cache_native
-                 : options.stacks == "expand"            ? StackMode::expand
-                                                         : StackMode::keep;
+  relog.stacks = stack_mode_of(options.stacks);
   relog.stack_window = options.stack_window;
   if (!options.stack_memory.empty())
     relog.stack_memory = parse_size(options.stack_memory).value_or(relog.stack_memory);
@@ -280,12 +277,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_flag("--keep-order", options->keep_order,
               "Keep the input's grouping of events into buffers, and its order")
       ->group("Output");
-  c->add_option("--stacks", options->stacks,
-                "keep; cache: StackWalk events become references to a stack that is written once "
-                "(cache=native-only: but "
-                "not those of JIT-compiled code); expand: the opposite")
-      ->check(CLI::IsMember({"keep", "cache", "cache=native-only", "expand"}))
-      ->group("Output");
+  add_stacks(*c, options->stacks)->group("Output");
   c->add_option("--stack-window", options->stack_window,
                 "With --stacks cache: so many references may wait for their stack, in a reader's memory "
                 "(default: 4000000)")

@@ -83,7 +83,8 @@ struct RelogReport {
 // Several sources become one trace if they are of one machine and boot (the error names what differs): the
 // events of each processor in the order of their times, those of one source and processor in their own order.
 // The header event is that of the source that began first, with what was lost added up. They are read twice,
-// with a selection three times; stacks stay as they are.
+// with a selection three times; for another StackMode than keep they become one in a temporary file first.
+// Not with keep_grouping: their buffers overlap in time.
 //
 // A single-pass trace (OpenOptions::spool false) is filtered while it is read, with the processes and threads
 // known so far; what kept events might refer to later is kept whole. Not with keep_grouping or another

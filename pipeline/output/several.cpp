@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/platform.hpp"
+#include "etwrelog/io.hpp"
 #include "etwrelog/text.hpp"
 #include "output/buffer_filter.hpp"
 #include "output/time_merge.hpp"
@@ -69,6 +70,13 @@ std::uint32_t sum_of(Traces traces, std::uint32_t LogfileHeader::*field) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
 }
 
+// As one of the inputs is compressed.
+Codec codec_of(Traces traces) {
+  const bool any =
+      std::ranges::any_of(traces, [](const Trace *trace) { return trace->codec() != Codec::none; });
+  return any ? Codec::xpress : Codec::none;
+}
+
 // As a merge on Windows leaves it: what was lost is added up, the machine is that of the trace with the most
 // to say of it.
 LogfileHeader merged_header(Traces traces) {
@@ -124,13 +132,10 @@ public:
     for (const Trace *trace : traces)
       first_number_.push_back(first_number_.back() + static_cast<std::uint32_t>(trace->buffers().size()));
     std::uint32_t nominal = kSmallestDefaultBufferSize;
-    Codec codec = Codec::none;
-    for (const Trace *trace : traces) {
+    for (const Trace *trace : traces)
       nominal = std::max(nominal, trace->header().buffer_size);
-      if (trace->codec() != Codec::none) codec = Codec::xpress;
-    }
     nominal_ = options.buffer_size != 0 ? options.buffer_size : nominal;
-    codec_ = options.codec.value_or(codec);
+    codec_ = options.codec.value_or(codec_of(traces));
   }
 
   Result<void> run() {
@@ -505,15 +510,52 @@ Result<void> check_one_boot(Traces traces) {
   return {};
 }
 
+namespace {
+
+// Stacks are rewritten as one trace has them: several become one first, in a temporary file.
+Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, RelogReport &report) {
+  for (const Trace *trace : traces)
+    if (base::same_file(trace->input().file(), options.output)) return output_is_input(options.output);
+  ETWRELOG_TRY(base::check_target(options.output, options.replace_output));
+  const TemporaryFile between;
+  RelogOptions merging = options;
+  merging.output = between.name();
+  merging.codec = Codec::none; // read once, at once
+  merging.stacks.mode = StackMode::keep;
+  RelogReport merged;
+  ETWRELOG_TRY(SeveralRelogger(traces, merging, merged).run());
+
+  RelogOptions rewriting = options;
+  rewriting.selection = {};
+  rewriting.count = false;
+  rewriting.codec = options.codec.value_or(codec_of(traces));
+  ETWRELOG_TRY_LET(one, Trace::open(between.name(), {}));
+  ETWRELOG_TRY(relog(one, rewriting, report));
+  report.input_bytes = merged.input_bytes;
+  report.input_buffers = merged.input_buffers;
+  report.events_in = merged.events_in;
+  report.event_bytes_in = merged.event_bytes_in;
+  report.by_reason = merged.by_reason;
+  report.types = std::move(merged.types);
+  report.processes = std::move(merged.processes);
+  report.targets = std::move(merged.targets);
+  report.skipped = std::move(merged.skipped);
+  report.warnings.insert(report.warnings.begin(), merged.warnings.begin(), merged.warnings.end());
+  return {};
+}
+
+} // namespace
+
 Result<void> relog_several(Traces traces, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  if (options.stacks.mode != StackMode::keep)
-    return base::unsupported("stacks of several traces at once; make one of them first")
-        .about(Option::stacks);
   if (options.keep_grouping)
-    return base::unsupported("the grouping of several traces at once").about(Option::keep_grouping);
+    return base::unsupported(
+               "keeping the grouping of several traces: their buffers overlap in time, and in a "
+               "valid trace the events of a processor are in order")
+        .about(Option::keep_grouping);
   ETWRELOG_TRY(check_one_boot(traces));
-  ETWRELOG_TRY(SeveralRelogger(traces, options, report).run());
+  ETWRELOG_TRY(options.stacks.mode == StackMode::keep ? SeveralRelogger(traces, options, report).run()
+                                                      : relog_with_stacks(traces, options, report));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return {};
 }

@@ -10,9 +10,9 @@ namespace etwrelog::pipeline {
 // differs.
 [[nodiscard]] Result<void> check_one_boot(Traces traces);
 
-// `traces`: two or more. Stacks are kept as they are, buffers are filled anew. The header event is that of
-// the trace that began first, with the names that Windows gives to merged traces.
-[[nodiscard]] Result<void> relog_several(std::span<const Trace *const> traces, const RelogOptions &options,
-                                         RelogReport &report);
+// `traces`: two or more. Buffers are filled anew, as Windows' merge fills them (docs/architecture.md); stacks
+// are rewritten, if that is asked for, once the traces are one. The header event is that of the trace that
+// began first, with the names that Windows gives to merged traces.
+[[nodiscard]] Result<void> relog_several(Traces traces, const RelogOptions &options, RelogReport &report);
 
 } // namespace etwrelog::pipeline

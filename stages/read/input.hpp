@@ -17,6 +17,7 @@ namespace etwrelog::read {
 // What an input is called: a file as the user named it, and the member of it if it is an archive.
 struct InputName {
   InputName(std::string of, std::string in = {}) : file(std::move(of)), member(std::move(in)) {}
+  InputName(const char *of) : file(of) {}
   [[nodiscard]] std::string text() const { return member.empty() ? file : file + ":" + member; }
 
   std::string file, member;

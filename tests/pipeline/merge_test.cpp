@@ -246,12 +246,46 @@ TEST(Merge, ByTheTool) {
   ASSERT_EQ(
       testing::run_tool({"relog", kernel, user, "-o", directory.file("two.etl"), "-p", "one.exe"}).status, 0);
   EXPECT_EQ(testing::read_file(directory.file("two.etl")), testing::read_file(directory.file("one.etl")));
-  const auto stacks =
-      testing::run_tool({"relog", kernel, user, "-o", directory.file("x.etl"), "--stacks", "cache"});
-  EXPECT_NE(stacks.status, 0);
-  EXPECT_NE(stacks.err.find("--stacks"), std::string::npos) << stacks.err;
+  const auto grouped =
+      testing::run_tool({"relog", kernel, user, "-o", directory.file("x.etl"), "--keep-order"});
+  EXPECT_EQ(grouped.status, 1);
+  EXPECT_NE(grouped.err.find("overlap in time"), std::string::npos) << grouped.err;
   EXPECT_GT(kept.events.size(), 1750u);
   EXPECT_LT(kept.events.size(), 2500u);
+}
+
+TEST(Merge, StacksAreRewrittenAsThoseOfTheMergedTrace) {
+  SyntheticTrace kernel = kernel_trace(Codec::xpress), user = user_trace();
+  for (int i = 0; i < 300; ++i)
+    for (SyntheticTrace *t : {&kernel, &user})
+      t->stack_walk({1'500'001 + 100 * i, 1}, 1'500'000 + 100 * i, 200, 204,
+                    {1, 2, 3, 4, static_cast<std::uint64_t>(i % 7)});
+  const std::vector<Buffer> inputs = {kernel.bytes(), user.bytes()};
+  const testing::TempDir directory;
+  for (const pipeline::StackMode mode : {pipeline::StackMode::cache, pipeline::StackMode::expand}) {
+    pipeline::RelogOptions options;
+    options.stacks.mode = mode;
+    const Merged at_once = merged(inputs, options);
+    ASSERT_FALSE(at_once.error) << at_once.error->message();
+    options.codec = Codec::xpress;
+    const testing::Relogged in_two = testing::relog_bytes(merged(inputs).bytes, options);
+    ASSERT_FALSE(in_two.error) << in_two.error->message();
+    EXPECT_TRUE(at_once.bytes == in_two.bytes);
+    EXPECT_EQ(at_once.report.stacks.walks_in, 600u);
+    EXPECT_EQ(at_once.report.stacks.references_out, mode == pipeline::StackMode::cache ? 600u : 0u);
+    EXPECT_EQ(at_once.report.events_in, merged(inputs).report.events_in);
+    EXPECT_EQ(at_once.report.output_bytes, at_once.bytes.size());
+  }
+  // With a selection, and what the report says of it.
+  pipeline::RelogOptions options;
+  options.stacks.mode = pipeline::StackMode::cache;
+  options.selection.processes = {"one.exe"};
+  options.count = true;
+  const Merged one = merged(inputs, options);
+  ASSERT_FALSE(one.error) << one.error->message();
+  EXPECT_EQ(one.report.stacks.walks_in, 0u) << "the stacks are the other's";
+  EXPECT_LT(one.report.events_out, one.report.events_in);
+  EXPECT_FALSE(one.report.types.rows().empty());
 }
 
 TEST(Merge, TheFilesOfOneRecording) {
