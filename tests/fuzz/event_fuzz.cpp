@@ -33,8 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     if (const kernel::Layout *known =
             event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
       layout = known->fields;
-    else if (const provider::Layout *known = provider::find_layout(event))
-      layout = known->fields;
+    else if (const provider::Layout *other = provider::find_layout(event))
+      layout = other->fields;
     if (!layout.empty()) {
       kernel::FieldWalk walk(layout, event.payload(), event.pointer_size());
       const kernel::Field *field = nullptr;

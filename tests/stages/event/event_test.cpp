@@ -54,8 +54,8 @@ std::uint64_t touch_all(const EventView &event, std::int64_t time) {
   if (const kernel::Layout *known =
           event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
     layout = known->fields;
-  else if (const provider::Layout *known = provider::find_layout(event))
-    layout = known->fields;
+  else if (const provider::Layout *other = provider::find_layout(event))
+    layout = other->fields;
   if (!layout.empty()) {
     kernel::FieldWalk fields(layout, event.payload(), event.pointer_size());
     const kernel::Field *field = nullptr;
