@@ -464,7 +464,8 @@ ETWR_API etwr_error *etwr_verify(const char *archive, const char *original,
 /* --- Statistics --- */
 
 /* Counts of the whole trace by type, process and processor, processes, stacks: a JSON object that has its
- * version in "record_version". Of several files the totals of all. The caller frees the text by etwr_string_free. */
+ * version in "record_version". Of several files the totals of all. The caller frees the text by
+ * etwr_string_free. */
 ETWR_API etwr_error *etwr_statistics_json(const etwr_trace *trace, const etwr_run *run, char **json);
 
 #ifdef __cplusplus

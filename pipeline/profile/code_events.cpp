@@ -145,8 +145,7 @@ void add_script(const EventView &event, Instant at, StateRecords &records) {
 } // namespace
 
 bool tells_of_code(const Guid &provider) {
-  return provider == format::kClrGuid || provider == format::kClrRundownGuid ||
-         provider == clr::kScriptGuid;
+  return provider == format::kClrGuid || provider == format::kClrRundownGuid || provider == clr::kScriptGuid;
 }
 
 void add_code(const EventView &event, Instant at, StateRecords &records) {

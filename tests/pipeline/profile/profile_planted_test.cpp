@@ -42,7 +42,7 @@ TEST(PlantedPdb, SamplesAreNamedAsTheTruthSays) {
     if (chain.size() == 1) lines[answer->second.front().line] += count;
   }
   ASSERT_GT(samples, 500u);
-  ASSERT_GT(expected.size(), 4u);
+  ASSERT_GE(expected.size(), 4u); // a function of its own, and calls put in place
 
   const Result<pipeline::Trace> trace = testing::open_trace(sink.bytes);
   ASSERT_TRUE(trace);

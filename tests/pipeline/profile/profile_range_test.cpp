@@ -2,6 +2,7 @@
 #include "etwrelog/archive.hpp"
 #include "etwrelog/profile_report.hpp"
 #include "etwrelog/trace.hpp"
+#include "source/archive_input.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tools/etwgen/generate.hpp"
 
@@ -80,7 +81,15 @@ protected:
 
 TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
   std::vector<std::uint8_t> bytes = read_file(archive);
-  bytes[bytes.size() * 2 / 5] ^= 0xFF; // of a segment in the middle
+  const auto index = pipeline::read_archive_index(*read::memory_input("archive", bytes));
+  ASSERT_TRUE(index);
+  // In the middle one that the index describes: what says too much of stacks is always read.
+  std::vector<std::uint64_t> described;
+  for (std::size_t i = index->segments.size() / 4; i < index->segments.size() * 3 / 4; ++i)
+    if (index->segments[i].outline.complete) described.push_back(index->segments[i].archive_at);
+  // Definitions of stack keys matter whatever the time: here they are too many for the index.
+  ASSERT_EQ(described.empty(), GetParam());
+  if (!described.empty()) bytes[described[described.size() / 2] + 1000] ^= 0xFF;
   const std::string damaged = directory.file("damaged.etlz");
   write_file(damaged, bytes);
   const Profile whole = [&] {
@@ -98,7 +107,9 @@ TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
     expect_same(facts_of(archive, from, to), expected);
     expect_same(facts_of(damaged, from, to), expected);
   }
-  EXPECT_FALSE(make_profile(*etwrelog::Trace::open(damaged))) << "all of it meets the damage";
+  if (!described.empty()) {
+    EXPECT_FALSE(make_profile(*etwrelog::Trace::open(damaged))) << "all of it meets the damage";
+  }
 }
 
 // Each sample of the whole profile is in exactly one stretch, with the same stack.
