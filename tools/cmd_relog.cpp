@@ -63,10 +63,7 @@ Result<void> check_follow(const Options &options) {
       : options.embed ? "cannot be combined with --embed-schemas, which looks at the whole trace"
                       : nullptr;
   if (with == nullptr) return {};
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.what = std::string("--follow ") + with;
-  return error;
+  return usage_error(std::string("--follow ") + with);
 }
 
 json times_json(const RunReport &report) {

@@ -6,6 +6,7 @@
 
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/symbol_options.hpp"
 
 #include <algorithm>
@@ -153,11 +154,7 @@ Result<std::vector<std::uint8_t>> read_export(const std::string &path) {
     bytes.resize(size);
   }
   if (file.eof()) return bytes;
-  Error error;
-  error.kind = ErrorKind::io;
-  error.file = path;
-  error.what = bytes.empty() ? "cannot be read" : "is too large for an exported profile";
-  return error;
+  return io_error(path, bytes.empty() ? "cannot be read" : "is too large for an exported profile");
 }
 
 // "x.firefox.json.gz" becomes "x.named.firefox.json.gz".
@@ -198,19 +195,18 @@ Result<void> apply_one(const Options &options, const std::string &input, SymbolR
   };
   fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", output,
              profile_format_name(format), human_bytes(report->bytes), share(without_name()), share(before));
+  constexpr std::size_t kShown = 10; // the largest first
+  std::size_t missing = 0;
   for (const ProfileUnresolved &row : profile_unresolved(read->profile))
-    if (row.why == Unresolved::pdb_not_found)
+    if (row.why == Unresolved::pdb_not_found && ++missing <= kShown)
       fmt::print(stderr, "  {}: {} in {}\n", row.module, unresolved_text(row.why), share(row.total));
+  if (missing > kShown) fmt::print(stderr, "  and {} modules more\n", missing - kShown);
   return {};
 }
 
 int run_apply(const Options &options) {
   if (!options.output.empty() && options.inputs.size() > 1) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.option = Option::output;
-    error.what = "names one file, but several are to be written";
-    return report(error);
+    return report(usage_error("names one file, but several are to be written", Option::output));
   }
   SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads, options.fetch));
   int status = kDone;
