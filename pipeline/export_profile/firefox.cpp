@@ -322,7 +322,8 @@ private:
   }
 
   void markers(std::uint32_t thread) {
-    const auto [first, end] = std::ranges::equal_range(profile_.slices, thread, {}, &ProfileSlice::thread);
+    const auto first = std::ranges::lower_bound(profile_.slices, thread, {}, &ProfileSlice::thread);
+    const auto end = std::ranges::upper_bound(profile_.slices, thread, {}, &ProfileSlice::thread);
     std::vector<const ProfileSlice *> shown;
     for (auto slice = first; slice != end; ++slice)
       if (slice->end - slice->start >= least_slice_) shown.push_back(&*slice);
