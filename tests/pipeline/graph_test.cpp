@@ -1,5 +1,6 @@
 // The flow graph under stress: short runs by the thousand, failures of every kind at random points.
 #include "etwrelog/experimental/jobs.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -16,17 +17,7 @@
 namespace etwrelog::pipeline {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRounds = 400;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kRounds = 400;
-#else
-constexpr int kRounds = 3000;
-#endif
-#else
-constexpr int kRounds = 3000;
-#endif
+constexpr int kRounds = testing::kSanitized ? 400 : 3000;
 
 std::uint32_t new_seed() {
   const char *given = std::getenv("ETWRELOG_TEST_SEED"); // NOLINT(concurrency-mt-unsafe)

@@ -1,5 +1,6 @@
 // The promises, on real traces of Windows 7 to 11: figures equal an independent reader's, relogging keeps
 // every byte of every event. Skipped where ../shared is not there.
+#include "tests/support/pace.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -15,20 +16,12 @@ using testing::run_tool;
 using testing::TempDir;
 using testing::ToolRun;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSlow = true;
-#elif defined(__has_feature)
-constexpr bool kSlow = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSlow = false;
-#endif
-
 class RealTrace : public ::testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the project";
     path_ = testing::trace_path(GetParam())->string();
-    if (kSlow && std::filesystem::file_size(path_) > 8u << 20)
+    if (testing::kSanitized && std::filesystem::file_size(path_) > 8u << 20)
       GTEST_SKIP() << "too large for a sanitizer's pace";
   }
   void relog(const std::string &output, pipeline::RelogOptions options) {
@@ -106,7 +99,7 @@ TEST_P(RealTrace, RelogKeepsEveryProcessorsStream) {
   const TempDir directory;
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
     for (const std::uint32_t size : {64u << 10, 1u << 20}) {
-      if (kSlow && size == 64u << 10 && codec == Codec::lznt1) continue;
+      if (testing::kSanitized && size == 64u << 10 && codec == Codec::lznt1) continue;
       const std::string output =
           directory.file(std::to_string(static_cast<int>(codec)) + "-" + std::to_string(size));
       pipeline::RelogOptions options;
@@ -174,7 +167,7 @@ TEST_P(RealTrace, TheOracleFindsTheSameEventsAndNothingForeign) {
   const auto oracle = *testing::shared_dir() / "tools" / "etl_oracle.py";
   // About 1 MB/s: the large ones only on request.
   const bool all = std::getenv("ETWRELOG_SLOW_TESTS") != nullptr; // NOLINT(concurrency-mt-unsafe)
-  if (!all && (kSlow || std::filesystem::file_size(path_) > 2u << 20))
+  if (!all && (testing::kSanitized || std::filesystem::file_size(path_) > 2u << 20))
     GTEST_SKIP() << "slow; set ETWRELOG_SLOW_TESTS to run it";
   static const bool has_python = std::system("python3 -c '' >/dev/null 2>&1") == 0;
   if (!has_python || !std::filesystem::exists(oracle)) GTEST_SKIP() << "no oracle or no python3";
