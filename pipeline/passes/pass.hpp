@@ -153,4 +153,17 @@ template <class Part>
   return std::move(run).result();
 }
 
+// Calls one(trace, first), which runs a pass, for each of the traces in turn; `first` is the number of the
+// trace's first buffer, counted over all. What they meet is added to `met`.
+template <class One> [[nodiscard]] Result<void> run_over(Traces traces, PassResult &met, One &&one) {
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    Result<PassResult> done = one(*traces[i], first);
+    if (!done) return std::move(done).error();
+    add_to(met, *std::move(done), traces, i);
+    first += static_cast<std::uint32_t>(traces[i]->buffers().size());
+  }
+  return {};
+}
+
 } // namespace etwrelog::pipeline

@@ -130,12 +130,9 @@ private:
 Result<StackInventory> collect_stacks(Traces traces, const PassOptions &options, PassResult &result,
                                       std::size_t memory) {
   Collecting collecting(memory);
-  std::uint32_t first = 0;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    ETWRELOG_TRY_LET(met, collecting.add(*traces[i], first, options));
-    add_to(result, std::move(met), traces, i);
-    first += static_cast<std::uint32_t>(traces[i]->buffers().size());
-  }
+  ETWRELOG_TRY(run_over(traces, result, [&](const Trace &trace, std::uint32_t first) {
+    return collecting.add(trace, first, options);
+  }));
   return std::move(collecting).finish();
 }
 

@@ -310,9 +310,7 @@ Result<StackReport> report_stacks(Traces traces, const StackReportOptions &optio
   for (std::size_t i = 0; i < traces.size(); ++i)
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
 
-  std::uint32_t first = 0; // the number of the trace's first buffer
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    const Trace &trace = *traces[i];
+  const auto count = [&](const Trace &trace, std::uint32_t first) {
     Pass<ReportPart> pass;
     pass.name = "counting stacks";
     pass.work = [&](Batch &batch, ReportPart &work) {
@@ -338,10 +336,9 @@ Result<StackReport> report_stacks(Traces traces, const StackReportOptions &optio
         return too_little_stack_memory("the stacks of the trace", options.memory);
       return {};
     };
-    ETWRELOG_TRY_LET(done, run_pass(trace, pass, graph));
-    add_to(met, std::move(done), traces, i);
-    first += static_cast<std::uint32_t>(trace.buffers().size());
-  }
+    return run_pass(trace, pass, graph);
+  };
+  ETWRELOG_TRY(run_over(traces, met, count));
   ETWRELOG_TRY(counter.finish(table));
   report.warnings = std::move(met.warnings);
   report.skipped = std::move(met.skipped);

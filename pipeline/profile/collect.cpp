@@ -436,12 +436,9 @@ private:
 Result<Collected> collect_profile(Traces traces, const CollectOptions &collect, const PassOptions &options) {
   Gathering gathering(collect);
   PassResult met;
-  std::uint32_t first = 0; // the number of the trace's first buffer
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    ETWRELOG_TRY_LET(done, gathering.add(*traces[i], first, options));
-    add_to(met, std::move(done), traces, i);
-    first += static_cast<std::uint32_t>(traces[i]->buffers().size());
-  }
+  ETWRELOG_TRY(run_over(traces, met, [&](const Trace &trace, std::uint32_t first) {
+    return gathering.add(trace, first, options);
+  }));
   return std::move(gathering).finish(std::move(met));
 }
 
