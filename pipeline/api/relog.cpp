@@ -77,8 +77,8 @@ void add_to(RunReport *report, const RelogReport &relog) {
   detail::Traversal::add_to(report, relog.skipped, relog.warnings);
 }
 
-Result<void> relog_any(const pipeline::OpenedTrace &opened, const pipeline::RelogOptions &how,
-                       pipeline::RelogReport &report) {
+Result<void> relog_any(const Trace &trace, const pipeline::RelogOptions &how, pipeline::RelogReport &report) {
+  const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
   if (opened.stream) {
     if (how.stacks.mode != pipeline::StackMode::keep)
       return base::bad_option(Option::stacks,
@@ -90,11 +90,9 @@ Result<void> relog_any(const pipeline::OpenedTrace &opened, const pipeline::Relo
     ETWRELOG_TRY_LET(stream, opened.stream->take());
     return pipeline::relog_stream(*stream, opened.stream->name(), opened.stream->followed(), how, report);
   }
-  if (opened.sources.size() == 1) return pipeline::relog(*opened.sources.front(), how, report);
-  std::vector<const pipeline::Trace *> sources;
-  for (const auto &source : opened.sources)
-    sources.push_back(source.get());
-  return pipeline::relog_several(sources, how, report);
+  ETWRELOG_TRY_LET(sources, detail::Traversal::all_sources(trace));
+  return sources.size() == 1 ? pipeline::relog(*sources.front(), how, report)
+                             : pipeline::relog_several(sources, how, report);
 }
 
 } // namespace
@@ -104,7 +102,7 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
   if (output.kind() != Output::Kind::path)
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
   pipeline::RelogReport report;
-  Result<void> done = relog_any(detail::Traversal::of(trace), private_options(output, options, run), report);
+  Result<void> done = relog_any(trace, private_options(output, options, run), report);
   RelogReport out = public_report(std::move(report));
   add_to(run.report, out);
   if (!done) return std::move(done).error();

@@ -87,7 +87,8 @@ private:
   [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
 
   Result<void> open_output() {
-    if (base::same_file(trace_.input().file(), options_.output)) return output_is_input(options_.output);
+    const Trace *const one = &trace_;
+    ETWRELOG_TRY(check_no_input({&one, 1}, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_));
     Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
     if (!file) return std::move(file).error();
@@ -328,8 +329,13 @@ private:
 
 } // namespace
 
-Error output_is_input(const std::string &output) {
-  return base::ErrorBuilder(ErrorKind::usage, "is the input itself").in(output).advise(Advice::other_output);
+Result<void> check_no_input(Traces traces, const std::string &output) {
+  for (const Trace *trace : traces)
+    if (base::same_file(trace->input().file(), output))
+      return base::ErrorBuilder(ErrorKind::usage, "is the input itself")
+          .in(output)
+          .advise(Advice::other_output);
+  return {};
 }
 
 namespace {

@@ -53,8 +53,8 @@ struct RelogReport {
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 
-// The error for an output that is the input under whatever name.
-[[nodiscard]] Error output_is_input(const std::string &output);
+// Fails where the output is one of the inputs, under whatever name.
+[[nodiscard]] Result<void> check_no_input(Traces traces, const std::string &output);
 
 // A stream filtered while it is read, with the processes and threads known so far; single-threaded.
 // What kept events might refer to later (stack definitions, file names, manifests) is kept whole.

@@ -153,8 +153,7 @@ public:
 
 private:
   Result<void> open_output() {
-    for (const Trace *trace : traces_)
-      if (base::same_file(trace->input().file(), options_.output)) return output_is_input(options_.output);
+    ETWRELOG_TRY(check_no_input(traces_, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_));
     ETWRELOG_TRY_LET(file, base::OutputFile::create(options_.output, options_.replace_output));
     file_ = std::move(file);
@@ -514,8 +513,7 @@ namespace {
 
 // Stacks are rewritten as one trace has them: several become one first, in a temporary file.
 Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, RelogReport &report) {
-  for (const Trace *trace : traces)
-    if (base::same_file(trace->input().file(), options.output)) return output_is_input(options.output);
+  ETWRELOG_TRY(check_no_input(traces, options.output));
   ETWRELOG_TRY(base::check_target(options.output, options.replace_output));
   const TemporaryFile between;
   RelogOptions merging = options;
