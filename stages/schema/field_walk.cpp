@@ -1,6 +1,8 @@
 // Finding fields in a payload by their layout.
 #include "etwrelog/kernel_events.hpp"
 
+#include "schema/program.hpp"
+
 namespace etwrelog::kernel {
 namespace {
 
@@ -82,13 +84,7 @@ std::optional<std::size_t> sid_size(Bytes data, unsigned pointer_size) {
 }
 
 std::uint64_t field_value(Bytes data) {
-  switch (data.size()) {
-  case 1: return data[0];
-  case 2: return load<std::uint16_t>(data.data());
-  case 4: return load<std::uint32_t>(data.data());
-  case 8: return load<std::uint64_t>(data.data());
-  default: return 0;
-  }
+  return schema::load_unsigned(data);
 }
 
 } // namespace etwrelog::kernel

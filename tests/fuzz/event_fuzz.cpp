@@ -1,8 +1,8 @@
 // The event decoder: every accessor of every event in one buffer, and the walk over its fields.
 #include "etwrelog/event.hpp"
-#include "etwrelog/provider_events.hpp"
 #include "filter/filter.hpp"
 #include "schema/event_names.hpp"
+#include "tests/support/known_fields.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   using namespace etwrelog;
@@ -29,12 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     while (items.next(item))
       add(item.data);
     add(items.rest());
-    std::span<const kernel::Field> layout;
-    if (const kernel::Layout *known =
-            event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
-      layout = known->fields;
-    else if (const provider::Layout *other = provider::find_layout(event))
-      layout = other->fields;
+    const std::span<const kernel::Field> layout = testing::known_fields(event);
     if (!layout.empty()) {
       kernel::FieldWalk walk(layout, event.payload(), event.pointer_size());
       const kernel::Field *field = nullptr;

@@ -1,5 +1,5 @@
-#include "etwrelog/provider_events.hpp"
 #include "etwrelog/select.hpp"
+#include "tests/support/known_fields.hpp"
 #include "write/event_builder.hpp"
 
 #include <gtest/gtest.h>
@@ -50,12 +50,7 @@ std::uint64_t touch_all(const EventView &event, std::int64_t time) {
     add(item.data);
   add(items.rest());
   if (event.is_message()) sum += event.message().payload_at;
-  std::span<const kernel::Field> layout;
-  if (const kernel::Layout *known =
-          event.has_hook() ? kernel::find_layout(event.hook(), event.version()) : nullptr)
-    layout = known->fields;
-  else if (const provider::Layout *other = provider::find_layout(event))
-    layout = other->fields;
+  const std::span<const kernel::Field> layout = testing::known_fields(event);
   if (!layout.empty()) {
     kernel::FieldWalk fields(layout, event.payload(), event.pointer_size());
     const kernel::Field *field = nullptr;
