@@ -4,6 +4,7 @@
 #include "tools/bulk.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/pipes.hpp"
 
 #include <cstdio>
@@ -177,17 +178,11 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   const auto table = kTables.find(format);
   if (table != kTables.end() &&
       (flags.profile != "etwrelog" || flags.maps || flags.messages || flags.report)) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "--profile, --maps, --messages and --report are for JSON lines, not for tables";
-    return error;
+    return usage_error("--profile, --maps, --messages and --report are for JSON lines, not for tables");
   }
   if (flags.by_kind && (table == kTables.end() || to_standard_output)) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what =
-        "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows";
-    return error;
+    return usage_error(
+        "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows");
   }
   const Result<ExportReport> done =
       flags.by_kind            ? export_tables(*trace, flags.output, table->second, options, run)
@@ -212,18 +207,13 @@ int export_each(const ExportFlags &flags) {
   many.inputs = flags.inputs;
   many.force = flags.force;
   if (many.out_dir.empty() || !flags.output.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "lists, folders, shares and results need --out-dir and take no --output: each trace gets a "
-                 "file of its own";
-    return report(error);
+    return report(usage_error(
+        "lists, folders, shares and results need --out-dir and take no --output: each trace gets a "
+        "file of its own"));
   }
   if (flags.by_kind) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what =
-        "--by-kind makes a folder of one trace: it does not go with lists, folders, shares and results";
-    return report(error);
+    return report(usage_error(
+        "--by-kind makes a folder of one trace: it does not go with lists, folders, shares and results"));
   }
   const std::string format = format_of(flags);
   BulkTask task;
@@ -250,10 +240,7 @@ int run_export(const ExportFlags &flags) {
   if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
     return export_each(flags);
   if (flags.inputs.empty()) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "no trace is given";
-    return report(error);
+    return report(usage_error("no trace is given"));
   }
   Bar bar(flags.progress);
   const Result<int> done = export_one(flags, flags.run(bar));

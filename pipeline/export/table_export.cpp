@@ -121,12 +121,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
 Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, TableFormat format,
                                     const ExportOptions &options, const RunOptions &run) {
   const TemporaryFolder folder;
-  if (!folder.made()) {
-    Error error;
-    error.kind = ErrorKind::io;
-    error.what = "no folder can be made for temporary files ($TMPDIR)";
-    return error;
-  }
+  if (!folder.made()) return base::io_failure("no folder can be made for temporary files ($TMPDIR)");
   Result<std::unique_ptr<tables::TableWriter>> writer =
       format == TableFormat::parquet  ? tables::duckdb_writer(folder.other(), folder.file())
       : format == TableFormat::duckdb ? tables::duckdb_writer(folder.file(), {})
