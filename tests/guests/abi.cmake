@@ -2,7 +2,7 @@
 # elsewhere: that must be noticed, or the comparison is worth nothing.
 execute_process(COMMAND ${ABIDIFF} ${DESCRIPTION} ${LIBRARY} RESULT_VARIABLE status OUTPUT_VARIABLE report ERROR_VARIABLE errors)
 if(NOT status EQUAL 0)
-  message(FATAL_ERROR "the ABI is not the one described (bindings/abi/update takes up additions):\n${report}${errors}")
+  message(FATAL_ERROR "the ABI is not the one described (tools/bindings/abi/update takes up additions):\n${report}${errors}")
 endif()
 file(READ ${DESCRIPTION} described)
 string(REGEX REPLACE "layout-offset-in-bits='([0-9]+)'" "layout-offset-in-bits='\\10'" moved "${described}")

@@ -1,7 +1,7 @@
 # Text files as functions of a part: a.js becomes std::string_view a_js(), in the given namespace, declared in HEADER.
 #   etwrelog_embed(PART NAMESPACE HEADER FOLDER FILE...)
 function(etwrelog_embed part namespace header folder)
-  set(text "// Made by cmake/embed.cmake out of ${folder}.\n#include \"${header}\"\n\nnamespace ${namespace} {\n")
+  set(text "// Made by tools/cmake/embed.cmake out of ${folder}.\n#include \"${header}\"\n\nnamespace ${namespace} {\n")
   foreach(file ${ARGN})
     set(path ${PROJECT_SOURCE_DIR}/${folder}/${file})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
