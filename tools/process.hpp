@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 namespace etwrelog::process {
@@ -23,6 +24,7 @@ void catch_stop_requests();
 
 [[nodiscard]] bool is_terminal(int standard_stream); // 1 stdout, 2 stderr
 [[nodiscard]] unsigned terminal_width(int standard_stream);
+[[nodiscard]] std::string host_name();           // of this machine; empty if the system does not tell
 [[nodiscard]] std::uint64_t peak_memory_bytes(); // of this process; 0 if the system does not tell
 
 } // namespace etwrelog::process

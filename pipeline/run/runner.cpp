@@ -1,6 +1,6 @@
 #include "run/runner.hpp"
 
-#include "base/errors.hpp"
+#include "run/guarded.hpp"
 
 #include <algorithm>
 #include <latch>
@@ -15,20 +15,6 @@
 
 namespace etwrelog::pipeline {
 namespace {
-
-// Runs a step; what it throws becomes an error value, because an exception that leaves a node cancels the
-// graph and surfaces without any word of which batch it was about.
-template <class Step> auto guarded(Step &&step) -> decltype(step()) {
-  try {
-    return step();
-  } catch (const std::bad_alloc &) {
-    return base::io_failure("out of memory").advise(Advice::fewer_threads);
-  } catch (const std::exception &thrown) {
-    return base::io_failure(thrown.what());
-  } catch (...) {
-    return base::io_failure("an unknown exception");
-  }
-}
 
 class Runner {
 public:
@@ -141,8 +127,8 @@ private:
   std::atomic<std::uint64_t> failed_at_{std::numeric_limits<std::uint64_t>::max()};
 };
 
-// oneTBB ends the process when the system refuses it a thread. So ask first, once, for as many as it will
-// make: a refusal is an error like any other.
+} // namespace
+
 Result<void> check_threads(unsigned threads) {
   static std::atomic<unsigned> most{1};
   if (threads <= most.load(std::memory_order_relaxed)) return {};
@@ -166,8 +152,6 @@ Result<void> check_threads(unsigned threads) {
   most.store(threads, std::memory_order_relaxed);
   return {};
 }
-
-} // namespace
 
 unsigned threads_of(unsigned asked) {
   return asked == 0 ? default_threads() : std::min(asked, default_threads());

@@ -36,6 +36,9 @@ struct RunSettings {
 
 // How many threads a run uses: no more than the machine has, whatever was asked for.
 [[nodiscard]] unsigned threads_of(unsigned asked);
+// Whether the system gives that many. Asked once for as many as will be made: oneTBB ends the process when it
+// is refused one, and here a refusal is an error like any other.
+[[nodiscard]] Result<void> check_threads(unsigned threads);
 // How many slots a run can keep busy.
 [[nodiscard]] inline std::size_t slots_for(unsigned threads) {
   return std::size_t{threads_of(threads)} * 3 + 1;

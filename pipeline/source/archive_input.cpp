@@ -13,6 +13,8 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/format.h>
+
 namespace etwrelog::pipeline {
 
 bool is_archive(const read::Input &input) {
@@ -38,6 +40,85 @@ Result<etlz::Footer> read_small_footer(const read::Input &archive, const etlz::F
 }
 
 } // namespace
+
+bool is_wrapped(const read::Input &archive) {
+  std::array<std::uint8_t, etlz::kFileHeaderSize> first{};
+  const Result<std::size_t> got = archive.read_at(0, first);
+  if (!got || *got != first.size()) return false;
+  const Result<etlz::FileHeader> header = etlz::read_file_header(first);
+  return header && header->wrapped;
+}
+
+namespace {
+
+// Part of an input.
+class Slice final : public read::Input {
+public:
+  Slice(read::InputName name, std::shared_ptr<const read::Input> whole, std::uint64_t at, std::uint64_t size)
+      : Input(std::move(name)), whole_(std::move(whole)), at_(at), size_(size) {}
+
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    if (offset >= size_) return std::size_t{0};
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size_ - offset));
+    return whole_->read_at(at_ + offset, into.first(most));
+  }
+
+private:
+  std::shared_ptr<const read::Input> whole_;
+  std::uint64_t at_, size_;
+};
+
+std::unique_ptr<read::Input> slice_of(std::shared_ptr<const read::Input> archive, const WrapperIndex &wrapper,
+                                      std::size_t number) {
+  std::uint64_t at = etlz::kFileHeaderSize;
+  for (std::size_t i = 0; i < number; ++i)
+    at += wrapper.traces[i].archive_size;
+  const etlz::WrappedTrace &trace = wrapper.traces[number];
+  read::InputName name(archive->file(), trace.name);
+  return std::make_unique<Slice>(std::move(name), std::move(archive), at, trace.archive_size);
+}
+
+} // namespace
+
+std::unique_ptr<read::Input> inner_archive(const read::Input &archive, const WrapperIndex &wrapper,
+                                           std::size_t number) {
+  return slice_of(std::shared_ptr<const read::Input>(std::shared_ptr<void>(), &archive), wrapper, number);
+}
+
+Result<WrapperIndex> read_wrapper_index(const read::Input &archive) {
+  WrapperIndex wrapper;
+  ETWRELOG_TRY_LET(footer, read_archive_footer(archive));
+  wrapper.footer = footer;
+  const std::uint64_t begin = footer.index_at, end = begin + footer.index_size;
+  auto bad = [&](const char *what) { return problem(ErrorKind::corrupt, archive.name(), what); };
+  if (footer.index_size < etlz::kWrapperHeadSize) return bad("head of the wrapper: impossible size");
+  ETWRELOG_TRY_LET(fixed, read_exactly(archive, begin, etlz::kWrapperHeadSize));
+  const Result<etlz::WrapperHead> head = etlz::read_wrapper_head(fixed);
+  if (!head) return in_file(head.error(), archive.name(), begin);
+  if (head->list_size > footer.index_size - etlz::kWrapperHeadSize)
+    return bad("head of the wrapper: impossible size");
+  ETWRELOG_TRY_LET(list, read_exactly(archive, begin + etlz::kWrapperHeadSize, head->list_size));
+  Result<std::vector<etlz::WrappedTrace>> traces = etlz::read_wrapper_list(*head, list);
+  if (!traces) return in_file(traces.error(), archive.name(), begin);
+  std::uint64_t at = etlz::kFileHeaderSize;
+  for (const etlz::WrappedTrace &trace : *traces) {
+    if (trace.archive_size > begin - at) return bad("list of the wrapped traces: contradicts the archive");
+    at += trace.archive_size;
+  }
+  if (at != begin) return bad("list of the wrapped traces: contradicts the archive");
+  wrapper.traces = *std::move(traces);
+  wrapper.recipe_at = begin + etlz::kWrapperHeadSize + head->list_size;
+  wrapper.recipe_end = end;
+  // Archives of traces alone: nothing is wrapped twice.
+  for (std::size_t i = 0; i < wrapper.traces.size(); ++i) {
+    const std::unique_ptr<read::Input> inner = inner_archive(archive, wrapper, i);
+    ETWRELOG_TRY_LET(inside, read_archive_footer(*inner));
+    if (is_wrapped(*inner) || inside.original_size != wrapper.traces[i].original_size)
+      return bad("list of the wrapped traces: contradicts the archive");
+  }
+  return wrapper;
+}
 
 Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   const std::uint64_t size = archive.size();
@@ -65,6 +146,8 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
 }
 
 Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_t memory_limit) {
+  if (is_wrapped(archive))
+    return problem(ErrorKind::unsupported, archive.name(), "an index of a wrapped trace around its own");
   ArchiveIndex index;
   const Result<etlz::Footer> footer = read_archive_footer(archive);
   if (!footer) return footer.error();
@@ -260,10 +343,9 @@ private:
   mutable std::uint64_t clock_ = 0, kept_bytes_ = 0;
 };
 
-} // namespace
-
-Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
-                                                  std::uint64_t memory_limit) {
+// `share`: how many share the memory.
+Result<std::unique_ptr<read::Input>> open_one(std::unique_ptr<read::Input> archive,
+                                              std::uint64_t memory_limit, std::size_t share = 1) {
   Result<ArchiveIndex> index = read_archive_index(*archive, memory_limit);
   if (!index) return index.error();
   std::uint64_t largest = 1;
@@ -272,9 +354,39 @@ Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> a
     largest = std::max(largest, decode_memory(e.header));
   }
   // Half of the memory for what is kept, half for decoding.
-  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(memory_limit / 2 / largest, 1, 8));
+  const std::uint64_t half = memory_limit / 2 / share;
+  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(half / largest, 1, 8));
   return std::unique_ptr<read::Input>(
-      std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), window, memory_limit / 2));
+      std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), window, half));
+}
+
+} // namespace
+
+Result<std::unique_ptr<read::Input>> open_archive(std::unique_ptr<read::Input> archive,
+                                                  std::uint64_t memory_limit) {
+  ETWRELOG_TRY_LET(traces, open_archives(std::move(archive), memory_limit));
+  if (traces.size() != 1)
+    return base::unsupported(fmt::format("the archive holds {} traces, where one is taken", traces.size()))
+        .in(traces.front()->file())
+        .advise(Advice::unpack);
+  return std::move(traces.front());
+}
+
+Result<std::vector<std::unique_ptr<read::Input>>> open_archives(std::unique_ptr<read::Input> archive,
+                                                                std::uint64_t memory_limit) {
+  std::vector<std::unique_ptr<read::Input>> traces;
+  if (!is_wrapped(*archive)) {
+    ETWRELOG_TRY_LET(trace, open_one(std::move(archive), memory_limit));
+    traces.push_back(std::move(trace));
+    return traces;
+  }
+  ETWRELOG_TRY_LET(wrapper, read_wrapper_index(*archive));
+  const std::shared_ptr<const read::Input> shared = std::move(archive);
+  for (std::size_t i = 0; i < wrapper.traces.size(); ++i) {
+    ETWRELOG_TRY_LET(trace, open_one(slice_of(shared, wrapper, i), memory_limit, wrapper.traces.size()));
+    traces.push_back(std::move(trace));
+  }
+  return traces;
 }
 
 } // namespace etwrelog::pipeline

@@ -31,10 +31,9 @@ Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> off
 Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at,
                                                std::uint64_t size) {
   std::vector<std::uint8_t> bytes(size);
-  const Result<std::size_t> got = input.read_at(at, bytes);
-  if (!got) return got.error();
-  if (*got == size) return bytes;
-  return damaged(input.name(), "the archive ends here", at + *got);
+  ETWRELOG_TRY_LET(got, input.read_at(at, bytes));
+  if (got == size) return bytes;
+  return damaged(input.name(), "the archive ends here", at + got);
 }
 
 etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archive_size) {

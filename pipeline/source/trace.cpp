@@ -1,6 +1,8 @@
 #include "source/trace.hpp"
 
 #include "base/errors.hpp"
+#include "etlz/container.hpp"
+#include "read/unwrap.hpp"
 #include "source/archive_input.hpp"
 
 #include <algorithm>
@@ -22,15 +24,22 @@ constexpr std::size_t kDetectionTries = 8;
 
 Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std::uint64_t memory,
                                               const std::stop_token &stop) {
-  ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop));
+  const auto may_be_trace = [&input](Bytes head) -> Result<void> {
+    if (read::wrapping_of(head) != read::Wrapping::none || etlz::is_archive(head)) return {};
+    if (read::salvage_first_event(head, input.name())) return {};
+    ETWRELOG_TRY(read::read_first_event(head, input.name()));
+    return {};
+  };
+  ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop, may_be_trace));
   std::vector<OpenedInput> all;
   for (std::unique_ptr<read::Input> &bytes : inputs) {
-    OpenedInput &opened = all.emplace_back();
-    opened.archive = is_archive(*bytes);
-    opened.input = std::move(bytes);
-    if (!opened.archive) continue;
-    ETWRELOG_TRY_LET(trace, open_archive(std::move(opened.input), memory));
-    opened.input = std::move(trace);
+    if (!is_archive(*bytes)) {
+      all.push_back({std::move(bytes), false});
+      continue;
+    }
+    ETWRELOG_TRY_LET(traces, open_archives(std::move(bytes), memory));
+    for (std::unique_ptr<read::Input> &trace : traces)
+      all.push_back({std::move(trace), true});
   }
   return all;
 }
@@ -59,12 +68,11 @@ Result<Trace> Trace::open(const std::string &name, const read::ScanOptions &opti
 }
 
 Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOptions &options) {
-  Result<read::Scan> scan = read::scan_buffers(*input, options);
-  if (!scan) return std::move(scan).error();
+  ETWRELOG_TRY_LET(scan, read::scan_buffers(*input, options));
   Trace trace;
   trace.index_ = dynamic_cast<const IndexedInput *>(input.get());
   trace.input_ = std::move(input);
-  trace.scan_ = std::move(*scan);
+  trace.scan_ = std::move(scan);
   trace.clock_ = trace.scan_.header.clock();
   trace.salvage_ = options.salvage;
   ETWRELOG_TRY(trace.detect_codec());
@@ -75,10 +83,7 @@ Result<void> Trace::detect_codec() {
   std::size_t tries = 0;
   std::vector<std::uint8_t> stored, events;
   for (const read::BufferSpan &span : scan_.buffers) {
-    if (span.cut || span.rebuilt) continue;
-    std::array<std::uint8_t, kBufferHeaderSize> raw{};
-    if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got) return got.error();
-    if (!load_buffer_header(raw.data()).compressed()) continue;
+    if (span.cut || !span.compressed) continue;
     stored.resize(span.size - kBufferHeaderSize);
     events.resize(span.decoded);
     if (const Result<std::size_t> got = input_->read_at(span.offset + kBufferHeaderSize, stored); !got)

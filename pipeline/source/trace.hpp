@@ -38,7 +38,7 @@ struct Batch {
 // lengths must fit exactly. nullopt if none does.
 [[nodiscard]] std::optional<Codec> decode_events(Codec expected, Bytes stored, MutableBytes events);
 
-// A described input, opened: the traces in it, an archive as the one that it holds.
+// A described input, opened: the traces in it, an archive as those that it holds.
 struct OpenedInput {
   std::unique_ptr<read::Input> input;
   bool archive = false;

@@ -32,9 +32,8 @@ Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
   OutputFile output;
   output.target_ = target;
   output.replace_ = replace;
-  Result<base::File> file = base::File::create_beside(target, output.temporary_);
-  if (!file) return std::move(file).error();
-  output.file_ = std::move(*file);
+  ETWRELOG_TRY_LET(file, base::File::create_beside(target, output.temporary_));
+  output.file_ = std::move(file);
   if (!output.temporary_.empty()) base::add_temporary(output.temporary_);
   return output;
 }
@@ -54,9 +53,8 @@ Result<void> OutputFile::append(Bytes from) {
 }
 
 Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const {
-  const Result<std::size_t> got = file_.read_at(offset, into);
-  if (!got) return got.error();
-  if (*got == into.size()) return {};
+  ETWRELOG_TRY_LET(got, file_.read_at(offset, into));
+  if (got == into.size()) return {};
   return base::io_failure("the output is shorter than what was written to it").in(target_).at(offset);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/mapping.hpp"
+#include "base/pages.hpp"
 #include "base/shared_library.hpp"
 #include "etwrelog/io.hpp"
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -18,6 +20,9 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -110,11 +115,23 @@ bool is_temporary_name(std::string_view name) {
          std::string_view::npos;
 }
 
+// A folder and when it was made, where the file system tells: what is deleted leaves its number to the next.
+using FolderId = std::pair<FileId, std::pair<std::int64_t, std::uint32_t>>;
+
+std::optional<FolderId> folder_id(const std::string &folder) {
+  const std::optional<FileId> id = file_id(folder);
+  if (!id) return std::nullopt;
+  struct statx facts {};
+  if (::statx(AT_FDCWD, folder.c_str(), 0, STATX_BTIME, &facts) != 0 || (facts.stx_mask & STATX_BTIME) == 0)
+    return FolderId{*id, {}};
+  return FolderId{*id, {facts.stx_btime.tv_sec, facts.stx_btime.tv_nsec}};
+}
+
 // Once for each folder: reading a folder of many files for each of many outputs takes long.
 void clean_leftovers(const std::string &folder) {
   static std::mutex mutex;
-  static std::set<FileId> cleaned;
-  const std::optional<FileId> id = file_id(folder);
+  static std::set<FolderId> cleaned;
+  const std::optional<FolderId> id = folder_id(folder);
   if (!id) return;
   {
     const std::lock_guard lock(mutex);
@@ -125,13 +142,19 @@ void clean_leftovers(const std::string &folder) {
   while (const dirent *entry = ::readdir(entries)) {
     if (!is_temporary_name(entry->d_name)) continue;
     struct stat facts {};
-    if (::fstatat(::dirfd(entries), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(facts.st_mode))
-      continue;
-    const int handle =
-        ::openat(::dirfd(entries), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (::fstatat(::dirfd(entries), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool inner = S_ISDIR(facts.st_mode);
+    if (!inner && !S_ISREG(facts.st_mode)) continue;
+    const int how = inner ? O_RDONLY | O_DIRECTORY : O_RDWR | O_NONBLOCK;
+    const int handle = ::openat(::dirfd(entries), entry->d_name, how | O_CLOEXEC | O_NOFOLLOW);
     if (handle < 0) continue;
-    if (::flock(handle, LOCK_EX | LOCK_NB) == 0) ::unlinkat(::dirfd(entries), entry->d_name, 0);
+    if (::flock(handle, LOCK_EX | LOCK_NB) == 0) {
+      std::error_code ignored;
+      if (inner)
+        std::filesystem::remove_all(std::filesystem::path(folder) / entry->d_name, ignored);
+      else
+        ::unlinkat(::dirfd(entries), entry->d_name, 0);
+    }
     ::close(handle);
   }
   ::closedir(entries);
@@ -183,11 +206,10 @@ Error File::failure(const char *doing, std::uint64_t offset) const {
 }
 
 Result<File> File::open_read(const std::string &path, const std::stop_token &stop) {
-  const Result<int> handle = open_patiently(path, stop);
-  if (!handle) return handle.error();
-  File file(*handle, path);
+  ETWRELOG_TRY_LET(handle, open_patiently(path, stop));
+  File file(handle, path);
   struct stat facts {};
-  if (::fstat(*handle, &facts) == 0 && S_ISDIR(facts.st_mode)) return system_error(path, "open", EISDIR);
+  if (::fstat(handle, &facts) == 0 && S_ISDIR(facts.st_mode)) return system_error(path, "open", EISDIR);
   return file;
 }
 
@@ -215,6 +237,27 @@ Result<File> File::create_beside(const std::string &target, std::string &tempora
     if (::fstat(handle, &facts) == 0 && facts.st_nlink == 0) continue;
     temporary = path;
     return file;
+  }
+  return system_error(target, "create", EEXIST);
+}
+
+Result<File> File::create_folder_beside(const std::string &target, std::string &temporary) {
+  temporary.clear();
+  const std::string folder = folder_of(target);
+  clean_leftovers(folder);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string path = (folder == "." ? std::string() : folder) + random_name();
+    if (::mkdir(path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      return system_error(target, "create", errno);
+    }
+    const int handle = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (handle < 0) return system_error(target, "create", errno);
+    File lock(handle, target);
+    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue; // somebody cleans up
+    temporary = path;
+    return lock;
   }
   return system_error(target, "create", EEXIST);
 }
@@ -301,6 +344,10 @@ Result<std::uint64_t> File::size() const {
 bool File::is_regular() const {
   struct stat facts {};
   return ::fstat(handle_, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+bool File::at_start() const {
+  return ::lseek(handle_, 0, SEEK_CUR) == 0;
 }
 
 std::optional<FileId> File::id() const {
@@ -432,6 +479,12 @@ void remove_file(const std::string &path) noexcept {
   ::unlink(path.c_str());
 }
 
+void advise_large_pages(void *memory, std::size_t bytes) noexcept {
+#ifdef MADV_HUGEPAGE
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE); // where it is refused, small pages do
+#endif
+}
+
 unsigned process_id() {
   return static_cast<unsigned>(::getpid());
 }
@@ -487,6 +540,20 @@ Result<Mapping> Mapping::open(const std::string &path) {
   ::close(handle);
   if (failed != 0) return system_error(path, "map", failed);
   return out;
+}
+
+Pages::Pages(std::size_t bytes) : bytes_(bytes) {
+  at_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at_ == MAP_FAILED) throw std::bad_alloc();
+}
+Pages::~Pages() {
+  if (at_ != nullptr) ::munmap(at_, bytes_);
+}
+
+void give_back_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 Result<SharedLibrary> SharedLibrary::open(const std::string &name) {

@@ -44,6 +44,8 @@ public:
   // whatever happens; else under `temporary`, a random name that others leave alone while this process lives.
   // Removes what dead processes left in that folder.
   static Result<File> create_beside(const std::string &target, std::string &temporary);
+  // A new folder there, under such a name; the file that is returned holds the lock that says whose it is.
+  static Result<File> create_folder_beside(const std::string &target, std::string &temporary);
   // Syncs such a file and gives it the name `target`, which no other file may have unless `replace`, and no
   // directory, link or device in any case. The folder is synced too: `in_place` tells whether an error came
   // only then, when the file stands where it should. Without success before that, all is as it was.
@@ -55,6 +57,7 @@ public:
 
   [[nodiscard]] Result<std::uint64_t> size() const;
   [[nodiscard]] bool is_regular() const; // has a size and can be read at any offset
+  [[nodiscard]] bool at_start() const;   // nobody has read of it by read_next(), in this process or before
   [[nodiscard]] std::optional<FileId> id() const;
 
   // Reads until `into` is full or the file ends.
@@ -86,6 +89,8 @@ void remove_file(const std::string &path) noexcept; // whether or not that works
 // Makes the names in a folder durable.
 [[nodiscard]] Result<void> sync_folder(const std::string &folder);
 [[nodiscard]] unsigned process_id();
+// Asks for large pages, where the system has them: touching memory for the first time then costs far less.
+void advise_large_pages(void *memory, std::size_t bytes) noexcept;
 
 // Files that remove_unfinished_outputs (etwrelog/io.hpp) removes.
 void add_temporary(const std::string &path);

@@ -54,13 +54,15 @@ private:
 
 // `read` gives the next bytes, none at the end.
 template <class Read>
-Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop, Read &&read) {
+Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop,
+                                                const HeadCheck &check, Read &&read) {
   ETWRELOG_TRY_LET(spool, Spool::create());
   std::vector<std::uint8_t> chunk(kChunk);
   for (;;) {
     if (stop.stop_requested()) return base::cancelled().in(name).found("while reading");
     ETWRELOG_TRY_LET(got, read(MutableBytes(chunk)));
     if (got == 0) break;
+    if (check && spool.size() == 0) ETWRELOG_TRY(check(Bytes(chunk).first(got)));
     ETWRELOG_TRY(spool.append(Bytes(chunk).first(got)));
   }
   return std::move(spool).finish(std::move(name));
@@ -79,20 +81,9 @@ Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping,
 }
 
 Result<Inputs> unwrapped(std::unique_ptr<Input> input, const std::stop_token &stop) {
-  const Wrapping wrapping = wrapping_of(*input);
-  if (wrapping == Wrapping::zip) return unzip(*input, stop);
-  if (wrapping == Wrapping::other)
-    return base::unsupported(
-               "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
-        .in(input->name())
-        .advise(Advice::unpack);
+  if (wrapping_of(*input) != Wrapping::none) return unwrap(*input, stop);
   Inputs inputs;
-  if (wrapping == Wrapping::none) {
-    inputs.push_back(std::move(input));
-  } else {
-    ETWRELOG_TRY_LET(unpacked, decompress(*input, wrapping, stop));
-    inputs.push_back(std::move(unpacked));
-  }
+  inputs.push_back(std::move(input));
   return inputs;
 }
 
@@ -106,6 +97,20 @@ Result<std::unique_ptr<Input>> only_one(Result<Inputs> inputs) {
 }
 
 } // namespace
+
+Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input, const std::stop_token &stop) {
+  const Wrapping wrapping = wrapping_of(input);
+  if (wrapping == Wrapping::zip) return unzip(input, stop);
+  if (wrapping == Wrapping::other)
+    return base::unsupported(
+               "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
+        .in(input.name())
+        .advise(Advice::unpack);
+  Inputs inputs;
+  ETWRELOG_TRY_LET(unpacked, decompress(input, wrapping, stop));
+  inputs.push_back(std::move(unpacked));
+  return inputs;
+}
 
 namespace {
 
@@ -137,12 +142,13 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::stop_token &stop) {
-  const bool standard_input = path == "-";
-  std::string name = standard_input ? "standard input" : path;
+Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::stop_token &stop,
+                                          const HeadCheck &check) {
+  std::string name = path == "-" ? "standard input" : path;
   ETWRELOG_TRY_LET(file, open_file(path, stop));
-  if (!file.is_regular() || standard_input)
-    return spool_sequential(std::move(name), stop,
+  // `< trace.etl` is as good as its name, unless somebody has read some of it already.
+  if (!file.is_regular() || !file.at_start())
+    return spool_sequential(std::move(name), stop, check,
                             [&](MutableBytes into) { return file.read_next(into, stop); });
   ETWRELOG_TRY_LET(size, file.size());
   return file_input(std::move(name), std::move(file), size);
@@ -153,15 +159,16 @@ Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::st
   return only_one(unwrapped(std::move(input), stop));
 }
 
-Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const std::stop_token &stop) {
+Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const std::stop_token &stop,
+                                          const HeadCheck &check) {
   using Kind = etwrelog::Input::Kind;
   switch (input.kind()) {
   case Kind::standard_input:
-  case Kind::path: return open_plain(path_of(input), stop);
+  case Kind::path: return open_plain(path_of(input), stop, check);
   case Kind::stream: {
     const std::shared_ptr<ByteStream> &stream = InputParts::stream(input);
     Result<std::unique_ptr<Input>> spooled =
-        spool_sequential(input.name(), stop, [&](MutableBytes into) { return stream->read(into); });
+        spool_sequential(input.name(), stop, check, [&](MutableBytes into) { return stream->read(into); });
     if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
     return spooled;
   }
@@ -171,8 +178,9 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const st
   return std::unique_ptr<Input>(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
 }
 
-Result<Inputs> open_inputs(const etwrelog::Input &input, const std::stop_token &stop) {
-  ETWRELOG_TRY_LET(bytes, open_plain(input, stop));
+Result<Inputs> open_inputs(const etwrelog::Input &input, const std::stop_token &stop,
+                           const HeadCheck &check) {
+  ETWRELOG_TRY_LET(bytes, open_plain(input, stop, check));
   return unwrapped(std::move(bytes), stop);
 }
 

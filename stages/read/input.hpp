@@ -7,6 +7,7 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/io.hpp"
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -49,19 +50,23 @@ private:
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path,
                                                         const std::stop_token &stop = {});
 
+// Looks at the first MiB, or all there is, of what has to be spooled; its error is the result before more is
+// read. Somebody else's pipe may never end.
+using HeadCheck = std::function<Result<void>(Bytes head)>;
+
 // All traces of a zip (unzip.hpp), or the one that anything else is.
-[[nodiscard]] Result<std::vector<std::unique_ptr<Input>>> open_inputs(const etwrelog::Input &input,
-                                                                      const std::stop_token &stop = {});
+[[nodiscard]] Result<std::vector<std::unique_ptr<Input>>>
+open_inputs(const etwrelog::Input &input, const std::stop_token &stop = {}, const HeadCheck &check = {});
 
 // What a caller described; wrapped traces as above.
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input,
                                                         const std::stop_token &stop = {});
 
 // The very bytes, wrapped or not.
-[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const std::string &path,
-                                                        const std::stop_token &stop = {});
-[[nodiscard]] Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input,
-                                                        const std::stop_token &stop = {});
+[[nodiscard]] Result<std::unique_ptr<Input>>
+open_plain(const std::string &path, const std::stop_token &stop = {}, const HeadCheck &check = {});
+[[nodiscard]] Result<std::unique_ptr<Input>>
+open_plain(const etwrelog::Input &input, const std::stop_token &stop = {}, const HeadCheck &check = {});
 
 // The very bytes, once and in order, without a spool. Reads fail as cancelled when `stop` is set. Of an input
 // that can be read anywhere: unsupported.

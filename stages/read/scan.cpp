@@ -141,14 +141,12 @@ public:
 
   Result<Scan> run() {
     std::vector<std::uint8_t> head(kBufferHeaderSize + kMaxEventSize);
-    const Result<std::size_t> got = input_.read_at(0, head);
-    if (!got) return got.error();
-    Result<LogfileHeader> header = read_first_event(Bytes(head).first(*got), input_.name());
+    ETWRELOG_TRY_LET(got, input_.read_at(0, head));
+    Result<LogfileHeader> header = read_first_event(Bytes(head).first(got), input_.name());
     std::optional<Error> wrong;
     if (!header) {
       if (!options_.salvage) return std::move(header).error();
-      Result<LogfileHeader> salvaged = salvage_first_event(Bytes(head).first(*got), input_.name());
-      if (!salvaged) return std::move(salvaged).error();
+      ETWRELOG_TRY_LET(salvaged, salvage_first_event(Bytes(head).first(got), input_.name()));
       wrong = std::exchange(header, std::move(salvaged)).error();
     }
     scan_.header = std::move(*header);
@@ -180,9 +178,8 @@ private:
     if (const Result<std::size_t> got = input_.read_at(at_, raw); !got) return got.error();
     const BufferHeader header = load_buffer_header(raw.data());
     if (std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) {
-      const Result<bool> zeros = only_zeros(at_);
-      if (!zeros) return zeros.error();
-      if (*zeros) {
+      ETWRELOG_TRY_LET(zeros, only_zeros(at_));
+      if (zeros) {
         scan_.unwritten_bytes = left;
         scan_.warnings.push_back(
             fmt::format("the last {} bytes (from 0x{:x}) were never written: ignored", left, at_));
@@ -202,6 +199,7 @@ private:
     span.offset = at_;
     span.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(header.buffer_size, left));
     span.cut = cut;
+    span.compressed = header.compressed();
     span.processor = header.processor();
     span.time_stamp = header.time_stamp;
     span.decoded = decoded_size(header);
@@ -224,13 +222,12 @@ private:
   Result<void> keep_first(const Error &why) {
     const std::uint64_t header_end = kBufferHeaderSize + align8(scan_.header.event_size);
     at_ = header_end - 1; // the logfile header begins with a BufferSize, too
-    const Result<std::uint64_t> next = find_next();
-    if (!next) return next.error();
+    ETWRELOG_TRY_LET(next, find_next());
     at_ = 0;
     std::array<std::uint8_t, kBufferHeaderSize> raw{};
     if (const Result<std::size_t> got = input_.read_at(0, raw); !got) return got.error();
     const std::uint64_t nominal = std::max<std::uint64_t>(scan_.header.buffer_size, header_end);
-    const std::uint64_t end = std::min(std::max(std::min(*next, nominal), header_end), input_.size());
+    const std::uint64_t end = std::min(std::max(std::min(next, nominal), header_end), input_.size());
     BufferSpan span;
     span.rebuilt = true;
     span.size = static_cast<std::uint32_t>(end);
@@ -247,10 +244,9 @@ private:
 
   // Steps byte by byte to the next plausible header and records what was passed over.
   Result<bool> resynchronise(const Error &why) {
-    const Result<std::uint64_t> next = find_next();
-    if (!next) return next.error();
-    skip_to(*next, why);
-    return *next < input_.size();
+    ETWRELOG_TRY_LET(next, find_next());
+    skip_to(next, why);
+    return next < input_.size();
   }
 
   // Behind the current position; the input's size if there is none. The window grows with the gap: a file of
@@ -259,10 +255,8 @@ private:
     for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
          base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size + kBufferHeaderSize));
-      const Result<std::size_t> got =
-          input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize));
-      if (!got) return got.error();
-      for (std::size_t i = 0; i < size && i + kBufferHeaderSize <= *got; ++i) {
+      ETWRELOG_TRY_LET(got, input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize)));
+      for (std::size_t i = 0; i < size && i + kBufferHeaderSize <= got; ++i) {
         const std::uint32_t buffer_size = load<std::uint32_t>(window_.data() + i);
         if (buffer_size < kBufferHeaderSize || buffer_size > scan_.header.buffer_size) continue;
         if (!plausible(load_buffer_header(window_.data() + i), scan_.header.buffer_size)) continue;
@@ -282,9 +276,8 @@ private:
     for (std::uint64_t at = from, size = kSmallWindow; at < input_.size();
          at += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size));
-      const Result<std::size_t> got = input_.read_at(at, MutableBytes(window_).first(size));
-      if (!got) return got.error();
-      if (!std::all_of(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(*got),
+      ETWRELOG_TRY_LET(got, input_.read_at(at, MutableBytes(window_).first(size)));
+      if (!std::all_of(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(got),
                        [](std::uint8_t b) { return b == 0; }))
         return false;
     }

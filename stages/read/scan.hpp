@@ -14,6 +14,7 @@ struct BufferSpan {
   std::uint32_t size = 0;    // bytes that are there, header included
   std::uint32_t decoded = 0; // bytes of its events when decoded, as the header claims
   bool cut = false;          // the input ends before the buffer does
+  bool compressed = false;   // as its header says
   std::uint16_t processor = 0;
   std::int64_t time_stamp = 0; // when it was written, raw; a FILETIME in relogged files
   bool rebuilt = false; // when salvaging: the first buffer, whose own header is damaged and means nothing

@@ -28,10 +28,9 @@ public:
   // Bytes that were not taken yet, more of them if there are none; empty at the end of the input.
   Result<Bytes> peek() {
     if (!rest_.empty()) return rest_;
-    const Result<std::size_t> got = input_.read_at(at_, chunk_);
-    if (!got) return got.error();
-    at_ += *got;
-    rest_ = Bytes(chunk_).first(*got);
+    ETWRELOG_TRY_LET(got, input_.read_at(at_, chunk_));
+    at_ += got;
+    rest_ = Bytes(chunk_).first(got);
     return rest_;
   }
   void keep(std::size_t left) { rest_ = rest_.last(left); }
@@ -42,10 +41,9 @@ public:
   // From here on: nothing, or nothing but zeros.
   Result<bool> only_zeros() {
     for (;;) {
-      const Result<Bytes> bytes = peek();
-      if (!bytes) return bytes.error();
-      if (bytes->empty()) return true;
-      if (!std::ranges::all_of(*bytes, [](std::uint8_t b) { return b == 0; })) return false;
+      ETWRELOG_TRY_LET(bytes, peek());
+      if (bytes.empty()) return true;
+      if (!std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; })) return false;
       keep(0);
     }
   }
@@ -63,18 +61,17 @@ enum class Step : std::uint8_t { more, member_end, end };
 template <class Decode> Result<void> drive(Source &source, const Sink &sink, Decode &&decode) {
   std::vector<std::uint8_t> out(kChunk);
   for (;;) {
-    const Result<Bytes> in = source.peek();
-    if (!in) return in.error();
-    Bytes rest = *in;
+    ETWRELOG_TRY_LET(in, source.peek());
+    Bytes rest = in;
     MutableBytes room(out);
     const Result<Step> step = decode(rest, room);
-    const bool taken = rest.size() != in->size(), given = room.size() != out.size();
+    const bool taken = rest.size() != in.size(), given = room.size() != out.size();
     source.keep(rest.size());
     if (!step) return step.error();
     if (given) ETWRELOG_TRY(sink(Bytes(out).first(out.size() - room.size())));
     if (*step == Step::end) return {};
     if (*step == Step::more && !taken && !given) {
-      if (in->empty()) return source.damage("the compressed data is cut short");
+      if (in.empty()) return source.damage("the compressed data is cut short");
       return source.damage("the compressed data is damaged");
     }
   }
@@ -184,7 +181,11 @@ Result<void> decode_bzip2(Source &source, const Sink &sink) {
 Wrapping wrapping_of(const Input &input) {
   std::array<std::uint8_t, 6> head{};
   const Result<std::size_t> got = input.read_at(0, head);
-  if (!got || *got < head.size()) return Wrapping::none;
+  return got ? wrapping_of(Bytes(head).first(*got)) : Wrapping::none;
+}
+
+Wrapping wrapping_of(Bytes head) {
+  if (head.size() < 6) return Wrapping::none;
   auto starts = [&head](std::initializer_list<std::uint8_t> magic) {
     return std::equal(magic.begin(), magic.end(), head.begin());
   };

@@ -12,6 +12,11 @@ enum class Wrapping : std::uint8_t { none, zip, gzip, xz, zstd, bzip2, other };
 
 // By the first bytes. `other`: an archive of a kind that is not read.
 [[nodiscard]] Wrapping wrapping_of(const Input &input);
+[[nodiscard]] Wrapping wrapping_of(Bytes head);
+
+// The traces in a wrapped input: all of a zip, or the one that anything else is.
+[[nodiscard]] Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input,
+                                                                 const std::stop_token &stop);
 
 // Hands everything that gzip, xz, zstd or bzip2 hold to `sink`, piece by piece: all members, one behind the
 // other, as their own tools do. Fails on damage, on a cut stream and on anything behind it that is no member

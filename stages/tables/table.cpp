@@ -60,7 +60,7 @@ void ColumnData::add_elements(Bytes all, std::size_t size) {
 }
 
 void ColumnData::drop_elements() {
-  numbers_.resize(ends_.empty() ? 0 : ends_.back());
+  numbers_.resize(ends_.empty() ? 0 : ends_[ends_.size() - 1]);
 }
 
 void ColumnData::add_text(std::string_view text) {
@@ -91,7 +91,7 @@ void ColumnData::append(const ColumnData &other) {
   }
   const auto numbers = static_cast<std::uint32_t>(numbers_.size()),
              texts = static_cast<std::uint32_t>(text_.size());
-  numbers_.insert(numbers_.end(), other.numbers_.begin(), other.numbers_.end());
+  numbers_.append(other.numbers_);
   if (repeats_) {
     std::vector<std::uint32_t> code(other.distinct());
     for (std::size_t i = 0; i < code.size(); ++i)
@@ -121,9 +121,14 @@ std::span<const std::int32_t> Dictionary::take(const ColumnData &column) {
   place_of_code_.clear();
   for (std::size_t code = 0; code < column.distinct(); ++code)
     place_of_code_.push_back(static_cast<std::int32_t>(all_.code_of(column.distinct_text(code))));
-  places_.clear();
-  for (std::size_t row = 0; row < column.rows(); ++row)
-    places_.push_back(column.is_null(row) ? 0 : place_of_code_[column.codes()[row]]);
+  // Rows that are null have code 0, which there may be no text for.
+  if (place_of_code_.empty()) place_of_code_.push_back(0);
+  const Numbers<std::uint32_t> &codes = column.codes();
+  places_.resize(codes.size());
+  for (std::size_t row = 0; row < codes.size(); ++row)
+    places_[row] = place_of_code_[codes[row]];
+  for (std::size_t row = 0; column.nulls() != 0 && row < codes.size(); ++row)
+    if (column.is_null(row)) places_[row] = 0;
   return places_;
 }
 

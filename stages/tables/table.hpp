@@ -5,6 +5,7 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace etwrelog::tables {
@@ -37,6 +39,58 @@ struct Column {
 // Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL
 // compares names like that, and data frames are easier to use with it.
 void tell_apart(std::vector<Column> &columns);
+
+// Numbers that are appended one by one, millions of them: a vector whose push_back() is a comparison and a
+// store.
+template <class T> class Numbers {
+public:
+  Numbers() = default;
+  Numbers(Numbers &&other) noexcept
+      : values_(std::move(other.values_)), size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  Numbers &operator=(Numbers &&other) noexcept {
+    values_ = std::move(other.values_);
+    size_ = std::exchange(other.size_, 0);
+    capacity_ = std::exchange(other.capacity_, 0);
+    return *this;
+  }
+
+  void push_back(T value) {
+    if (size_ == capacity_) grow(size_ + 1);
+    values_[size_++] = value;
+  }
+  void resize(std::size_t size, T value = {}) {
+    if (size > capacity_) grow(size);
+    if (size > size_) std::fill(values_.get() + size_, values_.get() + size, value);
+    size_ = size;
+  }
+  void append(const Numbers &other) {
+    const std::size_t at = size_;
+    if (size_ + other.size_ > capacity_) grow(size_ + other.size_);
+    size_ += other.size_;
+    std::copy_n(other.values_.get(), other.size_, values_.get() + at);
+  }
+  void clear() { size_ = 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] T *data() { return values_.get(); }
+  [[nodiscard]] const T *data() const { return values_.get(); }
+  [[nodiscard]] const T *begin() const { return data(); }
+  [[nodiscard]] const T *end() const { return data() + size_; }
+  [[nodiscard]] T &operator[](std::size_t i) { return values_[i]; }
+  [[nodiscard]] const T &operator[](std::size_t i) const { return values_[i]; }
+
+private:
+  void grow(std::size_t needed) {
+    const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{64}});
+    auto grown = std::make_unique_for_overwrite<T[]>(capacity);
+    std::copy_n(values_.get(), size_, grown.get());
+    values_ = std::move(grown);
+    capacity_ = capacity;
+  }
+  std::unique_ptr<T[]> values_;
+  std::size_t size_ = 0, capacity_ = 0;
+};
 
 // The values of one column, near to how Arrow lays them out: 8 bytes a number; texts behind each other, and
 // where each ends; the elements of lists in the same way. Validity bits are there once a null is.
@@ -98,10 +152,10 @@ public:
 
   // Only where there are nulls.
   [[nodiscard]] const std::vector<std::uint8_t> &valid_bits() const { return settle(), valid_; }
-  [[nodiscard]] const std::vector<std::uint64_t> &numbers() const { // also elements of lists
+  [[nodiscard]] const Numbers<std::uint64_t> &numbers() const { // also elements of lists
     return settle(), numbers_;
   }
-  [[nodiscard]] const std::vector<std::uint32_t> &ends() const { return settle(), ends_; }
+  [[nodiscard]] const Numbers<std::uint32_t> &ends() const { return settle(), ends_; }
   [[nodiscard]] const std::string &texts() const { return text_; }
   // Of a column that repeats: the texts that ends() and texts() hold, and the code of each row (0 for nulls).
   [[nodiscard]] std::size_t distinct() const { return ends_.size(); }
@@ -109,13 +163,17 @@ public:
     const std::size_t begin = code == 0 ? 0 : ends_[code - 1];
     return std::string_view(text_).substr(begin, ends_[code] - begin);
   }
-  [[nodiscard]] const std::vector<std::uint32_t> &codes() const { return settle(), codes_; }
+  [[nodiscard]] const Numbers<std::uint32_t> &codes() const { return settle(), codes_; }
 
 private:
   void add_valid() {
     if (nulls_ != 0) {
       settle();
-      add_bits(1, true);
+      if (bits_ % 8 != 0)
+        valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (bits_ % 8));
+      else
+        valid_.push_back(1);
+      ++bits_;
     }
     ++rows_;
   }
@@ -130,8 +188,8 @@ private:
   ColumnType type_;
   bool repeats_;
   mutable std::vector<std::uint8_t> valid_;
-  mutable std::vector<std::uint64_t> numbers_;
-  mutable std::vector<std::uint32_t> ends_, codes_;
+  mutable Numbers<std::uint64_t> numbers_;
+  mutable Numbers<std::uint32_t> ends_, codes_;
   mutable std::size_t bits_ = 0, waiting_ = 0; // rows in valid_; nulls that are not in their places
   std::string text_;
   std::size_t rows_ = 0, nulls_ = 0;

@@ -1,8 +1,10 @@
 // Inputs and outputs as callers describe them: what is read, what is never replaced, what is left behind.
 #include "etwrelog/io.hpp"
+#include "etwrelog/trace.hpp"
 #include "read/input.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -113,6 +115,26 @@ TEST(Output, GoesToMemoryAndSinks) {
   ASSERT_TRUE(out && out->write("ab") && out->write("c") && out->commit());
   EXPECT_EQ(sink->text, "abc");
   EXPECT_EQ(out->size(), 3u);
+}
+
+// As `yes | etwrelog info -`: to copy all of it before looking would fill the disk.
+class Endless final : public ByteStream {
+public:
+  Result<std::size_t> read(MutableBytes into) override {
+    std::ranges::fill(into, std::uint8_t{'y'});
+    given += into.size();
+    return into.size();
+  }
+  std::uint64_t given = 0;
+};
+
+TEST(Input, AStreamThatIsNoTraceIsRefusedFromItsBeginning) {
+  const auto endless = std::make_shared<Endless>();
+  const Result<Trace> opened = Trace::open(Input::stream("yes", endless));
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().file, "yes");
+  EXPECT_EQ(opened.error().advice, Advice::check_input);
+  EXPECT_LE(endless->given, 1u << 20);
 }
 
 } // namespace

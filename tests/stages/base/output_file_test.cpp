@@ -155,6 +155,19 @@ TEST(OutputFile, CleansUpWhatDeadProcessesLeftAndNothingElse) {
   EXPECT_EQ(directory.names().size(), others.size() + 2);
 }
 
+// File systems give the number of a deleted folder to the next one; each is cleaned all the same.
+TEST(OutputFile, CleansUpFoldersThatTookThePlaceOfOthers) {
+  use_unnamed_files(false);
+  for (int i = 0; i < 20; ++i) {
+    const TempDir directory;
+    const std::string dead = directory.file(".etwrelog-0123456789abcdef.tmp");
+    testing::write_file(dead, kBytes);
+    ASSERT_TRUE(OutputFile::create(directory.file("a"), false));
+    EXPECT_FALSE(std::filesystem::exists(dead));
+  }
+  use_unnamed_files(true);
+}
+
 TEST(OutputFile, KnowsAPlaceUnderAllItsNames) {
   const TempDir directory;
   std::filesystem::create_directory(directory.file("d"));
