@@ -31,11 +31,11 @@ bool is_compressed(const std::string &name) {
   return false;
 }
 
-// x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole.
+// x.etl <-> x.etlz; any other x <-> x.etlz with the name kept whole, x.etl.gz among them.
 std::string target_name(Task task, const std::string &name) {
   if (task == Task::pack) return has_ending(name, ".etl") ? name + "z" : name + ".etlz";
   if (!has_ending(name, ".etlz")) return name + ".etl";
-  if (const Result<ArchiveInfo> info = read_archive_info(name); info && !info->is_trace)
+  if (const Result<ArchiveInfo> info = read_archive_info(name); info && (!info->is_trace || info->wrapped))
     return name.substr(0, name.size() - 5);
   return name.substr(0, name.size() - 1);
 }
@@ -73,7 +73,8 @@ public:
       task.warnings = [](const Item &item, const Outcome &) {
         warn(item.source,
              is_compressed(item.source)
-                 ? "is compressed already and kept as it is: unpacked first, a trace in it packs far better"
+                 ? "is compressed and kept as it is, for it holds no trace, or what compressed it cannot be "
+                   "repeated byte for byte; unpacked first, a trace packs far better"
                  : "is no ETL trace: stored with plain zstd");
       };
     const int status = Bulk(std::move(task), options_, options_).run();
@@ -312,6 +313,11 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   if (task == Task::pack) {
     add_level(*command, options->level,
               "default, or max: smaller, takes longer (fast, of old, means default)");
+    command->footer(
+        "Any file can be packed. Of a gzip or zip file with traces in it these are packed, and what "
+        "makes the very\nsame file again: x.etl.gz becomes x.etl.gz.etlz, which all commands read "
+        "as the trace, and unpack gives\nx.etl.gz. Where that is not certain, and of other "
+        "compressed files, the file is kept as it is.");
     command->add_flag("--no-verify", options->no_verify,
                       "Do not decode every segment again before it is written");
     command->add_flag("--delete-original", options->delete_original,

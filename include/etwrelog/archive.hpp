@@ -64,7 +64,8 @@ struct PackOptions {
   bool verify = true;                         // decode every segment again before it is written
   std::vector<ColumnCost> *explain = nullptr; // gets a row for each column
   // Keep in the index what collect_statistics() counts, of a trace of any size; from 128 MiB on it always is.
-  // Such an archive is never a small one, which has no index.
+  // Such an archive is never a small one, which has no index. Without, a trace of 2 MiB and more has its
+  // events counted by type there (ArchiveSummary::tally).
   bool counts = false;
   ArchiveWorkspace *workspace = nullptr;
 };
@@ -74,12 +75,17 @@ struct PackReport {
   std::uint64_t decoded = 0;                // bytes of the trace's buffers when decompressed
   std::uint64_t segments = 0, events = 0, buffers = 0;
   bool is_trace = true;
+  bool wrapped = false; // of a gzip or zip file the traces in it were packed, and what makes the file again
   ContentHash content{};
   Session session;
 };
 
-// The bytes of the input as they are: a wrapped trace (.gz, .zip) is not unwrapped. An archive is not packed
-// again. Memory: the segments in flight, within run.memory.
+// The bytes of the input as they are. Of a trace wrapped in gzip or zip the archive holds the trace, and what
+// makes the very same wrapper again; that this gives the same bytes is tried before the first byte of the
+// archive is written, whatever options.verify says. Where it does not, or the archive would hardly be
+// smaller, the wrapped file is packed as any other file is, as are those of xz, zstd and bzip2. Takes room in
+// the temporary folder for the trace and the archive. An archive is not packed again. Memory: the segments in
+// flight, within run.memory.
 [[nodiscard]] Result<PackReport> pack(const Input &input, const Output &output,
                                       const PackOptions &options = {}, const RunOptions &run = {});
 
@@ -121,6 +127,7 @@ struct UnpackReport {
 struct ArchiveInfo {
   std::uint64_t original = 0, archived = 0;
   bool is_trace = true;
+  bool wrapped = false; // the original is a gzip or zip file of one or several traces
   ContentHash content{};
 };
 // Reads the first and last bytes alone. An input that is no archive: ErrorKind::unsupported.
@@ -137,8 +144,11 @@ struct ArchiveInfo {
 struct ArchiveSummary : ArchiveInfo {
   bool indexed = true; // false of a small archive, which holds nothing of what follows
   std::uint64_t segments = 0, buffers = 0, events = 0;
-  std::optional<Session> session{};           // of one that was packed with counts
-  std::shared_ptr<const Statistics> counts{}; // the same; null otherwise
+  std::optional<Session> session{};           // of one with counts or a tally
+  std::shared_ptr<const Statistics> counts{}; // of one that was packed with counts; null otherwise
+  // Else of a whole trace of 2 MiB and more, unless an early version packed it: events and their bytes, of
+  // all and by type; of stacks walks, references and frames. Nothing else of it is filled in.
+  std::shared_ptr<const Statistics> tally{};
 };
 // Reads the index alone.
 [[nodiscard]] Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run = {});

@@ -2,6 +2,7 @@
 #include "etwrelog/archive.hpp"
 
 #include "archive/archive.hpp"
+#include "archive/tally.hpp"
 #include "base/errors.hpp"
 #include "etlz/container.hpp"
 #include "etwrelog/logfile_header.hpp"
@@ -144,6 +145,7 @@ Result<ArchiveInfo> info_of(const read::Input &archive) {
   info.original = header->original_size;
   info.archived = archive.size();
   info.is_trace = header->trace;
+  info.wrapped = header->wrapped;
   info.content = footer.content;
   return info;
 }
@@ -155,11 +157,10 @@ Result<ArchiveInfo> read_archive_info(const Input &archive) {
   return info_of(*bytes);
 }
 
-Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
-  ETWRELOG_TRY_LET(info, info_of(*bytes));
-  ArchiveSummary summary{info};
-  ETWRELOG_TRY_LET(index, pipeline::read_archive_index(*bytes, run.memory));
+namespace {
+
+Result<ArchiveSummary> with_index(ArchiveSummary summary, const read::Input &archive, std::uint64_t memory) {
+  ETWRELOG_TRY_LET(index, pipeline::read_archive_index(archive, memory));
   summary.indexed = index.footer.index_size != 0;
   if (!summary.indexed) return summary;
   summary.segments = index.segments.size();
@@ -172,6 +173,29 @@ Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptio
   summary.session = pipeline::read_session_record(record);
   if (std::optional<Statistics> counts = pipeline::read_statistics_record(record))
     summary.counts = std::make_shared<const Statistics>(*std::move(counts));
+  else if (std::optional<Statistics> tally = pipeline::read_tally(record))
+    summary.tally = std::make_shared<const Statistics>(*std::move(tally));
+  return summary;
+}
+
+} // namespace
+
+Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run) {
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
+  ETWRELOG_TRY_LET(info, info_of(*bytes));
+  ArchiveSummary summary{info};
+  if (!info.wrapped) return with_index(std::move(summary), *bytes, run.memory);
+  ETWRELOG_TRY_LET(wrapper, pipeline::read_wrapper_index(*bytes));
+  if (wrapper.traces.size() == 1)
+    return with_index(std::move(summary), *pipeline::inner_archive(*bytes, wrapper, 0), run.memory);
+  for (std::size_t i = 0; i < wrapper.traces.size(); ++i) { // counts of one say nothing of all
+    ETWRELOG_TRY_LET(one, with_index({}, *pipeline::inner_archive(*bytes, wrapper, i), run.memory));
+    summary.indexed = summary.indexed && one.indexed;
+    summary.segments += one.segments;
+    summary.events += one.events;
+    summary.buffers += one.buffers;
+  }
+  if (!summary.indexed) summary.segments = summary.events = summary.buffers = 0;
   return summary;
 }
 

@@ -1,6 +1,7 @@
 #include "archive/archive.hpp"
 
 #include "archive/segments.hpp"
+#include "archive/wrapper.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/format.hpp"
 
@@ -109,10 +110,12 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
 Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const ArchiveOptions &given) {
   ArchiveOptions options = given;
   if (options.level == Level::fast) options.level = Level::normal;
+  ETWRELOG_TRY_LET(wrapped, pack_wrapped(input, sink, options));
+  if (wrapped) return *std::move(wrapped);
   const Result<bool> looks = looks_like_trace(input);
   if (!looks) return looks.error();
   const WorkspaceUse workspace(options.workspace);
-  const PackedFile file{input, *looks, options, *workspace};
+  PackedFile file{input, *looks, options, *workspace};
   PackReport result;
   result.is_trace = file.trace;
   if (file.trace) result.session = read_session(input);
@@ -142,7 +145,10 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
     if (!counted) return counted.error();
     facts = *std::move(counted);
   }
-  const double share = facts.empty() ? 1 : 1 - 2 * kCountingShare;
+  const double share = facts.empty() ? 1 : 1 - kCountingShare;
+  // One segment that was all but a small archive is decoded as soon as asked.
+  file.tallied = !coded && to_be_tallied(input, file.trace, options);
+  Tally tally;
 
   SegmentSource source(input, file.trace, target_of(options, file.trace), workspace->byte_pool);
   etlz::ContentHasher hasher;
@@ -151,6 +157,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
     hasher.update(job.bytes);
     if (Result<void> r = out.append(job.payload); !r) return r.error();
     index.add(job.entry);
+    if (file.tallied) tally.merge(job.tally);
     progress.advance(job.bytes.size(), share);
     return {};
   };
@@ -167,6 +174,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   footer.original_size = input.size();
   footer.content = result.content = hasher.finish();
   std::vector<std::uint8_t> index_bytes;
+  if (file.tallied) facts = tally.record(result.session);
   index.finish(facts, index_bytes);
   footer.index_size = index_bytes.size();
   if (Result<void> r = out.append(index_bytes); !r) return r.error();

@@ -1,4 +1,5 @@
 #include "archive/archive.hpp"
+#include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
 #include "etwrelog/format.hpp"
@@ -97,7 +98,7 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
     const Result<std::vector<std::uint8_t>> first = read_exactly(archive, 0, etlz::kFileHeaderSize);
     if (first)
       if (const Result<etlz::FileHeader> header = etlz::read_file_header(*first))
-        size = header->original_size;
+        size = header->wrapped ? expected : header->original_size; // which is the wrapper's, not the trace's
   }
   if (size > expected) result.missing.push_back({0, expected, size - expected, "damaged"});
   return result;
@@ -112,7 +113,40 @@ bool is_small(const read::Input &archive) {
   return header && header->small;
 }
 
-// That the archive is what was written, from end to end: far quicker than decoding it.
+Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std::string &name) {
+  const Result<SegmentHeader> header = etlz::read_segment_header(stored);
+  if (!header) return in_file(header.error(), name, entry.archive_at);
+  const SegmentHeader &a = *header, &b = entry.header;
+  if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
+      a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes ||
+      a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
+      a.content_hash != b.content_hash) {
+    Error e = problem(ErrorKind::corrupt, name, "segment header: contradicts the index");
+    e.offset = entry.archive_at;
+    return e;
+  }
+  return {};
+}
+
+// Of a wrapped trace: the wrapper, if all is whole; otherwise segments of the first trace.
+Result<UnpackReport> salvage_wrapped(const read::Input &archive, ByteSink *out,
+                                     const ArchiveOptions &options) {
+  if (const Result<UnpackReport> whole = unpack_wrapped(archive, nullptr, options); !whole)
+    return whole.error().kind == ErrorKind::cancelled ? whole : salvage(archive, out, options);
+  return unpack_wrapped(archive, out, options);
+}
+
+} // namespace
+
+Result<void> check_segment_headers(const read::Input &archive, const ArchiveIndex &index) {
+  for (const etlz::IndexEntry &entry : index.segments) {
+    if (entry.header.method == SegmentMethod::small) continue; // has none
+    ETWRELOG_TRY_LET(stored, read_exactly(archive, entry.archive_at, etlz::kSegmentHeaderSize));
+    ETWRELOG_TRY(check_header(stored, entry, archive.name()));
+  }
+  return {};
+}
+
 Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
                           const std::stop_token &stop) {
   for (const etlz::IndexEntry &entry : index.segments) {
@@ -126,9 +160,9 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
   return {};
 }
 
-} // namespace
-
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
+  if (is_wrapped(archive))
+    return options.salvage ? salvage_wrapped(archive, out, options) : unpack_wrapped(archive, out, options);
   if (options.salvage && !is_small(archive)) return salvage(archive, out, options);
   Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
   if (!index) return index.error();
@@ -165,19 +199,9 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
       job.bytes.resize(job.entry.header.original_size);
       return decode_segment(job.entry, job.stored, job.bytes, pool, archive.name());
     }
-    const Result<SegmentHeader> header = etlz::read_segment_header(job.stored);
-    if (!header) return in_file(header.error(), archive.name(), job.entry.archive_at);
-    const SegmentHeader &a = *header, &b = job.entry.header;
-    if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
-        a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes ||
-        a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
-        a.content_hash != b.content_hash) {
-      Error e = problem(ErrorKind::corrupt, archive.name(), "segment header: contradicts the index");
-      e.offset = job.entry.archive_at;
-      return e;
-    }
+    ETWRELOG_TRY(check_header(job.stored, job.entry, archive.name()));
     job.bytes = byte_pool.take();
-    job.bytes.resize(b.original_size);
+    job.bytes.resize(job.entry.header.original_size);
     return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
                           archive.name());
   };

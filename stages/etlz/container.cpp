@@ -46,7 +46,7 @@ void write_file_header(const FileHeader &h, std::uint8_t *out) {
   std::memcpy(out, kFileMagic, 8);
   store(out + 8, h.version);
   store(out + 10, h.reader_version);
-  store(out + 12, std::uint32_t{(h.trace ? 0u : 1u) | (h.small ? 2u : 0u)});
+  store(out + 12, std::uint32_t{(h.trace ? 0u : 1u) | (h.small ? 2u : 0u) | (h.wrapped ? 4u : 0u)});
   store(out + 16, h.original_size);
   if (h.small) store(out + 24, h.payload_hash);
   seal(out, kFileHeaderSize);
@@ -72,8 +72,10 @@ Result<FileHeader> read_file_header(Bytes bytes) {
     e.advice = Advice::update;
     return e;
   }
-  h.trace = (load<std::uint32_t>(bytes.data() + 12) & 1) == 0;
-  h.small = h.reader_version >= kSmallVersion && (load<std::uint32_t>(bytes.data() + 12) & 2) != 0;
+  const auto flags = load<std::uint32_t>(bytes.data() + 12);
+  h.trace = (flags & 1) == 0;
+  h.small = h.reader_version >= kSmallVersion && (flags & 2) != 0;
+  h.wrapped = h.reader_version >= kWrappedVersion && !h.small && (flags & 4) != 0;
   h.payload_hash = load<std::uint64_t>(bytes.data() + 24);
   h.original_size = load<std::uint64_t>(bytes.data() + 16);
   return h;

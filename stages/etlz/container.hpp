@@ -9,10 +9,11 @@
 
 namespace etwrelog::etlz {
 
-inline constexpr std::uint16_t kFormatVersion = 2; // the newest that is read
+inline constexpr std::uint16_t kFormatVersion = 3; // the newest that is read
 // What an archive needs of its reader: version 2 only where there is no index and no segment
-// (FileHeader::small).
-inline constexpr std::uint16_t kSegmentsVersion = 1, kSmallVersion = 2;
+// (FileHeader::small), 3 only where archives of traces and what was around these are in it
+// (FileHeader::wrapped).
+inline constexpr std::uint16_t kSegmentsVersion = 1, kSmallVersion = 2, kWrappedVersion = 3;
 
 inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
@@ -24,6 +25,7 @@ struct FileHeader {
   std::uint16_t reader_version = kSegmentsVersion; // the oldest reader that can decode this
   bool trace = true;                               // false: no ETL file, plain zstd
   bool small = false;                              // all that follows is one payload, up to the end
+  bool wrapped = false;                            // wrapper.hpp
   std::uint64_t original_size = 0;
   std::uint64_t payload_hash = 0; // XXH3-64, of a small one
 };

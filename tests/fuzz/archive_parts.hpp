@@ -14,9 +14,10 @@ namespace etwrelog::testing {
 
 using ArchiveBytes = std::vector<std::uint8_t>;
 
-inline ArchiveBytes packed(const ArchiveBytes &bytes) {
+inline ArchiveBytes packed(const ArchiveBytes &bytes, bool with_index = false) {
   ArchiveBytes archive;
   pipeline::ArchiveOptions options;
+  options.counts = with_index;
   options.run.threads = 1;
   options.count_from = 0;
   Result<OutputStream> out = OutputStream::open(Output::memory(archive));
@@ -39,6 +40,17 @@ inline ArchiveBytes incompressible_trace(Codec codec) {
     for (std::uint8_t &byte : payload)
       byte = static_cast<std::uint8_t>(random());
     t.manifest_event({2'000'000 + i * 1000, static_cast<std::uint16_t>(i % 2)}, {}, 110, 100, payload);
+  }
+  return t.bytes();
+}
+
+// Of which a gzip file is worth to be packed as a wrapped trace.
+inline ArchiveBytes compressible_trace() {
+  SyntheticTrace t;
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const std::int64_t time = 2'000'000 + i * 100 + static_cast<std::int64_t>(random() % 90);
+    t.sample({time, static_cast<std::uint16_t>(i % 2)}, 100);
   }
   return t.bytes();
 }

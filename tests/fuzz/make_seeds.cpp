@@ -3,7 +3,9 @@
 #include "etlz/segment.hpp"
 #include "passes/statistics.hpp"
 #include "tests/fuzz/archive_parts.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tests/support/zip_files.hpp"
 #include "tools/etwgen/schema_events.hpp"
 
 #include <cstdio>
@@ -94,6 +96,56 @@ void write_container_seeds(const std::vector<std::uint8_t> &trace, const std::fi
                           seed);
     }
     ++way;
+  }
+}
+
+// For deflate_fuzz and wrapper_fuzz; the first byte chooses their way.
+void write_wrapper_seeds(const std::filesystem::path &root) {
+  const std::vector<std::uint8_t> trace = testing::compressible_trace();
+  int number = 0;
+  auto write = [&](const char *target, std::uint8_t way, std::vector<std::uint8_t> seed) {
+    seed.insert(seed.begin(), way);
+    testing::write_file((root / target / std::to_string(number++)).string(), seed);
+  };
+  const std::vector<std::uint8_t> some(trace.begin(), trace.begin() + 1500);
+  for (const int level : {0, 1, 6, 9})
+    for (const std::uint8_t by : {0, 21, 45, 192})
+      write("deflate", by, testing::deflated(some, {.level = level}));
+  write("deflate", 0, testing::deflated(some, {.flush = Z_SYNC_FLUSH, .every = 300}));
+  write("deflate", 0, testing::deflated(some, {.strategy = Z_FIXED}));
+  std::vector<std::uint8_t> ways = some;
+  for (const std::uint8_t way : {6, 61, 89, 129, 9, 31}) {
+    ways[0] = way;
+    ways[1] = static_cast<std::uint8_t>(way * 7);
+    write("deflate", 2, ways);
+  }
+  // Parameters, sizes of the streams, streams, content: an empty stored block, then a fixed one of 3 tokens.
+  std::vector<std::uint8_t> parts = {3, 6, 15, 15, 0, 9, 0, 3, 2, 0, 0, 0, 5, 3, 1, 0, 0, 0, 1, 2, 0, 0};
+  parts.insert(parts.end(), some.begin(), some.end());
+  write("deflate", 1, parts);
+
+  const std::vector<std::uint8_t> whole = testing::gzip_of(trace);
+  write("wrapper", 3, whole);
+  write("wrapper", 3, testing::zip_of({{"a.etl", trace}, {"b", some}}));
+  const std::vector<std::uint8_t> archive = testing::packed(whole, true);
+  const auto input = read::memory_input("seed", archive);
+  if (const Result<pipeline::WrapperIndex> index = pipeline::read_wrapper_index(*input)) {
+    const auto at = [&archive](std::uint64_t offset) {
+      return archive.begin() + static_cast<std::ptrdiff_t>(offset);
+    };
+    write("wrapper", 2, {at(index->footer.index_at + etlz::kWrapperHeadSize), at(index->recipe_at)});
+    const std::vector<std::uint8_t> chunk(at(index->recipe_at + etlz::kChunkHeadSize), at(index->recipe_end));
+    write("wrapper", 1, chunk);
+    std::array<Bytes, etlz::kRecipeStreams> streams;
+    etlz::ChunkCoder coder;
+    if (coder.unpack(chunk, streams)) {
+      std::vector<std::uint8_t> seed;
+      for (const Bytes stream : streams)
+        seed.push_back(static_cast<std::uint8_t>(stream.size()));
+      for (const Bytes stream : streams)
+        seed.insert(seed.end(), stream.begin(), stream.end());
+      write("wrapper", 0, seed);
+    }
   }
 }
 
@@ -198,10 +250,11 @@ int main(int argc, char **argv) {
   }
   const std::filesystem::path root = argv[1];
   for (const char *name : {"scan", "event", "trace", "etlz", "archive", "xpress", "lznt1", "xpress_huffman",
-                           "encoders", "xpress_predictor", "schema", "where"})
+                           "encoders", "xpress_predictor", "schema", "where", "deflate", "wrapper"})
     std::filesystem::create_directories(root / name);
   write_codec_seeds(root);
   write_schema_seeds(root);
+  write_wrapper_seeds(root);
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})

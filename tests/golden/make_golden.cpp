@@ -6,7 +6,9 @@
 #include "archive/archive.hpp"
 #include "base/output_file.hpp"
 #include "passes/stack_report.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tests/support/zip_files.hpp"
 #include "tools/etwgen/generate.hpp"
 
 #include <cstdio>
@@ -62,6 +64,43 @@ void archive(const std::string &name, const char *says, const Buffer &original, 
   if (trace) facts["trace"] = facts_of(statistics_of(original));
   if (statistics) facts["statistics_in_index"] = true;
   write_facts(name, facts);
+}
+
+// An archive of a wrapped file.
+void wrapped(const std::string &name, const char *says, const Buffer &file,
+             const std::vector<Buffer> &traces) {
+  if (is_there(name)) return;
+  pipeline::ArchiveOptions options;
+  const Buffer made = packed(file, options);
+  if (!must(etlz::read_file_header(made)).wrapped) fail(name + " is not packed as a wrapped trace");
+  write_file((folder / name).string(), made);
+  nlohmann::json facts{{"what", says}, {"bytes", file.size()}, {"xxh3_128", hash_of(file)}};
+  for (const Buffer &trace : traces)
+    facts["traces"].push_back(facts_of(statistics_of(trace)));
+  write_facts(name, facts);
+}
+
+// A trace in gzip members, each made in another way.
+Buffer gzip_members(const Buffer &trace) {
+  std::vector<DeflateWay> ways;
+  for (int level = 0; level <= 9; ++level)
+    ways.push_back({.level = level});
+  for (const int memory : {1, 4, 9})
+    ways.push_back({.memory_level = memory});
+  for (const int window : {9, 12})
+    ways.push_back({.window_bits = window});
+  for (const int strategy : {Z_FILTERED, Z_HUFFMAN_ONLY, Z_RLE, Z_FIXED})
+    ways.push_back({.strategy = strategy});
+  for (const int flush :
+       {Z_SYNC_FLUSH, Z_FULL_FLUSH, Z_PARTIAL_FLUSH}) // the last with tokens that no rule says
+    ways.push_back({.flush = flush, .every = 700});
+  Buffer file;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const std::size_t from = trace.size() * i / ways.size(), to = trace.size() * (i + 1) / ways.size();
+    const Buffer member = gzip_of(Bytes(trace).subspan(from, to - from), ways[i]);
+    file.insert(file.end(), member.begin(), member.end());
+  }
+  return file;
 }
 
 // An archive made from another by a change of some bytes.
@@ -272,6 +311,13 @@ void make_all() {
           Level::max);
   archive("v2-small-damaged.etlz", "a small archive of a trace with damage inside and its end cut off",
           damaged(few), Level::normal, false);
+  // Format 3: wrapped traces.
+  const Buffer some = all_kinds(Codec::none, 900);
+  wrapped("v3-gzip.etlz", "a trace in gzip", gzip_of(some), {some});
+  wrapped("v3-gzip-members.etlz", "a trace in gzip members, one for each way in which zlib makes them",
+          gzip_members(some), {some});
+  wrapped("v3-zip.etlz", "two traces and another file in a zip",
+          zip_of({{"a.etl", few}, {"notes.txt", text}, {"b/b.etl", some}}), {few, some});
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",

@@ -168,6 +168,12 @@ void refine(PlanField &f, Role role, const std::vector<Role> &roles) {
   }
 }
 
+// What Microsoft calls Reserved in a sample is a byte of flags and one of a rank, which do not go together.
+bool is_flags_and_rank(std::span<const kernel::Field> rows, const kernel::Field &row) {
+  return &row == &rows.back() && rows.size() == 4 && rows[0].role == Role::instruction_pointer &&
+         std::string_view(rows[2].name) == "Count" && row.type == FieldType::u16;
+}
+
 void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &plan) {
   int best = 0;
   std::vector<Role> roles;
@@ -187,6 +193,8 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
     default:
       if (row.repeat > 16) {
         f = field_of(Kind::fixed, static_cast<unsigned>(size * row.repeat), row.name);
+      } else if (is_flags_and_rank(rows, row)) {
+        f = field_of(Kind::number, 1, row.name), copies = 2;
       } else {
         f = field_of(Kind::number, static_cast<unsigned>(size), row.name);
         copies = row.repeat;

@@ -69,6 +69,19 @@ TEST_P(GoldenArchive, GivesBackTheOriginal) {
 TEST_P(GoldenArchive, HoldsTheSameEvents) {
   const json facts = expected(GetParam());
   const Buffer bytes = content(GetParam());
+  if (facts.contains("traces")) { // of a wrapped file, each with an index of its own
+    auto inside = pipeline::open_archives(read::memory_input(GetParam(), bytes));
+    ASSERT_TRUE(inside) << inside.error().message();
+    ASSERT_EQ(inside->size(), facts.at("traces").size());
+    for (std::size_t i = 0; i < inside->size(); ++i) {
+      const Result<pipeline::Trace> trace = pipeline::Trace::open(std::move((*inside)[i]), {});
+      ASSERT_TRUE(trace) << trace.error().message();
+      const Result<Statistics> counted = pipeline::collect_statistics(*trace, {});
+      ASSERT_TRUE(counted) << counted.error().message();
+      EXPECT_EQ(testing::facts_of(*counted), facts.at("traces")[i]);
+    }
+    return;
+  }
   const Result<pipeline::ArchiveIndex> index =
       pipeline::read_archive_index(*read::memory_input(GetParam(), bytes));
   ASSERT_TRUE(index) << index.error().message();
@@ -156,6 +169,11 @@ TEST(Golden, CoversWhatTheFormatHas) {
     const Result<etlz::FileHeader> header = etlz::read_file_header(content(name));
     ASSERT_TRUE(header);
     EXPECT_TRUE(header->small) << name;
+  }
+  for (const char *name : {"v3-gzip.etlz", "v3-gzip-members.etlz", "v3-zip.etlz"}) {
+    const Result<etlz::FileHeader> header = etlz::read_file_header(content(name));
+    ASSERT_TRUE(header);
+    EXPECT_TRUE(header->wrapped) << name;
   }
   // Mixed streams in one lane and, from 16,384 bytes, in four.
   const std::vector<std::size_t> one = mixed_frames("v1-machine-max.etlz");
