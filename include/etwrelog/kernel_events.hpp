@@ -1,9 +1,11 @@
-// Kernel events: their names, the layouts of their payloads and whose they are. The one table of payload
-// layouts; filter, statistics, generator and archive all read it.
+// Kernel events by their hooks: names, whose they are, and the layouts of their payloads, which filter,
+// statistics, profiles, archives and the generator read. Layouts are made of the built-in schemas
+// (schema.hpp), the one description of these events, when the first is asked for; what is looked up once
+// serves for good.
 //
-// Sources: MOF classes of the NT Kernel Logger, TraceEvent's kernel parser, Geoff Chappell's hook tables;
-// layouts of events that occur in real Windows 7 to 11 traces were checked against them. Windows 7 is the
-// oldest covered.
+// Sources of the schemas: MOF classes of the NT Kernel Logger, TraceEvent's kernel parser, Geoff Chappell's
+// hook tables; layouts of events that occur in real Windows 7 to 11 traces were checked against them. Windows
+// 7 is the oldest covered.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -25,10 +27,10 @@ enum class FieldType : std::uint8_t {
   u16,
   u32,
   u64,
-  pointer,  // 4 or 8 bytes: the event's pointer size
-  time,     // i64, raw session clock
-  filetime, // i64, 100 ns since 1601, UTC
-  guid,
+  pointer,          // 4 or 8 bytes: the event's pointer size
+  time,             // i64, raw session clock
+  filetime,         // i64, 100 ns since 1601, UTC
+  guid,             // or another 16 bytes that are one: an IPv6 address
   sid,              // TOKEN_USER image + SID, or 4 zero bytes; see sid_size()
   astr,             // 8-bit string and its terminating zero
   wstr,             // UTF-16 string and its terminating zero
@@ -48,6 +50,7 @@ struct Field {
   std::uint16_t repeat = 1; // that many in a row
 };
 
+// Versions that have all fields with a role at the same place share the layout of the last of them.
 struct Layout {
   std::uint16_t hook;
   std::uint8_t min_version; // applies from this payload version on, until a later row of the hook takes over
@@ -58,6 +61,9 @@ struct HookInfo {
   std::uint16_t hook;
   Scope scope;
   const char *name; // "Process/Start", as PerfView shows it behind "Windows Kernel/"
+  // find_layout() has it. Fields of the others are known to the schemas alone: they tell nothing about whose
+  // the event is, and archives learn them from the events.
+  bool has_layout = true;
 };
 
 // Null where nothing is known of the hook or of that version.

@@ -66,36 +66,25 @@ struct BuiltinRow {
   const Schema *schema;
 };
 
-// The tables, once for the whole process.
+// The built-in schemas by what is asked for.
 struct Builtin {
-  std::vector<std::unique_ptr<Entry>> entries;
   std::vector<std::vector<BuiltinRow>> groups;
   std::vector<std::uint16_t> hooks = std::vector<std::uint16_t>(65'536); // index + 1 into groups
   std::unordered_map<Key, std::uint16_t, KeyHash> classes;               // class and opcode
   std::unordered_map<Key, std::uint16_t, KeyHash> events;                // provider and id
 
   Builtin() {
-    for (const std::string_view table : schema::builtin_tables())
-      for (schema::BuiltinEntry &row : schema::read_notation(table)) {
-        Schema &s = row.entry->schema;
-        const Key key = key_of(s.provider, s.classic ? 0u : s.id, 0, s.classic ? s.opcode : 0u);
-        std::uint16_t &group = (s.classic ? classes : events)[key];
-        if (group == 0) {
-          groups.emplace_back();
-          group = static_cast<std::uint16_t>(groups.size());
-        }
-        const auto hook = s.classic ? kernel::hook_of_class(s.provider, s.opcode) : std::nullopt;
-        if (hook) {
-          hooks[*hook] = group;
-          s.scope = kernel::scope_of(*hook);
-          s.provider_name = "Windows Kernel";
-        } else if (s.classic) {
-          s.provider_name = etwrelog::provider_name(s.provider);
-        }
-        s.ordinal = static_cast<std::uint32_t>(entries.size());
-        groups[group - 1u].push_back({s.version, row.last_version, &s});
-        entries.push_back(std::move(row.entry));
+    for (const schema::BuiltinEntry &row : schema::builtin_entries()) {
+      const Schema &s = row.entry->schema;
+      const Key key = key_of(s.provider, s.classic ? 0u : s.id, 0, s.classic ? s.opcode : 0u);
+      std::uint16_t &group = (s.classic ? classes : events)[key];
+      if (group == 0) {
+        groups.emplace_back();
+        group = static_cast<std::uint16_t>(groups.size());
       }
+      if (const auto hook = schema::hook_of(s)) hooks[*hook] = group;
+      groups[group - 1u].push_back({s.version, row.last_version, &s});
+    }
   }
 
   [[nodiscard]] const Schema *in_group(std::uint16_t group, std::uint16_t version) const {
@@ -274,8 +263,8 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
 SchemaCatalog::SchemaCatalog() {
   static const std::shared_ptr<Impl> empty = [] {
     auto impl = std::make_shared<Impl>();
-    for (const std::unique_ptr<Entry> &entry : tables().entries)
-      impl->all.push_back(&entry->schema);
+    for (const schema::BuiltinEntry &row : schema::builtin_entries())
+      impl->all.push_back(&row.entry->schema);
     return impl;
   }();
   impl_ = empty;

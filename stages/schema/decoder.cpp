@@ -17,6 +17,22 @@ int register_of(std::vector<int> &registers, int &used, int field, std::size_t u
   return mine;
 }
 
+schema::JsonWay json_way(const Field &field) {
+  using schema::JsonWay;
+  const bool natural = field.length == Measure::natural && field.repeat == Measure::natural;
+  if (field.type == FieldType::wstr) return natural ? JsonWay::wide_text : JsonWay::other;
+  if (field.type == FieldType::astr) return natural ? JsonWay::narrow_text : JsonWay::other;
+  if (field.type == FieldType::pointer) return JsonWay::hex;
+  if (field.type > FieldType::i64) return JsonWay::other;
+  switch (field.format) {
+  case Format::hex: return JsonWay::hex;
+  case Format::port:
+  case Format::ip_address:
+  case Format::characters: return JsonWay::other;
+  default: return field.type <= FieldType::u64 ? JsonWay::number : JsonWay::other;
+  }
+}
+
 } // namespace
 
 Decoder::Program::Program(const Schema &of) : schema(&of) {
@@ -35,14 +51,19 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
         f.length == Measure::by_field ? register_of(registers, used, f.size_field, i) : -1);
     op.count_reg = static_cast<std::int8_t>(
         f.repeat == Measure::by_field ? register_of(registers, used, f.count_field, i) : -1);
+    op.fixed[0] = static_cast<std::uint16_t>(schema::fixed_size(f.type, f.size, 4));
+    op.fixed[1] = static_cast<std::uint16_t>(schema::fixed_size(f.type, f.size, 8));
+    op.way = json_way(f);
     op.size = f.size, op.count = f.count, op.field = static_cast<std::uint16_t>(i), op.map = f.map;
     op.members = static_cast<std::uint16_t>(std::min<std::size_t>(f.members, fields.size() - i - 1));
     op.key_at = static_cast<std::uint32_t>(keys.size());
+    keys += ',';
     schema::append_json_string(keys, f.name);
     keys += ':';
     op.key_size = static_cast<std::uint32_t>(keys.size()) - op.key_at;
     ops.push_back(op);
   }
+  keys.append(schema::TextPen::kMostRoom, ' ');
   registers_used = static_cast<unsigned>(used);
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (fields[i].is_integer() && !fields[i].is_array()) ops[i].reg = static_cast<std::int8_t>(registers[i]);
@@ -53,7 +74,7 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
     std::uint32_t at = 0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       offsets[wide][i] = at;
-      const std::size_t size = schema::fixed_size(ops[i].type, ops[i].size, wide != 0 ? 8 : 4);
+      const std::size_t size = ops[i].fixed[wide];
       if (size == 0 || ops[i].repeat != Measure::natural || ops[i].optional) break;
       at += static_cast<std::uint32_t>(size);
     }
@@ -179,6 +200,7 @@ DecodedSize Decoder::append_json(Bytes payload, std::string &out, const JsonOpti
   schema::JsonSink sink(out, *program_, pointer_size_, options);
   schema::Run<schema::JsonSink> run(*program_, payload, pointer_size_, sink);
   const bool whole = run.all();
+  sink.flush();
   out += '}';
   if (run.gave_up()) { // more text than any real event has: its bytes say the same
     out.resize(start);
@@ -230,12 +252,13 @@ void FieldValue::append_json(std::string &out) const {
   schema::JsonSink sink(out, program, pointer_size, {});
   schema::Run<schema::JsonSink> run(before, sink);
   run.one(index);
-  if (out.size() <= start + 1 + op.key_size || run.gave_up()) {
+  sink.flush();
+  if (out.size() < start + 1 + op.key_size || run.gave_up()) {
     out.resize(start);
     out += "null";
     return;
   }
-  out.erase(start, 1u + op.key_size);
+  out.erase(start, op.key_size); // as long as the brace and the key without its comma
 }
 
 void FieldValue::append_text(std::string &out) const {

@@ -5,6 +5,7 @@
 #include "etwrelog/text.hpp"
 #include "schema/json_sink.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -279,7 +280,7 @@ void EncodeSink::string(const Op &op, Bytes data, bool characters) {
   const bool counted = characters || op.length == Measure::constant || op.length == Measure::by_field;
   if (counted && out_.size() - start < data.size()) out_.resize(start + data.size());
   const Bytes made = Bytes(out_).subspan(start);
-  if (made.size() == data.size() && std::memcmp(made.data(), data.data(), data.size()) == 0) {
+  if (std::ranges::equal(made, data)) {
     // as it was
   } else if (text_.find("\xEF\xBF\xBD") != std::string::npos || data.size() % unit != 0) {
     lose("a text with characters that cannot be");
@@ -309,9 +310,7 @@ void EncodeSink::single(const Op &op, Bytes data) {
   const std::size_t start = out_.size();
   show(op, data);
   const bool done = encode_value(op, text_, pointer_size_, out_);
-  if (done && out_.size() - start == data.size() &&
-      std::memcmp(out_.data() + start, data.data(), data.size()) == 0)
-    return;
+  if (done && std::ranges::equal(Bytes(out_).subspan(start), data)) return;
   if (op.type == FieldType::boolean && load_unsigned(data) > 1) lose("a truth value other than 0 and 1");
   if (op.type == FieldType::filetime && load<std::int64_t>(data.data()) < 0) lose("a time before 1601");
   if (op.type == FieldType::systemtime) lose("a day of the week that is not that of the date");

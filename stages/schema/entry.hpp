@@ -70,12 +70,18 @@ struct TraceMessage {
 };
 [[nodiscard]] Result<std::vector<TraceMessage>> read_tmf(std::string_view text);
 
-// The built-in tables, in the notation that notation.cpp describes.
-[[nodiscard]] std::span<const std::string_view> builtin_tables();
+// The built-in schemas: what the tables in kernel_classes.cpp and other_classes.cpp say, read once for the
+// whole process.
 struct BuiltinEntry {
   std::unique_ptr<Entry> entry;
   std::uint16_t last_version; // from schema.version on
 };
+[[nodiscard]] std::span<const BuiltinEntry> builtin_entries();
+// The hook that events of this schema may have instead of class and opcode.
+[[nodiscard]] std::optional<std::uint16_t> hook_of(const Schema &schema);
+
+// The tables as text, and their notation, which notation.cpp describes.
+[[nodiscard]] std::span<const std::string_view> builtin_tables();
 [[nodiscard]] std::vector<BuiltinEntry> read_notation(std::string_view table);
 
 } // namespace etwrelog::schema

@@ -250,6 +250,12 @@ std::string EventNames::name(const EventType &type) const {
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 
+std::string_view other_field_name(std::string_view field) {
+  if (field == "TransferSize") return "IoSize";
+  if (field == "Irp") return "IrpPtr";
+  return {};
+}
+
 } // namespace etwrelog::schema
 
 namespace etwrelog {

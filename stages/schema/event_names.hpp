@@ -45,4 +45,8 @@ private:
   std::vector<Learned> learned_;
 };
 
+// Another name by which people know a field of kernel events: what xperf and WPA call what Microsoft's
+// documentation calls `field`; empty for most. Conditions and SQL take both.
+[[nodiscard]] std::string_view other_field_name(std::string_view field);
+
 } // namespace etwrelog::schema

@@ -1,21 +1,49 @@
 // Which pointer size a payload was written with.
 #include "schema/fitting_decoder.hpp"
 
-#include "schema/json_sink.hpp"
+#include "schema/program.hpp"
 
 namespace etwrelog {
 namespace {
+
+using schema::Op;
+
+// Looks for texts that may be none at all: with control characters.
+class OddTexts {
+public:
+  void value(const Op &op, Bytes data) {
+    if (op.type < FieldType::astr || op.type > FieldType::wstr) return;
+    const std::size_t unit = op.type == FieldType::wstr ? 2 : 1;
+    for (std::size_t i = 0; i + unit <= data.size(); i += unit) {
+      const unsigned c = unit == 2 ? load<std::uint16_t>(data.data() + i) : data[i];
+      if (c > 0 && c < 0x20) found_ = true;
+    }
+  }
+  void begin_structure(const Op &) {}
+  void end_structure(const Op &) {}
+  void begin_array(const Op &, Bytes) {}
+  void end_array(const Op &, std::uint32_t, Bytes) {}
+  void begin_element(const Op &) {}
+  void end_element(const Op &) {}
+  void element(const Op &, Bytes) {}
+  [[nodiscard]] std::size_t mark() const { return 0; }
+  void rollback(std::size_t) {}
+  [[nodiscard]] bool full() const { return false; }
+
+  [[nodiscard]] bool found() const { return found_; }
+
+private:
+  bool found_ = false;
+};
 
 // How a payload reads by one layout.
 struct Reading {
   bool all = false, odd = false; // every field, and no byte left; control characters in a text
 
-  static Reading of(const Decoder::Program &program, unsigned pointer_size, Bytes payload,
-                    std::string &scratch) {
-    scratch.clear();
-    schema::JsonSink sink(scratch, program, pointer_size, {});
-    schema::Run<schema::JsonSink> run(program, payload, pointer_size, sink);
-    return {run.all() && run.position() == payload.size(), sink.odd()};
+  static Reading of(const Decoder::Program &program, unsigned pointer_size, Bytes payload) {
+    OddTexts sink;
+    schema::Run<OddTexts> run(program, payload, pointer_size, sink);
+    return {run.all() && run.position() == payload.size(), sink.found()};
   }
 };
 
@@ -28,11 +56,10 @@ unsigned schema::fitting_pointer_size(const EventView &event, const Decoder::Pro
   }
   if (event.pointer_size() == 8) return 8;
   if (event.type() != format::HeaderType::full32 || program.schema->origin != Origin::builtin) return 4;
-  std::string scratch;
   const Bytes payload = event.payload();
-  const Reading narrow = Reading::of(program, 4, payload, scratch);
+  const Reading narrow = Reading::of(program, 4, payload);
   if (narrow.all && !narrow.odd) return 4;
-  const Reading wide = Reading::of(program, 8, payload, scratch);
+  const Reading wide = Reading::of(program, 8, payload);
   return wide.all && (!narrow.all || !wide.odd) ? 8 : 4;
 }
 

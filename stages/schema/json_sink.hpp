@@ -13,12 +13,12 @@ class JsonSink {
 public:
   JsonSink(std::string &out, const Decoder::Program &program, unsigned pointer_size,
            const JsonOptions &options)
-      : out_(out), program_(program), pointer_size_(pointer_size), maps_(options.maps), start_(out.size()) {}
+      : program_(program), pointer_size_(pointer_size), maps_(options.maps), start_(out.size()), out_(out),
+        pen_(out) {}
 
   void value(const Op &op, Bytes data) {
     key(op);
-    append_value(out_, op, data, pointer_size_, map_of(op));
-    odd_ = odd_ || (op.type >= FieldType::astr && op.type <= FieldType::wstr && has_control(op, data));
+    put(op, data);
   }
   void begin_structure(const Op &op) { key(op), open('{'); }
   void end_structure(const Op &) { close('}'); }
@@ -28,43 +28,59 @@ public:
   void end_element(const Op &) { close('}'); }
   void element(const Op &op, Bytes data) {
     separate();
-    append_value(out_, op, data, pointer_size_, map_of(op));
+    put(op, data);
   }
-  [[nodiscard]] std::size_t mark() const { return out_.size(); }
-  void rollback(std::size_t mark) { out_.resize(mark); }
-  [[nodiscard]] bool full() const { return out_.size() - start_ > kMaxText; }
-
-  // A string holds control characters: it may be none at all.
-  [[nodiscard]] bool odd() const { return odd_; }
+  void elements(const Op &op, Bytes data, std::size_t unit) {
+    for (std::size_t at = 0; at < data.size(); at += unit)
+      element(op, data.subspan(at, unit));
+  }
+  [[nodiscard]] std::size_t mark() const { return pen_.size(); }
+  void rollback(std::size_t mark) { pen_.cut(mark); } // nothing but closing signs can follow
+  [[nodiscard]] bool full() const { return pen_.size() - start_ > kMaxText; }
+  void flush() { pen_.flush(); } // what was written is in the string only then, or when this ends
 
 private:
   void separate() {
-    const char last = out_.empty() ? '{' : out_.back();
-    if (last != '{' && last != '[') out_ += ',';
+    if (comma_) pen_.put(',');
+    comma_ = true;
   }
   void key(const Op &op) {
-    separate();
-    out_ += program_.key(op);
+    pen_.put_padded(program_.key(op).substr(comma_ ? 0 : 1));
+    comma_ = true;
   }
-  void open(char c) { out_ += c; }
-  void close(char c) { out_ += c; }
+  void open(char c) {
+    pen_.put(c);
+    comma_ = false;
+  }
+  void close(char c) {
+    pen_.put(c);
+    comma_ = true;
+  }
+  // The most frequent kinds of values; append_value() knows all.
+  void put(const Op &op, Bytes data) {
+    if (maps_ && op.map >= 0) return put_other(op, data);
+    switch (op.way) {
+    case JsonWay::number: return put_unsigned(pen_, load_unsigned(data));
+    case JsonWay::hex: return put_quoted_hex(pen_, load_unsigned(data));
+    case JsonWay::wide_text: return pen_.put('"'), put_json_utf16(pen_, data), pen_.put('"');
+    case JsonWay::narrow_text: return pen_.put('"'), put_json_cp1252(pen_, data), pen_.put('"');
+    case JsonWay::other: return put_other(op, data);
+    }
+  }
+  void put_other(const Op &op, Bytes data) {
+    pen_.flush();
+    append_value(out_, op, data, pointer_size_, map_of(op));
+  }
   [[nodiscard]] const ValueMap *map_of(const Op &op) const {
     return maps_ && op.map >= 0 ? program_.schema->maps[static_cast<std::size_t>(op.map)].get() : nullptr;
   }
-  [[nodiscard]] static bool has_control(const Op &op, Bytes data) {
-    const std::size_t unit = op.type == FieldType::wstr ? 2 : 1;
-    for (std::size_t i = 0; i + unit <= data.size(); i += unit) {
-      const unsigned c = unit == 2 ? load<std::uint16_t>(data.data() + i) : data[i];
-      if (c > 0 && c < 0x20) return true;
-    }
-    return false;
-  }
 
-  std::string &out_;
   const Decoder::Program &program_;
   unsigned pointer_size_;
-  bool maps_, odd_ = false;
+  bool maps_, comma_ = false;
   std::size_t start_;
+  std::string &out_;
+  TextPen pen_; // last: it ends first
 };
 
 } // namespace etwrelog::schema

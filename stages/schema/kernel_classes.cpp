@@ -76,6 +76,7 @@ class 3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c Thread
 36 CSwitch | 3-4 | NewThreadId:u32@new_thread_id OldThreadId:u32@old_thread_id NewThreadPriority:i8
  OldThreadPriority:i8 PreviousCState:u8 SpareByte:i8 OldThreadWaitReason:i8 ThreadFlags:i8 OldThreadState:i8
  OldThreadWaitIdealProcessor:i8 NewThreadWaitTime:u32 Reserved:u32
+37 CompCS | 0-4 | FirstTimeStamp:u64@event_time TidTable:u32*16 ThreadBasePriority:u8*16 Records:bin
 41 SpinLock | 2 | SpinLockAddress:ptr CallerAddress:code AcquireTime:u64 ReleaseTime:u64 WaitTimeInCycles:u32
  SpinCount:u32 ThreadId:u32@thread_id InterruptCount:u32 Irql:u8 AcquireDepth:u8 Flag:u8 Reserved:u8
 48 SetPriority, 49 SetBasePriority, 51 SetPagePriority, 52 SetIoPriority | 3 | ThreadId:u32@thread_id OldPriority:u8
@@ -107,7 +108,7 @@ class 2cb15d1d-5fc1-11d2-abe1-00a0c911f518 Image
 10 Load, 2 UnLoad, 3 DCStart, 4 DCEnd | 3 | ImageBase:ptr@image_base ImageSize:ptr@image_size ProcessId:u32@process_id
  ImageChecksum:u32@image_checksum TimeDateStamp:u32@image_time SignatureLevel:u8 SignatureType:u8 Reserved0:u16
  DefaultBase:ptr Reserved1:u32 Reserved2:u32 Reserved3:u32 Reserved4:u32 FileName:wstr@file_name
-33 KernelBase | 2 | ImageBase:ptr@image_base
+33 KernelBase | 2 | ImageBase:ptr
 34 HypercallPage | 2 | HypercallPageVa:ptr
 
 class 3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c DiskIo
@@ -220,6 +221,9 @@ class bf3a50c5-a9c9-4988-a005-2df0b7c80f80 UdpIp
 26 SendIPV6, 27 RecvIPV6 | 2 | PID:u32@process_id size:u32 daddr:ip6 saddr:ip6 dport:port sport:port seqnum:u32
  connid:ptr
 
+class 99134383-5248-43fc-834b-529454e75df3 LastBranch
+32 Record | 0-4 | EventTime:u64@event_time ProcessId:u32@process_id ThreadId:u32@thread_id Branches:bin
+
 class ce1dbfb4-137e-4da6-87b0-3f59aa102cbc PerfInfo
 34 Mark | 0 | Message:astr
 46 SampleProf | 1 | InstructionPointer:code@instruction_pointer ThreadId:u32@thread_id Count:u16
@@ -235,7 +239,7 @@ class ce1dbfb4-137e-4da6-87b0-3f59aa102cbc PerfInfo
 67 ISR, 95 ISR-PASS | 1 | InitialTime:u64 Routine:code ReturnValue:u32
 67 ISR, 95 ISR-PASS | 2 | InitialTime:u64 Routine:code ReturnValue:u8 Vector:u16 Reserved:u8
 72 SetInterval, 73 CollectionStart, 74 CollectionEnd | 2 | Source:u32 NewInterval:u32 OldInterval:u32
-73 CollectionStart, 74 CollectionEnd | 3 | Source:u32 NewInterval:u32 OldInterval:u32 SourceName:wstr
+72 SetInterval, 73 CollectionStart, 74 CollectionEnd | 3 | Source:u32 NewInterval:u32 OldInterval:u32 SourceName:wstr
 75 SpinLockDCStart, 76 SpinLockDCEnd | 2 | SpinLockSpinThreshold:u32 SpinLockContentionSampleRate:u32
  SpinLockAcquireSampleRate:u32
 75 SpinLockDCStart, 76 SpinLockDCEnd | 3 | SpinLockSpinThreshold:u32 SpinLockContentionSampleRate:u32

@@ -17,6 +17,9 @@ inline constexpr unsigned kMaxRegisters = 64;        // fields that lengths and 
 inline constexpr std::size_t kMaxElements = 200'000; // of all arrays of one event
 inline constexpr std::size_t kMaxText = 32u << 20;   // of one event
 
+// How JSON shows a value, where that takes no thought.
+enum class JsonWay : std::uint8_t { other, number, hex, wide_text, narrow_text };
+
 struct Op {
   FieldType type;
   Format format;
@@ -29,7 +32,9 @@ struct Op {
   std::uint16_t size, count, members;
   std::uint16_t field; // index in Schema::fields
   std::int16_t map;
-  std::uint32_t key_at, key_size; // "Name": in Program::keys
+  std::uint32_t key_at, key_size; // ,"Name": in Program::keys
+  std::uint16_t fixed[2];         // bytes, for pointer sizes 4 and 8; 0 for those that vary
+  JsonWay way;
 };
 
 } // namespace etwrelog::schema
@@ -41,7 +46,7 @@ struct Decoder::Program {
 
   const Schema *schema;
   std::vector<schema::Op> ops; // as Schema::fields
-  std::string keys;
+  std::string keys;            // and some bytes behind them, for TextPen::put_padded()
   std::size_t top_level = 0;
   unsigned registers_used = 0;
   // Offset of each field for pointer sizes 4 and 8, as far as fields of fixed size reach; kNoOffset behind.
@@ -102,14 +107,16 @@ namespace etwrelog::schema {
 template <class Sink> class Run {
 public:
   Run(const Decoder::Program &program, Bytes payload, unsigned pointer_size, Sink &sink)
-      : program_(program), payload_(payload), pointer_size_(pointer_size), sink_(&sink) {
+      : program_(program), ops_(program.ops.data()), payload_(payload), pointer_size_(pointer_size),
+        wide_(pointer_size == 8 ? 1 : 0), sink_(&sink) {
     std::memset(registers_, 0, program.registers_used * sizeof registers_[0]);
   }
   // Goes on where another run stands, with another sink.
   template <class Other>
   Run(const Run<Other> &other, Sink &sink)
-      : program_(other.program_), payload_(other.payload_), pointer_size_(other.pointer_size_), sink_(&sink),
-        at_(other.at_), elements_(other.elements_) {
+      : program_(other.program_), ops_(other.ops_), payload_(other.payload_),
+        pointer_size_(other.pointer_size_), wide_(other.wide_), sink_(&sink), at_(other.at_),
+        elements_(other.elements_) {
     std::memcpy(registers_, other.registers_, sizeof registers_);
   }
   void redirect(Sink &sink) { sink_ = &sink; }
@@ -128,14 +135,13 @@ private:
   [[nodiscard]] std::size_t left() const { return payload_.size() - at_; }
 
   bool fields(std::size_t begin, std::size_t end) {
-    const Op *const ops = program_.ops.data();
-    for (std::size_t i = begin; i < end; i += 1u + ops[i].members)
+    for (std::size_t i = begin; i < end; i += 1u + ops_[i].members)
       if (!step(i)) return false;
     return true;
   }
 
   bool step(std::size_t index) {
-    const Op &op = program_.ops[index];
+    const Op &op = ops_[index];
     if (op.optional && left() < 2) return true;
     if (op.repeat != Measure::natural) return array(op, index);
     if (op.type == FieldType::structure) {
@@ -182,7 +188,7 @@ private:
 
   bool elements(const Op &op, std::size_t index, std::uint64_t count, std::uint32_t &n) {
     const bool to_end = op.repeat == Measure::to_end;
-    const std::size_t unit = fixed_size(op.type, op.size, pointer_size_);
+    const std::size_t unit = op.fixed[wide_];
     // All at once, where a sink wants them so and nothing can go wrong on the way.
     if constexpr (requires(Sink & sink) { sink.elements(op, Bytes(), unit); }) {
       const std::uint64_t all = unit == 0 ? 0 : to_end ? left() / unit : count;
@@ -234,7 +240,7 @@ private:
   }
 
   bool fetch(const Op &op, Bytes &data) {
-    if (const std::size_t n = fixed_size(op.type, op.size, pointer_size_); n != 0) {
+    if (const std::size_t n = op.fixed[wide_]; n != 0) {
       if (n > left()) return false;
       data = take(n);
       return true;
@@ -296,6 +302,12 @@ private:
       end = zero == nullptr ? payload_.size()
                             : static_cast<std::size_t>(static_cast<const std::uint8_t *>(zero) - base);
     } else {
+      // Four at once: the highest bit of a zero becomes set, and of what is above one at most.
+      constexpr std::uint64_t kOnes = 0x0001'0001'0001'0001, kHighest = 0x8000'8000'8000'8000;
+      for (; end + 8 <= payload_.size(); end += 8) {
+        const auto four = load<std::uint64_t>(base + end);
+        if (((four - kOnes) & ~four & kHighest) != 0) break;
+      }
       while (end + 2 <= payload_.size() && load<std::uint16_t>(base + end) != 0)
         end += 2;
     }
@@ -305,8 +317,9 @@ private:
   }
 
   const Decoder::Program &program_;
+  const Op *ops_;
   Bytes payload_;
-  unsigned pointer_size_;
+  unsigned pointer_size_, wide_;
   Sink *sink_;
   std::size_t at_ = 0;
   std::size_t elements_ = 0;

@@ -37,6 +37,7 @@ void TypeCounts::merge(const TypeCounts &other) {
 
 void TypeCounts::clear() {
   rows_.clear();
+  last_.fill({});
   slots_.assign(slots_.size(), 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include "etwrelog/event_type.hpp"
 
+#include <array>
 #include <vector>
 
 namespace etwrelog::schema {
@@ -22,7 +23,7 @@ class TypeCounts {
 public:
   TypeCount &at(const EventType &type);
   void add(const EventView &event) {
-    TypeCount &count = at(type_of(event));
+    TypeCount &count = event.has_hook() ? of_hook(event.hook()) : at(type_of(event));
     ++count.events;
     count.bytes += event.size();
   }
@@ -34,8 +35,23 @@ private:
   [[nodiscard]] static std::size_t hash(const EventType &type);
   void grow();
 
+  // Most events are the kernel's, of a few kinds.
+  TypeCount &of_hook(std::uint16_t hook) {
+    Last &last = last_[(hook ^ hook >> 8) & (last_.size() - 1)];
+    if (last.row >= rows_.size() || last.hook != hook) {
+      const TypeCount &count = at({Family::hook, 0, hook, {}});
+      last = {hook, static_cast<std::uint32_t>(&count - rows_.data())};
+    }
+    return rows_[last.row];
+  }
+  struct Last {
+    std::uint16_t hook = 0;
+    std::uint32_t row = 0xFFFF'FFFF;
+  };
+
   std::vector<TypeCount> rows_;
   std::vector<std::uint32_t> slots_; // index + 1 into rows_; 0 is free
+  std::array<Last, 64> last_{};      // by the hook's low bits
 };
 
 } // namespace etwrelog::schema

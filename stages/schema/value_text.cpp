@@ -1,6 +1,8 @@
 #include "schema/value_text.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -21,55 +23,6 @@ constexpr std::uint16_t kHighControls[32] = {0x20AC, 0x81,   0x201A, 0x0192, 0x2
                                              0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
                                              0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
                                              0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
-
-// Collects characters in a small buffer, so that the string grows a few times only.
-class Piece {
-public:
-  explicit Piece(std::string &out) : out_(out) {}
-  ~Piece() { out_.append(buffer_, used_); }
-  Piece(const Piece &) = delete;
-  Piece &operator=(const Piece &) = delete;
-
-  void add(std::uint32_t c) { // a Unicode scalar value, escaped for JSON
-    if (used_ + 6 > sizeof buffer_) {
-      out_.append(buffer_, used_);
-      used_ = 0;
-    }
-    if (c < 0x80) {
-      if (c >= 0x20 && c != '"' && c != '\\') {
-        buffer_[used_++] = static_cast<char>(c);
-        return;
-      }
-      escape(c);
-    } else if (c < 0x800) {
-      put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-      put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-    } else {
-      put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-    }
-  }
-
-private:
-  void put(std::uint32_t byte) { buffer_[used_++] = static_cast<char>(byte); }
-  void escape(std::uint32_t c) {
-    put('\\');
-    switch (c) {
-    case '"':
-    case '\\': put(c); return;
-    case '\n': put('n'); return;
-    case '\r': put('r'); return;
-    case '\t': put('t'); return;
-    default: break;
-    }
-    put('u'), put('0'), put('0');
-    put(static_cast<unsigned char>(kHexDigits[c >> 4])), put(static_cast<unsigned char>(kHexDigits[c & 15]));
-  }
-
-  std::string &out_;
-  char buffer_[256];
-  std::size_t used_ = 0;
-};
 
 void append_padded(std::string &out, std::uint64_t value, std::size_t width) {
   char digits[20];
@@ -102,7 +55,100 @@ Date date_of(std::int64_t days) {
           in_year - (153 * m + 2) / 5 + 1};
 }
 
+// 16 bytes that are worked on at once, as GCC and Clang write it for any machine.
+template <class Unit> struct Vector;
+template <> struct Vector<std::uint8_t> { using Type = std::uint8_t __attribute__((vector_size(16))); };
+template <> struct Vector<std::uint16_t> { using Type = std::uint16_t __attribute__((vector_size(16))); };
+
+// Printable ASCII, escaped for JSON, up to the first character that is something else. Returns how many.
+template <class Unit> std::size_t put_ascii(TextPen &pen, Bytes text) {
+  using Units = typename Vector<Unit>::Type;
+  constexpr std::size_t kAtOnce = sizeof(Units) / sizeof(Unit);
+  const std::size_t n = text.size() / sizeof(Unit);
+  std::size_t i = 0;
+  while (i < n) {
+    char *to = pen.room(2 * kAtOnce);
+    if (n - i >= kAtOnce) {
+      Units units;
+      std::memcpy(&units, text.data() + i * sizeof(Unit), sizeof units);
+      const auto other = (units - Unit{0x20} >= Unit{0x60}) | (units == Unit{'"'}) | (units == Unit{'\\'});
+      std::uint64_t any[2];
+      static_assert(sizeof any == sizeof other);
+      std::memcpy(any, &other, sizeof any);
+      if ((any[0] | any[1]) == 0) {
+        for (std::size_t k = 0; k < kAtOnce; ++k)
+          to[k] = static_cast<char>(units[k]);
+        pen.wrote(to + kAtOnce);
+        i += kAtOnce;
+        continue;
+      }
+    }
+    for (const std::size_t end = std::min(n, i + kAtOnce); i < end; ++i) {
+      const unsigned c = load<Unit>(text.data() + i * sizeof(Unit));
+      if (c - 0x20 >= 0x60) return pen.wrote(to), i;
+      *to = '\\'; // stays where one is needed: paths are full of them
+      to += c == '"' || c == '\\' ? 1 : 0;
+      *to++ = static_cast<char>(c);
+    }
+    pen.wrote(to);
+  }
+  return n;
+}
+
+constexpr bool is_printable_ascii(unsigned c) {
+  return c - 0x20 < 0x60;
+}
+
 } // namespace
+
+void TextPen::put_character(std::uint32_t c) {
+  char *to = room(6);
+  auto add = [&to](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
+  if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
+    add(c);
+  } else if (c < 0x80) {
+    add('\\');
+    switch (c) {
+    case '"':
+    case '\\': add(c); break;
+    case '\n': add('n'); break;
+    case '\r': add('r'); break;
+    case '\t': add('t'); break;
+    default:
+      add('u'), add('0'), add('0');
+      add(static_cast<unsigned char>(kHexDigits[c >> 4])),
+          add(static_cast<unsigned char>(kHexDigits[c & 15]));
+    }
+  } else if (c < 0x800) {
+    add(0xC0 | c >> 6), add(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    add(0xE0 | c >> 12), add(0x80 | (c >> 6 & 0x3F)), add(0x80 | (c & 0x3F));
+  } else {
+    add(0xF0 | c >> 18), add(0x80 | (c >> 12 & 0x3F)), add(0x80 | (c >> 6 & 0x3F)), add(0x80 | (c & 0x3F));
+  }
+  wrote(to);
+}
+
+void put_unsigned(TextPen &pen, std::uint64_t value) {
+  char *const to = pen.room(20);
+  pen.wrote(std::to_chars(to, to + 20, value).ptr);
+}
+
+void put_signed(TextPen &pen, std::int64_t value) {
+  char *const to = pen.room(21);
+  pen.wrote(std::to_chars(to, to + 21, value).ptr);
+}
+
+void put_quoted_hex(TextPen &pen, std::uint64_t value) {
+  const unsigned digits = (static_cast<unsigned>(std::bit_width(value | 1)) + 3) / 4;
+  char *const to = pen.room(20), *at = to + 3 + digits;
+  std::memcpy(to, "\"0x", 3);
+  *at = '"';
+  for (; at > to + 4; value >>= 8)
+    std::memcpy(at -= 2, kHexPairs[value & 0xFF].data(), 2);
+  if (at != to + 3) to[3] = kHexDigits[value & 15];
+  pen.wrote(to + 4 + digits);
+}
 
 void append_unsigned(std::string &out, std::uint64_t value) {
   char digits[20];
@@ -210,6 +256,11 @@ void append_systemtime(std::string &out, const std::uint8_t *at) {
 }
 
 bool append_filetime(std::string &out, std::int64_t ticks) {
+  TextPen pen(out);
+  return put_filetime(pen, ticks);
+}
+
+bool put_filetime(TextPen &pen, std::int64_t ticks) {
   constexpr std::int64_t kSecond = 10'000'000, kDay = 86'400;
   std::int64_t seconds = ticks / kSecond, rest = ticks % kSecond;
   if (rest < 0) rest += kSecond, --seconds;
@@ -217,7 +268,7 @@ bool append_filetime(std::string &out, std::int64_t ticks) {
   if (in_day < 0) in_day += kDay, --days;
   const Date date = date_of(days);
   if (date.year < 1 || date.year > 9999) return false;
-  char text[28];
+  char *const text = pen.room(28);
   const auto year = static_cast<unsigned>(date.year), second = static_cast<unsigned>(in_day);
   two(text, year / 100), two(text + 2, year % 100), text[4] = '-';
   two(text + 5, date.month), text[7] = '-';
@@ -229,7 +280,7 @@ bool append_filetime(std::string &out, std::int64_t ticks) {
   for (int i = 26; i >= 20; --i, fraction /= 10)
     text[i] = static_cast<char>('0' + fraction % 10);
   text[27] = 'Z';
-  out.append(text, sizeof text);
+  pen.wrote(text + 28);
   return true;
 }
 
@@ -253,38 +304,53 @@ void append_sid(std::string &out, Bytes sid) {
   }
 }
 
-void append_json_utf16(std::string &out, Bytes units) {
-  Piece piece(out);
+void put_json_utf16(TextPen &pen, Bytes units) {
   const std::size_t n = units.size() / 2;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t c = load<std::uint16_t>(units.data() + 2 * i);
-    if (c < 0xD800 || c > 0xDFFF) {
-      piece.add(c);
-      continue;
-    }
-    const std::uint32_t next = c < 0xDC00 && i + 1 < n ? load<std::uint16_t>(units.data() + 2 * i + 2) : 0;
-    if (next >= 0xDC00 && next <= 0xDFFF) {
-      piece.add(0x10000 + ((c - 0xD800) << 10 | (next - 0xDC00)));
-      ++i;
-    } else {
-      piece.add(0xFFFD);
+  for (std::size_t i = 0; i < n;) {
+    i += put_ascii<std::uint16_t>(pen, units.subspan(2 * i));
+    for (; i < n; ++i) {
+      const std::uint32_t c = load<std::uint16_t>(units.data() + 2 * i);
+      if (is_printable_ascii(c)) break;
+      if (c < 0xD800 || c > 0xDFFF) {
+        pen.put_character(c);
+        continue;
+      }
+      const std::uint32_t next = c < 0xDC00 && i + 1 < n ? load<std::uint16_t>(units.data() + 2 * i + 2) : 0;
+      if (next >= 0xDC00 && next <= 0xDFFF) {
+        pen.put_character(0x10000 + ((c - 0xD800) << 10 | (next - 0xDC00)));
+        ++i;
+      } else {
+        pen.put_character(0xFFFD);
+      }
     }
   }
 }
 
+void put_json_cp1252(TextPen &pen, Bytes text) {
+  for (std::size_t i = 0; i < text.size();) {
+    i += put_ascii<std::uint8_t>(pen, text.subspan(i));
+    for (; i < text.size() && !is_printable_ascii(text[i]); ++i)
+      pen.put_character(text[i] >= 0x80 && text[i] < 0xA0 ? kHighControls[text[i] - 0x80] : text[i]);
+  }
+}
+
+void append_json_utf16(std::string &out, Bytes units) {
+  TextPen pen(out);
+  put_json_utf16(pen, units);
+}
+
 void append_json_cp1252(std::string &out, Bytes text) {
-  Piece piece(out);
-  for (const std::uint8_t byte : text)
-    piece.add(byte >= 0x80 && byte < 0xA0 ? kHighControls[byte - 0x80] : byte);
+  TextPen pen(out);
+  put_json_cp1252(pen, text);
 }
 
 // Each longest prefix of a sequence that could still have become valid is one U+FFFD, as Unicode recommends.
 void append_json_utf8(std::string &out, Bytes text) {
-  Piece piece(out);
+  TextPen pen(out);
   for (std::size_t i = 0; i < text.size();) {
     const std::uint8_t first = text[i++];
     if (first < 0x80) {
-      piece.add(first);
+      pen.put_character(first);
       continue;
     }
     unsigned more = 0;
@@ -309,7 +375,7 @@ void append_json_utf8(std::string &out, Bytes text) {
       }
       c = c << 6 | (text[i++] & 0x3Fu);
     }
-    piece.add(whole ? c : 0xFFFD);
+    pen.put_character(whole ? c : 0xFFFD);
   }
 }
 

@@ -5,10 +5,82 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/guid.hpp"
 
+#include <cstring>
 #include <string>
 #include <string_view>
 
 namespace etwrelog::schema {
+
+// Appends to a string by way of a small buffer: most pieces of text are a few characters, and a string looks
+// at its room for each. What was put is in the string when this ends or flush() is called.
+class TextPen {
+public:
+  explicit TextPen(std::string &out) : out_(out) {}
+  ~TextPen() { flush(); }
+  TextPen(const TextPen &) = delete;
+  TextPen &operator=(const TextPen &) = delete;
+
+  void flush() {
+    out_.append(buffer_, used_);
+    used_ = 0;
+  }
+  // At most kMostRoom characters to be written there; wrote() says where they end.
+  static constexpr std::size_t kMostRoom = 64;
+  [[nodiscard]] char *room(std::size_t size) {
+    if (size > sizeof buffer_ - used_) flush();
+    return buffer_ + used_;
+  }
+  void wrote(const char *end) { used_ = static_cast<std::size_t>(end - buffer_); }
+
+  void put(char c) {
+    *room(1) = c;
+    ++used_;
+  }
+  template <std::size_t N> void put(const char (&literal)[N]) {
+    static_assert(N - 1 <= kMostRoom);
+    std::memcpy(room(N - 1), literal, N - 1);
+    used_ += N - 1;
+  }
+  // `text` lies in memory that goes on for kMostRoom: what is short is copied without a look at its size.
+  void put_padded(std::string_view text) {
+    if (text.size() > kMostRoom) return put_long(text);
+    char *const to = room(kMostRoom);
+    std::memcpy(to, text.data(), kMostRoom / 2);
+    if (text.size() > kMostRoom / 2)
+      std::memcpy(to + kMostRoom / 2, text.data() + kMostRoom / 2, kMostRoom / 2);
+    used_ += text.size();
+  }
+  void put_character(std::uint32_t c); // a Unicode scalar value, escaped for JSON
+
+  // Of the string, as if flush() had been called.
+  [[nodiscard]] std::size_t size() const { return out_.size() + used_; }
+  void cut(std::size_t size) {
+    if (size < out_.size()) flush();
+    if (used_ == 0)
+      out_.resize(size);
+    else
+      used_ = size - out_.size();
+  }
+
+  void put_long(std::string_view text) { // of any length
+    if (text.size() > sizeof buffer_ - used_) {
+      flush();
+      out_.append(text);
+      return;
+    }
+    text.copy(buffer_ + used_, text.size());
+    used_ += text.size();
+  }
+
+private:
+  std::string &out_;
+  std::size_t used_ = 0;
+  char buffer_[1024];
+};
+
+void put_unsigned(TextPen &pen, std::uint64_t value);
+void put_signed(TextPen &pen, std::int64_t value);
+void put_quoted_hex(TextPen &pen, std::uint64_t value); // "0x1f", with its quotes
 
 void append_unsigned(std::string &out, std::uint64_t value);
 void append_signed(std::string &out, std::int64_t value);
@@ -24,7 +96,11 @@ void append_systemtime(std::string &out, const std::uint8_t *at); // ISO 8601, m
 [[nodiscard]] bool append_filetime(std::string &out, std::int64_t ticks);
 void append_sid(std::string &out, Bytes sid); // needs 8 + 4 * sid[1] bytes
 
+[[nodiscard]] bool put_filetime(TextPen &pen, std::int64_t ticks); // as append_filetime()
+
 // The inside of a JSON string: quotes are the caller's.
+void put_json_utf16(TextPen &pen, Bytes units);
+void put_json_cp1252(TextPen &pen, Bytes text);
 void append_json_utf16(std::string &out, Bytes units); // unpaired surrogates: U+FFFD
 void append_json_cp1252(std::string &out, Bytes text); // undefined bytes: the control of the same number
 void append_json_utf8(std::string &out, Bytes text);   // invalid sequences: U+FFFD

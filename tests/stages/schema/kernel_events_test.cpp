@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <set>
@@ -165,29 +166,34 @@ TEST(SidSize, TellsAMissingSidFromOneWithAZeroPointer) {
   }
 }
 
-// The two descriptions of a kernel event, the filter's and the decoder's: what a role names lies at the same
-// place, in every version that both know.
-TEST(KernelLayouts, AgreeWithTheBuiltInSchemas) {
+// Versions share a layout: each of them has what a role names where the shared one says.
+TEST(KernelLayouts, ServeEveryVersionThatTheyAreFoundFor) {
   std::size_t compared = 0;
-  for (const provider::Layout &known : provider::all_layouts())
-    for (unsigned group = 0; group < 256; ++group) {
-      if (known.provider == Guid{} || group_guid(static_cast<std::uint8_t>(group)) != known.provider)
-        continue;
-      const auto hook = hook_of_class(known.provider, static_cast<std::uint8_t>(known.id));
-      const Layout *ours = hook ? find_layout(*hook, known.min_version) : nullptr;
-      if (ours == nullptr || known.min_version < 2) continue; // older than Windows 7
-      for (const Field &field : known.fields)
-        for (const unsigned size : {4u, 8u}) {
-          if (field.role == Role::none) continue;
-          const auto there = fixed_offset(known.fields, field.role, size);
-          const auto here = fixed_offset(ours->fields, field.role, size);
-          if (!here || !there) continue;
-          EXPECT_EQ(here, there) << known.name << " v" << known.min_version << ": " << field.name;
-          ++compared;
-        }
-      break;
-    }
-  EXPECT_GT(compared, 200u);
+  for (const provider::Layout &known : provider::all_layouts()) {
+    const auto hook = hook_of_class(known.provider, static_cast<std::uint8_t>(known.id));
+    const Layout *shared = hook && known.min_version >= 2 ? find_layout(*hook, known.min_version) : nullptr;
+    if (shared == nullptr) continue;
+    for (const Field &field : known.fields)
+      for (const unsigned size : {4u, 8u}) {
+        if (field.role == Role::none) continue;
+        EXPECT_EQ(fixed_offset(shared->fields, field.role, size),
+                  fixed_offset(known.fields, field.role, size))
+            << known.name << " v" << known.min_version << ": " << field.name;
+        ++compared;
+      }
+  }
+  EXPECT_GT(compared, 400u);
+}
+
+TEST(KernelLayouts, AreThereForAllHooksThatSaySo) {
+  for (const HookInfo &info : all_hooks()) {
+    const bool found =
+        std::ranges::any_of(all_layouts(), [&](const Layout &layout) { return layout.hook == info.hook; });
+    EXPECT_EQ(found, info.has_layout) << info.name;
+  }
+  ASSERT_NE(find_layout(0x140A, 3), nullptr);
+  EXPECT_EQ(find_layout(0x140A, 3)->fields.data(), find_layout(0x030A, 3)->fields.data())
+      << "one class, two hooks";
 }
 
 TEST(FieldWalk, WalksEveryLayoutOverRandomBytesWithinBounds) {
