@@ -4,6 +4,7 @@
 #include "etwrelog/trace.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 
 #include <memory>
 
@@ -18,7 +19,7 @@ struct MergeFlags : RunFlags {
   std::vector<std::string> inputs;
   std::string output, codec = "as-input", level = "default", buffer_size, stacks = "keep";
   SelectionFlags selection;
-  bool force = false, salvage = false;
+  bool force = false, salvage = false, keep_buffers = false;
 };
 
 json merge_json(const Trace &trace, const MergeFlags &flags, const RelogReport &report) {
@@ -43,6 +44,9 @@ json merge_json(const Trace &trace, const MergeFlags &flags, const RelogReport &
 }
 
 int run_merge(const MergeFlags &flags) {
+  if (flags.keep_buffers && (flags.stacks != "keep" || !flags.buffer_size.empty()))
+    return report(usage_error(std::string("--keep-buffers cannot be combined with ") +
+                              (flags.stacks != "keep" ? "--stacks" : "--buffer-size")));
   Result<Selection> selection = flags.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions options;
@@ -56,6 +60,7 @@ int run_merge(const MergeFlags &flags) {
     options.buffer_size = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(parse_size(flags.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
   options.stacks = stack_mode_of(flags.stacks);
+  options.keep_grouping = flags.keep_buffers;
   if (Result<void> fits = check_outputs(flags.inputs, {flags.output}, flags.force); !fits)
     return report(fits.error());
   Bar bar(flags.progress);
@@ -93,6 +98,11 @@ void add_merge_command(CLI::App &app, int &exit_status) {
   c->add_option("--buffer-size", flags->buffer_size,
                 "Size of the output's buffers, 1K to 16M (default: the largest of the inputs', at least 64K)")
       ->check(size_validator())
+      ->group("Output");
+  c->add_flag(
+       "--keep-buffers", flags->keep_buffers,
+       "Copy buffers as they are stored, in the order of their first events, instead of filling them anew "
+       "in the order of time as Windows does; with --codec, each is compressed anew by itself")
       ->group("Output");
   add_stacks(*c, flags->stacks)->group("Output");
   c->add_flag("--salvage", flags->salvage,

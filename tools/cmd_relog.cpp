@@ -209,7 +209,7 @@ int run_relog(const Options &options) {
     RunOptions run = options.run(bar);
     OpenOptions opening;
     opening.salvage = options.salvage;
-    opening.file_order = options.keep_order;
+    opening.file_order = options.keep_order && options.inputs.size() == 1;
     opening.spool = !options.single_pass;
     opening.follow = options.follow;
     if (options.follow) { // being stopped is how it ends
@@ -271,8 +271,10 @@ void add_relog_command(CLI::App &app, int &exit_status) {
                 "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
       ->check(size_validator())
       ->group("Output");
-  c->add_flag("--keep-order", options->keep_order,
-              "Keep the input's grouping of events into buffers, and its order")
+  c->add_flag(
+       "--keep-order", options->keep_order,
+       "Keep the input's grouping of events into buffers, and its order; of several traces, buffers go in "
+       "the order of their first events")
       ->group("Output");
   add_stacks(*c, options->stacks)->group("Output");
   c->add_option("--stack-window", options->stack_window,

@@ -27,8 +27,9 @@ struct RelogOptions {
   std::optional<Codec> codec{}; // default: xpress if the input was compressed, else none
   Level level = Level::normal;
   std::uint32_t buffer_size = 0; // nominal, 1 KiB to 16 MiB; 0: the input's, at least 64 KiB
-  bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
-  bool count = false;            // fill in the report's counts by type and process; costs time
+  // Every input buffer becomes one output buffer, in file order; `buffer_size` means nothing then.
+  bool keep_grouping = false;
+  bool count = false; // fill in the report's counts by type and process; costs time
   StackMode stacks = StackMode::keep;
   std::uint64_t stack_window = 4'000'000;    // references that may wait for their definition
   std::uint64_t stack_memory = 512ull << 20; // for distinct stacks, and as much for definitions in the input
@@ -84,7 +85,11 @@ struct RelogReport {
 // events of each processor in the order of their times, those of one source and processor in their own order.
 // The header event is that of the source that began first, with what was lost added up. They are read twice,
 // with a selection three times; for another StackMode than keep they become one in a temporary file first.
-// Not with keep_grouping: their buffers overlap in time.
+// With keep_grouping, buffers of several sources stay whole, in the order of their first events: those of
+// which every event stays are copied as they are stored, unless `codec` is set. Such buffers overlap in time
+// where sessions ran at once, so that events of one processor stand behind later ones; what reads events in
+// order of time, here and on Windows, has to sort them, and larger files of several sessions cost it memory
+// for that. Not with another StackMode than keep.
 //
 // A single-pass trace (OpenOptions::spool false) is filtered while it is read, with the processes and threads
 // known so far; what kept events might refer to later is kept whole. Not with keep_grouping or another

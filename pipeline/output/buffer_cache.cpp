@@ -2,12 +2,11 @@
 
 namespace etwrelog::pipeline {
 
-void BufferCache::add(std::unique_ptr<std::uint8_t[]> memory, std::span<const DecodedBuffer> buffers) {
+void BufferCache::add(std::span<const DecodedBuffer> buffers) {
   for (const DecodedBuffer &buffer : buffers) {
     places_[buffer.index] = static_cast<std::uint32_t>(buffers_.size());
     buffers_.push_back(buffer);
   }
-  if (memory) memory_.push_back(std::move(memory));
 }
 
 std::uint64_t BufferCache::missing() const {

@@ -4,15 +4,13 @@
 
 #include "passes/pass.hpp"
 
-#include <memory>
-
 namespace etwrelog::pipeline {
 
 class BufferCache final : public KeptBuffers {
 public:
   explicit BufferCache(std::size_t buffers) : places_(buffers, kNone) {}
-  // `memory`: what the buffers' events stand in.
-  void add(std::unique_ptr<std::uint8_t[]> memory, std::span<const DecodedBuffer> buffers);
+  // Their events must outlive the cache.
+  void add(std::span<const DecodedBuffer> buffers);
   void forget(std::uint32_t buffer) { places_[buffer] = kNone; }
   [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
     return places_[buffer] != kNone ? &buffers_[places_[buffer]] : nullptr;
@@ -23,7 +21,6 @@ private:
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   std::vector<std::uint32_t> places_; // in buffers_, by buffer
   std::vector<DecodedBuffer> buffers_;
-  std::vector<std::unique_ptr<std::uint8_t[]>> memory_;
 };
 
 } // namespace etwrelog::pipeline

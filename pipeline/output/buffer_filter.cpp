@@ -85,24 +85,6 @@ void BufferFilter::count(const EventView &event, std::int64_t time, bool kept, F
   process.events_out += kept ? 1 : 0;
 }
 
-Result<void> check_nominal_size(std::uint32_t nominal_size) {
-  constexpr std::uint32_t kSmallest = 1024; // what Windows takes
-  if (nominal_size >= kSmallest && nominal_size <= kMaxBufferSize && nominal_size % 8 == 0) return {};
-  return base::ErrorBuilder(ErrorKind::usage, fmt::format("a buffer size of {} bytes", nominal_size))
-      .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize));
-}
-
-LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed) {
-  header.buffer_size = nominal_size;
-  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both
-  // stay true.
-  header.log_file_mode = kModeSequential | kModeRelog |
-                         (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
-                         (compressed ? std::uint32_t{kModeCompressed} : 0u);
-  set_log_version(header, compressed);
-  return header;
-}
-
 FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size, std::span<const write::Run> runs) {
   FirstBuffer first;
   first.header_event.assign(events.begin(), events.begin() + header_size);

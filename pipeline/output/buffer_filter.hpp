@@ -1,5 +1,5 @@
-// What relogging in several passes and in one have in common: taking the kept events of a buffer, counting,
-// and the header of the output.
+// What relogging in several passes and in one have in common: taking the kept events of a buffer, and
+// counting.
 #pragma once
 
 #include "output/relog.hpp"
@@ -51,12 +51,6 @@ private:
   const filter::Lifetimes &lifetimes_;
   bool by_type_and_process_;
 };
-
-inline constexpr std::uint32_t kSmallestDefaultBufferSize = 64u << 10;
-[[nodiscard]] Result<void> check_nominal_size(std::uint32_t nominal_size);
-
-// What a relogger writes into the header event; the rest of it is copied.
-[[nodiscard]] LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed);
 
 // The first buffer of the input, filtered: the header event, and the other kept events behind it.
 struct FirstBuffer {

@@ -37,7 +37,6 @@ std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> FirstPass::k
 void FirstPass::look(Batch &batch, Part &part) const {
   part.records.clear();
   part.buffers.clear();
-  part.memory.reset();
   part.bytes = 0;
   part.looked.resize(batch.buffers.size());
   const bool full = used_.load(std::memory_order_relaxed) >= memory_;
@@ -102,8 +101,7 @@ void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
   for (const Looked &looked : part.looked)
     for (const write::Run &run : looked.candidates)
       part.bytes += run.end - run.begin;
-  if (part.bytes != 0) part.memory = std::make_unique_for_overwrite<std::uint8_t[]>(part.bytes);
-  std::uint8_t *to = part.memory.get();
+  std::uint8_t *to = part.bytes != 0 ? memory_of_candidates_.take(part.bytes) : nullptr;
   for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
     DecodedBuffer candidates = batch.buffers[i];
     std::uint8_t *const begin = to;
@@ -150,7 +148,7 @@ Result<void> FirstPass::merge(Batch &batch, Part &part) {
     buffers = buffers.subspan(1);
     looked_.erase(looked_.end() - static_cast<std::ptrdiff_t>(part.buffers.size()));
   }
-  cache_.add(std::move(part.memory), buffers);
+  cache_.add(buffers);
   return {};
 }
 

@@ -2,6 +2,7 @@
 // allows, the events that may be kept. Buffers whose candidates are in memory are not read again.
 #pragma once
 
+#include "base/arena.hpp"
 #include "filter/early_filter.hpp"
 #include "output/buffer_cache.hpp"
 #include "output/relog.hpp"
@@ -35,7 +36,6 @@ private:
     filter::LifetimeRecords records;
     std::vector<Looked> looked;
     std::vector<DecodedBuffer> buffers; // of candidates alone
-    std::unique_ptr<std::uint8_t[]> memory;
     std::uint64_t bytes = 0;
   };
 
@@ -55,6 +55,7 @@ private:
   filter::LifetimeRecords records_;
   std::vector<std::uint16_t> processors_;
   std::vector<filter::LifetimeRecords::Thread> threads_; // of the records, once these are used up
+  mutable base::Arena memory_of_candidates_;
   BufferCache cache_;
   std::vector<std::pair<std::uint32_t, Looked>> looked_; // of cached buffers
   std::atomic<std::uint64_t> used_{0};

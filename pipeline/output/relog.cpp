@@ -4,8 +4,8 @@
 #include "base/platform.hpp"
 #include "output/buffer_filter.hpp"
 #include "output/first_pass.hpp"
+#include "output/trace_output.hpp"
 #include "passes/collect.hpp"
-#include "write/etl_writer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,15 +21,12 @@ struct RelogPart {
   std::vector<bool> whole;                   // every event of the buffer is kept
   StackRewriter::Part stacks;
   Counts counts;
-  std::vector<write::OutputBuffer> closed;
-  std::optional<Compressor> compressor;
-  std::vector<std::uint8_t> scratch;
+  write::Outgoing out;
 };
 
 std::uint32_t nominal_size(const Trace &trace, const RelogOptions &options) {
   const std::uint32_t input = trace.header().buffer_size;
-  if (!options.keep_grouping)
-    return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
+  if (!options.keep_grouping) return nominal_size(input, options);
   std::uint32_t largest = input;
   for (const read::BufferSpan &span : trace.buffers())
     largest = std::max(largest, static_cast<std::uint32_t>(kBufferHeaderSize + align8(span.decoded)));
@@ -59,40 +56,38 @@ Error with_file(Error error, const std::string &file) {
   return error;
 }
 
+// How a run ended: with a finished output, or as soon as a stack key showed that the keys have to be
+// collected first. The output is then given up.
+enum class Ending : std::uint8_t { finished, needs_stack_keys };
+
 // One relog from input to committed output. The steps run in the order in which they stand here.
 class Relogger {
 public:
   // `collect_stack_keys`: read all stack definitions and references first, as most rewriting of stacks needs.
   Relogger(const Trace &trace, const RelogOptions &options, bool collect_stack_keys, RelogReport &report)
       : trace_(trace), options_(options), report_(report), collect_stack_keys_(collect_stack_keys),
-        codec_(options.codec.value_or(trace.codec() == Codec::none ? Codec::none : Codec::xpress)),
-        nominal_(nominal_size(trace, options)), stamper_(trace.clock()) {}
+        nominal_(nominal_size(trace, options)) {}
 
-  // Met a stack key without having collected them: the run was in vain and has to be repeated with them.
-  [[nodiscard]] bool needs_stack_keys() const { return needs_stack_keys_; }
-
-  Result<void> run() {
+  Result<Ending> run() {
     ETWRELOG_TRY(open_output());
     ETWRELOG_TRY(prepare_filter());
     ETWRELOG_TRY(prepare_stacks());
     ETWRELOG_TRY(write_first_buffer());
-    if (Result<void> done = relog_buffers(); !done || needs_stack_keys_) return done;
-    ETWRELOG_TRY(write_rest());
-    ETWRELOG_TRY(writer_->finish(trace_.clock().to_filetime(last_time_)));
+    ETWRELOG_TRY(relog_buffers());
+    if (needs_stack_keys_) return Ending::needs_stack_keys;
+    ETWRELOG_TRY(write_last_definitions());
+    ETWRELOG_TRY(output_->finish(report_));
     complete_report();
-    return {};
+    return Ending::finished;
   }
 
 private:
-  [[nodiscard]] bool compressed() const { return codec_ != Codec::none; }
-
   Result<void> open_output() {
     const Trace *const one = &trace_;
     ETWRELOG_TRY(check_no_input({&one, 1}, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_));
-    Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
-    if (!file) return std::move(file).error();
-    file_ = std::move(*file);
+    ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
+    output_.emplace(std::move(output));
     report_.input_bytes = trace_.input().size();
     report_.input_buffers = trace_.buffers().size();
     report_.warnings = trace_.scan().warnings;
@@ -107,9 +102,8 @@ private:
       const bool every_event = !selective || options_.count || options_.stacks.mode != StackMode::keep;
       first_pass_.emplace(trace_, options_.selection, every_event ? 0 : options_.candidate_memory);
       PassResult met;
-      Result<filter::Lifetimes> collected = first_pass_->run(options_.graph, met);
-      if (!collected) return std::move(collected).error();
-      lifetimes_ = std::move(*collected);
+      ETWRELOG_TRY_LET(collected, first_pass_->run(options_.graph, met));
+      lifetimes_ = std::move(collected);
       note(std::move(met));
     }
     Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes_, trace_.clock());
@@ -138,47 +132,32 @@ private:
     if (collect_stack_keys_) {
       PassResult ignored;
       const Trace *const one = &trace_;
-      Result<StackInventory> collected =
-          collect_stacks({&one, 1}, options_.graph, ignored, options_.stacks.for_definitions());
-      if (!collected) return std::move(collected).error();
-      inventory = std::move(*collected);
+      ETWRELOG_TRY_LET(collected,
+                       collect_stacks({&one, 1}, options_.graph, ignored, options_.stacks.for_definitions()));
+      inventory = std::move(collected);
     }
     stacks_.emplace(options_.stacks, std::move(inventory), collect_stack_keys_);
     return {};
   }
 
   Result<void> write_first_buffer() {
-    Result<FirstBuffer> first = filter_first_buffer(trace_, *events_, report_);
-    if (!first) return std::move(first).error();
-    last_time_ = first->last_time;
-    Result<write::EtlWriter> writer =
-        write::EtlWriter::create(std::move(file_), output_header(trace_.header(), nominal_, compressed()),
-                                 first->header_event, first->more_events, compressed());
-    if (!writer) return std::move(writer).error();
-    writer_.emplace(std::move(*writer));
-    rechunker_.emplace(nominal_, options_.keep_grouping);
-    return {};
-  }
-
-  void prepare(RelogPart &part) const {
-    if (compressed()) part.compressor.emplace(codec_, options_.level, nominal_);
+    ETWRELOG_TRY_LET(first, filter_first_buffer(trace_, *events_, report_));
+    return output_->begin(trace_.header(), nominal_, trace_.codec(), first);
   }
 
   Result<void> relog_buffers() {
     Pass<RelogPart> pass;
     pass.name = "relogging";
-    pass.prepare = [this](RelogPart &part) { prepare(part); };
     pass.work = [this](Batch &batch, RelogPart &part) { filter_batch(batch, part); };
     pass.merge = [this](Batch &batch, RelogPart &part) { return rechunk(batch, part); };
     pass.finish = [this](RelogPart &part) -> Result<void> {
-      seal(part);
+      output_->buffers().seal(part.out);
       return {};
     };
-    pass.emit = [this](RelogPart &part) { return append(part); };
+    pass.emit = [this](RelogPart &part) { return output_->buffers().append(part.out); };
     pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
-    Result<PassResult> done = run_pass(trace_, pass, options_.graph, cache_);
-    if (!done) return std::move(done).error();
-    if (!first_pass_) note(std::move(*done)); // else the first pass has met the same
+    ETWRELOG_TRY_LET(done, run_pass(trace_, pass, options_.graph, cache_));
+    if (!first_pass_) note(std::move(done)); // else the first pass has met the same
     return {};
   }
 
@@ -205,7 +184,7 @@ private:
 
   // Serial, in file order.
   Result<void> rechunk(Batch &batch, RelogPart &work) {
-    work.closed.clear();
+    work.out.closed.clear();
     if (stacks_ && !stacks_->collected() && work.stacks.met_key) needs_stack_keys_ = true;
     if (needs_stack_keys_) return {}; // all from here on is in vain
     work.counts.add_to(report_);
@@ -216,72 +195,36 @@ private:
         return error;
       }
     if (stacks_) stacks_->end_batch(work.stacks);
-    stamp(work.closed);
+    output_->buffers().stamp(work.out);
     return {};
   }
 
   Result<void> rechunk_buffer(const DecodedBuffer &buffer, RelogPart &work, std::size_t i) {
-    write::Origin origin;
-    origin.processor = buffer.header.processor();
-    origin.type = buffer.header.type;
-    origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
-    origin.whole = work.whole[i];
-    if (nominal_ == trace_.header().buffer_size)
-      origin.failed_reservation = write::failed_reservation(buffer.header, nominal_);
-    if (!stacks_) return rechunker_->add(origin, buffer.events, work.runs[i], work.closed);
+    write::Origin origin = output_->origin_of(buffer.header, work.whole[i]);
+    if (!stacks_) return output_->buffers().fill(origin, buffer.events, work.runs[i], work.out);
     stacks_->order(origin.processor, work.stacks, i, definitions_, definitions_run_);
     const StackRewriter::Buffer &rewritten = work.stacks.buffers[i];
     origin.whole = origin.whole && !rewritten.changed && definitions_.empty();
-    if (!definitions_.empty())
-      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, work.closed);
-          !added)
-        return added;
-    return rechunker_->add(origin, rewritten.events, rewritten.runs, work.closed);
+    ETWRELOG_TRY(fill_definitions(origin, work.out));
+    return output_->buffers().fill(origin, rewritten.events, rewritten.runs, work.out);
   }
 
-  // Serial, in output order.
-  void stamp(std::vector<write::OutputBuffer> &closed) {
-    for (write::OutputBuffer &buffer : closed) {
-      stamper_.stamp(buffer);
-      last_time_ = std::max(last_time_, buffer.last_time);
-    }
+  Result<void> fill_definitions(const write::Origin &origin, write::Outgoing &out) {
+    if (definitions_.empty()) return {};
+    return output_->buffers().fill(origin, definitions_, {&definitions_run_, 1}, out);
   }
 
-  // Parallel.
-  void seal(RelogPart &work) const {
-    for (write::OutputBuffer &buffer : work.closed)
-      write::seal(buffer, nominal_, work.compressor ? &*work.compressor : nullptr, work.scratch);
-  }
-
-  // Serial, in output order.
-  Result<void> append(const RelogPart &work) {
-    for (const write::OutputBuffer &buffer : work.closed)
-      ETWRELOG_TRY(writer_->append(buffer));
-    return {};
-  }
-
-  // What is still open when the input has ended: stack definitions, then the buffers.
-  Result<void> write_rest() {
-    RelogPart part;
-    prepare(part);
-    auto write_closed = [&]() -> Result<void> {
-      stamp(part.closed);
-      seal(part);
-      Result<void> written = append(part);
-      part.closed.clear();
-      return written;
-    };
+  // Stack definitions that are due when the input has ended.
+  Result<void> write_last_definitions() {
+    write::Outgoing out;
     while (stacks_) {
       write::Origin origin;
       stacks_->finish(definitions_, definitions_run_, origin.processor);
       if (definitions_.empty()) break;
-      if (Result<void> added = rechunker_->add(origin, definitions_, {&definitions_run_, 1}, part.closed);
-          !added)
-        return added;
-      ETWRELOG_TRY(write_closed());
+      ETWRELOG_TRY(fill_definitions(origin, out));
+      ETWRELOG_TRY(output_->buffers().put(out));
     }
-    rechunker_->flush(part.closed);
-    return write_closed();
+    return {};
   }
 
   void complete_report() {
@@ -300,8 +243,6 @@ private:
     report_.events_in += out.events;
     report_.event_bytes_in += out.event_bytes;
     report_.by_reason[static_cast<std::size_t>(filter::Reason::dropped_time)] += out.events;
-    report_.output_bytes = writer_->size();
-    report_.output_buffers = writer_->buffers();
   }
 
   const Trace &trace_;
@@ -311,20 +252,15 @@ private:
   std::optional<FirstPass> first_pass_; // where the processes must be known
   const BufferCache *cache_ = nullptr;  // what it kept
   std::atomic<bool> needs_stack_keys_{false};
-  const Codec codec_;
   const std::uint32_t nominal_;
 
-  base::OutputFile file_; // until the writer takes it
+  std::optional<TraceOutput> output_;
   filter::Lifetimes lifetimes_;
   std::optional<filter::Filter> filter_;
   std::optional<BufferFilter> events_;
   std::optional<StackRewriter> stacks_;
   std::vector<std::uint8_t> definitions_; // that become due with a buffer
   write::Run definitions_run_;
-  std::optional<write::Rechunker> rechunker_;
-  write::Stamper stamper_;
-  std::optional<write::EtlWriter> writer_;
-  std::int64_t last_time_ = 0;
 };
 
 } // namespace
@@ -358,19 +294,14 @@ Result<void> relog(const Trace &whole, const RelogOptions &options, RelogReport 
   // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that
   // does not look at JIT-compiled code can do without until then.
   const bool try_without = options.stacks.mode == StackMode::cache;
-  Result<void> done;
-  bool again = false;
-  {
-    Relogger relogger(trace, options, !try_without, report);
-    done = relogger.run();
-    again = relogger.needs_stack_keys();
-  }
-  if (again) {
+  Result<Ending> ended = Relogger(trace, options, !try_without, report).run();
+  if (ended && *ended == Ending::needs_stack_keys) {
     report = RelogReport{};
-    done = Relogger(trace, options, true, report).run();
+    ended = Relogger(trace, options, true, report).run();
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  return done;
+  if (!ended) return std::move(ended).error();
+  return {};
 }
 
 } // namespace etwrelog::pipeline

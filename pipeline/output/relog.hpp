@@ -21,7 +21,8 @@ struct RelogOptions {
   std::optional<Codec> codec; // default: xpress if the input was compressed, else none
   Level level = Level::normal;
   std::uint32_t buffer_size = 0; // nominal; 0: the input's, at least 64 KiB
-  bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order
+  bool keep_grouping = false;    // every input buffer becomes one output buffer, in file order; of several
+                                 // traces, in the order of their first events
   bool count = false;            // fill in the report's counts by type and process
   StackOptions stacks;
   // With a selection: bytes for the events of the first pass that may be kept. What does not fit is read

@@ -5,8 +5,9 @@
 #include "etwrelog/io.hpp"
 #include "etwrelog/text.hpp"
 #include "output/buffer_filter.hpp"
+#include "output/merged_header.hpp"
 #include "output/time_merge.hpp"
-#include "write/etl_writer.hpp"
+#include "output/trace_output.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -54,21 +55,13 @@ struct Stretch {
   struct Kept {
     std::size_t planned;
     TimedEvents events;
+    write::OutputBuffer grouped; // instead, where buffers are kept whole; empty if nothing stays
   };
   std::vector<Kept> kept;
   std::vector<write::Run> runs;
   Counts counts;
-  std::vector<write::OutputBuffer> closed;
-  std::optional<Compressor> compressor;
-  std::vector<std::uint8_t> scratch;
+  write::Outgoing out;
 };
-
-std::uint32_t sum_of(Traces traces, std::uint32_t LogfileHeader::*field) {
-  std::uint64_t sum = 0;
-  for (const Trace *trace : traces)
-    sum += trace->header().*field;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
-}
 
 // As one of the inputs is compressed.
 Codec codec_of(Traces traces) {
@@ -77,41 +70,16 @@ Codec codec_of(Traces traces) {
   return any ? Codec::xpress : Codec::none;
 }
 
-// As a merge on Windows leaves it: what was lost is added up, the machine is that of the trace with the most
-// to say of it.
-LogfileHeader merged_header(Traces traces) {
-  LogfileHeader header = traces[earliest(traces)]->header();
-  header.session_name = "Relogger";
-  header.file_name = "[multiple files]";
-  header.events_lost = sum_of(traces, &LogfileHeader::events_lost);
-  header.buffers_lost = sum_of(traces, &LogfileHeader::buffers_lost);
-  std::uint32_t one_stream = kModeOneStream;
-  for (const Trace *trace : traces) {
-    const LogfileHeader &h = trace->header();
-    header.end_time = std::max(header.end_time, h.end_time);
-    header.processors = std::max(header.processors, h.processors);
-    one_stream &= h.log_file_mode;
-  }
-  // Where one input says of which processor its events are, the index of a buffer means something.
-  header.log_file_mode = (header.log_file_mode & ~std::uint32_t{kModeOneStream}) | one_stream;
-  return header;
-}
-
-// The header event of the trace that began first, time zone and all, with the names of `header`.
-std::vector<std::uint8_t> merged_header_event(Bytes event, const LogfileHeader &header) {
-  const auto type = static_cast<HeaderType>(event[2]);
-  const LogfileHeaderLayout &at = type == HeaderType::system64 ? kLogfileHeader64 : kLogfileHeader32;
-  std::vector<std::uint8_t> merged(event.begin(),
-                                   event.begin() + static_cast<std::ptrdiff_t>(kSystemHeaderSize + at.names));
-  for (const std::string &name : {header.session_name, header.file_name})
-    for (const char16_t unit : utf16_from_utf8(name) + u'\0') {
-      merged.push_back(static_cast<std::uint8_t>(unit & 0xFF));
-      merged.push_back(static_cast<std::uint8_t>(unit >> 8));
-    }
-  store(&merged[kHeaderLayouts[static_cast<std::size_t>(type)].size_at],
-        static_cast<std::uint16_t>(merged.size()));
-  store(&merged[kSystemHeaderSize + kLogProcessorsAt], header.processors);
-  return merged;
+std::uint32_t nominal_size_of(Traces traces, const RelogOptions &options) {
+  std::uint32_t largest = 0;
+  for (const Trace *trace : traces)
+    largest = std::max(largest, trace->header().buffer_size);
+  if (!options.keep_grouping) return nominal_size(largest, options);
+  for (const Trace *trace : traces)
+    for (const read::BufferSpan &span : trace->buffers())
+      largest = std::max(
+          {largest, span.size, static_cast<std::uint32_t>(kBufferHeaderSize + align8(span.decoded))});
+  return largest;
 }
 
 Error not_together(const Trace &first, const Trace &other, const char *what, const std::string &expected,
@@ -127,15 +95,11 @@ class SeveralRelogger {
 public:
   SeveralRelogger(Traces traces, const RelogOptions &options, RelogReport &report)
       : traces_(traces), options_(options), report_(report), header_(merged_header(traces)),
-        clock_(traces[earliest(traces)]->clock()), stamper_(clock_) {
+        clock_(traces[earliest(traces)]->clock()) {
     first_number_.push_back(0);
     for (const Trace *trace : traces)
       first_number_.push_back(first_number_.back() + static_cast<std::uint32_t>(trace->buffers().size()));
-    std::uint32_t nominal = kSmallestDefaultBufferSize;
-    for (const Trace *trace : traces)
-      nominal = std::max(nominal, trace->header().buffer_size);
-    nominal_ = options.buffer_size != 0 ? options.buffer_size : nominal;
-    codec_ = options.codec.value_or(codec_of(traces));
+    nominal_ = nominal_size_of(traces, options);
   }
 
   Result<void> run() {
@@ -144,19 +108,18 @@ public:
     ETWRELOG_TRY(prepare_filter());
     ETWRELOG_TRY(write_header());
     ETWRELOG_TRY(relog_buffers());
-    ETWRELOG_TRY(write_rest());
-    ETWRELOG_TRY(writer_->finish(clock_.to_filetime(last_time_)));
-    report_.output_bytes = writer_->size();
-    report_.output_buffers = writer_->buffers();
-    return {};
+    write::Outgoing out;
+    ETWRELOG_TRY(merge_->finish(out));
+    ETWRELOG_TRY(output_->buffers().put(out));
+    return output_->finish(report_);
   }
 
 private:
   Result<void> open_output() {
     ETWRELOG_TRY(check_no_input(traces_, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_));
-    ETWRELOG_TRY_LET(file, base::OutputFile::create(options_.output, options_.replace_output));
-    file_ = std::move(file);
+    ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
+    output_.emplace(std::move(output));
     for (const Trace *trace : traces_) {
       report_.input_bytes += trace->input().size();
       report_.input_buffers += trace->buffers().size();
@@ -182,10 +145,12 @@ private:
     for (std::uint32_t number = 0; number < traces_.size(); ++number) {
       const Trace &trace = *traces_[number];
       std::map<std::uint16_t, std::int64_t> latest; // by processor
+      const bool one_stream = (trace.header().log_file_mode & kModeOneStream) != 0;
       Pass<Survey> pass;
       pass.name = "reading processes";
       pass.work = [&](Batch &batch, Survey &part) { survey_batch(number, batch, part); };
       pass.merge = [&](Batch &, Survey &part) -> Result<void> {
+        if (one_stream) part.records.switches.clear(); // its buffers do not tell where an event was
         records.append(std::move(part.records));
         for (const BufferTimes &times : part.times) {
           // The first processors alone can be told apart, should there be more than 65536 in all.
@@ -199,16 +164,14 @@ private:
         }
         return {};
       };
-      Result<PassResult> done = run_pass(trace, pass, options_.graph);
-      if (!done) return std::move(done).error();
-      for (Skipped &skipped : done->skipped)
+      ETWRELOG_TRY_LET(done, run_pass(trace, pass, options_.graph));
+      for (Skipped &skipped : done.skipped)
         skipped.source = number;
-      std::ranges::move(done->skipped, std::back_inserter(report_.skipped));
-      std::ranges::move(done->warnings, std::back_inserter(report_.warnings));
+      std::ranges::move(done.skipped, std::back_inserter(report_.skipped));
+      std::ranges::move(done.warnings, std::back_inserter(report_.warnings));
     }
     std::ranges::stable_sort(plan_, {}, &Planned::first);
-    lifetimes_ =
-        filter::Lifetimes(std::move(records), streams, (header_.log_file_mode & kModeOneStream) != 0);
+    lifetimes_ = filter::Lifetimes(std::move(records), streams, false);
     return {};
   }
 
@@ -275,22 +238,14 @@ private:
       return base::corrupt("the first buffer, with the logfile header, cannot be read")
           .in(base.input().name());
     const Bytes event = Bytes(batch.buffers.front().events).first(base.header().event_size);
-    const bool compressed = codec_ != Codec::none;
-    last_time_ = base.header().first_stamp;
-    const std::vector<std::uint8_t> merged = merged_header_event(event, header_);
-    report_.event_bytes_out += merged.size();
+    FirstBuffer first;
+    first.header_event = merged_header_event(event, header_);
+    first.last_time = base.header().first_stamp;
+    report_.event_bytes_out += first.header_event.size();
     report_.event_bytes_out -= event.size();
-    Result<write::EtlWriter> writer = write::EtlWriter::create(
-        std::move(file_), output_header(header_, nominal_, compressed), merged, {}, compressed);
-    if (!writer) return std::move(writer).error();
-    writer_.emplace(std::move(*writer));
-    rechunker_.emplace(nominal_, false);
-    merge_.emplace(traces_.size(), *rechunker_);
+    ETWRELOG_TRY(output_->begin(header_, nominal_, codec_of(traces_), first));
+    merge_.emplace(traces_.size(), output_->buffers());
     return {};
-  }
-
-  void prepare(Stretch &part) const {
-    if (codec_ != Codec::none) part.compressor.emplace(codec_, options_.level, nominal_);
   }
 
   Result<void> relog_buffers() {
@@ -299,11 +254,11 @@ private:
     steps.work = [this](Stretch &part) { return filter_stretch(part); };
     steps.merge = [this](Stretch &part) { return put_in_order(part); };
     steps.finish = [this](Stretch &part) -> Result<void> {
-      seal(part);
+      output_->buffers().seal(part.out);
       return {};
     };
     steps.emit = [this](Stretch &part) -> Result<void> {
-      ETWRELOG_TRY(append(part));
+      ETWRELOG_TRY(output_->buffers().append(part.out));
       progress_.advance(part.bytes, part.events);
       return {};
     };
@@ -315,8 +270,6 @@ private:
     const auto afforded =
         static_cast<std::size_t>(std::max<std::uint64_t>(2, options_.graph.in_flight_bytes / each));
     std::deque<Stretch> slots(std::min(slots_for(options_.graph.threads), afforded) + 1);
-    for (Stretch &slot : slots)
-      prepare(slot);
     return run_steps(steps, slots, {options_.graph.threads, options_.graph.stop});
   }
 
@@ -358,10 +311,17 @@ private:
       const Trace &trace = *traces_[number];
       load.batch.events = 0;
       trace.load(load.batch);
+      std::size_t stored_at = 0, next = load.batch.first; // that buffer's bytes as they were read
       for (DecodedBuffer &buffer : load.batch.buffers) {
         const std::size_t planned = load.planned + (buffer.index - load.batch.first);
-        keep(trace, load.batch, buffer, plan_[planned], part);
-        part.kept.back().planned = planned;
+        for (; next < buffer.index; ++next)
+          stored_at += trace.buffers()[next].size;
+        part.kept.emplace_back().planned = planned;
+        if (options_.keep_grouping)
+          keep_grouped(trace, load.batch, buffer,
+                       Bytes(load.batch.raw).subspan(stored_at, buffer.stored_size), part);
+        else
+          keep(trace, load.batch, buffer, plan_[planned], part);
       }
       part.events += load.batch.events;
       if (load.batch.error) return *std::move(load.batch.error);
@@ -369,22 +329,54 @@ private:
     return {};
   }
 
+  // What stays of a buffer to `part.runs`; returns whether all of it does.
+  bool filter(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, Stretch &part) const {
+    DecodedBuffer events = buffer;
+    events.index += first_number_[number_of(&trace)];
+    part.runs.clear();
+    const bool whole = events_->filter(trace, batch, events, part.runs, part.counts);
+    if (buffer.index != 0) return whole;
+    leave_header_out(trace, buffer, part);
+    return false;
+  }
+
+  // What stays of a buffer as one buffer: byte for byte as it is stored, if it is all of it and no other
+  // codec is asked for.
+  void keep_grouped(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, Bytes stored,
+                    Stretch &part) const {
+    write::OutputBuffer &out = part.kept.back().grouped;
+    const bool storable = !options_.codec && !buffer.cut && buffer.header.buffer_size == stored.size();
+    if (storable) out.bytes.assign(stored.begin(), stored.end()); // filtering may zero paddings in place
+    const bool whole = filter(trace, batch, buffer, part);
+    if (part.runs.empty()) {
+      out.bytes.clear();
+      return;
+    }
+    out.processor = buffer.header.processor();
+    out.type = buffer.index == 0 ? std::uint16_t{kTypeGeneric} : buffer.header.type;
+    out.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    out.last_time = part.runs.back().last_time;
+    out.as_stored = storable && whole;
+    if (out.as_stored) return;
+    out.bytes.assign(kBufferHeaderSize, 0);
+    for (const write::Run &run : part.runs) {
+      const Bytes bytes = write::bytes_of(run, buffer.events);
+      out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
+    }
+  }
+
   // What stays of a buffer, in memory of its own and with the times by which it is put in order.
   void keep(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, const Planned &planned,
             Stretch &part) const {
-    DecodedBuffer events = buffer;
-    events.index += first_number_[planned.trace];
-    part.runs.clear();
-    events_->filter(trace, batch, events, part.runs, part.counts);
-    if (buffer.index == 0) leave_header_out(trace, buffer, part);
-    TimedEvents &kept = part.kept.emplace_back().events;
+    filter(trace, batch, buffer, part);
+    TimedEvents &kept = part.kept.back().events;
     kept.origin.processor = buffer.header.processor();
     kept.origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
     std::int64_t latest = planned.before;
     for (const write::Run &run : part.runs) {
       const Bytes bytes =
-          Bytes(events.events)
-              .subspan(run.begin, std::min<std::size_t>(run.end, events.events.size()) - run.begin);
+          Bytes(buffer.events)
+              .subspan(run.begin, std::min<std::size_t>(run.end, buffer.events.size()) - run.begin);
       const std::size_t shift = kept.bytes.size();
       kept.bytes.insert(kept.bytes.end(), bytes.begin(), bytes.end());
       kept.bytes.resize(shift + (run.end - run.begin));
@@ -421,44 +413,20 @@ private:
 
   // Serial, in the order of the plan.
   Result<void> put_in_order(Stretch &part) {
-    part.closed.clear();
+    part.out.closed.clear();
     part.counts.add_to(report_);
     for (Stretch::Kept &kept : part.kept) {
+      if (options_.keep_grouping) {
+        if (!kept.grouped.empty()) part.out.closed.push_back(std::move(kept.grouped));
+        continue;
+      }
       const Planned &planned = plan_[kept.planned];
-      if (Result<void> added = merge_->add(planned.trace, planned.first, std::move(kept.events), part.closed);
+      if (Result<void> added = merge_->add(planned.trace, planned.first, std::move(kept.events), part.out);
           !added)
         return base::in_file(std::move(added).error(), traces_[planned.trace]->input().name());
     }
-    stamp(part.closed);
+    output_->buffers().stamp(part.out);
     return {};
-  }
-
-  void stamp(std::vector<write::OutputBuffer> &closed) {
-    for (write::OutputBuffer &buffer : closed) {
-      stamper_.stamp(buffer);
-      last_time_ = std::max(last_time_, buffer.last_time);
-    }
-  }
-
-  void seal(Stretch &part) const {
-    for (write::OutputBuffer &buffer : part.closed)
-      write::seal(buffer, nominal_, part.compressor ? &*part.compressor : nullptr, part.scratch);
-  }
-
-  Result<void> append(const Stretch &part) {
-    for (const write::OutputBuffer &buffer : part.closed)
-      if (Result<void> written = writer_->append(buffer); !written) return written;
-    return {};
-  }
-
-  Result<void> write_rest() {
-    Stretch part;
-    prepare(part);
-    ETWRELOG_TRY(merge_->finish(part.closed));
-    rechunker_->flush(part.closed);
-    stamp(part.closed);
-    seal(part);
-    return append(part);
   }
 
   const Traces traces_;
@@ -466,21 +434,16 @@ private:
   RelogReport &report_;
   const LogfileHeader header_;
   const Clock clock_;
-  Codec codec_ = Codec::none;
   std::uint32_t nominal_ = 0;
   std::vector<std::uint32_t> first_number_; // of each trace's buffers, among those of all
 
-  base::OutputFile file_; // until the writer takes it
+  std::optional<TraceOutput> output_;
   filter::Lifetimes lifetimes_;
   std::vector<Planned> plan_;
   std::size_t next_planned_ = 0;
   std::optional<filter::Filter> filter_;
   std::optional<BufferFilter> events_;
-  std::optional<write::Rechunker> rechunker_;
   std::optional<TimeMerge> merge_;
-  write::Stamper stamper_;
-  std::optional<write::EtlWriter> writer_;
-  std::int64_t last_time_ = 0;
   ProgressMeter progress_{options_.graph.progress};
 };
 
@@ -546,11 +509,12 @@ Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, Relog
 
 Result<void> relog_several(Traces traces, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  if (options.keep_grouping)
-    return base::unsupported(
-               "keeping the grouping of several traces: their buffers overlap in time, and in a "
-               "valid trace the events of a processor are in order")
-        .about(Option::keep_grouping);
+  if (options.keep_grouping && options.stacks.mode != StackMode::keep)
+    return base::bad_option(
+               Option::stacks,
+               "cannot be combined: in buffers that overlap in time, a stack's definition has no "
+               "place behind all its uses")
+        .about(Option::stacks, Option::keep_grouping);
   ETWRELOG_TRY(check_one_boot(traces));
   ETWRELOG_TRY(options.stacks.mode == StackMode::keep ? SeveralRelogger(traces, options, report).run()
                                                       : relog_with_stacks(traces, options, report));

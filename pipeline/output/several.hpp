@@ -10,9 +10,11 @@ namespace etwrelog::pipeline {
 // differs.
 [[nodiscard]] Result<void> check_one_boot(Traces traces);
 
-// `traces`: two or more. Buffers are filled anew, as Windows' merge fills them (docs/architecture.md); stacks
-// are rewritten, if that is asked for, once the traces are one. The header event is that of the trace that
-// began first, with the names that Windows gives to merged traces.
+// `traces`: two or more. Buffers are filled anew, as Windows' merge fills them (docs/architecture.md); with
+// keep_grouping they stay whole, in the order of their first events, and as they are stored where all of
+// their events stay and no codec is asked for. Stacks are rewritten, if that is asked for, once the traces
+// are one; not with keep_grouping. The header event is that of the trace that began first, with the names
+// that Windows gives to merged traces.
 [[nodiscard]] Result<void> relog_several(Traces traces, const RelogOptions &options, RelogReport &report);
 
 } // namespace etwrelog::pipeline

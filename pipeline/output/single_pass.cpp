@@ -1,6 +1,6 @@
 #include "base/errors.hpp"
 #include "output/buffer_filter.hpp"
-#include "write/etl_writer.hpp"
+#include "output/trace_output.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -24,12 +24,11 @@ public:
   // The next buffer, stored form with its header; empty at the end.
   Result<std::vector<std::uint8_t>> next(std::uint32_t nominal_size, std::vector<std::string> &warnings) {
     std::vector<std::uint8_t> buffer(kBufferHeaderSize);
-    const Result<std::size_t> got = read(buffer);
-    if (!got) return got.error();
-    if (*got < kBufferHeaderSize) {
-      if (*got != 0 && index_ != 0)
-        warnings.push_back(fmt::format("{} bytes behind the last buffer: ignored", *got));
-      buffer.resize(index_ == 0 ? *got : 0);
+    ETWRELOG_TRY_LET(got, read(buffer));
+    if (got < kBufferHeaderSize) {
+      if (got != 0 && index_ != 0)
+        warnings.push_back(fmt::format("{} bytes behind the last buffer: ignored", got));
+      buffer.resize(index_ == 0 ? got : 0);
       return buffer;
     }
     if (std::ranges::all_of(buffer, [](std::uint8_t b) { return b == 0; })) {
@@ -41,11 +40,10 @@ public:
     // How much is left of a stream is not known: a buffer that overruns it shows when it is read.
     ETWRELOG_TRY(read::check_buffer_header(header, at_, header.buffer_size, index_, nominal, name_));
     buffer.resize(header.buffer_size);
-    const Result<std::size_t> rest = read(MutableBytes(buffer).subspan(kBufferHeaderSize));
-    if (!rest) return rest.error();
-    cut_ = *rest + kBufferHeaderSize < buffer.size();
+    ETWRELOG_TRY_LET(rest, read(MutableBytes(buffer).subspan(kBufferHeaderSize)));
+    cut_ = rest + kBufferHeaderSize < buffer.size();
     if (cut_) {
-      buffer.resize(*rest + kBufferHeaderSize);
+      buffer.resize(rest + kBufferHeaderSize);
       warnings.push_back(
           fmt::format("the last buffer (at 0x{:x}) is cut short: read to its last whole event", at_));
     }
@@ -80,7 +78,8 @@ private:
   bool cut_ = false;
 };
 
-struct Held { // a decoded buffer that waits for its group to be complete
+// A decoded buffer; it waits for its group to be complete.
+struct Waiting {
   BufferHeader header;
   std::uint64_t at = 0;
   std::size_t index = 0;
@@ -97,165 +96,117 @@ public:
         report_(report) {}
 
   Result<void> run() {
-    Result<base::OutputFile> file = base::OutputFile::create(options_.output, options_.replace_output);
-    if (!file) return std::move(file).error();
-    file_ = std::move(*file);
+    ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
+    output_.emplace(std::move(output));
     if (!options_.selection.everything())
       report_.warnings.push_back("filtered in a single pass, with the processes and threads known so far");
     for (;;) {
-      Result<std::vector<std::uint8_t>> stored = stream_.next(header_.buffer_size, report_.warnings);
-      if (!stored) return std::move(stored).error();
-      if (!header_known_) {
-        if (Result<void> opened = open(*stored); !opened)
-          return opened; // also says what is wrong with no input
-      } else if (stored->empty()) {
+      ETWRELOG_TRY_LET(stored, stream_.next(header_.buffer_size, report_.warnings));
+      if (!header_known_)
+        ETWRELOG_TRY(open(stored)); // also says what is wrong with no input
+      else if (stored.empty())
         break;
-      }
-      if (Result<void> taken = take(*stored); !taken) return taken;
-      if (held_bytes_ >= kGroupBytes)
-        if (Result<void> done = relog_group(); !done) return done;
+      ETWRELOG_TRY(take(stored));
+      if (group_bytes_ >= kGroupBytes) ETWRELOG_TRY(relog_group());
     }
-    if (Result<void> done = relog_group(); !done) return done;
+    ETWRELOG_TRY(relog_group());
     return finish();
   }
 
 private:
   Result<void> open(Bytes first) {
-    Result<LogfileHeader> header = read::read_first_event(first, name_);
-    if (!header) return std::move(header).error();
-    header_ = std::move(*header);
+    ETWRELOG_TRY_LET(header, read::read_first_event(first, name_));
+    header_ = std::move(header);
     header_known_ = true;
-    clock_ = header_.clock();
-    stamper_.emplace(clock_);
-    nominal_ = options_.buffer_size != 0 ? options_.buffer_size
-                                         : std::max(header_.buffer_size, kSmallestDefaultBufferSize);
+    nominal_ = nominal_size(header_.buffer_size, options_);
     return check_nominal_size(nominal_);
   }
 
   Result<void> take(Bytes stored) {
-    Held held;
-    held.header = load_buffer_header(stored.data());
-    held.at = stream_.last_offset();
-    held.index = stream_.index();
-    held.cut = stream_.cut();
-    std::uint32_t decoded = read::decoded_size(held.header);
-    if (held.index == 0) decoded = std::max(decoded, header_.event_size);
+    Waiting buffer;
+    buffer.header = load_buffer_header(stored.data());
+    buffer.at = stream_.last_offset();
+    buffer.index = stream_.index();
+    buffer.cut = stream_.cut();
+    std::uint32_t decoded = read::decoded_size(buffer.header);
+    if (buffer.index == 0) decoded = std::max(decoded, header_.event_size);
     const Bytes body = stored.subspan(kBufferHeaderSize);
-    held.events.resize(align8(decoded));
-    held.size = decoded;
-    if (!held.header.compressed()) {
-      held.size = std::min<std::size_t>(body.size(), decoded);
-      std::copy_n(body.begin(), held.size, held.events.begin());
-    } else if (held.cut) {
-      held.size = decompress(codec_ == Codec::none ? Codec::xpress : codec_, body,
-                             MutableBytes(held.events).first(decoded))
-                      .produced;
-    } else if (const auto codec = decode_events(codec_, body, MutableBytes(held.events).first(decoded))) {
+    buffer.events.resize(align8(decoded));
+    buffer.size = decoded;
+    if (!buffer.header.compressed()) {
+      buffer.size = std::min<std::size_t>(body.size(), decoded);
+      std::copy_n(body.begin(), buffer.size, buffer.events.begin());
+    } else if (buffer.cut) {
+      buffer.size = decompress(codec_ == Codec::none ? Codec::xpress : codec_, body,
+                               MutableBytes(buffer.events).first(decoded))
+                        .produced;
+    } else if (const auto codec = decode_events(codec_, body, MutableBytes(buffer.events).first(decoded))) {
       codec_ = *codec;
     } else {
-      return base::corrupt(fmt::format("buffer {}: compressed data", held.index))
+      return base::corrupt(fmt::format("buffer {}: compressed data", buffer.index))
           .in(name_)
-          .at(held.at + kBufferHeaderSize)
+          .at(buffer.at + kBufferHeaderSize)
           .expected(fmt::format("{} bytes that decode to {}", body.size(), decoded))
           .found("data that no known codec decodes");
     }
     if (!options_.selection.everything() || options_.count) { // else nobody asks whose an event is
-      const auto index = static_cast<std::uint32_t>(held.index);
-      for_each_event(Bytes(held.events).first(held.size),
+      const auto index = static_cast<std::uint32_t>(buffer.index);
+      for_each_event(Bytes(buffer.events).first(buffer.size),
                      [&](const EventView &event, std::int64_t time, std::uint32_t) {
                        records_.add(event, time, index);
                      });
-      processors_.push_back(held.header.processor());
+      processors_.push_back(buffer.header.processor());
     }
-    held_bytes_ += held.events.size();
-    held_.push_back(std::move(held));
+    group_bytes_ += buffer.events.size();
+    group_.push_back(std::move(buffer));
     return {};
   }
 
-  // Looks the processes up anew and relogs what is held.
+  // Looks the processes up anew and relogs what waits.
   Result<void> relog_group() {
     const bool one_stream = (header_.log_file_mode & kModeOneStream) != 0;
     const filter::Lifetimes lifetimes(records_, processors_, one_stream);
-    Result<filter::Filter> filter = filter::Filter::make(options_.selection, lifetimes, clock_, true);
-    if (!filter) return std::move(filter).error();
-    any_target_ = any_target_ || filter->targets().any_instance();
-    const BufferFilter kept(*filter, lifetimes, options_.count);
-    for (Held &held : held_)
-      if (Result<void> done = relog_buffer(held, kept); !done) return done;
-    held_.clear();
-    held_bytes_ = 0;
+    ETWRELOG_TRY_LET(filter, filter::Filter::make(options_.selection, lifetimes, header_.clock(), true));
+    any_target_ = any_target_ || filter.targets().any_instance();
+    const BufferFilter kept(filter, lifetimes, options_.count);
+    for (Waiting &buffer : group_)
+      ETWRELOG_TRY(relog_buffer(buffer, kept));
+    group_.clear();
+    group_bytes_ = 0;
     return {};
   }
 
-  Result<void> relog_buffer(Held &held, const BufferFilter &kept) {
-    const MutableBytes events = MutableBytes(held.events).first(held.size);
+  Result<void> relog_buffer(Waiting &buffer, const BufferFilter &kept) {
+    const MutableBytes events = MutableBytes(buffer.events).first(buffer.size);
     std::vector<write::Run> runs;
     Counts counts;
     FilteredBuffer filtered =
-        kept.begin(static_cast<std::uint32_t>(held.index), held.header.processor(), events, runs, counts);
+        kept.begin(static_cast<std::uint32_t>(buffer.index), buffer.header.processor(), events, runs, counts);
     bool whole = true;
     const WalkEnd end =
         for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           whole = kept.take(event, time, at, filtered) && whole;
         });
-    if (!end && !(held.cut && end.reason == WalkEnd::Reason::overrun))
+    if (!end && !(buffer.cut && end.reason == WalkEnd::Reason::overrun))
       return base::corrupt(
-                 fmt::format("buffer {}: no event at 0x{:x}", held.index, kBufferHeaderSize + end.at))
+                 fmt::format("buffer {}: no event at 0x{:x}", buffer.index, kBufferHeaderSize + end.at))
           .in(name_)
-          .at(held.at)
+          .at(buffer.at)
           .advise(Advice::allow_spool);
     counts.add_to(report_);
     ++report_.input_buffers;
-    if (held.index == 0) return open_output(events, runs);
-    write::Origin origin;
-    origin.processor = held.header.processor();
-    origin.type = held.header.type;
-    origin.lost_flags = held.header.flags & (kFlagEventsLost | kFlagBufferLost);
-    origin.whole = whole;
-    if (nominal_ == header_.buffer_size)
-      origin.failed_reservation = write::failed_reservation(held.header, nominal_);
-    closed_.clear();
-    if (Result<void> added = rechunker_->add(origin, events, runs, closed_); !added) return added;
-    return write_closed();
-  }
-
-  Result<void> open_output(Bytes events, std::span<const write::Run> runs) {
-    const FirstBuffer first = split_first_buffer(events, header_.event_size, runs);
-    // Whether the input is compressed shows with its second buffer at the earliest: it is held by now.
-    const Codec codec = options_.codec.value_or(codec_ == Codec::none ? Codec::none : Codec::xpress);
-    const bool compressed = codec != Codec::none;
-    if (compressed) compressor_.emplace(codec, options_.level, nominal_);
-    rechunker_.emplace(nominal_, false);
-    last_time_ = first.last_time;
-    Result<write::EtlWriter> writer =
-        write::EtlWriter::create(std::move(file_), output_header(header_, nominal_, compressed),
-                                 first.header_event, first.more_events, compressed);
-    if (!writer) return std::move(writer).error();
-    writer_.emplace(std::move(*writer));
-    return {};
-  }
-
-  Result<void> write_closed() {
-    for (write::OutputBuffer &buffer : closed_) {
-      stamper_->stamp(buffer);
-      last_time_ = std::max(last_time_, buffer.last_time);
-      write::seal(buffer, nominal_, compressor_ ? &*compressor_ : nullptr, scratch_);
-      if (Result<void> written = writer_->append(buffer); !written) return written;
-    }
-    return {};
+    // Whether the input is compressed shows with its second buffer at the earliest: it waits by now.
+    if (buffer.index == 0)
+      return output_->begin(header_, nominal_, codec_, split_first_buffer(events, header_.event_size, runs));
+    ETWRELOG_TRY(output_->buffers().fill(output_->origin_of(buffer.header, whole), events, runs, out_));
+    return output_->buffers().put(out_);
   }
 
   Result<void> finish() {
     if (!any_target_) return base::no_match("no process of the trace is selected").in(name_);
-    closed_.clear();
-    rechunker_->flush(closed_);
-    if (Result<void> written = write_closed(); !written) return written;
     if (followed_ != nullptr) ETWRELOG_TRY(take_last_header());
-    if (Result<void> finished = writer_->finish(clock_.to_filetime(last_time_)); !finished) return finished;
     report_.input_bytes = stream_.offset();
-    report_.output_bytes = writer_->size();
-    report_.output_buffers = writer_->buffers();
-    return {};
+    return output_->finish(report_);
   }
 
   // The session completes its header event when it ends.
@@ -268,7 +219,7 @@ private:
     ETWRELOG_TRY_LET(first, followed_->first_buffer());
     ETWRELOG_TRY_LET(header, read::read_first_event(first, name_));
     const Bytes event = Bytes(first).subspan(kBufferHeaderSize).first(header.event_size);
-    writer_->replace_header(output_header(header, nominal_, compressor_.has_value()), event);
+    output_->replace_header(header, event);
     return {};
   }
 
@@ -277,23 +228,16 @@ private:
   const read::FollowedFile *followed_;
   const RelogOptions &options_;
   RelogReport &report_;
-  base::OutputFile file_;
   LogfileHeader header_;
-  Clock clock_;
   bool header_known_ = false, any_target_ = false;
   std::uint32_t nominal_ = 0;
   Codec codec_ = Codec::none;
   filter::LifetimeRecords records_;
   std::vector<std::uint16_t> processors_;
-  std::vector<Held> held_;
-  std::size_t held_bytes_ = 0;
-  std::optional<write::Stamper> stamper_;
-  std::optional<write::Rechunker> rechunker_;
-  std::optional<write::EtlWriter> writer_;
-  std::optional<Compressor> compressor_;
-  std::vector<write::OutputBuffer> closed_;
-  std::vector<std::uint8_t> scratch_;
-  std::int64_t last_time_ = 0;
+  std::vector<Waiting> group_;
+  std::size_t group_bytes_ = 0;
+  std::optional<TraceOutput> output_;
+  write::Outgoing out_;
 };
 
 } // namespace

@@ -8,24 +8,23 @@
 namespace etwrelog::pipeline {
 
 Result<void> TimeMerge::add(std::size_t trace, std::int64_t first, TimedEvents &&events,
-                            std::vector<write::OutputBuffer> &closed) {
+                            write::Outgoing &out) {
   const std::size_t number = events.origin.processor;
   if (processors_.size() <= number) processors_.resize(number + 1);
   Processor &processor = processors_[number];
   processor.queues.resize(traces_);
-  ETWRELOG_TRY(emit(processor, first, false, closed));
+  ETWRELOG_TRY(emit(processor, first, false, out));
   if (!events.events.empty()) processor.queues[trace].push_back(std::move(events));
   return {};
 }
 
-Result<void> TimeMerge::finish(std::vector<write::OutputBuffer> &closed) {
+Result<void> TimeMerge::finish(write::Outgoing &out) {
   for (Processor &processor : processors_)
-    ETWRELOG_TRY(emit(processor, 0, true, closed));
+    ETWRELOG_TRY(emit(processor, 0, true, out));
   return {};
 }
 
-Result<void> TimeMerge::emit(Processor &processor, std::int64_t before, bool all,
-                             std::vector<write::OutputBuffer> &closed) {
+Result<void> TimeMerge::emit(Processor &processor, std::int64_t before, bool all, write::Outgoing &out) {
   const auto time_of = [](const Queue &queue) {
     const TimedEvents &front = queue.front();
     return front.events[front.next].time;
@@ -58,7 +57,7 @@ Result<void> TimeMerge::emit(Processor &processor, std::int64_t before, bool all
                          : std::lower_bound(begin, front.events.end(), limit,
                                             [](const auto &e, std::int64_t t) { return e.time < t; });
     const write::Run run{begin->begin, (end - 1)->end, (end - 1)->own_time};
-    ETWRELOG_TRY(rechunker_.add(front.origin, front.bytes, {&run, 1}, closed));
+    ETWRELOG_TRY(output_.fill(front.origin, front.bytes, {&run, 1}, out));
     front.origin.lost_flags = 0; // said once
     front.next = static_cast<std::size_t>(end - front.events.begin());
     if (front.next == front.events.size()) best->pop_front();

@@ -2,7 +2,7 @@
 // works as long as buffers are given in the order of their first times.
 #pragma once
 
-#include "write/buffers.hpp"
+#include "write/etl_output.hpp"
 
 #include <list>
 #include <span>
@@ -25,25 +25,24 @@ struct TimedEvents {
 
 class TimeMerge {
 public:
-  TimeMerge(std::size_t traces, write::Rechunker &rechunker) : traces_(traces), rechunker_(rechunker) {}
+  TimeMerge(std::size_t traces, write::EtlOutput &output) : traces_(traces), output_(output) {}
 
   // `first`: no event given from now on for this processor is earlier. Of equal times the trace with the
   // smaller number goes first.
   [[nodiscard]] Result<void> add(std::size_t trace, std::int64_t first, TimedEvents &&events,
-                                 std::vector<write::OutputBuffer> &closed);
+                                 write::Outgoing &out);
   // What is left, by processor.
-  [[nodiscard]] Result<void> finish(std::vector<write::OutputBuffer> &closed);
+  [[nodiscard]] Result<void> finish(write::Outgoing &out);
 
 private:
   using Queue = std::list<TimedEvents>; // empty ones take no memory: there may be many processors
   struct Processor {
     std::vector<Queue> queues; // by trace
   };
-  Result<void> emit(Processor &processor, std::int64_t before, bool all,
-                    std::vector<write::OutputBuffer> &closed);
+  Result<void> emit(Processor &processor, std::int64_t before, bool all, write::Outgoing &out);
 
   std::size_t traces_;
-  write::Rechunker &rechunker_;
+  write::EtlOutput &output_;
   std::vector<Processor> processors_;
 };
 

@@ -106,10 +106,27 @@ BufferHeader header_of(const OutputBuffer &buffer, std::uint32_t nominal_size) {
   return header;
 }
 
+void number_stored(OutputBuffer &buffer, std::uint32_t nominal_size, bool compressed_file) {
+  BufferHeader header = load_buffer_header(buffer.bytes.data());
+  buffer.valid_bytes = header.valid_bytes();
+  header.sequence_number = buffer.sequence;
+  header.time_stamp = buffer.time_stamp;
+  header.flags &= static_cast<std::uint16_t>(~kFlagFlushMarker);
+  if (!header.compressed()) {
+    const std::size_t size = buffer.bytes.size();
+    buffer.bytes.resize(compressed_file ? std::min<std::size_t>(size, buffer.valid_bytes)
+                                        : std::max<std::size_t>(size, nominal_size),
+                        kFillByte);
+  }
+  header.buffer_size = static_cast<std::uint32_t>(buffer.bytes.size());
+  store_buffer_header(buffer.bytes.data(), header);
+}
+
 } // namespace
 
 void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor,
           std::vector<std::uint8_t> &scratch) {
+  if (buffer.as_stored) return number_stored(buffer, nominal_size, compressor != nullptr);
   buffer.valid_bytes = static_cast<std::uint32_t>(buffer.bytes.size());
   BufferHeader header = header_of(buffer, nominal_size);
   if (compressor) {

@@ -33,6 +33,7 @@ struct OutputBuffer {
   std::int64_t time_stamp = 0;   // FILETIME; set in order
   std::int64_t sequence = 0;     // set in order
   std::uint32_t valid_bytes = 0; // header + decoded events; set by sealing
+  bool as_stored = false;        // `bytes` are an input's, header and all: sealing numbers it, no more
 
   [[nodiscard]] bool empty() const { return bytes.size() <= format::kBufferHeaderSize; }
 };
@@ -77,7 +78,8 @@ private:
 
 // Writes the buffer header and compresses or fills. With a compressor, a buffer that does not shrink is
 // stored uncompressed at its own length, as Windows does; without, it is filled with 0xFF up to the nominal
-// size. `scratch` is reused between calls.
+// size. Of a buffer as it was stored, events and header stay, but for its number, time stamp, flush marker
+// and fill. `scratch` is reused between calls.
 void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor,
           std::vector<std::uint8_t> &scratch);
 

@@ -12,26 +12,22 @@ namespace etwrelog::write {
 
 using namespace format;
 
-Result<EtlWriter> EtlWriter::create(base::OutputFile file, const LogfileHeader &header, Bytes header_event,
-                                    Bytes more_events, bool compressed) {
-  EtlWriter writer;
-  writer.file_ = std::move(file);
-  writer.header_ = header;
-  writer.header_event_.assign(header_event.begin(), header_event.end());
-  writer.header_event_.resize(align8(header_event.size()));
-  std::vector<std::uint8_t> events = writer.header_event_;
+Result<void> EtlWriter::begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) {
+  header_ = header;
+  header_event_.assign(header_event.begin(), header_event.end());
+  header_event_.resize(align8(header_event.size()));
+  std::vector<std::uint8_t> events = header_event_;
   events.insert(events.end(), more_events.begin(), more_events.end());
-  if (kBufferHeaderSize + events.size() > header.buffer_size) {
+  if (kBufferHeaderSize + events.size() > header.buffer_size)
     return base::bad_option(Option::buffer_size,
                             fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
                                         kBufferHeaderSize + events.size(), header.buffer_size))
-        .in(writer.file_.target())
+        .in(file_.target())
         .advise(Advice::larger_buffers);
-  }
-  const std::vector<std::uint8_t> first = make_header_buffer(events, header.buffer_size, compressed);
-  if (Result<void> written = writer.file_.append(first); !written) return written.error();
-  writer.buffers_ = 1;
-  return writer;
+  const bool compressed = (header.log_file_mode & kModeCompressed) != 0;
+  ETWRELOG_TRY(file_.append(make_header_buffer(events, header.buffer_size, compressed)));
+  buffers_ = 1;
+  return {};
 }
 
 Result<void> EtlWriter::append(const OutputBuffer &buffer) {
@@ -60,12 +56,6 @@ Result<void> EtlWriter::finish(std::int64_t end_time) {
   patch_logfile_header(header_event_, header_);
   ETWRELOG_TRY(file_.write_at(kBufferHeaderSize, header_event_));
   return file_.commit();
-}
-
-void Stamper::stamp(OutputBuffer &buffer) {
-  latest_ = std::max(latest_, clock_.to_filetime(buffer.last_time));
-  buffer.time_stamp = latest_;
-  buffer.sequence = next_sequence_++;
 }
 
 } // namespace etwrelog::write

@@ -1,22 +1,20 @@
-// Lays sealed buffers behind each other and completes the header when all is known. Serial.
+// The file that a trace becomes: sealed buffers behind each other, and a header that is completed when all is
+// known. Serial.
 #pragma once
 
 #include "base/output_file.hpp"
-#include "etwrelog/logfile_header.hpp"
-#include "write/buffers.hpp"
+#include "write/etl_output.hpp"
 
 namespace etwrelog::write {
 
-class EtlWriter {
+class EtlWriter final : public TraceSink {
 public:
-  // `header_event`: the logfile header event as it shall stand, but for what finish() completes;
-  // `more_events`: the other events of the first buffer, each aligned to 8. header.buffer_size is the nominal
-  // size. Writes the first buffer. Fails if the events do not fit it.
-  static Result<EtlWriter> create(base::OutputFile file, const LogfileHeader &header, Bytes header_event,
-                                  Bytes more_events, bool compressed);
+  explicit EtlWriter(base::OutputFile file) : file_(std::move(file)) {}
 
-  // Appends a sealed buffer. Its sequence and time stamp were set by stamp().
-  [[nodiscard]] Result<void> append(const OutputBuffer &buffer);
+  // Also fails if the events do not fit the first buffer.
+  [[nodiscard]] Result<void> begin(const LogfileHeader &header, Bytes header_event,
+                                   Bytes more_events) override;
+  [[nodiscard]] Result<void> append(const OutputBuffer &buffer) override;
 
   // Another header event of the same size in place of the one that was given, with its header.
   void replace_header(const LogfileHeader &header, Bytes header_event);
@@ -34,20 +32,6 @@ private:
   std::vector<std::uint8_t> header_event_;
   std::uint64_t last_buffer_at_ = 0;
   std::uint32_t buffers_ = 0;
-};
-
-// Gives closed buffers their sequence numbers and time stamps: the FILETIME of the last event, never
-// decreasing along the file. (Windows writes the time of relogging there; this depends on the trace alone, so
-// that the same input gives the same bytes.) Called in output order.
-class Stamper {
-public:
-  explicit Stamper(const Clock &clock) : clock_(clock) {}
-  void stamp(OutputBuffer &buffer);
-
-private:
-  Clock clock_;
-  std::int64_t next_sequence_ = 1; // 0 is the header buffer
-  std::int64_t latest_ = 0;
 };
 
 } // namespace etwrelog::write

@@ -1,6 +1,6 @@
 // Builds events byte by byte, for the generator, for tests and for the few events that the tool writes
-// itself. Offsets come from format.hpp and the kernel payload table; nothing is known here but the order of
-// calls.
+// itself. Offsets come from format.hpp and the layouts of kernel payloads; nothing is known here but the
+// order of calls.
 //
 //   EventBuilder e(events);
 //   e.system(0x0501, 3, 8, creator_thread, creator_process, time);

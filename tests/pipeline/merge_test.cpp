@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace etwrelog {
 namespace {
@@ -196,6 +197,43 @@ TEST(Merge, OneProcessOfSeveralTraces) {
   EXPECT_EQ(sum, out.report.events_in);
 }
 
+// A session that does not tell processors apart takes nothing from one beside it that does.
+TEST(Merge, WhatRanOnAProcessorIsEachSessionsOwn) {
+  SyntheticTrace kernel = kernel_trace();
+  kernel.context_switch({1'500'000, 1}, 104, 0);
+  kernel.end_buffer(1);
+  const std::size_t fault = kernel.page_fault({1'500'100, 1}); // of whoever runs there
+  SyntheticTrace user({.buffer_size = 0x8000,
+                       .processors = 1,
+                       .first_stamp = 1'050'000,
+                       .mode = format::kModeSequential | format::kModeOneStream});
+  for (int i = 0; i < 300; ++i)
+    user.trace_logging({1'100'000 + 2000 * i}, Guid{7, 9}, "Prov", "E", 204, 200);
+  const std::vector<Buffer> inputs = {kernel.bytes(), user.bytes()};
+  pipeline::RelogOptions options;
+  options.selection.processes = {"one.exe"};
+  const auto kept = [&](const EventBytes &event) { return event == kernel.event(fault); };
+  EXPECT_EQ(std::ranges::count_if(merged(inputs, options).contents.events, kept), 1);
+
+  const testing::TempDir directory;
+  std::vector<std::uint64_t> counts; // of one.exe, in the kernel's trace alone and with the other beside it
+  for (const std::size_t files : {1u, 2u}) {
+    std::vector<Input> paths;
+    for (std::size_t i = 0; i < files; ++i) {
+      paths.emplace_back(directory.file(fmt::format("in{}.etl", i)));
+      testing::write_file(directory.file(fmt::format("in{}.etl", i)), inputs[i]);
+    }
+    const Result<etwrelog::Trace> trace = etwrelog::Trace::open(paths);
+    ASSERT_TRUE(trace);
+    const Result<Statistics> statistics = collect_statistics(*trace);
+    ASSERT_TRUE(statistics);
+    for (std::size_t i = 0; i < statistics->processes.size(); ++i)
+      if (statistics->processes[i].pid == 100) counts.push_back(statistics->by_instance[i].events);
+  }
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0], counts[1]);
+}
+
 TEST(Merge, NamesWhatDoesNotBelongTogether) {
   const Buffer kernel = kernel_trace().bytes();
   SyntheticTrace other_boot = user_trace();
@@ -246,10 +284,18 @@ TEST(Merge, ByTheTool) {
   ASSERT_EQ(
       testing::run_tool({"relog", kernel, user, "-o", directory.file("two.etl"), "-p", "one.exe"}).status, 0);
   EXPECT_EQ(testing::read_file(directory.file("two.etl")), testing::read_file(directory.file("one.etl")));
-  const auto grouped =
-      testing::run_tool({"relog", kernel, user, "-o", directory.file("x.etl"), "--keep-order"});
-  EXPECT_EQ(grouped.status, 1);
-  EXPECT_NE(grouped.err.find("overlap in time"), std::string::npos) << grouped.err;
+  const std::string whole = directory.file("whole.etl"), again = directory.file("again.etl");
+  ASSERT_EQ(testing::run_tool({"merge", kernel, user, "-o", whole, "--keep-buffers"}).status, 0);
+  ASSERT_EQ(testing::run_tool({"relog", kernel, user, "-o", again, "--keep-order"}).status, 0);
+  EXPECT_EQ(testing::read_file(whole), testing::read_file(again));
+  for (const std::vector<std::string> &with :
+       {std::vector<std::string>{"--stacks", "cache"}, {"--buffer-size", "1M"}}) {
+    std::vector<std::string> words = {"merge", kernel, user, "-o", directory.file("x.etl"), "--keep-buffers"};
+    words.insert(words.end(), with.begin(), with.end());
+    const auto refused = testing::run_tool(words);
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_NE(refused.err.find(with.front()), std::string::npos) << refused.err;
+  }
   EXPECT_GT(kept.events.size(), 1750u);
   EXPECT_LT(kept.events.size(), 2500u);
 }
@@ -286,6 +332,178 @@ TEST(Merge, StacksAreRewrittenAsThoseOfTheMergedTrace) {
   EXPECT_EQ(one.report.stacks.walks_in, 0u) << "the stacks are the other's";
   EXPECT_LT(one.report.events_out, one.report.events_in);
   EXPECT_FALSE(one.report.types.rows().empty());
+}
+
+// The buffers of a trace but the first, without what a place in a file gives them: number, time stamp, flush
+// marker, and the fill of a size that all share.
+std::vector<Buffer> stored_buffers(const Buffer &file) {
+  std::vector<Buffer> all;
+  for (std::size_t at = 0; at < file.size();) {
+    const format::BufferHeader header = format::load_buffer_header(file.data() + at);
+    if (at != 0) {
+      const std::size_t size = header.compressed() ? header.buffer_size : header.valid_bytes();
+      Buffer &buffer = all.emplace_back(file.begin() + static_cast<std::ptrdiff_t>(at),
+                                        file.begin() + static_cast<std::ptrdiff_t>(at + size));
+      format::BufferHeader bare = header;
+      bare.sequence_number = bare.time_stamp = 0;
+      bare.flags &= static_cast<std::uint16_t>(~format::kFlagFlushMarker);
+      bare.buffer_size = static_cast<std::uint32_t>(size);
+      format::store_buffer_header(buffer.data(), bare);
+    }
+    at += header.buffer_size;
+  }
+  return all;
+}
+
+pipeline::RelogOptions whole_buffers() {
+  pipeline::RelogOptions options;
+  options.keep_grouping = true;
+  return options;
+}
+
+// `first_rest`: first buffers that hold more than the header event, which becomes a buffer of its own.
+void expect_whole(const std::vector<Buffer> &inputs, const Merged &out, std::size_t first_rest) {
+  ASSERT_FALSE(out.error) << out.error->message();
+  std::vector<Buffer> expected, got = stored_buffers(out.bytes);
+  std::multiset<EventBytes> in, kept(out.contents.events.begin(), out.contents.events.end());
+  for (const Buffer &input : inputs) {
+    const std::vector<Buffer> more = stored_buffers(input);
+    // Those of one file and processor stay in their order.
+    std::map<std::uint16_t, std::vector<Buffer>> of;
+    for (const Buffer &buffer : more)
+      of[format::load_buffer_header(buffer.data()).processor()].push_back(buffer);
+    for (const auto &[processor, buffers] : of) {
+      std::size_t at = 0;
+      for (const Buffer &buffer : got)
+        if (at < buffers.size() && buffer == buffers[at]) ++at;
+      EXPECT_EQ(at, buffers.size()) << "processor " << processor;
+    }
+    expected.insert(expected.end(), more.begin(), more.end());
+    const Contents contents = testing::contents_of(input);
+    in.insert(contents.events.begin(), contents.events.end());
+  }
+  EXPECT_TRUE(in == kept);
+  ASSERT_EQ(got.size(), expected.size() + first_rest);
+  std::ranges::sort(expected);
+  std::ranges::sort(got);
+  EXPECT_TRUE(std::ranges::includes(got, expected));
+}
+
+TEST(Merge, BuffersStayWholeWhereThatIsAskedFor) {
+  const std::vector<Buffer> plain = {kernel_trace().bytes(), user_trace().bytes()},
+                            packed = {kernel_trace(Codec::xpress).bytes(), user_trace().bytes(),
+                                      user_trace(11, Codec::lznt1).bytes()};
+  for (const bool compressed : {false, true}) {
+    const std::vector<Buffer> &inputs = compressed ? packed : plain;
+    const Merged out = merged(inputs, whole_buffers());
+    expect_whole(inputs, out, 0);
+    EXPECT_EQ(out.report.events_in, out.report.events_out);
+    const auto trace = testing::open_trace(out.bytes);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->header().buffer_size, 0x8000u) << "the largest, and no larger";
+    EXPECT_EQ(trace->header().file_name, "[multiple files]");
+    EXPECT_EQ(trace->header().buffers_written, out.contents.buffers.size());
+    std::int64_t number = 0, stamp = 0;
+    for (const format::BufferHeader &header : out.contents.buffers) {
+      EXPECT_EQ(header.sequence_number, number);
+      const bool end = number == 0 || header.sequence_number + 1 == trace->header().buffers_written;
+      EXPECT_EQ((header.flags & format::kFlagFlushMarker) != 0, end) << number;
+      EXPECT_GE(header.time_stamp, stamp);
+      EXPECT_TRUE(compressed || header.buffer_size == 0x8000u);
+      stamp = header.time_stamp;
+      ++number;
+    }
+    for (const unsigned threads : {1u, 2u})
+      for (const std::uint64_t batch : {std::uint64_t{1}, std::uint64_t{40'000}}) {
+        pipeline::RelogOptions options = whole_buffers();
+        options.graph.threads = threads;
+        options.graph.batch_bytes = batch;
+        EXPECT_TRUE(merged(inputs, options).bytes == out.bytes) << threads << " threads, " << batch;
+      }
+  }
+}
+
+TEST(Merge, WholeBuffersAreReadInTheOrderOfTime) {
+  const testing::TempDir directory;
+  const std::string kernel = directory.file("kernel.etl"), user = directory.file("user.etl"),
+                    sparse_one = directory.file("sparse.etl");
+  testing::write_file(kernel, kernel_trace().bytes());
+  testing::write_file(user, user_trace().bytes());
+  SyntheticTrace sparse({.buffer_size = 0x4000}); // one buffer over the time of many
+  for (int i = 0; i < 100; ++i)
+    sparse.sample({1'100'003 + 3000 * i}, 104, static_cast<std::uint64_t>(i));
+  testing::write_file(sparse_one, sparse.bytes());
+  const std::string anew = directory.file("anew.etl"), whole = directory.file("whole.etl");
+  ASSERT_EQ(testing::run_tool({"merge", kernel, user, sparse_one, "-o", anew}).status, 0);
+  ASSERT_EQ(testing::run_tool({"merge", kernel, user, sparse_one, "-o", whole, "--keep-buffers"}).status, 0);
+  std::size_t behind = 0;
+  for (const auto &[cpu, events] : testing::contents_of(testing::read_file(whole)).by_cpu)
+    for (std::int64_t latest = 0; const EventBytes &event : events) {
+      behind += time_of(event) < latest ? 1 : 0;
+      latest = std::max(latest, time_of(event));
+    }
+  EXPECT_GT(behind, 500u) << "their buffers overlap: otherwise this says nothing";
+  const Result<etwrelog::Trace> a = etwrelog::Trace::open(Input(anew)),
+                                b = etwrelog::Trace::open(Input(whole));
+  ASSERT_TRUE(a && b);
+  EventCursor first = a->events({.order = Order::time}), second = b->events({.order = Order::time});
+  std::multiset<EventBytes> one, other; // of one time
+  std::int64_t now = 0;
+  ASSERT_TRUE(first.next() != nullptr && second.next() != nullptr); // the header events, which count buffers
+  for (const Event *x = first.next();; x = first.next()) {
+    const Event *y = second.next();
+    ASSERT_EQ(x == nullptr, y == nullptr);
+    if (x == nullptr || x->time() != now) {
+      EXPECT_TRUE(one == other) << "at " << now;
+      one.clear(), other.clear();
+    }
+    if (x == nullptr) break;
+    ASSERT_EQ(x->time(), y->time());
+    now = x->time();
+    one.emplace(x->bytes().begin(), x->bytes().end());
+    other.emplace(y->bytes().begin(), y->bytes().end());
+  }
+  for (const std::string command : {"stats", "info"}) {
+    nlohmann::json of[2];
+    for (const bool kept : {false, true}) {
+      const auto run = testing::run_tool({command, kept ? whole : anew, "--json"});
+      ASSERT_EQ(run.status, 0) << run.err;
+      of[kept ? 1 : 0] = nlohmann::json::parse(run.out, nullptr, false);
+    }
+    for (const char *field : {"events", "by_type", "processes", "samples", "stacks"})
+      EXPECT_EQ(of[0].contains(field) ? of[0][field] : "", of[1].contains(field) ? of[1][field] : "")
+          << command << ' ' << field;
+  }
+}
+
+TEST(Merge, WholeBuffersUnderASelectionOrAnotherCodec) {
+  const std::vector<Buffer> inputs = {user_trace().bytes(), kernel_trace().bytes()};
+  pipeline::RelogOptions anew, whole = whole_buffers();
+  anew.selection.processes = whole.selection.processes = {"one.exe"};
+  const Merged a = merged(inputs, anew), b = merged(inputs, whole);
+  ASSERT_FALSE(b.error) << b.error->message();
+  EXPECT_EQ(a.report.by_reason, b.report.by_reason);
+  EXPECT_EQ(std::multiset<EventBytes>(a.contents.events.begin(), a.contents.events.end()),
+            std::multiset<EventBytes>(b.contents.events.begin(), b.contents.events.end()));
+  whole = whole_buffers();
+  whole.codec = Codec::xpress;
+  const Merged packed = merged(inputs, whole);
+  ASSERT_FALSE(packed.error) << packed.error->message();
+  EXPECT_TRUE(packed.contents.buffers.back().compressed());
+  EXPECT_EQ(packed.contents.buffers.size(), merged(inputs, whole_buffers()).contents.buffers.size());
+  EXPECT_LT(packed.bytes.size(), merged(inputs, whole_buffers()).bytes.size() / 2);
+  whole.stacks.mode = pipeline::StackMode::cache;
+  const Merged refused = merged(inputs, whole);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->option, Option::stacks);
+}
+
+TEST(Merge, WholeBuffersOfOneRecording) {
+  const auto user = testing::trace_path("diaghub"), kernel = testing::trace_path("diaghub.kernel.1");
+  if (!user || !kernel) GTEST_SKIP() << "no real traces";
+  const std::vector<Buffer> inputs = {testing::read_file(user->string()),
+                                      testing::read_file(kernel->string())};
+  expect_whole(inputs, merged(inputs, whole_buffers()), 0);
 }
 
 TEST(Merge, TheFilesOfOneRecording) {

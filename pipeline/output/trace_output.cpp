@@ -1,0 +1,83 @@
+#include "output/trace_output.hpp"
+
+#include "base/errors.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace etwrelog::pipeline {
+
+using namespace format;
+
+namespace {
+
+constexpr std::uint32_t kSmallestDefaultBufferSize = 64u << 10;
+
+// What a relogger writes into the header event; the rest of it is copied.
+LogfileHeader output_header(LogfileHeader header, std::uint32_t nominal_size, bool compressed) {
+  header.buffer_size = nominal_size;
+  // KILOBYTES gives MaximumFileSize its unit and ONE_STREAM says that processor indexes mean nothing: both
+  // stay true.
+  header.log_file_mode = kModeSequential | kModeRelog |
+                         (header.log_file_mode & (kModeKilobytes | kModeOneStream)) |
+                         (compressed ? std::uint32_t{kModeCompressed} : 0u);
+  set_log_version(header, compressed);
+  return header;
+}
+
+} // namespace
+
+std::uint32_t nominal_size(std::uint32_t input, const RelogOptions &options) {
+  return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
+}
+
+Result<void> check_nominal_size(std::uint32_t nominal_size) {
+  constexpr std::uint32_t kSmallest = 1024; // what Windows takes
+  if (nominal_size >= kSmallest && nominal_size <= kMaxBufferSize && nominal_size % 8 == 0) return {};
+  return base::ErrorBuilder(ErrorKind::usage, fmt::format("a buffer size of {} bytes", nominal_size))
+      .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize));
+}
+
+Result<TraceOutput> TraceOutput::create(const RelogOptions &options) {
+  ETWRELOG_TRY_LET(file, base::OutputFile::create(options.output, options.replace_output));
+  return TraceOutput(options, std::move(file));
+}
+
+Result<void> TraceOutput::begin(const LogfileHeader &header, std::uint32_t nominal_size, Codec input_codec,
+                                const FirstBuffer &first) {
+  const Codec as_input = input_codec == Codec::none ? Codec::none : Codec::xpress;
+  const write::OutputForm form{nominal_size, options_->codec.value_or(as_input), options_->level,
+                               options_->keep_grouping};
+  input_nominal_ = header.buffer_size;
+  buffers_.emplace(*writer_, form, header.clock());
+  return buffers_->begin(output_header(header, nominal_size, form.compressed()), first.header_event,
+                         first.more_events, first.last_time);
+}
+
+write::Origin TraceOutput::origin_of(const BufferHeader &header, bool whole) const {
+  write::Origin origin;
+  origin.processor = header.processor();
+  origin.type = header.type;
+  origin.lost_flags = header.flags & (kFlagEventsLost | kFlagBufferLost);
+  origin.whole = whole;
+  const std::uint32_t nominal = buffers_->form().nominal_size;
+  if (nominal == input_nominal_) origin.failed_reservation = write::failed_reservation(header, nominal);
+  return origin;
+}
+
+void TraceOutput::replace_header(const LogfileHeader &header, Bytes header_event) {
+  const write::OutputForm &form = buffers_->form();
+  writer_->replace_header(output_header(header, form.nominal_size, form.compressed()), header_event);
+}
+
+Result<void> TraceOutput::finish(RelogReport &report) {
+  write::Outgoing out;
+  ETWRELOG_TRY(buffers_->put_rest(out));
+  ETWRELOG_TRY(writer_->finish(buffers_->end_time()));
+  report.output_bytes = writer_->size();
+  report.output_buffers = writer_->buffers();
+  return {};
+}
+
+} // namespace etwrelog::pipeline
