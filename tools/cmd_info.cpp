@@ -261,7 +261,7 @@ int run_info(InfoOptions &options) {
   if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
   if (options.inputs.empty() || options.many.listed() || !options.many.results.empty()) {
     return report(usage_error(options.inputs.empty() && !options.many.listed()
-                                  ? "no trace is given"
+                                  ? "no trace is given (- is standard input)"
                                   : "lists, folders and results need --sum"));
   }
   int status = kDone;

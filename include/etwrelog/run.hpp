@@ -43,7 +43,7 @@ struct RunReport {
     std::vector<Step> steps{}; // their times come to `busy`
   };
   std::vector<Phase> phases;
-  std::vector<Skipped> skipped;
+  std::vector<Skipped> skipped; // each once, however often the trace is read
   std::vector<std::string> warnings;
 };
 

@@ -56,7 +56,8 @@ struct Statistics {
   std::vector<Skipped> skipped;
 };
 
-// Reads the trace twice; not at all where it is one archive that holds the counts. Of several sources the
+// Reads the trace once, and again those few buffers in which an id changes hands; not at all where it is one
+// archive that holds the counts. Of several sources the
 // totals of all: events and bytes are the sums of each, stacks and processes are told apart over all of them,
 // and an event's owner is what all sources of its machine say of it. Times are those of Trace::clock(); a
 // warning begins with the name of its source. Damage that was stepped over stands in `skipped`.

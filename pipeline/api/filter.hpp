@@ -1,6 +1,7 @@
 // What stands behind the public Filter.
 #pragma once
 
+#include "api/reading.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/state.hpp"
 #include "etwrelog/trace.hpp"
@@ -36,10 +37,7 @@ struct Filter::Impl {
   std::vector<std::optional<filter::Filter>> machines;
   std::vector<std::uint32_t> first_buffer; // by source
   std::vector<std::uint32_t> processes;
-  // Of traversals inside the library. Buffers of other processors are not read; and what is wanted from
-  // outside the time may come out of an archive's index, where it has a time and an order but no place.
-  std::optional<std::uint16_t> only_processor;
-  bool state_from_index = false;
+  pipeline::Reading reading; // of traversals inside the library
 
   [[nodiscard]] pipeline::BufferKeeper keeper(std::uint32_t source, std::uint32_t machine,
                                               const pipeline::DecodedBuffer &buffer) const {

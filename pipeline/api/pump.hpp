@@ -19,9 +19,12 @@
 
 namespace etwrelog::pipeline {
 
+// Whether there is a further batch; `later`: that depends on the batches under way.
+enum class Further : std::uint8_t { batch, later, none };
+
 // Steps must not throw.
 template <class Slot> struct PumpSteps {
-  std::function<bool(Slot &)> next; // false: there is no further batch
+  std::function<Further(Slot &)> next;
   std::function<void(Slot &)> work, in_order, finish;
 };
 
@@ -94,7 +97,10 @@ private:
     // Planning is short: it is done under the lock.
     if (ended_ || planned_ - given_ >= places_.size()) return false;
     Place &place = at(planned_);
-    if (!steps_.next(*place.slot)) {
+    switch (steps_.next(*place.slot)) {
+    case Further::batch: break;
+    case Further::later: return false;
+    case Further::none:
       ended_ = true;
       changed_.notify_all();
       return true;

@@ -5,14 +5,19 @@
 
 namespace etwrelog::pipeline {
 
-etwrelog::Filter reading_filter(const etwrelog::Trace &trace, std::optional<std::uint16_t> only_processor,
-                                bool state_from_index) {
+etwrelog::Filter reading_filter(const etwrelog::Trace &trace, const Reading &reading) {
   auto impl = std::make_shared<etwrelog::Filter::Impl>();
   impl->everything = true;
   impl->opened = &detail::Traversal::of(trace);
-  impl->only_processor = only_processor;
-  impl->state_from_index = state_from_index;
+  impl->reading = reading;
   return FilterParts::make(std::move(impl));
+}
+
+std::vector<Input> input_files(const etwrelog::Trace &trace) {
+  std::vector<Input> files;
+  for (const auto &source : detail::Traversal::of(trace).sources)
+    files.emplace_back(source->input().file());
+  return files;
 }
 
 std::uint64_t file_offset(const etwrelog::Trace &trace, const Position &position) {

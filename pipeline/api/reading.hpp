@@ -5,10 +5,19 @@
 
 namespace etwrelog::pipeline {
 
-// A filter that chooses no event but says how to read: no buffer of another processor; and what is wanted
-// from outside the time out of an archive's index, where it has a time and an order but no place.
-[[nodiscard]] Filter reading_filter(const etwrelog::Trace &trace, std::optional<std::uint16_t> only_processor,
-                                    bool state_from_index);
+// How to read, where the events themselves do not matter.
+struct Reading {
+  std::optional<std::uint16_t> processor{}; // no buffer of another one
+  std::optional<std::uint32_t> process{};   // no event whose header has another one
+  // What is wanted from outside the time comes out of an archive's index, where it has a time and an order
+  // but no place.
+  bool state_from_index = false;
+};
+// A filter that chooses events by that alone.
+[[nodiscard]] Filter reading_filter(const etwrelog::Trace &trace, const Reading &reading);
+
+// The files that a trace is read from, whatever its sources are called: what an output must not be.
+[[nodiscard]] std::vector<Input> input_files(const etwrelog::Trace &trace);
 
 // Where an event lies in its file; of a compressed buffer, and of an archive, where its buffer lies.
 [[nodiscard]] std::uint64_t file_offset(const etwrelog::Trace &trace, const Position &position);

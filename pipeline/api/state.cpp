@@ -60,7 +60,8 @@ public:
   Result<void> add(const Trace &trace, const RunOptions &run, SchemaCatalog *schemas) {
     const auto base = static_cast<std::uint32_t>(processors_.size());
     processors_.resize(base + trace.buffers().size());
-    one_stream_ = one_stream_ || (trace.header().log_file_mode & format::kModeOneStream) != 0;
+    // Of each source by itself: what ran on a processor is then not known of its buffers, and of no others.
+    const bool one_stream = (trace.header().log_file_mode & format::kModeOneStream) != 0;
     std::map<std::uint16_t, std::uint16_t>
         numbers; // what runs on a processor is not carried over to another source
     Pass<StatePart> pass;
@@ -80,22 +81,21 @@ public:
         if (fresh) ++next_processor_;
         processors_[base + buffer.index] = number->second;
       }
+      if (one_stream) part.lifetimes.switches.clear();
       lifetimes_.append(std::move(part.lifetimes));
       state_.append(std::move(part.state));
       for (const StatePart::Teacher &t : part.teachers)
         schemas->learn(EventView(part.bytes.data() + t.at, t.size, t.type));
       return {};
     };
-    Result<PassResult> done = run_pass(trace, pass, run);
-    if (!done) return std::move(done).error();
-    detail::Traversal::add_to(run.report, done->skipped, done->warnings);
+    ETWRELOG_TRY_LET(done, run_pass(trace, pass, run));
+    detail::Traversal::add_to(run.report, done.skipped, done.warnings);
     return {};
   }
 
   std::unique_ptr<Lifetimes::Impl::Machine> finish(std::vector<profile::ThreadName> &names) && {
     auto machine = std::make_unique<Lifetimes::Impl::Machine>();
-    machine->lifetimes =
-        std::make_shared<const filter::Lifetimes>(std::move(lifetimes_), processors_, one_stream_);
+    machine->lifetimes = std::make_shared<const filter::Lifetimes>(std::move(lifetimes_), processors_, false);
     machine->identities = std::move(state_.identities);
     machine->images.build(std::move(state_.images), state_.processes, machine->identities);
     names = std::move(state_.thread_names);
@@ -110,7 +110,6 @@ private:
   StateRecords state_;
   std::vector<std::uint16_t> processors_;
   std::uint16_t next_processor_ = 0;
-  bool one_stream_ = false;
 };
 
 std::int64_t converted(std::int64_t raw, const ClockMap &map) {

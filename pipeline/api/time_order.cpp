@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 namespace etwrelog::pipeline {
@@ -31,8 +32,8 @@ void TimeOrder::add(std::unique_ptr<Block> block) {
   Stream &stream = streams_[block->stream];
   --stream.missing;
   if (!block->has_events) return;
-  // What can come behind this buffer reaches back into it at most.
-  stream.safe = std::max(stream.safe, stream.newest);
+  // What can come behind this buffer reaches back into it at most, or begins after it.
+  stream.safe = std::max(stream.safe, std::min(stream.newest, block->first));
   stream.newest = std::max(stream.newest, block->last);
   if (delivered_.takes(block->first, block->stream)) late_ += end_of(*block, delivered_);
   held_ += block->bytes();
@@ -59,20 +60,57 @@ std::uint64_t TimeOrder::bytes_kept_back() const {
   return sum;
 }
 
-void TimeOrder::take(Window &window) {
+std::uint64_t TimeOrder::bytes_up_to(const WindowBound &to) const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < streams_.size(); ++i)
+    for (const std::unique_ptr<Block> &block : streams_[i].blocks)
+      if (to.takes(block->first, i))
+        sum += std::uint64_t{end_of(*block, to) - block->taken} * block->event_bytes;
+  return sum;
+}
+
+// The end of a window that holds most of `most` bytes, found by halving the time. Late events are in it
+// however many they are.
+WindowBound TimeOrder::bound_within(const WindowBound &whole, std::uint64_t most) const {
+  if (bytes_up_to(whole) <= most) return whole;
+  const auto streams = static_cast<std::uint32_t>(streams_.size());
+  WindowBound low = delivered_;                           // too little
+  std::int64_t first = kLastTime, high = delivered_.time; // too much
+  for (std::uint32_t i = 0; i < streams; ++i)
+    for (const std::unique_ptr<Block> &block : streams_[i].blocks)
+      if (whole.takes(block->first, i)) {
+        first = std::min(first, block->first);
+        high = std::max(high, std::min(block->last, whole.time));
+      }
+  std::uint64_t bytes = bytes_up_to(low);
+  std::int64_t from = first > low.time ? first - 1 : low.time;
+  while (bytes < most / 2) {
+    const std::int64_t middle = std::midpoint(from, high);
+    if (middle == from || middle == high) break;
+    const std::uint64_t up_to = bytes_up_to({middle, streams});
+    if (up_to <= most)
+      from = middle, low = {middle, streams}, bytes = up_to;
+    else
+      high = middle;
+  }
+  return bytes != 0 ? low : std::min(whole, WindowBound{high, streams});
+}
+
+bool TimeOrder::take(Window &window, std::uint64_t most) {
   window.slices.clear();
   window.finished.clear();
-  window.after = delivered_;
-  window.to = std::max(bound(), delivered_);
+  const WindowBound whole = std::max(bound(), delivered_);
+  const WindowBound to = bound_within(whole, most);
   for (std::uint32_t i = 0; i < streams_.size(); ++i) {
     Stream &stream = streams_[i];
     std::size_t kept = 0;
     for (std::unique_ptr<Block> &block : stream.blocks) {
-      if (window.to.takes(block->first, i)) {
-        window.slices.push_back({block.get(), !block->entered});
-        block->entered = true;
+      if (to.takes(block->first, i)) {
+        const std::size_t begin = block->taken;
+        block->taken = end_of(*block, to);
+        if (block->taken != begin) window.slices.push_back({block.get(), begin, block->taken});
       }
-      if (window.to.takes(block->last, i)) {
+      if (to.takes(block->last, i)) {
         held_ -= block->bytes();
         window.finished.push_back(std::move(block));
       } else {
@@ -81,7 +119,8 @@ void TimeOrder::take(Window &window) {
     }
     stream.blocks.resize(kept);
   }
-  delivered_ = window.to;
+  delivered_ = std::max(delivered_, to);
+  return to != whole;
 }
 
 void RefList::grow(std::size_t needed) {
@@ -160,10 +199,7 @@ void order_window(const Window &window, std::vector<detail::BufferView> &buffers
   bool in_order = true;
   for (const Window::Slice &slice : window.slices) {
     const Block &block = *slice.block;
-    const std::size_t begin = slice.from_start ? 0 : end_of(block, window.after);
-    const std::size_t end = end_of(block, window.to);
-    if (begin >= end) continue;
-    const std::span<const EventRef> part = block.refs.all().subspan(begin, end - begin);
+    const std::span<const EventRef> part = block.refs.all().subspan(slice.begin, slice.end - slice.begin);
     in_order = in_order && highest <= part.front().time;
     lowest = std::min(lowest, part.front().time);
     highest = std::max(highest, part.back().time);

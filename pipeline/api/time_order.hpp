@@ -1,11 +1,15 @@
 // Puts the events of many streams in order of time, by windows.
 //
 // A stream is what one processor of one source wrote: its buffers follow each other in time, but for
-// neighbours, which may overlap. The serial part only keeps the buffers of each stream that are loaded and
-// not yet delivered, and picks the time up to which all that can come has come: the lowest, over all streams,
-// of the latest time in a stream's buffers but the last one loaded (what follows can reach back into the last
-// one only). All events up to there make a window; cutting the buffers at its ends and sorting is parallel
-// work.
+// neighbours, which may overlap; or, where sessions were put together by whole buffers, they begin one after
+// the other. The serial part only keeps the buffers of each stream that are loaded and not yet delivered, and
+// picks the time up to which all that can come has come: the lowest, over all streams, of when the last one
+// loaded begins, or of the latest time in those before it, if that is earlier (what follows can reach back
+// into the last one only). All events up to there make a window; cutting the buffers at its ends and sorting
+// is parallel work.
+//
+// Where much is held up and then let go at once, it is handed out in several windows, so that a window is
+// about as much work as any other.
 //
 // At the same time, events stand by source, processor and position. The bound of a window therefore is a time
 // and a stream: that stream's events of the very time, and those of streams before it, belong to the window;
@@ -65,7 +69,8 @@ struct Block {
   std::uint32_t stream = 0, number = 0; // number in the stream
   bool has_events = false;
   std::int64_t first = 0, last = 0; // times of all events of the buffer, wanted or not
-  bool entered = false;             // has been part of a window
+  std::uint32_t event_bytes = 0;    // of an event, on average
+  std::size_t taken = 0;            // references that have been part of a window
 
   // Memory of its own.
   [[nodiscard]] std::uint64_t bytes() const {
@@ -87,10 +92,9 @@ struct WindowBound {
 struct Window {
   struct Slice {
     const Block *block;
-    bool from_start; // also what lies before the window: the block is new
+    std::size_t begin, end; // of its references
   };
-  std::vector<Slice> slices; // by stream, and in each in order of the buffers
-  WindowBound after, to;
+  std::vector<Slice> slices;                    // by stream, and in each in order of the buffers
   std::vector<std::unique_ptr<Block>> finished; // nobody needs these behind this window
 };
 
@@ -101,8 +105,9 @@ public:
 
   // In order of loading; for each stream in the order of its buffers.
   void add(std::unique_ptr<Block> block);
-  // Everything whose turn has come.
-  void take(Window &window);
+  // What comes next of everything whose turn has come: about `most` bytes of events, more only if they have
+  // the same time. True: there is more.
+  bool take(Window &window, std::uint64_t most);
 
   // Memory of what is loaded and not finished; and of what would not be if everything were taken whose turn
   // has come.
@@ -120,6 +125,9 @@ private:
     std::int64_t newest = kFirstTime; // latest time in what is loaded
   };
   [[nodiscard]] WindowBound bound() const;
+  // Bytes of events up to there that have not been handed out.
+  [[nodiscard]] std::uint64_t bytes_up_to(const WindowBound &to) const;
+  [[nodiscard]] WindowBound bound_within(const WindowBound &whole, std::uint64_t most) const;
 
   std::vector<Stream> streams_;
   WindowBound delivered_;

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
 
 namespace etwrelog {
 namespace {
@@ -54,25 +58,28 @@ std::uint32_t machine_of(const LogfileHeader &header, std::span<const SourceInfo
   return machines;
 }
 
-// What the look at its headers has found.
-void report_opening(const pipeline::Trace &source, std::uint32_t number, const RunOptions &run) {
-  if (run.report == nullptr) return;
-  for (Skipped skipped : source.scan().skipped) {
-    skipped.source = number;
-    run.report->skipped.push_back(std::move(skipped));
+// What the look at their headers has found.
+void report_opening(std::span<const std::unique_ptr<const pipeline::Trace>> sources, RunReport *report) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::vector<Skipped> skipped = sources[i]->scan().skipped;
+    for (Skipped &one : skipped)
+      one.source = static_cast<std::uint32_t>(i);
+    std::vector<std::string> warnings = sources[i]->scan().warnings;
+    if (sources.size() > 1)
+      for (std::string &warning : warnings)
+        warning = fmt::format("{}: {}", sources[i]->input().name(), warning);
+    detail::Traversal::add_to(report, skipped, warnings);
   }
-  std::ranges::copy(source.scan().warnings, std::back_inserter(run.report->warnings));
 }
 
 Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput opened,
-                        const OpenOptions &options, const RunOptions &run) {
+                        const OpenOptions &options) {
   read::ScanOptions scan;
   scan.salvage = options.salvage;
   scan.file_order = options.file_order;
   ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
   SourceInfo info = info_of(source, opened.archive);
   info.machine = machine_of(info.header, trace.infos);
-  report_opening(source, static_cast<std::uint32_t>(trace.sources.size()), run);
   trace.clocks.push_back(info.machine == 0 ? pipeline::ClockMap()
                                            : pipeline::ClockMap(info.clock, trace.infos.front().clock));
   trace.infos.push_back(std::move(info));
@@ -117,8 +124,9 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
     }
     ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run.memory, run.stop));
     for (pipeline::OpenedInput &opened : sources)
-      ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run));
+      ETWRELOG_TRY(add_source(*impl, std::move(opened), options));
   }
+  report_opening(impl->sources, run.report);
   return Trace(std::move(impl));
 }
 
@@ -159,8 +167,16 @@ void detail::Traversal::add_input(RunReport *report, const pipeline::Trace &sour
 void detail::Traversal::add_to(RunReport *report, const std::vector<Skipped> &skipped,
                                const std::vector<std::string> &warnings) {
   if (report == nullptr) return;
-  report->skipped.insert(report->skipped.end(), skipped.begin(), skipped.end());
-  report->warnings.insert(report->warnings.end(), warnings.begin(), warnings.end());
+  // What is read several times says the same each time.
+  const auto place = [](const Skipped &s) { return std::tuple(s.source, s.offset, s.bytes); };
+  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> known;
+  for (const Skipped &one : report->skipped)
+    known.insert(place(one));
+  for (const Skipped &one : skipped)
+    if (known.insert(place(one)).second) report->skipped.push_back(one);
+  for (const std::string &warning : warnings)
+    if (std::ranges::find(report->warnings, warning) == report->warnings.end())
+      report->warnings.push_back(warning);
 }
 
 void EventBatch::note_damage(std::size_t buffer, WalkEnd::Reason reason, const std::uint8_t *at,
@@ -204,8 +220,8 @@ EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
   auto impl = std::make_unique<EventCursor::Impl>();
   Result<std::unique_ptr<Walk>> walk = Walk::start(*this, query, run);
   if (walk) {
-    impl->walk = *std::move(walk);
-    impl->walk->run_with({});
+    impl->status = (*walk)->run_with({});
+    if (impl->status) impl->walk = *std::move(walk);
   } else {
     impl->status = std::move(walk).error();
   }
@@ -269,7 +285,7 @@ Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
   Result<std::unique_ptr<Walk>> started = Walk::start(*this, query, run);
   if (!started) return std::move(started).error();
   Walk &walk = **started;
-  walk.run_with([&](WalkSlot &slot) {
+  ETWRELOG_TRY(walk.run_with([&](WalkSlot &slot) {
     slot.part = nullptr;
     Result<void> mapped = called("the map of a fold", [&] {
       slot.part = parts.take();
@@ -277,7 +293,7 @@ Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
     });
     if (!mapped) slot.error = std::move(mapped).error();
     walk.settle(slot);
-  });
+  }));
   Result<void> status;
   while (WalkSlot *slot = walk.next(status)) {
     Result<void> merged =

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "filter/filter.hpp"
+#include "run/runner.hpp"
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,8 @@ using detail::EventRef;
 namespace {
 
 constexpr std::uint64_t kBatchBytes = 1u << 20; // decoded: what a core's cache holds between steps
+constexpr std::uint64_t kMostOfWindow =
+    2 * kBatchBytes; // twice what is loaded: what was held up is made up for
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
 } // namespace
@@ -26,8 +29,7 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
   if (query.filter != nullptr) {
     const std::shared_ptr<const Filter::Impl> &filter = FilterParts::of(*query.filter);
     if (!filter->everything) filter_ = filter;
-    only_processor_ = filter->only_processor;
-    state_from_index_ = filter->state_from_index;
+    reading_ = filter->reading;
   }
   timed_ = query.from || query.to;
   if (timed_) {
@@ -64,13 +66,18 @@ Result<void> Walk::plan() {
 // wanted, too, they are, as the index has its events, but not the place where each stands; unless nobody asks
 // for that.
 void Walk::leave_out_by_time() {
-  if (!timed_ || (with_state_ && !state_from_index_)) return;
+  if (!timed_ || (with_state_ && !reading_.state_from_index)) return;
   narrowed_.resize(trace_.sources.size());
   for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
     if (trace_.infos[s].access != Access::archive || !trace_.clocks[s].same()) continue;
     narrowed_[s] = trace_.sources[s]->within(from_, to_);
     sum_.buffers_left_out += narrowed_[s]->left_out().buffers;
   }
+}
+
+// Of `reading_.process` nothing is known before a buffer is read.
+bool Walk::may_hold(const Trace &, const read::BufferSpan &buffer, bool one_stream) const {
+  return one_stream || !reading_.processor || buffer.processor == *reading_.processor;
 }
 
 // A buffer is due when the last but one before it in its stream has been delivered, for then the window needs
@@ -83,7 +90,7 @@ Result<void> Walk::plan_time_order() {
     const Trace &source = *trace_.sources[s];
     const bool one_stream = (source.header().log_file_mode & format::kModeOneStream) != 0;
     for (std::uint32_t b = 0; b < source.buffers().size(); ++b)
-      if (one_stream || !only_processor_ || source.buffers()[b].processor == *only_processor_)
+      if (may_hold(source, source.buffers()[b], one_stream))
         buffers_of[{s, one_stream ? std::uint16_t{0} : source.buffers()[b].processor}].push_back(b);
   }
   std::vector<std::pair<std::int64_t, Planned>> due;
@@ -137,7 +144,9 @@ std::size_t Walk::slots(unsigned threads) const {
                                                             2, std::max<std::uint64_t>(2, afforded)));
 }
 
-void Walk::run_with(std::function<void(WalkSlot &)> finish) {
+Result<void> Walk::run_with(std::function<void(WalkSlot &)> finish) {
+  const unsigned threads = threads_of(run_.threads);
+  ETWRELOG_TRY(check_threads(threads));
   PumpSteps<WalkSlot> steps;
   if (order_ == Order::file) {
     steps.next = [this](WalkSlot &slot) { return next_stored(slot); };
@@ -152,7 +161,10 @@ void Walk::run_with(std::function<void(WalkSlot &)> finish) {
   } else {
     steps.next = [this](WalkSlot &slot) { return next_in_time(slot); };
     steps.work = [this](WalkSlot &slot) { guarded(slot, [&] { load_blocks(slot); }); };
-    steps.in_order = [this](WalkSlot &slot) { guarded(slot, [&] { open_window(slot); }); };
+    steps.in_order = [this](WalkSlot &slot) {
+      guarded(slot, [&] { open_window(slot); });
+      ++opened_;
+    };
     steps.finish = [this, finish](WalkSlot &slot) {
       guarded(slot, [&] { order_window(slot.window, slot.buffers, slot.refs, slot.scratch); });
       if (slot.error) return;
@@ -160,8 +172,8 @@ void Walk::run_with(std::function<void(WalkSlot &)> finish) {
       if (finish) finish(slot);
     };
   }
-  const unsigned threads = run_.threads == 0 ? default_threads() : run_.threads;
   pump_.emplace(std::move(steps), threads, slots(threads), [] { return std::make_unique<WalkSlot>(); });
+  return {};
 }
 
 void Walk::guarded(WalkSlot &slot, const std::function<void()> &step) const {
@@ -190,13 +202,13 @@ void reset(WalkSlot &slot, std::uint64_t ordinal) {
 
 } // namespace
 
-bool Walk::next_stored(WalkSlot &slot) {
+Further Walk::next_stored(WalkSlot &slot) {
   while (next_source_ < trace_.sources.size() &&
          next_buffer_ == trace_.sources[next_source_]->buffers().size()) {
     ++next_source_;
     next_buffer_ = 0;
   }
-  if (next_source_ == trace_.sources.size()) return false;
+  if (next_source_ == trace_.sources.size()) return Further::none;
   reset(slot, issued_++);
   slot.source = next_source_;
   slot.batch.first = next_buffer_;
@@ -210,11 +222,15 @@ bool Walk::next_stored(WalkSlot &slot) {
     slot.stored_bytes += spans[next_buffer_].size;
     slot.decoded_bytes += spans[next_buffer_].decoded;
   }
-  return true;
+  return Further::batch;
 }
 
-bool Walk::next_in_time(WalkSlot &slot) {
-  if (next_buffer_ == load_order_.size()) return false;
+Further Walk::next_in_time(WalkSlot &slot) {
+  // Behind the last buffer there may be events yet that no window had room for.
+  if (next_buffer_ == load_order_.size()) {
+    if (opened_ != issued_) return Further::later;
+    if (!more_) return Further::none;
+  }
   reset(slot, issued_++);
   slot.blocks.clear();
   slot.first_planned = next_buffer_;
@@ -229,7 +245,7 @@ bool Walk::next_in_time(WalkSlot &slot) {
     slot.decoded_bytes += span.decoded;
   }
   slot.planned = next_buffer_ - slot.first_planned;
-  return true;
+  return Further::batch;
 }
 
 BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) const {
@@ -266,6 +282,7 @@ BufferKeeper Walk::keeper_of(std::uint32_t source, const DecodedBuffer &buffer) 
 bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, BufferKeeper &keeper) const {
   if (filter_ && !keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
+  if (reading_.process && event.process_id() != *reading_.process) return false;
   return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::outlives_time(event));
 }
 
@@ -288,6 +305,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
   const ClockMap &clock = trace_.clocks[source];
   bool sorted = true;
   std::int64_t oldest = kLastTime, newest = kFirstTime;
+  std::size_t events = 0;
   if (!selective() && clock.same() && !block.view.begins_timeless) { // the usual case, as lean as it gets
     RefList refs;
     refs.swap(block.refs);
@@ -299,6 +317,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
                                     refs.push({time, at, 0});
                                   });
     refs.swap(block.refs);
+    events = block.refs.size();
   } else {
     bool timeless = true;
     BufferKeeper keeper = keeper_of(source, buffer);
@@ -309,12 +328,14 @@ void Walk::refer(std::uint32_t source, Block &block) const {
                                     sorted = sorted && newest <= time;
                                     newest = std::max(newest, time);
                                     oldest = std::min(oldest, time);
+                                    ++events;
                                     if (wanted(event, time, raw, keeper)) block.refs.push({time, at, 0});
                                   });
   }
   block.has_events = newest >= oldest;
   block.first = oldest;
   block.last = newest;
+  block.event_bytes = static_cast<std::uint32_t>(block.view.size / std::max<std::size_t>(events, 1));
   if (!sorted) std::ranges::stable_sort(block.refs.all(), {}, &EventRef::time);
 }
 
@@ -350,7 +371,8 @@ std::unique_ptr<Block> Walk::load_block(const Planned &planned, WalkSlot &slot) 
   block->stream = planned.stream;
   block->number = planned.number;
   block->refs.clear();
-  block->has_events = block->entered = false;
+  block->has_events = false;
+  block->taken = 0;
   loader(planned.source).load(batch);
   if (!batch.error && !batch.buffers.empty()) {
     block->view = view_of(planned.source, batch.buffers.front());
@@ -378,7 +400,7 @@ void Walk::open_window(WalkSlot &slot) {
   slot.blocks.clear();
   give_back(known);
   fetch_awaited(slot);
-  windows_->take(slot.window);
+  more_ = windows_->take(slot.window, kMostOfWindow);
   slot.late_events = windows_->late_events();
 }
 
@@ -481,8 +503,7 @@ void Walk::report() {
   out.late_events += sum_.late_events;
   out.buffers_left_out += sum_.buffers_left_out;
   out.peak_memory = std::max(out.peak_memory, sum_.peak_memory);
-  std::ranges::move(sum_.skipped, std::back_inserter(out.skipped));
-  std::ranges::move(sum_.warnings, std::back_inserter(out.warnings));
+  detail::Traversal::add_to(&out, sum_.skipped, sum_.warnings);
   sum_ = {};
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began_;
   out.phases.push_back({"reading events", wall.count(), 0});

@@ -41,7 +41,7 @@ public:
                                              const RunOptions &run);
 
   // With `finish`: done to each batch when its events are there, in parallel.
-  void run_with(std::function<void(WalkSlot &)> finish);
+  [[nodiscard]] Result<void> run_with(std::function<void(WalkSlot &)> finish);
   // The next batch; null at the end, and on failure: then `status` has the error. What was found wrong in the
   // batch before is looked at first.
   WalkSlot *next(Result<void> &status);
@@ -61,8 +61,8 @@ private:
   }
   [[nodiscard]] std::size_t slots(unsigned threads) const;
 
-  bool next_stored(WalkSlot &slot);
-  bool next_in_time(WalkSlot &slot);
+  Further next_stored(WalkSlot &slot);
+  Further next_in_time(WalkSlot &slot);
   void load_stored(WalkSlot &slot) const;
   void load_blocks(WalkSlot &slot);
   struct Planned;
@@ -72,7 +72,11 @@ private:
   void open_window(WalkSlot &slot);
   void guarded(WalkSlot &slot, const std::function<void()> &step) const;
 
-  [[nodiscard]] bool selective() const { return kinds_ != nullptr || timed_ || filter_ != nullptr; }
+  [[nodiscard]] bool selective() const {
+    return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.process;
+  }
+  // Whether a buffer of a source may hold an event that is wanted, as far as that is known without it.
+  [[nodiscard]] bool may_hold(const Trace &source, const read::BufferSpan &buffer, bool one_stream) const;
   [[nodiscard]] detail::BufferView view_of(std::uint32_t source, const DecodedBuffer &buffer) const;
   // Appends references to the wanted events of a buffer, `number` of its batch.
   void refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
@@ -94,8 +98,8 @@ private:
   EventSet kind_set_;
   const EventSet *kinds_ = nullptr;
   std::shared_ptr<const Filter::Impl> filter_; // null: all that is there
-  bool timed_ = false, with_state_ = false, state_from_index_ = false;
-  std::optional<std::uint16_t> only_processor_;
+  bool timed_ = false, with_state_ = false;
+  Reading reading_;
   std::int64_t from_ = kFirstTime, to_ = kLastTime;
 
   // The plan.
@@ -113,6 +117,8 @@ private:
   std::unique_ptr<TimeOrder> windows_;
   std::uint64_t hold_limit_ = 0;
   std::atomic<std::uint64_t> block_bytes_{0}, peak_bytes_{0};
+  std::atomic<std::uint64_t> opened_{0}; // windows
+  std::atomic<bool> more_{false};        // is due than the last one took
 
   std::mutex spare_mutex_;
   std::vector<std::unique_ptr<Block>> spare_;

@@ -2,8 +2,6 @@
 
 #include "base/errors.hpp"
 #include "etwrelog/clr_events.hpp"
-#include "filter/filter.hpp"
-#include "passes/collect.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -53,21 +51,21 @@ struct CountPart {
   schema::TypeCounts types;
   schema::EventNames names;
   std::uint64_t events = 0, bytes = 0, unattributed_samples = 0;
-  std::map<std::uint32_t, ProcessStatistics> by_instance;
-  std::map<std::uint32_t, std::uint64_t> samples_by_pid, images_by_pid, events_by_header_pid;
+  filter::LifetimeRecords lifetimes;
+  Shares shares;
+  std::map<std::uint32_t, std::uint64_t> images_by_pid, events_by_header_pid;
   StackCounts stacks;
   std::vector<StackHash> stack_hashes;
-  // Which stacks were handed on, of this batch or an earlier one: most come again soon.
   std::vector<StackHash> handed_on = std::vector<StackHash>(1u << 13);
   std::vector<std::uint64_t> defined, referenced;
   std::int64_t first_time = 0, last_time = 0;
 
-  void clear() {
+  void clear(std::uint32_t first_buffer, std::uint32_t last_buffer) {
     types.clear();
     names = {};
     events = bytes = unattributed_samples = 0;
-    by_instance.clear();
-    samples_by_pid.clear();
+    lifetimes.clear();
+    shares.clear(first_buffer, last_buffer);
     images_by_pid.clear();
     events_by_header_pid.clear();
     stacks = {};
@@ -76,6 +74,24 @@ struct CountPart {
     referenced.clear();
     first_time = std::numeric_limits<std::int64_t>::max();
     last_time = std::numeric_limits<std::int64_t>::min();
+  }
+
+  // Drops the stacks that were handed on before, in this batch or an earlier one: most come again soon. All
+  // at once, so that memory can be fetched ahead.
+  void drop_handed_on() {
+    constexpr std::size_t kAhead = 16;
+    const auto place = [this](const StackHash &stack) -> StackHash & {
+      return handed_on[stack.high & (handed_on.size() - 1)];
+    };
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < stack_hashes.size(); ++i) {
+      if (i + kAhead < stack_hashes.size()) __builtin_prefetch(&place(stack_hashes[i + kAhead]));
+      const StackHash stack = stack_hashes[i];
+      StackHash &before = place(stack);
+      if (before == stack) continue;
+      before = stack_hashes[kept++] = stack;
+    }
+    stack_hashes.resize(kept);
   }
 };
 
@@ -86,9 +102,9 @@ template <class T> void make_unique_list(std::vector<T> &list) {
 
 class Counter {
 public:
-  Counter(const filter::Lifetimes &lifetimes, CountPart &work) : lifetimes_(lifetimes), work_(work) {}
+  explicit Counter(CountPart &work) : work_(work) {}
 
-  void count(const EventView &event, std::int64_t time, filter::Position &position) {
+  void count(const EventView &event, std::int64_t time, filter::Position &position, std::uint32_t buffer) {
     ++work_.events;
     work_.bytes += event.size();
     work_.types.add(event);
@@ -98,10 +114,14 @@ public:
     }
     if (schema::EventNames::teaches(event)) work_.names.learn(event);
     if (event.has_ids()) ++header_pid(event.process_id());
-    const filter::Owner owner = filter::owner_of(event, time, position, lifetimes_);
-    if (owner.kind == filter::Owner::Kind::process) add_to_process(owner.pid, time, event);
+    work_.lifetimes.add(event, time, buffer);
+    const filter::Claim claim = filter::claim_of(event, position);
+    if (claim.anyone())
+      work_.shares.of(claim, buffer).add(event, time);
+    else if (event.has_hook() && event.hook() == kernel::kHookSample)
+      ++work_.unattributed_samples;
     if (event.has_hook())
-      count_hook(event, owner);
+      count_hook(event);
     else if (event.is_event())
       count_event_stacks(event);
   }
@@ -115,34 +135,11 @@ private:
     return *last_header_;
   }
 
-  void add_to_process(std::uint32_t pid, std::int64_t time, const EventView &event) {
-    if (!last_process_ || last_pid_ != pid || !last_is_only_) {
-      const auto instance = lifetimes_.process_at(pid, time);
-      if (!instance) return;
-      const auto processes = lifetimes_.processes(); // those of one id stand together
-      auto other = [&](std::size_t i) { return i < processes.size() && processes[i].pid == pid; };
-      if (!last_process_ || last_instance_ != *instance) last_process_ = &work_.by_instance[*instance];
-      last_instance_ = *instance;
-      last_pid_ = pid;
-      last_is_only_ = !other(*instance + std::size_t{1}) && !other(*instance - std::size_t{1});
-    }
-    ++last_process_->events;
-    last_process_->bytes += event.size();
-    if (event.has_hook() && event.hook() == kernel::kHookSample) ++last_process_->samples;
-  }
-
-  void count_hook(const EventView &event, const filter::Owner &owner) {
+  void count_hook(const EventView &event) {
     const std::uint16_t hook = event.hook();
     const unsigned pointer_size = event.pointer_size();
     const filter::HookRule &rule = filter::rule_for(hook, event.version());
     const filter::FieldOffsets &at = rule.offsets(pointer_size);
-    if (hook == kernel::kHookSample) {
-      if (owner.kind == filter::Owner::Kind::process)
-        ++work_.samples_by_pid[owner.pid];
-      else
-        ++work_.unattributed_samples;
-      return;
-    }
     switch (rule.scope) {
     case kernel::Scope::image:
       if (const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id))
@@ -173,9 +170,6 @@ private:
     work_.stacks.frames += frames;
     const XXH128_hash_t hash = XXH3_128bits(payload.data() + at, frames * pointer_size);
     const StackHash stack{hash.low64, hash.high64};
-    StackHash &before = work_.handed_on[stack.high & (work_.handed_on.size() - 1)];
-    if (before == stack) return;
-    before = stack;
     work_.stack_hashes.push_back(stack);
   }
 
@@ -198,12 +192,9 @@ private:
       work_.stacks.clr_frames += (bytes - clr::kStackFramesAt) / event.pointer_size();
   }
 
-  const filter::Lifetimes &lifetimes_;
   CountPart &work_;
   std::uint64_t *last_header_ = nullptr;
-  std::uint32_t last_header_pid_ = 0, last_instance_ = 0, last_pid_ = 0;
-  bool last_is_only_ = false; // process of this id
-  ProcessStatistics *last_process_ = nullptr;
+  std::uint32_t last_header_pid_ = 0;
 };
 
 void add_up(StackCounts &to, const StackCounts &part) {
@@ -230,12 +221,43 @@ Error too_many(const Trace &trace, std::size_t most) {
       .expected(std::to_string(most));
 }
 
+// The traces of one machine: who had which id when, and the events that are still to be attributed by that.
+struct Machine {
+  explicit Machine(std::size_t most_shares) : shares(most_shares) {}
+
+  filter::LifetimeRecords records;
+  std::vector<std::uint16_t> processors; // of each buffer, told apart over all traces
+  std::uint16_t next_processor = 0;
+  Attribution shares;
+  struct Source {
+    const CountedTrace *counted;
+    std::uint32_t first_buffer;
+  };
+  std::vector<Source> sources;
+  std::unordered_set<std::uint64_t> defined, referenced; // stack keys; elsewhere a key means another stack
+
+  [[nodiscard]] filter::Lifetimes lifetimes() const { return {records, processors, false}; }
+};
+
+// The buffers that are not read again are kept, with nothing in them.
+class NotAgain final : public KeptBuffers {
+public:
+  NotAgain(const Attribution &shares, std::uint32_t first_buffer)
+      : shares_(shares), first_buffer_(first_buffer) {}
+  [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
+    return shares_.left(first_buffer_ + static_cast<std::uint32_t>(buffer)) ? nullptr : &nothing_;
+  }
+
+private:
+  const Attribution &shares_;
+  const std::uint32_t first_buffer_;
+  const DecodedBuffer nothing_;
+};
+
 // Adds up traces, one after the other.
 class Counting {
 public:
-  Counting(std::vector<ProcessInstance> processes, std::size_t most_stacks) : most_stacks_(most_stacks) {
-    all_.processes = std::move(processes);
-    all_.by_instance.resize(all_.processes.size());
+  explicit Counting(const CountLimits &limits) : limits_(limits) {
     all_.first_time = std::numeric_limits<std::int64_t>::max();
     all_.last_time = std::numeric_limits<std::int64_t>::min();
   }
@@ -243,19 +265,28 @@ public:
   Result<void> add(const CountedTrace &counted, Traces traces, std::size_t number,
                    const PassOptions &options) {
     const Trace &trace = *counted.trace;
-    if (keys_.size() <= counted.machine) keys_.resize(counted.machine + 1u);
+    while (machines_.size() <= counted.machine)
+      machines_.emplace_back(limits_.shares);
+    Machine &machine = machines_[counted.machine];
+    const auto first_buffer = static_cast<std::uint32_t>(machine.processors.size());
+    machine.processors.resize(first_buffer + trace.buffers().size());
+    const bool one_stream = (trace.header().log_file_mode & format::kModeOneStream) != 0;
+    machine.sources.push_back({&counted, first_buffer});
+    // What runs on a processor is not carried over to another trace.
+    std::map<std::uint16_t, std::uint16_t> processors;
     Pass<CountPart> pass;
     pass.name = "counting";
     pass.work = [&](Batch &batch, CountPart &work) {
-      work.clear();
-      Counter counter(*counted.lifetimes, work);
+      const auto first = static_cast<std::uint32_t>(first_buffer + batch.first);
+      work.clear(first, first + static_cast<std::uint32_t>(batch.count) - 1);
+      Counter counter(work);
       for (const DecodedBuffer &buffer : batch.buffers) {
-        filter::Position position{buffer.header.processor(),
-                                  counted.lifetimes->thread_at_start(counted.first_buffer + buffer.index)};
+        filter::Position position{.processor = buffer.header.processor()};
         trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
-          counter.count(event, time, position);
+          counter.count(event, time, position, first_buffer + buffer.index);
         });
       }
+      work.drop_handed_on();
       make_unique_list(work.defined);
       make_unique_list(work.referenced);
     };
@@ -265,8 +296,12 @@ public:
         ++all_.buffer_types[buffer.header.type];
         ++all_.codecs[static_cast<std::size_t>(buffer.codec)];
         all_.claimed_bytes += buffer.header.valid_bytes();
+        const auto [known, fresh] = processors.try_emplace(buffer.header.processor(), machine.next_processor);
+        if (fresh) ++machine.next_processor;
+        machine.processors[first_buffer + buffer.index] = known->second;
       }
-      return merge(work, counted);
+      if (one_stream) work.lifetimes.switches.clear(); // its buffers do not tell where an event was
+      return merge(work, counted, machine);
     };
     ETWRELOG_TRY_LET(done, run_pass(trace, pass, options));
     add_to(met_, {0, trace.scan().skipped, trace.scan().warnings}, traces, number);
@@ -275,16 +310,18 @@ public:
   }
 
   // `first_stamp`: the time of a trace without any.
-  Statistics finish(std::int64_t first_stamp) && {
+  Result<Statistics> finish(std::int64_t first_stamp, const PassOptions &options) && {
+    for (std::size_t i = 0; i < machines_.size(); ++i)
+      ETWRELOG_TRY(attribute(machines_[i], static_cast<std::uint32_t>(i), options));
     if (all_.first_time > all_.last_time) all_.first_time = all_.last_time = first_stamp;
     for (const schema::TypeCount &row : types_.rows())
       all_.types.push_back({row.type, names_.name(row.type), row.events, row.bytes});
     all_.stacks.distinct_stacks = distinct_.size();
-    for (const Keys &keys : keys_) {
-      all_.stacks.distinct_keys_defined += keys.defined.size();
-      all_.stacks.distinct_keys_referenced += keys.referenced.size();
-      for (const std::uint64_t key : keys.referenced)
-        all_.stacks.keys_never_defined += keys.defined.contains(key) ? 0 : 1;
+    for (const Machine &machine : machines_) {
+      all_.stacks.distinct_keys_defined += machine.defined.size();
+      all_.stacks.distinct_keys_referenced += machine.referenced.size();
+      for (const std::uint64_t key : machine.referenced)
+        all_.stacks.keys_never_defined += machine.defined.contains(key) ? 0 : 1;
     }
     all_.warnings = std::move(met_.warnings);
     all_.skipped = std::move(met_.skipped);
@@ -292,66 +329,130 @@ public:
   }
 
 private:
-  struct Keys { // of one machine
-    std::unordered_set<std::uint64_t> defined, referenced;
-  };
-
-  Result<void> merge(const CountPart &work, const CountedTrace &counted) {
+  Result<void> merge(CountPart &work, const CountedTrace &counted, Machine &machine) {
     types_.merge(work.types);
     names_.merge(work.names);
     all_.events += work.events;
     all_.event_bytes += work.bytes;
     all_.unattributed_samples += work.unattributed_samples;
-    for (const auto &[instance, part] : work.by_instance) {
-      ProcessStatistics &of = all_.by_instance[counted.first_process + instance];
-      of.events += part.events;
-      of.bytes += part.bytes;
-      of.samples += part.samples;
-    }
-    add_up(all_.samples_by_pid, work.samples_by_pid);
+    work.lifetimes.actors.clear(); // these two are for filters
+    work.lifetimes.definitions.clear();
+    machine.records.append(std::move(work.lifetimes));
+    machine.shares.append(work.shares.all(), [&machine] { return machine.lifetimes(); });
     add_up(all_.images_by_pid, work.images_by_pid);
     add_up(all_.events_by_header_pid, work.events_by_header_pid);
     add_up(all_.stacks, work.stacks);
     for (const StackHash &stack : work.stack_hashes)
       distinct_.insert(stack);
-    Keys &keys = keys_[counted.machine];
-    keys.defined.insert(work.defined.begin(), work.defined.end());
-    keys.referenced.insert(work.referenced.begin(), work.referenced.end());
+    machine.defined.insert(work.defined.begin(), work.defined.end());
+    machine.referenced.insert(work.referenced.begin(), work.referenced.end());
     if (work.first_time <= work.last_time) {
       all_.first_time =
           std::min(all_.first_time, counted.time ? counted.time(work.first_time) : work.first_time);
       all_.last_time = std::max(all_.last_time, counted.time ? counted.time(work.last_time) : work.last_time);
     }
-    if (distinct_.size() > most_stacks_ || keys.defined.size() > most_stacks_ ||
-        keys.referenced.size() > most_stacks_)
-      return too_many(*counted.trace, most_stacks_);
+    if (distinct_.size() > limits_.stacks || machine.defined.size() > limits_.stacks ||
+        machine.referenced.size() > limits_.stacks)
+      return too_many(*counted.trace, limits_.stacks);
     return {};
   }
 
-  const std::size_t most_stacks_;
+  // Names the machine's processes, behind those of the machines before it, and gives them their events.
+  Result<void> attribute(Machine &machine, std::uint32_t number, const PassOptions &options) {
+    if (machine.sources.empty()) return {};
+    const filter::Lifetimes lifetimes = machine.lifetimes();
+    const std::size_t first_process = all_.processes.size();
+    const CountedTrace &clock = *machine.sources.front().counted;
+    for (const ProcessInstance &process : lifetimes.processes()) {
+      ProcessInstance &out = all_.processes.emplace_back(process);
+      out.machine = number;
+      if (clock.time && out.start != kBeginning) out.start = clock.time(out.start);
+      if (clock.time && out.end != kForever) out.end = clock.time(out.end);
+    }
+    all_.by_instance.resize(all_.processes.size());
+    const auto give = [&](const Share &share, std::uint32_t pid) {
+      if (pid == kUnknownId) {
+        all_.unattributed_samples += share.samples;
+        return;
+      }
+      if (share.samples != 0) all_.samples_by_pid[pid] += share.samples;
+      if (const auto instance = lifetimes.process_at(pid, share.from)) {
+        ProcessStatistics &of = all_.by_instance[first_process + *instance];
+        of.events += share.events;
+        of.bytes += share.bytes;
+        of.samples += share.samples;
+      }
+    };
+    machine.shares.settle(lifetimes, give);
+    if (!machine.shares.anything_left()) return {};
+    for (const Machine::Source &source : machine.sources)
+      ETWRELOG_TRY(attribute_again(source, machine.shares, lifetimes, give, options));
+    return {};
+  }
+
+  // Event by event, what could not be told of them together.
+  template <class Give>
+  static Result<void> attribute_again(const Machine::Source &source, const Attribution &left,
+                                      const filter::Lifetimes &lifetimes, const Give &give,
+                                      const PassOptions &options) {
+    struct Given {
+      std::vector<std::pair<Share, std::uint32_t>> shares;
+    };
+    const Trace &trace = *source.counted->trace;
+    const NotAgain kept(left, source.first_buffer);
+    Pass<Given> pass;
+    pass.name = "attributing";
+    pass.work = [&](Batch &batch, Given &part) {
+      std::map<std::pair<std::uint32_t, std::optional<std::uint32_t>>, Share> shares;
+      for (const DecodedBuffer &buffer : batch.buffers) {
+        if (buffer.events.empty()) continue;
+        const std::uint32_t index = source.first_buffer + buffer.index;
+        filter::Position position{buffer.header.processor(), lifetimes.thread_at_start(index)};
+        trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+          const filter::Claim claim = filter::claim_of(event, position);
+          if (!claim.anyone() || !left.left(claim, index)) return;
+          const filter::Owner owner = filter::owner_of(claim, time, lifetimes);
+          const std::uint32_t pid = owner.kind == filter::Owner::Kind::process ? owner.pid : kUnknownId;
+          shares[{pid, lifetimes.process_at(pid, time)}].add(event, time);
+        });
+      }
+      part.shares.clear();
+      for (const auto &[owner, share] : shares)
+        part.shares.emplace_back(share, owner.first);
+    };
+    pass.merge = [&](Batch &, Given &part) -> Result<void> {
+      for (const auto &[share, pid] : part.shares)
+        give(share, pid);
+      return {};
+    };
+    ETWRELOG_TRY(run_pass(trace, pass, options, &kept)); // what it meets has been met before
+    return {};
+  }
+
+  const CountLimits limits_;
   Statistics all_;
   PassResult met_;
   schema::TypeCounts types_;
   schema::EventNames names_;
   DistinctStacks distinct_;
-  std::vector<Keys> keys_; // by machine: elsewhere a key means another stack
+  std::deque<Machine> machines_;
 };
 
 } // namespace
 
-Result<Statistics> count_traces(std::span<const CountedTrace> traces, std::vector<ProcessInstance> processes,
-                                const PassOptions &options, std::size_t most_stacks) {
-  Counting counting(std::move(processes), most_stacks);
+Result<Statistics> count_traces(std::span<const CountedTrace> traces, const PassOptions &options,
+                                const CountLimits &limits) {
+  Counting counting(limits);
   std::vector<const Trace *> inputs;
   for (const CountedTrace &counted : traces)
     inputs.push_back(counted.trace);
   for (std::size_t i = 0; i < traces.size(); ++i)
     ETWRELOG_TRY(counting.add(traces[i], inputs, i, options));
-  return std::move(counting).finish(traces.front().trace->header().first_stamp);
+  return std::move(counting).finish(traces.front().trace->header().first_stamp, options);
 }
 
 Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
-                                      std::size_t most_stacks) {
+                                      const CountLimits &limits) {
   if (const Bytes facts = trace.facts(); !trace.salvage() && !facts.empty()) {
     if (std::optional<Statistics> known =
             read_statistics_record({reinterpret_cast<const char *>(facts.data()), facts.size()})) {
@@ -359,11 +460,8 @@ Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &opt
       return *std::move(known);
     }
   }
-  PassResult first;
-  ETWRELOG_TRY_LET(lifetimes, collect_lifetimes(trace, options, first));
-  const CountedTrace counted{.trace = &trace, .lifetimes = &lifetimes};
-  return count_traces({&counted, 1}, {lifetimes.processes().begin(), lifetimes.processes().end()}, options,
-                      most_stacks);
+  const CountedTrace counted{.trace = &trace};
+  return count_traces({&counted, 1}, options, limits);
 }
 
 } // namespace etwrelog::pipeline

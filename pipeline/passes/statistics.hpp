@@ -3,33 +3,34 @@
 
 #include "etwrelog/archive.hpp"
 #include "etwrelog/statistics.hpp"
-#include "filter/lifetimes.hpp"
-#include "passes/pass.hpp"
+#include "passes/attribution.hpp"
 #include "schema/event_names.hpp"
 
 namespace etwrelog::pipeline {
 
 using etwrelog::Statistics;
 
-// Reads the trace twice; not at all if it is in an archive that holds them. Fails beyond `most_stacks`
-// different stacks or stack keys, which are kept in memory.
+// What is kept in memory while counting.
+struct CountLimits {
+  std::size_t stacks = SIZE_MAX;             // different ones, and stack keys; beyond that it fails
+  std::size_t shares = Attribution::kShares; // beyond that more is read again
+};
+
+// Reads the trace once, and some buffers again where ids change hands in the midst of them (attribution.hpp);
+// not at all if it is in an archive that holds them.
 [[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const PassOptions &options,
-                                                    std::size_t most_stacks = SIZE_MAX);
+                                                    const CountLimits &limits = {});
 
 // One of several traces that are counted as one.
 struct CountedTrace {
   const Trace *trace = nullptr;
-  const filter::Lifetimes *lifetimes = nullptr; // of its machine
-  std::uint32_t machine = 0;                    // counted from 0
-  std::uint32_t first_buffer = 0;               // where its buffers begin in the numbering of the lifetimes
-  std::uint32_t first_process = 0;              // of its machine, among `processes`
+  std::uint32_t machine = 0;                        // counted from 0
   std::function<std::int64_t(std::int64_t)> time{}; // from its clock to that of the first; empty: the same
 };
 
-// Reads each trace once. `processes`: of all machines, one machine behind the other.
+// Who owns an event is told by all traces of its machine.
 [[nodiscard]] Result<Statistics> count_traces(std::span<const CountedTrace> traces,
-                                              std::vector<ProcessInstance> processes,
-                                              const PassOptions &options, std::size_t most_stacks = SIZE_MAX);
+                                              const PassOptions &options, const CountLimits &limits = {});
 
 // For archives: JSON of all but warnings and skipped, and back; nullopt if it is none.
 [[nodiscard]] std::string statistics_record(const Statistics &statistics,

@@ -107,12 +107,11 @@ bool outlives_time(const EventView &event) {
 
 Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetimes, const Clock &clock,
                             bool so_far) {
-  Result<Targets> targets = Targets::resolve(selection, lifetimes, so_far);
-  if (!targets) return std::move(targets).error();
+  ETWRELOG_TRY_LET(targets, Targets::resolve(selection, lifetimes, so_far));
   Filter filter;
   filter.selection_ = selection;
   filter.lifetimes_ = &lifetimes;
-  filter.targets_ = std::move(*targets);
+  filter.targets_ = std::move(targets);
   filter.everything_ = selection.everything();
   filter.by_kind_ = selection.by_kind();
   filter.so_far_ = so_far;

@@ -23,6 +23,7 @@ using etwrelog::reason_name;
 struct Position {
   std::uint16_t processor = 0;
   std::uint32_t current_thread = kUnknownId;
+  bool switched = false; // a context switch of this buffer has told; before, it is what the buffer began with
 };
 
 // Whose an event is. `nobody`: it belongs to no process; `unknown`: to one that cannot be told.
@@ -31,11 +32,41 @@ struct Owner {
   std::uint32_t pid = 0;
 };
 
+// Whose an event is as far as the event itself and the context switches before it in its buffer tell, which
+// is as much as a first walk over a trace can know: the process of a thread, if that is known at the time of
+// the event, else a process by its id, else what `rest` says.
+class Claim {
+public:
+  // `who_ran`: the thread is the one that ran when the buffer began (Lifetimes::thread_at_start), and the
+  // owner unknown if that is.
+  enum class Rest : std::uint32_t { nobody, unknown, who_ran };
+
+  Claim() = default;
+  Claim(std::uint32_t tid, std::uint32_t pid, Rest rest)
+      : ids_(std::uint64_t{tid} << 32 | pid), rest_(rest) {}
+
+  [[nodiscard]] std::uint32_t tid() const { return static_cast<std::uint32_t>(ids_ >> 32); } // or kUnknownId
+  [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(ids_); }       // or kUnknownId
+  [[nodiscard]] std::uint64_t ids() const { return ids_; }
+  [[nodiscard]] Rest rest() const { return rest_; }
+  [[nodiscard]] bool carried() const { return rest_ == Rest::who_ran; }
+  [[nodiscard]] bool anyone() const { return ids_ != kNoIds || carried(); }
+
+private:
+  static constexpr std::uint64_t kNoIds = ~std::uint64_t{0};
+  std::uint64_t ids_ = kNoIds; // one word: a claim is made of every event, and is to travel in registers
+  Rest rest_ = Rest::nobody;
+};
+
+// Follows context switches: call it for every event of a buffer, in order.
+[[nodiscard]] Claim claim_of(const EventView &event, Position &position);
+
 // The process that an event belongs to: by payload, by thread and time, by header, by the processor's current
 // thread, as the kernel event table says. Follows context switches: call it for every event of a buffer, in
 // order. For a context switch the owner is the process switched in.
 [[nodiscard]] Owner owner_of(const EventView &event, std::int64_t time, Position &position,
                              const Lifetimes &lifetimes);
+[[nodiscard]] Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes);
 
 // Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the
 // event that they belong to; they count as such.

@@ -49,10 +49,9 @@ void LifetimeRecords::clear() {
   has_stacks = has_switch_batches = has_unowned = false;
 }
 
-void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
-  if (!event.has_hook()) return;
+void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, std::uint32_t buffer,
+                               const HookRule &rule) {
   const std::uint16_t hook = event.hook();
-  const HookRule &rule = rule_for(hook, event.version());
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto opcode = static_cast<std::uint8_t>(hook);
   auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image,
@@ -110,8 +109,6 @@ void LifetimeRecords::add(const EventView &event, std::int64_t time, std::uint32
   case Scope::context_switch_batch: has_switch_batches = true; break;
   case Scope::current_thread:
   case Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
-  case Scope::stack_walk:
-  case Scope::stack_reference: has_stacks = true; break;
   case Scope::stack_definition:
     if (const auto key = FieldOffsets::pointer(event.payload(), at.stack_key, event.pointer_size()))
       definitions.push_back({*key, time});
@@ -243,12 +240,18 @@ std::optional<std::uint32_t> Lifetimes::process_at(std::uint32_t pid, std::int64
   return found;
 }
 
+const Lifetimes::Span *Lifetimes::span_of(std::uint32_t tid, std::int64_t time) const {
+  const Range *range = threads_.find(tid);
+  if (!range) return nullptr;
+  for (std::uint32_t i = range->first + range->count; i-- > range->first;)
+    if (spans_[i].start <= time) return &spans_[i];
+  return nullptr;
+}
+
 std::optional<std::uint32_t> Lifetimes::pid_of_thread(std::uint32_t tid, std::int64_t time) const {
-  if (const Range *range = threads_.find(tid))
-    // The latest that had started. What a thread's end event is followed by under its id (the rest of its way
-    // out of the kernel is still sampled) is its own, until the id is started anew.
-    for (std::uint32_t i = range->first + range->count; i-- > range->first;)
-      if (spans_[i].start <= time) return spans_[i].pid;
+  // What a thread's end event is followed by under its id (the rest of its way out of the kernel is still
+  // sampled) is its own, until the id is started anew.
+  if (const Span *span = span_of(tid, time)) return span->pid;
   if (tid == 0) return kIdleProcess;
   return std::nullopt;
 }

@@ -60,10 +60,20 @@ struct LifetimeRecords {
   bool has_unowned = false; // events that say neither process nor thread but belong to one
 
   void clear();
-  // Looks at one event of the buffer with this index.
-  void add(const EventView &event, std::int64_t time, std::uint32_t buffer);
+  // Looks at one event of the buffer with this index. Half of the events of a trace with stacks are stacks.
+  void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
+    if (!event.has_hook()) return;
+    const HookRule &rule = rule_for(event.hook(), event.version());
+    if (rule.scope == kernel::Scope::stack_walk || rule.scope == kernel::Scope::stack_reference)
+      has_stacks = true;
+    else
+      add_hook(event, time, buffer, rule);
+  }
   // Appends what a later batch found.
   void append(LifetimeRecords &&later);
+
+private:
+  void add_hook(const EventView &event, std::int64_t time, std::uint32_t buffer, const HookRule &rule);
 };
 
 class Lifetimes {
@@ -81,6 +91,13 @@ public:
   // The process that the thread belonged to at that time, or had belonged to when it ended if its id has not
   // been started anew; the idle thread is the idle process's.
   [[nodiscard]] std::optional<std::uint32_t> pid_of_thread(std::uint32_t tid, std::int64_t time) const;
+  // Whether the answers of pid_of_thread(), of process_at() are the same throughout these times.
+  [[nodiscard]] bool same_thread(std::uint32_t tid, std::int64_t from, std::int64_t to) const {
+    return span_of(tid, from) == span_of(tid, to);
+  }
+  [[nodiscard]] bool same_process(std::uint32_t pid, std::int64_t from, std::int64_t to) const {
+    return process_at(pid, from) == process_at(pid, to);
+  }
 
   // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans).
   struct Span {
@@ -110,6 +127,10 @@ public:
 private:
   void build_processes(std::vector<LifetimeRecords::Process> records);
   void build_threads(std::vector<LifetimeRecords::Thread> records);
+
+  // The latest that had started; null before the first start. Spans and instances are in order of their
+  // starts: what is asked for later is the same or a later one.
+  [[nodiscard]] const Span *span_of(std::uint32_t tid, std::int64_t time) const;
 
   struct Range {
     std::uint32_t first = 0, count = 0;

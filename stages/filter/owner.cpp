@@ -6,22 +6,15 @@ using kernel::Scope;
 
 namespace {
 
-Owner of_process(std::optional<std::uint32_t> pid) {
-  if (!pid || *pid == kUnknownId) return {Owner::Kind::unknown, 0};
-  return {Owner::Kind::process, *pid};
+Claim by_header(const EventView &event) {
+  return {kUnknownId, event.process_id(), Claim::Rest::nobody};
 }
 
-Owner of_thread(std::optional<std::uint32_t> tid, std::int64_t time, const Lifetimes &lifetimes) {
-  if (!tid || *tid == kUnknownId) return {Owner::Kind::unknown, 0};
-  return of_process(lifetimes.pid_of_thread(*tid, time));
+Claim by_thread(std::optional<std::uint32_t> tid) {
+  return {tid.value_or(kUnknownId), kUnknownId, Claim::Rest::unknown};
 }
 
-Owner of_header(const EventView &event) {
-  const std::uint32_t pid = event.process_id();
-  return pid == kUnknownId ? Owner{Owner::Kind::nobody, 0} : Owner{Owner::Kind::process, pid};
-}
-
-Owner of_hook(const EventView &event, std::int64_t time, Position &position, const Lifetimes &lifetimes) {
+Claim by_hook(const EventView &event, Position &position) {
   const HookRule &rule = rule_for(event.hook(), event.version());
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   switch (rule.scope) {
@@ -31,24 +24,26 @@ Owner of_hook(const EventView &event, std::int64_t time, Position &position, con
   case Scope::payload_process:
   case Scope::stack_walk:
   case Scope::stack_reference: {
-    const Owner owner = of_process(FieldOffsets::u32(event.payload(), at.process_id));
-    return owner.kind == Owner::Kind::unknown && event.has_ids() ? of_header(event) : owner;
+    const auto pid = FieldOffsets::u32(event.payload(), at.process_id);
+    if (pid && *pid != kUnknownId) return {kUnknownId, *pid, Claim::Rest::unknown};
+    return event.has_ids() ? by_header(event) : by_thread(std::nullopt);
   }
   case Scope::payload_thread: {
-    const Owner owner = of_thread(FieldOffsets::u32(event.payload(), at.thread_id), time, lifetimes);
-    return owner.kind == Owner::Kind::unknown && event.has_ids() ? of_header(event) : owner;
+    const auto tid = FieldOffsets::u32(event.payload(), at.thread_id);
+    if (!event.has_ids()) return by_thread(tid);
+    return {tid.value_or(kUnknownId), event.process_id(), Claim::Rest::nobody};
   }
   case Scope::context_switch: {
     const auto next = FieldOffsets::u32(event.payload(), at.new_thread);
-    if (next) position.current_thread = *next;
-    return of_thread(next, time, lifetimes);
+    if (next) position.current_thread = *next, position.switched = true;
+    return by_thread(next);
   }
-  case Scope::ready_thread:
-    return of_thread(FieldOffsets::u32(event.payload(), at.thread_id), time, lifetimes);
+  case Scope::ready_thread: return by_thread(FieldOffsets::u32(event.payload(), at.thread_id));
   case Scope::current_thread:
-    if (event.has_ids() && event.process_id() != kUnknownId) return of_header(event);
-    return of_thread(position.current_thread, time, lifetimes);
-  case Scope::header: return of_header(event);
+    if (event.has_ids() && event.process_id() != kUnknownId) return by_header(event);
+    return {position.current_thread, kUnknownId,
+            position.switched ? Claim::Rest::unknown : Claim::Rest::who_ran};
+  case Scope::header: return by_header(event);
   case Scope::always:
   case Scope::context_switch_batch:
   case Scope::stack_definition:
@@ -60,8 +55,20 @@ Owner of_hook(const EventView &event, std::int64_t time, Position &position, con
 
 } // namespace
 
+Claim claim_of(const EventView &event, Position &position) {
+  return event.has_hook() ? by_hook(event, position) : by_header(event);
+}
+
+Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes) {
+  if (claim.tid() != kUnknownId)
+    if (const auto pid = lifetimes.pid_of_thread(claim.tid(), time); pid && *pid != kUnknownId)
+      return {Owner::Kind::process, *pid};
+  if (claim.pid() != kUnknownId) return {Owner::Kind::process, claim.pid()};
+  return {claim.rest() == Claim::Rest::nobody ? Owner::Kind::nobody : Owner::Kind::unknown, 0};
+}
+
 Owner owner_of(const EventView &event, std::int64_t time, Position &position, const Lifetimes &lifetimes) {
-  return event.has_hook() ? of_hook(event, time, position, lifetimes) : of_header(event);
+  return owner_of(claim_of(event, position), time, lifetimes);
 }
 
 } // namespace etwrelog::filter

@@ -178,9 +178,8 @@ void read_table(Cursor &in, std::uint32_t count, std::uint64_t limit, StackDatab
 } // namespace
 
 Result<StackDatabase> read_stack_database(Bytes file, std::uint64_t limit) {
-  Result<std::vector<std::uint8_t>> content = decompress_all(file, limit);
-  if (!content) return std::move(content).error();
-  Cursor in(*content);
+  ETWRELOG_TRY_LET(content, decompress_all(file, limit));
+  Cursor in(content);
   const bool magic =
       in.number<std::uint64_t>() == load<std::uint64_t>(reinterpret_cast<const std::uint8_t *>("etwstkdb"));
   const auto version = in.number<std::uint32_t>();

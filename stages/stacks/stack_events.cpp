@@ -10,7 +10,7 @@ namespace {
 
 using kernel::Role;
 
-// Where the fields are, from the one table of layouts.
+// Where the fields are, from the layouts of their payloads.
 struct Offsets {
   std::size_t event_time, process_id, thread_id, walk_frames;
   std::size_t reference_key, reference_end;

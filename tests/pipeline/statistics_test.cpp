@@ -83,8 +83,8 @@ TEST(Statistics, CountStacksInEveryForm) {
   const Result<Trace> trace = testing::open_trace(t.bytes());
   const Result<Statistics> s = collect_statistics(*trace, {});
   ASSERT_TRUE(s);
-  EXPECT_FALSE(collect_statistics(*trace, {}, 1)) << "two stacks";
-  EXPECT_TRUE(collect_statistics(*trace, {}, 2));
+  EXPECT_FALSE(collect_statistics(*trace, {}, {.stacks = 1})) << "two stacks";
+  EXPECT_TRUE(collect_statistics(*trace, {}, {.stacks = 2}));
   EXPECT_EQ(s->stacks.walks, 1u);
   EXPECT_EQ(s->stacks.user_references, 1u);
   EXPECT_EQ(s->stacks.kernel_references, 1u);
@@ -96,6 +96,71 @@ TEST(Statistics, CountStacksInEveryForm) {
   EXPECT_EQ(s->stacks.clr_frames, 2u);
   EXPECT_EQ(s->stacks.item_frames, 4u);
   EXPECT_EQ(s->samples_by_pid.at(100), 1u);
+}
+
+// Threads and processes whose ids change hands in the midst of buffers, and one that is told of only at the
+// end.
+SyntheticTrace reusing() {
+  SyntheticTrace t;
+  t.context_switch({1'000'050, 1}, 210, 1);
+  t.end_buffer(1);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t at = 2'000'000 + round * 1'000;
+    const std::uint32_t pid = 100 + 100 * static_cast<std::uint32_t>(round % 3);
+    t.sample({at}, 110);                // the round before
+    t.thread_start({at + 1}, 110, pid); // one id of two processes
+    t.sample({at + 2}, 110);
+    t.process_start({at + 3}, 500, 4, "again" + std::to_string(round) + ".exe");
+    t.thread_start({at + 4}, 510, 500);
+    t.sample({at + 5}, 510);
+    t.sample({at + 6}, 210);
+    t.page_fault({at + 7, 1}); // of 210, which the first buffer of that processor switched in
+    t.sample({at + 8}, 999);   // of a thread that nobody knows
+    t.process_end({at + 9}, 500, "again.exe");
+    if (round % 4 == 3) t.end_buffer(0), t.end_buffer(1);
+  }
+  t.process_rundown({9'000'000}, 100, 4, "a.exe", "", true);
+  t.process_rundown({9'000'000}, 200, 4, "b.exe", "", true);
+  t.process_rundown({9'000'000}, 300, 4, "c.exe", "", true);
+  t.thread_rundown({9'000'001}, 210, 200, true);
+  return t;
+}
+
+TEST(Statistics, AttributeByWhoHadAnIdAtThatTime) {
+  const SyntheticTrace t = reusing();
+  const Result<Trace> trace = testing::open_trace(t.bytes());
+  const auto count = [&](std::uint64_t batch_bytes, unsigned threads, std::size_t shares) {
+    PassOptions options;
+    options.batch_bytes = batch_bytes;
+    options.threads = threads;
+    RunReport report;
+    options.report = &report;
+    const Result<Statistics> s = collect_statistics(*trace, options, {.shares = shares});
+    EXPECT_TRUE(s);
+    EXPECT_EQ(report.phases.size(), 2u) << "ids that change hands within a batch are looked at again";
+    return *s;
+  };
+  const Statistics s = count(1, 1, Attribution::kShares);
+  ASSERT_EQ(s.processes.size(), 43u);
+  std::uint64_t again = 0;
+  for (std::size_t i = 0; i < s.processes.size(); ++i)
+    if (s.processes[i].pid == 500) {
+      ++again;
+      EXPECT_EQ(s.by_instance[i].samples, 1u) << s.processes[i].image_name;
+      EXPECT_EQ(s.by_instance[i].events, 5u - 1u)
+          << "start and end of the process, start of the thread, sample";
+    }
+  EXPECT_EQ(again, 40u);
+  // A thread id's first sample stands before anybody had it.
+  EXPECT_EQ(s.unattributed_samples, 40u + 1u);
+  EXPECT_EQ(s.samples_by_pid.at(500), 40u);
+  EXPECT_EQ(s.samples_by_pid.at(200), 40u + 26u);
+  EXPECT_EQ(s.samples_by_pid.at(100) + s.samples_by_pid.at(300), 79u - 26u);
+  // The same wherever batches end, on any number of threads, and when there is no room for what is counted.
+  for (const std::size_t shares : {Attribution::kShares, std::size_t{40}, std::size_t{8}, std::size_t{0}}) {
+    EXPECT_EQ(statistics_record(count(1, 2, shares)), statistics_record(s)) << shares;
+    EXPECT_EQ(statistics_record(count(1 << 30, 2, shares)), statistics_record(s)) << shares;
+  }
 }
 
 } // namespace
