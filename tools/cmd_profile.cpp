@@ -248,7 +248,8 @@ int run_profile(const Options &options) {
   const BulkFlags &many = options.many;
   if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
     return profile_each(options);
-  if (options.inputs.empty()) return report(bad_option(Option::input, "no trace is given", {}));
+  if (options.inputs.empty())
+    return report(bad_option(Option::input, "no trace is given (- is standard input)", {}));
   const Result<int> done = profile_one(options);
   return done ? *done : report(done.error());
 }

@@ -10,8 +10,10 @@
 #include "tools/symbol_options.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -127,7 +129,7 @@ Result<void> run_one(const Options &options, const std::string &input, SymbolRes
   if (samples == 0) {
     Error error;
     error.kind = ErrorKind::no_match;
-    error.file = input;
+    error.file = input_of(input).name();
     error.what = "the trace holds no CPU samples, so no module has a share of them";
     return error;
   }
@@ -145,6 +147,7 @@ Result<void> run_one(const Options &options, const std::string &input, SymbolRes
 
 Result<std::vector<std::uint8_t>> read_export(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) return io_error(path, "cannot open: " + std::generic_category().message(errno));
   std::vector<std::uint8_t> bytes;
   constexpr std::size_t kPiece = 1u << 20, kMost = 1u << 30;
   for (std::size_t size = 0; file && size < kMost;) {

@@ -56,7 +56,8 @@ void print_head(const Profile &profile, const ProfileText &text) {
                             human_count(profile.buffers_lost));
   fmt::print("{}\n", line);
   if (profile.accounting.idle_left_out != 0)
-    fmt::print("Idle left out: {} samples (--idle)\n", human_count(profile.accounting.idle_left_out));
+    fmt::print("Idle left out: {} {}\n", human_count(profile.accounting.idle_left_out),
+               counts_samples(profile) ? "samples (--idle)" : "switches");
 }
 
 void print_processes(const Profile &profile, const ProfileText &text, std::size_t rows) {
@@ -157,12 +158,16 @@ void print_footer(const Profile &profile) {
   fmt::print("Fragments of the trace: {} = {} of samples + {} of other events + {} orphaned\n",
              human_count(all.fragments), human_count(all.claimed), human_count(all.other_event),
              human_count(all.orphaned));
+  if (!counts_samples(profile) && profile.accounting.not_timed != 0)
+    fmt::print("Not counted: {} switches that end a wait of before, or of no length\n",
+               human_count(profile.accounting.not_timed));
   const std::uint64_t whole = total_weight(profile);
   line.clear();
   for (const ProfileUnresolved &row : profile_unresolved_reasons(profile))
-    line += fmt::format("{}{} in {:.1f}%", line.empty() ? "" : "; ", unresolved_text(row.why),
-                        100 * share(row.total, whole));
-  if (!line.empty()) fmt::print("Frames without a name: {}\n", line);
+    line += fmt::format("{}{} in {} ({:.1f}%)", line.empty() ? "" : "; ", unresolved_text(row.why),
+                        weight_text(profile, row.total), 100 * share(row.total, whole));
+  if (!line.empty())
+    fmt::print("{} with frames without a name: {}\n", counts_samples(profile) ? "Samples" : "Time", line);
 }
 
 json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,

@@ -69,8 +69,9 @@ struct ProfileFrame {
   bool caller = false;    // a return address: code was looked up at address - 1
   bool estimated = false; // `function` is merely the nearest symbol before the address
   Unresolved why = Unresolved::not_asked;
-  std::string file;       // source file; empty if not known
-  std::uint32_t line = 0; // 0 if not known; of a script: where its function begins
+  std::string file;         // source file; empty if not known
+  std::uint32_t line = 0;   // 0 if not known; of a script: where its function begins
+  std::uint32_t column = 0; // of a script, with the line, as its engine counts; 0 if not known
   std::uint32_t il_offset =
       kNoIndex;     // of .NET code: which instruction of the method's IL; kNoIndex: not known
   std::string tier; // of JIT code: "Tier1", "QuickJitted", ...; empty if not known
@@ -141,8 +142,8 @@ struct ProfileAccounting {
   std::uint64_t undefined_keys = 0;   // fragments whose stack key is never defined; among the orphaned
   std::uint64_t lent_user_halves = 0; // kernel halves that another event's user half completed
   std::uint64_t idle_left_out = 0;    // samples of the Idle process that Profile::samples does not hold
-  std::uint64_t not_timed =
-      0; // waits: switches that end no wait with a length: the first of a thread, or of no time
+  std::uint64_t not_timed = 0; // waits: switches that end no wait with a length: the first of a thread (in
+                               // the stretch), or of no time
   std::uint64_t in_dpc_or_isr = 0; // samples taken in one
 };
 
@@ -185,10 +186,10 @@ struct ProfileOptions {
   bool idle = false;   // keep the samples of the Idle process
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp
-  // Samples, or waits that began, in between; ends included. The accounting is that of the samples in between
-  // and of the stack fragments that name an event in between; of waits and slices it stays that of the whole.
-  // Of an archive only the segments of that time are decoded, but for waits and slices: how long those last
-  // stands behind them.
+  // Samples in between, ends included, and waits that began and ended there; a slice that reaches over an end
+  // is cut off there (running) or left out. The accounting is that of the samples or switches in between and
+  // of the stack fragments that name an event in between. Of an archive only the segments of that time are
+  // decoded.
   std::optional<Moment> from{}, to{};
 };
 

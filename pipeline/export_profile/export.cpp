@@ -76,9 +76,8 @@ Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat 
   case ProfileFormat::count_: return unsupported("no such format of a profile");
   }
   if (!done) return std::move(done).error();
-  Result<std::uint64_t> bytes = out.finish();
-  if (!bytes) return std::move(bytes).error();
-  report.bytes = *bytes;
+  ETWRELOG_TRY_LET(bytes, out.finish());
+  report.bytes = bytes;
   return report;
 }
 
@@ -98,9 +97,8 @@ Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
   else
     write_diff_svg(diff, unit_of(after[0]), options, options.max_bytes != 0 ? options.max_bytes : 256'000'000,
                    report, out);
-  Result<std::uint64_t> bytes = out.finish();
-  if (!bytes) return std::move(bytes).error();
-  report.bytes = *bytes;
+  ETWRELOG_TRY_LET(bytes, out.finish());
+  report.bytes = bytes;
   return report;
 }
 

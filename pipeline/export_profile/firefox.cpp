@@ -196,7 +196,8 @@ private:
     constant("innerWindowID", count, "null");
     column("line", count,
            [&](std::size_t i) { index(frames[i].line == 0 ? kNoIndex : frames[i].line, "null"); });
-    constant("column", count, "null");
+    column("column", count,
+           [&](std::size_t i) { index(frames[i].column == 0 ? kNoIndex : frames[i].column, "null"); });
     constant("originalLocation", count, "null", true);
     out_.text("},\n");
     const std::size_t functions = functions_.size();

@@ -128,6 +128,7 @@ fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> 
                              {100, 32},      {20, 16},      {5, 4}};
   for (const Step &step : kSteps) {
     std::uint64_t merged = 0;
+    room = {}; // before there is another
     room = reduce_profile(job.profile, step.nodes, step.buckets, merged);
     if (estimate(room) > job.max_bytes) continue;
     job.report.merged_weight = merged;

@@ -1,6 +1,7 @@
 #include "export_profile/formats.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace etwrelog::export_profile {
 namespace {
@@ -26,58 +27,118 @@ std::vector<std::string> line_names(const CallTree &tree) {
   return out;
 }
 
-struct Line {
-  std::string stack;
-  std::uint64_t count, before;
-};
-
-std::vector<Line> lines_of(const CallTree &tree, const std::vector<std::uint64_t> &before) {
-  const std::vector<std::string> names = line_names(tree);
-  std::vector<Line> lines;
-  std::vector<std::uint32_t> path;
-  for (std::uint32_t i = 1; i < tree.nodes.size(); ++i) {
-    const std::uint64_t old = before.empty() ? 0 : before[i];
-    if (tree.nodes[i].self == 0 && old == 0) continue;
-    path.clear();
-    for (std::uint32_t at = i; at != 0; at = tree.nodes[at].parent)
-      path.push_back(at);
-    std::string stack;
-    for (; !path.empty(); path.pop_back())
-      stack.append(stack.empty() ? "" : ";").append(names[tree.nodes[path.back()].name]);
-    lines.push_back({std::move(stack), tree.nodes[i].self, old});
-  }
-  std::ranges::sort(lines, {}, &Line::stack);
-  std::size_t kept = 0;
-  for (Line &line : lines) { // a process id can have been two processes of one name
-    if (kept != 0 && lines[kept - 1].stack == line.stack) {
-      lines[kept - 1].count += line.count;
-      lines[kept - 1].before += line.before;
-    } else {
-      if (&lines[kept] != &line) lines[kept] = std::move(line);
-      ++kept;
+// The lines in their order, one at a time: all of them together can be larger than the profile.
+class Lines {
+public:
+  // `before`: by node, a second count; or empty.
+  Lines(const CallTree &tree, const std::vector<std::uint64_t> &before)
+      : tree_(tree), before_(before), children_(tree.children()), names_(line_names(tree)) {
+    // Where a stack goes on behind a name, ';' follows: that decides between "a.b" and "a;b".
+    std::vector<std::pair<std::string, std::uint32_t>> keys;
+    for (std::uint32_t i = 0; i < names_.size(); ++i) {
+      keys.emplace_back(names_[i], 2 * i);
+      keys.emplace_back(names_[i] + ";", 2 * i + 1);
+    }
+    std::ranges::sort(keys);
+    ranks_.resize(keys.size());
+    std::uint32_t rank = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (i != 0 && keys[i].first != keys[i - 1].first) ++rank;
+      ranks_[keys[i].second] = rank;
     }
   }
-  lines.resize(kept);
-  return lines;
-}
+
+  // emit(stack, count, before)
+  template <class Emit> void each(Emit &&emit) {
+    std::string line;
+    open(0, {});
+    std::vector<Item> group;
+    while (!levels_.empty()) {
+      Level &level = levels_.back();
+      line.resize(level.prefix);
+      if (level.at == items_.size()) {
+        items_.resize(level.begin);
+        levels_.pop_back();
+        continue;
+      }
+      // A process id can have been two processes of one name: what reads the same is one line.
+      group.clear();
+      for (const std::uint32_t rank = items_[level.at].rank;
+           level.at < items_.size() && items_[level.at].rank == rank; ++level.at)
+        group.push_back(items_[level.at]);
+      if (!line.empty()) line += ';';
+      line += names_[tree_.nodes[group.front().node].name];
+      if (group.front().goes_on) {
+        open(line.size(), group);
+        continue;
+      }
+      std::uint64_t count = 0, old = 0;
+      for (const Item &item : group) {
+        count += tree_.nodes[item.node].self;
+        old += before_of(item.node);
+      }
+      emit(std::string_view(line), count, old);
+    }
+  }
+
+private:
+  struct Item { // a node's own line, or all below it
+    std::uint32_t rank, node;
+    bool goes_on;
+  };
+  struct Level { // of items_, up to its end
+    std::size_t begin, at, prefix;
+  };
+
+  [[nodiscard]] std::uint64_t before_of(std::uint32_t node) const {
+    return before_.empty() ? 0 : before_[node];
+  }
+  // What stands below these; below the root without any.
+  void open(std::size_t prefix, std::span<const Item> parents) {
+    const std::size_t begin = items_.size();
+    if (parents.empty()) add_children(0);
+    for (const Item &parent : parents)
+      add_children(parent.node);
+    std::sort(
+        items_.begin() + static_cast<std::ptrdiff_t>(begin), items_.end(),
+        [](const Item &a, const Item &b) { return std::pair(a.rank, a.node) < std::pair(b.rank, b.node); });
+    levels_.push_back({begin, begin, prefix});
+  }
+  void add_children(std::uint32_t parent) {
+    for (std::uint32_t i = children_.first[parent]; i < children_.first[parent + 1]; ++i) {
+      const std::uint32_t node = children_.order[i], name = tree_.nodes[node].name;
+      if (tree_.nodes[node].self != 0 || before_of(node) != 0)
+        items_.push_back({ranks_[2 * name], node, false});
+      if (children_.first[node] != children_.first[node + 1])
+        items_.push_back({ranks_[2 * name + 1], node, true});
+    }
+  }
+
+  const CallTree &tree_;
+  const std::vector<std::uint64_t> &before_;
+  CallTree::Children children_;
+  std::vector<std::string> names_;
+  std::vector<std::uint32_t> ranks_; // by name: that of its own line, that of what is below it
+  std::vector<Item> items_;
+  std::vector<Level> levels_;
+};
 
 } // namespace
 
 Result<void> write_folded(const Job &job, Out &out) {
   const CallTree tree = build_tree(job.profile, job.options.threads ? Group::thread : Group::process);
-  for (const Line &line : lines_of(tree, {}))
-    out.text(line.stack).text(" ").unsigned_number(line.count).text("\n");
+  const std::vector<std::uint64_t> none;
+  Lines(tree, none).each([&](std::string_view stack, std::uint64_t count, std::uint64_t) {
+    out.text(stack).text(" ").unsigned_number(count).text("\n");
+  });
   return {};
 }
 
 void write_diff_folded(const DiffTree &diff, Out &out) {
-  for (const Line &line : lines_of(diff.tree, diff.before_counts))
-    out.text(line.stack)
-        .text(" ")
-        .unsigned_number(line.before)
-        .text(" ")
-        .unsigned_number(line.count)
-        .text("\n");
+  Lines(diff.tree, diff.before_counts)
+      .each([&](std::string_view stack, std::uint64_t count, std::uint64_t before) {
+        out.text(stack).text(" ").unsigned_number(before).text(" ").unsigned_number(count).text("\n");
+      });
 }
 
 } // namespace etwrelog::export_profile

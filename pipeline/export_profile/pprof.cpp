@@ -161,7 +161,10 @@ private:
         .varint(2, outer.module == kNoIndex ? 0 : outer.module + 1)
         .varint(3, outer.address - (outer.caller && outer.address != 0 ? 1 : 0)); // a call, not its return
     for (const std::uint64_t frame : chain)
-      out.message(4, Message().varint(1, function(frame)).varint(2, profile_.frames[frame].line));
+      out.message(4, Message()
+                         .varint(1, function(frame))
+                         .varint(2, profile_.frames[frame].line)
+                         .varint(3, profile_.frames[frame].column));
     locations_.push_back(std::move(out));
     return found->second;
   }

@@ -74,6 +74,7 @@ Result<void> write_speedscope(const Job &job, Out &out) {
     if (!first[i]->file.empty()) {
       out.text(",\"file\":").json(clean(first[i]->file));
       if (first[i]->line != 0) out.text(",\"line\":").unsigned_number(first[i]->line);
+      if (first[i]->column != 0) out.text(",\"col\":").unsigned_number(first[i]->column);
     }
     // What is not named yet can be by these, and the list of modules. Other readers skip what they don't
     // know.

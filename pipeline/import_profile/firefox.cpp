@@ -104,6 +104,7 @@ private:
       const auto category = frames.at("category", i).get<unsigned>();
       frame.in_kernel = category == kKernel;
       frame.line = frames.at("line", i).is_null() ? 0 : frames.at("line", i).get<std::uint32_t>();
+      frame.column = frames.at("column", i).is_null() ? 0 : frames.at("column", i).get<std::uint32_t>();
       if (const std::uint32_t source = functions.index("source", function); source != kNoIndex)
         frame.file = strings.at(sources.at("filename", source).get<std::uint32_t>());
       // Of callers the address is that of the call, as for a look-up.

@@ -170,7 +170,10 @@ private:
 
   void add_location(Bytes bytes) {
     std::uint64_t id = 0, mapping = 0, address = 0;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> lines; // function and line, innermost first
+    struct Line {
+      std::uint64_t function = 0, line = 0, column = 0;
+    };
+    std::vector<Line> lines; // innermost first
     Message message(bytes);
     for (Field field; message.next(field);) {
       switch (field.number) {
@@ -178,13 +181,13 @@ private:
       case 2: mapping = field.value; break;
       case 3: address = field.value; break;
       case 4: {
-        std::uint64_t function = 0, line = 0;
+        Line &line = lines.emplace_back();
         Message inside(field.bytes);
         for (Field part; inside.next(part);) {
-          if (part.number == 1) function = part.value;
-          if (part.number == 2) line = part.value;
+          if (part.number == 1) line.function = part.value;
+          if (part.number == 2) line.line = part.value;
+          if (part.number == 3) line.column = part.value;
         }
-        lines.emplace_back(function, static_cast<std::uint32_t>(line));
         break;
       }
       default: break;
@@ -193,10 +196,11 @@ private:
     const auto module = modules_.find(mapping);
     std::vector<std::uint32_t> &frames = locations_[id]; // outermost first
     for (std::size_t i = lines.size(); i-- > 0;) {
-      const Function &function = functions_[lines[i].first];
+      const Function &function = functions_[lines[i].function];
       ProfileFrame frame = named_frame(function.name);
       frame.file = function.file;
-      frame.line = lines[i].second;
+      frame.line = static_cast<std::uint32_t>(lines[i].line);
+      frame.column = static_cast<std::uint32_t>(lines[i].column);
       if (frame.address == 0) frame.address = address;
       if (i + 1 != lines.size()) frame.kind = FrameKind::inlined;
       if (module != modules_.end()) keep_place(frame, module->second, address, lines.size() == 1);

@@ -55,6 +55,7 @@ private:
     frame = named_frame(from.at("name"));
     frame.file = from.value("file", std::string());
     frame.line = from.value("line", 0u);
+    frame.column = from.value("col", 0u);
     return frame;
   }
 

@@ -112,7 +112,7 @@ void add_script_method(const EventView &event, Instant at, MethodRecord::What wh
   fields.number<std::uint32_t>(); // flags, range
   record.source = fields.number<std::uint64_t>();
   record.line = fields.number<std::uint32_t>();
-  fields.number<std::uint32_t>(); // column
+  record.column = fields.number<std::uint32_t>();
   record.name = fields.text();
   if (fields.ok() && !record.name.empty()) records.code.methods.push_back(std::move(record));
 }

@@ -180,11 +180,11 @@ private:
       return;
     }
     const bool switches = collect_.kind != ProfileKind::cpu || collect_.switches;
-    if (hook == kSwitch && switches) {
+    if (hook == kSwitch && switches && in_time) {
       context_switch(event, moment, processor, work);
       if (collect_.kind != ProfileKind::cpu) return;
     }
-    if (hook == kReady && switches)
+    if (hook == kReady && switches && in_time)
       if (const Bytes payload = event.payload(); payload.size() >= 4)
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);

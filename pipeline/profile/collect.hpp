@@ -13,10 +13,11 @@
 namespace etwrelog::pipeline {
 
 struct CollectOptions {
-  ProfileKind kind = ProfileKind::cpu;        // samples, or context switches
-  bool methods = false;                       // names of code that runtimes made
-  bool switches = false;                      // context switches too, for what threads did when
-  profile::TimeRange time = profile::kAlways; // of samples and other events that stacks belong to; raw
+  ProfileKind kind = ProfileKind::cpu; // samples, or context switches
+  bool methods = false;                // names of code that runtimes made
+  bool switches = false;               // context switches too, for what threads did when
+  profile::TimeRange time =
+      profile::kAlways; // of samples, switches and other events that stacks belong to; raw
 };
 
 struct Collected {

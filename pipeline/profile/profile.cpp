@@ -1,6 +1,7 @@
 #include "profile_pass/profile.hpp"
 
 #include "base/errors.hpp"
+#include "base/pages.hpp"
 #include "filter/filter.hpp"
 #include "profile/build.hpp"
 #include "profile/join.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <thread>
 
@@ -42,15 +44,12 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     return base::bad_option(Option::from, "lies after the end of the time asked for")
         .about(Option::from, Option::to);
   const profile::TimeRange time{selected.from, selected.to};
-  CollectOptions collect{options.kind, options.names, options.slices, profile::kAlways};
   std::deque<Trace> narrowed;
-  std::vector<const Trace *> read(traces.begin(), traces.end());
-  if (options.kind == ProfileKind::cpu && !options.slices) {
-    collect.time = time;
-    for (const Trace *&trace : read)
-      trace = &narrowed.emplace_back(trace->within(time.from, time.to));
-  }
-  Result<Collected> collected = collect_profile(read, collect, graph);
+  std::vector<const Trace *> read;
+  for (const Trace *trace : traces)
+    read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
+  Result<Collected> collected =
+      collect_profile(read, {options.kind, options.names, options.slices, time}, graph);
   if (!collected) return std::move(collected).error();
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
@@ -79,8 +78,15 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
   result.events = std::move(collected->events);
   result.unreadable = collected->unreadable;
-  result.warnings = std::move(collected->pass.warnings);
-  result.skipped = std::move(collected->pass.skipped);
+  PassResult met;
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
+  result.warnings = std::move(met.warnings);
+  std::ranges::move(collected->pass.warnings, std::back_inserter(result.warnings));
+  result.skipped = std::move(met.skipped);
+  std::ranges::move(collected->pass.skipped, std::back_inserter(result.skipped));
+  *collected = {};
+  base::give_back_memory(); // what is made of the profile needs some, too
   return result;
 }
 

@@ -30,6 +30,8 @@ std::string module_text(const Profile &profile, const ProfileFrame &frame) {
 
 std::string line_text(const Profile &profile, const ProfileFrame &frame) {
   const std::string function = function_text(profile, frame);
+  if (!frame.file.empty() && frame.column != 0)
+    return fmt::format("{} ({}:{}:{})", function, frame.file, frame.line, frame.column);
   if (!frame.file.empty()) return fmt::format("{} ({}:{})", function, frame.file, frame.line);
   return frame.il_offset == kNoIndex ? function : fmt::format("{} (IL+0x{:x})", function, frame.il_offset);
 }

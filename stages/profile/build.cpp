@@ -1,13 +1,12 @@
 #include "profile/build.hpp"
 
+#include "profile/by_time.hpp"
 #include "profile/images.hpp"
 #include "profile/lookup_tables.hpp"
 #include "profile/timeline.hpp"
 #include "profile/waits.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <map>
 
 namespace etwrelog::profile {
@@ -43,42 +42,6 @@ private:
   std::int64_t first_, divisor_ = 1;
 };
 
-// The numbers of the subjects in the order of time, ties in the order of the file: a radix sort, as there are
-// millions and their times span few bits.
-std::vector<std::uint32_t> by_time(const Sequence<Subject> &subjects) {
-  struct Item {
-    std::uint64_t time;
-    std::uint32_t number;
-  };
-  std::int64_t least = kForever, most = kBeginning;
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    least = std::min(least, subjects[i].time);
-    most = std::max(most, subjects[i].time);
-  }
-  std::vector<Item> items(subjects.size()), spare(subjects.size());
-  for (std::size_t i = 0; i < items.size(); ++i)
-    items[i] = {static_cast<std::uint64_t>(subjects[i].time) - static_cast<std::uint64_t>(least),
-                static_cast<std::uint32_t>(i)};
-  constexpr int kDigit = 11;
-  const std::uint64_t span = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
-  for (int shift = 0; !items.empty() && shift < 64 && span >> shift != 0; shift += kDigit) {
-    std::array<std::uint32_t, (1u << kDigit)> next{};
-    const auto digit = [&](const Item &item) { return item.time >> shift & ((1u << kDigit) - 1); };
-    for (const Item &item : items)
-      ++next[digit(item)];
-    std::uint32_t sum = 0;
-    for (std::uint32_t &place : next)
-      sum += std::exchange(place, sum);
-    for (const Item &item : items)
-      spare[next[digit(item)]++] = item;
-    items.swap(spare);
-  }
-  std::vector<std::uint32_t> numbers(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i)
-    numbers[i] = items[i].number;
-  return numbers;
-}
-
 class Builder {
 public:
   Builder(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,
@@ -95,20 +58,27 @@ public:
       take_samples();
     else
       take_waits();
+    forget_stacks();
     if (options_.slices) take_slices();
     finish_modules();
   }
 
 private:
+  // What stands early in the file is early in time, nearly: memory of subjects goes as that of samples comes.
   void take_samples() {
     const std::vector<std::uint32_t> order = by_time(records_.subjects);
     profile_.samples.reserve(order.size());
+    std::vector<std::uint32_t> left(records_.subjects.chunks());
+    for (std::size_t i = 0; i < left.size(); ++i)
+      left[i] = static_cast<std::uint32_t>(records_.subjects.chunk(i).size());
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (i + kAhead < order.size()) __builtin_prefetch(&records_.subjects[order[i + kAhead]]);
       take(records_.subjects[order[i]]);
+      const std::size_t chunk = order[i] >> Sequence<Subject>::kChunkBits;
+      if (--left[chunk] == 0) records_.subjects.release_chunk(chunk);
     }
-    profile_.samples.shrink_to_fit();
+    records_.subjects.clear();
   }
 
   // Every switch is in a class; those that end a wait are its sample.
@@ -130,7 +100,6 @@ private:
       const std::uint64_t micros = to > from ? (static_cast<std::uint64_t>(to - from) + 500) / 1000 : 0;
       if (micros == 0) continue;
       ++timed;
-      if (!options_.time.holds(ready ? wait.ready : wait.out)) continue;
       const SampleClass sample_class = class_of(subject, at.pid);
       std::uint32_t node = sample_class == SampleClass::no_stack ? child(0, annotation("[no stack]"))
                                                                  : node_of(subject, at, sample_class);
@@ -145,14 +114,23 @@ private:
     std::ranges::stable_sort(profile_.samples, {}, &ProfileSample::time);
   }
 
+  // What only samples needed.
+  void forget_stacks() {
+    known_ = user_paths_ = resolved_ = resolved_addresses_ = frame_numbers_ = WordMap();
+    children_ = {};
+    user_ends_ = {};
+    resolved_frames_ = {};
+  }
+
   void take_slices() {
+    profile_.slices.reserve(3 * records_.switches.size()); // at most: a switch ends a run and a wait
     const auto add = [&](std::uint32_t thread, std::int64_t from, std::int64_t to, std::uint16_t processor,
                          SliceState state, std::uint8_t reason) {
-      if (to > from && options_.time.from <= to && from <= options_.time.to)
+      if (to > from)
         profile_.slices.push_back(
             {to_ns_(from), to_ns_(to), context(thread, to).thread, processor, state, reason});
     };
-    for (const Running &run : find_running(records_))
+    for (const Running &run : find_running(records_, options_.time))
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
     for (const Wait &wait : find_waits(records_)) {
       add(wait.thread, wait.out, wait.ready, wait.processor, SliceState::waiting, wait.reason);
@@ -195,7 +173,7 @@ private:
     for (const ThreadRecord &record : records_.threads)
       thread_times_.add(record.tid, record.at, record.opcode, record.pid);
     thread_times_.close();
-    std::ranges::sort(records_.thread_names, {}, &ThreadName::at);
+    std::ranges::sort(records_.thread_names, {}, [](const ThreadName &n) { return std::pair(n.tid, n.at); });
     images_.build(std::move(records_.images), records_.processes, records_.identities);
     module_of_image_.assign(images_.size(), kNoIndex);
   }
@@ -260,10 +238,11 @@ private:
       thread.start = to_ns_(thread_times_[span].start);
       thread.end = to_ns_(thread_times_[span].end);
     }
-    for (const ThreadName &name : records_.thread_names) // few have one
-      if (name.tid == tid && !name.name.empty() &&
-          (span == Timeline::kNone || thread_times_.find(tid, name.at.time) == span))
-        thread.name = name.name;
+    const std::vector<ThreadName> &names = records_.thread_names;
+    for (auto name = std::ranges::lower_bound(names, tid, {}, &ThreadName::tid);
+         name != names.end() && name->tid == tid; ++name)
+      if (!name->name.empty() && (span == Timeline::kNone || thread_times_.find(tid, name->at.time) == span))
+        thread.name = name->name;
     return static_cast<std::uint32_t>(profile_.threads.size() - 1);
   }
 
@@ -441,6 +420,7 @@ private:
     frame.tier = method.tier;
     frame.file = method.file;
     frame.line = method.line;
+    frame.column = method.column;
     frame.why = Unresolved::none;
     if (frame.module != kNoIndex) return;
     frame.kind = FrameKind::jit;
@@ -504,8 +484,7 @@ private:
     std::vector<std::uint64_t> by_kind(records_.kinds.size());
     for (std::size_t i = 0; i < records_.fragments.size(); ++i) {
       const Fragment &fragment = records_.fragments[i];
-      if (options_.kind == ProfileKind::cpu && !options_.time.holds(fragment.event_time))
-        continue; // lent at most
+      if (!options_.time.holds(fragment.event_time)) continue; // lent at most
       const bool ours = fragment.is(Fragment::kClaimed) || fragment.owner == Fragment::kOfSubject;
       const bool orphan =
           !fragment.is(Fragment::kHasFrames) || (!ours && fragment.owner == Fragment::kOrphaned);

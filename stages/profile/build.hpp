@@ -13,7 +13,7 @@ struct BuildOptions {
   bool idle = false;   // keep the samples of the Idle process
   bool slices = false; // what each thread did when
   ProfileKind kind = ProfileKind::cpu;
-  TimeRange time = kAlways;         // of samples, and of waits that began in it; raw
+  TimeRange time = kAlways;         // of what the records tell; raw
   const Methods *methods = nullptr; // of runtimes; null: names are not asked for
 };
 

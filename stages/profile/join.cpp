@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -66,46 +67,115 @@ template <class T> struct Partitioned {
   }
 };
 
-// The events of one partition, found by time; those of one time are chained in the order of the file.
+// The events of one partition, sorted, so that any number of them may bear one time: clocks can be coarse.
 class EventsByTime {
 public:
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
-  struct Entry {
-    Mark mark;
-    std::uint32_t next = kNone, last = kNone; // `last`: of the chain, kept at its first entry
-    bool unknown_thread = false;              // kept at the first entry: of any in the chain
+
+  struct Event {
+    std::int64_t time;
+    std::uint32_t thread, order, latest;
+    std::uint32_t subject; // its number, if `kind` says that it is one
+    std::uint16_t processor, kind;
+    [[nodiscard]] auto key() const { return std::tuple(time, thread, processor, order); }
   };
 
-  void clear(std::size_t count) {
-    entries_.clear();
-    entries_.reserve(count);
-    slots_.assign(std::bit_ceil(count * 2 + 1), kNone);
-  }
+  // In the order of the file.
   void add(const Mark &mark, std::uint32_t thread) {
-    const auto id = static_cast<std::uint32_t>(entries_.size());
-    entries_.push_back({mark, kNone, id, thread == kUnknownId});
-    std::uint32_t &slot = slot_of(mark.time);
-    if (slot == kNone) {
-      slot = id;
-      return;
-    }
-    Entry &first = entries_[slot];
-    entries_[first.last].next = id;
-    first.last = id;
-    first.unknown_thread = first.unknown_thread || thread == kUnknownId;
+    const auto order = static_cast<std::uint32_t>(events_.size());
+    events_.push_back({mark.time, thread, order, order, mark.thread, processor_of(mark), mark.kind});
   }
-  // The first of the chain.
-  [[nodiscard]] std::uint32_t find(std::int64_t time) { return slot_of(time); }
-  Entry &operator[](std::uint32_t id) { return entries_[id]; }
+  void reserve(std::size_t count) { events_.reserve(count); }
+  void close() {
+    std::ranges::sort(events_, {}, [](const Event &e) { return e.key(); });
+    // All of one time and thread know which of them is the last in the file.
+    for (std::size_t i = 0; i < events_.size();) {
+      std::size_t end = i;
+      std::uint32_t latest = kNone;
+      for (; end < events_.size() && same_thread(events_[end], events_[i]); ++end)
+        if (latest == kNone || events_[end].order > events_[latest].order)
+          latest = static_cast<std::uint32_t>(end);
+      for (; i < end; ++i)
+        events_[i].latest = latest;
+    }
+  }
+
+  // The last event of the time and thread, on the processor if there is one.
+  [[nodiscard]] std::uint32_t find(std::int64_t time, std::uint32_t thread, std::uint16_t processor) const {
+    const std::size_t behind = end_of(time, thread, processor);
+    if (behind > 0 && is(behind - 1, time, thread))
+      return events_[behind - 1].processor == processor ? static_cast<std::uint32_t>(behind - 1)
+                                                        : events_[behind - 1].latest;
+    return behind < events_.size() && is(behind, time, thread) ? events_[behind].latest : kNone;
+  }
+  // Those of the time that do not tell their thread.
+  [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> unknown(std::int64_t time) const {
+    return {static_cast<std::uint32_t>(end_of(time, kUnknownId - 1, 0xFFFF)),
+            static_cast<std::uint32_t>(end_of(time, kUnknownId, 0xFFFF))};
+  }
+
+  const Event &operator[](std::uint32_t place) const { return events_[place]; }
 
 private:
-  std::uint32_t &slot_of(std::int64_t time) {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = static_cast<std::size_t>(spread(time) >> 16) & mask;; i = (i + 1) & mask)
-      if (slots_[i] == kNone || entries_[slots_[i]].mark.time == time) return slots_[i];
+  static bool same_thread(const Event &a, const Event &b) { return a.time == b.time && a.thread == b.thread; }
+  static std::uint16_t processor_of(const Mark &mark) { return mark.processor & 0x7FF; }
+  [[nodiscard]] bool is(std::size_t place, std::int64_t time, std::uint32_t thread) const {
+    return events_[place].time == time && events_[place].thread == thread;
   }
-  std::vector<Entry> entries_;
-  std::vector<std::uint32_t> slots_;
+  [[nodiscard]] std::size_t end_of(std::int64_t time, std::uint32_t thread, std::uint16_t processor) const {
+    return static_cast<std::size_t>(
+        std::ranges::upper_bound(events_, std::tuple(time, thread, processor), {},
+                                 [](const Event &e) { return std::tuple(e.time, e.thread, e.processor); }) -
+        events_.begin());
+  }
+  std::vector<Event> events_;
+};
+
+// The events of one time that do not tell their thread, each given away once.
+class UnknownThreads {
+public:
+  static constexpr std::uint32_t kNone = EventsByTime::kNone;
+
+  explicit UnknownThreads(const EventsByTime &events) : events_(events) {}
+
+  void begin(std::int64_t time) {
+    processors_.clear();
+    by_order_.clear();
+    const auto [first, end] = events_.unknown(time);
+    first_ = first;
+    for (std::uint32_t place = first; place < end; ++place) {
+      if (processors_.empty() || processors_.back().processor != events_[place].processor)
+        processors_.push_back({events_[place].processor, place, place});
+      processors_.back().behind = place + 1;
+      by_order_.push_back(place);
+    }
+    gone_.assign(by_order_.size(), false);
+    std::ranges::sort(by_order_, {}, [&](std::uint32_t place) { return events_[place].order; });
+  }
+  // The last that is left, on the processor if there is one.
+  [[nodiscard]] std::uint32_t last(std::uint16_t processor) {
+    const auto here = std::ranges::lower_bound(processors_, processor, {}, &Stretch::processor);
+    if (here != processors_.end() && here->processor == processor) {
+      while (here->behind > here->first && gone_[here->behind - 1 - first_])
+        --here->behind;
+      if (here->behind > here->first) return here->behind - 1;
+    }
+    while (!by_order_.empty() && gone_[by_order_.back() - first_])
+      by_order_.pop_back();
+    return by_order_.empty() ? kNone : by_order_.back();
+  }
+  void take(std::uint32_t place) { gone_[place - first_] = true; }
+
+private:
+  struct Stretch { // of the events of one processor
+    std::uint16_t processor;
+    std::uint32_t first, behind;
+  };
+  const EventsByTime &events_;
+  std::uint32_t first_ = 0;
+  std::vector<Stretch> processors_;
+  std::vector<std::uint32_t> by_order_;
+  std::vector<bool> gone_;
 };
 
 // Finds the owners of the fragments that have none yet.
@@ -134,10 +204,10 @@ public:
     });
     marks_.resize(records_.marks.chunks());
     parallel(marks_.size(), [&](std::size_t i) {
-      const std::span<const Mark> chunk = std::as_const(records_.marks).chunk(i);
       marks_[i].fill([&](auto take) {
-        for (const Mark &mark : chunk)
+        records_.marks.visit(i, records_.subjects, [&](const Mark &mark) {
           if (const std::uint64_t time = spread(mark.time); wanted.has(time)) take(partition_of(time), mark);
+        });
       });
       records_.marks.release_chunk(i);
     });
@@ -155,64 +225,91 @@ private:
     for (const auto &part : marks_)
       count += part.of(partition).size();
     EventsByTime events;
-    events.clear(count);
+    events.reserve(count);
+    bool unknown = false;
     for (const auto &part : marks_)
-      for (const Mark &mark : part.of(partition))
-        events.add(mark, thread_of(mark));
-    std::vector<std::uint32_t> undecided; // fragments of times at which an event does not tell its thread
+      for (const Mark &mark : part.of(partition)) {
+        const std::uint32_t thread = thread_of(mark);
+        unknown = unknown || thread == kUnknownId;
+        events.add(mark, thread);
+      }
+    events.close();
+    std::vector<std::uint32_t> undecided;
     for (const auto &part : fragments_)
       for (const std::uint32_t number : part.of(partition)) {
-        const std::uint32_t first = events.find(records_.fragments[number].event_time);
-        if (first == EventsByTime::kNone) continue;
-        if (events[first].unknown_thread)
+        const Fragment &fragment = records_.fragments[number];
+        const std::uint32_t found =
+            fragment.thread == kUnknownId
+                ? EventsByTime::kNone
+                : events.find(fragment.event_time, fragment.thread, fragment.processor);
+        if (found != EventsByTime::kNone)
+          own(number, events[found]);
+        else if (unknown)
           undecided.push_back(number);
-        else
-          own(number, pick(events, first, number));
       }
     match_undecided(events, undecided);
   }
 
   // An event that does not tell its thread gets that of the first fragment that it alone can answer; so these
   // fragments are taken in the order in which they were written.
-  void match_undecided(EventsByTime &events, std::vector<std::uint32_t> &numbers) {
+  void match_undecided(const EventsByTime &events, std::vector<std::uint32_t> &numbers) {
     std::ranges::sort(numbers, {}, [&](std::uint32_t number) {
       const Fragment &f = records_.fragments[number];
       return std::tuple(f.event_time, f.time, number);
     });
-    for (const std::uint32_t number : numbers) {
-      const std::uint32_t first = events.find(records_.fragments[number].event_time);
-      Mark *owner = pick(events, first, number);
-      if (owner == nullptr) {
-        owner = pick(events, first, number, true);
-        if (owner != nullptr && owner->kind != Mark::kSubject)
-          owner->thread = records_.fragments[number].thread;
+    UnknownThreads unknown(events);
+    Threads threads;
+    for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+      const std::int64_t time = records_.fragments[numbers[i]].event_time;
+      while (end < numbers.size() && records_.fragments[numbers[end]].event_time == time)
+        ++end;
+      group_by_thread(std::span(numbers).subspan(i, end - i), threads);
+      unknown.begin(time);
+      for (std::size_t k = i; k < end; ++k) {
+        const Fragment &fragment = records_.fragments[numbers[k]];
+        OfThread &of_thread = threads.fragments[threads.fragments[k - i].first];
+        if (of_thread.event != EventsByTime::kNone) {
+          own(numbers[k], events[of_thread.event]);
+          continue;
+        }
+        const std::uint32_t found = unknown.last(fragment.processor);
+        if (found == EventsByTime::kNone) continue;
+        own(numbers[k], events[found]);
+        if (events[found].kind == Mark::kSubject || fragment.thread == kUnknownId) continue;
+        of_thread.event = found;
+        unknown.take(found);
       }
-      own(number, owner);
     }
   }
 
-  // The last event of the fragment's thread, on its processor if there is one.
-  Mark *pick(EventsByTime &events, std::uint32_t first, std::uint32_t number, bool unknown_thread = false) {
-    const Fragment &fragment = records_.fragments[number];
-    const std::uint32_t thread = unknown_thread ? kUnknownId : fragment.thread;
-    Mark *here = nullptr, *any = nullptr;
-    for (std::uint32_t id = first; id != EventsByTime::kNone; id = events[id].next) {
-      Mark &mark = events[id].mark;
-      if (thread_of(mark) != thread || (!unknown_thread && thread == kUnknownId)) continue;
-      any = &mark;
-      if ((mark.processor & 0x7FF) == fragment.processor) here = &mark;
+  struct OfThread {                            // of a fragment among those of one time
+    std::uint32_t first = 0;                   // of its thread's
+    std::uint32_t event = EventsByTime::kNone; // of a first one: what its thread was given
+  };
+  struct Threads {
+    std::vector<OfThread> fragments;
+    std::vector<std::uint32_t> order;
+  };
+  void group_by_thread(std::span<const std::uint32_t> numbers, Threads &threads) {
+    const auto thread = [&](std::uint32_t at) { return records_.fragments[numbers[at]].thread; };
+    threads.fragments.assign(numbers.size(), {});
+    threads.order.resize(numbers.size());
+    std::iota(threads.order.begin(), threads.order.end(), 0u);
+    std::ranges::sort(threads.order, {}, [&](std::uint32_t at) { return std::pair(thread(at), at); });
+    std::uint32_t first = threads.order.front();
+    for (const std::uint32_t at : threads.order) {
+      if (thread(at) != thread(first)) first = at;
+      threads.fragments[at].first = first;
     }
-    return here != nullptr ? here : any;
   }
 
-  void own(std::uint32_t number, const Mark *owner) {
-    if (owner == nullptr) return;
+  void own(std::uint32_t number, const EventsByTime::Event &owner) {
     Fragment &fragment = records_.fragments[number];
-    fragment.owner = owner->kind;
-    if (owner->kind != Mark::kSubject) return;
+    fragment.owner = owner.kind;
+    if (owner.kind != Mark::kSubject) return;
     fragment.owner = Fragment::kOfSubject;
     if (fragment.is(Fragment::kHasFrames))
-      give_stack(records_.subjects[owner->thread], records_.fragments, number);
+      give_stack(records_.subjects[owner.subject], records_.fragments, number);
   }
 
   Records &records_;

@@ -75,6 +75,7 @@ void Methods::build(Events events) {
     if (const auto url = urls.find({record.pid, record.source}); record.script && url != urls.end()) {
       method.file = url->second;
       method.line = record.line;
+      method.column = record.column;
     }
     if (const auto map = map_numbers.find({record.pid, record.id, record.version});
         !record.script && map != map_numbers.end())

@@ -18,10 +18,10 @@ struct MethodRecord {
   bool script = false; // of a script engine
   std::uint32_t pid = 0, flags = 0;
   std::uint64_t id = 0, module = 0, start = 0, size = 0;
-  std::uint64_t version = 0; // of the method's code: each compilation has another
-  std::string name;          // "Namespace.Type.Method"; of a script the function's
-  std::uint64_t source = 0;  // of a script
-  std::uint32_t line = 0;    // of a script: where the function begins
+  std::uint64_t version = 0;          // of the method's code: each compilation has another
+  std::string name;                   // "Namespace.Type.Method"; of a script the function's
+  std::uint64_t source = 0;           // of a script
+  std::uint32_t line = 0, column = 0; // of a script: where the function begins
 };
 // Which native code of a method came from which instruction of its IL.
 struct IlMapRecord {
@@ -52,8 +52,8 @@ public:
     std::string name, module;      // module: "Contoso.dll"; empty if not known
     const char *tier = "";         // "Tier1", "QuickJitted", "ReadyToRun", ...; empty if not known
     bool script = false;
-    std::string file;       // of a script
-    std::uint32_t line = 0; // of a script
+    std::string file;                   // of a script
+    std::uint32_t line = 0, column = 0; // of a script
     std::uint32_t map = kNone;
   };
 

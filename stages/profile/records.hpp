@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/event.hpp"
+#include "profile/marks.hpp"
 #include "profile/sequence.hpp"
 
 #include <functional>
@@ -19,33 +20,6 @@ struct Instant {
   std::int64_t time = 0;
   std::uint64_t order = 0;
   auto operator<=>(const Instant &) const = default;
-};
-
-// An event that the profile is about: a CPU sample or a context switch.
-struct Subject {
-  std::int64_t time = 0;
-  std::uint64_t ip = 0; // of a switch: 0
-  std::uint32_t thread = kUnknownId;
-  // Of its stack, as numbers of Records::fragments, later of the stacks themselves; kNoFragment: none.
-  std::uint32_t kernel = kNoFragment, user = kNoFragment;
-  std::uint16_t processor = 0;
-  std::uint8_t pointer_size = 8;
-  std::uint8_t flags = 0;
-
-  static constexpr std::uint32_t kNoFragment = 0xFFFF'FFFF;
-  static constexpr std::uint8_t kInDpc = 1, kInIsr = 2, // as Windows writes them
-      kWhole = 0x40, // `user` is one fragment that holds the kernel part too
-      kLent = 0x80;  // `user` names another event
-};
-
-// Any other event that may have a stack. What kind it is, is a number in Records::kinds.
-struct Mark {
-  std::int64_t time = 0;
-  std::uint32_t thread = kUnknownId; // kUnknownId: the event does not say; of a subject: its number
-  std::uint16_t processor = 0;
-  std::uint16_t kind = 0;
-
-  static constexpr std::uint16_t kSubject = 0xFFFF;
 };
 
 // A StackWalk event or a reference to a stack by key.
@@ -127,7 +101,7 @@ struct SwitchRecord {
 struct Records {
   Sequence<SwitchRecord> switches;
   Sequence<Subject> subjects;
-  Sequence<Mark> marks;
+  Marks marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;
   std::vector<TimeRange> overlaps; // at these times join_within() may have erred

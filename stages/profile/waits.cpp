@@ -1,6 +1,9 @@
 #include "profile/waits.hpp"
 
+#include "profile/timeline.hpp"
+
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 namespace etwrelog::profile {
@@ -67,18 +70,27 @@ std::vector<Wait> find_waits(const Records &records) {
   return waits;
 }
 
-std::vector<Running> find_running(const Records &records) {
-  std::unordered_map<std::uint16_t, Running> current;
+std::vector<Running> find_running(const Records &records, TimeRange time) {
+  std::map<std::uint16_t, Running> current;
   std::vector<Running> all;
-  for (const SwitchRecord &record : in_time(records.switches)) {
+  const std::vector<SwitchRecord> switches = in_time(records.switches);
+  if (switches.empty()) return all;
+  for (const SwitchRecord &record : switches) {
     const auto [place, fresh] = current.try_emplace(record.processor);
+    if (fresh && time.from != kBeginning)
+      place->second = {record.old_thread, switches.front().time, record.time, record.processor};
     Running &run = place->second;
-    if (!fresh && run.thread == record.old_thread && run.thread != 0) {
+    if (run.thread == record.old_thread && run.thread != 0) {
       run.to = record.time;
       all.push_back(run);
     }
     run = {record.new_thread, record.time, record.time, record.processor};
   }
+  if (time.to != kForever)
+    for (auto &[processor, run] : current) {
+      run.to = switches.back().time;
+      if (run.thread != 0) all.push_back(run);
+    }
   return all;
 }
 

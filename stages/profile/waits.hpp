@@ -24,6 +24,8 @@ struct Running { // a stretch that a thread ran
   std::int64_t from = 0, to = 0;
   std::uint16_t processor = 0;
 };
-[[nodiscard]] std::vector<Running> find_running(const Records &records); // from switch to switch
+// From switch to switch. Of a stretch of time also what ran on a processor before its first switch and behind
+// its last, from the first switch on any to the last.
+[[nodiscard]] std::vector<Running> find_running(const Records &records, TimeRange time);
 
 } // namespace etwrelog::profile

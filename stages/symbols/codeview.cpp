@@ -417,7 +417,38 @@ void CodeViewReader::inlinees(Bytes block) {
   }
 }
 
+namespace {
+
+// Addresses that procedures cover. There a public symbol says nothing more, and undecorating names takes
+// long.
+class Covered {
+public:
+  explicit Covered(const std::vector<FunctionRecord> &procedures) {
+    ranges_.reserve(procedures.size());
+    for (const FunctionRecord &p : procedures)
+      ranges_.push_back({p.rva, std::max(p.size, 1u)});
+    std::ranges::sort(ranges_, {}, [](const Range &r) { return std::pair(r.rva, r.size); });
+  }
+  [[nodiscard]] bool has(std::uint32_t rva) const {
+    auto after = std::ranges::upper_bound(ranges_, rva, {}, &Range::rva);
+    if (after == ranges_.begin()) return false;
+    // Of several that begin there, which one stays is not known yet: the shortest.
+    const auto first =
+        std::ranges::lower_bound(ranges_.begin(), after, std::prev(after)->rva, {}, &Range::rva);
+    return rva - first->rva < first->size;
+  }
+
+private:
+  struct Range {
+    std::uint32_t rva, size;
+  };
+  std::vector<Range> ranges_;
+};
+
+} // namespace
+
 void CodeViewReader::publics(Bytes records) {
+  const Covered covered(out_.functions);
   Reader reader(records);
   while (reader.more(4)) {
     const auto size = reader.get<std::uint16_t>();
@@ -430,7 +461,7 @@ void CodeViewReader::publics(Bytes records) {
     const auto segment = record.get<std::uint16_t>();
     const std::string_view name = record.text();
     if (!record.ok() || name.empty() || !map_.is_code(segment)) continue;
-    if (const auto rva = map_.rva(segment, offset))
+    if (const auto rva = map_.rva(segment, offset); rva && !covered.has(*rva))
       out_.publics.push_back({*rva, 0, out_.strings.add(undecorated(name, x86_)), 0, 0});
   }
 }

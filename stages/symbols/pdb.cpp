@@ -241,15 +241,13 @@ bool pdb_support() {
 }
 
 Result<Identity> pdb_identity(Bytes file) {
-  Result<std::unique_ptr<Pdb>> pdb = Pdb::open(file);
-  if (!pdb) return std::move(pdb).error();
-  return (*pdb)->identity();
+  ETWRELOG_TRY_LET(pdb, Pdb::open(file));
+  return pdb->identity();
 }
 
 Result<RawSymbols> read_pdb(Bytes file, const std::string &path) {
-  Result<std::unique_ptr<Pdb>> opened = Pdb::open(file);
-  if (!opened) return std::move(opened).error();
-  Pdb &pdb = **opened;
+  ETWRELOG_TRY_LET(opened, Pdb::open(file));
+  Pdb &pdb = *opened;
   RawSymbols out;
   out.identity = pdb.identity();
   out.pdb_path = path;

@@ -24,6 +24,13 @@ for (const name of ['x', 'hostile-x']) {
   const threads = run('thread', 'list');
   if (!/4 threads across 3 processes/.test(threads)) fail('threads: ' + threads);
   if (name === 'x') {
+    // Context switches: markers with the names and fields that the file's own schema gives them.
+    const markers = run('thread', 'markers'), one = /(m-\d+)/.exec(markers);
+    if (!/^  (Running|Waiting|Ready) +\d+ markers/m.test(markers) || !one) fail('markers: ' + markers);
+    else {
+      const info = run('marker', 'info', one[1]);
+      if (!/Type: Switch/.test(info) || !/^ *Processor: \d+$/m.test(info)) fail('marker: ' + info);
+    }
     // The first thread is the busiest: six samples of ten.
     const functions = run('thread', 'functions', '--include-idle');
     const main = /game\.exe!main - self: \d+ \([^)]*\), total: (\d+)/.exec(functions);

@@ -64,6 +64,7 @@ private:
     f.function = std::move(function);
     if (in == game_ && kind != FrameKind::jit)
       f.file = "src/game.cpp", f.line = static_cast<std::uint32_t>(10 + rva / 16);
+    if (kind == FrameKind::jit) f.file = "https://example.org/app.js", f.line = 12, f.column = 9;
     p_.frames.push_back(std::move(f));
     return static_cast<std::uint32_t>(p_.frames.size() - 1);
   }

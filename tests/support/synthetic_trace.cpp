@@ -207,12 +207,7 @@ std::size_t SyntheticTrace::image_rundown(At at, std::uint32_t pid, std::uint64_
 
 std::size_t SyntheticTrace::sample(At at, std::uint32_t tid, std::uint64_t address) {
   return emit(at, [&](EventBuilder &e) {
-    e.perfinfo(0x0F2E, 2, options_.pointer_size, at.time)
-        .value(address)
-        .value(tid)
-        .value(1)
-        .value(0x40)
-        .value(0);
+    e.perfinfo(0x0F2E, 2, options_.pointer_size, at.time).value(address).value(tid).value(1).value(0x40);
   });
 }
 std::size_t SyntheticTrace::context_switch(At at, std::uint32_t new_thread, std::uint32_t old_thread) {

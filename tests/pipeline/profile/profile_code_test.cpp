@@ -131,13 +131,14 @@ TEST_F(Methods, ScriptsTellTheirFileAndWhereAFunctionBegins) {
   store(function.data() + 24, 5u);
   store(function.data() + 32, std::uint64_t{77});
   store(function.data() + 40, 12u);
+  store(function.data() + 44, 9u);
   put_text(function, "draw");
   script(1'900'000, 9, function);
   script(3'000'000, 40, source);
   trace.sample({2'000'000}, 80, kCode + 0x20);
   pipeline::ProfileOptions options;
   options.names = true;
-  EXPECT_EQ(by_line(profile_of(trace, options).profile, {"draw (https://example.org/app.js:12)"}),
+  EXPECT_EQ(by_line(profile_of(trace, options).profile, {"draw (https://example.org/app.js:12:9)"}),
             (std::vector<std::uint64_t>{1}));
 }
 

@@ -2,6 +2,7 @@
 #include "etwrelog/profile_export.hpp"
 #include "tests/support/synthetic_profile.hpp"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -90,6 +91,35 @@ TEST(ProfileExport, FoldedMergesTwoProcessesOfOneNameAndId) {
   for (const ProfileSample &s : profile.samples)
     expected += profile.process_of(s).pid == 4242;
   EXPECT_EQ(of_id, expected);
+}
+
+// What stands in a name before ';' comes before what the shorter name called.
+TEST(ProfileExport, FoldedLinesAreInTheOrderOfTheirText) {
+  Profile profile = synthetic_profile({.samples = 10});
+  const std::uint32_t top = profile.nodes[profile.samples[0].node].parent;
+  std::vector<std::uint32_t> ends;
+  for (const char *name : {"a", "a.b", "a b", "a<b>", "a"}) { // '.' and ' ' are less than ';', '<' is more
+    ProfileFrame frame;
+    frame.function = name;
+    frame.kind = FrameKind::annotation;
+    frame.why = Unresolved::none;
+    profile.frames.push_back(frame);
+    profile.nodes.push_back({top, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+    ends.push_back(static_cast<std::uint32_t>(profile.nodes.size() - 1));
+    profile.nodes.push_back({ends.back(), profile.nodes[1].frame});
+    ends.push_back(static_cast<std::uint32_t>(profile.nodes.size() - 1));
+  }
+  for (const std::uint32_t end : ends) {
+    profile.samples.push_back(profile.samples[0]);
+    profile.samples.back().node = end;
+  }
+  std::istringstream text(write(profile, ProfileFormat::folded).text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);)
+    lines.push_back(line.substr(0, line.rfind(' ')));
+  EXPECT_TRUE(std::ranges::is_sorted(lines));
+  EXPECT_EQ(std::ranges::adjacent_find(lines), lines.end()) << "each stack is one line";
+  EXPECT_GE(lines.size(), 8u);
 }
 
 TEST(ProfileExport, FoldedNamesNeverBreakALine) {

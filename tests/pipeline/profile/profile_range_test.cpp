@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 namespace etwrelog {
 namespace {
 
@@ -16,7 +19,7 @@ using testing::TempDir;
 using testing::write_file;
 
 struct Facts {
-  std::vector<std::string> samples; // whose, when, where
+  std::vector<std::string> samples, slices; // whose, when, where
   ProfileAccounting accounting;
   std::uint64_t interval = 0;
 };
@@ -24,22 +27,34 @@ struct Facts {
 Facts facts_of(const Profile &profile) {
   Facts facts;
   for (const ProfileSample &sample : profile.samples) {
-    std::string text = std::to_string(sample.time) + " " + process_text(profile.process_of(sample));
+    std::string text = std::to_string(sample.time) + " " + std::to_string(sample.weight) + " " +
+                       process_text(profile.process_of(sample));
     for (std::uint32_t at = sample.node; at != 0; at = profile.nodes[at].parent)
       text += ";" + frame_text(profile, profile.frames[profile.nodes[at].frame]);
     facts.samples.push_back(std::move(text));
   }
+  for (const ProfileSlice &slice : profile.slices) {
+    const ProfileThread &thread = profile.threads[slice.thread];
+    facts.slices.push_back(
+        std::to_string(thread.tid) + " of " + process_text(profile.processes[thread.process]) + " " +
+        std::to_string(static_cast<int>(slice.state)) + " on " + std::to_string(slice.processor) + " " +
+        std::to_string(slice.start) + " to " + std::to_string(slice.end));
+  }
+  std::ranges::sort(facts.slices);
   facts.accounting = profile.accounting;
   facts.interval = profile.interval_ns();
   return facts;
 }
 
-Facts facts_of(const std::string &path, std::optional<double> from, std::optional<double> to) {
+Facts facts_of(const std::string &path, std::optional<double> from, std::optional<double> to,
+               ProfileKind kind = ProfileKind::cpu) {
   const Result<etwrelog::Trace> trace = etwrelog::Trace::open(path);
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message());
   if (!trace) return {};
   ProfileOptions options;
   options.names = true;
+  options.kind = kind;
+  options.slices = kind != ProfileKind::cpu;
   if (from) options.from = etwrelog::Moment{true, *from, 0};
   if (to) options.to = etwrelog::Moment{true, *to, 0};
   const Result<ProfileResult> result = make_profile(*trace, options);
@@ -49,6 +64,7 @@ Facts facts_of(const std::string &path, std::optional<double> from, std::optiona
 
 void expect_same(const Facts &a, const Facts &b) {
   EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.slices, b.slices);
   EXPECT_EQ(a.interval, b.interval);
   const auto counts = [](const ProfileCounts &c) {
     return std::vector<std::uint64_t>{c.samples,   c.by_class[0], c.by_class[1], c.by_class[2], c.by_class[3],
@@ -106,10 +122,43 @@ TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
     EXPECT_EQ(expected.accounting.total.samples, expected.samples.size() + expected.accounting.idle_left_out);
     expect_same(facts_of(archive, from, to), expected);
     expect_same(facts_of(damaged, from, to), expected);
+    for (const ProfileKind kind : {ProfileKind::wait, ProfileKind::ready}) {
+      const Facts off = facts_of(plain, from, to, kind);
+      EXPECT_GT(off.samples.size(), 5u);
+      EXPECT_GT(off.slices.size(), 100u);
+      expect_same(facts_of(archive, from, to, kind), off);
+      expect_same(facts_of(damaged, from, to, kind), off);
+    }
   }
   if (!described.empty()) {
     EXPECT_FALSE(make_profile(*etwrelog::Trace::open(damaged))) << "all of it meets the damage";
   }
+}
+
+// A wait of the whole profile is in the stretch in which it began and ended; slices that run are cut at the
+// ends.
+TEST_P(ProfileRange, OfWaitsThoseCountThatBeganAndEndedInIt) {
+  const Facts whole = facts_of(plain, std::nullopt, std::nullopt, ProfileKind::wait),
+              part = facts_of(plain, 0.5, 0.6, ProfileKind::wait);
+  std::vector<std::string> expected;
+  for (const std::string &sample : whole.samples) {
+    std::istringstream words(sample);
+    std::int64_t time = 0, micros = 0;
+    words >> time >> micros;
+    if (time >= 500'000'000 && time + micros * 1'000 < 600'000'000 - 1'000'000) expected.push_back(sample);
+  }
+  EXPECT_GT(expected.size(), 5u);
+  EXPECT_GE(part.samples.size(), expected.size());
+  EXPECT_LT(part.samples.size(), whole.samples.size() / 2);
+  const auto without_waker = [](std::vector<std::string> samples) { // who woke it may have run since before
+    for (std::string &sample : samples)
+      if (const std::size_t at = sample.find(";readied by"); at != std::string::npos)
+        sample.erase(at, sample.find(';', at + 1) - at);
+    std::ranges::sort(samples);
+    return samples;
+  };
+  const std::vector<std::string> all = without_waker(part.samples), wanted = without_waker(expected);
+  EXPECT_TRUE(std::ranges::includes(all, wanted));
 }
 
 // Each sample of the whole profile is in exactly one stretch, with the same stack.
