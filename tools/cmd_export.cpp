@@ -158,16 +158,13 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   RunReport told;
   RunOptions run = given;
   run.report = &told;
-  std::vector<Input> inputs;
-  for (const std::string &name : flags.inputs)
-    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
-  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
   if (flags.verify) {
     const Result<ExportReport> verified = verify_decoding(*trace, options, run);
     if (!verified) return verified.error();
     print_verified(*verified, flags.json, flags.output == "-" ? stderr : stdout);
-    if (flags.output.empty()) return told.skipped.empty() ? kDone : kDamageSkipped;
+    if (flags.output.empty()) return report_damage(source_names(*trace), told.warnings, told.skipped);
   }
   const auto standard_output = std::make_shared<StandardOutputSink>();
   const bool to_standard_output = flags.output.empty() || flags.output == "-";
@@ -195,10 +192,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
   if (flags.report) print_report(*done, flags.json);
-  for (const Skipped &skipped : told.skipped)
-    warn(flags.inputs[std::min<std::size_t>(skipped.source, flags.inputs.size() - 1)],
-         fmt::format("{} bytes at 0x{:x} stepped over: {}", skipped.bytes, skipped.offset, skipped.why));
-  return told.skipped.empty() ? kDone : kDamageSkipped;
+  return report_damage(source_names(*trace), told.warnings, told.skipped);
 }
 
 // Each trace of a list or folder into a file of its own.
@@ -240,7 +234,7 @@ int run_export(const ExportFlags &flags) {
   if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
     return export_each(flags);
   if (flags.inputs.empty()) {
-    return report(usage_error("no trace is given"));
+    return report(usage_error("no trace is given (- is standard input)"));
   }
   Bar bar(flags.progress);
   const Result<int> done = export_one(flags, flags.run(bar));

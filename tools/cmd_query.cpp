@@ -3,6 +3,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -90,11 +91,10 @@ int run_query(QueryFlags &flags) {
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
   Bar bar(flags.progress);
+  RunReport told;
   RunOptions run = flags.run(bar);
-  std::vector<Input> inputs;
-  for (const std::string &name : flags.words)
-    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
-  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  run.report = &told;
+  Result<Trace> trace = Trace::open(inputs_of(flags.words), {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   ExportOptions options;
   options.schemas = known;
@@ -104,13 +104,16 @@ int run_query(QueryFlags &flags) {
     if (!when) return report(when.error());
     *moment = *when;
   }
-  Result<TraceQuery> query = TraceQuery::open(*trace, options, run);
+  Result<TraceQuery> query = TraceQuery::open(*trace, options, run, sql);
   if (!query) return report(query.error());
   const TraceQuery::Visitor visitor =
       flags.json ? as_json(std::make_shared<std::vector<std::string>>()) : as_text();
-  if (sql.empty()) return prompt(*query, visitor);
-  if (Result<void> done = query->run(sql, visitor); !done) return report(done.error());
-  return kDone;
+  int status = kDone;
+  if (sql.empty())
+    status = prompt(*query, visitor);
+  else if (Result<void> done = query->run(sql, visitor); !done)
+    return report(done.error());
+  return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));
 }
 
 void add_query_command(CLI::App &app, int &exit_status) {

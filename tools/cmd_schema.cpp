@@ -62,22 +62,22 @@ int run_schema(const SchemaFlags &flags) {
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
       return report(added.error());
   Bar bar(flags.progress);
-  const RunOptions run = flags.run(bar);
-  std::vector<Input> inputs;
-  for (const std::string &name : flags.inputs)
-    inputs.push_back(name == "-" ? Input::standard_input() : Input(name));
-  Result<Trace> trace = Trace::open(inputs, {.salvage = flags.salvage}, run);
+  RunReport told;
+  RunOptions run = flags.run(bar);
+  run.report = &told;
+  Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   const Result<ExportReport> done = describe_kinds(*trace, options, run);
   if (!done) return report(done.error());
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
+  const int status = report_damage(source_names(*trace), told.warnings, told.skipped);
   if (flags.json) {
     json kinds = json::array();
     for (const ExportKind &kind : done->kinds)
       kinds.push_back(kind_json(kind));
     fmt::print("{}\n", json({{"events", done->events}, {"kinds", kinds}}).dump(1));
-    return kDone;
+    return status;
   }
   for (const ExportKind &kind : done->kinds) {
     fmt::print("{}  (id {}, version {}, opcode {}): {}, {} events\n", kind.name, kind.id, kind.version,
@@ -85,7 +85,7 @@ int run_schema(const SchemaFlags &flags) {
                human_count(kind.events));
     if (kind.schema != nullptr) print_fields(kind.schema->fields, 0, kind.schema->fields.size(), 4);
   }
-  return kDone;
+  return status;
 }
 
 void add_schema_command(CLI::App &app, int &exit_status) {

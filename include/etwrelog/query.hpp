@@ -22,8 +22,11 @@ public:
   // Some passes: schemas, processes, images, and which kinds there are. With options.selection's time
   // (nothing else of the selection is looked at) the trace is what lies in it, and of an archive little else
   // is read.
+  // `sql`: what run() will be asked, where that is known. If conditions on `time` and `timestamp` with
+  // numbers hold for every table of events in it, it is opened as if the selection had that time. Asked
+  // something else, or for a kind of event that this time has none of, it is opened again, for all.
   static Result<TraceQuery> open(const Trace &trace, const ExportOptions &options = {},
-                                 const RunOptions &run = {});
+                                 const RunOptions &run = {}, const std::string &sql = {});
   TraceQuery(TraceQuery &&) noexcept;
   TraceQuery &operator=(TraceQuery &&) noexcept;
   ~TraceQuery();
@@ -43,6 +46,7 @@ public:
 
 private:
   explicit TraceQuery(std::unique_ptr<Impl> impl);
+  [[nodiscard]] bool prepares(const std::string &sql) const;
   std::unique_ptr<Impl> impl_;
 };
 

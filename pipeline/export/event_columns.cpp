@@ -80,11 +80,11 @@ void CommonColumns::find_processes() {
   }
 }
 
-std::optional<std::uint32_t> CommonColumns::look_up_process(const Event &event) const {
-  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return std::nullopt;
+std::uint32_t CommonColumns::look_up_process(const Event &event) const {
+  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return kNone;
   const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
   const auto found = lifetimes.process_at(event.process_id(), event.time());
-  return found && !lifetimes.processes()[*found].image_name.empty() ? found : std::nullopt;
+  return found && !lifetimes.processes()[*found].image_name.empty() ? *found : kNone;
 }
 
 std::string CommonColumns::text_of(const Guid &guid) {

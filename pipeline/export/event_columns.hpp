@@ -55,10 +55,10 @@ public:
     } else if constexpr (Index == 4) {
       id(event.thread_id());
     } else if constexpr (Index == 5) {
-      const auto process = process_of(event);
-      if (!process) return put.null();
-      put.repeated(std::uint64_t{event.machine()} << 32 | *process, [&]() -> std::string_view {
-        return survey_.lifetimes[event.machine()].processes()[*process].image_name;
+      const std::uint32_t process = process_of(event);
+      if (process == kNone) return put.null();
+      put.repeated(std::uint64_t{event.machine()} << 32 | process, [&]() -> std::string_view {
+        return shown_name(survey_.lifetimes[event.machine()].processes()[process].image_name);
       });
     } else if constexpr (Index >= 6 && Index <= 8) {
       if (schema != nullptr) {
@@ -111,16 +111,15 @@ public:
 
 private:
   static constexpr std::size_t kColumns = 15;
-  // Index among the processes of its machine; none where its name is not known.
-  [[nodiscard]] std::optional<std::uint32_t> process_of(const Event &event) const {
+  // Index among the processes of its machine; kNone where its name is not known.
+  [[nodiscard]] std::uint32_t process_of(const Event &event) const {
     const std::uint32_t pid = event.process_id(), machine = event.machine();
-    if (pid == kUnknownId) return std::nullopt;
+    if (pid == kUnknownId) return kNone;
     if (machine < only_.size() && pid % 4 == 0 && pid / 4 < only_[machine].size())
-      if (const std::uint32_t found = only_[machine][pid / 4]; found != kMany)
-        return found == kNone ? std::nullopt : std::optional(found);
+      if (const std::uint32_t found = only_[machine][pid / 4]; found != kMany) return found;
     return look_up_process(event);
   }
-  [[nodiscard]] std::optional<std::uint32_t> look_up_process(const Event &event) const;
+  [[nodiscard]] std::uint32_t look_up_process(const Event &event) const;
   void find_processes();
   [[nodiscard]] static std::string text_of(const Guid &guid);
   [[nodiscard]] static std::string keyword(const Event &event);

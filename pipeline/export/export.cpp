@@ -1,5 +1,6 @@
 #include "etwrelog/export.hpp"
 
+#include "api/reading.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/joins.hpp"
@@ -199,10 +200,7 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
 
 Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options,
                                  const RunOptions &run) {
-  std::vector<Input> inputs;
-  for (const SourceInfo &source : trace.sources())
-    inputs.emplace_back(source.name);
-  Result<OutputStream> stream = OutputStream::open(output, inputs);
+  Result<OutputStream> stream = OutputStream::open(output, pipeline::input_files(trace));
   if (!stream) return std::move(stream).error();
   Result<ExportReport> report = run_export(
       trace, options, Order::time, true, [&](std::string_view text) { return stream->write(text); }, run);

@@ -15,12 +15,12 @@ void put_names(std::string &out, std::string_view provider, const Guid &guid, st
   if (provider.empty()) {
     out += '"', schema::append_guid(out, guid), out += '"';
   } else {
-    schema::append_json_string(out, provider);
+    schema::append_json_string(out, shown_name(provider));
   }
   out += ",\"provider_id\":\"";
   schema::append_guid(out, guid);
   out += "\",\"event\":";
-  schema::append_json_string(out, event);
+  schema::append_json_string(out, shown_name(event));
 }
 
 void append_id(std::string &out, std::uint32_t id) {
@@ -28,6 +28,13 @@ void append_id(std::string &out, std::uint32_t id) {
     out += "null";
   else
     append_unsigned(out, id);
+}
+
+void put_id(schema::TextPen &pen, std::uint32_t id) {
+  if (id == kUnknownId)
+    pen.put("null");
+  else
+    put_unsigned(pen, id);
 }
 
 Guid related_activity(const EventView &event) {
@@ -89,7 +96,7 @@ JsonLines::JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, con
   for (const filter::Lifetimes &of_machine : lifetimes) {
     processes_.emplace_back();
     for (const filter::ProcessInstance &instance : of_machine.processes())
-      schema::append_json_string(processes_.back().emplace_back(), instance.image_name);
+      schema::append_json_string(processes_.back().emplace_back(), shown_name(instance.image_name));
   }
 }
 
@@ -100,6 +107,15 @@ std::string_view JsonLines::process(const EventView &event, const Context &conte
   if (!found) return "null";
   const std::string &name = processes_[context.machine][*found];
   return name.size() > 2 ? std::string_view(name) : "null";
+}
+
+std::string_view shown_name(std::string_view utf8) {
+  constexpr std::size_t kMost = 1024;
+  if (utf8.size() <= kMost) return utf8;
+  std::size_t size = kMost; // not in the midst of a character
+  while (size > kMost - 4 && (static_cast<unsigned char>(utf8[size]) & 0xC0) == 0x80)
+    --size;
+  return utf8.substr(0, size);
 }
 
 void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,
@@ -118,15 +134,13 @@ void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema
   if (provider.empty()) provider = to_string(guid);
   if (schema == nullptr && name.starts_with(provider) && name.size() > provider.size())
     name.erase(0, provider.size() + 1);
+  provider.resize(shown_name(provider).size());
+  name.resize(shown_name(name).size());
 }
 
-void JsonLines::append_names(const EventView &event, const Schema *schema, std::string &out) const {
-  if (schema != nullptr) {
-    out += names_[schema->ordinal];
-    return;
-  }
+void JsonLines::append_names(const EventView &event, std::string &out) const {
   std::string provider, name;
-  names_of(catalog_, &event, schema, provider, name);
+  names_of(catalog_, &event, nullptr, provider, name);
   put_names(out, provider, event.provider(), name);
 }
 
@@ -192,31 +206,26 @@ std::string JsonLines::message(const EventView &event, const Schema &schema) con
 
 void JsonLines::plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,
                       Outcome &outcome) const {
-  out += "{\"time\":\"";
-  const std::int64_t filetime = clock_.to_filetime(context.time);
-  if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
-  out += "\",\"timestamp\":";
-  schema::append_signed(out, context.time);
-  out += ",\"cpu\":";
-  append_unsigned(out, context.processor);
-  out += ",\"process_id\":";
-  append_id(out, event.process_id());
-  out += ",\"thread_id\":";
-  append_id(out, event.thread_id());
-  out += ",\"process\":";
-  out += process(event, context);
-  append_names(event, schema, out);
-  out += ",\"id\":";
-  append_unsigned(out, event.has_hook() ? 0u : event.id());
-  out += ",\"version\":";
-  append_unsigned(out, event.version());
-  out += ",\"opcode\":";
-  append_unsigned(out, event.opcode());
-  out += ",\"level\":";
-  append_unsigned(out, event.level());
-  out += ",\"keyword\":\"";
-  append_hex(out, event.keyword());
-  out += '"';
+  {
+    schema::TextPen pen(out);
+    pen.put("{\"time\":\"");
+    const std::int64_t filetime = clock_.to_filetime(context.time);
+    if (!schema::put_filetime(pen, filetime)) put_signed(pen, filetime);
+    pen.put("\",\"timestamp\":"), put_signed(pen, context.time);
+    pen.put(",\"cpu\":"), put_unsigned(pen, context.processor);
+    pen.put(",\"process_id\":"), put_id(pen, event.process_id());
+    pen.put(",\"thread_id\":"), put_id(pen, event.thread_id());
+    pen.put(",\"process\":"), pen.put_long(process(event, context));
+    if (schema != nullptr)
+      pen.put_long(names_[schema->ordinal]);
+    else
+      pen.flush(), append_names(event, out);
+    pen.put(",\"id\":"), put_unsigned(pen, event.has_hook() ? 0u : event.id());
+    pen.put(",\"version\":"), put_unsigned(pen, event.version());
+    pen.put(",\"opcode\":"), put_unsigned(pen, event.opcode());
+    pen.put(",\"level\":"), put_unsigned(pen, event.level());
+    pen.put(",\"keyword\":"), put_quoted_hex(pen, event.keyword());
+  }
   if (event.is_event()) {
     if (const Guid activity = event.activity(); activity != Guid{})
       out += ",\"activity\":\"", schema::append_guid(out, activity), out += '"';

@@ -20,6 +20,10 @@ struct KindTally {
   std::uint64_t truncated = 0; // events whose payload ends inside a field
 };
 
+// What of a name stands beside every event: all of any that Windows gives. A hostile trace can have one of 64
+// KiB and millions of small events with it. (The event that gives a process its name shows the whole.)
+[[nodiscard]] std::string_view shown_name(std::string_view utf8);
+
 // What provider and event are called, for people: GUID and numbers where nothing is known. `event` may be
 // null where there is a schema.
 void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,
@@ -61,7 +65,7 @@ private:
                 Outcome &outcome) const;
 
   [[nodiscard]] std::string_view process(const EventView &event, const Context &context) const; // JSON
-  void append_names(const EventView &event, const Schema *schema, std::string &out) const;
+  void append_names(const EventView &event, std::string &out) const; // without a schema
   // The object of fields, or null; then what no field covers.
   void fields(const EventView &event, const Schema *schema, std::string &out, Outcome &outcome) const;
   // The fields as further members of an object that has some.

@@ -178,7 +178,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
                                      const KnowledgeWanted &wanted, const RunOptions &run,
                                      const Selection &selection) {
   Knowledge known;
-  const Filter reading = reading_filter(trace, std::nullopt, true);
+  const Filter reading = reading_filter(trace, {.state_from_index = true});
   Query query;
   query.from = selection.from, query.to = selection.to;
   query.with_state = true, query.filter = &reading;

@@ -3,11 +3,14 @@
 #include "etwrelog/query.hpp"
 
 #include "api/reading.hpp"
+#include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 #include "export/json_lines.hpp"
 #include "export/query_state.hpp"
+#include "export/query_times.hpp"
 #include "filter/filter.hpp"
+#include "schema/event_names.hpp"
 #include "where/condition.hpp"
 
 #include <algorithm>
@@ -46,16 +49,24 @@ struct KindTable {
   std::string name;
   const Schema *schema = nullptr;  // null: all events
   std::vector<std::size_t> fields; // indices of top-level fields
+  // Of those that have another name: hidden columns behind the others.
+  std::vector<std::size_t> renamed{};
+  [[nodiscard]] std::size_t field_of_column(std::size_t number) const { // behind the common ones
+    return number < fields.size() ? fields[number] : renamed[number - fields.size()];
+  }
 };
 
 } // namespace
 
 struct TraceQuery::Impl {
-  Impl(const Trace &t, RunOptions r) : trace(t), run(std::move(r)) {}
+  Impl(const Trace &t, ExportOptions o, RunOptions r) : trace(t), options(std::move(o)), run(std::move(r)) {}
 
   const Trace &trace;
+  ExportOptions options;
   RunOptions run;
   filter::TimeRange asked; // nothing outside is there
+  bool narrowed = false;   // only of the time that `sql` asks for it is known what there is
+  std::string sql{};
   pipeline::ExportSurvey survey;
   std::optional<pipeline::CommonColumns> common;
   std::optional<pipeline::Decoders> decoders;
@@ -82,8 +93,7 @@ struct Cursor {
   const Event *event = nullptr;
   const Schema *schema = nullptr;
   sqlite3_int64 row = 0;
-  std::optional<std::uint32_t> process;   // only events of this one are wanted,
-  std::optional<std::uint16_t> processor; // of this one
+  std::optional<std::uint16_t> processor; // only events of this one are wanted,
   bool nothing = false;                   // or none at all
   std::string text;
 };
@@ -100,13 +110,18 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
           {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
   else
     all.push_back({"fields", tables::ColumnType::text});
+  const std::size_t shown = all.size();
+  for (const std::size_t field : kind.renamed)
+    all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
+                   pipeline::column_type(kind.schema->fields[field])});
   tables::tell_apart(all);
   std::string columns;
-  for (const tables::Column &column : all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
     if (!columns.empty()) columns += ", ";
-    columns += quoted_name(column.name) + (column.type == tables::ColumnType::text   ? " TEXT"
-                                           : column.type == tables::ColumnType::real ? " REAL"
+    columns += quoted_name(all[i].name) + (all[i].type == tables::ColumnType::text   ? " TEXT"
+                                           : all[i].type == tables::ColumnType::real ? " REAL"
                                                                                      : " INTEGER");
+    if (i >= shown) columns += " HIDDEN"; // not part of *
   }
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
   if (declared != SQLITE_OK) return declared;
@@ -190,7 +205,6 @@ int next(sqlite3_vtab_cursor *base) {
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
     if (!impl.asked.contains(cursor->event->time())) continue;
-    if (cursor->process && cursor->event->process_id() != *cursor->process) continue;
     if (cursor->processor && cursor->event->processor() != *cursor->processor) continue;
     cursor->schema = impl.survey.schemas.find(*cursor->event);
     if (table->kind->schema == nullptr || cursor->schema == table->kind->schema) break;
@@ -262,7 +276,8 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
   TraceQuery::Impl &impl = *table->impl;
   Query query;
   query.order = Order::time;
-  cursor->process.reset(), cursor->processor.reset();
+  cursor->processor.reset();
+  std::optional<std::uint32_t> process;
   WantedKinds kinds(impl, *table->kind);
   // A little more than asked for, as FILETIME is coarser than the clock; SQLite drops it.
   std::int64_t from = INT64_MIN, to = INT64_MAX;
@@ -279,23 +294,23 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     const std::int64_t value = sqlite3_value_int64(argv[i]);
     if (op == 'c' || op == 'i') {
       if (type != SQLITE_INTEGER) continue;
-      if (op == 'i' && value >= 0 && value < kUnknownId) cursor->process = static_cast<std::uint32_t>(value);
+      if (op == 'i' && value >= 0 && value < kUnknownId) process = static_cast<std::uint32_t>(value);
       if (op == 'c' && value >= 0 && value <= 0xFFFF) cursor->processor = static_cast<std::uint16_t>(value);
       continue;
     }
     const bool raw = op == 'a' || op == 'b' || op == 'e';
-    if (!raw && (value < 0 || value / 100 > INT64_MAX - pipeline::kUnixEpoch - 1)) continue;
-    const std::int64_t filetime =
-        raw ? impl.trace.clock().to_filetime(value) : value / 100 + pipeline::kUnixEpoch;
-    if (op == '>' || op == 'a' || op == '=' || op == 'e') from = std::max(from, filetime - 1);
-    if (op == '<' || op == 'b' || op == '=' || op == 'e') to = std::min(to, filetime + 1);
+    const auto filetime = pipeline::filetime_asked(impl.trace.clock(), raw, value);
+    if (!filetime) continue;
+    if (op == '>' || op == 'a' || op == '=' || op == 'e') from = std::max(from, *filetime - 1);
+    if (op == '<' || op == 'b' || op == '=' || op == 'e') to = std::min(to, *filetime + 1);
   }
   if (impl.asked.from != INT64_MIN)
     from = std::max(from, impl.trace.clock().to_filetime(impl.asked.from) - 1);
   if (impl.asked.to != INT64_MAX) to = std::min(to, impl.trace.clock().to_filetime(impl.asked.to) + 1);
   if (from != INT64_MIN) query.from = Moment{false, 0, from};
   if (to != INT64_MAX) query.to = Moment{false, 0, to};
-  const Filter reading = pipeline::reading_filter(impl.trace, cursor->processor, false);
+  const Filter reading =
+      pipeline::reading_filter(impl.trace, {.processor = cursor->processor, .process = process});
   query.filter = &reading;
   cursor->nothing = from > to || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(impl.trace.events(query, impl.run));
@@ -352,7 +367,7 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
     put.text(cursor->text);
     return SQLITE_OK;
   }
-  const auto value = decoder.field(cursor->event->payload(), table->kind->fields[number - common]);
+  const auto value = decoder.field(cursor->event->payload(), table->kind->field_of_column(number - common));
   if (value)
     put_field(*value, *cursor, put);
   else
@@ -429,16 +444,46 @@ TraceQuery::TraceQuery(TraceQuery &&) noexcept = default;
 TraceQuery &TraceQuery::operator=(TraceQuery &&) noexcept = default;
 TraceQuery::~TraceQuery() = default;
 
-Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &options, const RunOptions &run) {
-  auto impl = std::make_unique<Impl>(trace, run);
+namespace {
+
+// The selection with the time that the statements ask for, where that lies in it and something is gained: of
+// archives what lies elsewhere is not read.
+std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace, const Selection &whole) {
+  if (sql.empty() || std::ranges::none_of(trace.sources(), [](const SourceInfo &source) {
+        return source.access == Access::archive;
+      }))
+    return std::nullopt;
+  const std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
+  if (!times) return std::nullopt;
+  const filter::TimeRange asked = filter::selected_time(whole, trace.clock());
+  std::int64_t from = times->from, to = times->to;
+  if (asked.from != INT64_MIN) from = std::max(from, trace.clock().to_filetime(asked.from) - 1);
+  if (asked.to != INT64_MAX) to = std::min(to, trace.clock().to_filetime(asked.to) + 1);
+  if (from > to) return std::nullopt;
+  Selection selection = whole;
+  if (from != INT64_MIN) selection.from = Moment{false, 0, from};
+  if (to != INT64_MAX) selection.to = Moment{false, 0, to};
+  return selection;
+}
+
+} // namespace
+
+Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &options, const RunOptions &run,
+                                    const std::string &sql) {
+  auto impl = std::make_unique<Impl>(trace, options, run);
   impl->run.progress = {}; // a scan is no phase with an end
   impl->asked = filter::selected_time(options.selection, trace.clock());
-  Result<pipeline::ExportSurvey> survey =
-      pipeline::survey_for_export(trace, options.schemas, run, options.selection);
+  Selection selection = options.selection;
+  if (std::optional<Selection> narrowed = narrowed_to(sql, trace, selection)) {
+    selection = *std::move(narrowed);
+    impl->narrowed = true;
+    impl->sql = sql;
+  }
+  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run, selection);
   if (!survey) return std::move(survey).error();
   impl->survey = *std::move(survey);
   const SchemaCatalog &schemas = impl->survey.schemas;
-  const Result<Seen> seen = kinds_seen(trace, schemas, options.selection, run);
+  const Result<Seen> seen = kinds_seen(trace, schemas, selection, run);
   if (!seen) return seen.error();
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
@@ -447,7 +492,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   pipeline::KnowledgeWanted wanted;
   wanted.images = true;
   Result<pipeline::Knowledge> known =
-      pipeline::Knowledge::collect(trace, impl->survey, wanted, run, options.selection);
+      pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection);
   if (!known) return std::move(known).error();
   impl->known = *std::move(known);
   impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});
@@ -462,6 +507,9 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
       samples.push_back(kind.name);
     for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
       kind.fields.push_back(i);
+    std::ranges::copy_if(kind.fields, std::back_inserter(kind.renamed), [schema](std::size_t i) {
+      return !schema::other_field_name(schema->fields[i].name).empty();
+    });
   }
   sqlite3 *raw = nullptr;
   const int opened = sqlite3_open(":memory:", &raw);
@@ -480,6 +528,11 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
 }
 
 Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
+  // What it was opened for may name tables that only other times have; and it may be asked something else.
+  if (impl_->narrowed && (sql != impl_->sql || !prepares(sql))) {
+    ETWRELOG_TRY_LET(whole, open(impl_->trace, impl_->options, impl_->run));
+    *this = std::move(whole);
+  }
   const char *rest = sql.c_str();
   sqlite3 *database = impl_->database.get();
   while (*rest != '\0') {
@@ -510,6 +563,16 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
     }
   }
   return {};
+}
+
+bool TraceQuery::prepares(const std::string &sql) const {
+  for (const char *rest = sql.c_str(); *rest != '\0';) {
+    sqlite3_stmt *raw = nullptr;
+    const int prepared = sqlite3_prepare_v2(impl_->database.get(), rest, -1, &raw, &rest);
+    const std::unique_ptr<sqlite3_stmt, Close> statement(raw);
+    if (prepared != SQLITE_OK) return false;
+  }
+  return true;
 }
 
 std::vector<std::string> TraceQuery::tables() const {

@@ -13,21 +13,19 @@ using tables::ColumnData;
 using tables::ColumnType;
 
 void RowBatches::clear() {
-  // What each batch needed is kept for the next; now and then all is let go, so that kinds that were many
-  // once do not hold memory for ever.
-  if (++clears_ % 16 == 0) {
-    described_.clear();
-    undescribed_.reset();
-  } else {
-    for (const Kind kind : used_) {
-      Table &table = at(kind);
-      table.batch.clear();
-      for (Codes *codes : {&table.providers, &table.ids, &table.events, &table.processes, &table.keywords})
-        codes->clear();
-    }
+  for (const Kind kind : used_) {
+    Table &table = at(kind);
+    table.last_used = clears_;
+    table.batch.clear();
+    for (Codes *codes : {&table.providers, &table.ids, &table.events, &table.processes, &table.keywords})
+      codes->clear();
   }
   used_.clear();
   events_ = 0;
+  // What each batch needed is kept for the next. Kinds that were many once do not hold memory for ever.
+  if (++clears_ % kRest != 0) return;
+  for (std::unique_ptr<Table> &table : described_)
+    if (table && clears_ - table->last_used > kRest) table.reset();
 }
 
 namespace {
@@ -94,16 +92,14 @@ public:
   }
   void elements(const Op &op, Bytes data, std::size_t unit) {
     if (list_ != nullptr) return list_->add_elements(data, unit);
-    for (std::size_t at = 0; at < data.size(); at += unit)
-      nested_->element(op, data.subspan(at, unit));
+    nested_->elements(op, data, unit);
   }
   [[nodiscard]] std::size_t mark() const { return depth_ == 0 ? 0 : nested_->mark(); }
   void rollback(std::size_t mark) {
     if (--depth_ != 0) return nested_->rollback(mark);
-    if (list_ != nullptr)
-      std::exchange(list_, nullptr)->drop_elements();
-    else
-      text_->begin_text().resize(start_);
+    if (list_ != nullptr) return std::exchange(list_, nullptr)->drop_elements();
+    nested_.reset();
+    text_->begin_text().resize(start_);
   }
   [[nodiscard]] bool full() const { return depth_ != 0 && list_ == nullptr && nested_->full(); }
 
@@ -118,6 +114,7 @@ private:
     out += sign;
   }
   void close(char sign) {
+    nested_.reset();
     text_->begin_text() += sign;
     text_->end_text();
     ++filled_;

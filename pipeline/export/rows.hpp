@@ -61,7 +61,9 @@ private:
   struct Table {
     tables::Batch batch;
     Codes providers, ids, events, processes, keywords;
+    unsigned last_used = 0;
   };
+  static constexpr unsigned kRest = 16; // batches after which memory of a kind that has no rows goes
   [[nodiscard]] Table &at(Kind kind) { return kind == kUndescribed ? *undescribed_ : *described_[kind]; }
 
   std::vector<std::unique_ptr<Table>> described_; // by ordinal

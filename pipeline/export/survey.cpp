@@ -30,7 +30,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
   ExportSurvey survey;
   survey.schemas = known;
   std::vector<filter::LifetimeRecords> all(machines);
-  const Filter reading = reading_filter(trace, std::nullopt, true);
+  const Filter reading = reading_filter(trace, {.state_from_index = true});
   Query query;
   query.from = selection.from, query.to = selection.to;
   query.with_state = true, query.filter = &reading;

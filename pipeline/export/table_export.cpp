@@ -1,5 +1,6 @@
 // Events as tables. Workers decode into columns, one set for each kind of event of a batch; the writer gets
 // them batch by batch, in order of time.
+#include "api/reading.hpp"
 #include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
@@ -178,10 +179,7 @@ Result<ExportReport> export_tables(const Trace &trace, const std::string &folder
 
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options, const RunOptions &run) {
-  std::vector<Input> inputs;
-  for (const SourceInfo &source : trace.sources())
-    inputs.emplace_back(source.name);
-  Result<OutputStream> stream = OutputStream::open(output, inputs);
+  Result<OutputStream> stream = OutputStream::open(output, pipeline::input_files(trace));
   if (!stream) return std::move(stream).error();
   StreamTarget target(*stream);
   Result<ExportReport> report = [&]() -> Result<ExportReport> {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -70,14 +69,8 @@ Result<std::unique_ptr<TableFolder>> TableFolder::make(const std::string &path, 
   if (base::exists(name))
     return base::io_failure("exists already; a folder is never replaced").in(name).about(Option::output);
   std::unique_ptr<TableFolder> folder(new TableFolder(name, std::move(ending), std::move(make_writer)));
-  std::random_device random;
-  std::error_code failed;
-  for (int i = 0; i < 16 && folder->temporary_.empty(); ++i) {
-    const std::string temporary = fmt::format("{}.{:08x}.part", name, random());
-    if (std::filesystem::create_directory(temporary, failed)) folder->temporary_ = temporary;
-    if (failed) return base::io_failure("cannot be made: " + failed.message()).in(name);
-  }
-  if (folder->temporary_.empty()) return base::io_failure("cannot be made").in(name);
+  ETWRELOG_TRY_LET(lock, base::File::create_folder_beside(name, folder->temporary_));
+  folder->lock_ = std::move(lock);
   return folder;
 }
 

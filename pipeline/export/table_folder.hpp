@@ -1,7 +1,8 @@
 // A folder with a file for each table. Like any output it is there whole or not at all: it is made under
-// another name beside its place.
+// another name beside its place, and what a process leaves there that was killed, the next one removes.
 #pragma once
 
+#include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 #include "tables/table.hpp"
 
@@ -31,6 +32,7 @@ private:
   Result<void> write_pending();
 
   std::string path_, temporary_, ending_;
+  base::File lock_; // tells others that temporary_ is in use
   MakeWriter make_writer_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::size_t pending_ = 0; // bytes of rows that wait for more

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "schema/event_names.hpp"
 #include "schema/fitting_decoder.hpp"
 #include "schema/value_text.hpp"
 #include "where/compare.hpp"
@@ -51,9 +52,14 @@ std::optional<Column> column_of(const Comparison &comparison) {
 std::optional<std::size_t> field_of(std::span<const Field> fields, std::span<const std::string> path) {
   std::size_t begin = 0, end = fields.size();
   for (std::size_t depth = 0;; ++depth) {
-    std::size_t i = begin;
-    while (i < end && fields[i].name != path[depth])
-      i += 1u + fields[i].members;
+    const auto find = [&](auto &&name_of) {
+      std::size_t i = begin;
+      while (i < end && name_of(fields[i].name) != path[depth])
+        i += 1u + fields[i].members;
+      return i;
+    };
+    std::size_t i = find([](std::string_view name) { return name; });
+    if (i >= end && !path[depth].empty()) i = find(schema::other_field_name);
     if (i >= end) return std::nullopt;
     if (depth + 1 == path.size()) return i;
     begin = i + 1, end = i + 1 + fields[i].members;

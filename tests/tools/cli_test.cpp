@@ -166,13 +166,31 @@ TEST_F(Cli, RefusesToReplaceWithoutForce) {
   EXPECT_GT(std::filesystem::file_size(out), 0u);
 }
 
+// Every command that only reads, with what it needs beside the trace.
+std::vector<std::vector<std::string>> reading_commands(const std::string &in) {
+  return {{"info", in},
+          {"stats", in},
+          {"profile", in},
+          {"stacks", in},
+          {"symbols", in},
+          {"diff", in, "--", in},
+          {"schema", in},
+          {"export", in},
+          {"export", "--verify", in},
+          {"query", in, "select count(*) from events"}};
+}
+
 TEST_F(Cli, WarnsOfACutTailAndGoesOn) {
   std::vector<std::uint8_t> bytes = t.bytes();
   bytes.resize(bytes.size() - 0x8000);
   testing::write_file(in, bytes);
+  for (const std::vector<std::string> &command : reading_commands(in)) {
+    const ToolRun run = run_tool(command);
+    EXPECT_EQ(run.err.find("etwrelog: warning: " + in + ": the last buffer"), 0u)
+        << command.front() << ": " << run.err;
+  }
   const ToolRun run = run_tool({"info", in});
   EXPECT_EQ(run.status, 0);
-  EXPECT_EQ(run.err.find("etwrelog: warning: " + in), 0u) << run.err;
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
 }
 
@@ -180,13 +198,20 @@ TEST_F(Cli, SalvageSkipsDamageAndExitsWithThree) {
   std::vector<std::uint8_t> bytes = t.bytes();
   bytes[0x10000 + format::kBufferHeaderSize + 3] = 0; // the first event of the second buffer
   testing::write_file(in, bytes);
-  for (const char *command : {"info", "stats"}) {
-    const ToolRun strict = run_tool({command, in}), lenient = run_tool({command, "--salvage", in});
-    EXPECT_EQ(strict.status, 1);
+  for (std::vector<std::string> command : reading_commands(in)) {
+    const ToolRun strict = run_tool(command);
+    command.insert(command.begin() + 1, "--salvage");
+    const ToolRun lenient = run_tool(command);
+    EXPECT_EQ(strict.status, 1) << command.front();
     expect_one_line(strict);
     EXPECT_NE(strict.err.find("0x10048"), std::string::npos) << strict.err;
-    EXPECT_EQ(lenient.status, 3);
-    EXPECT_NE(lenient.err.find("skipped"), std::string::npos);
+    EXPECT_EQ(lenient.status, 3) << command.front() << ": " << lenient.err;
+    const std::size_t told = lenient.err.find("skipped");
+    EXPECT_NE(told, std::string::npos) << command.front();
+    if (command.front() != "diff") { // it reads the file twice
+      EXPECT_EQ(lenient.err.find("skipped", told + 1), std::string::npos)
+          << command.front() << ": " << lenient.err;
+    }
   }
   EXPECT_EQ(relog({}).status, 1);
   EXPECT_FALSE(std::filesystem::exists(out));
@@ -257,6 +282,20 @@ TEST_F(Cli, ReadsWrappedTracesAndStandardInput) {
   const ToolRun nothing = run_tool({"stats", "-"});
   EXPECT_EQ(nothing.status, 1);
   expect_one_line(nothing);
+}
+
+TEST_F(Cli, AFileAsStandardInputIsNotCopied) {
+  const testing::ToolOptions redirected{.input = in, .temporary = directory.file("missing")};
+  for (const std::vector<std::string> &arguments :
+       {std::vector<std::string>{"info", "--json", "-"}, {"stats", "-"}, {"export", "-"}, {"schema", "-"}}) {
+    const ToolRun run = run_tool(arguments, redirected);
+    EXPECT_EQ(run.status, 0) << arguments[0] << ": " << run.err;
+    std::vector<std::string> by_name = arguments;
+    by_name.back() = in;
+    if (arguments[0] != "info") {
+      EXPECT_EQ(run.out, run_tool(by_name).out) << arguments[0];
+    }
+  }
 }
 
 TEST_F(Cli, AnArchiveWithoutATraceSaysSo) {

@@ -158,18 +158,31 @@ TEST_F(Edges, NoInputIsEverReplaced) {
 }
 
 TEST_F(Edges, PackTakesTheVeryFile) {
-  const std::string wrapped = directory.file("in.etl.gz"), packed = wrapped + ".etlz",
-                    back = directory.file("back");
+  const std::string wrapped = directory.file("in.etl.gz"), packed = wrapped + ".etlz";
   ASSERT_EQ(std::system(("gzip -k '" + in + "'").c_str()), 0);
   const BytesOf bytes = testing::read_file(wrapped);
   const ToolRun run = run_tool({"pack", wrapped});
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.err.find("compressed already"), std::string::npos) << run.err;
-  ASSERT_EQ(run_tool({"unpack", "-q", packed, "-o", back}).status, 0);
-  EXPECT_TRUE(testing::read_file(back) == bytes);
+  EXPECT_EQ(run.err, "");
+  EXPECT_EQ(run_tool({"stats", packed}).out, run_tool({"stats", wrapped}).out) << "read as the trace in it";
+  std::filesystem::remove(wrapped);
+  ASSERT_EQ(run_tool({"unpack", "-q", packed}).status, 0);
+  EXPECT_TRUE(testing::read_file(wrapped) == bytes) << "under its own name";
   std::filesystem::remove(packed);
   EXPECT_EQ(run_tool({"pack", "-q", "--delete-original", wrapped}).status, 0);
   EXPECT_FALSE(std::filesystem::exists(wrapped));
+}
+
+TEST_F(Edges, PackKeepsAsItIsWhatCannotBeMadeAgain) {
+  const std::string wrapped = directory.file("in.etl.xz"), packed = wrapped + ".etlz",
+                    back = directory.file("back");
+  ASSERT_EQ(std::system(("xz -k '" + in + "'").c_str()), 0);
+  const BytesOf bytes = testing::read_file(wrapped);
+  const ToolRun run = run_tool({"pack", wrapped});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("kept as it is"), std::string::npos) << run.err;
+  ASSERT_EQ(run_tool({"unpack", "-q", packed, "-o", back}).status, 0);
+  EXPECT_TRUE(testing::read_file(back) == bytes);
 }
 
 TEST_F(Edges, NamesMayBeAnyBytes) {

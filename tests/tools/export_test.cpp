@@ -1,6 +1,8 @@
 // export against the independent decoder, and what a user may rely on: order, sameness, nothing left out.
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,6 +33,33 @@ std::string fresh_folder(const std::string &name) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();
+}
+
+// The name of a process stands in every line of its events: one of 40,000 letters, and as many small events
+// as there may be, would be more than any memory.
+TEST(Export, NamesOfAnyLengthAreShownAsFarAsWindowsHasThem) {
+  const TempDir directory;
+  TraceOptions options;
+  options.buffer_size = 128 * 1024;
+  SyntheticTrace trace(options);
+  const std::string name(40'000, 'x');
+  trace.process_start({1'000'000}, 400, 4, name);
+  for (int i = 0; i < 50; ++i)
+    trace.classic({1'000'010 + i}, *parse_guid("9b79ee91-b5fd-41c0-a243-4248e266e9d0"), 1, 410, 400);
+  const std::string path = directory.file("x.etl");
+  write_file(path, trace.bytes());
+  const ToolRun run = run_tool({"export", path});
+  ASSERT_EQ(run.status, 0) << run.err;
+  int of_process = 0;
+  for (const json &line : lines_of(run.out)) {
+    if (line["event"] == "Process/Start") {
+      EXPECT_EQ(line["fields"]["ImageFileName"], name);
+    }
+    if (line["process_id"] != 400) continue;
+    EXPECT_EQ(line["process"], name.substr(0, 1024));
+    ++of_process;
+  }
+  EXPECT_EQ(of_process, 50);
 }
 
 class ExportOfRealTraces : public ::testing::TestWithParam<const char *> {};

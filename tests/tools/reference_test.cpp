@@ -96,6 +96,8 @@ TEST(Reference, SuggestsWhatWasMeant) {
 TEST(Reference, HelpKnowsCommandsAndTopicsAndNothingElse) {
   EXPECT_EQ(run_tool({"help", "relog"}).out, run_tool({"relog", "--help"}).out);
   EXPECT_NE(run_tool({"help"}).out.find("selection"), std::string::npos);
+  EXPECT_EQ(run_tool({"help"}).out.find(run_tool({"--help"}).out.substr(0, 1000)), 0u)
+      << "all commands first";
   EXPECT_NE(run_tool({"help", "selection"}).out.find("--provider"), std::string::npos);
   const std::string statuses = run_tool({"help", "exit-status"}).out;
   for (const char *status : {"\n0  ", "\n1  ", "\n2  ", "\n3  ", "\n4  "})

@@ -70,6 +70,25 @@ TEST_P(SchemaValues, AreThoseThatWereWritten) {
   EXPECT_EQ(next, truth["events"].size());
 }
 
+// Maps of values and of bits, with records in front of the events that refer to them and behind.
+TEST_P(SchemaValues, HaveTheNamesOfTheirMapsOnRequest) {
+  const TempDir directory;
+  make(directory);
+  std::vector<Json> named;
+  for (const Json &event : truth["events"])
+    if (event.contains("named")) named.push_back(event["named"]);
+  ASSERT_FALSE(named.empty());
+  const ToolRun run = run_tool({"export", directory.file("x.etl"), "--maps", "--where", "event = 'Mapped'"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::size_t next = 0;
+  for (std::string line; std::getline(lines, line); ++next) {
+    ASSERT_LT(next, named.size());
+    EXPECT_EQ(Json::parse(line)["fields"], named[next]) << line;
+  }
+  EXPECT_EQ(next, named.size());
+}
+
 TEST_P(SchemaValues, GiveBackTheirPayloads) {
   const TempDir directory;
   make(directory);

@@ -1,12 +1,18 @@
 // All formats of an export say the same, event by event.
+#include "etwrelog/export.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tests/support/zip_files.hpp"
 
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -225,6 +231,45 @@ TEST(TableExport, AFolderOfTablesIsTheSameForAnyNumberOfThreadsAndWholeOrNotTher
   EXPECT_NE(folder("two", {"sqlite"}).status, 0);
   EXPECT_EQ(run_tool({"export", trace->string(), "--by-kind"}).status, 2);
   EXPECT_EQ(directory.names(), (std::vector<std::string>{"one", "three"}));
+}
+
+TEST(TableExport, AFolderRemovesWhatAProcessThatWasKilledLeftOfAnother) {
+  const auto trace = testing::trace_path("AMSITrace");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string dead = directory.file(".etwrelog-0123456789abcdef.tmp"),
+                    alive = directory.file(".etwrelog-fedcba9876543210.tmp");
+  for (const std::string &folder : {dead, alive}) {
+    std::filesystem::create_directory(folder);
+    testing::write_file(folder + "/Process_Start.csv", std::vector<std::uint8_t>{1, 2, 3});
+  }
+  const int lock = ::open(alive.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+  const ToolRun run =
+      run_tool({"export", trace->string(), "--by-kind", "--format", "csv", "-o", directory.file("kinds")});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(alive + "/Process_Start.csv")) << "its owner lives";
+  ::close(lock);
+}
+
+// A trace in a container is called by the member; the container must not be replaced all the same.
+TEST(TableExport, DoesNotReplaceTheContainerOfItsTrace) {
+  const auto trace = testing::trace_path("SelfDescribingSingleEvent");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string zip = directory.file("x.zip");
+  const auto bytes = testing::zip_of({{"x.etl", testing::read_file(trace->string())}});
+  testing::write_file(zip, bytes);
+  Result<Trace> opened = Trace::open(zip);
+  ASSERT_TRUE(opened) << opened.error().message();
+  const Output output(zip, Existing::replace);
+  for (const Result<ExportReport> &report :
+       {export_table(*opened, output, TableFormat::csv), export_json(*opened, output)}) {
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().kind, ErrorKind::usage);
+  }
+  EXPECT_EQ(testing::read_file(zip), bytes);
 }
 
 TEST(TableExport, RefusesAnExistingFileAndWritesNothing) {

@@ -1,0 +1,27 @@
+// Times in SQL, and what time statements ask for before there is a table that it could be asked of.
+#pragma once
+
+#include "etwrelog/clock.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace etwrelog::pipeline {
+
+// FILETIMEs, both ends included, a little more than asked for.
+struct AskedTimes {
+  std::int64_t from = INT64_MIN, to = INT64_MAX;
+};
+
+// The times outside of which no row of a table of events matters to the statements: by the conditions on
+// `time` and `timestamp` that SQLite finds to hold for each of the tables, whatever these are called. None
+// where some of them is asked for all of its rows, or that cannot be told.
+// Tables of processes, threads and images do not count: they are known whole whatever time is read.
+[[nodiscard]] std::optional<AskedTimes> times_of(const std::string &sql, const Clock &clock);
+
+// The FILETIME of a value of `time` (nanoseconds since 1970), or of `timestamp` (`raw`); none before 1970, or
+// where it is too late to be one.
+[[nodiscard]] std::optional<std::int64_t> filetime_asked(const Clock &clock, bool raw, std::int64_t value);
+
+} // namespace etwrelog::pipeline
