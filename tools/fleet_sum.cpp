@@ -29,9 +29,8 @@ struct OfKind {
 struct All {
   std::uint64_t files = 0, archives = 0, original = 0, stored = 0; // bytes
   std::uint64_t events = 0, buffers = 0;
-  std::uint64_t counted = 0, indexed = 0, bare = 0, plain = 0; // files: with counts, with an index alone,
-                                                               // with neither, no trace
-  std::uint64_t event_bytes = 0, samples = 0, processes = 0;   // of those counted
+  std::uint64_t counted = 0, indexed = 0, plain = 0; // files: with counts, with an index alone, no trace
+  std::uint64_t event_bytes = 0, samples = 0, processes = 0; // of those counted
   std::uint64_t stacks = 0, frames = 0;
   std::map<EventType, Type> types;
   std::map<std::string, OfProcess> by_process;
@@ -92,7 +91,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
               {"no_trace", all.plain},
               {"counted",
                {{"files", all.counted}, {"events", all.events_of_counted}, {"event_bytes", all.event_bytes}}},
-              {"not_counted", {{"index_only", all.indexed}, {"small", all.bare}}}};
+              {"not_counted", {{"index_only", all.indexed}}}};
   if (what == Sum::info) {
     json kinds = json::object(), processes = json::array();
     for (const auto &[name, kind] : all.by_kind)
@@ -128,7 +127,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
   return sum;
 }
 
-void print_common(const All &all) {
+void print_common(Sum what, const All &all) {
   auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
   row("Files", fmt::format("{}, {} of them archives", human_count(all.files), human_count(all.archives)));
   row("Originals", human_bytes(all.original));
@@ -136,11 +135,17 @@ void print_common(const All &all) {
                             percent(static_cast<double>(all.stored), static_cast<double>(all.original))));
   row("Events", fmt::format("{} in {} buffers", human_count(all.events), human_count(all.buffers)));
   if (all.plain != 0) row("No traces", human_count(all.plain));
-  if (all.indexed + all.bare != 0)
+  if (all.indexed != 0)
     row("Not counted",
-        fmt::format("{} archives packed without --counts (their events are known), {} small ones (nothing "
-                    "is known); --decode counts them",
-                    human_count(all.indexed), human_count(all.bare)));
+        fmt::format("{} archives: {} (of them only events and buffers are known); --decode counts them",
+                    human_count(all.indexed),
+                    what == Sum::info ? "processes and samples of what was packed without --counts"
+                                      : "packed by an early version, or of a damaged trace"));
+}
+
+// Decoded as soon as its index could be asked.
+bool at_once(const ArchiveSummary &summary) {
+  return !summary.indexed || summary.original < (2u << 20) || summary.archived < (64u << 10);
 }
 
 void print_info(const All &all, std::size_t top) {
@@ -194,8 +199,8 @@ bool is_archive_file(const std::string &path) {
 }
 
 // What one file adds.
-Result<void> take(const Item &item, bool decode, Outcome &outcome, FileResult &result, const RunOptions &run,
-                  All &all, std::mutex &mutex) {
+Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, FileResult &result,
+                  const RunOptions &run, All &all, std::mutex &mutex) {
   std::optional<ArchiveSummary> summary;
   std::shared_ptr<const Statistics> counts;
   std::optional<Session> session;
@@ -203,11 +208,11 @@ Result<void> take(const Item &item, bool decode, Outcome &outcome, FileResult &r
     Result<ArchiveSummary> read = read_archive_summary(item.source, run);
     if (!read) return std::move(read).error();
     summary = *std::move(read);
-    counts = summary->counts;
+    counts = summary->counts || what == Sum::info ? summary->counts : summary->tally;
     session = summary->session;
     result.hash = to_string(summary->content);
   }
-  if ((!summary || (decode && !counts && summary->is_trace))) {
+  if (!summary || (!counts && summary->is_trace && (decode || at_once(*summary)))) {
     const Result<Trace> trace = Trace::open(item.source, {.file_order = true}, run);
     if (!trace) return trace.error();
     Result<Statistics> counted = collect_statistics(*trace, run);
@@ -237,14 +242,15 @@ Result<void> take(const Item &item, bool decode, Outcome &outcome, FileResult &r
   if (counts) {
     add(all, *counts);
     all.events += counts->events;
-    for (const auto &[type, buffers] : counts->buffer_types)
-      all.buffers += buffers;
-  } else if (summary->indexed) {
+    if (summary && summary->indexed)
+      all.buffers += summary->buffers;
+    else
+      for (const auto &[type, buffers] : counts->buffer_types)
+        all.buffers += buffers;
+  } else {
     ++all.indexed;
     all.events += summary->events;
     all.buffers += summary->buffers;
-  } else {
-    ++all.bare;
   }
   return {};
 }
@@ -254,7 +260,10 @@ Result<void> take(const Item &item, bool decode, Outcome &outcome, FileResult &r
 void SumFlags::add_to(CLI::App &command) {
   BulkFlags::add_to(command, ".etl and .etlz",
                     "Leave out what the results file says is done, and has its size");
-  command.add_flag("--sum", sum, "All files added up; of archives only the index is read")->group("Fleet");
+  command
+      .add_flag("--sum", sum,
+                "All files added up; of archives only the index is read, or all of those below 64 KiB")
+      ->group("Fleet");
   command.add_flag("--decode", decode, "With --sum: decode archives whose index holds no counts")
       ->group("Fleet");
 }
@@ -269,7 +278,7 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
   task.large = 1u << 30; // most of them are archives, of which little is read
   task.takes = [](std::string_view name) { return has_ending(name, ".etl") || has_ending(name, ".etlz"); };
   task.run = [&](const Item &item, Outcome &outcome, FileResult &result, const RunOptions &options) {
-    return take(item, flags.decode, outcome, result, options, all, mutex);
+    return take(what, item, flags.decode, outcome, result, options, all, mutex);
   };
   task.table = false;
   const int status = Bulk(std::move(task), flags, run).run();
@@ -278,7 +287,7 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
     fmt::print("{}\n", text_of(to_json(what, all, top)));
     return status;
   }
-  print_common(all);
+  print_common(what, all);
   if (what == Sum::info)
     print_info(all, top);
   else

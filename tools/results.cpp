@@ -1,6 +1,7 @@
 #include "tools/results.hpp"
 
 #include "tools/errors.hpp"
+#include "tools/process.hpp"
 
 #include <cstdlib>
 #include <fstream>
@@ -104,7 +105,7 @@ std::unordered_map<std::string, std::uint64_t> done_of(const std::string &result
 std::string node_name() {
   for (const char *name : {"SLURMD_NODENAME", "NODE_NAME", "HOSTNAME"})
     if (const char *const value = std::getenv(name); value != nullptr && *value != '\0') return value;
-  return {};
+  return process::host_name();
 }
 
 } // namespace etwrelog::cli

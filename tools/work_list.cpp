@@ -1,5 +1,6 @@
 #include "tools/work_list.hpp"
 
+#include "etwrelog/text.hpp"
 #include "tools/errors.hpp"
 
 #include <algorithm>
@@ -38,6 +39,9 @@ std::optional<std::uint64_t> variable(const Environment &environment, const char
 }
 
 Result<Shard> automatic_shard(const Environment &environment) {
+  for (const char *const name : {"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "ETWRELOG_SHARDS"})
+    if (const char *const text = environment(name); text != nullptr && !number(text))
+      return usage_error(fmt::format("--shard auto: {} is no number: \"{}\"", name, printable(text)));
   const auto shards = variable(environment, "ETWRELOG_SHARDS");
   auto of = [](std::uint64_t index, std::uint64_t count) -> Result<Shard> {
     if (count > UINT32_MAX || index >= count)

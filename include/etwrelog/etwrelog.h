@@ -415,7 +415,8 @@ typedef struct etwr_relog_options {
   int replace;                     /* an output that exists; never an input */
   int codec, level, stacks;
   uint32_t buffer_size;                /* 1 KiB to 16 MiB; 0: the input's, at least 64 KiB */
-  int keep_grouping;                   /* every buffer of the input becomes one of the output */
+  int keep_grouping;                   /* every buffer of the input becomes one of the output, of several
+                                          traces in the order of their first events */
   uint64_t stack_window, stack_memory; /* 0: the defaults */
 } etwr_relog_options;
 

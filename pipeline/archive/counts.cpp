@@ -34,11 +34,12 @@ Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const Ar
   std::string phase;
   std::uint64_t before = 0;
   graph.progress = [&](const Progress &now) {
-    if (phase != now.phase) phase = now.phase, before = 0;
+    if (phase.empty()) phase = now.phase;
+    if (phase != now.phase) return; // a look at a few buffers again
     progress.advance(now.done - before, kCountingShare);
     before = now.done;
   };
-  const Result<Statistics> statistics = collect_statistics(*trace, graph, kMostStacks);
+  const Result<Statistics> statistics = collect_statistics(*trace, graph, {.stacks = kMostStacks});
   if (!statistics) {
     if (statistics.error().kind == ErrorKind::cancelled || statistics.error().kind == ErrorKind::io)
       return statistics.error();

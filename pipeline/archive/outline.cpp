@@ -16,6 +16,21 @@ constexpr std::size_t kSeenSlots = 1u << 15; // some buffers' worth: stacks foll
 
 } // namespace
 
+std::optional<Bytes> events_of(Bytes buffer, Bytes decoded, std::vector<std::uint8_t> &room) {
+  const format::BufferHeader header = format::load_buffer_header(buffer.data());
+  const std::uint32_t size = read::decoded_size(header);
+  const Bytes stored = buffer.subspan(format::kBufferHeaderSize);
+  if (!header.compressed()) {
+    if (size > stored.size()) return std::nullopt;
+    return stored.first(size);
+  }
+  if (!decoded.empty()) return decoded;
+  if (header.valid_bytes() > format::kMaxBufferSize) return std::nullopt;
+  room.resize(size);
+  if (!decode_events(Codec::none, stored, room)) return std::nullopt;
+  return room;
+}
+
 Outliner::SeenTime &Outliner::seen(std::int64_t time) {
   return seen_[(static_cast<std::uint64_t>(time) * 0x9E37'79B9'7F4A'7C15u) >> 49];
 }
@@ -59,22 +74,13 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
   return std::move(outline_);
 }
 
-bool Outliner::walk(Bytes buffer, Bytes events, std::uint32_t begin) {
+bool Outliner::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   const format::BufferHeader header = format::load_buffer_header(buffer.data());
-  const std::uint32_t size = read::decoded_size(header);
-  const Bytes stored = buffer.subspan(format::kBufferHeaderSize);
-  if (!header.compressed()) {
-    if (size > stored.size()) return false;
-    events = stored.first(size);
-  } else if (events.empty()) {
-    if (header.valid_bytes() > format::kMaxBufferSize) return false;
-    decoded_.resize(size);
-    if (!decode_events(Codec::none, stored, decoded_)) return false;
-    events = decoded_;
-  }
+  const std::optional<Bytes> events = events_of(buffer, decoded, decoded_);
+  if (!events) return false;
   last_switch_ = EventView();
   const WalkEnd end =
-      for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+      for_each_event(*events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         visit(event, time, {begin, at, event.size(), 0});
       });
   if (!end) return false;

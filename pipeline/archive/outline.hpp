@@ -6,7 +6,13 @@
 #include "etwrelog/event.hpp"
 #include "filter/rules.hpp"
 
+#include <optional>
+
 namespace etwrelog::pipeline {
+
+// The events of a buffer as it is stored: `decoded` if they are there already, else, of a compressed one,
+// decoded into `room`. nullopt if they cannot be had.
+[[nodiscard]] std::optional<Bytes> events_of(Bytes buffer, Bytes decoded, std::vector<std::uint8_t> &room);
 
 // Owns scratch memory: one a thread.
 class Outliner {
@@ -24,8 +30,8 @@ private:
   };
   [[nodiscard]] SeenTime &seen(std::int64_t time);
   void remember(std::int64_t time, bool outlives);
-  // `events`: those of a compressed buffer, if they are there already.
-  [[nodiscard]] bool walk(Bytes buffer, Bytes events, std::uint32_t begin);
+  // `decoded`: the events of a compressed buffer, if they are there already.
+  [[nodiscard]] bool walk(Bytes buffer, Bytes decoded, std::uint32_t begin);
   void visit(const EventView &event, std::int64_t time, const Outline::Event &where);
   [[nodiscard]] bool keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule);
   void keep(Bytes event, Outline::Event where);

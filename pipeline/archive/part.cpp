@@ -8,6 +8,7 @@
 #include "archive/archive.hpp"
 
 #include "archive/segments.hpp"
+#include "archive/wrapper.hpp"
 #include "base/errors.hpp"
 
 #include <algorithm>
@@ -99,6 +100,22 @@ Result<Cuts> find_cuts(const PackedFile &file) {
   return cuts;
 }
 
+// As pack_file tallies, segment by segment.
+Result<std::vector<std::uint8_t>> tally_all(const PackedFile &file, const Session &session) {
+  SegmentSource source(file.input, file.trace, target_of(file.options, file.trace), file.workspace.byte_pool);
+  Tally tally, of_segment;
+  PackJob job;
+  for (;;) {
+    if (file.options.run.stop.stop_requested()) return base::cancelled().in(file.input.name());
+    ETWRELOG_TRY_LET(more, source.next(job));
+    if (!more) return tally.record(session);
+    of_segment.clear();
+    of_segment.add(job.bytes, job.parts, nullptr);
+    tally.merge(of_segment);
+    file.workspace.byte_pool.give(std::move(job.bytes));
+  }
+}
+
 // Bytes of packing that reading all of the trace for its hash, and perhaps its counts, is worth.
 std::uint64_t whole_work(const PackedFile &file) {
   const bool counted = to_be_counted(file.input, file.trace, file.options);
@@ -140,7 +157,8 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   CountedSink out(sink);
 
   ETWRELOG_TRY_LET(cuts, find_cuts(file));
-  PartHeader header{part, trace, cuts.perhaps_small || cuts.at.size() <= 2, options.level, input.size(), {}};
+  const bool whole = cuts.perhaps_small || cuts.at.size() <= 2 || may_be_wrapped(input);
+  PartHeader header{part, trace, whole, options.level, input.size(), {}};
   ETWRELOG_TRY_LET(sample, sample_of(input));
   header.sample = sample;
   std::uint8_t fixed[kPartHeaderSize];
@@ -149,7 +167,7 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
 
   PartTrailer trailer;
   std::vector<std::uint8_t> index_bytes;
-  if (header.whole) { // too little to be shared out
+  if (header.whole) { // too little to be shared out, or made in one piece
     if (part.number == 1) {
       ETWRELOG_TRY_LET(packed, pack_file(input, out, options));
       report = std::move(packed);
@@ -162,6 +180,10 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
       if (to_be_counted(input, trace, options)) {
         ETWRELOG_TRY_LET(counted, count_trace(input, options, progress));
         facts = std::move(counted);
+      }
+      if (to_be_tallied(input, trace, options)) {
+        ETWRELOG_TRY_LET(tallied, tally_all(file, report.session));
+        facts = std::move(tallied);
       }
       ETWRELOG_TRY_LET(content, hash_of(input, options.run.stop));
       report.content = trailer.content = content;

@@ -170,6 +170,10 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                         options.explain != nullptr ? &job.explain : nullptr);
     outline_segment(job, *coder);
+    if (file.tallied) {
+      job.tally.clear();
+      job.tally.add(job.bytes, job.parts, &coder->coder);
+    }
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {

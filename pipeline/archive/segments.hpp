@@ -2,6 +2,7 @@
 #pragma once
 
 #include "archive/archive.hpp"
+#include "archive/tally.hpp"
 #include "etwrelog/logfile_header.hpp"
 
 #include <functional>
@@ -29,6 +30,7 @@ struct PackJob {
   std::vector<etlz::Part> parts;
   etlz::IndexEntry entry;
   std::vector<ColumnCost> explain;
+  Tally tally; // where the file is tallied
   std::uint64_t decoded = 0;
 };
 
@@ -73,6 +75,7 @@ struct PackedFile {
   bool trace = true;
   const ArchiveOptions &options;
   Workspace &workspace;
+  bool tallied = false; // count each segment that is coded
 };
 
 // Codes what a source has brought; checks that it comes back.
@@ -124,8 +127,12 @@ private:
 // What `info` and `stats` want to know of a trace; empty for one that does not read without complaint.
 [[nodiscard]] Result<std::vector<std::uint8_t>>
 count_trace(const read::Input &input, const ArchiveOptions &options, SharedProgress &progress);
-// Of the time that packing takes at default, for each of the two passes of counting.
-inline constexpr double kCountingShare = 1.0 / 16;
+// Of the time that packing takes at default.
+inline constexpr double kCountingShare = 1.0 / 12;
 [[nodiscard]] bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &options);
+// What is not counted may be tallied instead.
+[[nodiscard]] inline bool to_be_tallied(const read::Input &input, bool trace, const ArchiveOptions &options) {
+  return trace && input.size() >= kTallyFrom && !to_be_counted(input, trace, options);
+}
 
 } // namespace etwrelog::pipeline

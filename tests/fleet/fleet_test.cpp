@@ -1,13 +1,10 @@
-// Lists, shares, results, sums, parts and pipes: what many traces on many machines need.
+// Lists, shares, results, parts and pipes: what many traces on many machines need.
 #include "archive/archive.hpp"
 #include "base/output_file.hpp"
 #include "etwrelog/archive.hpp"
-#include "etwrelog/statistics.hpp"
-#include "etwrelog/trace.hpp"
+#include "tests/fleet/generated.hpp"
 #include "tests/support/run_tool.hpp"
-#include "tools/etwgen/generate.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <set>
@@ -20,26 +17,12 @@ namespace etwrelog {
 namespace {
 
 using nlohmann::json;
+using testing::generated;
 using testing::run_tool;
 using testing::TempDir;
 using testing::ToolRun;
 using Buffer = std::vector<std::uint8_t>;
 namespace fs = std::filesystem;
-
-Buffer generated(std::uint64_t size, std::uint64_t seed = 1, Codec codec = Codec::none) {
-  gen::Options options;
-  options.profile = gen::find_profile("medium");
-  options.size = size;
-  options.seed = seed;
-  options.cpus = 2;
-  options.processes = 4;
-  options.buffer_size = 16u << 10;
-  options.codec = codec;
-  options.threads = 1;
-  gen::MemorySink sink;
-  EXPECT_TRUE(gen::generate(options, sink));
-  return std::move(sink.bytes);
-}
 
 std::string text_of(const std::string &path) {
   const Buffer bytes = testing::read_file(path);
@@ -181,6 +164,7 @@ TEST_F(Fleet, RunAgainNothingIsDoneTwiceAndWhatIsNotTheArchiveIsNamed) {
   ASSERT_EQ(in_folder(pack).status, 0);
   all = json::parse(in_folder({"fleet", "report", "results", "--json"}).out);
   EXPECT_EQ(all["broken_lines"], 1);
+  EXPECT_FALSE(all["nodes"].contains("not known")) << "a machine of no cluster has a name, too";
   EXPECT_EQ(all["states"], (json{{"done", 21}}));
 }
 
@@ -313,6 +297,8 @@ TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
   EXPECT_EQ(share({{"JOB_COMPLETION_INDEX", "1"}, {"ETWRELOG_SHARDS", "3"}}).out, second);
   EXPECT_EQ(share({{"JOB_COMPLETION_INDEX", "1"}}).status, 2);
   EXPECT_EQ(share({}).status, 2);
+  EXPECT_NE(share({{"SLURM_ARRAY_TASK_ID", "x"}, {"ETWRELOG_SHARDS", "3"}}).err.find("no number"),
+            std::string::npos);
   EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "3"}, {"ETWRELOG_SHARDS", "3"}}).status, 2);
   // Tasks 1, 3 and 7: no share can be told.
   EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "3"},
@@ -324,72 +310,6 @@ TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
             2);
   for (const char *bad : {"0/3", "4/3", "3", "a/b", "1/", "/"})
     EXPECT_EQ(in_folder({"fleet", "list", "--files-from", list, "--shard", bad}).status, 2) << bad;
-}
-
-// --- Sums
-// ----------------------------------------------------------------------------------------------------
-
-class CountedBytes final : public RandomAccess {
-public:
-  explicit CountedBytes(Buffer bytes) : bytes_(std::move(bytes)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    if (offset >= bytes_.size()) return std::size_t{0};
-    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - offset);
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
-    read_ += count;
-    return count;
-  }
-  std::uint64_t read() const { return read_; }
-
-private:
-  Buffer bytes_;
-  mutable std::atomic<std::uint64_t> read_{0};
-};
-
-TEST(Sum, OfAnArchiveReadsTheIndexAlone) {
-  Buffer packed;
-  const Buffer trace = generated(20'000'000);
-  ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed), {.counts = true}));
-  const auto bytes = std::make_shared<CountedBytes>(packed);
-  const Result<ArchiveSummary> summary = read_archive_summary(Input::random_access("t.etlz", bytes));
-  ASSERT_TRUE(summary) << summary.error().message();
-  EXPECT_LT(bytes->read(), packed.size() / 5); // header, index, footer; what wraps an archive is looked for
-  const Result<Trace> opened = Trace::open(Input::memory("t.etl", trace));
-  ASSERT_TRUE(opened);
-  const Result<Statistics> counted = collect_statistics(*opened);
-  ASSERT_TRUE(counted && summary->counts);
-  EXPECT_EQ(to_json(*summary->counts), to_json(*counted));
-  EXPECT_EQ(summary->events, counted->events);
-  ASSERT_TRUE(summary->session);
-  EXPECT_EQ(summary->session->name, opened->sources().front().header.session_name);
-  EXPECT_EQ(summary->original, trace.size());
-  const Result<ContentHash> hash = content_hash(Input::memory("t.etl", trace));
-  ASSERT_TRUE(hash);
-  EXPECT_EQ(summary->content, *hash);
-}
-
-TEST(Sum, AddsUpWhatEachHas) {
-  TempDir directory;
-  std::uint64_t events = 0;
-  for (int i = 1; i <= 3; ++i) {
-    const std::string name = directory.file(std::to_string(i) + ".etl");
-    testing::write_file(name, generated(1'000'000, static_cast<std::uint64_t>(i)));
-    events += json::parse(run_tool({"stats", "--json", name}).out)["events"]["count"].get<std::uint64_t>();
-  }
-  ASSERT_EQ(run_tool({"pack", directory.path().string(), "-r", "--counts", "-q"}).status, 0);
-  for (int i = 1; i <= 3; ++i)
-    fs::remove(directory.file(std::to_string(i) + ".etl"));
-  const json sum = json::parse(run_tool({"stats", "--sum", "--json", "-r", directory.path().string()}).out);
-  EXPECT_EQ(sum["events"], events);
-  EXPECT_EQ(sum["counted"]["files"], 3);
-  std::uint64_t by_type = 0;
-  for (const json &type : sum["by_type"])
-    by_type += type["events"].get<std::uint64_t>();
-  EXPECT_EQ(by_type, events);
-  const json info = json::parse(run_tool({"info", "--sum", "--json", "-r", directory.path().string()}).out);
-  EXPECT_EQ(info["events"], events);
-  EXPECT_FALSE(info["processes"].empty());
 }
 
 // --- Parts

@@ -1,0 +1,192 @@
+// Sums over many archives, which read no more of them than their indexes.
+#include "archive/tally.hpp"
+#include "etwrelog/archive.hpp"
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/trace.hpp"
+#include "passes/statistics.hpp"
+#include "tests/fleet/generated.hpp"
+#include "tests/support/run_tool.hpp"
+
+#include <atomic>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::generated;
+using testing::run_tool;
+using testing::TempDir;
+using Buffer = std::vector<std::uint8_t>;
+namespace fs = std::filesystem;
+
+class CountedBytes final : public RandomAccess {
+public:
+  explicit CountedBytes(Buffer bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    if (offset >= bytes_.size()) return std::size_t{0};
+    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
+    read_ += count;
+    return count;
+  }
+  std::uint64_t read() const { return read_; }
+
+private:
+  Buffer bytes_;
+  mutable std::atomic<std::uint64_t> read_{0};
+};
+
+TEST(Sum, OfAnArchiveReadsTheIndexAlone) {
+  Buffer packed;
+  const Buffer trace = generated(20'000'000);
+  ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed), {.counts = true}));
+  const auto bytes = std::make_shared<CountedBytes>(packed);
+  const Result<ArchiveSummary> summary = read_archive_summary(Input::random_access("t.etlz", bytes));
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_LT(bytes->read(), packed.size() / 5); // header, index, footer; what wraps an archive is looked for
+  const Result<Trace> opened = Trace::open(Input::memory("t.etl", trace));
+  ASSERT_TRUE(opened);
+  const Result<Statistics> counted = collect_statistics(*opened);
+  ASSERT_TRUE(counted && summary->counts);
+  EXPECT_EQ(to_json(*summary->counts), to_json(*counted));
+  EXPECT_EQ(summary->events, counted->events);
+  ASSERT_TRUE(summary->session);
+  EXPECT_EQ(summary->session->name, opened->sources().front().header.session_name);
+  EXPECT_EQ(summary->original, trace.size());
+  const Result<ContentHash> hash = content_hash(Input::memory("t.etl", trace));
+  ASSERT_TRUE(hash);
+  EXPECT_EQ(summary->content, *hash);
+}
+
+// Without being asked to count, packing a trace of some size leaves its events by type.
+TEST(Sum, OfAnArchivePackedPlainlyReadsTheIndexAlone) {
+  for (const Codec codec : {Codec::none, Codec::xpress}) {
+    Buffer packed;
+    const Buffer trace = generated(20'000'000, 3, codec);
+    ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed)));
+    const auto bytes = std::make_shared<CountedBytes>(packed);
+    const Result<ArchiveSummary> summary = read_archive_summary(Input::random_access("t.etlz", bytes));
+    ASSERT_TRUE(summary) << summary.error().message();
+    EXPECT_LT(bytes->read(), packed.size() / 5);
+    ASSERT_TRUE(summary->tally);
+    EXPECT_FALSE(summary->counts);
+    const Result<Trace> opened = Trace::open(Input::memory("t.etl", trace)),
+                        archive = Trace::open(Input::memory("t.etlz", packed));
+    ASSERT_TRUE(opened && archive);
+    const Result<Statistics> counted = collect_statistics(*opened), of_archive = collect_statistics(*archive);
+    ASSERT_TRUE(counted && of_archive);
+    EXPECT_EQ(to_json(*of_archive), to_json(*counted)) << "whoever wants more decodes it";
+    const Statistics &tally = *summary->tally;
+    EXPECT_EQ(tally.events, counted->events);
+    EXPECT_EQ(tally.event_bytes, counted->event_bytes);
+    EXPECT_EQ(tally.stacks.stack_events(), counted->stacks.stack_events());
+    EXPECT_EQ(tally.stacks.frames, counted->stacks.frames);
+    ASSERT_EQ(tally.types.size(), counted->types.size());
+    for (std::size_t i = 0; i < tally.types.size(); ++i) {
+      EXPECT_EQ(tally.types[i].type, counted->types[i].type);
+      EXPECT_EQ(tally.types[i].name, counted->types[i].name);
+      EXPECT_EQ(tally.types[i].events, counted->types[i].events) << tally.types[i].name;
+      EXPECT_EQ(tally.types[i].bytes, counted->types[i].bytes) << tally.types[i].name;
+    }
+    ASSERT_TRUE(summary->session);
+    EXPECT_EQ(summary->session->name, opened->sources().front().header.session_name);
+    Buffer one_thread;
+    ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(one_thread), {}, {.threads = 1}));
+    EXPECT_TRUE(one_thread == packed);
+  }
+}
+
+TEST(Sum, OfADamagedTraceNothingIsClaimed) {
+  Buffer trace = generated(4'000'000), packed;
+  std::fill_n(trace.begin() + 1'500'000, 100'000, std::uint8_t{0x5A});
+  ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed)));
+  const Result<ArchiveSummary> summary = read_archive_summary(Input::memory("t.etlz", packed));
+  ASSERT_TRUE(summary);
+  EXPECT_FALSE(summary->tally || summary->counts);
+}
+
+TEST(Sum, ARecordThatIsNoneIsRefused) {
+  const std::string good =
+      R"({"record_version":2,"stacks":[1,2,3,4],"types":[[0,0,3886,0,7,700],[1,1,9,"00112233-4455-6677-8899-aabbccddeeff",2,99,"P/E"]]})";
+  ASSERT_TRUE(pipeline::read_tally(good));
+  EXPECT_EQ(pipeline::read_tally(good)->events, 9u);
+  EXPECT_EQ(pipeline::read_tally(good)->types[1].name, "P/E");
+  EXPECT_FALSE(pipeline::read_statistics_record(good)) << "one who knows the other record counts anew";
+  for (const auto &[what, instead] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"\"record_version\":2", "\"record_version\":3"},
+           {"[0,0,3886,0,7,700]", "[9,0,3886,0,7,700]"},
+           {"[0,0,3886,0,7,700]", "[0,0,3886,0,7]"},
+           {"[0,0,3886,0,7,700]", "[0,0,3886,0,7,1e99]"},
+           {"[0,0,3886,0,7,700]", "{}"},
+           {"00112233-", "no"},
+           {"[1,2,3,4]", "[1,2,3]"},
+           {"]}", "]"}}) {
+    std::string bad = good;
+    bad.replace(bad.find(what), what.size(), instead);
+    EXPECT_FALSE(pipeline::read_tally(bad)) << bad;
+  }
+}
+
+TEST(Sum, AddsUpArchivesPackedPlainly) {
+  TempDir directory;
+  std::map<std::string, std::uint64_t> types;
+  std::uint64_t events = 0;
+  int number = 0;
+  for (const std::size_t size : {60'000u, 1'000'000u, 4'000'000u, 6'000'000u}) { // a small archive among them
+    const std::string name = directory.file(std::to_string(++number) + ".etl");
+    testing::write_file(name, generated(size, static_cast<std::uint64_t>(number)));
+    const json one = json::parse(run_tool({"stats", "--json", name}).out);
+    events += one["events"]["count"].get<std::uint64_t>();
+    for (const json &type : one["by_type"])
+      types[type["key"]] += type["events"].get<std::uint64_t>();
+    ASSERT_EQ(run_tool({"pack", name, "-q"}).status, 0);
+    fs::remove(name);
+  }
+  const json sum = json::parse(run_tool({"stats", "--sum", "--json", "-r", directory.path().string()}).out);
+  EXPECT_EQ(sum["events"], events);
+  EXPECT_EQ(sum["counted"]["files"], number);
+  EXPECT_EQ(sum["not_counted"]["index_only"], 0);
+  std::map<std::string, std::uint64_t> summed;
+  for (const json &type : sum["by_type"])
+    summed[type["key"]] += type["events"].get<std::uint64_t>();
+  EXPECT_EQ(summed, types);
+  // Processes need counts: what has none is said, and decoded where that is asked for.
+  const std::vector<std::string> info = {"info", "--sum", "--json", "-r", directory.path().string()};
+  EXPECT_EQ(json::parse(run_tool(info).out)["not_counted"]["index_only"], 2);
+  std::vector<std::string> decoding = info;
+  decoding.emplace_back("--decode");
+  const json all = json::parse(run_tool(decoding).out);
+  EXPECT_EQ(all["not_counted"]["index_only"], 0);
+  EXPECT_EQ(all["events"], events);
+}
+
+TEST(Sum, AddsUpWhatEachHas) {
+  TempDir directory;
+  std::uint64_t events = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const std::string name = directory.file(std::to_string(i) + ".etl");
+    testing::write_file(name, generated(1'000'000, static_cast<std::uint64_t>(i)));
+    events += json::parse(run_tool({"stats", "--json", name}).out)["events"]["count"].get<std::uint64_t>();
+  }
+  ASSERT_EQ(run_tool({"pack", directory.path().string(), "-r", "--counts", "-q"}).status, 0);
+  for (int i = 1; i <= 3; ++i)
+    fs::remove(directory.file(std::to_string(i) + ".etl"));
+  const json sum = json::parse(run_tool({"stats", "--sum", "--json", "-r", directory.path().string()}).out);
+  EXPECT_EQ(sum["events"], events);
+  EXPECT_EQ(sum["counted"]["files"], 3);
+  std::uint64_t by_type = 0;
+  for (const json &type : sum["by_type"])
+    by_type += type["events"].get<std::uint64_t>();
+  EXPECT_EQ(by_type, events);
+  const json info = json::parse(run_tool({"info", "--sum", "--json", "-r", directory.path().string()}).out);
+  EXPECT_EQ(info["events"], events);
+  EXPECT_FALSE(info["processes"].empty());
+}
+
+} // namespace
+} // namespace etwrelog
