@@ -30,6 +30,7 @@ ToolRun run_tool(const std::vector<std::string> &arguments, const ToolOptions &o
     for (const int stream : options.closed)
       ::close(stream);
     if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(126);
+    if (!options.temporary.empty()) ::setenv("TMPDIR", options.temporary.c_str(), 1);
     if (options.largest_file != RLIM_INFINITY) {
       const rlimit limit{options.largest_file, options.largest_file};
       ::setrlimit(RLIMIT_FSIZE, &limit);

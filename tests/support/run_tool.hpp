@@ -28,6 +28,7 @@ struct ToolOptions {
   rlim_t largest_file = RLIM_INFINITY;        // as a full disk would
   std::function<void(pid_t)> while_running{}; // called in the parent once the child runs
   std::string output{}, error{}; // files for standard output and error, instead of collecting them
+  std::string temporary{};       // $TMPDIR of the tool; the test's if empty
   std::vector<int> closed{};     // standard streams that the tool finds closed
 };
 

@@ -231,7 +231,7 @@ void CpuSlice::take_sample(std::int64_t time) {
   const std::uint64_t ip =
       idle ? machine_.kernel_graph().ranges()[0].start + 0x3112 + (rng_.below(8) == 0 ? 9 : 0) : stack.top();
   auto &e = out_.perfinfo(Kind::sample, 2, time);
-  e.value(ip).value(thread.tid).value(1).value(kernel ? 0x40 : 0).value(0);
+  e.value(ip).value(thread.tid).value(1).value(kernel ? 0x40 : 0);
   out_.done(Kind::sample, thread.process.get());
   if (idle) return;
   for (const Process::Planted &planted : thread.process->planted)

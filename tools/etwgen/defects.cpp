@@ -79,7 +79,7 @@ Result<void> DefectSink::begin(const LogfileHeader &header, Bytes header_event, 
   return out_.begin(header, header_event, more_events);
 }
 
-Result<void> DefectSink::buffer(const write::OutputBuffer &buffer) {
+Result<void> DefectSink::append(const write::OutputBuffer &buffer) {
   if (held_)
     if (Result<void> passed = pass_on(false); !passed) return passed;
   held_ = buffer;
@@ -91,7 +91,7 @@ Result<void> DefectSink::pass_on(bool last) {
   damage(*held_, last);
   if (held_->bytes.empty()) return {};
   offset_ += held_->bytes.size();
-  return out_.buffer(*held_);
+  return out_.append(*held_);
 }
 
 void DefectSink::damage(write::OutputBuffer &b, bool last) {

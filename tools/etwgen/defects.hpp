@@ -25,11 +25,11 @@ enum class Defect : std::uint8_t {
 [[nodiscard]] std::string_view defect_name(Defect defect);
 [[nodiscard]] std::optional<Defect> find_defect(std::string_view name);
 
-class DefectSink : public Sink {
+class DefectSink : public write::TraceSink {
 public:
-  DefectSink(std::vector<Defect> defects, Sink &out) : defects_(std::move(defects)), out_(out) {}
+  DefectSink(std::vector<Defect> defects, write::TraceSink &out) : defects_(std::move(defects)), out_(out) {}
   Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override;
-  Result<void> buffer(const write::OutputBuffer &buffer) override;
+  Result<void> append(const write::OutputBuffer &buffer) override;
   // After the last buffer: hands on what was held back. Fails if a defect found no place.
   Result<void> end();
 
@@ -50,7 +50,7 @@ private:
              std::string what);
 
   std::vector<Defect> defects_;
-  Sink &out_;
+  write::TraceSink &out_;
   std::optional<write::OutputBuffer> held_;
   std::uint64_t index_ = 0, offset_ = 0;
   bool compressed_ = false;

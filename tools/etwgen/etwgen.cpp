@@ -16,25 +16,6 @@
 namespace etwrelog::gen {
 namespace {
 
-class FileSink : public Sink {
-public:
-  explicit FileSink(base::OutputFile file) : file_(std::move(file)) {}
-  Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override {
-    const bool compressed = (header.log_file_mode & format::kModeCompressed) != 0;
-    auto writer = write::EtlWriter::create(std::move(file_), header, header_event, more_events, compressed);
-    if (!writer) return writer.error();
-    writer_.emplace(std::move(*writer));
-    return {};
-  }
-  Result<void> buffer(const write::OutputBuffer &buffer) override { return writer_->append(buffer); }
-  Result<void> finish(std::int64_t end_time) { return writer_->finish(end_time); }
-  [[nodiscard]] std::uint64_t size() const { return writer_->size(); }
-
-private:
-  base::OutputFile file_;
-  std::optional<write::EtlWriter> writer_;
-};
-
 int report(const Error &error) {
   process::print_message(fmt::format("etwgen: error: {}\n", error.message()));
   return error.kind == ErrorKind::usage ? 2 : 1;
@@ -139,7 +120,7 @@ int run(int argc, char **argv) {
   } else {
     Result<base::OutputFile> file = base::OutputFile::create(output, force);
     if (!file) return report(file.error());
-    FileSink sink(std::move(*file));
+    write::EtlWriter sink(std::move(*file));
     DefectSink damaged(defects, sink);
     generated = generate(options, damaged);
     if (!generated) return report(generated.error());

@@ -5,6 +5,8 @@
 #include "schema_events.hpp"
 #include "stack_cache.hpp"
 
+#include "base/errors.hpp"
+
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
@@ -27,7 +29,7 @@ struct Work { // one slice on its way
   bool last = false, dropped = false;
   std::vector<Stream> streams; // by processor
   Tally tally;
-  std::vector<write::OutputBuffer> closed;
+  write::Outgoing out;
 };
 
 LogfileHeader header_of(const Options &o) {
@@ -67,9 +69,9 @@ MachineOptions machine_options(const Options &o) {
 
 class Generator {
 public:
-  Generator(const Options &options, Sink &sink)
-      : options_(options), sink_(sink), machine_(machine_options(options)), dice_(*options.profile),
-        rechunker_(options.buffer_size, false), header_(header_of(options)), stamper_(header_.clock()) {
+  Generator(const Options &options, write::TraceSink &sink)
+      : options_(options), machine_(machine_options(options)), dice_(*options.profile),
+        header_(header_of(options)), output_(sink, {options.buffer_size, options.codec}, header_.clock()) {
     if (options_.stack_cache)
       stack_cache_.emplace(stacks::StackCacheSim::Options{options_.stack_cache_buckets,
                                                           options_.stack_cache_pool, options_.pointer_size});
@@ -84,7 +86,7 @@ public:
   }
 
   Result<Generated> run() {
-    if (Result<void> began = begin(); !began) return began.error();
+    ETWRELOG_TRY(begin());
     const unsigned threads =
         options_.threads != 0 ? options_.threads : static_cast<unsigned>(tbb::info::default_concurrency());
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
@@ -112,6 +114,7 @@ public:
       error.expected = "a profile that is not filtered, or a larger --size";
       return error;
     }
+    result_.end_time = output_.end_time();
     result_.pid_reuse = machine_.pid_reuse();
     result_.truth.pdbs = options_.pdbs;
     return std::move(result_);
@@ -145,9 +148,9 @@ private:
     write_prologue(first, machine_, {machine_.processes(), machine_.threads()},
                    Machine::kStart - kPrologueLead + 100);
     assert(first.last() < Machine::kStart);
-    if (Result<void> begun = sink_.begin(header_, event, stream.bytes); !begun) return begun;
+    ETWRELOG_TRY(output_.begin(header_, event, stream.bytes, header_.first_stamp));
     put(prologue, 0, prologue.streams[0]);
-    closed_before_ = std::move(prologue.closed);
+    closed_before_ = std::move(prologue.out.closed);
     // The rundown at the end counts towards the size that was asked for.
     Work epilogue;
     epilogue.streams.resize(1);
@@ -228,18 +231,18 @@ private:
   void put(Work &work, std::uint32_t cpu, const Stream &stream) {
     write::Origin origin;
     origin.processor = static_cast<std::uint16_t>(cpu);
-    if (Result<void> added = rechunker_.add(origin, stream.bytes, stream.runs, work.closed); !added)
+    if (Result<void> added = output_.fill(origin, stream.bytes, stream.runs, work.out); !added)
       fail(added.error());
     if (!stream.runs.empty()) last_time_ = std::max(last_time_, stream.runs.back().last_time);
   }
 
   Work *pack(Work *work) {
-    work->closed.clear();
+    work->out.closed.clear();
     if (enough_.load(std::memory_order_relaxed)) {
       work->dropped = true;
       return work;
     }
-    std::swap(work->closed, closed_before_);
+    std::swap(work->out.closed, closed_before_);
     if (stack_cache_) stack_cache_->rewrite(work->streams, work->tally);
     for (std::uint32_t cpu = 0; cpu < options_.cpus; ++cpu)
       put(*work, cpu, work->streams[cpu]);
@@ -253,9 +256,9 @@ private:
       finish(*work);
     }
     // A session writes its buffers in the order in which they become full.
-    std::ranges::stable_sort(work->closed, {}, &write::OutputBuffer::last_time);
-    for (write::OutputBuffer &b : work->closed) {
-      stamper_.stamp(b);
+    std::ranges::stable_sort(work->out.closed, {}, &write::OutputBuffer::last_time);
+    output_.stamp(work->out);
+    for (const write::OutputBuffer &b : work->out.closed) {
       ++result_.truth.buffers;
       result_.truth.raw_bytes += b.bytes.size();
     }
@@ -289,27 +292,21 @@ private:
       stack_cache_->run_down(definitions, tally, out.last() + 10);
       put(work, 0, definitions);
     }
-    rechunker_.flush(work.closed);
+    output_.close_open(work.out);
     result_.truth.add(tally);
     result_.truth.last_time = last_time_;
-    result_.end_time = header_.clock().to_filetime(last_time_);
   }
 
   Work *seal(Work *work) {
-    if (work->dropped) return work;
-    std::unique_ptr<Compressor> &compressor = compressors_.local();
-    if (options_.codec != Codec::none && !compressor)
-      compressor = std::make_unique<Compressor>(options_.codec, Level::normal, options_.buffer_size);
-    for (write::OutputBuffer &b : work->closed)
-      write::seal(b, options_.buffer_size, compressor.get(), scratch_.local());
+    if (!work->dropped) output_.seal(work->out);
     return work;
   }
 
   void hand_on(Work *work) {
-    for (const write::OutputBuffer &b : work->closed) {
-      if (error_) break;
-      result_.truth.file_bytes += b.bytes.size();
-      if (Result<void> written = sink_.buffer(b); !written) fail(written.error());
+    if (!error_) {
+      for (const write::OutputBuffer &b : work->out.closed)
+        result_.truth.file_bytes += b.bytes.size();
+      if (Result<void> written = output_.append(work->out); !written) fail(written.error());
     }
     const std::lock_guard lock(free_mutex_);
     free_.push_back(work);
@@ -322,12 +319,10 @@ private:
   }
 
   const Options options_;
-  Sink &sink_;
   Machine machine_;
   Dice dice_;
-  write::Rechunker rechunker_;
   LogfileHeader header_;
-  write::Stamper stamper_;
+  write::EtlOutput output_;
   Generated result_;
   std::optional<StackCache> stack_cache_;
   std::uint64_t slices_ = 0, size_ = 0, event_bytes_ = 0;
@@ -341,13 +336,11 @@ private:
   std::vector<Work *> free_;
   tbb::enumerable_thread_specific<BaseCache> caches_;
   tbb::enumerable_thread_specific<std::vector<std::uint64_t>> seen_;
-  tbb::enumerable_thread_specific<std::unique_ptr<Compressor>> compressors_;
-  tbb::enumerable_thread_specific<std::vector<std::uint8_t>> scratch_;
 };
 
 } // namespace
 
-Result<Generated> generate(const Options &options, Sink &sink) {
+Result<Generated> generate(const Options &options, write::TraceSink &sink) {
   Options complete = options;
   if (complete.cpus == 0) complete.cpus = options.profile->cpus;
   return Generator(complete, sink).run();
@@ -362,7 +355,7 @@ Result<void> MemorySink::begin(const LogfileHeader &h, Bytes header_event, Bytes
   return {};
 }
 
-Result<void> MemorySink::buffer(const write::OutputBuffer &buffer) {
+Result<void> MemorySink::append(const write::OutputBuffer &buffer) {
   bytes.insert(bytes.end(), buffer.bytes.begin(), buffer.bytes.end());
   return {};
 }

@@ -33,15 +33,6 @@ struct Options {
   unsigned threads = 0;   // 0: as many as there are processors
 };
 
-// Takes the trace as it comes. Called from one thread at a time, in order.
-class Sink {
-public:
-  virtual ~Sink() = default;
-  // The first buffer: its logfile header event and the other events.
-  virtual Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) = 0;
-  virtual Result<void> buffer(const write::OutputBuffer &buffer) = 0;
-};
-
 struct Generated {
   Truth truth;
   std::int64_t end_time = 0; // FILETIME of the last event
@@ -50,21 +41,22 @@ struct Generated {
   Machine::PidReuse pid_reuse;
   std::int64_t clock_jump_at = 0, clock_jump_ticks = 0;
 };
-[[nodiscard]] Result<Generated> generate(const Options &options, Sink &sink);
+// The sink takes the trace as it comes; EtlWriter makes a file of it.
+[[nodiscard]] Result<Generated> generate(const Options &options, write::TraceSink &sink);
 
 // The trace as one block of memory, for measurements and tests; needs options.size or duration within reason.
-class MemorySink : public Sink {
+class MemorySink : public write::TraceSink {
 public:
   Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override;
-  Result<void> buffer(const write::OutputBuffer &buffer) override;
+  Result<void> append(const write::OutputBuffer &buffer) override;
   std::vector<std::uint8_t> bytes;
   LogfileHeader header;
 };
 
-class NullSink : public Sink {
+class NullSink : public write::TraceSink {
 public:
   Result<void> begin(const LogfileHeader &, Bytes, Bytes) override { return {}; }
-  Result<void> buffer(const write::OutputBuffer &) override { return {}; }
+  Result<void> append(const write::OutputBuffer &) override { return {}; }
 };
 
 } // namespace etwrelog::gen

@@ -68,7 +68,9 @@ std::unique_ptr<Image> make_image(const std::string &name, const char *folder, s
   image->time_stamp = 0x5000'0000u + rng.bits() / 4;
   image->pdb = {rng.next(), rng.next()};
   char version[64];
-  std::snprintf(version, sizeof version, "10.0.%u.%u", 19041 + rng.below(3) * 1000, rng.below(4000));
+  // One draw after the other: compilers differ in which argument of a call they evaluate first.
+  const std::uint32_t revision = rng.below(4000), build = 19041 + rng.below(3) * 1000;
+  std::snprintf(version, sizeof version, "10.0.%u.%u", build, revision);
   image->version = version;
   image->description = name.substr(0, name.find('.')) + (folder[0] == 'W' ? " component" : " module");
   image->company = folder[0] == 'W' ? "Microsoft Corporation" : "Orbit Works";
@@ -102,7 +104,8 @@ void add_methods(Process &process, std::uint64_t heap, std::uint32_t count) {
     m.size = 80 + rng.below(160);
     m.token = 0x0600'0001 + i;
     m.type = kTypes[rng.below(std::size(kTypes))];
-    m.name = std::string(kVerbs[rng.below(10)]) + kNouns[rng.below(10)] + (i % 7 == 0 ? "Core" : "");
+    const char *const noun = kNouns[rng.below(10)], *const verb = kVerbs[rng.below(10)];
+    m.name = std::string(verb) + noun + (i % 7 == 0 ? "Core" : "");
     m.signature =
         i % 3 == 0 ? "instance void  (int32,class System.String)" : "instance class System.Object  (!0)";
     process.methods.push_back(std::move(m));

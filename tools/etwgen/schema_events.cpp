@@ -1,5 +1,6 @@
 #include "schema_events.hpp"
 
+#include "described_records.hpp"
 #include "schema_values.hpp"
 
 #include "write/event_builder.hpp"
@@ -140,6 +141,7 @@ public:
         traced_arrays();
         traced_structures();
         described();
+        mapped();
         sourced();
         messages();
       }
@@ -307,51 +309,17 @@ private:
 
   // --- EventInfo
 
-  struct Property {
-    std::string name;
-    std::uint32_t flags =
-        0; // 1 structure, 2 length by a property, 4 count by a property, 0x20 constant count
-    unsigned in = 0, out = 0, count = 1, length = 0;
-    std::string map{};
-  };
-  static std::uint32_t put_wide(Raw &out, std::string_view text) {
-    const auto at = static_cast<std::uint32_t>(out.size());
-    put_units(out, text);
-    put(out, std::uint16_t{0});
-    return at;
-  }
-  // TRACE_EVENT_INFO.
-  static Raw event_info(std::uint16_t id, const std::string &task, const std::vector<Property> &properties,
-                        std::size_t top) {
-    Raw info(0x70 + 24 * properties.size());
-    store_guid(info.data(), kDescribed);
-    store(info.data() + 0x20, id);
-    const std::uint32_t provider = put_wide(info, "Etwgen-Described"), name = put_wide(info, task);
-    store(info.data() + 0x34, provider);
-    store(info.data() + 0x44, name);
-    store(info.data() + 0x64, static_cast<std::uint32_t>(properties.size()));
-    store(info.data() + 0x68, static_cast<std::uint32_t>(top));
-    for (std::size_t i = 0; i < properties.size(); ++i) {
-      const Property &p = properties[i];
-      const std::uint32_t called = put_wide(info, p.name), map = p.map.empty() ? 0 : put_wide(info, p.map);
-      std::uint8_t *const at = info.data() + 0x70 + 24 * i;
-      store(at, p.flags), store(at + 4, called);
-      store(at + 8, static_cast<std::uint16_t>(p.in)), store(at + 10, static_cast<std::uint16_t>(p.out));
-      store(at + 12, map);
-      store(at + 16, static_cast<std::uint16_t>(p.count)),
-          store(at + 18, static_cast<std::uint16_t>(p.length));
-    }
-    return info;
+  void emit_metadata(std::uint8_t opcode, const Raw &record) {
+    emit([&](write::EventBuilder &e) {
+      e.classic(format::kMetaDataGuid, opcode, 0, 8, 8, 4, time_).bytes(record);
+    });
   }
   void emit_described(std::uint16_t id, const std::string &task, const std::vector<Property> &properties,
                       std::size_t top, const Raw &payload, Json shown) {
     if (described_once_.size() <= id) described_once_.resize(id + 1u);
     if (!described_once_[id]) {
       described_once_[id] = true;
-      const Raw info = event_info(id, task, properties, top);
-      emit([&](write::EventBuilder &e) {
-        e.classic(format::kMetaDataGuid, 32, 0, 8, 8, 4, time_).bytes(info);
-      });
+      emit_metadata(32, event_info(kDescribed, "Etwgen-Described", id, task, properties, top));
     }
     emit([&](write::EventBuilder &e) {
       write::EventFields fields;
@@ -428,6 +396,25 @@ private:
     properties.push_back({"a", 0, u8});
     properties.push_back({"b", 0, utf16});
     emit_described(1, "Values", properties, top, payload, std::move(shown));
+  }
+
+  // Numbers with names: in front of the record that refers to them, and behind it.
+  void mapped() {
+    Raw payload;
+    Json shown = Json::object(), named = Json::object();
+    std::vector<Property> properties;
+    for (const MappedValue &value : mapped_values()) {
+      properties.push_back({value.field, 0, u32, 0, 1, 0, value.map});
+      put(payload, value.number);
+      shown[value.field] = value.number;
+      named[value.field] = value.named.empty() ? Json(value.number) : Json(value.named);
+    }
+    const bool first = !mapped_once_;
+    if (first) emit_metadata(33, map_info(kDescribed, kStates));
+    emit_described(2, "Mapped", properties, properties.size(), payload, std::move(shown));
+    truth_.back()["named"] = std::move(named);
+    if (first) emit_metadata(33, map_info(kDescribed, kFlags));
+    mapped_once_ = true;
   }
 
   // --- EventSource
@@ -572,6 +559,7 @@ private:
   Json truth_ = Json::array();
   std::string tmf_;
   std::vector<bool> described_once_;
+  bool mapped_once_ = false;
 };
 
 } // namespace
