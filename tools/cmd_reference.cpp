@@ -54,7 +54,9 @@ powers of 1000 and say their unit; --json prints exact integers.)"},
 
 int print_help(const CLI::App &app, const std::string &topic) {
   if (topic.empty()) {
-    fmt::print("{}\nTopics (etwrelog help TOPIC):\n", app.help());
+    // app.help() would explain the command that runs, which is this one.
+    fmt::print("{}\nTopics (etwrelog help TOPIC):\n",
+               app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     for (const Topic &t : kTopics)
       fmt::print("  {:<14}{}\n", t.name, t.title);
     return kDone;

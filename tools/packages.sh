@@ -8,6 +8,7 @@ etwrelog_packages=(
   libfwnt-dev libdeflate-dev liblzma-dev zlib1g-dev libbz2-dev
   llvm-14-dev lld-14 libcurl4-openssl-dev libmspack-dev gcab libxml2-utils
   abigail-tools mingw-w64-x86-64-dev doxygen
+  slurmctld slurmd slurm-client munge procps
 )
 
 install_missing_packages() {
