@@ -116,8 +116,11 @@ private:
   }
 
   Result<void> delete_original(const Item &item, const RunOptions &run) {
-    if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same)
-      return std::move(same).error();
+    if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same) {
+      Error e = std::move(same).error();
+      e.what = "its original is kept: " + e.what;
+      return e;
+    }
     std::error_code failed;
     if (!fs::remove(item.source, failed))
       return io_error(item.source, "cannot be deleted; its archive is good");
