@@ -17,12 +17,12 @@ std::uint8_t *Arena::take(std::size_t bytes) {
     // What little a small trace needs is not worth a large page.
     const bool small = chunks_.empty() && bytes <= kSmall;
     const std::size_t size = small ? kSmall : (std::max(bytes, kPage) + kPage - 1) / kPage * kPage;
-    auto *const memory =
-        static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kPage, size));
-    if (memory == nullptr) throw std::bad_alloc();
-    chunks_.emplace_back(memory);
-    if (!small) advise_large_pages(memory, size);
-    next_ = memory;
+    std::unique_ptr<std::uint8_t[], Free> memory(
+        static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kPage, size)));
+    if (!memory) throw std::bad_alloc();
+    if (!small) advise_large_pages(memory.get(), size);
+    next_ = memory.get();
+    chunks_.push_back(std::move(memory));
     left_ = size;
   }
   left_ -= bytes;

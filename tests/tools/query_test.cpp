@@ -1,4 +1,5 @@
 // SQL over a trace itself gives what the exported database gives.
+#include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -17,6 +18,12 @@ namespace {
 using testing::run_tool;
 using testing::TempDir;
 using testing::ToolRun;
+
+std::string answer(const std::string &trace, const std::string &sql) {
+  const ToolRun run = run_tool({"query", trace, sql});
+  EXPECT_EQ(run.status, 0) << sql << run.err;
+  return run.out;
+}
 
 std::string exported(const std::string &database, const std::string &sql) {
   sqlite3 *handle = nullptr;
@@ -120,7 +127,7 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
   const TempDir directory;
   gen::Options options;
   options.profile = gen::find_profile("medium");
-  options.size = 100'000'000;
+  options.size = testing::kSanitized ? 60'000'000 : 100'000'000;
   options.cpus = 4, options.processes = 16, options.threads = 1;
   gen::MemorySink sink;
   ASSERT_TRUE(gen::generate(options, sink));
@@ -183,11 +190,7 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
 TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
-  const auto ask = [&](const std::string &sql) {
-    const ToolRun run = run_tool({"query", trace->string(), sql});
-    EXPECT_EQ(run.status, 0) << sql << run.err;
-    return run.out;
-  };
+  const auto ask = [&](const std::string &sql) { return answer(trace->string(), sql); };
   const std::string by_process = " from DiskIo_Read group by 1 order by 2 desc, 1 limit 10";
   const std::string sums = ask("select process, sum(IoSize) as sum" + by_process);
   EXPECT_EQ(sums, ask("select process, sum(TransferSize) as sum" + by_process));
@@ -206,11 +209,7 @@ TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
 TEST(Query, OfOneProcessIsWhatTheWholeTraceSaysOfIt) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
-  const auto ask = [&](const std::string &sql) {
-    const ToolRun run = run_tool({"query", trace->string(), sql});
-    EXPECT_EQ(run.status, 0) << sql << run.err;
-    return run.out;
-  };
+  const auto ask = [&](const std::string &sql) { return answer(trace->string(), sql); };
   const std::string all =
       ask("select process_id, count(*) from events where process_id is not null group by 1");
   std::istringstream rows(all);

@@ -3,6 +3,7 @@
 #include "etwrelog/profile_report.hpp"
 #include "etwrelog/trace.hpp"
 #include "source/archive_input.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tools/etwgen/generate.hpp"
 
@@ -80,7 +81,7 @@ protected:
   void SetUp() override {
     gen::Options options;
     options.profile = gen::find_profile("medium");
-    options.size = 60'000'000;
+    options.size = testing::kSanitized ? 30'000'000 : 60'000'000;
     options.cpus = 4;
     options.processes = 16;
     options.stack_cache = GetParam();
