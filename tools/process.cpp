@@ -34,11 +34,12 @@ void print_message(std::string_view text) noexcept {
 
 namespace {
 
-// Made before the handler is installed. Nobody registers callbacks with it, so that requesting a stop is a
-// few atomic operations, which a signal handler may do.
+// Made before the handler is installed, and never destroyed: a signal can come while the program ends. Nobody
+// registers callbacks with it, so that requesting a stop is a few atomic operations, which a signal handler
+// may do.
 std::stop_source &stopping() {
-  static std::stop_source source;
-  return source;
+  static auto *const source = new std::stop_source;
+  return *source;
 }
 
 std::atomic<bool> asked{false};
