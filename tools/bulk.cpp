@@ -380,6 +380,7 @@ void Bulk::print_table(std::uint64_t before, std::uint64_t after, std::uint64_t 
                plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
   }
   if (lines < outcomes_.size()) fmt::print("... and {} more\n", outcomes_.size() - lines);
+  if (outcomes_.size() == 1) return; // its line says all
   fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
              human_count(after), ratio(before, after), rate(decoded, seconds), done, skipped, failed,
              human_seconds(seconds));
