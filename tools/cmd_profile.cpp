@@ -201,7 +201,7 @@ Result<int> profile_one(const Options &options) {
     fmt::print("{}\n", text_of(profile_json(*profile, text)));
   } else {
     // With the table of processes above it, all is to fit on a screen.
-    constexpr std::size_t kScreenRows = 20;
+    constexpr std::size_t kScreenRows = 14;
     if (!text.chosen.empty() && options.top_given->count() == 0) text.top = kScreenRows;
     print_profile(*profile, text);
   }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -12,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kScreenRows = 8; // of the table of processes
+constexpr std::size_t kScreenRows = 6; // of the table of processes
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -143,6 +146,61 @@ void print_tree(const Profile &profile, const ProfileText &text) {
                kind_mark(row.kind));
 }
 
+using Numbers = std::array<std::uint64_t, 9>;
+constexpr std::array<const char *, std::tuple_size_v<Numbers>> kNumberNames = {
+    "Samples", "full", "kernel", "half", "none", "Fragments", "samples", "others", "orphans"};
+
+Numbers numbers_of(const ProfileCounts &counts) {
+  return {counts.samples,   counts.by_class[0], counts.by_class[1], counts.by_class[2], counts.by_class[3],
+          counts.fragments, counts.claimed,     counts.other_event, counts.orphaned};
+}
+
+// All samples and fragments of the trace by process, Idle too: rows add up, and so do columns.
+void print_accounting(const Profile &profile, std::size_t top) {
+  struct Row {
+    std::string name;
+    Numbers numbers{};
+  };
+  const auto add = [](Numbers &to, const Numbers &more) {
+    for (std::size_t i = 0; i < to.size(); ++i)
+      to[i] += more[i];
+  };
+  const ProfileAccounting &all = profile.accounting;
+  std::map<std::string, Numbers> by_name; // an id that was used again may have the same name
+  for (std::size_t i = 0; i < all.by_process.size(); ++i)
+    add(by_name[process_text(profile.processes[i])], numbers_of(all.by_process[i]));
+  std::vector<Row> rows;
+  for (const auto &[name, numbers] : by_name)
+    if (numbers != Numbers{}) rows.push_back({name, numbers});
+  std::ranges::stable_sort(rows, std::greater<>(),
+                           [](const Row &row) { return std::pair(row.numbers[0], row.numbers[5]); });
+  if (top != 0 && rows.size() > top + 1) {
+    Row rest{fmt::format("({} others)", rows.size() - top)};
+    for (std::size_t i = top; i < rows.size(); ++i)
+      add(rest.numbers, rows[i].numbers);
+    rows.resize(top);
+    rows.push_back(std::move(rest));
+  }
+  rows.push_back({"all", numbers_of(all.total)});
+  const char *const subject = counts_samples(profile) ? "Samples" : "Switches";
+  fmt::print(
+      "\n{} by stack: full, kernel only and complete, user half missing, none; fragments of stacks by\n"
+      "whose they are. Idle counts; rows and columns add up.\n",
+      subject);
+  std::array<std::size_t, std::tuple_size_v<Numbers>> widths{};
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const std::string name = i == 0 ? subject : kNumberNames[i];
+    widths[i] = std::max(name.size(), human_count(rows.back().numbers[i]).size()) + (i == 5 ? 3 : 1);
+    fmt::print("{:>{}}", name, widths[i]);
+  }
+  fmt::print("  Process\n");
+  for (const Row &row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      fmt::print("{:>{}}", human_count(row.numbers[i]), widths[i]);
+    fmt::print("  {}\n", row.name);
+  }
+}
+
 void print_footer(const Profile &profile) {
   std::array<std::uint64_t, static_cast<std::size_t>(SampleClass::count_)> classes{};
   for (const ProfileSample &sample : profile.samples)
@@ -250,6 +308,7 @@ void print_profile(const Profile &profile, const ProfileText &text) {
   print_head(profile, text);
   if (text.by == ProfileBy::process) {
     print_processes(profile, text, text.top);
+    print_accounting(profile, text.top);
   } else {
     if (!text.chosen.empty()) {
       print_processes(profile, text, kScreenRows);

@@ -272,7 +272,7 @@ void Rows::add_common(const Event &event, const Schema *schema, RowBatches::Tabl
 
 void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) const {
   const Bytes payload = event.payload();
-  const std::size_t first = common_columns().size();
+  const std::size_t first = first_field_;
   std::size_t covered = 0;
   if (schema != nullptr && !by_kind()) {
     ColumnData &fields = batch.columns[first];

@@ -41,19 +41,23 @@ public:
   class Codes {
   public:
     template <class Text> std::uint32_t code(std::uint64_t key, tables::ColumnData &column, Text &&text) {
-      Place &place = places_[(key ^ key >> 32) % places_.size()];
-      if (!place.used || place.key != key) place = {key, column.code_of(text()), true};
+      // Keywords are powers of two, ordinals count up: the multiplication spreads both.
+      Place &place = places_[static_cast<std::size_t>(key * 0x9E37'79B9'7F4A'7C15ull >> (64 - kBits))];
+      if (place.batch != batch_ || place.key != key) place = {key, column.code_of(text()), batch_};
       return place.code;
     }
-    void clear() { places_.fill({}); }
+    void clear() {
+      if (++batch_ == 0) places_.fill({}), batch_ = 1;
+    }
 
   private:
+    static constexpr int kBits = 7;
     struct Place {
       std::uint64_t key = 0;
-      std::uint32_t code = 0;
-      bool used = false;
+      std::uint32_t code = 0, batch = 0;
     };
-    std::array<Place, 64> places_{};
+    std::array<Place, 1u << kBits> places_{};
+    std::uint32_t batch_ = 1; // of which the codes are; 0: of none
   };
 
 private:
@@ -117,6 +121,7 @@ private:
   void add_joined(const Event &event, const Schema *schema, tables::Batch &batch, Scratch &scratch) const;
 
   CommonColumns common_;
+  const std::size_t first_field_ = common_columns().size(); // its column
   const ExportSurvey &survey_;
   const Decoders &decoders_;
   const Joins *joins_;

@@ -338,6 +338,7 @@ void append(Profile &profile, Profile &&other) {
   to.undefined_keys += other.accounting.undefined_keys;
   to.lent_user_halves += other.accounting.lent_user_halves;
   to.idle_left_out += other.accounting.idle_left_out;
+  to.not_timed += other.accounting.not_timed;
   to.in_dpc_or_isr += other.accounting.in_dpc_or_isr;
 }
 

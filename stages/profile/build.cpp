@@ -150,7 +150,7 @@ private:
   };
   struct Path { // a node, and the hash of the frames that lead to it
     std::uint32_t node = 0;
-    std::uint64_t hash = Children::kRoot;
+    std::uint64_t hash = 0;
   };
   struct ProcessAt {
     std::uint32_t pid = 0, number = 0;
@@ -282,10 +282,10 @@ private:
     bool fresh = false;
     std::uint32_t &node = known_.at({at.pid, at.epoch, subject.kernel, subject.user}, fresh);
     if (fresh) {
-      Path path;
+      Path path{0, children_.root()};
       if (sample_class == SampleClass::user_missing) {
         const std::uint32_t note = annotation("[user stack missing]");
-        path = {child(0, note), Children::hash(Children::kRoot, note)};
+        path = {child(0, note), Children::hash(children_.root(), note)};
       }
       if (subject.user != Subject::kNoFragment) path = user_path(at, subject);
       if (subject.kernel != Subject::kNoFragment) extend(path, frames_of(at, subject, subject.kernel));
@@ -302,7 +302,7 @@ private:
     std::uint32_t &known = user_paths_.at({at.pid, at.epoch, subject.user, 0}, fresh);
     if (!fresh) return user_ends_[known];
     known = static_cast<std::uint32_t>(user_ends_.size());
-    Path path;
+    Path path{0, children_.root()};
     extend(path, frames_of(at, subject, subject.user));
     return user_ends_.emplace_back(path);
   }
@@ -335,7 +335,7 @@ private:
 
   // Of a node whose path nobody kept: by a note, or below one.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
-    return child(Children::hash(parent == 0 ? Children::kRoot : parent, frame), parent, frame);
+    return child(Children::hash(children_.of_node(parent), frame), parent, frame);
   }
   std::uint32_t child(std::uint64_t path, std::uint32_t parent, std::uint32_t frame) {
     std::uint32_t &node = children_.at(path, parent, frame);
@@ -530,7 +530,7 @@ private:
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
   std::unordered_map<std::string, std::uint32_t> managed_modules_;
-  std::unordered_map<std::uint32_t, bool> runtimes_;
+  std::unordered_map<std::uint32_t, bool, base::SeededHash> runtimes_;
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, Guid, std::uint32_t, bool>,
            std::uint32_t>
       modules_;

@@ -54,7 +54,8 @@ private:
         {from, to, record.base, record.size, record.pid, record.time_stamp, std::move(record.path), nullptr});
   }
   std::vector<Images::Image> &images_;
-  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::size_t>> live_;
+  using ByBase = std::unordered_map<std::uint64_t, std::size_t, base::SeededHash>;
+  std::unordered_map<std::uint32_t, ByBase, base::SeededHash> live_;
 };
 
 } // namespace
@@ -98,6 +99,55 @@ void Images::index() {
     changes.erase(std::unique(changes.begin(), changes.end()),
                   changes.end()); // clang 14 lacks the range form
   }
+  for (const auto &[pid, range] : ranges_)
+    if (overlap_much(reach_, range.first, range.count, [&](std::uint32_t i) { return images_[i].base; }))
+      index_overlapping(pid, range);
+}
+
+namespace {
+std::size_t stretch_at(const std::vector<std::int64_t> &changes, std::int64_t time) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(changes, time) - changes.begin());
+}
+} // namespace
+
+// At any one time the image with the highest base wins where several are.
+void Images::index_overlapping(std::uint32_t pid, const Range &range) {
+  const std::vector<std::int64_t> &changes = changes_[pid];
+  Stretches<Piece> stretches(changes.size() + 1);
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i)
+    if (const Image &image = images_[i]; image.size != 0 && image.from <= image.to)
+      stretches.add(stretch_at(changes, image.from), stretch_at(changes, image.to), {image.base, i});
+  stretches.for_each_node([&](std::vector<Piece> &node) { node = pieces_of(node); });
+  overlapping_.emplace(pid, std::move(stretches));
+}
+
+// `images`: in order of their bases.
+std::vector<Images::Piece> Images::pieces_of(const std::vector<Piece> &images) const {
+  constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+  std::vector<Piece> pieces, open; // open: the winner, and before it who wins when it has ended
+  const auto put = [&](std::uint64_t address, std::uint32_t image) {
+    if (pieces.empty() || pieces.back().address != address) pieces.push_back({address, image});
+    pieces.back().image = image;
+  };
+  const auto last_of = [&](const Piece &piece) { // its last address
+    const Image &image = images_[piece.image];
+    return image.size - 1 > kEnd - image.base ? kEnd : image.base + image.size - 1;
+  };
+  const auto close_before = [&](std::uint64_t address) {
+    while (!open.empty() && last_of(open.back()) < address) {
+      const std::uint64_t last = last_of(open.back());
+      while (!open.empty() && last_of(open.back()) <= last)
+        open.pop_back();
+      put(last + 1, open.empty() ? kNone : open.back().image);
+    }
+  };
+  for (const Piece &image : images) {
+    close_before(image.address);
+    put(image.address, image.image);
+    open.push_back(image);
+  }
+  close_before(kEnd);
+  return pieces;
 }
 
 // Of several identities at one base the last that was written while the image was there, else the first.
@@ -136,6 +186,17 @@ void Images::identify(std::vector<IdentityRecord> &identities) {
 std::uint32_t Images::find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const {
   const auto range = ranges_.find(pid);
   if (range == ranges_.end()) return kNone;
+  if (const auto overlapping = overlapping_.find(pid); overlapping != overlapping_.end()) {
+    std::uint32_t best = kNone;
+    const auto take = [&](const std::vector<Piece> &pieces) {
+      const auto behind = std::ranges::upper_bound(pieces, address, {}, &Piece::address);
+      if (behind == pieces.begin() || std::prev(behind)->image == kNone) return;
+      const std::uint32_t image = std::prev(behind)->image;
+      if (best == kNone || image > best) best = image; // they are numbered in order of their bases
+    };
+    overlapping->second.visit(stretch_at(changes_.at(pid), time), take);
+    return best;
+  }
   const auto begin = images_.begin() + range->second.first, end = begin + range->second.count;
   auto behind = std::upper_bound(begin, end, address,
                                  [](std::uint64_t at, const Image &image) { return at < image.base; });

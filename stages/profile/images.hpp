@@ -1,7 +1,9 @@
 // Which image held an address, by process and time. Bases are used again after an unload.
 #pragma once
 
+#include "base/seed.hpp"
 #include "profile/records.hpp"
+#include "profile/stretches.hpp"
 
 #include <optional>
 #include <unordered_map>
@@ -42,14 +44,23 @@ private:
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
+  // From this address on, up to the next one, the image wins; of images that are there at the same times.
+  struct Piece {
+    std::uint64_t address;
+    std::uint32_t image; // kNone: nothing there
+  };
   void index();
+  void index_overlapping(std::uint32_t pid, const Range &range);
+  [[nodiscard]] std::vector<Piece> pieces_of(const std::vector<Piece> &images) const;
   void identify(std::vector<IdentityRecord> &identities);
 
   std::vector<Image> images_; // by pid, base, from
   std::vector<std::uint64_t>
       reach_; // of each image: the highest end of it and those before it in the process
-  std::unordered_map<std::uint32_t, Range> ranges_;
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> changes_;
+  std::unordered_map<std::uint32_t, Range, base::SeededHash> ranges_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>, base::SeededHash> changes_;
+  // Of processes in which many overlap: pieces by the stretches between changes.
+  std::unordered_map<std::uint32_t, Stretches<Piece>, base::SeededHash> overlapping_;
 };
 
 [[nodiscard]] std::string_view last_part(std::string_view path); // behind the last \ or /

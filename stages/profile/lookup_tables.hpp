@@ -1,9 +1,11 @@
 // Tables for look-ups per sample and per frame: open addressing, one array each.
 #pragma once
 
+#include "base/seed.hpp"
 #include "etwrelog/profile.hpp"
 
 #include <array>
+#include <bit>
 
 namespace etwrelog::profile {
 
@@ -25,7 +27,7 @@ public:
   }
   // Fetches what at() will look at first.
   void prefetch(const Key &key) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[hash(key) & (slots_.size() - 1)]);
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash(key)]);
   }
 
 private:
@@ -33,26 +35,30 @@ private:
     Key key{};
     std::uint32_t value = kNoIndex;
   };
-  static std::size_t hash(const Key &key) {
-    std::uint64_t hash = (key[0] | std::uint64_t{key[1]} << 32) * 0x9E37'79B9'7F4A'7C15ull;
+  // A slot. The highest bits of a product know all of its factors.
+  [[nodiscard]] std::size_t hash(const Key &key) const {
+    std::uint64_t hash = ((key[0] | std::uint64_t{key[1]} << 32) ^ seed_) * 0x9E37'79B9'7F4A'7C15ull;
     hash ^= hash >> 29;
-    hash += key[2] | std::uint64_t{key[3]} << 32;
+    hash ^= key[2] | std::uint64_t{key[3]} << 32;
     hash *= 0xD6E8'FEB8'6659'FD93ull;
-    return static_cast<std::size_t>(hash >> 24);
+    return static_cast<std::size_t>(hash >> shift_);
   }
   [[nodiscard]] std::size_t position(const Key &key) const {
     const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = hash(key) & mask;; i = (i + 1) & mask)
+    for (std::size_t i = hash(key);; i = (i + 1) & mask)
       if (slots_[i].value == kNoIndex || slots_[i].key == key) return i;
   }
   void grow() {
     std::vector<Slot> old = std::move(slots_);
     slots_.assign(old.empty() ? 1024 : old.size() * 2, Slot{});
+    shift_ = 64 - std::bit_width(slots_.size() - 1);
     for (const Slot &slot : old)
       if (slot.value != kNoIndex) slots_[position(slot.key)] = slot;
   }
   std::vector<Slot> slots_;
   std::size_t size_ = 0;
+  std::uint64_t seed_ = base::hash_seed();
+  int shift_ = 0;
 };
 
 // The children of nodes: by far the most entries, and each is far from the one before it in memory. Where a
@@ -60,8 +66,12 @@ private:
 // steps of a path can be fetched before the first one is known.
 class Children {
 public:
-  static constexpr std::uint64_t kRoot = 0x5EED;
-
+  // The hash of the path without a frame.
+  [[nodiscard]] std::uint64_t root() const { return root_; }
+  // For nodes whose children are never reached by a path.
+  [[nodiscard]] std::uint64_t of_node(std::uint32_t node) const {
+    return node == 0 ? root_ : root_ ^ node * 0xD6E8'FEB8'6659'FD93ull;
+  }
   // Of a path by one frame more.
   static std::uint64_t hash(std::uint64_t path, std::uint32_t frame) {
     const std::uint64_t h = (path ^ frame) * 0x9E37'79B9'7F4A'7C15ull;
@@ -103,6 +113,7 @@ private:
   }
   std::vector<Slot> slots_;
   std::size_t size_ = 0;
+  std::uint64_t root_ = base::hash_seed();
 };
 
 } // namespace etwrelog::profile

@@ -115,11 +115,62 @@ void Methods::order() {
     changes.erase(std::unique(changes.begin(), changes.end()),
                   changes.end()); // clang 14 lacks the range form
   }
+  for (const auto &[pid, range] : ranges_)
+    if (overlap_much(reach_, range.first, range.count, [&](std::uint32_t i) { return methods_[i].start; }))
+      order_overlapping(pid, range);
+}
+
+namespace {
+std::size_t stretch_of(const std::vector<std::uint64_t> &addresses, std::uint64_t address) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(addresses, address) - addresses.begin());
+}
+} // namespace
+
+void Methods::order_overlapping(std::uint32_t pid, const Range &range) {
+  Overlapping made;
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    made.addresses.push_back(methods_[i].start);
+    made.addresses.push_back(methods_[i].end);
+  }
+  std::ranges::sort(made.addresses);
+  made.addresses.erase(std::unique(made.addresses.begin(), made.addresses.end()), made.addresses.end());
+  made.methods = Stretches<std::uint32_t>(made.addresses.size() + 1);
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i)
+    made.methods.add(stretch_of(made.addresses, methods_[i].start),
+                     stretch_of(made.addresses, methods_[i].end) - 1, i);
+  made.methods.for_each_node([&](std::vector<std::uint32_t> &node) {
+    std::ranges::stable_sort(node, {}, [&](std::uint32_t i) { return methods_[i].from; });
+  });
+  overlapping_.emplace(pid, std::move(made));
+}
+
+// As find() without a tree: of several from the same time on the one that begins last in space.
+std::uint32_t Methods::find_overlapping(const Overlapping &among, std::int64_t time,
+                                        std::uint64_t address) const {
+  std::uint32_t best = kNone, first = kNone;
+  const auto from = [&](std::uint32_t i) { return methods_[i].from; };
+  const auto take = [&](const std::vector<std::uint32_t> &node) {
+    const auto last_until = [&](std::int64_t until) {
+      return std::ranges::upper_bound(node, until, {}, from);
+    };
+    if (const auto behind = last_until(time); behind != node.begin()) {
+      const std::uint32_t i = *std::prev(behind);
+      if (best == kNone || std::pair(from(i), i) > std::pair(from(best), best)) best = i;
+      return;
+    }
+    const std::uint32_t i = *std::prev(last_until(from(node.front())));
+    if (first == kNone || from(i) < from(first) || (from(i) == from(first) && i > first)) first = i;
+  };
+  among.methods.visit(stretch_of(among.addresses, address), take);
+  if (best == kNone) return first;
+  return methods_[best].to < time ? kNone : best;
 }
 
 std::uint32_t Methods::find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const {
   const auto range = ranges_.find(pid);
   if (range == ranges_.end()) return kNone;
+  if (const auto overlapping = overlapping_.find(pid); overlapping != overlapping_.end())
+    return find_overlapping(overlapping->second, time, address);
   const auto begin = methods_.begin() + range->second.first, end = begin + range->second.count;
   auto behind =
       std::upper_bound(begin, end, address, [](std::uint64_t at, const Method &m) { return at < m.start; });

@@ -5,7 +5,9 @@
 // each moment the latest method loaded there counts.
 #pragma once
 
+#include "base/seed.hpp"
 #include "profile/records.hpp"
+#include "profile/stretches.hpp"
 
 #include <unordered_map>
 
@@ -81,14 +83,22 @@ private:
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
+  struct Overlapping { // the methods of a process, by the stretches between these addresses; in order of time
+    std::vector<std::uint64_t> addresses;
+    Stretches<std::uint32_t> methods;
+  };
   void order();
+  void order_overlapping(std::uint32_t pid, const Range &range);
+  [[nodiscard]] std::uint32_t find_overlapping(const Overlapping &among, std::int64_t time,
+                                               std::uint64_t address) const;
 
   std::vector<Method> methods_;                       // by process, start, from
   std::vector<std::vector<IlMapRecord::Entry>> maps_; // each by native offset
   std::vector<std::uint64_t>
       reach_; // of each method: the highest end of it and those before it in the process
-  std::unordered_map<std::uint32_t, Range> ranges_;
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> changes_;
+  std::unordered_map<std::uint32_t, Range, base::SeededHash> ranges_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>, base::SeededHash> changes_;
+  std::unordered_map<std::uint32_t, Overlapping, base::SeededHash> overlapping_; // processes in which many do
 };
 
 } // namespace etwrelog::profile

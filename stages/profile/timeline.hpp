@@ -5,6 +5,7 @@
 // to the beginning. End events only tell about the time before the first start.
 #pragma once
 
+#include "base/seed.hpp"
 #include "profile/records.hpp"
 
 #include <limits>
@@ -61,7 +62,7 @@ private:
 
   std::vector<Row> rows_;
   std::vector<Span> spans_; // by id, then by time
-  std::unordered_map<std::uint32_t, Range> ranges_;
+  std::unordered_map<std::uint32_t, Range, base::SeededHash> ranges_;
 };
 
 } // namespace etwrelog::profile

@@ -35,7 +35,7 @@ struct Away {
 std::vector<Wait> find_waits(const Records &records) {
   const std::vector<SwitchRecord> switches = in_time(records.switches);
   const std::vector<ReadyRecord> readies = in_time(records.readies);
-  std::unordered_map<std::uint32_t, Away> threads;
+  std::unordered_map<std::uint32_t, Away, base::SeededHash> threads;
   std::unordered_map<std::uint16_t, std::uint32_t> running;
   std::vector<Wait> waits;
   std::size_t next = 0;

@@ -134,9 +134,9 @@ bool Finder::try_trace(Search &search, const std::string &trace) {
   if (fs::is_directory(trace + ".NGENPDB", ignored) && try_folder(search, trace + ".NGENPDB")) return true;
   if (!lower(trace).ends_with(".zip")) return false;
   search.looked(trace);
-  for (const auto &[name, bytes] : zip_members(trace, search.wanted.name, options_.max_pdb_bytes))
-    if (try_bytes(search, name, bytes)) return true;
-  return false;
+  return visit_zip_members(
+      trace, search.wanted.name, identity_text(search.wanted.identity), options_.max_pdb_bytes,
+      [&](const std::string &name, Bytes bytes) { return try_bytes(search, name, bytes); });
 }
 
 bool Finder::try_element(Search &search, const PathElement &element) {

@@ -33,6 +33,15 @@ void ColumnData::add_bits(std::size_t count, bool valid) const {
     valid_.back() = static_cast<std::uint8_t>(valid_.back() & ((1u << (bits_ % 8)) - 1));
 }
 
+void ColumnData::add_valid_bit() {
+  settle();
+  if (bits_ % 8 != 0)
+    valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (bits_ % 8));
+  else
+    valid_.push_back(1);
+  ++bits_;
+}
+
 void ColumnData::put_nulls() const {
   const std::size_t count = std::exchange(waiting_, 0), before = rows_ - count;
   add_bits(before - bits_, true); // none, or all: there is no bit before the first null

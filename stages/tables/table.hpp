@@ -81,7 +81,7 @@ public:
   [[nodiscard]] const T &operator[](std::size_t i) const { return values_[i]; }
 
 private:
-  void grow(std::size_t needed) {
+  [[gnu::noinline]] void grow(std::size_t needed) {
     const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{64}});
     auto grown = std::make_unique_for_overwrite<T[]>(capacity);
     std::copy_n(values_.get(), size_, grown.get());
@@ -99,7 +99,9 @@ public:
   explicit ColumnData(ColumnType type, bool repeats = false) : type_(type), repeats_(repeats) {}
 
   void add_null() { ++rows_, ++nulls_, ++waiting_; }
-  void add_number(std::uint64_t bits) { // of the integer kinds; signed ones two's complement
+  // Of the integer kinds; signed ones two's complement. Inlined whatever the compiler thinks: it is what
+  // tables are made of.
+  [[gnu::always_inline]] void add_number(std::uint64_t bits) {
     add_valid();
     numbers_.push_back(bits);
   }
@@ -166,17 +168,12 @@ public:
   [[nodiscard]] const Numbers<std::uint32_t> &codes() const { return settle(), codes_; }
 
 private:
+  // Small, so that it stands where rows are made: every value goes through it.
   void add_valid() {
-    if (nulls_ != 0) {
-      settle();
-      if (bits_ % 8 != 0)
-        valid_.back() = static_cast<std::uint8_t>(valid_.back() | 1u << (bits_ % 8));
-      else
-        valid_.push_back(1);
-      ++bits_;
-    }
+    if (nulls_ != 0) add_valid_bit();
     ++rows_;
   }
+  void add_valid_bit();
   // Nulls at the end are put into their places when it matters: most columns that have some have nothing
   // else.
   void settle() const {

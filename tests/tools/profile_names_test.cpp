@@ -4,6 +4,7 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/symbol_files.hpp"
 #include "tests/support/synthetic_trace.hpp"
+#include "tests/support/zip_files.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -183,6 +184,38 @@ TEST_F(ProfileNames, WithoutThePdbItsCostIsTold) {
   EXPECT_EQ(unresolved[0]["module"], "demo.exe");
   EXPECT_EQ(unresolved[0]["reason"], "PDB not found");
   EXPECT_EQ(unresolved[0]["self"], places.size());
+}
+
+// PerfView's .etl.zip: the PDBs of the trace lie beside it in the layout of a store, whatever other builds
+// are.
+TEST_F(ProfileNames, PdbsInsideTheZipOfTheTraceAreFound) {
+  const auto bytes = [](const std::string &text) {
+    return std::vector<std::uint8_t>(text.begin(), text.end());
+  };
+  const std::vector<std::uint8_t> pdb = bytes(read_file(demo_pdb()->folder + "/demo.pdb"));
+  const testing::ZipMember inside{"demo.etl", bytes(read_file(trace))};
+  std::string key = to_string(demo_pdb()->guid);
+  std::erase(key, '-');
+  key += std::to_string(demo_pdb()->age);
+  std::vector<testing::ZipMember> store{inside};
+  for (int i = 0; i < 20; ++i)
+    store.emplace_back("symbols/demo.pdb/" + std::to_string(i) + "/demo.pdb", bytes("another build"));
+  store.emplace_back("symbols/Demo.pdb/" + key + "/Demo.pdb", pdb);
+  const std::vector<testing::ZipMember> flat{inside, {"demo.etl.NGENPDB/demo.pdb", pdb}};
+  const std::vector<testing::ZipMember> none{inside, store[1]};
+  const auto functions = [&](const std::string &name, const std::vector<testing::ZipMember> &members) {
+    const std::string zip = folder + "/" + name + "/demo.etl.zip";
+    const std::vector<std::uint8_t> zipped = testing::zip_of(members);
+    write_file(zip, std::string(zipped.begin(), zipped.end()));
+    ::setenv("XDG_CACHE_HOME", (folder + "/" + name).c_str(), 1);
+    const testing::ToolRun run = run_tool({"profile", zip, "--json", "--top", "0"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.status == 0 ? json::parse(run.out)["rows"] : json();
+  };
+  const json expected = profile({})["rows"];
+  EXPECT_EQ(functions("store", store), expected);
+  EXPECT_EQ(functions("flat", flat), expected);
+  EXPECT_NE(functions("none", none), expected);
 }
 
 } // namespace

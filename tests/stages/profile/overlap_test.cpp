@@ -1,0 +1,107 @@
+// Images and methods that overlap in space and time, few or very many: the answer is what the rule says of
+// all.
+#include "profile/images.hpp"
+#include "profile/methods.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace etwrelog::profile {
+namespace {
+
+constexpr std::uint32_t kProcess = 100;
+constexpr std::int64_t kLast = 1000;
+constexpr std::uint64_t kSpace = 4000;
+
+class Overlap : public ::testing::TestWithParam<int> {
+protected:
+  std::uint64_t any(std::uint64_t below) { return random_() % below; }
+  std::mt19937 random_{static_cast<unsigned>(GetParam())};
+};
+
+// What of many images is there: of those that hold the address at the time the one with the highest base.
+TEST_P(Overlap, TheImageThatBeginsLastInSpaceWins) {
+  struct Known {
+    std::int64_t from, to;
+    std::uint64_t size;
+  };
+  std::map<std::uint64_t, Known> known; // by base
+  std::vector<ImageRecord> records;
+  for (int i = 0; i < GetParam(); ++i) {
+    const std::uint64_t base = any(kSpace);
+    if (known.contains(base)) continue;
+    Known image{static_cast<std::int64_t>(any(kLast)), kLast, any(4) == 0 ? kSpace : any(100)};
+    if (any(3) != 0) image.to = image.from + static_cast<std::int64_t>(any(300));
+    ImageRecord record;
+    record.at = {image.from, records.size()};
+    record.pid = kProcess;
+    record.base = base;
+    record.size = image.size;
+    records.push_back(record);
+    if (image.to != kLast) {
+      record.leaves = true;
+      record.at = {image.to, 1'000'000 + records.size()};
+      records.push_back(record);
+    }
+    known.emplace(base, image);
+  }
+  Images images;
+  std::vector<IdentityRecord> identities;
+  images.build(records, {}, identities);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t address = any(kSpace + 200);
+    const auto time = static_cast<std::int64_t>(any(kLast));
+    std::optional<std::uint64_t> expected;
+    for (const auto &[base, image] : known)
+      if (base <= address && address - base < image.size && image.from <= time && time <= image.to)
+        expected = base;
+    const std::uint32_t found = images.find(kProcess, time, address);
+    ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
+    if (expected) {
+      ASSERT_EQ(images[found].base, *expected) << address << " at " << time;
+    }
+  }
+}
+
+// Of the methods that hold the address the last that had come by then, or else the first to come.
+TEST_P(Overlap, TheMethodThatCameLastWins) {
+  Methods::Events events;
+  std::vector<MethodRecord> &records = events.methods;
+  for (int i = 0; i < GetParam(); ++i) {
+    MethodRecord &record = records.emplace_back();
+    record.at = {10 + 2 * i, static_cast<std::uint64_t>(i)};
+    record.pid = kProcess;
+    record.id = static_cast<std::uint64_t>(i);
+    record.start = any(2) == 0 ? any(kSpace) : any(8); // many at the same place
+    record.size = any(4) == 0 ? kSpace : 1 + any(100);
+    record.name = std::to_string(i);
+  }
+  std::shuffle(records.begin(), records.end(), random_);
+  const std::vector<MethodRecord> known = records;
+  Methods methods;
+  methods.build(std::move(events));
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t address = any(kSpace + 200);
+    const auto time = static_cast<std::int64_t>(any(20 + 2 * static_cast<std::uint64_t>(GetParam())));
+    const MethodRecord *best = nullptr, *first = nullptr;
+    for (const MethodRecord &record : known) {
+      if (address < record.start || address - record.start >= record.size) continue;
+      if (record.at.time <= time && (best == nullptr || record.at.time > best->at.time)) best = &record;
+      if (first == nullptr || record.at.time < first->at.time) first = &record;
+    }
+    const MethodRecord *expected = best != nullptr ? best : first;
+    const std::uint32_t found = methods.find(kProcess, time, address);
+    ASSERT_EQ(found != Methods::kNone, expected != nullptr) << address << " at " << time;
+    if (expected != nullptr) {
+      ASSERT_EQ(methods[found].name, expected->name) << address << " at " << time;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, Overlap, ::testing::Values(1, 20, 80, 1000));
+
+} // namespace
+} // namespace etwrelog::profile

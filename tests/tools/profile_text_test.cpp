@@ -1,0 +1,86 @@
+// What profile tells people of what it counted: the rows of --by process add up, and so do its columns.
+#include "tests/support/run_tool.hpp"
+#include "tests/support/symbol_files.hpp"
+#include "tests/support/synthetic_trace.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using namespace test_support;
+using Numbers = std::vector<std::uint64_t>;
+
+// The rows below "Samples full ..." by process.
+std::map<std::string, Numbers> accounting_of(const std::string &out) {
+  std::istringstream text(out);
+  std::map<std::string, Numbers> rows;
+  bool inside = false;
+  for (std::string line; std::getline(text, line);) {
+    if (line.find("Fragments samples others orphans") != std::string::npos) {
+      inside = true;
+      continue;
+    }
+    if (!inside || line.empty()) {
+      inside = false;
+      continue;
+    }
+    std::erase(line, ',');
+    std::istringstream fields(line);
+    Numbers numbers(9);
+    for (std::uint64_t &number : numbers)
+      fields >> number;
+    std::string name;
+    std::getline(fields >> std::ws, name);
+    EXPECT_TRUE(rows.emplace(name, numbers).second) << line;
+  }
+  return rows;
+}
+
+TEST(ProfileText, TheAccountingOfProcessesAddsUp) {
+  testing::SyntheticTrace t;
+  std::int64_t time = 2'000'000;
+  for (std::uint32_t process = 100; process <= 500; process += 100) {
+    t.process_rundown({1'000'000 + process}, process, 4, "p" + std::to_string(process) + ".exe");
+    t.thread_rundown({1'100'000 + process}, process + 1, process);
+  }
+  for (std::uint32_t process = 100; process <= 500; process += 100) {
+    t.context_switch({time += 1000}, process + 1, 0);
+    for (std::uint32_t i = 0; i < process / 100; ++i) {
+      time += 10'000;
+      t.sample({time}, process + 1, 0x7FF6'0000'1000);
+      if (i % 2 == 0)
+        t.stack_walk({time + 1}, time, process, process + 1, {0x7FF6'0000'1000, 0x7FF6'0000'2000});
+    }
+    t.stack_walk({time + 5}, time + 3, process, process + 1, {0x7FF6'0000'1000}); // of nothing
+  }
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  const std::string trace = new_folder("accounting") + "/x.etl";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  for (const std::string top : {"0", "2"}) {
+    const testing::ToolRun run = testing::run_tool({"profile", trace, "--by", "process", "--top", top});
+    ASSERT_EQ(run.status, 0) << run.err;
+    std::map<std::string, Numbers> rows = accounting_of(run.out);
+    ASSERT_TRUE(rows.contains("all")) << run.out;
+    const Numbers all = rows["all"];
+    EXPECT_EQ(all, (Numbers{15, 9, 0, 0, 6, 14, 9, 0, 5})) << run.out;
+    EXPECT_EQ(rows["p500.exe (500)"], (Numbers{5, 3, 0, 0, 2, 4, 3, 0, 1})) << run.out;
+    rows.erase("all");
+    EXPECT_EQ(rows.size(), top == "0" ? 5u : 3u) << run.out;
+    Numbers sum(all.size());
+    for (const auto &[name, row] : rows) {
+      EXPECT_EQ(row[0], row[1] + row[2] + row[3] + row[4]) << name;
+      EXPECT_EQ(row[5], row[6] + row[7] + row[8]) << name;
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] += row[i];
+    }
+    EXPECT_EQ(sum, all) << run.out;
+  }
+}
+
+} // namespace
+} // namespace etwrelog
