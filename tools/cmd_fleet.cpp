@@ -179,6 +179,7 @@ int run_report(const FleetFlags &flags) {
                  human_count(all.broken));
     if (all.again != 0) fmt::print("{} files were done more than once\n", human_count(all.again));
     auto table = [](std::string_view title, const std::map<std::string, Group> &groups) {
+      if (groups.empty()) return;
       fmt::print("\n{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", title, "Files", "Before", "After",
                  "Ratio", "Work", "MB/s");
       for (const auto &[name, g] : groups)
