@@ -267,6 +267,12 @@ Result<void> Bulk::record(std::size_t index, const Item &one, Work &work, Result
   if (!done) work.error = message(done.error());
   work.node = node_;
   work.bytes = outcome.before, work.result_bytes = outcome.after, work.decoded = outcome.decoded;
+  if (outcome.state == Outcome::State::skipped) { // what there is tells how large it became
+    std::error_code none;
+    work.bytes = one.size;
+    const std::uintmax_t there = one.target.empty() ? 0 : fs::file_size(one.target, none);
+    work.result_bytes = none ? 0 : there;
+  }
   results_->add(work);
   return done;
 }

@@ -94,7 +94,7 @@ int run_report(const FleetFlags &flags) {
   std::map<std::string, std::uint64_t> states;
   std::map<std::string, Group> kinds, nodes;
   std::vector<const FileResult *> failures, slowest;
-  std::uint64_t before = 0, after = 0;
+  std::uint64_t before = 0, after = 0, kept = 0, kept_before = 0, of_unknown_size = 0;
   double seconds = 0, first = 0, last = 0;
   for (const auto &[key, r] : all.files) {
     ++states[r.state];
@@ -102,8 +102,15 @@ int run_report(const FleetFlags &flags) {
       failures.push_back(&r);
       continue;
     }
-    if (r.state == "skipped") continue;
-    before += r.bytes, after += r.result_bytes, seconds += r.seconds;
+    before += r.bytes, after += r.result_bytes;
+    if (r.state == "skipped") { // done by somebody whose results are not here: sizes count, work does not
+      ++kept, kept_before += r.bytes;
+      of_unknown_size += r.bytes == 0 ? 1 : 0;
+      Group &apart = kinds["(there already)"];
+      ++apart.files, apart.before += r.bytes, apart.after += r.result_bytes;
+      continue;
+    }
+    seconds += r.seconds;
     if (r.began > 0) {
       first = first == 0 ? r.began : std::min(first, r.began);
       last = std::max(last, r.began + r.seconds);
@@ -138,6 +145,7 @@ int run_report(const FleetFlags &flags) {
         {"done_again", all.again},   {"states", states},        {"bytes", before},
         {"result_bytes", after},     {"seconds", seconds},      {"wall_seconds", std::max(0.0, last - first)},
         {"failures", json::array()}, {"slowest", json::array()}};
+    out["there_already"] = {{"files", kept}, {"bytes", kept_before}, {"of_unknown_size", of_unknown_size}};
     for (const FileResult *r : failures)
       out["failures"].push_back(entry_of(*r));
     for (const FileResult *r : slowest)
@@ -161,11 +169,17 @@ int run_report(const FleetFlags &flags) {
     fmt::print("{} files: {}\n", human_count(all.files.size()), counts.empty() ? "none" : counts);
     fmt::print("{} became {} (ratio {}), {} of work in {}\n", human_bytes(before), human_bytes(after),
                ratio_text(before, after), human_seconds(seconds), human_seconds(std::max(0.0, last - first)));
+    if (kept != 0)
+      fmt::print("{} files were there already: their sizes count, their work is not known\n",
+                 human_count(kept));
+    if (of_unknown_size != 0)
+      fmt::print("{} of these have results that tell no size\n", human_count(of_unknown_size));
     if (all.broken != 0)
       fmt::print("{} lines are no results: of machines that went down while they wrote\n",
                  human_count(all.broken));
     if (all.again != 0) fmt::print("{} files were done more than once\n", human_count(all.again));
     auto table = [](std::string_view title, const std::map<std::string, Group> &groups) {
+      if (groups.empty()) return;
       fmt::print("\n{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", title, "Files", "Before", "After",
                  "Ratio", "Work", "MB/s");
       for (const auto &[name, g] : groups)

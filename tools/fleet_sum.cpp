@@ -143,7 +143,7 @@ void print_common(Sum what, const All &all) {
                                       : "packed by an early version, or of a damaged trace"));
 }
 
-// Decoded as soon as its index could be asked.
+// What its index does not tell is decoded in some milliseconds.
 bool at_once(const ArchiveSummary &summary) {
   return !summary.indexed || summary.original < (2u << 20) || summary.archived < (64u << 10);
 }
@@ -262,7 +262,7 @@ void SumFlags::add_to(CLI::App &command) {
                     "Leave out what the results file says is done, and has its size");
   command
       .add_flag("--sum", sum,
-                "All files added up; of archives only the index is read, or all of those below 64 KiB")
+                "All files added up; of archives only the index is read, if it tells what is asked")
       ->group("Fleet");
   command.add_flag("--decode", decode, "With --sum: decode archives whose index holds no counts")
       ->group("Fleet");

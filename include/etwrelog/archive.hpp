@@ -64,8 +64,8 @@ struct PackOptions {
   bool verify = true;                         // decode every segment again before it is written
   std::vector<ColumnCost> *explain = nullptr; // gets a row for each column
   // Keep in the index what collect_statistics() counts, of a trace of any size; from 128 MiB on it always is.
-  // Such an archive is never a small one, which has no index. Without, a trace of 2 MiB and more has its
-  // events counted by type there (ArchiveSummary::tally).
+  // Such an archive is never a small one, which has no index. Without, a whole trace has its events counted
+  // by type there (ArchiveSummary::tally).
   bool counts = false;
   ArchiveWorkspace *workspace = nullptr;
 };
@@ -146,8 +146,8 @@ struct ArchiveSummary : ArchiveInfo {
   std::uint64_t segments = 0, buffers = 0, events = 0;
   std::optional<Session> session{};           // of one with counts or a tally
   std::shared_ptr<const Statistics> counts{}; // of one that was packed with counts; null otherwise
-  // Else of a whole trace of 2 MiB and more, unless an early version packed it: events and their bytes, of
-  // all and by type; of stacks walks, references and frames. Nothing else of it is filled in.
+  // Else of a whole trace, unless an early version packed it: events and their bytes, of all and by type, in
+  // no order; of stacks walks, references and frames. Nothing else of it is filled in.
   std::shared_ptr<const Statistics> tally{};
 };
 // Reads the index alone.

@@ -170,11 +170,13 @@ Result<ArchiveSummary> with_index(ArchiveSummary summary, const read::Input &arc
   }
   const std::string_view record(reinterpret_cast<const char *>(index.facts.data()), index.facts.size());
   if (record.empty()) return summary;
-  summary.session = pipeline::read_session_record(record);
-  if (std::optional<Statistics> counts = pipeline::read_statistics_record(record))
+  if (std::optional<Statistics> counts = pipeline::read_statistics_record(record)) {
+    summary.session = pipeline::read_session_record(record);
     summary.counts = std::make_shared<const Statistics>(*std::move(counts));
-  else if (std::optional<Statistics> tally = pipeline::read_tally(record))
-    summary.tally = std::make_shared<const Statistics>(*std::move(tally));
+  } else if (std::optional<pipeline::TallyRecord> tally = pipeline::read_tally(index.facts)) {
+    summary.session = std::move(tally->session);
+    summary.tally = std::make_shared<const Statistics>(std::move(tally->statistics));
+  }
   return summary;
 }
 

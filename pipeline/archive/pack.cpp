@@ -80,7 +80,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   std::vector<std::uint8_t> index_bytes;
   etlz::IndexWriter index;
   index.add(job.entry);
-  index.finish({}, index_bytes);
+  index.finish(job.tally.record(result.session), index_bytes);
   const std::size_t normal =
       etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize;
   std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
@@ -121,6 +121,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   if (file.trace) result.session = read_session(input);
   CountedSink out(sink);
   result.original = input.size();
+  file.tallied = to_be_tallied(input, file.trace, options);
 
   PackJob only;
   bool coded = false;
@@ -146,8 +147,6 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
     facts = *std::move(counted);
   }
   const double share = facts.empty() ? 1 : 1 - kCountingShare;
-  // One segment that was all but a small archive is decoded as soon as asked.
-  file.tallied = !coded && to_be_tallied(input, file.trace, options);
   Tally tally;
 
   SegmentSource source(input, file.trace, target_of(options, file.trace), workspace->byte_pool);

@@ -207,7 +207,7 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
       ++number;
       return more;
     };
-    etlz::IndexWriter index;
+    etlz::IndexWriter index(true);
     auto take = [&](PackJob &job) -> Result<void> {
       ETWRELOG_TRY(out.append(job.payload));
       index.add(job.entry);

@@ -132,7 +132,7 @@ inline constexpr double kCountingShare = 1.0 / 12;
 [[nodiscard]] bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &options);
 // What is not counted may be tallied instead.
 [[nodiscard]] inline bool to_be_tallied(const read::Input &input, bool trace, const ArchiveOptions &options) {
-  return trace && input.size() >= kTallyFrom && !to_be_counted(input, trace, options);
+  return trace && !to_be_counted(input, trace, options);
 }
 
 } // namespace etwrelog::pipeline

@@ -6,15 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
-// The record is described in stages/etlz/spec.md. Its version follows that of statistics_record, so that a
-// reader of either tells them apart, and one that knows only the other counts anew.
 namespace etwrelog::pipeline {
 
 using nlohmann::json;
 
 namespace {
 
-constexpr unsigned kTallyVersion = 2;
+constexpr unsigned kJsonTally = 2; // record_version
 
 } // namespace
 
@@ -68,38 +66,34 @@ void Tally::merge(const Tally &later) {
 std::vector<std::uint8_t> Tally::record(const Session &session) const {
   if (!whole_) return {};
   const schema::EventNames built_in;
-  json types = json::array();
+  TallyRecord record;
+  record.session = session;
+  record.statistics.stacks = stacks_;
   for (const schema::TypeCount &row : types_.rows()) {
-    json columns = {static_cast<unsigned>(row.type.family),
-                    row.type.version,
-                    row.type.id,
-                    row.type.guid == Guid{} ? json(0) : json(to_string(row.type.guid)),
-                    row.events,
-                    row.bytes};
+    TypeStatistics &type = record.statistics.types.emplace_back();
+    type.type = row.type;
+    type.events = row.events;
+    type.bytes = row.bytes;
     if (std::string name = names_.name(row.type); name != built_in.name(row.type))
-      columns.push_back(std::move(name));
-    types.push_back(std::move(columns));
+      type.name = std::move(name);
   }
-  const std::string text = json{
-      {"record_version", kTallyVersion},
-      {"recorded_by", json::parse(statistics_record(Statistics{}, session)).at("recorded_by")},
-      {"stacks", {stacks_.walks, stacks_.kernel_references, stacks_.user_references, stacks_.frames}},
-      {"types",
-       std::move(types)}}.dump(-1, ' ', false, json::error_handler_t::replace);
-  return {text.begin(), text.end()};
+  return write_tally(std::move(record));
 }
 
-std::optional<Statistics> read_tally(std::string_view record) {
+namespace {
+
+// As versions before wrote it, as JSON.
+std::optional<TallyRecord> read_json_tally(std::string_view text) {
   // Turned into an integer, a number that is none may be out of range.
   const auto integers_only = [](int, json::parse_event_t, const json &value) {
     if (value.is_number_float()) throw std::invalid_argument("a number that is no integer");
     return true;
   };
   try {
-    const json object = json::parse(record, integers_only);
-    if (object.at("record_version") != kTallyVersion) return std::nullopt;
-    Statistics s;
-    const schema::EventNames built_in;
+    const json object = json::parse(text, integers_only);
+    if (object.at("record_version") != kJsonTally) return std::nullopt;
+    TallyRecord record;
+    Statistics &s = record.statistics;
     for (const json &columns : object.at("types")) {
       TypeStatistics &row = s.types.emplace_back();
       const auto family = columns.at(0).get<unsigned>();
@@ -112,19 +106,36 @@ std::optional<Statistics> read_tally(std::string_view record) {
                   .guid = *guid};
       row.events = columns.at(4).get<std::uint64_t>();
       row.bytes = columns.at(5).get<std::uint64_t>();
-      row.name = columns.size() > 6 ? columns.at(6).get<std::string>() : built_in.name(row.type);
-      s.events += row.events;
-      s.event_bytes += row.bytes;
+      if (columns.size() > 6) row.name = columns.at(6).get<std::string>();
     }
     const auto stacks = object.at("stacks").get<std::array<std::uint64_t, 4>>();
     s.stacks.walks = stacks[0];
     s.stacks.kernel_references = stacks[1];
     s.stacks.user_references = stacks[2];
     s.stacks.frames = stacks[3];
-    return s;
+    record.session = read_session_record(text).value_or(Session{});
+    return record;
   } catch (const std::exception &) { // of another version, or made by hand
     return std::nullopt;
   }
+}
+
+} // namespace
+
+std::optional<TallyRecord> read_tally(Bytes bytes) {
+  const bool text = !bytes.empty() && bytes[0] == '{';
+  std::optional<TallyRecord> record =
+      text ? read_json_tally({reinterpret_cast<const char *>(bytes.data()), bytes.size()})
+           : read_coded_tally(bytes);
+  if (!record) return std::nullopt;
+  const schema::EventNames built_in;
+  Statistics &s = record->statistics;
+  for (TypeStatistics &row : s.types) {
+    if (row.name.empty()) row.name = built_in.name(row.type);
+    s.events += row.events;
+    s.event_bytes += row.bytes;
+  }
+  return record;
 }
 
 } // namespace etwrelog::pipeline

@@ -11,8 +11,12 @@
 
 namespace etwrelog::pipeline {
 
-// Smaller files are decoded sooner than their counts would be worth their bytes.
-inline constexpr std::uint64_t kTallyFrom = 2u << 20;
+// What the index keeps of it.
+struct TallyRecord {
+  // Events and bytes, of all and by type; of stacks walks, references and frames.
+  Statistics statistics;
+  Session session;
+};
 
 // Of one segment, or of several in their order. Owns scratch memory.
 class Tally {
@@ -34,8 +38,12 @@ private:
   std::vector<std::uint8_t> decoded_;
 };
 
-// What such a record says: events and bytes, of all and by type; of stacks walks, references and frames.
-// nullopt if it is none.
-[[nodiscard]] std::optional<Statistics> read_tally(std::string_view record);
+// nullopt if it is none. By type, in the order of types.
+[[nodiscard]] std::optional<TallyRecord> read_tally(Bytes record);
+
+// The record itself (tally_record.cpp): names of types only where they are not built in, no sums. Empty if it
+// is too large for one.
+[[nodiscard]] std::vector<std::uint8_t> write_tally(TallyRecord record);
+[[nodiscard]] std::optional<TallyRecord> read_coded_tally(Bytes record);
 
 } // namespace etwrelog::pipeline

@@ -14,6 +14,7 @@ constexpr std::uint8_t kIndexMagic[8] = {'E', 'T', 'L', 'Z', 'i', 'd', 'x', '1'}
 constexpr std::size_t kIndexHeaderSize = 24;
 constexpr std::size_t kFrame = 1u << 20;   // bytes of entries in one, at least; but for the last
 constexpr std::size_t kSmall = 256u << 10; // up to here zstd may take its time
+constexpr std::size_t kTiny = 4u << 10;    // up to here it finds no more when it does
 
 void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &ids) {
   put_varint(out, ids.size());
@@ -162,7 +163,9 @@ void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
   if (!content.empty()) {
     packed.resize(ZSTD_compressBound(content.size()));
     const std::size_t n = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(),
-                                        content.size() <= kSmall ? 19 : 12);
+                                        content.size() <= kTiny    ? 5
+                                        : content.size() <= kSmall ? 19
+                                                                   : 12);
     if (ZSTD_isError(n) != 0) throw std::bad_alloc(); // nothing else goes wrong with room for the worst case
     packed.resize(n);
   }
@@ -205,6 +208,10 @@ bool read_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t m
 } // namespace
 
 void IndexWriter::add(const IndexEntry &e) {
+  if (list_.size() >= kFrame) {
+    put_frame(frames_, list_);
+    list_.clear();
+  }
   list_.push_back(static_cast<std::uint8_t>(e.header.method));
   for (const std::uint64_t v :
        {e.header.original_at, e.header.original_size, e.header.stored_size, e.header.stream_bytes,
@@ -214,20 +221,24 @@ void IndexWriter::add(const IndexEntry &e) {
   list_.resize(list_.size() + 16);
   store(list_.data() + list_.size() - 16, e.header.payload_hash);
   store(list_.data() + list_.size() - 8, e.header.content_hash);
+  if (count_ == 0) ids_at_ = list_.size();
   put_ids(list_, e.facts.processes);
   put_ids(list_, e.facts.threads);
+  if (count_ == 0) ids_size_ = list_.size() - ids_at_;
   put_varint(list_, e.parts.size());
   for (const Part &part : e.parts)
     put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
   put_outline(list_, e.outline, outlines_);
   put_headers(list_, e.buffer_headers);
   ++count_;
-  if (list_.size() < kFrame) return;
-  put_frame(frames_, list_);
-  list_.clear();
 }
 
 void IndexWriter::finish(Bytes facts, std::vector<std::uint8_t> &out) {
+  if (count_ == 1 && !part_) { // two counts of none instead
+    const auto ids = list_.begin() + static_cast<std::ptrdiff_t>(ids_at_);
+    list_.erase(ids, ids + static_cast<std::ptrdiff_t>(ids_size_));
+    list_.insert(list_.begin() + static_cast<std::ptrdiff_t>(ids_at_), 2, std::uint8_t{0});
+  }
   if (!list_.empty()) put_frame(frames_, list_);
   const std::size_t at = out.size();
   out.resize(at + kIndexHeaderSize);

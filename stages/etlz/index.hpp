@@ -28,14 +28,19 @@ struct Index {
 };
 
 // Collects entries in the order of the segments. Holds them compressed: little, however large the archive.
+// Process and thread ids are there to tell segments apart: of one that is alone they are left out, unless it
+// is `part` of an archive that others hold the rest of.
 class IndexWriter {
 public:
+  explicit IndexWriter(bool part = false) : part_(part) {}
   void add(const IndexEntry &entry);
   // Appends the index to `out`.
   void finish(Bytes facts, std::vector<std::uint8_t> &out);
 
 private:
+  bool part_;
   std::vector<std::uint8_t> list_, frames_; // entries that wait for a frame; frames
+  std::size_t ids_at_ = 0, ids_size_ = 0;   // of the first entry, in list_
   std::size_t count_ = 0;
   std::uint64_t outlines_ = 0; // bytes of events in them
 };

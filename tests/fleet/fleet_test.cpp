@@ -276,6 +276,32 @@ TEST_F(Fleet, TheLaterLineCountsInWhateverFileItStands) {
   }
 }
 
+// Packed by a run whose results are lost: what the archives are counts all the same, apart.
+TEST_F(Fleet, AReportCountsWhatWasThereAlready) {
+  const std::vector<std::string> pack = {"pack", "--files-from",    list,       "--out-dir", "out",
+                                         "-q",   "--skip-existing", "--results"};
+  auto packing = [&](const std::string &results) {
+    std::vector<std::string> arguments = pack;
+    arguments.push_back(results);
+    ASSERT_EQ(in_folder(arguments).status, 0);
+  };
+  packing("first");
+  packing("again");
+  const json first = json::parse(in_folder({"fleet", "report", "first", "--json"}).out),
+             again = json::parse(in_folder({"fleet", "report", "again", "--json"}).out),
+             both = json::parse(in_folder({"fleet", "report", "again", "first", "--json"}).out);
+  EXPECT_EQ(first["there_already"]["files"], 0);
+  EXPECT_EQ(again["there_already"],
+            json({{"files", first["files"]}, {"bytes", first["bytes"]}, {"of_unknown_size", 0}}));
+  for (const char *name : {"bytes", "result_bytes"}) {
+    EXPECT_EQ(again[name], first[name]) << name;
+    EXPECT_EQ(both[name], first[name]) << name;
+  }
+  EXPECT_EQ(again["seconds"], 0);
+  EXPECT_EQ(both["there_already"]["files"], 0) << "the earlier line says more";
+  EXPECT_NE(in_folder({"fleet", "report", "again"}).out.find("were there already"), std::string::npos);
+}
+
 TEST_F(Fleet, TheShareComesFromSlurmOrKubernetes) {
   auto share = [&](const std::vector<std::pair<const char *, const char *>> &variables) {
     for (const auto &[name, value] : variables)

@@ -63,16 +63,18 @@ TEST(Sum, OfAnArchiveReadsTheIndexAlone) {
   EXPECT_EQ(summary->content, *hash);
 }
 
-// Without being asked to count, packing a trace of some size leaves its events by type.
+// Without being asked to count, packing a trace of any size leaves its events by type.
 TEST(Sum, OfAnArchivePackedPlainlyReadsTheIndexAlone) {
-  for (const Codec codec : {Codec::none, Codec::xpress}) {
+  for (const auto &[codec, size] :
+       {std::pair(Codec::none, 20'000'000u), std::pair(Codec::xpress, 20'000'000u),
+        std::pair(Codec::none, 400'000u)}) {
     Buffer packed;
-    const Buffer trace = generated(20'000'000, 3, codec);
+    const Buffer trace = generated(size, 3, codec);
     ASSERT_TRUE(pack(Input::memory("t.etl", trace), Output::memory(packed)));
     const auto bytes = std::make_shared<CountedBytes>(packed);
     const Result<ArchiveSummary> summary = read_archive_summary(Input::random_access("t.etlz", bytes));
     ASSERT_TRUE(summary) << summary.error().message();
-    EXPECT_LT(bytes->read(), packed.size() / 5);
+    EXPECT_LT(bytes->read(), packed.size() / 5 + 2'000);
     ASSERT_TRUE(summary->tally);
     EXPECT_FALSE(summary->counts);
     const Result<Trace> opened = Trace::open(Input::memory("t.etl", trace)),
@@ -87,11 +89,13 @@ TEST(Sum, OfAnArchivePackedPlainlyReadsTheIndexAlone) {
     EXPECT_EQ(tally.stacks.stack_events(), counted->stacks.stack_events());
     EXPECT_EQ(tally.stacks.frames, counted->stacks.frames);
     ASSERT_EQ(tally.types.size(), counted->types.size());
+    std::vector<TypeStatistics> types = counted->types; // of a tally they stand in their own order
+    std::ranges::sort(types, {}, &TypeStatistics::type);
     for (std::size_t i = 0; i < tally.types.size(); ++i) {
-      EXPECT_EQ(tally.types[i].type, counted->types[i].type);
-      EXPECT_EQ(tally.types[i].name, counted->types[i].name);
-      EXPECT_EQ(tally.types[i].events, counted->types[i].events) << tally.types[i].name;
-      EXPECT_EQ(tally.types[i].bytes, counted->types[i].bytes) << tally.types[i].name;
+      EXPECT_EQ(tally.types[i].type, types[i].type);
+      EXPECT_EQ(tally.types[i].name, types[i].name);
+      EXPECT_EQ(tally.types[i].events, types[i].events) << tally.types[i].name;
+      EXPECT_EQ(tally.types[i].bytes, types[i].bytes) << tally.types[i].name;
     }
     ASSERT_TRUE(summary->session);
     EXPECT_EQ(summary->session->name, opened->sources().front().header.session_name);
@@ -110,12 +114,17 @@ TEST(Sum, OfADamagedTraceNothingIsClaimed) {
   EXPECT_FALSE(summary->tally || summary->counts);
 }
 
-TEST(Sum, ARecordThatIsNoneIsRefused) {
+std::optional<pipeline::TallyRecord> read_tally(std::string_view text) {
+  return pipeline::read_tally(Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
+}
+
+// What the first version wrote, as JSON.
+TEST(Sum, AnEarlierRecordIsReadAndOneThatIsNoneRefused) {
   const std::string good =
       R"({"record_version":2,"stacks":[1,2,3,4],"types":[[0,0,3886,0,7,700],[1,1,9,"00112233-4455-6677-8899-aabbccddeeff",2,99,"P/E"]]})";
-  ASSERT_TRUE(pipeline::read_tally(good));
-  EXPECT_EQ(pipeline::read_tally(good)->events, 9u);
-  EXPECT_EQ(pipeline::read_tally(good)->types[1].name, "P/E");
+  ASSERT_TRUE(read_tally(good));
+  EXPECT_EQ(read_tally(good)->statistics.events, 9u);
+  EXPECT_EQ(read_tally(good)->statistics.types[1].name, "P/E");
   EXPECT_FALSE(pipeline::read_statistics_record(good)) << "one who knows the other record counts anew";
   for (const auto &[what, instead] : std::initializer_list<std::pair<std::string, std::string>>{
            {"\"record_version\":2", "\"record_version\":3"},
@@ -128,8 +137,83 @@ TEST(Sum, ARecordThatIsNoneIsRefused) {
            {"]}", "]"}}) {
     std::string bad = good;
     bad.replace(bad.find(what), what.size(), instead);
-    EXPECT_FALSE(pipeline::read_tally(bad)) << bad;
+    EXPECT_FALSE(read_tally(bad)) << bad;
   }
+}
+
+TypeStatistics row(EventType type, std::string name, std::uint64_t events, std::uint64_t bytes) {
+  return {type, std::move(name), events, bytes};
+}
+
+TEST(Sum, ARecordComesBackWhateverItHolds) {
+  const Guid known = make_guid(0xe13c0d23, 0xccbc, 0x4e12, 0x931b, 0xd9cc2eee27e4),
+             other = make_guid(0x00112233, 0x4455, 0x6677, 0x8899, 0xaabbccddeeff);
+  pipeline::TallyRecord record;
+  record.session = {SessionKind::merged, "A session \xC3\xBC", 12345.6789012, 3, UINT64_MAX};
+  Statistics &s = record.statistics;
+  s.stacks.walks = 1, s.stacks.kernel_references = UINT64_MAX, s.stacks.user_references = 0,
+  s.stacks.frames = 77;
+  s.types = {row({Family::hook, 0, 0x0F2E, {}}, "", UINT64_MAX, UINT64_MAX),
+             row({Family::hook, 0, 0x0F2D, {}}, "", 3, 3 * 48),
+             row({Family::hook, 0, 0xFFFF, {}}, "", 1, 65535),
+             row({Family::event, 1, 9, other}, "P/Start", 2, 99),
+             row({Family::event, 2, 9, other}, "P/Stop", 1u << 30, (std::uint64_t{1} << 40) + 12345),
+             row({Family::event, 0, 65535, known}, "", 5, 1),
+             row({Family::classic, 255, 12, {}}, std::string(3000, 'x'), 1, 8),
+             row({Family::message, 0, 9, other}, "P/Start", 1, 8),
+             row({Family::other, 0, 17, {}}, "", 6, 48)};
+  const Buffer coded = pipeline::write_tally(record);
+  const std::optional<pipeline::TallyRecord> again = pipeline::read_coded_tally(coded);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->session.kind, record.session.kind);
+  EXPECT_EQ(again->session.name, record.session.name);
+  EXPECT_NEAR(again->session.seconds, record.session.seconds, 1e-7);
+  EXPECT_EQ(again->session.events_lost, 3u);
+  EXPECT_EQ(again->session.buffers_lost, UINT64_MAX);
+  EXPECT_EQ(again->statistics.stacks.walks, 1u);
+  EXPECT_EQ(again->statistics.stacks.kernel_references, UINT64_MAX);
+  EXPECT_EQ(again->statistics.stacks.frames, 77u);
+  std::ranges::sort(s.types, {}, &TypeStatistics::type);
+  ASSERT_EQ(again->statistics.types.size(), s.types.size());
+  for (std::size_t i = 0; i < s.types.size(); ++i) {
+    const TypeStatistics &got = again->statistics.types[i], &want = s.types[i];
+    EXPECT_EQ(got.type, want.type) << i;
+    EXPECT_EQ(got.name, want.name) << i;
+    EXPECT_EQ(got.events, want.events) << i;
+    EXPECT_EQ(got.bytes, want.bytes) << i;
+  }
+  // Readers of JSON, which earlier versions are, take it for none and count anew.
+  EXPECT_FALSE(
+      pipeline::read_statistics_record({reinterpret_cast<const char *>(coded.data()), coded.size()}));
+  EXPECT_TRUE(pipeline::read_coded_tally(pipeline::write_tally({})));
+}
+
+TEST(Sum, ADamagedRecordIsRefusedOrHarmless) {
+  pipeline::TallyRecord record;
+  for (unsigned i = 0; i < 200; ++i)
+    record.statistics.types.push_back(row({Family::event, 0, i, make_guid(i / 7, 1, 2, 3, 4)},
+                                          "Provider/Event" + std::to_string(i), i + 1, 1000 * i));
+  const Buffer good = pipeline::write_tally(record);
+  EXPECT_FALSE(pipeline::read_tally({}));
+  EXPECT_FALSE(pipeline::read_coded_tally(Bytes(good).first(good.size() / 2)))
+      << "more is read than there is";
+  Buffer longer = good;
+  longer.resize(good.size() + 64, 0x55);
+  EXPECT_FALSE(pipeline::read_coded_tally(longer));
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    Buffer bad = good;
+    bad[at] ^= static_cast<std::uint8_t>(1u << at % 8);
+    if (const auto read = pipeline::read_tally(bad)) {
+      EXPECT_LE(read->statistics.types.size(), 65'536u);
+    }
+  }
+  const Buffer ones(100'000, 0xFF), zeros = [] {
+    Buffer bytes(100'000, 0);
+    bytes[0] = 3;
+    return bytes;
+  }();
+  EXPECT_FALSE(pipeline::read_tally(ones));
+  EXPECT_FALSE(pipeline::read_tally(zeros));
 }
 
 TEST(Sum, AddsUpArchivesPackedPlainly) {

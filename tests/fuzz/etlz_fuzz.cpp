@@ -4,6 +4,7 @@
 // the container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream,
 // the entries of an index, its statistics; and small archives.
 #include "archive/archive.hpp"
+#include "archive/tally.hpp"
 #include "base/output_file.hpp"
 #include "etlz/backend/mixer.hpp"
 #include "etlz/model/model.hpp"
@@ -82,6 +83,9 @@ void read_statistics(Bytes data) {
   const std::string_view text(reinterpret_cast<const char *>(data.data()), data.size());
   const auto s = pipeline::read_statistics_record(text);
   if (s && s->by_instance.size() != s->processes.size()) std::abort();
+  static_cast<void>(pipeline::read_tally(data));
+  if (const auto tally = pipeline::read_coded_tally(data); tally && pipeline::write_tally(*tally).empty())
+    std::abort();
 }
 
 void small_archives(Bytes data) {

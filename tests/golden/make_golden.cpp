@@ -287,6 +287,13 @@ void make_all() {
   archive("v1-lanes-max.etlz", "many samples, level max: mixed streams with four lanes", many_samples(),
           Level::max);
   archive("v1-statistics.etlz", "statistics in the index", kinds, Level::normal, true, true);
+  if (!is_there("v1-tally.etlz")) {
+    archive("v1-tally.etlz", "a tally in the index, and no process ids of its one segment", generated,
+            Level::normal);
+    nlohmann::json facts = nlohmann::json::parse(read_file((folder / "v1-tally.etlz.json").string()));
+    facts["tally_in_index"] = {{"session", must(open_trace(generated)).header().session_name}};
+    write_facts("v1-tally.etlz", facts);
+  }
   archive("v1-segments.etlz", "several segments, with outlines and statistics", many_segments(),
           Level::normal, true, true);
   archive("v1-xpress.etlz", "buffers compressed with XPRESS, restored by corrections",

@@ -15,8 +15,20 @@ constexpr std::size_t kMaxStreams = 1u << 20;
 
 enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 
-int zstd_level(Level level) {
-  return level == Level::max ? 19 : 4;
+// Streams up to here are searched more thoroughly at default: of small ones that costs next to nothing.
+constexpr std::size_t kShortStream = 16 * 1024;
+
+int zstd_level(Level level, std::size_t size) {
+  if (level == Level::max) return 19;
+  return size <= kShortStream ? 5 : 4;
+}
+// Of the frames that say what there is and what small streams share. Where files are small these are much of
+// the work: the last percent of a few hundred bytes is for max.
+int directory_level(Level level) {
+  return level == Level::max ? 19 : 12;
+}
+int shared_level(Level level) {
+  return level == Level::max ? 19 : 9;
 }
 
 // Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size
@@ -150,15 +162,16 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
     if (stream.size() < kOwnFrame) s.small.insert(s.small.end(), stream.begin(), stream.end());
   }
   put_varint(out, streams.size());
-  frame(sizes, 19);
-  const std::size_t shared = frame(s.small, 12);
+  frame(sizes, directory_level(level));
+  const std::size_t shared = frame(s.small, shared_level(level));
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (streams[i].size() < kOwnFrame) {
       if (cost != nullptr && !s.small.empty()) (*cost)[i] = streams[i].size() * shared / s.small.size();
       continue;
     }
     const Siblings siblings = siblings_of(streams, i);
-    const std::size_t n = frame(streams[i], zstd_level(level), level == Level::max ? &siblings : nullptr);
+    const std::size_t n =
+        frame(streams[i], zstd_level(level, streams[i].size()), level == Level::max ? &siblings : nullptr);
     if (cost != nullptr) (*cost)[i] = n;
   }
 }

@@ -522,17 +522,26 @@ TEST(Archive, WalkOverBufferHeadersDecodesNothing) {
 }
 
 TEST(Archive, IndexKnowsTimesAndProcesses) {
-  const Buffer archive = pack(TraceMaker(19).make(8, 16384));
+  pipeline::ArchiveOptions options;
+  options.segment = 4 * 16384;
+  const Buffer trace = TraceMaker(19).make(8, 16384), archive = pack(trace, options);
   const Result<pipeline::ArchiveIndex> index =
       pipeline::read_archive_index(*read::memory_input("memory", archive));
   ASSERT_TRUE(index);
-  ASSERT_EQ(index->segments.size(), 1u);
+  ASSERT_EQ(index->segments.size(), 2u);
   const etlz::SegmentFacts &facts = index->segments[0].facts;
-  EXPECT_EQ(facts.buffers, 8u);
+  EXPECT_EQ(facts.buffers + index->segments[1].facts.buffers, 8u);
   EXPECT_GE(facts.first_time, 1'000'000'000);
   EXPECT_GT(facts.last_time, facts.first_time);
   for (const std::uint32_t id : {400u, 404u})
     EXPECT_TRUE(std::binary_search(facts.processes.begin(), facts.processes.end(), id)) << id;
+  // Of a segment that is alone nobody needs to know.
+  const Result<pipeline::ArchiveIndex> alone =
+      pipeline::read_archive_index(*read::memory_input("memory", pack(trace)));
+  ASSERT_TRUE(alone);
+  ASSERT_EQ(alone->segments.size(), 1u);
+  EXPECT_TRUE(alone->segments[0].facts.processes.empty() && alone->segments[0].facts.threads.empty());
+  EXPECT_EQ(alone->segments[0].facts.last_time, index->segments[1].facts.last_time);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "tests/golden/facts.hpp"
 
 #include "archive/archive.hpp"
+#include "archive/tally.hpp"
 #include "base/output_file.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
@@ -101,6 +102,20 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
   const Result<Statistics> counted = pipeline::collect_statistics(*trace, {});
   ASSERT_TRUE(counted) << counted.error().message();
   EXPECT_EQ(testing::facts_of(*counted), facts.at("trace"));
+  const std::optional<pipeline::TallyRecord> tally = pipeline::read_tally(index->facts);
+  EXPECT_EQ(tally.has_value(), facts.contains("tally_in_index"));
+  if (!tally) return;
+  EXPECT_EQ(tally->session.name, facts.at("tally_in_index").at("session"));
+  std::vector<TypeStatistics> types = counted->types;
+  std::ranges::sort(types, {}, &TypeStatistics::type);
+  ASSERT_EQ(tally->statistics.types.size(), types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    EXPECT_EQ(tally->statistics.types[i].type, types[i].type);
+    EXPECT_EQ(tally->statistics.types[i].name, types[i].name);
+    EXPECT_EQ(tally->statistics.types[i].events, types[i].events);
+    EXPECT_EQ(tally->statistics.types[i].bytes, types[i].bytes);
+  }
+  EXPECT_EQ(tally->statistics.stacks.frames, counted->stacks.frames);
 }
 
 // A reader that does not check is no proof: one byte less, or another one, and nothing is given back.
