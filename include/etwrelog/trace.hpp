@@ -386,8 +386,9 @@ public:
                      const RunOptions & = {}) const && = delete; // it must not outlive its trace
 
   // map(Part &, EventBatch &): parallel, a Part for each batch; merge(Part &total, Part &part): serial, in
-  // order; may return Result<void>, whose error ends the run. A part is reused afterwards: clear()ed if it
-  // can be, else made anew. What either throws becomes ErrorKind::callback.
+  // order, maybe not on the caller's thread; may return Result<void>, whose error ends the run. A part is
+  // reused afterwards: clear()ed if it can be, else made anew. What either throws becomes
+  // ErrorKind::callback.
   template <std::default_initializable Part, class Map, class Merge>
   [[nodiscard]] Result<Part> fold(Map map, Merge merge, const Query &query = {},
                                   const RunOptions &run = {}) const;

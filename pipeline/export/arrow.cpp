@@ -130,22 +130,14 @@ private:
 
   Result<void> start() {
     auto reading = std::make_unique<Reading>();
-    Result<std::unique_ptr<Walk>> walk = Walk::start(source_->trace, query_, source_->run);
-    if (!walk) return std::move(walk).error();
-    reading->walk = *std::move(walk);
+    ETWRELOG_TRY_LET(walk, Walk::start(source_->trace, query_, source_->run));
+    reading->walk = std::move(walk);
     ETWRELOG_TRY(
-        reading->walk->run_with([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
-          slot.part = nullptr;
-          try {
-            RowBatches *part = to->take();
-            slot.part = part;
-            fill(*all, kind, *slot.events, *part);
-          } catch (const std::bad_alloc &) {
-            slot.error = base::io_failure("out of memory").advise(Advice::fewer_threads);
-          } catch (const std::exception &thrown) {
-            slot.error = base::io_failure(thrown.what());
-          }
-          to->walk->settle(slot);
+        reading->walk->begin([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
+          RowBatches *part = to->take();
+          slot.part = part;
+          fill(*all, kind, *slot.events, *part);
+          return Result<void>();
         }));
     reading_ = std::move(reading);
     return {};
