@@ -216,16 +216,20 @@ bool EventCursor::next_batch() {
   return false;
 }
 
-EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
+EventCursor detail::Traversal::cursor(Result<std::unique_ptr<Walk>> walk) {
   auto impl = std::make_unique<EventCursor::Impl>();
-  Result<std::unique_ptr<Walk>> walk = Walk::start(*this, query, run);
-  if (walk) {
-    impl->status = (*walk)->begin({});
-    if (impl->status) impl->walk = *std::move(walk);
-  } else {
-    impl->status = std::move(walk).error();
-  }
+  impl->status = walk ? (*walk)->begin({}) : std::move(walk).error();
+  if (impl->status) impl->walk = *std::move(walk);
   return EventCursor(std::move(impl));
+}
+
+EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
+  return pipeline::read_events(*this, query, {}, run);
+}
+
+EventCursor pipeline::read_events(const etwrelog::Trace &trace, const Query &query, const Reading &reading,
+                                  const RunOptions &run) {
+  return detail::Traversal::cursor(Walk::start(trace, query, reading, run));
 }
 
 namespace {
@@ -280,8 +284,13 @@ private:
 
 Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
                              const RunOptions &run) const {
+  return pipeline::run_fold(*this, steps, query, {}, run);
+}
+
+Result<void> pipeline::run_fold(const etwrelog::Trace &trace, const detail::FoldSteps &steps,
+                                const Query &query, const Reading &reading, const RunOptions &run) {
   Parts parts(steps);
-  ETWRELOG_TRY_LET(walk, Walk::start(*this, query, run));
+  ETWRELOG_TRY_LET(walk, Walk::start(trace, query, reading, run));
   const auto map = [&](WalkSlot &slot) {
     return called("the map of a fold", [&]() -> Result<void> {
       slot.part = parts.take();

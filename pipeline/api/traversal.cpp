@@ -22,14 +22,13 @@ constexpr std::uint64_t kMostOfWindow =
 
 } // namespace
 
-Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
+Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run)
     : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
-      began_(std::chrono::steady_clock::now()), progress_(run_.progress) {
+      reading_(reading), began_(std::chrono::steady_clock::now()), progress_(run_.progress) {
   if (!kind_set_.empty()) kinds_ = &kind_set_;
   if (query.filter != nullptr) {
     const std::shared_ptr<const Filter::Impl> &filter = FilterParts::of(*query.filter);
     if (!filter->everything) filter_ = filter;
-    reading_ = filter->reading;
   }
   timed_ = query.from || query.to;
   if (timed_) {
@@ -43,11 +42,11 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
 }
 
 Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
-                                          const RunOptions &run) {
+                                          const Reading &reading, const RunOptions &run) {
   if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
   if (query.filter != nullptr && !FilterParts::is_of(*query.filter, trace))
     return base::bad_option(Option::processes, "the filter was prepared for another trace");
-  std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
+  std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, reading, run));
   ETWRELOG_TRY(walk->plan());
   return walk;
 }

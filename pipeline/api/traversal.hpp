@@ -7,6 +7,7 @@
 #include "api/filter.hpp"
 #include "api/internals.hpp"
 #include "api/pump.hpp"
+#include "api/reading.hpp"
 #include "api/time_order.hpp"
 #include "run/runner.hpp"
 
@@ -41,7 +42,7 @@ class Walk {
 public:
   // Fails where the query cannot be answered.
   static Result<std::unique_ptr<Walk>> start(const etwrelog::Trace &trace, const Query &query,
-                                             const RunOptions &run);
+                                             const Reading &reading, const RunOptions &run);
 
   using Handler = std::function<Result<void>(WalkSlot &)>;
 
@@ -58,7 +59,7 @@ public:
   void report();
 
 private:
-  Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run);
+  Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run);
   Result<void> plan();
   Result<void> plan_time_order();
   void leave_out_by_time();
