@@ -338,7 +338,7 @@ bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, B
   if (filter_ && !keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
   if (reading_.process && event.process_id() != *reading_.process) return false;
-  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::outlives_time(event));
+  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::is_state(event));
 }
 
 void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
