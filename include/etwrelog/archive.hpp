@@ -1,6 +1,12 @@
 // Archives (.etlz): traces made small that come back byte for byte, and can be opened as traces. Any file can
 // be packed; one that is no trace is compressed by zstd alone. The format is stable: every archive written by
 // a released version can be read by every later one.
+//
+// Calls may run at once on any threads and keep nothing but what an ArchiveWorkspace is for. Errors:
+// `corrupt` for an archive that is damaged, with file and offset; `unsupported` for what is no archive or of
+// a later format; `limit` where RunOptions::memory does not do; `io`; `cancelled`. An output exists whole or
+// not at all. Packing and unpacking are linear in the decoded size and go over all of RunOptions::threads.
+// Sizes are in bytes.
 #pragma once
 
 #include "etwrelog/codec.hpp"

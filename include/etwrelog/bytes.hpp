@@ -1,4 +1,5 @@
 // Byte spans and little-endian loads: the only way in which fields are read from and written to a trace.
+// Spans own nothing; bounds are the caller's to check. No state, any thread.
 #pragma once
 
 #include <bit>

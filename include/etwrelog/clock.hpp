@@ -1,4 +1,5 @@
-// Converts raw time stamps of a trace: three clock types, one origin.
+// Converts raw time stamps of a trace: three clock types, one origin. A value: copy it, use it on any thread;
+// it refers to nothing. No conversion fails or overflows, whatever a file says.
 #pragma once
 
 #include "etwrelog/format.hpp"

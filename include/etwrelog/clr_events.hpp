@@ -1,4 +1,6 @@
-// Events of the .NET runtime providers, and of script engines, that concern stacks and symbols.
+// Events of the .NET runtime providers, and of script engines, that concern stacks and symbols. Constants and
+// functions of them: no state, any thread; names live as long as the program. Offsets and sizes are in bytes,
+// from the begin of the payload.
 #pragma once
 
 #include "etwrelog/format.hpp"

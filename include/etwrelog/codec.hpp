@@ -1,7 +1,11 @@
 // The three compression formats of ETL buffers (MS-XCA): LZNT1, plain XPRESS (LZ77) and XPRESS-Huffman.
 //
 // Plain functions over spans: no allocation in a call, no global state, any thread. The formats carry no
-// length and no checksum; the caller knows the decoded size (an ETL buffer header states it).
+// length and no checksum; the caller knows the decoded size (an ETL buffer header states it). Memory is the
+// caller's: nothing is kept of it, and input and output must not overlap. Errors are a CodecStatus and the
+// place, no Error: whoever knows file and buffer makes one of it. Decoding is linear in the output; encoding
+// at a Level is linear in the input, times a bound on the matches that the level looks at. Sizes are in
+// bytes.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -14,7 +18,7 @@ namespace etwrelog {
 enum class Codec : std::uint8_t { none, lznt1, xpress, xpress_huffman };
 enum class Level : std::uint8_t { fast, normal, max };
 
-[[nodiscard]] std::string_view codec_name(Codec codec);
+[[nodiscard]] std::string_view codec_name(Codec codec); // "xpress-huffman"; lives as long as the program
 
 enum class CodecStatus : std::uint8_t {
   ok,
@@ -47,7 +51,8 @@ struct CodecResult {
 // An encoder with its tables. Made once per thread and reused; not thread-safe itself.
 class Compressor {
 public:
-  // Allocates all it will ever need for inputs of up to `max_input` bytes.
+  // Allocates all it will ever need for inputs of up to `max_input` bytes; throws std::bad_alloc where it
+  // cannot. One that was moved from may only be assigned to or destroyed.
   Compressor(Codec codec, Level level, std::size_t max_input);
   ~Compressor();
   Compressor(Compressor &&) noexcept;

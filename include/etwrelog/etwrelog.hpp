@@ -1,4 +1,4 @@
-// Everything that is stable.
+// Everything that is stable. What may still change says so in its first lines, or stands in experimental/.
 #pragma once
 
 #include "etwrelog/archive.hpp"

@@ -1,4 +1,8 @@
-// Events as views into a decoded buffer: no copy, no allocation. A view is valid as long as its buffer is.
+// Events as views into a decoded buffer: no copy, no allocation. A view is valid as long as its buffer is,
+// and may be read on any thread. Sizes and offsets are in bytes. What a header type has not is zero or
+// kUnknownId; a malformed event ends the walk that meets it (WalkEnd), so that a view holds its whole header.
+// What stands behind the header is untrusted: items and message parts are bounded by the event as they are
+// read.
 #pragma once
 
 #include "etwrelog/format.hpp"

@@ -1,4 +1,4 @@
-// What two events of the same type share.
+// What two events of the same type share. Values; no state, any thread.
 #pragma once
 
 #include "etwrelog/event.hpp"

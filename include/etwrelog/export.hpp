@@ -1,4 +1,10 @@
 // What events say, as text for other programs. Level 4: uses trace.hpp and schema.hpp.
+//
+// Calls keep nothing of what they are given and may run at once on any threads, of one trace too; the same
+// bytes for any number of threads. Errors: those of reading a trace (trace.hpp), of a selection
+// (Filter::prepare), of a condition (`usage`, `no_match`), of the output. Every call reads the trace once for
+// its schemas and once for its events, and once or twice more for joins. Memory: within RunOptions::memory,
+// and the schemas.
 #pragma once
 
 #include "etwrelog/schema.hpp"

@@ -1,4 +1,5 @@
-// A GUID as it stands in a trace: 16 bytes, the first three fields little-endian.
+// A GUID as it stands in a trace: 16 bytes, the first three fields little-endian. A value; no state, any
+// thread. Its order is that of the two numbers, not of the text.
 #pragma once
 
 #include "etwrelog/bytes.hpp"

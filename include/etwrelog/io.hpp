@@ -1,5 +1,7 @@
 // Where bytes come from and where they go. Inputs and outputs are descriptions, cheap to copy; whoever they
-// are given to opens them.
+// are given to opens them, and says what is wrong then: making one never fails. Copies share the bytes,
+// stream or sink that they were made of, which live as long as one of them; Output::memory refers to the
+// caller's vector. Offsets and sizes are in bytes.
 #pragma once
 
 #include "etwrelog/bytes.hpp"

@@ -6,6 +6,13 @@
 // Sources of the schemas: MOF classes of the NT Kernel Logger, TraceEvent's kernel parser, Geoff Chappell's
 // hook tables; layouts of events that occur in real Windows 7 to 11 traces were checked against them. Windows
 // 7 is the oldest covered.
+//
+// Plain functions over tables that never change: any thread, the first call included. What they return lives
+// as long as the program; what is made of a payload (FieldWalk) as long as the payload. There are no errors:
+// what is not known is null, zero or empty, what a payload is too short for is absent, and nothing outside it
+// is read, whatever it holds. Nothing is allocated once the tables are made. Look-ups by hook take a few
+// steps, fixed_offset() and FieldWalk one for each field. Sizes and offsets are in bytes, offsets from the
+// begin of the payload.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -123,7 +130,8 @@ private:
 // Size of a SID blob at the start of `data`; nullopt if it does not fit.
 [[nodiscard]] std::optional<std::size_t> sid_size(Bytes data, unsigned pointer_size);
 
-// The integer value of a u8/u16/u32/u64/pointer/time field as walked.
+// The integer value of a u8/u16/u32/u64/pointer/time field as walked: little-endian, of `data`'s size, which
+// is 1, 2, 4 or 8; of another size 0.
 [[nodiscard]] std::uint64_t field_value(Bytes data);
 
 } // namespace etwrelog::kernel

@@ -1,4 +1,5 @@
-// TRACE_LOGFILE_HEADER: the first event of the first buffer.
+// TRACE_LOGFILE_HEADER: the first event of the first buffer. A value that owns its strings; plain functions,
+// any thread.
 #pragma once
 
 #include "etwrelog/clock.hpp"
@@ -42,7 +43,8 @@ struct LogfileHeader {
 // Reads the event; the error names what is wrong and its offset from the start of the event.
 [[nodiscard]] Result<LogfileHeader> read_logfile_header(const EventView &event);
 
-// Writes the fields that a relogger changes into a copy of the event, all else stays as it is: BufferSize,
+// `event`: a copy of one that read_logfile_header() has read, which the fields that a relogger changes are
+// written into, all else stays as it is: BufferSize,
 // SubVersion.SubMinorVersion, LogFileMode, BuffersWritten, EndTime, EventsLost, BuffersLost.
 void patch_logfile_header(MutableBytes event, const LogfileHeader &header);
 

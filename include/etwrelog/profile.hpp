@@ -1,7 +1,8 @@
 // A profile: where the time went, as samples on a tree of stacks. Experimental: may change in any release.
 //
 // All tables refer to each other by index. A profile without names (no symbols looked up) keeps for each
-// frame its module and offset, so that names can be given later, on another machine too.
+// frame its module and offset, so that names can be given later, on another machine too. A profile is a value
+// that owns what it holds: const on any thread.
 #pragma once
 
 #include "etwrelog/guid.hpp"

@@ -3,7 +3,8 @@
 //
 // Each function's share of its trace is compared, so that traces of different length can be. Within one trace
 // a share is a count of samples, whose error is binomial; of several traces a side it is what they differ by
-// (bootstrap over the traces, with fixed random numbers: the same input gives the same result).
+// (bootstrap over the traces, with fixed random numbers: the same input gives the same result). No state, any
+// thread; results own what they hold.
 #pragma once
 
 #include "etwrelog/profile_report.hpp"

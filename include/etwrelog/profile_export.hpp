@@ -1,5 +1,5 @@
 // A profile as a file that other people's viewers, or any browser, open. Experimental, like the profile
-// itself.
+// itself. No state, any thread; `write` is called on the caller's, in order, and its error ends the call.
 #pragma once
 
 #include "etwrelog/bytes.hpp"

@@ -1,5 +1,6 @@
 // What people ask of a profile: who used the time, where, how sure that is, and what could not be named.
-// Experimental, like the profile itself.
+// Experimental, like the profile itself. Functions of a profile: no state, any thread, as long as nobody
+// changes the profile; results own what they hold. Linear in samples and frames, or that times a logarithm.
 #pragma once
 
 #include "etwrelog/error.hpp"

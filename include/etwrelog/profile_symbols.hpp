@@ -1,5 +1,6 @@
 // Names for the native code of a profile, out of the PDBs of its modules. Experimental, like the profile
-// itself.
+// itself. One call at a time on a profile that is changed. What cannot be found is no error: its modules and
+// frames say why.
 #pragma once
 
 #include "etwrelog/profile.hpp"

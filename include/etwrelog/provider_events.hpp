@@ -1,6 +1,9 @@
 // Payload layouts of events that are no kernel events but make up much of real traces: the CLR's code and
 // stack events and the image identities that KernelTraceControl adds when it merges. Made of the built-in
 // schemas (schema.hpp); the sibling of kernel_events.hpp.
+//
+// As there: any thread, results live as long as the program, null where nothing is known, no errors; a
+// look-up hashes the GUID and id and allocates nothing once the tables are made.
 #pragma once
 
 #include "etwrelog/kernel_events.hpp"

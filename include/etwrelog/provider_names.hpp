@@ -1,4 +1,6 @@
 // Providers that have a name of their own: those that matter for stacks and symbols, and the kernel's groups.
+// A table that never changes: any thread, names live as long as the program. A look-up goes through all of
+// it: not for every event.
 #pragma once
 
 #include "etwrelog/guid.hpp"

@@ -1,5 +1,10 @@
 // Relogging: from a trace to a smaller or better packed trace that Windows' own tools read, events kept byte
 // for byte.
+//
+// Calls may run at once on any threads, of one trace too. Errors: those of reading a trace (trace.hpp);
+// `no_match` and `usage` for a selection, as Filter::prepare() gives them; `unsupported` for sources that
+// cannot become one trace; those of the output. Memory: within RunOptions::memory, whatever the size of the
+// trace. Sizes are in bytes.
 #pragma once
 
 #include "etwrelog/codec.hpp"

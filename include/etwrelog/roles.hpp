@@ -1,4 +1,5 @@
-// What a field means to those who look across event types, and whose an event is.
+// What a field means to those who look across event types, and whose an event is. Numbers that may grow in
+// number with a release: no file holds them.
 #pragma once
 
 #include <cstdint>

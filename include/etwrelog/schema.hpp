@@ -5,6 +5,9 @@
 //
 // Everything here is made for hostile input: a payload that is too short gives the fields that it holds, a
 // schema that contradicts itself is refused, and neither memory nor text grows beyond fixed limits.
+//
+// A Schema, its fields and names live as long as a SchemaCatalog that has it, or a copy of that. What is
+// const may be called on any thread.
 #pragma once
 
 #include "etwrelog/error.hpp"

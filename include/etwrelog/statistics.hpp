@@ -1,4 +1,5 @@
-// Counts of a whole trace: events and bytes by type, by process, by processor's buffers; stacks.
+// Counts of a whole trace: events and bytes by type, by process, by processor's buffers; stacks. Values that
+// own what they hold. Sizes are in bytes.
 #pragma once
 
 #include "etwrelog/codec.hpp"
@@ -60,7 +61,8 @@ struct Statistics {
 // archive that holds the counts. Of several sources the
 // totals of all: events and bytes are the sums of each, stacks and processes are told apart over all of them,
 // and an event's owner is what all sources of its machine say of it. Times are those of Trace::clock(); a
-// warning begins with the name of its source. Damage that was stepped over stands in `skipped`.
+// warning begins with the name of its source. Damage that was stepped over stands in `skipped`. Any number of
+// calls at once, on any threads; errors are those of reading a trace (trace.hpp).
 [[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run = {});
 
 // All but warnings and what was skipped, as a JSON object with its version in "record_version". Archives hold

@@ -1,5 +1,5 @@
 // Names of native code: which PDB belongs to a module of a trace, where it is, and what it says about an
-// address.
+// address. That there is none is no error but a SymbolState and a line that says why.
 #pragma once
 
 #include "etwrelog/guid.hpp"

@@ -1,4 +1,5 @@
-// Strings of a trace as UTF-8.
+// Strings of a trace as UTF-8. No state, any thread; results own their memory. Nothing fails: what is no text
+// is replaced.
 #pragma once
 
 #include "etwrelog/bytes.hpp"

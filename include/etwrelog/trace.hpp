@@ -1,10 +1,8 @@
 // Opening traces and walking their events. Level 3: uses everything up to select.hpp.
 //
-//   Result<Trace> trace = Trace::open("boot.etl");               // or .etlz, .zip, .diagsession, .xz, .zst,
-//   .gz, several at once
-//   for one event after the other:   trace->events(query)        // EventCursor: serial, pulled for
-//   all processors of a machine: trace->fold<Part>(map, merge, query)   // parallel over batches, merged in
-//   order
+//   Result<Trace> trace = Trace::open("boot.etl"); // or .etlz, .zip, .xz, .zst, .gz; several at once
+//   trace->events(query)                    // EventCursor: one event after the other, pulled
+//   trace->fold<Part>(map, merge, query)    // parallel over batches, merged in order
 //
 // Both take the events as they are stored (Order::file) or in order of time over all processors and inputs
 // (Order::time), all of them or those that a Query asks for. Both give the same events in the same order
@@ -351,7 +349,7 @@ public:
   }
 
 private:
-  friend class Trace;
+  friend struct detail::Traversal;
   struct Impl;
   explicit EventCursor(std::unique_ptr<Impl> impl);
   bool next_batch(); // to the first event of the next batch that has one
@@ -386,8 +384,9 @@ public:
                      const RunOptions & = {}) const && = delete; // it must not outlive its trace
 
   // map(Part &, EventBatch &): parallel, a Part for each batch; merge(Part &total, Part &part): serial, in
-  // order; may return Result<void>, whose error ends the run. A part is reused afterwards: clear()ed if it
-  // can be, else made anew. What either throws becomes ErrorKind::callback.
+  // order, maybe not on the caller's thread; may return Result<void>, whose error ends the run. A part is
+  // reused afterwards: clear()ed if it can be, else made anew. What either throws becomes
+  // ErrorKind::callback.
   template <std::default_initializable Part, class Map, class Merge>
   [[nodiscard]] Result<Part> fold(Map map, Merge merge, const Query &query = {},
                                   const RunOptions &run = {}) const;
@@ -415,38 +414,54 @@ struct FoldSteps {
 
 } // namespace detail
 
-template <std::default_initializable Part, class Map, class Merge>
-Result<Part> Trace::fold(Map map, Merge merge, const Query &query, const RunOptions &run) const {
+namespace detail {
+
+// A fold's functions and what they add up to, called by its steps.
+template <class Part, class Map, class Merge> struct Folding {
   static_assert(std::is_invocable_v<Map &, Part &, EventBatch &>, "map(Part &, EventBatch &)");
   static_assert(std::is_invocable_v<Merge &, Part &, Part &>, "merge(Part &total, Part &part)");
-  struct Context {
-    Map &map;
-    Merge &merge;
-    Part total;
-  } context{map, merge, Part{}};
-  detail::FoldSteps steps;
-  steps.context = &context;
-  steps.make = [](void *) -> void * { return new Part{}; };
-  steps.destroy = [](void *, void *part) { delete static_cast<Part *>(part); };
-  steps.map = [](void *c, void *part, EventBatch &batch) {
-    static_cast<Context *>(c)->map(*static_cast<Part *>(part), batch);
-  };
-  steps.merge = [](void *c, void *p) -> Result<void> {
-    auto &ctx = *static_cast<Context *>(c);
-    Part &part = *static_cast<Part *>(p);
+
+  Map &map;
+  Merge &merge;
+  Part total{};
+
+  // Valid as long as this is where it is.
+  [[nodiscard]] FoldSteps steps() {
+    FoldSteps steps;
+    steps.context = this;
+    steps.make = [](void *) -> void * { return new Part{}; };
+    steps.destroy = [](void *, void *part) { delete static_cast<Part *>(part); };
+    steps.map = [](void *self, void *part, EventBatch &batch) {
+      static_cast<Folding *>(self)->map(*static_cast<Part *>(part), batch);
+    };
+    steps.merge = [](void *self, void *part) {
+      return static_cast<Folding *>(self)->add(*static_cast<Part *>(part));
+    };
+    return steps;
+  }
+
+private:
+  Result<void> add(Part &part) {
     Result<void> done;
     if constexpr (std::is_same_v<std::invoke_result_t<Merge &, Part &, Part &>, Result<void>>)
-      done = ctx.merge(ctx.total, part);
+      done = merge(total, part);
     else
-      static_cast<void>(ctx.merge(ctx.total, part));
+      static_cast<void>(merge(total, part));
     if constexpr (requires { part.clear(); })
       part.clear();
     else
       part = Part{};
     return done;
-  };
-  if (Result<void> done = run_fold(steps, query, run); !done) return std::move(done).error();
-  return std::move(context.total);
+  }
+};
+
+} // namespace detail
+
+template <std::default_initializable Part, class Map, class Merge>
+Result<Part> Trace::fold(Map map, Merge merge, const Query &query, const RunOptions &run) const {
+  detail::Folding<Part, Map, Merge> folding{map, merge};
+  if (Result<void> done = run_fold(folding.steps(), query, run); !done) return std::move(done).error();
+  return std::move(folding.total);
 }
 
 } // namespace etwrelog

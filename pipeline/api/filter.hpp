@@ -1,7 +1,6 @@
 // What stands behind the public Filter.
 #pragma once
 
-#include "api/reading.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/state.hpp"
 #include "etwrelog/trace.hpp"
@@ -37,7 +36,6 @@ struct Filter::Impl {
   std::vector<std::optional<filter::Filter>> machines;
   std::vector<std::uint32_t> first_buffer; // by source
   std::vector<std::uint32_t> processes;
-  pipeline::Reading reading; // of traversals inside the library
 
   [[nodiscard]] pipeline::BufferKeeper keeper(std::uint32_t source, std::uint32_t machine,
                                               const pipeline::DecodedBuffer &buffer) const {

@@ -11,6 +11,8 @@ namespace etwrelog {
 
 namespace pipeline {
 
+class Walk;
+
 struct OpenedTrace {
   std::vector<std::unique_ptr<const Trace>> sources;
   std::shared_ptr<StreamSource> stream; // of a single-pass trace, which has no sources but an info
@@ -36,6 +38,8 @@ struct Traversal {
   static void add_input(RunReport *report, const pipeline::Trace &source);
   // The error for what needs more than one look at a stream.
   static Error needs_spool(const Trace &trace);
+  // Of a walk that has begun, or why it could not.
+  static EventCursor cursor(Result<std::unique_ptr<pipeline::Walk>> walk);
   static std::unique_ptr<EventBatch> make_batch() { return std::unique_ptr<EventBatch>(new EventBatch); }
   static void set(EventBatch &batch, std::uint64_t ordinal, std::span<const BufferView> buffers,
                   std::span<const EventRef> refs, bool by_reference) {

@@ -1,4 +1,4 @@
-// Batches that are pulled. A flow graph pushes: it runs until all is done. A cursor is the other way round:
+// Batches that are pulled. The runner pushes: it runs until all is done. A cursor is the other way round:
 // its caller asks for the next batch, works on it for as long as it likes, and may stop at any time.
 //
 //   next (serial) -> work (parallel) -> in order (serial, in order) -> finish (parallel) -> the caller, in

@@ -1,17 +1,8 @@
 #include "api/reading.hpp"
 
-#include "api/filter.hpp"
 #include "api/internals.hpp"
 
 namespace etwrelog::pipeline {
-
-etwrelog::Filter reading_filter(const etwrelog::Trace &trace, const Reading &reading) {
-  auto impl = std::make_shared<etwrelog::Filter::Impl>();
-  impl->everything = true;
-  impl->opened = &detail::Traversal::of(trace);
-  impl->reading = reading;
-  return FilterParts::make(std::move(impl));
-}
 
 std::vector<Input> input_files(const etwrelog::Trace &trace) {
   std::vector<Input> files;

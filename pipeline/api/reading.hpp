@@ -1,11 +1,12 @@
 // What other parts of the library ask of a traversal beyond its public Query.
 #pragma once
 
+#include "base/errors.hpp"
 #include "etwrelog/trace.hpp"
 
 namespace etwrelog::pipeline {
 
-// How to read, where the events themselves do not matter.
+// How to read, beside what a Query says of the events.
 struct Reading {
   std::optional<std::uint16_t> processor{}; // no buffer of another one
   std::optional<std::uint32_t> process{};   // no event whose header has another one
@@ -13,8 +14,19 @@ struct Reading {
   // but no place.
   bool state_from_index = false;
 };
-// A filter that chooses events by that alone.
-[[nodiscard]] Filter reading_filter(const etwrelog::Trace &trace, const Reading &reading);
+
+// Trace::events and Trace::fold that read in this way.
+[[nodiscard]] EventCursor read_events(const etwrelog::Trace &trace, const Query &query,
+                                      const Reading &reading, const RunOptions &run);
+[[nodiscard]] Result<void> run_fold(const etwrelog::Trace &trace, const detail::FoldSteps &steps,
+                                    const Query &query, const Reading &reading, const RunOptions &run);
+template <class Part, class Map, class Merge>
+[[nodiscard]] Result<Part> read_fold(const etwrelog::Trace &trace, Map map, Merge merge, const Query &query,
+                                     const Reading &reading, const RunOptions &run) {
+  detail::Folding<Part, Map, Merge> folding{map, merge};
+  ETWRELOG_TRY(run_fold(trace, folding.steps(), query, reading, run));
+  return std::move(folding.total);
+}
 
 // The files that a trace is read from, whatever its sources are called: what an output must not be.
 [[nodiscard]] std::vector<Input> input_files(const etwrelog::Trace &trace);

@@ -216,16 +216,20 @@ bool EventCursor::next_batch() {
   return false;
 }
 
-EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
+EventCursor detail::Traversal::cursor(Result<std::unique_ptr<Walk>> walk) {
   auto impl = std::make_unique<EventCursor::Impl>();
-  Result<std::unique_ptr<Walk>> walk = Walk::start(*this, query, run);
-  if (walk) {
-    impl->status = (*walk)->run_with({});
-    if (impl->status) impl->walk = *std::move(walk);
-  } else {
-    impl->status = std::move(walk).error();
-  }
+  impl->status = walk ? (*walk)->begin({}) : std::move(walk).error();
+  if (impl->status) impl->walk = *std::move(walk);
   return EventCursor(std::move(impl));
+}
+
+EventCursor Trace::events(const Query &query, const RunOptions &run) const & {
+  return pipeline::read_events(*this, query, {}, run);
+}
+
+EventCursor pipeline::read_events(const etwrelog::Trace &trace, const Query &query, const Reading &reading,
+                                  const RunOptions &run) {
+  return detail::Traversal::cursor(Walk::start(trace, query, reading, run));
 }
 
 namespace {
@@ -234,8 +238,7 @@ namespace {
 template <class Call> Result<void> called(const char *what, Call &&call) {
   base::ErrorBuilder failure(ErrorKind::callback, what);
   try {
-    call();
-    return {};
+    return call();
   } catch (const std::exception &thrown) {
     return std::move(failure).found(thrown.what());
   } catch (...) {
@@ -281,28 +284,28 @@ private:
 
 Result<void> Trace::run_fold(const detail::FoldSteps &steps, const Query &query,
                              const RunOptions &run) const {
-  Parts parts(steps); // outlives the walk, whose threads use it
-  Result<std::unique_ptr<Walk>> started = Walk::start(*this, query, run);
-  if (!started) return std::move(started).error();
-  Walk &walk = **started;
-  ETWRELOG_TRY(walk.run_with([&](WalkSlot &slot) {
-    slot.part = nullptr;
-    Result<void> mapped = called("the map of a fold", [&] {
+  return pipeline::run_fold(*this, steps, query, {}, run);
+}
+
+Result<void> pipeline::run_fold(const etwrelog::Trace &trace, const detail::FoldSteps &steps,
+                                const Query &query, const Reading &reading, const RunOptions &run) {
+  Parts parts(steps);
+  ETWRELOG_TRY_LET(walk, Walk::start(trace, query, reading, run));
+  const auto map = [&](WalkSlot &slot) {
+    return called("the map of a fold", [&]() -> Result<void> {
       slot.part = parts.take();
       steps.map(steps.context, slot.part, *slot.events);
+      return {};
     });
-    if (!mapped) slot.error = std::move(mapped).error();
-    walk.settle(slot);
-  }));
-  Result<void> status;
-  while (WalkSlot *slot = walk.next(status)) {
+  };
+  const auto merge = [&](WalkSlot &slot) {
     Result<void> merged =
-        called("the merge of a fold", [&] { status = steps.merge(steps.context, slot->part); });
-    if (!merged) status = std::move(merged);
-    parts.give(slot->part);
-    if (!status) break;
-  }
-  walk.report();
+        called("the merge of a fold", [&] { return steps.merge(steps.context, slot.part); });
+    parts.give(slot.part);
+    return merged;
+  };
+  const Result<void> status = walk->run(map, merge);
+  walk->report();
   return status;
 }
 

@@ -2,11 +2,12 @@
 
 #include "base/errors.hpp"
 #include "filter/filter.hpp"
-#include "run/runner.hpp"
+#include "run/guarded.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace etwrelog::pipeline {
 
@@ -18,18 +19,16 @@ namespace {
 constexpr std::uint64_t kBatchBytes = 1u << 20; // decoded: what a core's cache holds between steps
 constexpr std::uint64_t kMostOfWindow =
     2 * kBatchBytes; // twice what is loaded: what was held up is made up for
-constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
 } // namespace
 
-Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
+Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run)
     : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
-      began_(std::chrono::steady_clock::now()), told_(began_) {
+      reading_(reading), began_(std::chrono::steady_clock::now()), progress_(run_.progress) {
   if (!kind_set_.empty()) kinds_ = &kind_set_;
   if (query.filter != nullptr) {
     const std::shared_ptr<const Filter::Impl> &filter = FilterParts::of(*query.filter);
     if (!filter->everything) filter_ = filter;
-    reading_ = filter->reading;
   }
   timed_ = query.from || query.to;
   if (timed_) {
@@ -43,11 +42,11 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run)
 }
 
 Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
-                                          const RunOptions &run) {
+                                          const Reading &reading, const RunOptions &run) {
   if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
   if (query.filter != nullptr && !FilterParts::is_of(*query.filter, trace))
     return base::bad_option(Option::processes, "the filter was prepared for another trace");
-  std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, run));
+  std::unique_ptr<Walk> walk(new Walk(detail::Traversal::of(trace), query, reading, run));
   ETWRELOG_TRY(walk->plan());
   return walk;
 }
@@ -58,6 +57,7 @@ Result<void> Walk::plan() {
         .about(Option::from, Option::to);
   for (const auto &source : trace_.sources)
     total_bytes_ += source->stored_bytes();
+  progress_.begin("reading events", total_bytes_);
   leave_out_by_time();
   return order_ == Order::time ? plan_time_order() : Result<void>();
 }
@@ -144,48 +144,109 @@ std::size_t Walk::slots(unsigned threads) const {
                                                             2, std::max<std::uint64_t>(2, afforded)));
 }
 
-Result<void> Walk::run_with(std::function<void(WalkSlot &)> finish) {
-  const unsigned threads = threads_of(run_.threads);
-  ETWRELOG_TRY(check_threads(threads));
-  PumpSteps<WalkSlot> steps;
-  if (order_ == Order::file) {
-    steps.next = [this](WalkSlot &slot) { return next_stored(slot); };
-    steps.work = [this](WalkSlot &slot) { guarded(slot, [&] { load_stored(slot); }); };
-    steps.in_order = [](WalkSlot &) {};
-    steps.finish = [this, finish](WalkSlot &slot) {
-      if (slot.error) return;
-      detail::Traversal::set(*slot.events, slot.ordinal, slot.buffers, slot.refs.all(),
-                             selective() || !trace_.clocks[slot.source].same());
-      if (finish) finish(slot);
-    };
-  } else {
-    steps.next = [this](WalkSlot &slot) { return next_in_time(slot); };
-    steps.work = [this](WalkSlot &slot) { guarded(slot, [&] { load_blocks(slot); }); };
-    steps.in_order = [this](WalkSlot &slot) {
-      guarded(slot, [&] { open_window(slot); });
-      ++opened_;
-    };
-    steps.finish = [this, finish](WalkSlot &slot) {
-      guarded(slot, [&] { order_window(slot.window, slot.buffers, slot.refs, slot.scratch); });
-      if (slot.error) return;
-      detail::Traversal::set(*slot.events, slot.ordinal, slot.buffers, slot.refs.all(), true);
-      if (finish) finish(slot);
-    };
-  }
-  pump_.emplace(std::move(steps), threads, slots(threads), [] { return std::make_unique<WalkSlot>(); });
+Result<void> Walk::do_step(Result<void> (Walk::*step)(WalkSlot &), WalkSlot &slot) {
+  Result<void> done = guarded([&] { return (this->*step)(slot); });
+  if (!done) return base::in_file(std::move(done).error(), trace_.infos.front().name);
   return {};
 }
 
-void Walk::guarded(WalkSlot &slot, const std::function<void()> &step) const {
-  if (slot.error) return;
-  try {
-    step();
-  } catch (const std::bad_alloc &) {
-    slot.error =
-        base::io_failure("out of memory").in(trace_.infos.front().name).advise(Advice::fewer_threads);
-  } catch (const std::exception &thrown) {
-    slot.error = base::io_failure(thrown.what()).in(trace_.infos.front().name);
+Result<void> Walk::hand_out(WalkSlot &slot, const Handler &map) {
+  const bool by_reference = order_ == Order::time || selective() || !trace_.clocks[slot.source].same();
+  detail::Traversal::set(*slot.events, slot.ordinal, slot.buffers, slot.refs.all(), by_reference);
+  if (!map) return {};
+  ETWRELOG_TRY(map(slot));
+  return settle(slot);
+}
+
+Result<void> Walk::run(const Handler &map, const Handler &merge) {
+  std::deque<WalkSlot> memory(slots(threads_of(run_.threads)));
+  const RunSettings settings{run_.threads, run_.stop};
+  Steps<WalkSlot> steps;
+  const auto merged = [&](WalkSlot &slot) -> Result<void> {
+    ETWRELOG_TRY(merge(slot));
+    account(slot);
+    return {};
+  };
+  steps.locate = [this](const WalkSlot &, Error error) {
+    return error.kind == ErrorKind::cancelled ? base::in_file(std::move(error), trace_.infos.front().name)
+                                              : std::move(error);
+  };
+  if (order_ == Order::file) {
+    steps.next = [this](WalkSlot &slot) { return next_stored(slot); };
+    steps.work = [&](WalkSlot &slot) -> Result<void> {
+      ETWRELOG_TRY(do_step(&Walk::load_stored, slot));
+      return hand_out(slot, map);
+    };
+    steps.merge = merged;
+    return run_steps(steps, memory, settings);
   }
+  const auto sorted = [&](WalkSlot &slot) -> Result<void> {
+    ETWRELOG_TRY(do_step(&Walk::sort_window, slot));
+    return hand_out(slot, map);
+  };
+  steps.next = [this](WalkSlot &slot) {
+    if (all_planned()) return false;
+    next_in_time(slot);
+    return true;
+  };
+  steps.work = [this](WalkSlot &slot) { return do_step(&Walk::load_blocks, slot); };
+  steps.merge = [this](WalkSlot &slot) { return do_step(&Walk::open_window, slot); };
+  steps.finish = sorted;
+  steps.emit = merged;
+  ETWRELOG_TRY(run_steps(steps, memory, settings));
+  // What no window had room for while there was something to load.
+  steps.next = [this](WalkSlot &slot) -> Result<bool> {
+    if (!more_) return false;
+    next_in_time(slot);
+    ETWRELOG_TRY(do_step(&Walk::open_window, slot));
+    return true;
+  };
+  steps.work = sorted;
+  steps.merge = merged;
+  steps.finish = steps.emit = {};
+  return run_steps(steps, memory, settings);
+}
+
+Result<void> Walk::begin(Handler map) {
+  const unsigned threads = threads_of(run_.threads);
+  ETWRELOG_TRY(check_threads(threads));
+  const auto step = [this](Result<void> (Walk::*doing)(WalkSlot &)) {
+    return [this, doing](WalkSlot &slot) {
+      if (slot.error) return;
+      if (Result<void> done = do_step(doing, slot); !done) slot.error = std::move(done).error();
+    };
+  };
+  PumpSteps<WalkSlot> steps;
+  std::function<void(WalkSlot &)> sort;
+  if (order_ == Order::file) {
+    steps.next = [this](WalkSlot &slot) { return next_stored(slot) ? Further::batch : Further::none; };
+    steps.work = step(&Walk::load_stored);
+    steps.in_order = [](WalkSlot &) {};
+  } else {
+    // Behind the last buffer there may be events yet that no window had room for.
+    steps.next = [this](WalkSlot &slot) {
+      if (all_planned()) {
+        if (opened_ != issued_) return Further::later;
+        if (!more_) return Further::none;
+      }
+      next_in_time(slot);
+      return Further::batch;
+    };
+    steps.work = step(&Walk::load_blocks);
+    steps.in_order = [this, open = step(&Walk::open_window)](WalkSlot &slot) {
+      open(slot);
+      ++opened_;
+    };
+    sort = step(&Walk::sort_window);
+  }
+  steps.finish = [this, sort, map = std::move(map)](WalkSlot &slot) {
+    if (sort) sort(slot);
+    if (slot.error) return;
+    if (Result<void> done = guarded([&] { return hand_out(slot, map); }); !done)
+      slot.error = std::move(done).error();
+  };
+  pump_.emplace(std::move(steps), threads, slots(threads), [] { return std::make_unique<WalkSlot>(); });
+  return {};
 }
 
 namespace {
@@ -202,13 +263,13 @@ void reset(WalkSlot &slot, std::uint64_t ordinal) {
 
 } // namespace
 
-Further Walk::next_stored(WalkSlot &slot) {
+bool Walk::next_stored(WalkSlot &slot) {
   while (next_source_ < trace_.sources.size() &&
          next_buffer_ == trace_.sources[next_source_]->buffers().size()) {
     ++next_source_;
     next_buffer_ = 0;
   }
-  if (next_source_ == trace_.sources.size()) return Further::none;
+  if (next_source_ == trace_.sources.size()) return false;
   reset(slot, issued_++);
   slot.source = next_source_;
   slot.batch.first = next_buffer_;
@@ -222,15 +283,10 @@ Further Walk::next_stored(WalkSlot &slot) {
     slot.stored_bytes += spans[next_buffer_].size;
     slot.decoded_bytes += spans[next_buffer_].decoded;
   }
-  return Further::batch;
+  return true;
 }
 
-Further Walk::next_in_time(WalkSlot &slot) {
-  // Behind the last buffer there may be events yet that no window had room for.
-  if (next_buffer_ == load_order_.size()) {
-    if (opened_ != issued_) return Further::later;
-    if (!more_) return Further::none;
-  }
+void Walk::next_in_time(WalkSlot &slot) {
   reset(slot, issued_++);
   slot.blocks.clear();
   slot.first_planned = next_buffer_;
@@ -245,7 +301,6 @@ Further Walk::next_in_time(WalkSlot &slot) {
     slot.decoded_bytes += span.decoded;
   }
   slot.planned = next_buffer_ - slot.first_planned;
-  return Further::batch;
 }
 
 BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) const {
@@ -283,7 +338,7 @@ bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, B
   if (filter_ && !keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
   if (reading_.process && event.process_id() != *reading_.process) return false;
-  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::outlives_time(event));
+  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::is_state(event));
 }
 
 void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
@@ -339,30 +394,32 @@ void Walk::refer(std::uint32_t source, Block &block) const {
   if (!sorted) std::ranges::stable_sort(block.refs.all(), {}, &EventRef::time);
 }
 
-void Walk::load_stored(WalkSlot &slot) const {
+Result<void> Walk::load_stored(WalkSlot &slot) {
   loader(slot.source).load(slot.batch);
-  slot.error = std::move(slot.batch.error);
-  if (slot.error) return;
+  if (slot.batch.error) return *std::move(slot.batch.error);
   for (const DecodedBuffer &buffer : slot.batch.buffers) {
     slot.buffers.push_back(view_of(slot.source, buffer));
     if (!selective() && trace_.clocks[slot.source].same()) continue;
     refer(slot.source, slot.batch, buffer, static_cast<std::uint32_t>(slot.buffers.size() - 1),
           slot.buffers.back(), slot.refs);
   }
-  slot.error = std::move(slot.batch.error);
+  if (slot.batch.error) return *std::move(slot.batch.error);
   std::ranges::move(slot.batch.skipped, std::back_inserter(slot.skipped));
   for (Skipped &skipped : slot.skipped)
     skipped.source = slot.source;
   std::ranges::move(slot.batch.warnings, std::back_inserter(slot.warnings));
+  return {};
 }
 
-void Walk::load_blocks(WalkSlot &slot) {
-  for (std::size_t i = 0; i < slot.planned && !slot.error; ++i)
-    if (std::unique_ptr<Block> block = load_block(load_order_[slot.first_planned + i], slot))
-      slot.blocks.push_back(std::move(block));
+Result<void> Walk::load_blocks(WalkSlot &slot) {
+  for (std::size_t i = 0; i < slot.planned; ++i) {
+    ETWRELOG_TRY_LET(block, load_block(load_order_[slot.first_planned + i], slot));
+    slot.blocks.push_back(std::move(block));
+  }
+  return {};
 }
 
-std::unique_ptr<Block> Walk::load_block(const Planned &planned, WalkSlot &slot) {
+Result<std::unique_ptr<Block>> Walk::load_block(const Planned &planned, WalkSlot &slot) {
   std::unique_ptr<Block> block = take_block();
   const std::uint64_t before = block->bytes();
   Batch &batch = block->batch;
@@ -386,11 +443,11 @@ std::unique_ptr<Block> Walk::load_block(const Planned &planned, WalkSlot &slot) 
     block->skipped.push_back(std::move(skipped));
   }
   std::ranges::move(batch.warnings, std::back_inserter(slot.warnings));
-  slot.error = std::move(batch.error);
-  return slot.error ? nullptr : std::move(block);
+  if (batch.error) return *std::move(batch.error);
+  return block;
 }
 
-void Walk::open_window(WalkSlot &slot) {
+Result<void> Walk::open_window(WalkSlot &slot) {
   std::vector<std::unique_ptr<Block>> known;
   for (std::unique_ptr<Block> &block : slot.blocks)
     if (block->number < added_[block->stream])
@@ -399,9 +456,15 @@ void Walk::open_window(WalkSlot &slot) {
       add(std::move(block), slot);
   slot.blocks.clear();
   give_back(known);
-  fetch_awaited(slot);
+  ETWRELOG_TRY(fetch_awaited(slot));
   more_ = windows_->take(slot.window, kMostOfWindow);
   slot.late_events = windows_->late_events();
+  return {};
+}
+
+Result<void> Walk::sort_window(WalkSlot &slot) {
+  order_window(slot.window, slot.buffers, slot.refs, slot.scratch);
+  return {};
 }
 
 void Walk::add(std::unique_ptr<Block> block, WalkSlot &slot) {
@@ -414,13 +477,14 @@ void Walk::add(std::unique_ptr<Block> block, WalkSlot &slot) {
 // An idle processor's buffer may have been written long after its events, and what came meanwhile would pile
 // up. When it comes to more than the memory set aside, what all others wait for is loaded by itself, out of
 // turn.
-void Walk::fetch_awaited(WalkSlot &slot) {
-  while (windows_->held_bytes() > hold_limit_ && windows_->bytes_kept_back() > hold_limit_ && !slot.error) {
+Result<void> Walk::fetch_awaited(WalkSlot &slot) {
+  while (windows_->held_bytes() > hold_limit_ && windows_->bytes_kept_back() > hold_limit_) {
     const std::uint32_t stream = windows_->awaited();
-    if (stream == of_stream_.size()) return;
-    if (std::unique_ptr<Block> block = load_block(load_order_[of_stream_[stream][added_[stream]]], slot))
-      add(std::move(block), slot);
+    if (stream == of_stream_.size()) break;
+    ETWRELOG_TRY_LET(block, load_block(load_order_[of_stream_[stream][added_[stream]]], slot));
+    add(std::move(block), slot);
   }
+  return {};
 }
 
 std::unique_ptr<Block> Walk::take_block() {
@@ -437,34 +501,37 @@ void Walk::give_back(std::vector<std::unique_ptr<Block>> &blocks) {
   blocks.clear();
 }
 
-void Walk::settle(WalkSlot &slot) const {
+Result<void> Walk::settle(WalkSlot &slot) const {
   for (const detail::Damage &damage : detail::Traversal::damage(*slot.events)) {
-    if (slot.error) return;
     slot.batch.skipped.clear();
     trace_.sources[slot.source]->note_walk_end(slot.batch, slot.batch.buffers[damage.buffer], damage.end);
-    slot.error = std::move(slot.batch.error);
+    if (slot.batch.error) return *std::move(slot.batch.error);
     for (Skipped &skipped : slot.batch.skipped) {
       skipped.source = slot.source;
       slot.skipped.push_back(std::move(skipped));
     }
   }
   detail::Traversal::damage(*slot.events).clear();
+  return {};
+}
+
+void Walk::account(WalkSlot &slot) {
+  std::ranges::move(slot.skipped, std::back_inserter(sum_.skipped));
+  std::ranges::move(slot.warnings, std::back_inserter(sum_.warnings));
+  sum_.late_events = slot.late_events;
+  sum_.stored_bytes += slot.stored_bytes;
+  sum_.decoded_bytes += slot.decoded_bytes;
+  sum_.peak_memory = std::max<std::uint64_t>(sum_.peak_memory, peak_bytes_);
+  sum_.buffers += order_ == Order::file ? slot.batch.buffers.size() : slot.planned;
+  give_back(slot.window.finished); // batches before this one are done with them, too
+  progress_.advance(slot.stored_bytes);
 }
 
 WalkSlot *Walk::next(Result<void> &status) {
-  if (current_ != nullptr) {
-    settle(*current_);
-    std::ranges::move(current_->skipped, std::back_inserter(sum_.skipped));
-    std::ranges::move(current_->warnings, std::back_inserter(sum_.warnings));
-    sum_.late_events = current_->late_events;
-    progress(*current_);
-    give_back(current_->window.finished); // batches before this one are done with them, too
-    if (current_->error) {
-      status = *std::move(current_->error);
-      current_ = nullptr;
-      return nullptr;
-    }
-    current_ = nullptr;
+  if (WalkSlot *done = std::exchange(current_, nullptr)) {
+    status = settle(*done);
+    account(*done);
+    if (!status) return nullptr;
   }
   if (run_.stop.stop_requested()) {
     status = base::cancelled().in(trace_.infos.front().name);
@@ -478,19 +545,6 @@ WalkSlot *Walk::next(Result<void> &status) {
   }
   current_ = slot;
   return slot;
-}
-
-void Walk::progress(const WalkSlot &slot) {
-  done_bytes_ += slot.stored_bytes;
-  sum_.stored_bytes += slot.stored_bytes;
-  sum_.decoded_bytes += slot.decoded_bytes;
-  sum_.peak_memory = std::max<std::uint64_t>(sum_.peak_memory, peak_bytes_);
-  sum_.buffers += order_ == Order::file ? slot.batch.buffers.size() : slot.planned;
-  if (!run_.progress) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - told_ < kProgressEvery && done_bytes_ != total_bytes_) return;
-  told_ = now;
-  run_.progress({"reading events", done_bytes_, total_bytes_, 0});
 }
 
 void Walk::report() {

@@ -1,15 +1,19 @@
 // One traversal of a trace: the steps that a fold and a cursor have in common.
-//   next: which buffers -> work: load, decode, refer to what is wanted -> in order: the window -> finish:
-//   sort it
+//   next: which buffers -> load: decode, refer to what is wanted -> in order of time: take a window, in order
+//   -> sort it -> the batch's events are there
+// A fold is pushed through them by the runner, a cursor is pulled by a pump.
 #pragma once
 
 #include "api/filter.hpp"
 #include "api/internals.hpp"
 #include "api/pump.hpp"
+#include "api/reading.hpp"
 #include "api/time_order.hpp"
+#include "run/runner.hpp"
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 
 namespace etwrelog::pipeline {
@@ -27,31 +31,35 @@ struct WalkSlot {
   RefList refs;
   OrderScratch scratch;
   std::unique_ptr<EventBatch> events = detail::Traversal::make_batch();
-  std::optional<Error> error;
+  std::optional<Error> error; // of a cursor's step; the runner knows a fold's
   std::vector<Skipped> skipped;
   std::vector<std::string> warnings;
   std::uint64_t late_events = 0; // up to this batch
-  void *part = nullptr;          // a fold's
+  void *part = nullptr;          // what a user made of it
 };
 
 class Walk {
 public:
   // Fails where the query cannot be answered.
   static Result<std::unique_ptr<Walk>> start(const etwrelog::Trace &trace, const Query &query,
-                                             const RunOptions &run);
+                                             const Reading &reading, const RunOptions &run);
 
-  // With `finish`: done to each batch when its events are there, in parallel.
-  [[nodiscard]] Result<void> run_with(std::function<void(WalkSlot &)> finish);
-  // The next batch; null at the end, and on failure: then `status` has the error. What was found wrong in the
-  // batch before is looked at first.
+  using Handler = std::function<Result<void>(WalkSlot &)>;
+
+  // To the end: `map` to each batch when its events are there, in parallel, `merge` in order.
+  [[nodiscard]] Result<void> run(const Handler &map, const Handler &merge);
+
+  // Or batch by batch, as `next` asks for them. `map`, done to each in parallel, may be empty.
+  [[nodiscard]] Result<void> begin(Handler map);
+  // Null at the end, and on failure: then `status` has the error. What was found wrong in the batch before is
+  // looked at first.
   WalkSlot *next(Result<void> &status);
-  // Turns damage that a walk over the batch has met into an error or a note.
-  void settle(WalkSlot &slot) const;
+
   // The report, whatever the outcome.
   void report();
 
 private:
-  Walk(const OpenedTrace &trace, const Query &query, const RunOptions &run);
+  Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run);
   Result<void> plan();
   Result<void> plan_time_order();
   void leave_out_by_time();
@@ -61,16 +69,26 @@ private:
   }
   [[nodiscard]] std::size_t slots(unsigned threads) const;
 
-  Further next_stored(WalkSlot &slot);
-  Further next_in_time(WalkSlot &slot);
-  void load_stored(WalkSlot &slot) const;
-  void load_blocks(WalkSlot &slot);
+  bool next_stored(WalkSlot &slot); // false when there are no more buffers
+  // Maybe with nothing to load: then there is but a window to take.
+  void next_in_time(WalkSlot &slot);
+  [[nodiscard]] bool all_planned() const { return next_buffer_ == load_order_.size(); }
+  Result<void> load_stored(WalkSlot &slot);
+  Result<void> load_blocks(WalkSlot &slot);
   struct Planned;
-  std::unique_ptr<Block> load_block(const Planned &planned, WalkSlot &slot);
+  Result<std::unique_ptr<Block>> load_block(const Planned &planned, WalkSlot &slot);
   void add(std::unique_ptr<Block> block, WalkSlot &slot);
-  void fetch_awaited(WalkSlot &slot);
-  void open_window(WalkSlot &slot);
-  void guarded(WalkSlot &slot, const std::function<void()> &step) const;
+  Result<void> fetch_awaited(WalkSlot &slot);
+  Result<void> open_window(WalkSlot &slot);
+  Result<void> sort_window(WalkSlot &slot);
+  // Does a step; an error, or what it throws, is one of this trace.
+  Result<void> do_step(Result<void> (Walk::*step)(WalkSlot &), WalkSlot &slot);
+  // The batch's events are there: `map`, if there is one, and what it has met.
+  Result<void> hand_out(WalkSlot &slot, const Handler &map);
+  // Turns damage that a walk over the batch has met into an error or a note.
+  Result<void> settle(WalkSlot &slot) const;
+  // A batch is done with, in order.
+  void account(WalkSlot &slot);
 
   [[nodiscard]] bool selective() const {
     return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.process;
@@ -90,7 +108,6 @@ private:
   [[nodiscard]] BufferKeeper keeper_of(std::uint32_t source, const DecodedBuffer &buffer) const;
   std::unique_ptr<Block> take_block();
   void give_back(std::vector<std::unique_ptr<Block>> &blocks);
-  void progress(const WalkSlot &slot);
 
   const OpenedTrace &trace_;
   Order order_;
@@ -124,8 +141,8 @@ private:
   std::vector<std::unique_ptr<Block>> spare_;
 
   RunReport sum_;
-  std::chrono::steady_clock::time_point began_, told_;
-  std::uint64_t done_bytes_ = 0;
+  std::chrono::steady_clock::time_point began_;
+  ProgressMeter progress_;
   WalkSlot *current_ = nullptr;
   std::optional<Pump<WalkSlot>> pump_; // last: it ends first
 };

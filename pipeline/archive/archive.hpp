@@ -4,7 +4,7 @@
 // The archive does not depend on the number of threads.
 #pragma once
 
-#include "archive/outline.hpp"
+#include "archive/summary.hpp"
 #include "etwrelog/archive.hpp"
 #include "run/runner.hpp"
 #include "source/archive_input.hpp"
@@ -13,7 +13,7 @@
 namespace etwrelog::pipeline {
 
 struct PackCoder : Coder {
-  Outliner outliner;
+  Summarizer summarizer;
 };
 
 // What one file leaves for the next. Any thread.

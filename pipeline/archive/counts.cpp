@@ -6,9 +6,9 @@ namespace etwrelog::pipeline {
 namespace {
 
 // An input that somebody else owns.
-class Borrowed final : public read::Input {
+class UnownedInput final : public read::Input {
 public:
-  explicit Borrowed(const read::Input &input) : read::Input(input.name()), input_(input) {}
+  explicit UnownedInput(const read::Input &input) : read::Input(input.name()), input_(input) {}
   [[nodiscard]] std::uint64_t size() const override { return input_.size(); }
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     return input_.read_at(offset, into);
@@ -28,7 +28,7 @@ bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &o
 
 Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options,
                                               SharedProgress &progress) {
-  const Result<Trace> trace = Trace::open(std::make_unique<Borrowed>(input), {false, true});
+  const Result<Trace> trace = Trace::open(std::make_unique<UnownedInput>(input), {false, true});
   if (!trace) return std::vector<std::uint8_t>();
   PassOptions graph(options.run);
   std::string phase;

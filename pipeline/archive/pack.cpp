@@ -62,21 +62,20 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   const read::Input &input = file.input;
   if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return Small::no;
   SegmentSource source(input, true, etlz::kMaxSegment, file.workspace.byte_pool);
-  const Result<bool> next = source.next(job);
-  if (!next) return next.error();
+  ETWRELOG_TRY_LET(next, source.next(job));
   std::uint64_t content = 0, weight = 0;
   for (const etlz::Part &part : job.parts) {
     content += content_of(part, job.bytes);
     weight += etlz::part_weight(part, job.bytes);
   }
-  const bool fits = *next && job.bytes.size() == input.size() && content <= small_content(options.level);
+  const bool fits = next && job.bytes.size() == input.size() && content <= small_content(options.level);
   if (!fits) {
     file.workspace.byte_pool.give(std::move(job.bytes));
     return Small::no;
   }
   // What the model makes of it, with everything around it.
   const std::vector<etlz::Part> parts = job.parts;
-  if (Result<void> r = encode_segment(job, file); !r) return r.error();
+  ETWRELOG_TRY(encode_segment(job, file));
   std::vector<std::uint8_t> index_bytes;
   etlz::IndexWriter index;
   index.add(job.entry);
@@ -93,7 +92,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
     file.workspace.byte_pool.give(std::move(job.bytes));
     return Small::no;
   }
-  if (Result<void> r = out.append(small); !r) return r.error();
+  ETWRELOG_TRY(out.append(small));
   std::copy_n(small.begin() + etlz::kFileHeaderSize, result.content.size(), result.content.begin());
   result.events = job.entry.facts.events;
   result.buffers = job.entry.facts.buffers;
@@ -112,10 +111,9 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   if (options.level == Level::fast) options.level = Level::normal;
   ETWRELOG_TRY_LET(wrapped, pack_wrapped(input, sink, options));
   if (wrapped) return *std::move(wrapped);
-  const Result<bool> looks = looks_like_trace(input);
-  if (!looks) return looks.error();
+  ETWRELOG_TRY_LET(looks, looks_like_trace(input));
   const WorkspaceUse workspace(options.workspace);
-  PackedFile file{input, *looks, options, *workspace};
+  PackedFile file{input, looks, options, *workspace};
   PackReport result;
   result.is_trace = file.trace;
   if (file.trace) result.session = read_session(input);
@@ -126,10 +124,9 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   PackJob only;
   bool coded = false;
   if (file.trace) {
-    const Result<Small> small = pack_small(file, out, only, result);
-    if (!small) return small.error();
-    if (*small == Small::packed) return result;
-    coded = *small == Small::coded;
+    ETWRELOG_TRY_LET(small, pack_small(file, out, only, result));
+    if (small == Small::packed) return result;
+    coded = small == Small::coded;
   }
 
   etlz::FileHeader header;
@@ -137,14 +134,13 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   header.original_size = input.size();
   std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
   etlz::write_file_header(header, fixed);
-  if (Result<void> r = out.append(Bytes(fixed, etlz::kFileHeaderSize)); !r) return r.error();
+  ETWRELOG_TRY(out.append(Bytes(fixed, etlz::kFileHeaderSize)));
 
   SharedProgress progress(options.run, input.size());
   std::vector<std::uint8_t> facts;
   if (to_be_counted(input, file.trace, options)) {
-    Result<std::vector<std::uint8_t>> counted = count_trace(input, options, progress);
-    if (!counted) return counted.error();
-    facts = *std::move(counted);
+    ETWRELOG_TRY_LET(counted, count_trace(input, options, progress));
+    facts = std::move(counted);
   }
   const double share = facts.empty() ? 1 : 1 - kCountingShare;
   Tally tally;
@@ -154,7 +150,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   etlz::IndexWriter index;
   auto take = [&](PackJob &job) -> Result<void> {
     hasher.update(job.bytes);
-    if (Result<void> r = out.append(job.payload); !r) return r.error();
+    ETWRELOG_TRY(out.append(job.payload));
     index.add(job.entry);
     if (file.tallied) tally.merge(job.tally);
     progress.advance(job.bytes.size(), share);
@@ -176,9 +172,9 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   if (file.tallied) facts = tally.record(result.session);
   index.finish(facts, index_bytes);
   footer.index_size = index_bytes.size();
-  if (Result<void> r = out.append(index_bytes); !r) return r.error();
+  ETWRELOG_TRY(out.append(index_bytes));
   etlz::write_footer(footer, fixed);
-  if (Result<void> r = out.append(Bytes(fixed, etlz::kFooterSize)); !r) return r.error();
+  ETWRELOG_TRY(out.append(Bytes(fixed, etlz::kFooterSize)));
   result.archived = out.size();
   return result;
 }

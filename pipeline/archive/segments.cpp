@@ -1,6 +1,6 @@
 #include "archive/segments.hpp"
 
-#include "archive/outline.hpp"
+#include "archive/summary.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/format.hpp"
 #include "etwrelog/logfile_header.hpp"
@@ -24,13 +24,13 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   bytes.resize(std::max(bytes.size(), have));
   std::ranges::copy(carry_, bytes.begin());
   if (std::exchange(carry_is_hollow_, reading == Reading::headers) && reading == Reading::all)
-    if (Result<void> r = read(bytes, 0, have); !r) return r.error();
+    ETWRELOG_TRY(read(bytes, 0, have));
   std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20)), target = target_;
   for (;;) {
     const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
     if (goal > have) {
       if (bytes.size() < goal) bytes.resize(goal);
-      if (Result<void> r = fill(bytes, have, goal, reading); !r) return r.error();
+      ETWRELOG_TRY(fill(bytes, have, goal, reading));
       have = goal;
     }
     const bool final = at_ + have == input_.size();
@@ -68,9 +68,8 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
 }
 
 Result<void> SegmentSource::read(MutableBytes bytes, std::size_t from, std::size_t to) {
-  const Result<std::size_t> got = input_.read_at(at_ + from, bytes.subspan(from, to - from));
-  if (!got) return got.error();
-  if (*got != to - from)
+  ETWRELOG_TRY_LET(got, input_.read_at(at_ + from, bytes.subspan(from, to - from)));
+  if (got != to - from)
     return problem(ErrorKind::io, input_.name(), "the file became shorter while it was read");
   return {};
 }
@@ -114,9 +113,8 @@ std::uint64_t content_of(const etlz::Part &part, Bytes bytes) {
 
 Result<bool> looks_like_trace(const read::Input &input) {
   std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kSystemHeaderSize);
-  const Result<std::size_t> got = input.read_at(0, first);
-  if (!got) return got.error();
-  if (*got < first.size()) return false;
+  ETWRELOG_TRY_LET(got, input.read_at(0, first));
+  if (got < first.size()) return false;
   const format::BufferHeader h = format::load_buffer_header(first.data());
   const std::uint32_t marker = load<std::uint32_t>(first.data() + format::kBufferHeaderSize);
   return h.buffer_size >= format::kBufferHeaderSize && h.buffer_size <= format::kMaxBufferSize &&
@@ -141,19 +139,19 @@ Session read_session(const read::Input &input) {
 namespace {
 
 // Beyond this share of a segment it is cheaper to read the segment itself.
-constexpr std::uint64_t kOutlineShare = 64;
+constexpr std::uint64_t kSummaryShare = 64;
 
-void outline_segment(PackJob &job, PackCoder &coder) {
+void summarize_segment(PackJob &job, PackCoder &coder) {
   if (job.at == 0) return; // has the header event: nobody does without
-  Outline &outline = job.entry.outline;
-  outline = coder.outliner.outline(job.bytes, job.parts, coder.coder,
-                                   static_cast<std::size_t>(job.decoded / kOutlineShare));
-  if (!outline.complete) return;
-  // As whoever reads the outline counts them: every event with the time that a walk hands on.
-  job.entry.facts.events = outline.events;
-  const bool any = outline.events != 0;
-  job.entry.facts.first_time = any ? outline.first_time : 0;
-  job.entry.facts.last_time = any ? outline.last_time : 0;
+  SegmentSummary &summary = job.entry.summary;
+  summary = coder.summarizer.summarize(job.bytes, job.parts, coder.coder,
+                                       static_cast<std::size_t>(job.decoded / kSummaryShare));
+  if (!summary.complete) return;
+  // As whoever reads the summary counts them: every event with the time that a walk hands on.
+  job.entry.facts.events = summary.events;
+  const bool any = summary.events != 0;
+  job.entry.facts.first_time = any ? summary.first_time : 0;
+  job.entry.facts.last_time = any ? summary.last_time : 0;
 }
 
 } // namespace
@@ -169,7 +167,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                         options.explain != nullptr ? &job.explain : nullptr);
-    outline_segment(job, *coder);
+    summarize_segment(job, *coder);
     if (file.tallied) {
       job.tally.clear();
       job.tally.add(job.bytes, job.parts, &coder->coder);

@@ -1,6 +1,6 @@
 #include "archive/tally.hpp"
 
-#include "archive/outline.hpp"
+#include "archive/summary.hpp"
 #include "filter/rules.hpp"
 #include "passes/statistics.hpp"
 

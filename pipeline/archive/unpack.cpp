@@ -28,9 +28,8 @@ public:
     while (at_ + etlz::kSegmentHeaderSize <= archive_.size()) {
       if (window_at_ > at_ || at_ + etlz::kSegmentHeaderSize > window_at_ + window_.size()) {
         const std::uint64_t size = std::min<std::uint64_t>(1u << 20, archive_.size() - at_);
-        Result<std::vector<std::uint8_t>> bytes = read_exactly(archive_, at_, size);
-        if (!bytes) return bytes.error();
-        window_ = std::move(*bytes);
+        ETWRELOG_TRY_LET(bytes, read_exactly(archive_, at_, size));
+        window_ = std::move(bytes);
         window_at_ = at_;
       }
       const Bytes here = Bytes(window_).subspan(at_ - window_at_);
@@ -64,26 +63,23 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
   progress.begin("unpacking", 0);
   for (;;) {
     etlz::IndexEntry entry;
-    const Result<bool> found = scan.next(entry);
-    if (!found) return found.error();
-    if (!*found) break;
+    ETWRELOG_TRY_LET(found, scan.next(entry));
+    if (!found) break;
     if (!check_decode_memory(entry.header, options.run.memory, archive.name()) ||
         entry.header.original_at < expected) {
       scan.skip(1);
       continue;
     }
-    Result<std::vector<std::uint8_t>> stored =
-        read_exactly(archive, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size);
-    if (!stored) return stored.error();
+    ETWRELOG_TRY_LET(
+        stored, read_exactly(archive, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size));
     std::vector<std::uint8_t> bytes(entry.header.original_size);
-    if (!decode_segment(entry, *stored, bytes, pool, archive.name())) {
+    if (!decode_segment(entry, stored, bytes, pool, archive.name())) {
       scan.skip(1);
       continue;
     }
     if (entry.header.original_at > expected)
       result.missing.push_back({0, expected, entry.header.original_at - expected, "damaged"});
-    if (out != nullptr)
-      if (Result<void> r = out->write(bytes); !r) return r.error();
+    if (out != nullptr) ETWRELOG_TRY(out->write(bytes));
     result.original += bytes.size();
     ++result.segments;
     expected = entry.header.original_at + bytes.size();
@@ -151,10 +147,8 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
                           const std::stop_token &stop) {
   for (const etlz::IndexEntry &entry : index.segments) {
     if (stop.stop_requested()) return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
-    const Result<std::vector<std::uint8_t>> stored =
-        read_exactly(archive, payload_at(entry), entry.header.stored_size);
-    if (!stored) return stored.error();
-    if (etlz::hash64(*stored) != entry.header.payload_hash)
+    ETWRELOG_TRY_LET(stored, read_exactly(archive, payload_at(entry), entry.header.stored_size));
+    if (etlz::hash64(stored) != entry.header.payload_hash)
       return damaged(archive.name(), "segment: checksum mismatch", entry.archive_at);
   }
   return {};
@@ -164,33 +158,30 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   if (is_wrapped(archive))
     return options.salvage ? salvage_wrapped(archive, out, options) : unpack_wrapped(archive, out, options);
   if (options.salvage && !is_small(archive)) return salvage(archive, out, options);
-  Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
-  if (!index) return index.error();
+  ETWRELOG_TRY_LET(index, read_archive_index(archive, options.run.memory));
   UnpackReport result;
   result.archived = archive.size();
   std::uint64_t largest = 1;
-  for (const etlz::IndexEntry &e : index->segments) {
+  for (const etlz::IndexEntry &e : index.segments) {
     ETWRELOG_TRY(check_decode_memory(e.header, options.run.memory, archive.name()));
     largest = std::max(largest, decode_memory(e.header));
   }
-  if (options.check_first)
-    if (Result<void> sound = check_stored(archive, *index, options.run.stop); !sound) return sound.error();
+  if (options.check_first) ETWRELOG_TRY(check_stored(archive, index, options.run.stop));
   const WorkspaceUse workspace(options.workspace);
   CoderPool &pool = workspace->coders;
   etlz::ContentHasher hasher;
   std::size_t issued = 0;
   ProgressMeter progress(options.run.progress);
-  progress.begin(out != nullptr ? "unpacking" : "verifying", index->footer.original_size);
+  progress.begin(out != nullptr ? "unpacking" : "verifying", index.footer.original_size);
   Steps<UnpackJob> steps;
   steps.next = [&](UnpackJob &job) -> Result<bool> {
-    if (issued == index->segments.size()) return false;
-    job.entry = index->segments[issued++];
+    if (issued == index.segments.size()) return false;
+    job.entry = index.segments[issued++];
     const bool bare = job.entry.header.method == SegmentMethod::small; // without a header of its own
     const std::uint64_t at = bare ? payload_at(job.entry) : job.entry.archive_at;
     const std::uint64_t size = (bare ? 0 : etlz::kSegmentHeaderSize) + job.entry.header.stored_size;
-    Result<std::vector<std::uint8_t>> stored = read_exactly(archive, at, size);
-    if (!stored) return std::move(stored).error();
-    job.stored = std::move(*stored);
+    ETWRELOG_TRY_LET(stored, read_exactly(archive, at, size));
+    job.stored = std::move(stored);
     return true;
   };
   BytePool &byte_pool = workspace->byte_pool;
@@ -207,8 +198,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   };
   steps.merge = [&](UnpackJob &job) -> Result<void> {
     hasher.update(job.bytes);
-    if (out != nullptr)
-      if (Result<void> r = out->write(job.bytes); !r) return r.error();
+    if (out != nullptr) ETWRELOG_TRY(out->write(job.bytes));
     result.original += job.bytes.size();
     ++result.segments;
     progress.advance(job.bytes.size());
@@ -221,10 +211,10 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   std::deque<UnpackJob> jobs(in_flight + 1);
   if (Result<void> done = run_steps(steps, jobs, {options.run.threads, options.run.stop}); !done)
     return in_file(std::move(done).error(), archive.name());
-  if (hasher.finish() != index->footer.content)
+  if (hasher.finish() != index.footer.content)
     return problem(ErrorKind::corrupt, archive.name(), "the content hash of the whole does not match");
   result.hash_checked = true;
-  result.content = index->footer.content;
+  result.content = index.footer.content;
   return result;
 }
 

@@ -44,6 +44,8 @@ plan_wrapper(const read::Input &wrapper, std::span<const std::unique_ptr<read::I
 // --- For the two of them
 
 using codec::deflate::Fetch;
+using codec::deflate::Parameters;
+using codec::deflate::Step;
 
 // Reads of an input, until it is to stop.
 [[nodiscard]] Fetch fetch_of(const read::Input &input, const std::stop_token &stop);

@@ -12,9 +12,7 @@ namespace etwrelog::pipeline {
 
 using codec::put_number;
 using codec::deflate::Corrections;
-using codec::deflate::Parameters;
 using codec::deflate::Predictor;
-using codec::deflate::Step;
 
 namespace {
 

@@ -9,9 +9,7 @@ namespace etwrelog::pipeline {
 
 using codec::take_number;
 using codec::deflate::CorrectionsView;
-using codec::deflate::Parameters;
 using codec::deflate::Restorer;
-using codec::deflate::Step;
 
 namespace {
 

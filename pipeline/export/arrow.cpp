@@ -32,9 +32,8 @@ struct Source {
 
 Result<std::shared_ptr<const Source>> make_source(const Trace &trace, const ExportOptions &options,
                                                   FieldColumns fields, const RunOptions &run) {
-  Result<std::unique_ptr<TableRows>> all = TableRows::make(trace, options, fields, run);
-  if (!all) return std::move(all).error();
-  auto source = std::make_shared<Source>(Source{trace, run, *std::move(all)});
+  ETWRELOG_TRY_LET(all, TableRows::make(trace, options, fields, run));
+  auto source = std::make_shared<Source>(Source{trace, run, std::move(all)});
   source->run.report = nullptr; // it may be gone when a stream ends
   return std::shared_ptr<const Source>(std::move(source));
 }
@@ -130,22 +129,14 @@ private:
 
   Result<void> start() {
     auto reading = std::make_unique<Reading>();
-    Result<std::unique_ptr<Walk>> walk = Walk::start(source_->trace, query_, source_->run);
-    if (!walk) return std::move(walk).error();
-    reading->walk = *std::move(walk);
+    ETWRELOG_TRY_LET(walk, Walk::start(source_->trace, query_, {}, source_->run));
+    reading->walk = std::move(walk);
     ETWRELOG_TRY(
-        reading->walk->run_with([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
-          slot.part = nullptr;
-          try {
-            RowBatches *part = to->take();
-            slot.part = part;
-            fill(*all, kind, *slot.events, *part);
-          } catch (const std::bad_alloc &) {
-            slot.error = base::io_failure("out of memory").advise(Advice::fewer_threads);
-          } catch (const std::exception &thrown) {
-            slot.error = base::io_failure(thrown.what());
-          }
-          to->walk->settle(slot);
+        reading->walk->begin([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
+          RowBatches *part = to->take();
+          slot.part = part;
+          fill(*all, kind, *slot.events, *part);
+          return Result<void>();
         }));
     reading_ = std::move(reading);
     return {};
@@ -245,10 +236,9 @@ Result<Counts> count_kinds(const Source &source) {
 
 Result<void> arrow_events(const Trace &trace, ArrowArrayStream &out, const ExportOptions &options,
                           const RunOptions &run) {
-  Result<std::shared_ptr<const Source>> source = make_source(trace, options, FieldColumns::json, run);
-  if (!source) return std::move(source).error();
-  const Query query = (*source)->all->selected->query(Order::time);
-  Stream(*std::move(source), std::nullopt, query).give_to(out);
+  ETWRELOG_TRY_LET(source, make_source(trace, options, FieldColumns::json, run));
+  const Query query = source->all->selected->query(Order::time);
+  Stream(std::move(source), std::nullopt, query).give_to(out);
   return {};
 }
 
@@ -264,20 +254,18 @@ ArrowTables::~ArrowTables() = default;
 
 Result<ArrowTables> ArrowTables::open(const Trace &trace, const ExportOptions &options,
                                       const RunOptions &run) {
-  Result<std::shared_ptr<const Source>> source = make_source(trace, options, FieldColumns::texts, run);
-  if (!source) return std::move(source).error();
-  auto impl = std::make_unique<Impl>(Impl{*std::move(source), {}});
-  const Result<Counts> counts = count_kinds(*impl->source);
-  if (!counts) return counts.error();
+  ETWRELOG_TRY_LET(source, make_source(trace, options, FieldColumns::texts, run));
+  auto impl = std::make_unique<Impl>(Impl{std::move(source), {}});
+  ETWRELOG_TRY_LET(counts, count_kinds(*impl->source));
   const SchemaCatalog &schemas = impl->source->all->survey.schemas;
   std::set<std::string> taken;
-  for (std::size_t i = 0; i < counts->described.size(); ++i) {
-    if (counts->described[i] == 0) continue;
+  for (std::size_t i = 0; i < counts.described.size(); ++i) {
+    if (counts.described[i] == 0) continue;
     const Schema *schema = schemas.all()[i];
-    impl->tables.push_back({pipeline::table_name(schemas, schema, taken), schema, counts->described[i]});
+    impl->tables.push_back({pipeline::table_name(schemas, schema, taken), schema, counts.described[i]});
   }
-  if (counts->undescribed != 0)
-    impl->tables.push_back({pipeline::table_name(schemas, nullptr, taken), nullptr, counts->undescribed});
+  if (counts.undescribed != 0)
+    impl->tables.push_back({pipeline::table_name(schemas, nullptr, taken), nullptr, counts.undescribed});
   return ArrowTables(std::move(impl));
 }
 

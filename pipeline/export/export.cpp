@@ -144,24 +144,20 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
 Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options, Order order, bool with_text,
                                 const std::function<Result<void>(std::string_view)> &write,
                                 const RunOptions &run) {
-  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run);
-  if (!survey) return std::move(survey).error();
-  Result<pipeline::Selected> selected =
-      pipeline::Selected::make(trace, options.selection, options.where, *survey);
-  if (!selected) return std::move(selected).error();
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
+  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey));
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
-  const pipeline::Decoders decoders(survey->schemas);
-  const JsonLines lines(survey->schemas, decoders, trace.clock(), survey->lifetimes, how);
+  const pipeline::Decoders decoders(survey.schemas);
+  const JsonLines lines(survey.schemas, decoders, trace.clock(), survey.lifetimes, how);
   std::optional<pipeline::Joins> joins;
   if (with_text && options.joins.any()) {
-    Result<pipeline::Joins> made = pipeline::Joins::make(trace, *survey, decoders, options.joins, run);
-    if (!made) return std::move(made).error();
-    joins = *std::move(made);
+    ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options.joins, run));
+    joins = std::move(made);
   }
   auto traverse = [&](auto &&map, auto &&merge) -> Result<Lines> {
-    if (selected->nothing()) return Lines{};
-    return trace.fold<Lines>(map, merge, selected->query(order), run);
+    if (selected.nothing()) return Lines{};
+    return trace.fold<Lines>(map, merge, selected.query(order), run);
   };
   Result<Lines> done = traverse(
       [&](Lines &part, EventBatch &batch) {
@@ -169,7 +165,7 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
         pipeline::Selected::Scratch scratch;
         pipeline::Joins::Scratch joined;
         for (const Event &event : batch) {
-          if (!selected->contains(event, scratch)) continue;
+          if (!selected.contains(event, scratch)) continue;
           lines.format(event, {event.time(), event.processor(), event.machine()}, part.text, outcome);
           if (joins) { // in front of the line's end
             part.text.resize(part.text.size() - 2);
@@ -187,12 +183,12 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
   if (!done) return std::move(done).error();
   ExportReport report;
   report.events = done->tallies.events;
-  report.kinds = kinds_of(survey->schemas, done->tallies);
-  const auto problems = survey->schemas.problems();
+  report.kinds = kinds_of(survey.schemas, done->tallies);
+  const auto problems = survey.schemas.problems();
   report.problems.assign(problems.begin(), problems.end());
   if (joins)
     report.problems.insert(report.problems.end(), joins->problems().begin(), joins->problems().end());
-  report.schemas = std::move(survey->schemas);
+  report.schemas = std::move(survey.schemas);
   return report;
 }
 
@@ -200,13 +196,12 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
 
 Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options,
                                  const RunOptions &run) {
-  Result<OutputStream> stream = OutputStream::open(output, pipeline::input_files(trace));
-  if (!stream) return std::move(stream).error();
+  ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
   Result<ExportReport> report = run_export(
-      trace, options, Order::time, true, [&](std::string_view text) { return stream->write(text); }, run);
+      trace, options, Order::time, true, [&](std::string_view text) { return stream.write(text); }, run);
   if (!report) return report;
-  report->bytes = stream->size();
-  if (Result<void> committed = stream->commit(); !committed) return std::move(committed).error();
+  report->bytes = stream.size();
+  ETWRELOG_TRY(stream.commit());
   return report;
 }
 
@@ -261,9 +256,8 @@ Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &op
 }
 
 Result<SchemaCatalog> collect_schemas(const Trace &trace, const SchemaCatalog &known, const RunOptions &run) {
-  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, known, run);
-  if (!survey) return std::move(survey).error();
-  return std::move(survey->schemas);
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, known, run));
+  return std::move(survey.schemas);
 }
 
 } // namespace etwrelog

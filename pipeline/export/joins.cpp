@@ -1,5 +1,6 @@
 #include "export/joins.hpp"
 
+#include "base/errors.hpp"
 #include "schema/value_text.hpp"
 
 #include <algorithm>
@@ -21,9 +22,8 @@ Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const 
   needed.running = wanted.owner || wanted.module || wanted.stack;
   needed.stacks = wanted.stack;
   needed.durations = wanted.duration;
-  Result<Knowledge> known = Knowledge::collect(trace, survey, needed, run);
-  if (!known) return std::move(known).error();
-  joins.known_ = *std::move(known);
+  ETWRELOG_TRY_LET(known, Knowledge::collect(trace, survey, needed, run));
+  joins.known_ = std::move(known);
   std::vector<Column> &columns = joins.columns_;
   if (wanted.process) columns.push_back({"command_line"});
   if (wanted.owner) {

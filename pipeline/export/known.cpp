@@ -1,7 +1,9 @@
 #include "export/known.hpp"
 
 #include "api/reading.hpp"
+#include "base/errors.hpp"
 #include "etwrelog/text.hpp"
+#include "export/event_keys.hpp"
 #include "filter/filter.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/value_text.hpp"
@@ -16,20 +18,6 @@ using filter::HookRule;
 using kernel::Scope;
 
 namespace {
-
-// The hook of an event, also of a classic one that stands for one.
-std::optional<std::uint16_t> hook_of(const EventView &event) {
-  if (event.has_hook()) return event.hook();
-  if (event.is_classic()) return kernel::hook_of_class(event.provider(), event.opcode());
-  return std::nullopt;
-}
-
-std::uint64_t hash_frames(std::span<const std::uint64_t> frames) {
-  std::uint64_t h = frames.size() * 0x9E37'79B9'7F4A'7C15ull;
-  for (const std::uint64_t frame : frames)
-    h = (h ^ frame) * 0xD6E8'FEB8'6659'FD93ull, h ^= h >> 32;
-  return h;
-}
 
 void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames) {
   for (std::size_t at = 0; at + pointer_size <= data.size(); at += pointer_size)
@@ -152,7 +140,7 @@ public:
   Stacks(Knowledge &into, std::uint64_t most) : into_(into), most_(most) { into_.stack_begins_.push_back(0); }
   // kByKey: no room.
   std::uint32_t number(std::span<const std::uint64_t> frames) {
-    std::vector<std::uint32_t> &same = by_hash_[hash_frames(frames)];
+    std::vector<std::uint32_t> &same = by_hash_[hash_words(frames)];
     for (const std::uint32_t number : same) {
       const std::size_t begin = into_.stack_begins_[number], end = into_.stack_begins_[number + 1];
       if (std::ranges::equal(frames, std::span(into_.frames_).subspan(begin, end - begin))) return number;
@@ -178,10 +166,9 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
                                      const KnowledgeWanted &wanted, const RunOptions &run,
                                      const Selection &selection) {
   Knowledge known;
-  const Filter reading = reading_filter(trace, {.state_from_index = true});
   Query query;
   query.from = selection.from, query.to = selection.to;
-  query.with_state = true, query.filter = &reading;
+  query.with_state = true;
   known.survey_ = &survey;
   const std::size_t machines = survey.lifetimes.size();
   known.machines_.resize(machines);
@@ -235,7 +222,8 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
   };
   const KnowledgeWanted once{wanted.files, wanted.images, wanted.running, wanted.stacks, false};
   if (once.anything()) {
-    Result<Part> done = trace.fold<Part>(
+    Result<Part> done = read_fold<Part>(
+        trace,
         [&](Part &part, EventBatch &batch) {
           part.machines.resize(machines);
           for (const Event &event : batch)
@@ -245,7 +233,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
           for (std::size_t i = 0; i < part.machines.size(); ++i)
             merge_machine(i, part.machines[i]);
         },
-        query, run);
+        query, {.state_from_index = true}, run);
     if (!done) return std::move(done).error();
   }
   for (std::size_t i = 0; i < machines; ++i) {
@@ -262,8 +250,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
     machine.identities = std::move(states[i].identities);
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
   }
-  if (wanted.durations)
-    if (Result<void> done = known.collect_durations(trace, run); !done) return std::move(done).error();
+  if (wanted.durations) ETWRELOG_TRY(known.collect_durations(trace, run));
   return known;
 }
 
@@ -447,152 +434,6 @@ void Knowledge::add_user_half(const Machine &machine, std::uint32_t thread, std:
   for (int tried = 0; tried < kMostTried && at != machine.user_halves.end() && at->thread == thread;
        ++tried, ++at)
     if (at->since <= time) return add_fragment(machine, machine.fragments[at->fragment], frames);
-}
-
-namespace {
-
-// What begins or ends something: equal keys belong together.
-struct Edge {
-  Position position;
-  std::int64_t time = 0;
-  std::uint64_t kind = 0, key = 0, other = 0;
-  bool begins = false;
-};
-
-// The number of an I/O request.
-std::optional<std::uint64_t> request_of(const Event &event, std::uint16_t hook) {
-  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
-  if (layout == nullptr) return std::nullopt;
-  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
-  const kernel::Field *field = nullptr;
-  for (Bytes data; walk.next(field, data);)
-    if (const std::string_view name = field->name; name == "IrpPtr" || name == "Irp" || name == "IRP")
-      return kernel::field_value(data);
-  return std::nullopt;
-}
-
-// Pairs that the kernel writes. Numbers are opcodes of their group.
-bool kernel_edge(const Event &event, std::uint16_t hook, Edge &edge) {
-  const unsigned opcode = hook & 0xFF;
-  const Bytes payload = event.payload();
-  switch (hook >> 8) {
-  case 0x03: // Process/Start and End, by id
-  case 0x05: // Thread/Start and End, by id
-  {
-    if (opcode != 1 && opcode != 2) return false;
-    const HookRule &rule = filter::rule_for(hook, event.version());
-    const FieldOffsets &at = rule.offsets(event.pointer_size());
-    const auto id = FieldOffsets::u32(payload, hook >> 8 == 3 ? at.process_id : at.thread_id);
-    if (!id) return false;
-    edge.kind = hook >> 8, edge.key = *id, edge.begins = opcode == 1;
-    return true;
-  }
-  case 0x01: { // DiskIo: the beginnings have the request alone
-    const bool begins = opcode == 12 || opcode == 13 || opcode == 15;
-    if (!begins && opcode != 10 && opcode != 11 && opcode != 14) return false;
-    const auto irp = request_of(event, hook);
-    if (!irp) return false;
-    edge.kind = 1, edge.key = *irp, edge.begins = begins;
-    return true;
-  }
-  case 0x04: { // FileIo: requests, and OperationEnd
-    if (opcode < 64 || opcode > 77) return false;
-    const auto irp = request_of(event, hook);
-    if (!irp) return false;
-    edge.kind = 4, edge.key = *irp, edge.begins = opcode != 76;
-    return true;
-  }
-  default: return false;
-  }
-}
-
-} // namespace
-
-Result<void> Knowledge::collect_durations(const Trace &trace, const RunOptions &run) {
-  constexpr std::size_t kMostOpen = 1'000'000, kMostNested = 10'000;
-  struct Edges {
-    std::vector<Edge> all;
-    void clear() { all.clear(); }
-  };
-  struct Key {
-    std::uint64_t kind, key, other;
-    std::uint32_t machine;
-    bool operator==(const Key &) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key &k) const {
-      const std::uint64_t words[] = {k.kind, k.key, k.other, k.machine};
-      return static_cast<std::size_t>(hash_frames(words));
-    }
-  };
-  struct Open {
-    std::int64_t time;
-  };
-  std::unordered_map<Key, std::vector<Open>, Hash> open;
-  std::size_t still_open = 0;
-  const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20);
-  auto add = [](const Event &event, Edges &part) {
-    Edge edge;
-    edge.position = event.position(), edge.time = event.time();
-    if (const auto hook = hook_of(event)) {
-      if (kernel_edge(event, *hook, edge)) part.all.push_back(edge);
-      return;
-    }
-    const unsigned opcode = event.opcode();
-    if (opcode != 1 && opcode != 2) return;
-    // Events of one activity wherever they run, else those of one thread.
-    const Guid provider = event.provider(), activity = event.activity();
-    const std::uint64_t parts[] = {provider.low, provider.high, event.task(), 0x5354'4152'54ull};
-    edge.kind = hash_frames(parts);
-    if (activity != Guid{})
-      edge.key = activity.low, edge.other = activity.high;
-    else
-      edge.key = event.thread_id(), edge.other = event.process_id();
-    edge.begins = opcode == 1;
-    part.all.push_back(edge);
-  };
-  // The machine is that of the source.
-  const auto sources = trace.sources();
-  Result<Edges> done = trace.fold<Edges>(
-      [&](Edges &part, EventBatch &batch) {
-        for (const Event &event : batch)
-          add(event, part);
-      },
-      [&](Edges &, Edges &part) {
-        for (const Edge &edge : part.all) {
-          const Key key{edge.kind, edge.key, edge.other, sources[edge.position.source].machine};
-          if (edge.begins) {
-            std::vector<Open> &mine = open[key];
-            if (still_open >= kMostOpen || mine.size() >= kMostNested) {
-              problem("more beginnings without an end than memory has room for: some durations are missing");
-              continue;
-            }
-            // A request is there once: what was open by that number has no end in the trace.
-            if (edge.kind <= 5) still_open -= mine.size(), mine.clear();
-            mine.push_back({edge.time});
-            ++still_open;
-          } else if (const auto found = open.find(key); found != open.end() && !found->second.empty()) {
-            if (ended_.size() * sizeof(Ended) > room) {
-              problem("more durations than memory has room for: some are missing");
-              continue;
-            }
-            ended_.push_back({edge.position, edge.time - found->second.back().time});
-            found->second.pop_back();
-            if (found->second.empty()) open.erase(found);
-            --still_open;
-          }
-        }
-      },
-      {.order = Order::time}, run);
-  if (!done) return std::move(done).error();
-  std::ranges::sort(ended_, {}, &Ended::position);
-  return {};
-}
-
-std::optional<std::int64_t> Knowledge::duration_of(const Event &event) const {
-  const auto found = std::ranges::lower_bound(ended_, event.position(), {}, &Ended::position);
-  if (found == ended_.end() || found->position != event.position()) return std::nullopt;
-  return found->ticks;
 }
 
 } // namespace etwrelog::pipeline

@@ -9,6 +9,7 @@
 #include "export/json_lines.hpp"
 #include "export/query_state.hpp"
 #include "export/query_times.hpp"
+#include "export/virtual_table.hpp"
 #include "filter/filter.hpp"
 #include "schema/event_names.hpp"
 #include "where/condition.hpp"
@@ -309,11 +310,9 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
   if (impl.asked.to != INT64_MAX) to = std::min(to, impl.trace.clock().to_filetime(impl.asked.to) + 1);
   if (from != INT64_MIN) query.from = Moment{false, 0, from};
   if (to != INT64_MAX) query.to = Moment{false, 0, to};
-  const Filter reading =
-      pipeline::reading_filter(impl.trace, {.processor = cursor->processor, .process = process});
-  query.filter = &reading;
+  const pipeline::Reading reading{.processor = cursor->processor, .process = process};
   cursor->nothing = from > to || !kinds.make(query.kinds);
-  if (!cursor->nothing) cursor->events.emplace(impl.trace.events(query, impl.run));
+  if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));
   cursor->row = 0;
   return next(base);
 }
@@ -381,12 +380,7 @@ int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module{};
-  module.xCreate = connect;
-  module.xConnect = connect;
-  module.xBestIndex = best_index;
-  module.xDisconnect = disconnect;
-  module.xDestroy = disconnect;
+  sqlite3_module module = pipeline::module_of(connect, best_index, disconnect);
   module.xOpen = open_cursor;
   module.xClose = close_cursor;
   module.xFilter = filter;
@@ -479,27 +473,23 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
     impl->narrowed = true;
     impl->sql = sql;
   }
-  Result<pipeline::ExportSurvey> survey = pipeline::survey_for_export(trace, options.schemas, run, selection);
-  if (!survey) return std::move(survey).error();
-  impl->survey = *std::move(survey);
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, selection));
+  impl->survey = std::move(survey);
   const SchemaCatalog &schemas = impl->survey.schemas;
-  const Result<Seen> seen = kinds_seen(trace, schemas, selection, run);
-  if (!seen) return seen.error();
+  ETWRELOG_TRY_LET(seen, kinds_seen(trace, schemas, selection, run));
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
   impl->kinds.push_back({"events", nullptr, {}});
-  impl->undescribed = seen->undescribed;
+  impl->undescribed = seen.undescribed;
   pipeline::KnowledgeWanted wanted;
   wanted.images = true;
-  Result<pipeline::Knowledge> known =
-      pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection);
-  if (!known) return std::move(known).error();
-  impl->known = *std::move(known);
+  ETWRELOG_TRY_LET(known, pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection));
+  impl->known = std::move(known);
   impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});
   std::set<std::string> taken{"processes", "threads", "images", "samples"};
   std::vector<std::string> samples;
   for (const Schema *schema : schemas.all()) {
-    if (schema->ordinal >= seen->ordinals.size() || !seen->ordinals[schema->ordinal]) continue;
+    if (schema->ordinal >= seen.ordinals.size() || !seen.ordinals[schema->ordinal]) continue;
     KindTable &kind = impl->kinds.emplace_back();
     kind.name = pipeline::table_name(schemas, schema, taken);
     kind.schema = schema;
@@ -521,8 +511,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
             raw, fmt::format("CREATE VIRTUAL TABLE {} USING trace({})", quoted_name(impl->kinds[i].name), i));
         !made)
       return std::move(made).error();
-  if (Result<void> made = pipeline::add_state(raw, *impl->state); !made) return std::move(made).error();
-  if (Result<void> made = pipeline::add_samples(raw, samples); !made) return std::move(made).error();
+  ETWRELOG_TRY(pipeline::add_state(raw, *impl->state));
+  ETWRELOG_TRY(pipeline::add_samples(raw, samples));
   sqlite3_set_authorizer(raw, authorize, nullptr);
   return TraceQuery(std::move(impl));
 }

@@ -4,6 +4,7 @@
 
 #include "export/event_columns.hpp"
 #include "export/query_state.hpp"
+#include "export/virtual_table.hpp"
 
 #include <algorithm>
 #include <set>
@@ -79,12 +80,7 @@ int best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module{};
-  module.xCreate = connect;
-  module.xConnect = connect;
-  module.xBestIndex = best_index;
-  module.xDisconnect = disconnect;
-  module.xDestroy = disconnect;
+  sqlite3_module module = module_of(connect, best_index, disconnect);
   // Nothing is ever opened, but a module must say how.
   module.xOpen = [](sqlite3_vtab *, sqlite3_vtab_cursor **) { return SQLITE_ERROR; };
   module.xClose = [](sqlite3_vtab_cursor *) { return SQLITE_OK; };

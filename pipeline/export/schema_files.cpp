@@ -40,11 +40,10 @@ bool is_schema(const std::filesystem::path &path) {
 }
 
 Result<void> add_file(SchemaCatalog &catalog, const std::filesystem::path &path) {
-  Result<std::string> text = read_whole(path.string());
-  if (!text) return std::move(text).error();
+  ETWRELOG_TRY_LET(text, read_whole(path.string()));
   std::string extension = path.extension().string();
   const bool tmf = extension.size() == 4 && (extension[1] | 32) == 't';
-  Result<void> added = tmf ? catalog.add_tmf(*text) : catalog.add_manifest(*text);
+  Result<void> added = tmf ? catalog.add_tmf(text) : catalog.add_manifest(text);
   if (!added) added.error().file = path.string();
   return added;
 }
@@ -65,7 +64,7 @@ Result<std::size_t> add_schema_files(SchemaCatalog &catalog, const std::string &
   if (files.empty())
     return file_error(ErrorKind::no_match, path, "no .man, .xml or .tmf file in this folder");
   for (const std::filesystem::path &file : files)
-    if (Result<void> added = add_file(catalog, file); !added) return std::move(added).error();
+    ETWRELOG_TRY(add_file(catalog, file));
   return files.size();
 }
 

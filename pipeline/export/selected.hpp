@@ -1,6 +1,7 @@
 // Which events of a trace an export takes.
 #pragma once
 
+#include "base/errors.hpp"
 #include "etwrelog/trace.hpp"
 #include "export/json_lines.hpp"
 #include "export/survey.hpp"
@@ -23,10 +24,9 @@ public:
     Selected selected;
     if (!where.empty()) {
       selected.surroundings_ = std::make_unique<const Known>(survey);
-      Result<where::Condition> made =
-          where::Condition::make(where, survey.schemas, trace.clock(), *selected.surroundings_);
-      if (!made) return std::move(made).error();
-      selected.where_ = *std::move(made);
+      ETWRELOG_TRY_LET(made,
+                       where::Condition::make(where, survey.schemas, trace.clock(), *selected.surroundings_));
+      selected.where_ = std::move(made);
     }
     selected.everything_ = selection.everything();
     selected.selection_ = selection;
@@ -35,9 +35,8 @@ public:
       if (survey.lifetimes.size() == 1)
         if (Result<filter::Targets> targets = filter::Targets::resolve(selection, lifetimes); !targets)
           return std::move(targets).error();
-      Result<filter::Filter> made = filter::Filter::make(selection, lifetimes, trace.clock(), true);
-      if (!made) return std::move(made).error();
-      selected.filters_.push_back(*std::move(made));
+      ETWRELOG_TRY_LET(made, filter::Filter::make(selection, lifetimes, trace.clock(), true));
+      selected.filters_.push_back(std::move(made));
     }
     selected.by_kind_ = selection.by_kind();
     selected.time_ = filter::selected_time(selection, trace.clock());

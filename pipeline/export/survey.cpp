@@ -30,11 +30,11 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
   ExportSurvey survey;
   survey.schemas = known;
   std::vector<filter::LifetimeRecords> all(machines);
-  const Filter reading = reading_filter(trace, {.state_from_index = true});
   Query query;
   query.from = selection.from, query.to = selection.to;
-  query.with_state = true, query.filter = &reading;
-  Result<SurveyPart> done = trace.fold<SurveyPart>(
+  query.with_state = true;
+  Result<SurveyPart> done = read_fold<SurveyPart>(
+      trace,
       [&](SurveyPart &part, EventBatch &batch) {
         part.records.resize(machines);
         for (const Event &event : batch) {
@@ -54,7 +54,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
           all[i].append(std::move(part.records[i]));
         }
       },
-      query, run);
+      query, {.state_from_index = true}, run);
   if (!done) return std::move(done).error();
   const std::uint16_t processors[1] = {0};
   for (filter::LifetimeRecords &records : all)

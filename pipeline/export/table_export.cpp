@@ -73,16 +73,14 @@ private:
 
 Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &writer, FieldColumns fields,
                                   const ExportOptions &options, const RunOptions &run) {
-  Result<std::unique_ptr<TableRows>> made = TableRows::make(trace, options, fields, run);
-  if (!made) return std::move(made).error();
-  TableRows &all = **made;
+  ETWRELOG_TRY_LET(made, TableRows::make(trace, options, fields, run));
+  TableRows &all = *made;
   const Rows &rows = *all.rows;
   const SchemaCatalog &schemas = all.survey.schemas;
   std::map<Rows::Kind, std::size_t> numbers;
   std::set<std::string> taken;
   if (!rows.by_kind()) {
-    if (Result<void> added = writer.add_table("events", rows.columns(RowBatches::kUndescribed)); !added)
-      return std::move(added).error();
+    ETWRELOG_TRY(writer.add_table("events", rows.columns(RowBatches::kUndescribed)));
     numbers.emplace(RowBatches::kUndescribed, 0);
   }
   auto map = [&](TablePart &part, EventBatch &batch) {
@@ -108,7 +106,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
                                ? Result<TablePart>(TablePart{})
                                : trace.fold<TablePart>(map, merge, all.selected->query(Order::time), run);
   if (!done) return std::move(done).error();
-  if (Result<void> finished = writer.finish(); !finished) return std::move(finished).error();
+  ETWRELOG_TRY(writer.finish());
   ExportReport report;
   report.events = done->events;
   const auto problems = schemas.problems();
@@ -133,15 +131,13 @@ Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, Ta
                    options, run);
   if (!report) return report;
   writer->reset();
-  const Result<base::File> file = base::File::open_read(folder.file());
-  if (!file) return file.error();
+  ETWRELOG_TRY_LET(file, base::File::open_read(folder.file()));
   std::vector<std::uint8_t> chunk(1u << 20);
   for (std::uint64_t at = 0;;) {
-    const Result<std::size_t> got = file->read_at(at, chunk);
-    if (!got) return got.error();
-    if (*got == 0) return report;
-    if (Result<void> put = stream.write(Bytes(chunk).first(*got)); !put) return std::move(put).error();
-    at += *got;
+    ETWRELOG_TRY_LET(got, file.read_at(at, chunk));
+    if (got == 0) return report;
+    ETWRELOG_TRY(stream.write(Bytes(chunk).first(got)));
+    at += got;
   }
 }
 
@@ -179,15 +175,14 @@ Result<ExportReport> export_tables(const Trace &trace, const std::string &folder
 
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options, const RunOptions &run) {
-  Result<OutputStream> stream = OutputStream::open(output, pipeline::input_files(trace));
-  if (!stream) return std::move(stream).error();
-  StreamTarget target(*stream);
+  ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
+  StreamTarget target(stream);
   Result<ExportReport> report = [&]() -> Result<ExportReport> {
     std::unique_ptr<tables::TableWriter> writer;
     switch (format) {
     case TableFormat::sqlite:
     case TableFormat::parquet:
-    case TableFormat::duckdb: return write_database(trace, *stream, format, options, run);
+    case TableFormat::duckdb: return write_database(trace, stream, format, options, run);
     case TableFormat::csv: writer = tables::csv_writer(target); break;
     case TableFormat::tsv: writer = tables::csv_writer(target, '\t'); break;
     case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;
@@ -196,8 +191,8 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
     return write_tables(trace, *writer, FieldColumns::json, options, run);
   }();
   if (!report) return report;
-  report->bytes = stream->size();
-  if (Result<void> committed = stream->commit(); !committed) return std::move(committed).error();
+  report->bytes = stream.size();
+  ETWRELOG_TRY(stream.commit());
   return report;
 }
 

@@ -1,4 +1,5 @@
 // One page that opens without a network: the samples as columns, and a script that draws and adds up.
+#include "base/errors.hpp"
 #include "export_profile/fit.hpp"
 #include "export_profile/page_assets.hpp"
 
@@ -251,9 +252,8 @@ private:
 
 Result<void> write_html(const Job &job, Out &out) {
   Profile room;
-  Result<const Profile *> fitting = fit_profile(job, estimate, room);
-  if (!fitting) return std::move(fitting).error();
-  Writer(job, **fitting, out).write();
+  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
+  Writer(job, *fitting, out).write();
   return {};
 }
 

@@ -1,6 +1,8 @@
 // profile.proto of pprof, in protobuf's wire format by hand: a tag, then a varint or a length and bytes.
 #include "export_profile/fit.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -203,9 +205,8 @@ private:
 
 Result<void> write_pprof(const Job &job, Out &out) {
   Profile room;
-  Result<const Profile *> fitting = fit_profile(job, estimate, room);
-  if (!fitting) return std::move(fitting).error();
-  Writer(**fitting, out).write(job.options);
+  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
+  Writer(*fitting, out).write(job.options);
   return {};
 }
 

@@ -1,6 +1,8 @@
 // speedscope's own format, "sampled": one profile a thread, stacks from the root.
 #include "export_profile/fit.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -54,9 +56,8 @@ void write_module(const ProfileModule &module, bool first, Out &out) {
 
 Result<void> write_speedscope(const Job &job, Out &out) {
   Profile room;
-  Result<const Profile *> fitting = fit_profile(job, estimate, room);
-  if (!fitting) return std::move(fitting).error();
-  const Profile &profile = **fitting;
+  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
+  const Profile &profile = *fitting;
   const FrameNames frames(profile);
   std::vector<const ProfileFrame *> first(frames.names.size(), nullptr);
   for (std::size_t i = 0; i < profile.frames.size(); ++i)

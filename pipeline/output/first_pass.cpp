@@ -1,5 +1,7 @@
 #include "output/first_pass.hpp"
 
+#include "base/errors.hpp"
+
 #include <algorithm>
 
 namespace etwrelog::pipeline {
@@ -21,9 +23,8 @@ Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult 
   pass.name = "reading processes";
   pass.work = [this](Batch &batch, Part &part) { look(batch, part); };
   pass.merge = [this](Batch &batch, Part &part) { return merge(batch, part); };
-  Result<PassResult> done = run_pass(trace_, pass, options);
-  if (!done) return std::move(done).error();
-  result = std::move(*done);
+  ETWRELOG_TRY_LET(done, run_pass(trace_, pass, options));
+  result = std::move(done);
   if (selection_.by_process() && !looked_.empty()) threads_ = records_.threads;
   return filter::Lifetimes(std::move(records_), processors_, one_stream());
 }

@@ -31,9 +31,8 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
     all.append(std::move(work.records));
     return {};
   };
-  Result<PassResult> done = run_pass(trace, pass, options);
-  if (!done) return std::move(done).error();
-  result = std::move(*done);
+  ETWRELOG_TRY_LET(done, run_pass(trace, pass, options));
+  result = std::move(done);
   const bool one_stream = (trace.header().log_file_mode & format::kModeOneStream) != 0;
   return filter::Lifetimes(std::move(all), processors, one_stream);
 }

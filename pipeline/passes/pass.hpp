@@ -2,6 +2,7 @@
 // merged in file order, as run/runner.hpp draws it.
 #pragma once
 
+#include "base/errors.hpp"
 #include "run/runner.hpp"
 #include "source/trace.hpp"
 
@@ -148,8 +149,7 @@ template <class Part>
     return done;
   };
   steps.locate = [&](const Slot &slot, Error error) { return run.locate(slot.batch, std::move(error)); };
-  Result<void> done = run_steps(steps, slots, {options.threads, options.stop});
-  if (!done) return std::move(done).error();
+  ETWRELOG_TRY(run_steps(steps, slots, {options.threads, options.stop}));
   return std::move(run).result();
 }
 
@@ -158,9 +158,8 @@ template <class Part>
 template <class One> [[nodiscard]] Result<void> run_over(Traces traces, PassResult &met, One &&one) {
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    Result<PassResult> done = one(*traces[i], first);
-    if (!done) return std::move(done).error();
-    add_to(met, *std::move(done), traces, i);
+    ETWRELOG_TRY_LET(done, one(*traces[i], first));
+    add_to(met, std::move(done), traces, i);
     first += static_cast<std::uint32_t>(traces[i]->buffers().size());
   }
   return {};

@@ -48,18 +48,17 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
-  Result<Collected> collected =
-      collect_profile(read, {options.kind, options.names, options.slices, time}, graph);
-  if (!collected) return std::move(collected).error();
+  ETWRELOG_TRY_LET(collected,
+                   collect_profile(read, {options.kind, options.names, options.slices, time}, graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
-  result.profile.accounting.lent_user_halves = profile::join(collected->records, parallel_on(threads));
+  result.profile.accounting.lent_user_halves = profile::join(collected.records, parallel_on(threads));
   const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
-    collected->stacks->read(stack, frames);
+    collected.stacks->read(stack, frames);
   };
   profile::Methods methods;
-  if (options.names) methods.build(std::move(collected->code));
-  profile::build(collected->records, first.clock(), read_frames,
+  if (options.names) methods.build(std::move(collected.code));
+  profile::build(collected.records, first.clock(), read_frames,
                  {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr},
                  result.profile);
   Profile &profile = result.profile;
@@ -76,16 +75,16 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
           std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
   }
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
-  result.events = std::move(collected->events);
-  result.unreadable = collected->unreadable;
+  result.events = std::move(collected.events);
+  result.unreadable = collected.unreadable;
   PassResult met;
   for (std::size_t i = 0; i < traces.size(); ++i)
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
   result.warnings = std::move(met.warnings);
-  std::ranges::move(collected->pass.warnings, std::back_inserter(result.warnings));
+  std::ranges::move(collected.pass.warnings, std::back_inserter(result.warnings));
   result.skipped = std::move(met.skipped);
-  std::ranges::move(collected->pass.skipped, std::back_inserter(result.skipped));
-  *collected = {};
+  std::ranges::move(collected.pass.skipped, std::back_inserter(result.skipped));
+  collected = {};
   base::give_back_memory(); // what is made of the profile needs some, too
   return result;
 }

@@ -30,12 +30,11 @@ Result<etlz::Footer> read_small_footer(const read::Input &archive, const etlz::F
   if (archive.size() < etlz::kFileHeaderSize + kSmallHash || header.original_size > etlz::kMaxSegment ||
       archive.size() > etlz::kFileHeaderSize + 2 * etlz::kMostSmallContent)
     return damaged(archive.name(), "small archive: impossible size", archive.size());
-  const Result<std::vector<std::uint8_t>> hash = read_exactly(archive, etlz::kFileHeaderSize, kSmallHash);
-  if (!hash) return hash.error();
+  ETWRELOG_TRY_LET(hash, read_exactly(archive, etlz::kFileHeaderSize, kSmallHash));
   etlz::Footer footer;
   footer.index_at = archive.size();
   footer.original_size = header.original_size;
-  std::ranges::copy(*hash, footer.content.begin());
+  std::ranges::copy(hash, footer.content.begin());
   return footer;
 }
 
@@ -149,39 +148,36 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   if (is_wrapped(archive))
     return problem(ErrorKind::unsupported, archive.name(), "an index of a wrapped trace around its own");
   ArchiveIndex index;
-  const Result<etlz::Footer> footer = read_archive_footer(archive);
-  if (!footer) return footer.error();
-  index.footer = *footer;
-  if (footer->index_size == 0) { // only a small archive has none
-    const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, 0, etlz::kFileHeaderSize);
-    if (!bytes) return bytes.error();
-    const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
+  ETWRELOG_TRY_LET(footer, read_archive_footer(archive));
+  index.footer = footer;
+  if (footer.index_size == 0) { // only a small archive has none
+    ETWRELOG_TRY_LET(bytes, read_exactly(archive, 0, etlz::kFileHeaderSize));
+    const Result<etlz::FileHeader> header = etlz::read_file_header(bytes);
     if (!header || !header->small)
-      return damaged(archive.name(), "index: checksum mismatch", footer->index_at);
+      return damaged(archive.name(), "index: checksum mismatch", footer.index_at);
     index.segments.push_back(small_entry(*header, archive.size()));
     return index;
   }
-  if (footer->index_size > memory_limit) { // stored, it is smaller than what it becomes
+  if (footer.index_size > memory_limit) { // stored, it is smaller than what it becomes
     Error e = problem(ErrorKind::unsupported, archive.name(), "the index takes more memory than allowed");
     e.expected = std::to_string(memory_limit) + " bytes";
     e.advice = Advice::raise_memory;
     return e;
   }
-  const Result<std::vector<std::uint8_t>> bytes = read_exactly(archive, footer->index_at, footer->index_size);
-  if (!bytes) return bytes.error();
-  const std::uint64_t segments = footer->index_at / etlz::kSegmentHeaderSize; // each has a header there
-  Result<etlz::Index> read = etlz::read_index(*bytes, {memory_limit, segments, footer->original_size});
-  if (!read) return in_file(read.error(), archive.name(), footer->index_at);
+  ETWRELOG_TRY_LET(bytes, read_exactly(archive, footer.index_at, footer.index_size));
+  const std::uint64_t segments = footer.index_at / etlz::kSegmentHeaderSize; // each has a header there
+  Result<etlz::Index> read = etlz::read_index(bytes, {memory_limit, segments, footer.original_size});
+  if (!read) return in_file(read.error(), archive.name(), footer.index_at);
   // Segments tile both the archive and the original.
   std::uint64_t at = etlz::kFileHeaderSize, original = 0;
   for (const etlz::IndexEntry &e : read->segments) {
     if (e.header.original_at != original || e.header.original_size > etlz::kMaxSegment ||
-        e.header.stored_size > footer->index_at - at)
-      return damaged(archive.name(), "index: contradicts itself", footer->index_at);
+        e.header.stored_size > footer.index_at - at)
+      return damaged(archive.name(), "index: contradicts itself", footer.index_at);
     at += etlz::kSegmentHeaderSize + e.header.stored_size;
     original += e.header.original_size;
   }
-  if (at != footer->index_at || original != footer->original_size)
+  if (at != footer.index_at || original != footer.original_size)
     return damaged(archive.name(), "index: contradicts itself", at);
   index.segments = std::move(read->segments);
   index.facts = std::move(read->facts);
@@ -212,14 +208,14 @@ public:
 
   [[nodiscard]] Bytes facts() const override { return index_.facts; }
 
-  [[nodiscard]] std::vector<Outlined> outlined() const override {
-    std::vector<Outlined> all;
+  [[nodiscard]] std::vector<SummarizedSegment> summarized() const override {
+    std::vector<SummarizedSegment> all;
     for (const etlz::IndexEntry &e : index_.segments) {
-      if (!e.outline.complete) continue;
-      Outlined &o = all.emplace_back();
+      if (!e.summary.complete) continue;
+      SummarizedSegment &o = all.emplace_back();
       o.begin = e.header.original_at;
       o.end = o.begin + e.header.original_size;
-      o.outline = &e.outline;
+      o.summary = &e.summary;
       for (const etlz::Part &part : e.parts)
         if (part.buffer) o.buffers.emplace_back(o.begin + part.at, part.size);
     }
@@ -289,11 +285,9 @@ private:
   // Decodes a segment that is not there yet. Its mutex is held.
   Result<void> fill(Kept &kept, const etlz::IndexEntry &entry) const {
     if (!kept.bytes.empty()) return {};
-    const Result<std::vector<std::uint8_t>> stored =
-        read_exactly(*archive_, payload_at(entry), entry.header.stored_size);
-    if (!stored) return stored.error();
+    ETWRELOG_TRY_LET(stored, read_exactly(*archive_, payload_at(entry), entry.header.stored_size));
     std::vector<std::uint8_t> bytes(entry.header.original_size);
-    ETWRELOG_TRY(decode_segment(entry, *stored, bytes, pool_, name()));
+    ETWRELOG_TRY(decode_segment(entry, stored, bytes, pool_, name()));
     kept.bytes = std::move(bytes);
     return {};
   }
@@ -346,10 +340,9 @@ private:
 // `share`: how many share the memory.
 Result<std::unique_ptr<read::Input>> open_one(std::unique_ptr<read::Input> archive,
                                               std::uint64_t memory_limit, std::size_t share = 1) {
-  Result<ArchiveIndex> index = read_archive_index(*archive, memory_limit);
-  if (!index) return index.error();
+  ETWRELOG_TRY_LET(index, read_archive_index(*archive, memory_limit));
   std::uint64_t largest = 1;
-  for (const etlz::IndexEntry &e : index->segments) {
+  for (const etlz::IndexEntry &e : index.segments) {
     ETWRELOG_TRY(check_decode_memory(e.header, memory_limit, archive->name()));
     largest = std::max(largest, decode_memory(e.header));
   }
@@ -357,7 +350,7 @@ Result<std::unique_ptr<read::Input>> open_one(std::unique_ptr<read::Input> archi
   const std::uint64_t half = memory_limit / 2 / share;
   const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(half / largest, 1, 8));
   return std::unique_ptr<read::Input>(
-      std::make_unique<ArchiveInput>(std::move(archive), *std::move(index), window, half));
+      std::make_unique<ArchiveInput>(std::move(archive), std::move(index), window, half));
 }
 
 } // namespace

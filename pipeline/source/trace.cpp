@@ -140,13 +140,13 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
   std::size_t at = 0;
   for (std::size_t i = 0; i < spans.size();) {
     std::size_t bytes = spans[i].size, next = i + 1;
-    if (outlined(spans[i])) { // comes from the index
+    if (summarized(spans[i])) { // comes from the index
       at += bytes;
       i = next;
       continue;
     }
     for (; next < spans.size() && spans[next].offset == spans[next - 1].offset + spans[next - 1].size &&
-           !outlined(spans[next]);
+           !summarized(spans[next]);
          ++next)
       bytes += spans[next].size;
     const Result<std::size_t> got =
@@ -166,11 +166,11 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
   return batch.raw;
 }
 
-const Outlined *Trace::outlined(const read::BufferSpan &span) const {
-  if (outlined_.empty()) return nullptr;
-  const auto after = std::ranges::upper_bound(outlined_, span.offset, {}, &Outlined::begin);
-  if (after == outlined_.begin()) return nullptr;
-  const Outlined &stretch = *(after - 1);
+const SummarizedSegment *Trace::summarized(const read::BufferSpan &span) const {
+  if (summarized_.empty()) return nullptr;
+  const auto after = std::ranges::upper_bound(summarized_, span.offset, {}, &SummarizedSegment::begin);
+  if (after == summarized_.begin()) return nullptr;
+  const SummarizedSegment &stretch = *(after - 1);
   return span.offset < stretch.end ? &stretch : nullptr;
 }
 
@@ -181,55 +181,55 @@ Trace Trace::within(std::int64_t from, std::int64_t to) const {
 }
 
 void Trace::leave_out(std::int64_t from, std::int64_t to) {
-  outlined_ = index_->outlined();
-  std::erase_if(outlined_, [&](const Outlined &o) {
+  summarized_ = index_->summarized();
+  std::erase_if(summarized_, [&](const SummarizedSegment &o) {
     // The first buffer holds the header event, which is read by hand.
     const std::uint64_t first = scan_.buffers.front().offset;
-    const bool inside = o.outline->first_time <= to && o.outline->last_time >= from;
+    const bool inside = o.summary->first_time <= to && o.summary->last_time >= from;
     return inside || (o.begin <= first && first < o.end);
   });
   // The index must see the same buffers here as the walk over their headers.
-  std::vector<std::size_t> seen(outlined_.size());
+  std::vector<std::size_t> seen(summarized_.size());
   for (const read::BufferSpan &span : scan_.buffers) {
-    const Outlined *stretch = outlined(span);
+    const SummarizedSegment *stretch = summarized(span);
     if (!stretch) continue;
     const std::pair<std::uint64_t, std::uint64_t> place(span.offset, span.size);
     if (!span.cut && std::ranges::binary_search(stretch->buffers, place))
-      ++seen[static_cast<std::size_t>(stretch - outlined_.data())];
+      ++seen[static_cast<std::size_t>(stretch - summarized_.data())];
   }
-  std::vector<Outlined> agreed;
+  std::vector<SummarizedSegment> agreed;
   for (std::size_t i = 0; i < seen.size(); ++i)
-    if (seen[i] == outlined_[i].buffers.size()) agreed.push_back(std::move(outlined_[i]));
-  outlined_ = std::move(agreed);
+    if (seen[i] == summarized_[i].buffers.size()) agreed.push_back(std::move(summarized_[i]));
+  summarized_ = std::move(agreed);
   left_out_ = {};
-  for (const Outlined &o : outlined_) {
+  for (const SummarizedSegment &o : summarized_) {
     index_->skip(o.begin, o.end);
     ++left_out_.segments;
     left_out_.buffers += o.buffers.size();
     left_out_.events +=
-        o.outline->events - std::min<std::uint64_t>(o.outline->events, o.outline->kept.size());
+        o.summary->events - std::min<std::uint64_t>(o.summary->events, o.summary->state.size());
     left_out_.event_bytes +=
-        o.outline->event_bytes - std::min<std::uint64_t>(o.outline->event_bytes, o.outline->bytes.size());
+        o.summary->event_bytes - std::min<std::uint64_t>(o.summary->event_bytes, o.summary->bytes.size());
   }
 }
 
-bool Trace::load_outline(const Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
-                         DecodedBuffer &buffer) const {
+bool Trace::load_summarized(const SummarizedSegment &stretch, const read::BufferSpan &span, MutableBytes room,
+                            DecodedBuffer &buffer) const {
   std::array<std::uint8_t, kBufferHeaderSize> raw{};
   if (const Result<std::size_t> got = input_->read_at(span.offset, raw); !got || *got != raw.size())
     return false;
   buffer.header = load_buffer_header(raw.data());
   buffer.codec = buffer.header.compressed() ? codec_ : Codec::none;
-  const Outline &outline = *stretch.outline;
+  const SegmentSummary &summary = *stretch.summary;
   const auto begin = static_cast<std::uint32_t>(span.offset - stretch.begin);
-  auto event = std::ranges::lower_bound(outline.kept, begin, {}, &Outline::Event::buffer);
+  auto event = std::ranges::lower_bound(summary.state, begin, {}, &SegmentSummary::Event::buffer);
   std::size_t size = 0;
-  for (; event != outline.kept.end() && event->buffer == begin; ++event) {
+  for (; event != summary.state.end() && event->buffer == begin; ++event) {
     const auto padded = static_cast<std::size_t>(align8(event->size));
-    if (padded > room.size() - size || event->from > outline.bytes.size() ||
-        event->size > outline.bytes.size() - event->from)
+    if (padded > room.size() - size || event->from > summary.bytes.size() ||
+        event->size > summary.bytes.size() - event->from)
       return false;
-    const auto source = outline.bytes.begin() + event->from;
+    const auto source = summary.bytes.begin() + event->from;
     std::fill(std::copy(source, source + event->size, room.begin() + static_cast<std::ptrdiff_t>(size)),
               room.begin() + static_cast<std::ptrdiff_t>(size + padded), std::uint8_t{0});
     size += padded;
@@ -269,11 +269,11 @@ void Trace::load(Batch &batch) const {
     buffer.file_offset = span.offset;
     buffer.stored_size = span.size;
     buffer.cut = span.cut;
-    if (const Outlined *stretch = outlined(span)) {
+    if (const SummarizedSegment *stretch = summarized(span)) {
       at += span.size;
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
-      if (!load_outline(*stretch, span, MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)),
-                        buffer)) {
+      if (!load_summarized(*stretch, span,
+                           MutableBytes(batch.decoded).subspan(decoded_at, align8(span.decoded)), buffer)) {
         batch.error = contradiction(span);
         return;
       }

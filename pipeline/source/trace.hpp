@@ -62,7 +62,7 @@ public:
   [[nodiscard]] bool salvage() const { return salvage_; }
 
   // The same trace, but what an archive's index says lies wholly outside a time is not read: of buffers there
-  // load() gives only the events that matter whatever the time (filter::outlives_time), out of the index. Not
+  // load() gives only the events that matter whatever the time (filter::is_state), out of the index. Not
   // when salvaging.
   [[nodiscard]] Trace within(std::int64_t from, std::int64_t to) const;
   // What an archive knows of the trace as a whole (statistics_record); empty if nothing.
@@ -112,10 +112,10 @@ private:
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                                    std::size_t raw_bytes) const;
   // The stretch that is left out and holds the span; null for one that is read.
-  [[nodiscard]] const Outlined *outlined(const read::BufferSpan &span) const;
+  [[nodiscard]] const SummarizedSegment *summarized(const read::BufferSpan &span) const;
   // False if the index contradicts the buffer.
-  [[nodiscard]] bool load_outline(const Outlined &stretch, const read::BufferSpan &span, MutableBytes room,
-                                  DecodedBuffer &buffer) const;
+  [[nodiscard]] bool load_summarized(const SummarizedSegment &stretch, const read::BufferSpan &span,
+                                     MutableBytes room, DecodedBuffer &buffer) const;
   [[nodiscard]] Error contradiction(const read::BufferSpan &span) const;
   [[nodiscard]] Error undecodable(const read::BufferSpan &span, std::size_t index) const;
 
@@ -125,7 +125,7 @@ private:
   Clock clock_;
   Codec codec_ = Codec::none;
   bool salvage_ = false;
-  std::vector<Outlined> outlined_; // sorted
+  std::vector<SummarizedSegment> summarized_; // sorted
   LeftOut left_out_;
 };
 

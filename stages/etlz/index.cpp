@@ -74,27 +74,27 @@ bool get_parts(InStream &in, IndexEntry &e, Room &room) {
 
 // 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its
 // place in it in units of 8, its size; the bytes of the events.
-void put_outline(std::vector<std::uint8_t> &out, const Outline &outline, std::uint64_t &total) {
-  const bool there = outline.complete && outline.bytes.size() <= kMaxOutlines - total;
+void put_summary(std::vector<std::uint8_t> &out, const SegmentSummary &summary, std::uint64_t &total) {
+  const bool there = summary.complete && summary.bytes.size() <= kMaxSummaries - total;
   out.push_back(there ? 1 : 0);
   if (!there) return;
-  total += outline.bytes.size();
-  put_varint(out, outline.event_bytes);
-  put_varint(out, outline.kept.size());
+  total += summary.bytes.size();
+  put_varint(out, summary.event_bytes);
+  put_varint(out, summary.state.size());
   std::uint32_t buffer = 0;
-  for (const Outline::Event &event : outline.kept) {
+  for (const SegmentSummary::Event &event : summary.state) {
     put_varint(out, event.buffer - buffer);
     put_varint(out, event.at / 8);
     put_varint(out, event.size);
     buffer = event.buffer;
   }
-  out.insert(out.end(), outline.bytes.begin(), outline.bytes.end());
+  out.insert(out.end(), summary.bytes.begin(), summary.bytes.end());
 }
 
-bool get_outline(InStream &in, IndexEntry &e, Room &room) {
+bool get_summary(InStream &in, IndexEntry &e, Room &room) {
   const std::uint8_t there = in.get();
   if (there == 0) return !in.overrun();
-  Outline &o = e.outline;
+  SegmentSummary &o = e.summary;
   o.complete = true;
   o.events = e.facts.events;
   o.first_time = e.facts.first_time;
@@ -102,9 +102,9 @@ bool get_outline(InStream &in, IndexEntry &e, Room &room) {
   o.event_bytes = get_varint(in);
   const std::uint64_t count = get_varint(in);
   constexpr std::size_t kLeast = 3 + 8; // three numbers, an event
-  if (there != 1 || !resize(o.kept, count, kLeast, in, room)) return false;
+  if (there != 1 || !resize(o.state, count, kLeast, in, room)) return false;
   std::uint64_t buffer = 0, bytes = 0;
-  for (Outline::Event &event : o.kept) {
+  for (SegmentSummary::Event &event : o.state) {
     buffer += get_varint(in);
     const std::uint64_t at = get_varint(in), size = get_varint(in);
     if (buffer > kMaxSegment || at > format::kMaxBufferSize / 8 || size < 8 || size > format::kMaxEventSize)
@@ -112,7 +112,7 @@ bool get_outline(InStream &in, IndexEntry &e, Room &room) {
     event = {static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(at * 8),
              static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(bytes)};
     bytes += size;
-    if (bytes > kMaxOutlines) return false;
+    if (bytes > kMaxSummaries) return false;
   }
   const Bytes events = in.get(bytes);
   if (!room.take(events.size(), 1)) return false;
@@ -154,7 +154,7 @@ bool get_entry(InStream &in, IndexEntry &e, Room &room) {
   e.header.payload_hash = load<std::uint64_t>(hashes.data());
   e.header.content_hash = load<std::uint64_t>(hashes.data() + 8);
   return possible(e.header) && get_ids(in, e.facts.processes, room) && get_ids(in, e.facts.threads, room) &&
-         get_parts(in, e, room) && get_outline(in, e, room) && get_headers(in, e, room) && !in.overrun();
+         get_parts(in, e, room) && get_summary(in, e, room) && get_headers(in, e, room) && !in.overrun();
 }
 
 // Varint decoded size, varint stored size, a zstd frame; nothing behind the two zeros of an empty one.
@@ -228,7 +228,7 @@ void IndexWriter::add(const IndexEntry &e) {
   put_varint(list_, e.parts.size());
   for (const Part &part : e.parts)
     put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
-  put_outline(list_, e.outline, outlines_);
+  put_summary(list_, e.summary, summaries_);
   put_headers(list_, e.buffer_headers);
   ++count_;
 }
@@ -278,11 +278,11 @@ Result<Index> read_index(Bytes bytes, const IndexLimits &limits) {
   if (count > limits.segments) return failed();
   // What one segment says: fixed numbers; some bytes for each byte of the original, or for each process and
   // thread that an event in it names, of which a byte of a compressed buffer cannot make many; events of the
-  // outlines.
+  // summaries.
   constexpr std::uint64_t kEach = 4096, kFactor = 64;
   const std::uint64_t most = limits.original / kFactor > (UINT64_MAX >> 16)
                                  ? UINT64_MAX
-                                 : kEach * count + kFactor * limits.original + kMaxOutlines;
+                                 : kEach * count + kFactor * limits.original + kMaxSummaries;
   while (index.segments.size() < count) {
     const std::uint64_t before = room.left;
     if (get_frame(in, most, room, list) != Got::frame || list.empty()) return failed();

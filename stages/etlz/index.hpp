@@ -1,14 +1,14 @@
 // The index of an archive: what a reader needs to plan without touching segments. See etlz-format.md.
 #pragma once
 
-#include "base/outline.hpp"
+#include "base/segment_summary.hpp"
 #include "etlz/container.hpp"
 #include "etlz/segment.hpp"
 
 namespace etwrelog::etlz {
 
-// Event bytes in the outlines of one archive; segments behind have none.
-inline constexpr std::uint64_t kMaxOutlines = 64u << 20;
+// Event bytes in the summaries of one archive; segments behind have none.
+inline constexpr std::uint64_t kMaxSummaries = 64u << 20;
 inline constexpr std::uint64_t kMaxFacts = 16u << 20; // larger ones are not written
 
 struct IndexEntry {
@@ -19,7 +19,7 @@ struct IndexEntry {
   // its way through the trace without decoding it.
   std::vector<Part> parts;
   std::vector<std::uint8_t> buffer_headers; // 72 bytes each
-  Outline outline;
+  SegmentSummary summary;
 };
 
 struct Index {
@@ -42,7 +42,7 @@ private:
   std::vector<std::uint8_t> list_, frames_; // entries that wait for a frame; frames
   std::size_t ids_at_ = 0, ids_size_ = 0;   // of the first entry, in list_
   std::size_t count_ = 0;
-  std::uint64_t outlines_ = 0; // bytes of events in them
+  std::uint64_t summaries_ = 0; // bytes of events in them
 };
 
 // Appends the entries of one decoded frame. False if they are damaged or take more than `memory`.

@@ -79,7 +79,7 @@ TimeRange selected_time(const Selection &selection, const Clock &clock) {
   return range;
 }
 
-bool outlives_time(Scope scope) {
+bool is_state(Scope scope) {
   switch (scope) {
   case Scope::always:
   case Scope::process:
@@ -93,8 +93,8 @@ bool outlives_time(Scope scope) {
   }
 }
 
-bool outlives_time(const EventView &event) {
-  if (event.has_hook()) return outlives_time(rule_for(event.hook(), event.version()).scope);
+bool is_state(const EventView &event) {
+  if (event.has_hook()) return is_state(rule_for(event.hook(), event.version()).scope);
   const Guid provider = event.provider();
   if (event.is_classic())
     return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
@@ -403,7 +403,7 @@ void Filter::set_marks(Marks marks) {
 Reason Filter::decide(const EventView &event, std::int64_t time, Position &position) const {
   if (everything_) return Reason::kept_process;
   const Verdict verdict = judge(event, time, position);
-  assert(in_time(time) || verdict.reason == Reason::dropped_time || outlives_time(event));
+  assert(in_time(time) || verdict.reason == Reason::dropped_time || is_state(event));
   if (verdict.need == Need::none) return verdict.reason;
   const Bytes payload = event.payload();
   if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;

@@ -68,10 +68,10 @@ private:
                              const Lifetimes &lifetimes);
 [[nodiscard]] Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes);
 
-// Whether a filter keeps, or may keep, the event also outside the selected time. Of stacks it depends on the
-// event that they belong to; they count as such.
-[[nodiscard]] bool outlives_time(const EventView &event);
-[[nodiscard]] bool outlives_time(kernel::Scope scope); // of events with a hook
+// State events: those that a filter keeps, or may keep, also outside the selected time. Of stacks it depends
+// on the event that they belong to; they count as such.
+[[nodiscard]] bool is_state(const EventView &event);
+[[nodiscard]] bool is_state(kernel::Scope scope); // of events with a hook
 
 // The first and last raw time that a selection takes.
 struct TimeRange {

@@ -75,8 +75,8 @@ void read_entries(Bytes data) {
   std::vector<etlz::IndexEntry> entries;
   if (!etlz::read_index_entries(data, entries, 1u << 26)) return;
   for (const etlz::IndexEntry &e : entries)
-    for (const Outline::Event &event : e.outline.kept)
-      if (event.from + event.size > e.outline.bytes.size()) std::abort();
+    for (const SegmentSummary::Event &event : e.summary.state)
+      if (event.from + event.size > e.summary.bytes.size()) std::abort();
 }
 
 void read_statistics(Bytes data) {

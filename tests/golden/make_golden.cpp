@@ -212,7 +212,7 @@ Buffer many_samples() {
   return t.bytes();
 }
 
-// Large buffers with little in them: several segments out of a small archive, with an outline each.
+// Large buffers with little in them: several segments out of a small archive, with a summary each.
 Buffer many_segments() {
   SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
   t.process_rundown({1'500'000}, 100, 4, "program.exe", "program");
@@ -294,7 +294,7 @@ void make_all() {
     facts["tally_in_index"] = {{"session", must(open_trace(generated)).header().session_name}};
     write_facts("v1-tally.etlz", facts);
   }
-  archive("v1-segments.etlz", "several segments, with outlines and statistics", many_segments(),
+  archive("v1-segments.etlz", "several segments, with summaries and statistics", many_segments(),
           Level::normal, true, true);
   archive("v1-xpress.etlz", "buffers compressed with XPRESS, restored by corrections",
           recompressed(kinds, Codec::xpress), Level::normal);

@@ -153,8 +153,8 @@ bool Reader::take_match(unsigned symbol, Unit &unit) {
 // The next block, not taken.
 bool Reader::empty_stored_follows() {
   bits_.fill(3 + 7 + 32);
-  const unsigned filler = (bits_.held() - 3) % 8;
-  if (bits_.held() < 3 + filler + 32) return false;
+  const unsigned filler = (bits_.available() - 3) % 8;
+  if (bits_.available() < 3 + filler + 32) return false;
   const std::uint64_t bits = bits_.peek();
   return (bits & 6) == 0 && (bits >> (3 + filler) & 0xFFFF'FFFF) == 0xFFFF'0000;
 }

@@ -49,7 +49,7 @@ public:
   void fill(unsigned bits) {
     if (held_ < bits) more();
   }
-  [[nodiscard]] unsigned held() const { return held_; }
+  [[nodiscard]] unsigned available() const { return held_; }
   [[nodiscard]] std::uint64_t peek() const { return hold_; } // zeros behind the end
   void drop(unsigned bits) {
     hold_ >>= bits;
@@ -89,7 +89,7 @@ public:
   [[nodiscard]] bool take(BitReader &bits, unsigned &symbol) const {
     const std::uint16_t entry = entries_[bits.peek() & mask_];
     const unsigned length = entry & 15u;
-    if (length == 0 || length > bits.held()) return false;
+    if (length == 0 || length > bits.available()) return false;
     bits.drop(length);
     symbol = entry >> 4;
     return true;

@@ -144,8 +144,8 @@ TEST(ArchiveSeek, RealTracesGiveTheSameBytes) {
 // An input whose index lies.
 class Lying final : public pipeline::IndexedInput {
 public:
-  Lying(Buffer bytes, Outline outline, std::uint64_t begin)
-      : IndexedInput("lying"), bytes_(std::move(bytes)), outline_(std::move(outline)), begin_(begin) {}
+  Lying(Buffer bytes, SegmentSummary summary, std::uint64_t begin)
+      : IndexedInput("lying"), bytes_(std::move(bytes)), summary_(std::move(summary)), begin_(begin) {}
   [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     const std::size_t n =
@@ -153,20 +153,20 @@ public:
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
     return n;
   }
-  [[nodiscard]] std::vector<pipeline::Outlined> outlined() const override {
-    return {{begin_, begin_ + 65536, {{begin_, 65536}}, &outline_}};
+  [[nodiscard]] std::vector<pipeline::SummarizedSegment> summarized() const override {
+    return {{begin_, begin_ + 65536, {{begin_, 65536}}, &summary_}};
   }
 
 private:
   Buffer bytes_;
-  Outline outline_;
+  SegmentSummary summary_;
   std::uint64_t begin_;
 };
 
 // Relogs a time without that buffer.
-Result<void> relog_without(const Buffer &trace, const Outline &outline, std::uint64_t begin) {
+Result<void> relog_without(const Buffer &trace, const SegmentSummary &summary, std::uint64_t begin) {
   const testing::TempDir directory;
-  Result<pipeline::Trace> opened = pipeline::Trace::open(std::make_unique<Lying>(trace, outline, begin), {});
+  Result<pipeline::Trace> opened = pipeline::Trace::open(std::make_unique<Lying>(trace, summary, begin), {});
   EXPECT_TRUE(opened);
   if (!opened) return opened.error();
   pipeline::RelogOptions options;
@@ -183,22 +183,22 @@ Result<void> relog_without(const Buffer &trace, const Outline &outline, std::uin
 TEST(ArchiveSeek, AnIndexThatContradictsTheBufferIsAnError) {
   constexpr std::uint64_t kBegin = 10 * 65536;
   const Buffer trace = generated(2'000'000, Codec::none, false);
-  Outline outline;
-  outline.complete = true;
-  outline.first_time = outline.last_time = 1;
-  outline.bytes.resize(100);
-  outline.kept = {{0, 0, 200, 0}};
+  SegmentSummary summary;
+  summary.complete = true;
+  summary.first_time = summary.last_time = 1;
+  summary.bytes.resize(100);
+  summary.state = {{0, 0, 200, 0}};
   for (const std::uint32_t from : {0u, 90u, 4000u}) {
-    outline.kept[0].from = from;
-    const Result<void> done = relog_without(trace, outline, kBegin);
+    summary.state[0].from = from;
+    const Result<void> done = relog_without(trace, summary, kBegin);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::corrupt);
     EXPECT_EQ(done.error().offset, kBegin);
   }
   // Events that are none: the walk finds that out.
-  outline.bytes.assign(100, 0xAB);
-  outline.kept = {{0, 0, 96, 0}};
-  EXPECT_FALSE(relog_without(trace, outline, kBegin));
+  summary.bytes.assign(100, 0xAB);
+  summary.state = {{0, 0, 96, 0}};
+  EXPECT_FALSE(relog_without(trace, summary, kBegin));
 }
 
 // --- Readers side by side

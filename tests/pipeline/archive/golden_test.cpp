@@ -200,8 +200,8 @@ TEST(Golden, CoversWhatTheFormatHas) {
       pipeline::read_archive_index(*read::memory_input("segments", content("v1-segments.etlz")));
   ASSERT_TRUE(segments);
   ASSERT_GE(segments->segments.size(), 3u);
-  EXPECT_TRUE(segments->segments[1].outline.complete);
-  EXPECT_FALSE(segments->segments[1].outline.kept.empty());
+  EXPECT_TRUE(segments->segments[1].summary.complete);
+  EXPECT_FALSE(segments->segments[1].summary.state.empty());
 }
 
 TEST(Golden, StackDatabaseGivesBackItsContent) {

@@ -103,7 +103,7 @@ TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
   // In the middle one that the index describes: what says too much of stacks is always read.
   std::vector<std::uint64_t> described;
   for (std::size_t i = index->segments.size() / 4; i < index->segments.size() * 3 / 4; ++i)
-    if (index->segments[i].outline.complete) described.push_back(index->segments[i].archive_at);
+    if (index->segments[i].summary.complete) described.push_back(index->segments[i].archive_at);
   // Definitions of stack keys matter whatever the time: here they are too many for the index.
   ASSERT_EQ(described.empty(), GetParam());
   if (!described.empty()) bytes[described[described.size() / 2] + 1000] ^= 0xFF;

@@ -1,4 +1,4 @@
-#include "archive/outline.hpp"
+#include "archive/summary.hpp"
 
 #include "filter/filter.hpp"
 #include "source/trace.hpp"
@@ -31,20 +31,20 @@ std::optional<Bytes> events_of(Bytes buffer, Bytes decoded, std::vector<std::uin
   return room;
 }
 
-Outliner::SeenTime &Outliner::seen(std::int64_t time) {
+Summarizer::SeenTime &Summarizer::seen(std::int64_t time) {
   return seen_[(static_cast<std::uint64_t>(time) * 0x9E37'79B9'7F4A'7C15u) >> 49];
 }
 
-void Outliner::remember(std::int64_t time, bool outlives) {
+void Summarizer::remember(std::int64_t time, bool state) {
   SeenTime &slot = seen(time);
-  slot = {time, outlives || (slot.time == time && slot.outlives)};
+  slot = {time, state || (slot.time == time && slot.state)};
 }
 
-Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder &coder,
-                          std::size_t budget) {
-  outline_ = Outline{};
-  outline_.first_time = kForever;
-  outline_.last_time = kBeginning;
+SegmentSummary Summarizer::summarize(Bytes segment, std::span<const etlz::Part> parts,
+                                     const etlz::SegmentCoder &coder, std::size_t budget) {
+  summary_ = SegmentSummary{};
+  summary_.first_time = kForever;
+  summary_.last_time = kBeginning;
   seen_.assign(kSeenSlots, SeenTime{});
   switches_.clear();
   stack_ = unowned_ = batch_ = false;
@@ -52,29 +52,30 @@ Outline Outliner::outline(Bytes segment, std::span<const etlz::Part> parts, cons
     const etlz::Part &part = parts[i];
     if (!part.buffer) continue;
     const Bytes buffer = segment.subspan(part.at, part.size);
-    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) || outline_.bytes.size() > budget)
+    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) || summary_.bytes.size() > budget)
       return {};
   }
   for (const LastSwitch &last : switches_)
     keep(last.bytes, last.where);
   // Back into the order of the file; a context switch may be there twice.
-  auto place = [](const Outline::Event &e) { return std::pair(e.buffer, e.at); };
-  std::ranges::sort(outline_.kept, {}, place);
-  const auto twice = [place](const Outline::Event &a, const Outline::Event &b) {
+  auto place = [](const SegmentSummary::Event &e) { return std::pair(e.buffer, e.at); };
+  std::ranges::sort(summary_.state, {}, place);
+  const auto twice = [place](const SegmentSummary::Event &a, const SegmentSummary::Event &b) {
     return place(a) == place(b);
   };
-  outline_.kept.erase(std::unique(outline_.kept.begin(), outline_.kept.end(), twice), outline_.kept.end());
-  const std::vector<std::uint8_t> unordered = std::exchange(outline_.bytes, {});
-  for (Outline::Event &event : outline_.kept) {
+  summary_.state.erase(std::unique(summary_.state.begin(), summary_.state.end(), twice),
+                       summary_.state.end());
+  const std::vector<std::uint8_t> unordered = std::exchange(summary_.bytes, {});
+  for (SegmentSummary::Event &event : summary_.state) {
     const auto source = unordered.begin() + event.from;
-    event.from = static_cast<std::uint32_t>(outline_.bytes.size());
-    outline_.bytes.insert(outline_.bytes.end(), source, source + event.size);
+    event.from = static_cast<std::uint32_t>(summary_.bytes.size());
+    summary_.bytes.insert(summary_.bytes.end(), source, source + event.size);
   }
-  outline_.complete = true;
-  return std::move(outline_);
+  summary_.complete = true;
+  return std::move(summary_);
 }
 
-bool Outliner::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
+bool Summarizer::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   const format::BufferHeader header = format::load_buffer_header(buffer.data());
   const std::optional<Bytes> events = events_of(buffer, decoded, decoded_);
   if (!events) return false;
@@ -92,15 +93,15 @@ bool Outliner::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   return true;
 }
 
-void Outliner::visit(const EventView &event, std::int64_t time, const Outline::Event &where) {
-  ++outline_.events;
-  outline_.event_bytes += event.size();
-  outline_.first_time = std::min(outline_.first_time, time);
-  outline_.last_time = std::max(outline_.last_time, time);
+void Summarizer::visit(const EventView &event, std::int64_t time, const SegmentSummary::Event &where) {
+  ++summary_.events;
+  summary_.event_bytes += event.size();
+  summary_.first_time = std::min(summary_.first_time, time);
+  summary_.last_time = std::max(summary_.last_time, time);
   if (!event.has_hook()) {
-    const bool outlives = filter::outlives_time(event);
-    remember(time, outlives);
-    if (outlives) keep(event.bytes(), where);
+    const bool state = filter::is_state(event);
+    remember(time, state);
+    if (state) keep(event.bytes(), where);
     return;
   }
   const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
@@ -111,7 +112,7 @@ void Outliner::visit(const EventView &event, std::int64_t time, const Outline::E
   if (keeps(event, time, rule)) keep(event.bytes(), where);
 }
 
-bool Outliner::keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule) {
+bool Summarizer::keeps(const EventView &event, std::int64_t time, const filter::HookRule &rule) {
   // One of each kind whose presence alone counts (filter::LifetimeRecords).
   auto first = [](bool &there) { return !std::exchange(there, true); };
   switch (rule.scope) {
@@ -122,23 +123,23 @@ bool Outliner::keeps(const EventView &event, std::int64_t time, const filter::Ho
     if (!of) return true;
     // An event that was not met may lie in another segment, inside the time.
     const SeenTime &it = seen(*of);
-    return first_stack || it.time != *of || it.outlives;
+    return first_stack || it.time != *of || it.state;
   }
   case Scope::context_switch_batch: remember(time, false); return first(batch_);
   case Scope::current_thread:
   case Scope::header: remember(time, false); return !event.has_ids() && first(unowned_);
   default: {
-    const bool outlives = filter::outlives_time(rule.scope);
-    remember(time, outlives);
-    return outlives;
+    const bool state = filter::is_state(rule.scope);
+    remember(time, state);
+    return state;
   }
   }
 }
 
-void Outliner::keep(Bytes event, Outline::Event where) {
-  where.from = static_cast<std::uint32_t>(outline_.bytes.size());
-  outline_.kept.push_back(where);
-  outline_.bytes.insert(outline_.bytes.end(), event.begin(), event.end());
+void Summarizer::keep(Bytes event, SegmentSummary::Event where) {
+  where.from = static_cast<std::uint32_t>(summary_.bytes.size());
+  summary_.state.push_back(where);
+  summary_.bytes.insert(summary_.bytes.end(), event.begin(), event.end());
 }
 
 } // namespace etwrelog::pipeline

@@ -8,7 +8,7 @@
 
 namespace etwrelog {
 
-struct Outline {
+struct SegmentSummary {
   struct Event {
     std::uint32_t buffer = 0; // where its buffer begins, from the first one's begin
     std::uint32_t at = 0;     // in the decoded events of the buffer
@@ -20,7 +20,7 @@ struct Outline {
   std::uint64_t event_bytes = 0; // of all, without padding
   std::int64_t first_time = 0,
                last_time = -1;     // of all, raw; the first is after the last if there are no events
-  std::vector<Event> kept;         // in file order
+  std::vector<Event> state;        // in file order
   std::vector<std::uint8_t> bytes; // of these, one behind the other
 };
 

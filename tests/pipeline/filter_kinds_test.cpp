@@ -1,0 +1,173 @@
+// What a selection by time, provider and kind keeps, through the whole pipeline.
+#include "tests/pipeline/filter_fixture.hpp"
+
+namespace etwrelog {
+namespace {
+
+TEST_F(FilterTest, TimeRangesKeepStateOfTheRest) {
+  const std::int64_t begin = 1'000'000 + 10'000'000, end = begin + 10'000'000; // 1 s .. 2 s
+  std::vector<std::size_t> state, inside, outside;
+  for (const std::int64_t at : {std::int64_t{1'500'000}, end + 500'000}) {
+    const std::uint32_t pid = at < begin ? 300u : 400u;
+    state.push_back(t.process_start({at}, pid, 4, "new.exe"));
+    state.push_back(t.thread_start({at + 1}, pid + 1, pid));
+    state.push_back(t.image_load({at + 2}, kTarget, kUserBase));
+    state.push_back(t.image_id({at + 2}, kTarget, kUserBase));
+    state.push_back(t.image_file_version({at + 2}, kTarget));
+    state.push_back(t.clr_method_load({at + 3}, kT1, kTarget));
+    state.push_back(t.system({at + 4}, 0x0B0A, 3, 1, 4));
+    outside.push_back(t.sample({at + 5}, kT1));
+    outside.push_back(t.stack_walk({at + 15}, at + 5, kTarget, kT1, {1}));
+    outside.push_back(t.tcp_send({at + 6}, kTarget));
+    outside.push_back(t.manifest_event({at + 7}, {.provider = kProvider, .id = 1}, kT1, kTarget));
+    outside.push_back(t.context_switch({at + 8, 1}, kT1, kO1));
+  }
+  for (const std::int64_t at : {begin, begin + 5, end}) {
+    inside.push_back(t.sample({at, 2}, kT1));
+    inside.push_back(t.manifest_event({at, 2}, {.provider = kProvider, .id = 1}, kT1, kTarget));
+  }
+  inside.push_back(t.stack_key({end + 3, 2}, end, kTarget, kT1, kKey)); // written later than its event
+  state.push_back(t.stack_definition({end + 1'000'000, 3}, kKey, {1, 2}));
+  state.push_back(t.manifest({end + 1'000'001, 3}, kProvider, kT1, kTarget, "<a/>"));
+  outside.push_back(t.sample({begin - 1, 3}, kT1));
+  outside.push_back(t.sample({end + 1, 3}, kT1));
+  for (const bool utc : {false, true}) {
+    Selection selection;
+    selection.from = utc ? Moment{false, 0, t.header().start_time + kFiletimePerSecond} : Moment{true, 1, 0};
+    selection.to =
+        utc ? Moment{false, 0, t.header().start_time + 2 * kFiletimePerSecond} : Moment{true, 2, 0};
+    run(selection);
+    for (const auto event : state)
+      EXPECT_TRUE(kept(event)) << event;
+    for (const auto event : inside)
+      EXPECT_TRUE(kept(event)) << event;
+    for (const auto event : outside)
+      EXPECT_FALSE(kept(event)) << event;
+  }
+}
+
+TEST_F(FilterTest, RefusesATimeRangeThatIsEmpty) {
+  Selection selection;
+  selection.from = Moment{true, 2, 0};
+  selection.to = Moment{true, 1, 0};
+  const Relogged r = relog_selection(t, selection);
+  ASSERT_TRUE(r.error);
+  EXPECT_EQ(r.error->kind, ErrorKind::usage);
+}
+
+TEST_F(FilterTest, ProvidersKeepTheirEventsByKeywordAndLevel) {
+  const auto plain = t.manifest_event(
+      {2'000'000}, {.provider = kProvider, .id = 1, .level = 4, .keyword = 0x10}, kT1, kTarget);
+  const auto verbose = t.manifest_event(
+      {2'000'001}, {.provider = kProvider, .id = 2, .level = 5, .keyword = 0x10}, kT1, kTarget);
+  const auto keyword = t.manifest_event(
+      {2'000'002}, {.provider = kProvider, .id = 3, .level = 2, .keyword = 0x20}, kO1, kOther);
+  const auto none = t.manifest_event({2'000'003}, {.provider = kProvider, .id = 4, .level = 2}, kO1, kOther);
+  const auto other = t.manifest_event(
+      {2'000'004}, {.provider = kProvider2, .id = 1, .level = 1, .keyword = 0x10}, kT1, kTarget);
+  const auto sample = t.sample({2'000'005}, kT1);
+  const auto manifest = t.manifest({2'000'006}, kProvider, kT1, kTarget, "<a/>");
+  Selection selection;
+  selection.providers = {{false, kProvider, 0x10, 4}};
+  run(selection);
+  EXPECT_TRUE(kept(plain));
+  EXPECT_TRUE(kept(none)) << "without keywords an event matches any mask";
+  EXPECT_TRUE(kept(manifest));
+  for (const auto event : {target_, other_, system_})
+    EXPECT_TRUE(kept(event)) << "state stays";
+  for (const auto event : {verbose, keyword, other, sample})
+    EXPECT_FALSE(kept(event)) << event;
+  selection.processes = {"target.exe"};
+  selection.providers = {{false, kProvider, 0, 0}, {true, {}, 0, 0}};
+  run(selection);
+  for (const auto event : {plain, verbose, sample, manifest})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {keyword, none, other, other_})
+    EXPECT_FALSE(kept(event)) << event;
+}
+
+TEST_F(FilterTest, SelectsByChannelTaskOpcodeAndActivity) {
+  const Guid activity = make_guid(0xACACACAC, 1, 2, 3, 4);
+  auto event = [&](std::int64_t time, write::EventFields fields) {
+    fields.provider = kProvider;
+    return t.manifest_event({time}, fields, kT1, kTarget);
+  };
+  const auto channel = event(2'000'000, {.provider = {}, .id = 1, .channel = 9}),
+             task = event(2'000'001, {.provider = {}, .id = 1, .task = 300}),
+             opcode = event(2'000'002, {.provider = {}, .id = 1, .opcode = 0x2E}),
+             active = event(2'000'003, {.provider = {}, .id = 1, .activity = activity}),
+             plain = event(2'000'004, {.provider = {}, .id = 1}), sample = t.sample({2'000'005}, kT1);
+  const std::vector<std::size_t> all{channel, task, opcode, active, plain, sample};
+  auto expect = [&](const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto number : all)
+      EXPECT_EQ(kept(number), std::ranges::count(yes, number) == 1) << number;
+  };
+  Selection by_channel, by_task, by_opcode, by_activity, both;
+  by_channel.channels = {9, 10};
+  by_task.tasks = {300};
+  by_opcode.opcodes = {0x2E}; // of samples the low byte of the hook
+  by_activity.activities = {activity};
+  both.channels = {0};
+  both.tasks = {0};
+  expect(by_channel, {channel});
+  expect(by_task, {task});
+  expect(by_opcode, {opcode, sample});
+  expect(by_activity, {active});
+  expect(both, {opcode, active, plain}); // a sample has no channel
+}
+
+TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
+  t.context_switch({1'999'000, 0}, kT1, 0);
+  const auto sample = t.sample({2'000'000, 0}, kT1);
+  const auto stack = t.stack_key({2'000'010, 1}, 2'000'000, kTarget, kT1,
+                                 kKey); // the user part comes from another processor
+  const auto fault = t.page_fault({2'000'100, 0});
+  const auto fault_stack = t.stack_walk({2'000'110, 0}, 2'000'100, kTarget, kT1, {1});
+  const auto switched = t.context_switch({2'000'200, 0}, kT2, kT1);
+  const auto switch_stack = t.stack_walk({2'000'210, 0}, 2'000'200, kTarget, kT2, {1});
+  const auto read = t.disk_init({2'000'300, 0}, kT1, kT1, kTarget);
+  const auto read_stack = t.stack_walk({2'000'310, 0}, 2'000'300, kTarget, kT1, {1});
+  const auto elsewhere = t.sample({2'000'400, 2}, kT1);
+  const auto elsewhere_stack = t.stack_key({2'000'410, 2}, 2'000'400, kTarget, kT1, kKey + 8);
+  const auto definition = t.stack_definition({2'000'900, 3}, kKey, {1}),
+             other_definition = t.stack_definition({2'000'901, 3}, kKey + 8, {1});
+  struct Case {
+    std::uint32_t hook;
+    std::vector<std::size_t> yes;
+  };
+  const std::vector<std::size_t> all{sample,    stack,           fault,      fault_stack,
+                                     switched,  switch_stack,    read,       read_stack,
+                                     elsewhere, elsewhere_stack, definition, other_definition};
+  for (const Case &c :
+       {Case{0x0F2E, {sample, stack, elsewhere, elsewhere_stack, definition, other_definition}},
+        Case{0x020B, {fault, fault_stack}}, Case{0x0524, {switched, switch_stack}},
+        Case{0x010D, {read, read_stack}}}) {
+    Selection selection;
+    selection.events = {c.hook};
+    run(selection);
+    for (const auto event : all)
+      EXPECT_EQ(kept(event), std::ranges::count(c.yes, event) == 1) << std::hex << c.hook << ' ' << event;
+  }
+  Selection one_cpu;
+  one_cpu.processors = {0};
+  run(one_cpu);
+  for (const auto event : all)
+    EXPECT_EQ(kept(event), event != elsewhere && event != elsewhere_stack && event != other_definition)
+        << event;
+}
+
+TEST_F(FilterTest, SelectsSingleEventsByIdHookAndOpcode) {
+  const auto event = t.manifest_event({2'000'000}, {.provider = kProvider, .id = 77}, kUnknownId, kUnknownId);
+  const auto classic = t.classic({2'000'001}, kProvider, 77, kT1, kTarget);
+  const auto other = t.manifest_event({2'000'002}, {.provider = kProvider, .id = 78}, kT1, kTarget);
+  Selection selection;
+  selection.events = {77};
+  run(selection);
+  EXPECT_TRUE(kept(event)) << "no process selected: ids need not be known";
+  EXPECT_TRUE(kept(classic));
+  EXPECT_FALSE(kept(other));
+}
+
+} // namespace
+} // namespace etwrelog
