@@ -81,7 +81,8 @@ protected:
   void SetUp() override {
     gen::Options options;
     options.profile = gen::find_profile("medium");
-    options.size = testing::kSanitized ? 30'000'000 : 60'000'000;
+    // With stack keys no segment is left out, however many there are.
+    options.size = testing::kSanitized && GetParam() ? 30'000'000 : 60'000'000;
     options.cpus = 4;
     options.processes = 16;
     options.stack_cache = GetParam();
@@ -106,9 +107,13 @@ TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
     if (index->segments[i].summary.complete) described.push_back(index->segments[i].archive_at);
   // Definitions of stack keys matter whatever the time: here they are too many for the index.
   ASSERT_EQ(described.empty(), GetParam());
-  if (!described.empty()) bytes[described[described.size() / 2] + 1000] ^= 0xFF;
   const std::string damaged = directory.file("damaged.etlz");
-  write_file(damaged, bytes);
+  std::vector<std::string> archives{archive};
+  if (!described.empty()) {
+    bytes[described[described.size() / 2] + 1000] ^= 0xFF;
+    write_file(damaged, bytes);
+    archives.push_back(damaged);
+  }
   const Profile whole = [&] {
     const Result<etwrelog::Trace> trace = etwrelog::Trace::open(plain);
     return make_profile(*trace)->profile;
@@ -121,14 +126,14 @@ TEST_P(ProfileRange, OfAnArchiveIsThatOfTheTraceAndDecodesOnlyItsSegments) {
     EXPECT_GT(expected.samples.size(), 20u);
     EXPECT_LT(expected.samples.size(), whole.samples.size() / 5);
     EXPECT_EQ(expected.accounting.total.samples, expected.samples.size() + expected.accounting.idle_left_out);
-    expect_same(facts_of(archive, from, to), expected);
-    expect_same(facts_of(damaged, from, to), expected);
+    for (const std::string &file : archives)
+      expect_same(facts_of(file, from, to), expected);
     for (const ProfileKind kind : {ProfileKind::wait, ProfileKind::ready}) {
       const Facts off = facts_of(plain, from, to, kind);
       EXPECT_GT(off.samples.size(), 5u);
       EXPECT_GT(off.slices.size(), 100u);
-      expect_same(facts_of(archive, from, to, kind), off);
-      expect_same(facts_of(damaged, from, to, kind), off);
+      for (const std::string &file : archives)
+        expect_same(facts_of(file, from, to, kind), off);
     }
   }
   if (!described.empty()) {
