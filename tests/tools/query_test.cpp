@@ -1,5 +1,4 @@
 // SQL over a trace itself gives what the exported database gives.
-#include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/etwgen/generate.hpp"
@@ -127,7 +126,7 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
   const TempDir directory;
   gen::Options options;
   options.profile = gen::find_profile("medium");
-  options.size = testing::kSanitized ? 60'000'000 : 100'000'000;
+  options.size = 100'000'000;
   options.cpus = 4, options.processes = 16, options.threads = 1;
   gen::MemorySink sink;
   ASSERT_TRUE(gen::generate(options, sink));
