@@ -1,6 +1,7 @@
 #include "passes/statistics.hpp"
 
 #include "base/errors.hpp"
+#include "base/sort_unique.hpp"
 #include "etwrelog/clr_events.hpp"
 
 #include <algorithm>
@@ -94,11 +95,6 @@ struct CountPart {
     stack_hashes.resize(kept);
   }
 };
-
-template <class T> void make_unique_list(std::vector<T> &list) {
-  std::ranges::sort(list);
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 class Counter {
 public:
@@ -287,8 +283,8 @@ public:
         });
       }
       work.drop_handed_on();
-      make_unique_list(work.defined);
-      make_unique_list(work.referenced);
+      base::sort_unique(work.defined);
+      base::sort_unique(work.referenced);
     };
     pass.merge = [&](Batch &batch, CountPart &work) -> Result<void> {
       for (const DecodedBuffer &buffer : batch.buffers) {

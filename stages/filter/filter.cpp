@@ -1,6 +1,7 @@
 #include "filter/early_filter.hpp"
 
 #include "base/errors.hpp"
+#include "base/sort_unique.hpp"
 #include "etwrelog/clr_events.hpp"
 
 #include <algorithm>
@@ -44,13 +45,9 @@ void Marks::Part::clear() {
 }
 
 void Marks::Part::shrink() {
-  auto unique = [](auto &list) {
-    std::ranges::sort(list);
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
-  unique(definitions);
-  unique(files);
-  unique(providers);
+  base::sort_unique(definitions);
+  base::sort_unique(files);
+  base::sort_unique(providers);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "profile/images.hpp"
 
+#include "base/sort_unique.hpp"
 #include "profile/timeline.hpp"
 
 #include <algorithm>
@@ -94,21 +95,12 @@ void Images::index() {
     if (image.from != kBeginning) changes.push_back(image.from);
     if (image.to != kForever) changes.push_back(image.to + 1);
   }
-  for (auto &[pid, changes] : changes_) {
-    std::ranges::sort(changes);
-    changes.erase(std::unique(changes.begin(), changes.end()),
-                  changes.end()); // clang 14 lacks the range form
-  }
+  for (auto &[pid, changes] : changes_)
+    base::sort_unique(changes);
   for (const auto &[pid, range] : ranges_)
     if (overlap_much(reach_, range.first, range.count, [&](std::uint32_t i) { return images_[i].base; }))
       index_overlapping(pid, range);
 }
-
-namespace {
-std::size_t stretch_at(const std::vector<std::int64_t> &changes, std::int64_t time) {
-  return static_cast<std::size_t>(std::ranges::upper_bound(changes, time) - changes.begin());
-}
-} // namespace
 
 // At any one time the image with the highest base wins where several are.
 void Images::index_overlapping(std::uint32_t pid, const Range &range) {

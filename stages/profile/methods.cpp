@@ -1,5 +1,6 @@
 #include "profile/methods.hpp"
 
+#include "base/sort_unique.hpp"
 #include "profile/images.hpp"
 #include "profile/timeline.hpp"
 
@@ -111,20 +112,12 @@ void Methods::order() {
                  before = i + 1 < range.first + range.count && methods_[i].end > methods_[i + 1].start;
       if ((behind || before) && methods_[i].from != kBeginning) changes.push_back(methods_[i].from);
     }
-    std::ranges::sort(changes);
-    changes.erase(std::unique(changes.begin(), changes.end()),
-                  changes.end()); // clang 14 lacks the range form
+    base::sort_unique(changes);
   }
   for (const auto &[pid, range] : ranges_)
     if (overlap_much(reach_, range.first, range.count, [&](std::uint32_t i) { return methods_[i].start; }))
       order_overlapping(pid, range);
 }
-
-namespace {
-std::size_t stretch_of(const std::vector<std::uint64_t> &addresses, std::uint64_t address) {
-  return static_cast<std::size_t>(std::ranges::upper_bound(addresses, address) - addresses.begin());
-}
-} // namespace
 
 void Methods::order_overlapping(std::uint32_t pid, const Range &range) {
   Overlapping made;
@@ -132,12 +125,11 @@ void Methods::order_overlapping(std::uint32_t pid, const Range &range) {
     made.addresses.push_back(methods_[i].start);
     made.addresses.push_back(methods_[i].end);
   }
-  std::ranges::sort(made.addresses);
-  made.addresses.erase(std::unique(made.addresses.begin(), made.addresses.end()), made.addresses.end());
+  base::sort_unique(made.addresses);
   made.methods = Stretches<std::uint32_t>(made.addresses.size() + 1);
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i)
-    made.methods.add(stretch_of(made.addresses, methods_[i].start),
-                     stretch_of(made.addresses, methods_[i].end) - 1, i);
+    made.methods.add(stretch_at(made.addresses, methods_[i].start),
+                     stretch_at(made.addresses, methods_[i].end) - 1, i);
   made.methods.for_each_node([&](std::vector<std::uint32_t> &node) {
     std::ranges::stable_sort(node, {}, [&](std::uint32_t i) { return methods_[i].from; });
   });
@@ -161,7 +153,7 @@ std::uint32_t Methods::find_overlapping(const Overlapping &among, std::int64_t t
     const std::uint32_t i = *std::prev(last_until(from(node.front())));
     if (first == kNone || from(i) < from(first) || (from(i) == from(first) && i > first)) first = i;
   };
-  among.methods.visit(stretch_of(among.addresses, address), take);
+  among.methods.visit(stretch_at(among.addresses, address), take);
   if (best == kNone) return first;
   return methods_[best].to < time ? kNone : best;
 }

@@ -40,6 +40,12 @@ private:
   std::vector<std::vector<Item>> nodes_;
 };
 
+// `bounds`, in order, part all that there is into stretches: the number of the one that holds `at`, a bound
+// being the first of the stretch behind it.
+template <class T> [[nodiscard]] std::size_t stretch_at(const std::vector<T> &bounds, const T &at) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(bounds, at) - bounds.begin());
+}
+
 // How many stretches that lie in order of their beginnings a search has to look at before it knows that none
 // of those before reaches so far; more than that, and it is worth a tree.
 inline constexpr std::size_t kMostLookedAt = 64;

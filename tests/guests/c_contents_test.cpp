@@ -249,11 +249,7 @@ INSTANTIATE_TEST_SUITE_P(C, OfRealTraces,
                          ::testing::Values("net.4.5.2.x64", "TraceLoggingTester", "HTTP_Server", "diaghub",
                                            "AMSITrace", "KernelNetwork", "process_data_64_v3",
                                            "SelfDescribingSingleEvent"),
-                         [](const auto &of) {
-                           std::string name = of.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+                         [](const auto &trace) { return testing::test_name(trace.param); });
 
 } // namespace
 } // namespace etwrelog::testing

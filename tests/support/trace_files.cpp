@@ -1,9 +1,12 @@
 #include "tests/support/trace_files.hpp"
 
+#include "base/sort_unique.hpp"
+
 #include <archive.h>
 #include <archive_entry.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -81,9 +84,15 @@ std::vector<std::string> trace_names() {
   if (const auto dir = shared_dir()) {
     add_from(*dir / "traces");
   }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  base::sort_unique(names);
   return names;
+}
+
+std::string test_name(std::string_view trace) {
+  std::string name(trace);
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
 }
 
 std::optional<fs::path> trace_path(std::string_view name) {

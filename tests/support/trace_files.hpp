@@ -21,6 +21,9 @@ namespace etwrelog::testing {
 // Names of the traces there are ("net.4.5.2.x64"), sorted.
 [[nodiscard]] std::vector<std::string> trace_names();
 
+// What may stand in the name of a test: every other character becomes an underscore.
+[[nodiscard]] std::string test_name(std::string_view trace);
+
 // A trace as a plain .etl file: from $ETWRELOG_TRACES (a directory of unpacked ones), or shared/traces; one
 // that is packed there (.etl.xz) is unpacked into the temporary directory once.
 [[nodiscard]] std::optional<std::filesystem::path> trace_path(std::string_view name);

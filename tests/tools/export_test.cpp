@@ -95,11 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExportOfRealTraces,
                                            "WindowsUpdate.20251008.140245.443.8", "diaghub",
                                            "diaghub.kernel.1", "image_data_32_v0", "net.4.5.2.x64",
                                            "process_data_64_v3"),
-                         [](const auto &tested) {
-                           std::string name = tested.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+                         [](const auto &trace) { return testing::test_name(trace.param); });
 
 TEST(Export, WritesTheSameBytesForAnyNumberOfThreads) {
   const auto trace = trace_path("ShutdownPerfDiagLogger");

@@ -40,12 +40,8 @@ std::vector<std::string> names_or_none() {
   if (names.empty()) names.push_back("none");
   return names;
 }
-INSTANTIATE_TEST_SUITE_P(Shared, RealTrace, ::testing::ValuesIn(names_or_none()), [](const auto &trace) {
-  std::string name = trace.param;
-  for (char &c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Shared, RealTrace, ::testing::ValuesIn(names_or_none()),
+                         [](const auto &trace) { return testing::test_name(trace.param); });
 
 TEST_P(RealTrace, FiguresEqualTheIndependentReaders) {
   const json truth = testing::truth(GetParam());

@@ -7,6 +7,7 @@
 #include "base/output_file.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,9 +44,7 @@ class GoldenArchive : public ::testing::TestWithParam<std::string> {};
 class GoldenRefused : public ::testing::TestWithParam<std::string> {};
 
 std::string test_name(const ::testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return testing::test_name(info.param.substr(0, info.param.find('.')));
 }
 INSTANTIATE_TEST_SUITE_P(Golden, GoldenArchive, ::testing::ValuesIn(names("v", ".etlz")), test_name);
 INSTANTIATE_TEST_SUITE_P(Golden, GoldenRefused, ::testing::ValuesIn(names("refused-", ".etlz")), test_name);

@@ -94,11 +94,7 @@ class WrittenByWindows : public ::testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Shared, WrittenByWindows,
                          ::testing::Values("net.4.5.2.x64", "SelfDescribingSingleEvent", "diaghub",
                                            "diaghub.kernel.1"),
-                         [](const auto &trace) {
-                           std::string name = trace.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+                         [](const auto &trace) { return testing::test_name(trace.param); });
 
 TEST_P(WrittenByWindows, OurRelogIsOfTheSameMake) {
   const auto path = testing::trace_path(GetParam());
