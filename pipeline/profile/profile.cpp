@@ -10,25 +10,43 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <thread>
 
 namespace etwrelog::pipeline {
 
 namespace {
 
+// What a body throws ends the others' work, and is thrown when they are done. Where threads cannot be had,
+// fewer do it.
 profile::ParallelFor parallel_on(unsigned threads) {
   return [threads](std::size_t count, const std::function<void(std::size_t)> &body) {
     std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr thrown;
     const auto work = [&] {
-      for (std::size_t i = next++; i < count; i = next++)
-        body(i);
+      try {
+        for (std::size_t i = next++; i < count; i = next++)
+          body(i);
+      } catch (...) {
+        next = count;
+        const std::lock_guard lock(mutex);
+        thrown = std::current_exception();
+      }
     };
-    std::vector<std::jthread> others;
-    for (unsigned i = 1; i < threads && i < count; ++i)
-      others.emplace_back(work);
-    work();
+    {
+      std::vector<std::jthread> others;
+      try {
+        for (unsigned i = 1; i < threads && i < count; ++i)
+          others.emplace_back(work);
+      } catch (const std::exception &) {
+      }
+      work();
+    }
+    if (thrown) std::rethrow_exception(thrown);
   };
 }
 
@@ -52,7 +70,8 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
                    collect_profile(read, {options.kind, options.names, options.slices, time}, graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
-  result.profile.accounting.lent_user_halves = profile::join(collected.records, parallel_on(threads));
+  const profile::ParallelFor parallel = parallel_on(threads);
+  result.profile.accounting.lent_user_halves = profile::join(collected.records, parallel);
   const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
     collected.stacks->read(stack, frames);
   };
@@ -60,7 +79,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   if (options.names) methods.build(std::move(collected.code));
   profile::build(collected.records, first.clock(), read_frames,
                  {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr},
-                 result.profile);
+                 parallel, result.profile);
   Profile &profile = result.profile;
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
   profile.start_time = first.header().start_time;

@@ -3,11 +3,13 @@
 #include "profile/by_time.hpp"
 #include "profile/images.hpp"
 #include "profile/lookup_tables.hpp"
+#include "profile/stack_tree.hpp"
 #include "profile/timeline.hpp"
 #include "profile/waits.hpp"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace etwrelog::profile {
 namespace {
@@ -44,18 +46,18 @@ private:
 
 class Builder {
 public:
-  Builder(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,
-          Profile &profile)
-      : records_(records), to_ns_(clock), read_frames_(read_frames), options_(options), profile_(profile) {}
+  Builder(Records &records, const Clock &clock, const BuildOptions &options, Profile &profile)
+      : records_(records), to_ns_(clock), options_(options), profile_(profile) {}
 
-  void run() {
+  void run(const ReadFrames &read_frames, const ParallelFor &parallel) {
     learn();
+    tree_.emplace(images_, options_.methods, read_frames, profile_);
     for (const IntervalRecord &interval : records_.intervals)
       if (interval.source == 0)
         profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
     count_fragments();
     if (options_.kind == ProfileKind::cpu)
-      take_samples();
+      take_samples(parallel);
     else
       take_waits();
     forget_stacks();
@@ -64,13 +66,33 @@ public:
   }
 
 private:
-  // What stands early in the file is early in time, nearly: memory of subjects goes as that of samples comes.
-  void take_samples() {
+  // Whose the samples are and which of them have the same stack is found out a stretch ahead of what these
+  // stacks are in the tree: the two have nothing in common but the list of stacks.
+  void take_samples(const ParallelFor &parallel) {
     const std::vector<std::uint32_t> order = by_time(records_.subjects);
     profile_.samples.reserve(order.size());
     std::vector<std::uint32_t> left(records_.subjects.chunks());
     for (std::size_t i = 0; i < left.size(); ++i)
       left[i] = static_cast<std::uint32_t>(records_.subjects.chunk(i).size());
+    std::vector<SampledStack> placed; // of the stretch before
+    constexpr std::size_t kStretch = std::size_t{1} << 16;
+    for (std::size_t i = 0; i < order.size() || !stacks_.empty(); i += kStretch) {
+      placed.clear();
+      placed.swap(stacks_);
+      parallel(2, [&](std::size_t part) {
+        if (part == 0)
+          place(placed);
+        else if (i < order.size())
+          take(std::span(order).subspan(i, std::min(kStretch, order.size() - i)), left);
+      });
+    }
+    for (ProfileSample &sample : profile_.samples)
+      sample.node = nodes_[sample.node];
+    records_.subjects.clear();
+  }
+
+  // What stands early in the file is early in time, nearly: memory of subjects goes as that of samples comes.
+  void take(std::span<const std::uint32_t> order, std::span<std::uint32_t> left) {
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (i + kAhead < order.size()) __builtin_prefetch(&records_.subjects[order[i + kAhead]]);
@@ -78,7 +100,11 @@ private:
       const std::size_t chunk = order[i] >> Sequence<Subject>::kChunkBits;
       if (--left[chunk] == 0) records_.subjects.release_chunk(chunk);
     }
-    records_.subjects.clear();
+  }
+
+  void place(std::span<const SampledStack> stacks) {
+    for (const SampledStack &stack : stacks)
+      nodes_.push_back(tree_->node_of(stack));
   }
 
   // Every switch is in a class; those that end a wait are its sample.
@@ -101,12 +127,19 @@ private:
       if (micros == 0) continue;
       ++timed;
       const SampleClass sample_class = class_of(subject, at.pid);
-      std::uint32_t node = sample_class == SampleClass::no_stack ? child(0, annotation("[no stack]"))
-                                                                 : node_of(subject, at, sample_class);
+      std::uint32_t node = 0;
+      if (sample_class == SampleClass::no_stack) {
+        node = tree_->annotate(0, "[no stack]");
+      } else {
+        const std::uint32_t stack = stack_of(subject, at, sample_class);
+        place(stacks_);
+        stacks_.clear();
+        node = nodes_[stack];
+      }
       const std::uint32_t thread = at.thread;
       if (wait.waker != kUnknownId) {
         const std::uint32_t waker = context(wait.waker, wait.ready).process;
-        node = child(node, annotation("readied by " + process_text(profile_.processes[waker]) + "_[w]"));
+        node = tree_->annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
       }
       profile_.samples.push_back({from, micros, thread, node, wait.processor, sample_class});
     }
@@ -116,10 +149,10 @@ private:
 
   // What only samples needed.
   void forget_stacks() {
-    known_ = user_paths_ = resolved_ = resolved_addresses_ = frame_numbers_ = WordMap();
-    children_ = {};
-    user_ends_ = {};
-    resolved_frames_ = {};
+    known_ = known_alone_ = WordMap();
+    stacks_ = {};
+    nodes_ = {};
+    tree_.reset();
   }
 
   void take_slices() {
@@ -146,11 +179,7 @@ private:
     std::uint32_t tid = 0, pid = kNoIndex, process = 0, thread = 0;
     std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
     TimeRange valid;
-    std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment, node = 0; // its last stack
-  };
-  struct Path { // a node, and the hash of the frames that lead to it
-    std::uint32_t node = 0;
-    std::uint64_t hash = 0;
+    std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment, stack = 0; // its last one
   };
   struct ProcessAt {
     std::uint32_t pid = 0, number = 0;
@@ -175,7 +204,6 @@ private:
     thread_times_.close();
     std::ranges::sort(records_.thread_names, {}, [](const ThreadName &n) { return std::pair(n.tid, n.at); });
     images_.build(std::move(records_.images), records_.processes, records_.identities);
-    module_of_image_.assign(images_.size(), kNoIndex);
   }
 
   // Its number in the profile.
@@ -253,6 +281,7 @@ private:
     }
   }
 
+  // Its node is the number of its stack, for now.
   void take(const Subject &subject) {
     Context &at = context(subject.thread, subject.time);
     const SampleClass sample_class = class_of(subject, at.pid);
@@ -262,7 +291,7 @@ private:
       ++profile_.accounting.idle_left_out;
       return;
     }
-    profile_.samples.push_back({to_ns_(subject.time), 1, at.thread, node_of(subject, at, sample_class),
+    profile_.samples.push_back({to_ns_(subject.time), 1, at.thread, stack_of(subject, at, sample_class),
                                 subject.processor, sample_class});
   }
 
@@ -272,210 +301,24 @@ private:
     return pid == 0 || pid == 4 ? SampleClass::kernel_complete : SampleClass::user_missing;
   }
 
-  // Stacks repeat: what was made of one is used again as long as the images of the process stay as they are.
-  std::uint32_t node_of(const Subject &subject, Context &at, SampleClass sample_class) {
-    if (sample_class == SampleClass::no_stack) {
-      const std::uint32_t note = child(0, annotation("[no stack]"));
-      return child(note, frame(at, subject.time, subject.ip, subject.pointer_size, true));
-    }
-    if (at.kernel == subject.kernel && at.user == subject.user) return at.node;
+  // The number of its stack, a new one at the end of `stacks_`. Stacks repeat, as long as the images of the
+  // process stay as they are.
+  std::uint32_t stack_of(const Subject &subject, Context &at, SampleClass sample_class) {
+    const bool alone = sample_class == SampleClass::no_stack;
+    if (!alone && at.kernel == subject.kernel && at.user == subject.user) return at.stack;
+    const SampledStack stack{subject.time,   subject.ip,   at.pid,       at.kernel_epoch,     at.epoch,
+                             subject.kernel, subject.user, sample_class, subject.pointer_size};
     bool fresh = false;
-    std::uint32_t &node = known_.at({at.pid, at.epoch, subject.kernel, subject.user}, fresh);
+    std::uint32_t &number = alone ? known_alone_.at(StackTree::address_key(stack, stack.ip, true), fresh)
+                                  : known_.at({at.pid, at.epoch, subject.kernel, subject.user}, fresh);
     if (fresh) {
-      Path path{0, children_.root()};
-      if (sample_class == SampleClass::user_missing) {
-        const std::uint32_t note = annotation("[user stack missing]");
-        path = {child(0, note), Children::hash(children_.root(), note)};
-      }
-      if (subject.user != Subject::kNoFragment) path = user_path(at, subject);
-      if (subject.kernel != Subject::kNoFragment) extend(path, frames_of(at, subject, subject.kernel));
-      node = path.node;
+      number = distinct_++;
+      stacks_.push_back(stack);
     }
+    if (alone) return number;
     at.kernel = subject.kernel;
     at.user = subject.user;
-    return at.node = node;
-  }
-
-  // Many kernel parts stand on one user part.
-  Path user_path(const Context &at, const Subject &subject) {
-    bool fresh = false;
-    std::uint32_t &known = user_paths_.at({at.pid, at.epoch, subject.user, 0}, fresh);
-    if (!fresh) return user_ends_[known];
-    known = static_cast<std::uint32_t>(user_ends_.size());
-    Path path{0, children_.root()};
-    extend(path, frames_of(at, subject, subject.user));
-    return user_ends_.emplace_back(path);
-  }
-
-  void extend(Path &path, std::span<const std::uint32_t> frames) {
-    std::uint64_t hash = path.hash;
-    for (const std::uint32_t frame : frames)
-      children_.prefetch(hash = Children::hash(hash, frame));
-    for (const std::uint32_t frame : frames) {
-      path.hash = Children::hash(path.hash, frame);
-      path.node = child(path.hash, path.node, frame);
-    }
-  }
-
-  // The frames of a stack in this process, outermost first. Valid until the next call.
-  std::span<const std::uint32_t> frames_of(const Context &at, const Subject &subject, std::uint32_t stack) {
-    bool fresh = false;
-    std::uint32_t &place = resolved_.at({at.pid, at.epoch, stack, subject.pointer_size}, fresh);
-    if (fresh) {
-      read_frames_(stack, addresses_);
-      place = static_cast<std::uint32_t>(resolved_frames_.size());
-      resolved_frames_.push_back(static_cast<std::uint32_t>(addresses_.size()));
-      for (std::size_t i = 0; i < addresses_.size(); ++i)
-        resolved_addresses_.prefetch(address_key(at, addresses_[i], subject.pointer_size, i == 0));
-      for (std::size_t i = addresses_.size(); i-- > 0;)
-        resolved_frames_.push_back(frame(at, subject.time, addresses_[i], subject.pointer_size, i == 0));
-    }
-    return std::span(resolved_frames_).subspan(place + 1u, resolved_frames_[place]);
-  }
-
-  // Of a node whose path nobody kept: by a note, or below one.
-  std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
-    return child(Children::hash(children_.of_node(parent), frame), parent, frame);
-  }
-  std::uint32_t child(std::uint64_t path, std::uint32_t parent, std::uint32_t frame) {
-    std::uint32_t &node = children_.at(path, parent, frame);
-    if (node == kNoIndex) {
-      node = static_cast<std::uint32_t>(profile_.nodes.size());
-      profile_.nodes.push_back({parent, frame});
-    }
-    return node;
-  }
-
-  std::uint32_t annotation(const std::string &text) {
-    const auto [place, fresh] =
-        annotations_.try_emplace(text, static_cast<std::uint32_t>(profile_.frames.size()));
-    if (fresh) {
-      ProfileFrame frame;
-      frame.function = text;
-      frame.kind = FrameKind::annotation;
-      frame.why = Unresolved::none;
-      profile_.frames.push_back(std::move(frame));
-    }
-    return place->second;
-  }
-
-  // Addresses repeat more than stacks.
-  std::uint32_t frame(const Context &at, std::int64_t time, std::uint64_t address, unsigned pointer_size,
-                      bool innermost) {
-    bool fresh = false;
-    std::uint32_t &number = resolved_addresses_.at(address_key(at, address, pointer_size, innermost), fresh);
-    if (fresh)
-      number = resolve(at.pid, time, address, format::is_kernel_address(address, pointer_size), innermost);
-    return number;
-  }
-  static WordMap::Key address_key(const Context &at, std::uint64_t address, unsigned pointer_size,
-                                  bool innermost) {
-    const bool in_kernel = format::is_kernel_address(address, pointer_size);
-    return {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
-            in_kernel ? kNoIndex : at.pid,
-            (in_kernel ? at.kernel_epoch : at.epoch) << 1 | (innermost ? 1u : 0u)};
-  }
-
-  // A caller's address is the one that it returns to, which may lie behind the end of its function.
-  std::uint32_t resolve(std::uint32_t pid, std::int64_t time, std::uint64_t address, bool in_kernel,
-                        bool innermost) {
-    const std::uint64_t look = innermost ? address : address - 1;
-    std::uint32_t image = Images::kNone, method = Methods::kNone;
-    if (innermost || address != 0) {
-      image = in_kernel ? images_.find_kernel(time, look) : images_.find(pid, time, look);
-      if (options_.methods != nullptr && !in_kernel) method = options_.methods->find(pid, time, look);
-    }
-    const std::uint32_t module = image == Images::kNone ? kNoIndex : module_of(image);
-    bool fresh = false;
-    std::uint32_t &number =
-        frame_numbers_.at({static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
-                           module, (method + 1) << 2 | (innermost ? 2u : 0u) | (in_kernel ? 1u : 0u)},
-                          fresh);
-    if (!fresh) return number;
-    number = static_cast<std::uint32_t>(profile_.frames.size());
-    ProfileFrame made;
-    made.address = address;
-    made.module = module;
-    made.in_kernel = in_kernel;
-    made.caller = !innermost;
-    if (module != kNoIndex) {
-      made.rva = address - images_[image].base;
-      made.kind = in_kernel ? FrameKind::kernel : FrameKind::native;
-    } else {
-      made.why = Unresolved::no_image;
-      if (options_.methods != nullptr && !in_kernel && has_runtime(pid))
-        made.why = Unresolved::rundown_missing;
-    }
-    if (method != Methods::kNone) {
-      name(made, (*options_.methods)[method]);
-      made.il_offset = options_.methods->il_offset((*options_.methods)[method], look);
-    }
-    profile_.frames.push_back(std::move(made));
-    return number;
-  }
-
-  // Code made at run time belongs to the runtime's module, precompiled code to its image.
-  void name(ProfileFrame &frame, const Methods::Method &method) {
-    frame.function = method.name;
-    frame.tier = method.tier;
-    frame.file = method.file;
-    frame.line = method.line;
-    frame.column = method.column;
-    frame.why = Unresolved::none;
-    if (frame.module != kNoIndex) return;
-    frame.kind = FrameKind::jit;
-    if (method.module.empty()) return;
-    const auto [place, fresh] =
-        managed_modules_.try_emplace(method.module, static_cast<std::uint32_t>(profile_.modules.size()));
-    if (fresh) {
-      ProfileModule &module = profile_.modules.emplace_back();
-      module.name = module.path = method.module;
-      module.symbols = Unresolved::none; // its methods name themselves
-    }
-    frame.module = place->second;
-  }
-
-  // Whether the process runs compiled code: then what lies in no image most likely is such.
-  bool has_runtime(std::uint32_t pid) {
-    const auto [place, fresh] = runtimes_.try_emplace(pid, options_.methods->knows(pid));
-    if (fresh && !place->second)
-      for (std::size_t i = 0; i < images_.size() && !place->second; ++i) {
-        const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
-        if (image.pid != pid) continue;
-        std::string file(last_part(image.path));
-        for (char &c : file)
-          if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-        place->second = file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" ||
-                        file == "chakra.dll" || file == "chakracore.dll" || file == "v8.dll";
-      }
-    return place->second;
-  }
-
-  // One module for all processes that have the same image at the same base.
-  std::uint32_t module_of(std::uint32_t image_number) {
-    std::uint32_t &module = module_of_image_[image_number];
-    if (module != kNoIndex) return module;
-    const Images::Image &image = images_[image_number];
-    const IdentityRecord *identity = image.identity;
-    ProfileModule made;
-    made.name = last_part(image.path);
-    made.path = image.path;
-    made.base = image.base;
-    made.size = image.size;
-    made.time_stamp = image.time_stamp;
-    made.kernel = image.pid == 0 || image.pid == 4;
-    if (identity != nullptr) {
-      made.pdb_name = identity->pdb_name;
-      made.pdb_guid = identity->guid;
-      made.pdb_age = identity->age;
-      if (made.time_stamp == 0) made.time_stamp = identity->time_stamp;
-    }
-    const auto key = std::tuple(made.path, made.base, made.size, made.time_stamp, made.pdb_guid, made.pdb_age,
-                                made.kernel);
-    const auto [place, fresh] =
-        modules_.try_emplace(key, static_cast<std::uint32_t>(profile_.modules.size()));
-    if (fresh) profile_.modules.push_back(std::move(made));
-    return module = place->second;
+    return at.stack = number;
   }
 
   void count_fragments() {
@@ -513,7 +356,6 @@ private:
 
   Records &records_;
   Nanoseconds to_ns_;
-  const ReadFrames &read_frames_;
   const BuildOptions &options_;
   Profile &profile_;
   Timeline process_times_, thread_times_;
@@ -522,27 +364,20 @@ private:
   std::vector<Context> contexts_ = std::vector<Context>(1u << kContextBits);
   Images images_;
   std::vector<std::string> names_, command_lines_;
-  WordMap process_numbers_, thread_numbers_, known_, user_paths_, resolved_, resolved_addresses_,
-      frame_numbers_;
-  Children children_;
-  std::vector<Path> user_ends_;
-  std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
-  std::unordered_map<std::string, std::uint32_t> annotations_;
-  std::vector<std::uint32_t> module_of_image_;
-  std::unordered_map<std::string, std::uint32_t> managed_modules_;
-  std::unordered_map<std::uint32_t, bool, base::SeededHash> runtimes_;
-  std::map<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, Guid, std::uint32_t, bool>,
-           std::uint32_t>
-      modules_;
-  std::vector<std::uint64_t> addresses_;
+  WordMap process_numbers_, thread_numbers_;
+  WordMap known_, known_alone_;      // stacks by their parts; of one frame, by that
+  std::uint32_t distinct_ = 0;       // of them
+  std::vector<SampledStack> stacks_; // the last ones, not in the tree yet
+  std::vector<std::uint32_t> nodes_; // of the others
+  std::optional<StackTree> tree_;
 };
 
 } // namespace
 
 void build(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,
-           Profile &profile) {
+           const ParallelFor &parallel, Profile &profile) {
   profile.kind = options.kind;
-  Builder(records, clock, read_frames, options, profile).run();
+  Builder(records, clock, options, profile).run(read_frames, parallel);
 }
 
 } // namespace etwrelog::profile
