@@ -16,14 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-struct Options : RunFlags {
+struct DiffFlags : RunFlags {
   std::vector<std::string> before, after, processes, conditions;
   std::string output;
   std::size_t top = 20;
   bool salvage = false, force = false, names = true;
 };
 
-Result<Profile> read_one(const Options &options, const std::string &input,
+Result<Profile> read_one(const DiffFlags &options, const std::string &input,
                          const std::vector<std::string> &processes, int &status) {
   Bar bar(options.progress);
   const RunOptions run = options.run(bar);
@@ -51,7 +51,7 @@ Result<Profile> read_one(const Options &options, const std::string &input,
   return std::move(result->profile);
 }
 
-Result<std::vector<Profile>> read_side(const Options &options, const std::vector<std::string> &inputs,
+Result<std::vector<Profile>> read_side(const DiffFlags &options, const std::vector<std::string> &inputs,
                                        std::vector<std::string> &processes, int &status) {
   std::vector<Profile> profiles;
   for (const std::string &input : inputs) {
@@ -119,7 +119,7 @@ json change_json(const ProfileChange &change) {
           {"verdict", verdict_text(change.verdict)}};
 }
 
-Result<void> write_picture(const Options &options, const std::vector<Profile> &before,
+Result<void> write_picture(const DiffFlags &options, const std::vector<Profile> &before,
                            const std::vector<Profile> &after) {
   const std::optional<ProfileFormat> format = profile_format_of_path(options.output);
   if (!format || (*format != ProfileFormat::svg && *format != ProfileFormat::folded)) {
@@ -140,7 +140,7 @@ Result<void> write_picture(const Options &options, const std::vector<Profile> &b
   return file->commit();
 }
 
-int run_diff(Options options) {
+int run_diff(DiffFlags options) {
   std::vector<ProfileCondition> conditions;
   for (const std::string &text : options.conditions) {
     Result<ProfileCondition> condition = parse_condition(text);
@@ -178,7 +178,7 @@ int run_diff(Options options) {
 }
 
 void add_diff_command(CLI::App &app, int &exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffFlags>();
   CLI::App *c = app.add_subcommand("diff", "What changed between profiles: diff BASE... -- NEW...");
   c->add_option("BASE", options->before, "Traces from before")->required();
   c->add_option("--new", options->after, "Traces from after; -- says the same")->required();

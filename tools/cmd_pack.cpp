@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 enum class Task : std::uint8_t { pack, unpack, verify };
 
-struct Options : BulkFlags, RunFlags {
+struct PackFlags : BulkFlags, RunFlags {
   std::string level = "default", part;
   bool delete_original = false, explain = false, no_verify = false, salvage = false, counts = false;
 };
@@ -47,7 +47,7 @@ void note(FileResult &result, const Session &session) {
 
 class Archives {
 public:
-  Archives(Task task, const Options &options) : task_(task), options_(options) {}
+  Archives(Task task, const PackFlags &options) : task_(task), options_(options) {}
 
   int run() {
     const bool from_pipe = std::ranges::find(options_.inputs, "-") != options_.inputs.end();
@@ -286,7 +286,7 @@ private:
   }
 
   Task task_;
-  const Options &options_;
+  const PackFlags &options_;
   ArchiveWorkspace workspace_;
   std::mutex explain_mutex_;
   std::map<std::string, ColumnCost> explained_;
@@ -294,7 +294,7 @@ private:
 
 void add_command(CLI::App &app, int &exit_status, Task task, const char *name, const char *description) {
   CLI::App *command = app.add_subcommand(name, description);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackFlags>();
   command->add_option("input", options->inputs, "Files, or folders with -r; - for standard input");
   options->BulkFlags::add_to(
       *command, task == Task::pack ? ".etl" : ".etlz",

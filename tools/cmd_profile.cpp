@@ -18,7 +18,7 @@
 namespace etwrelog::cli {
 namespace {
 
-struct Options : CommonOptions, SymbolFlags {
+struct ProfileFlags : CommonOptions, SymbolFlags {
   std::vector<std::string> processes, threads_of, only_threads;
   std::string from, to, kind = "cpu", by = "function", output, format, max_size;
   BulkFlags many;
@@ -72,7 +72,7 @@ Error nothing_there(const std::string &file, ProfileKind kind, bool all_of_it, c
   return error;
 }
 
-Result<Profile> read_profiles(const Options &options, int &status) {
+Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   const Result<std::optional<Moment>> from = moment_of(options.from, Option::from),
                                       to = moment_of(options.to, Option::to);
   if (!from) return from.error();
@@ -111,7 +111,8 @@ Result<Profile> read_profiles(const Options &options, int &status) {
 }
 
 // Shows where the time went at the busiest process unless another was asked for.
-Result<Profile> narrow(const Options &options, Profile profile, bool all_processes, std::string &chosen) {
+Result<Profile> narrow(const ProfileFlags &options, Profile profile, bool all_processes,
+                       std::string &chosen) {
   ProfileSelection selection;
   selection.processes = options.processes;
   selection.processes.insert(selection.processes.end(), options.threads_of.begin(), options.threads_of.end());
@@ -131,7 +132,7 @@ Result<Profile> narrow(const Options &options, Profile profile, bool all_process
 }
 
 // Only for what is left after the selection: looking for symbols takes longer than all the rest.
-void name_frames(const Options &options, Profile &profile) {
+void name_frames(const ProfileFlags &options, Profile &profile) {
   if (options.none()) return;
   SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads));
   name_native_code(profile, resolver);
@@ -139,7 +140,7 @@ void name_frames(const Options &options, Profile &profile) {
     warn("symbols", warning);
 }
 
-Result<void> write_file(const Options &options, const Profile &profile) {
+Result<void> write_file(const ProfileFlags &options, const Profile &profile) {
   const std::optional<ProfileFormat> format =
       options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
   if (!format)
@@ -165,7 +166,7 @@ Result<void> write_file(const Options &options, const Profile &profile) {
   return {};
 }
 
-Result<int> profile_one(const Options &options) {
+Result<int> profile_one(const ProfileFlags &options) {
   int status = kDone;
   Result<Profile> all = read_profiles(options, status);
   if (!all) return std::move(all).error();
@@ -209,7 +210,7 @@ Result<int> profile_one(const Options &options) {
 }
 
 // Each trace of a list or folder into a file of its own.
-int profile_each(const Options &options) {
+int profile_each(const ProfileFlags &options) {
   BulkFlags many = options.many;
   many.inputs = options.inputs;
   many.force = options.force;
@@ -234,7 +235,7 @@ int profile_each(const Options &options) {
   task.finished = finished_after_source;
   task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
                  const RunOptions &run) -> Result<void> {
-    Options one = options;
+    ProfileFlags one = options;
     one.inputs = {item.source};
     one.output = item.target;
     const Result<int> done = profile_one(one);
@@ -244,7 +245,7 @@ int profile_each(const Options &options) {
   return Bulk(std::move(task), many, options).run();
 }
 
-int run_profile(const Options &options) {
+int run_profile(const ProfileFlags &options) {
   const BulkFlags &many = options.many;
   if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
     return profile_each(options);
@@ -255,7 +256,7 @@ int run_profile(const Options &options) {
 }
 
 void add_profile_command(CLI::App &app, int &exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileFlags>();
   CLI::App *c =
       app.add_subcommand("profile", "Where the time went: busiest functions, call tree, flame graph");
   c->add_option("TRACE", options->inputs,

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options : CommonOptions {
+struct RelogFlags : CommonOptions {
   std::string output, report, codec = "as-input", level = "default", buffer_size;
   std::string stacks = "keep", stack_memory;
   bool embed = false;
@@ -38,7 +38,7 @@ Error contradiction(Option option, Option conflict, std::string what) {
   return error;
 }
 
-Result<void> check_single_pass(const Options &options) {
+Result<void> check_single_pass(const RelogFlags &options) {
   if (!options.single_pass) return {};
   if (options.stacks != "keep")
     return contradiction(Option::single_pass, Option::stacks,
@@ -52,7 +52,7 @@ Result<void> check_single_pass(const Options &options) {
   return {};
 }
 
-Result<void> check_follow(const Options &options) {
+Result<void> check_follow(const RelogFlags &options) {
   if (!options.follow) return {};
   const char *with =
       options.inputs.size() != 1 || options.inputs.front() == "-" ? "takes one file"
@@ -88,7 +88,7 @@ json stacks_json(const RelogStackCounts &s) {
           {"table_restarts", s.restarts}};
 }
 
-json report_json(const std::vector<std::string> &inputs, const Options &options, const RelogReport &r,
+json report_json(const std::vector<std::string> &inputs, const RelogFlags &options, const RelogReport &r,
                  const RunReport &run) {
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
   for (const RelogTypeCount &row : r.types)
@@ -132,7 +132,7 @@ json report_json(const std::vector<std::string> &inputs, const Options &options,
 }
 
 // From the relogged trace to the output.
-Result<EmbedReport> add_schemas(const std::string &relogged, const Options &options,
+Result<EmbedReport> add_schemas(const std::string &relogged, const RelogFlags &options,
                                 const SchemaCatalog &known, const RunOptions &run) {
   Result<Trace> trace = Trace::open(relogged, {}, run);
   if (!trace) return std::move(trace).error();
@@ -140,7 +140,7 @@ Result<EmbedReport> add_schemas(const std::string &relogged, const Options &opti
 }
 
 // What failed in the file between, by the name that was asked for.
-Error in_output(Error error, const std::string &between, const Options &options) {
+Error in_output(Error error, const std::string &between, const RelogFlags &options) {
   if (error.file != between) return error;
   error.file = options.output;
   error.what += " (in a temporary file of it, $TMPDIR)";
@@ -151,7 +151,7 @@ json embedded_json(const EmbedReport &embedded) {
   return {{"kinds", embedded.kinds}, {"events", embedded.events}, {"left_out", embedded.left_out}};
 }
 
-int write_report(const Options &options, const json &content) {
+int write_report(const RelogFlags &options, const json &content) {
   auto write = [&]() -> Result<void> {
     Result<OutputStream> file = OutputStream::open(output_of(options.report, options.force));
     if (!file) return std::move(file).error();
@@ -165,7 +165,7 @@ int write_report(const Options &options, const json &content) {
   return kIncomplete;
 }
 
-int run_relog(const Options &options) {
+int run_relog(const RelogFlags &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   if (Result<void> ok = check_follow(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
@@ -253,7 +253,7 @@ int run_relog(const Options &options) {
 }
 
 void add_relog_command(CLI::App &app, int &exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RelogFlags>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
   c->add_option(
        "TRACE", options->inputs,

@@ -23,7 +23,7 @@ struct StacksOptions : CommonOptions {
   std::string database, memory;
 };
 
-double ratio(std::uint64_t part, std::uint64_t whole) {
+double quotient(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
@@ -31,13 +31,13 @@ json group_json(const StackGroup &g) {
   return {{"events", g.events},
           {"frames", g.frames},
           {"distinct", g.distinct},
-          {"average_repeats", ratio(g.events, g.distinct)}};
+          {"average_repeats", quotient(g.events, g.distinct)}};
 }
 
 json simulation_json(const CacheSimulation &s) {
   const std::uint64_t stacks = s.counts.hits + s.counts.fresh + s.counts.plain;
   return {{"buckets", s.settings.buckets}, {"cache_bytes", s.settings.bytes},
-          {"hits", s.counts.hits},         {"hit_rate", ratio(s.counts.hits, stacks)},
+          {"hits", s.counts.hits},         {"hit_rate", quotient(s.counts.hits, stacks)},
           {"definitions", s.definitions},  {"evictions", s.counts.evictions},
           {"plain", s.counts.plain},       {"most_pool_bytes", s.counts.most_pool_bytes},
           {"bytes_plain", s.plain_bytes},  {"bytes_cached", s.cached_bytes}};
@@ -109,7 +109,7 @@ json stacks_json(const std::string &name, const StackReport &r) {
 void print_group(const std::string &name, const StackGroup &g) {
   if (g.events == 0) return;
   fmt::print("{:>12} {:>14} {:>10} {:>9.1f} {:>7.1f}  {}\n", human_count(g.events), human_count(g.frames),
-             human_count(g.distinct), ratio(g.events, g.distinct), ratio(g.frames, g.events), name);
+             human_count(g.distinct), quotient(g.events, g.distinct), quotient(g.frames, g.events), name);
 }
 
 template <class Map> void print_largest(const char *label, const Map &groups, std::size_t shown) {
@@ -142,7 +142,9 @@ void print_distributions(const StackReport &r) {
 }
 
 void print_recorded(const RecordedCache &r) {
-  auto difference = [&r](std::uint64_t definitions) { return 100 * (ratio(definitions, r.definitions) - 1); };
+  auto difference = [&r](std::uint64_t definitions) {
+    return 100 * (quotient(definitions, r.definitions) - 1);
+  };
   fmt::print(
       "\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of "
       "default size:\n"

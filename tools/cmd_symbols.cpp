@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options : CommonOptions, SymbolFlags {
+struct SymbolsFlags : CommonOptions, SymbolFlags {
   std::size_t top = 40;
   bool fetch = false, apply = false, force = false;
   std::string output;
@@ -33,19 +33,19 @@ std::string identity(const ProfileModule &module) {
                                  : fmt::format("{} {:x}", to_string(module.pdb_guid), module.pdb_age);
 }
 
-struct Row {
+struct ModuleRow {
   const ProfileModule *module;
   ModuleUse use;
   std::shared_ptr<const ModuleSymbols> symbols;
 };
 
 // Modules of one identity count as one, however many processes loaded them.
-std::vector<Row> rows_of(const Profile &profile, SymbolResolver &resolver) {
+std::vector<ModuleRow> rows_of(const Profile &profile, SymbolResolver &resolver) {
   std::vector<ModuleIdentity> identities;
-  std::vector<Row> rows;
+  std::vector<ModuleRow> rows;
   for (const ModuleUse &use : module_use(profile)) {
     const ProfileModule &module = profile.modules[use.module];
-    const auto same = std::ranges::find_if(rows, [&](const Row &row) {
+    const auto same = std::ranges::find_if(rows, [&](const ModuleRow &row) {
       return row.module->path == module.path && row.module->pdb_guid == module.pdb_guid &&
              row.module->pdb_age == module.pdb_age;
     });
@@ -56,18 +56,19 @@ std::vector<Row> rows_of(const Profile &profile, SymbolResolver &resolver) {
     }
     rows.push_back({&module, use, nullptr});
   }
-  std::ranges::stable_sort(rows, [](const Row &a, const Row &b) { return a.use.self > b.use.self; });
-  for (const Row &row : rows)
+  std::ranges::stable_sort(rows,
+                           [](const ModuleRow &a, const ModuleRow &b) { return a.use.self > b.use.self; });
+  for (const ModuleRow &row : rows)
     identities.push_back(identity_of(*row.module));
   resolver.prepare(identities);
-  for (Row &row : rows)
+  for (ModuleRow &row : rows)
     row.symbols = resolver.load(identity_of(*row.module));
   return rows;
 }
 
-json to_json(const std::string &input, const std::vector<Row> &rows, std::uint64_t samples) {
+json to_json(const std::string &input, const std::vector<ModuleRow> &rows, std::uint64_t samples) {
   json modules = json::array();
-  for (const Row &row : rows)
+  for (const ModuleRow &row : rows)
     modules.push_back({{"module", row.module->name},
                        {"path", row.module->path},
                        {"pdb", row.module->pdb_name},
@@ -82,11 +83,11 @@ json to_json(const std::string &input, const std::vector<Row> &rows, std::uint64
   return {{"file", input}, {"samples", samples}, {"modules", std::move(modules)}};
 }
 
-void print(const std::vector<Row> &rows, std::uint64_t samples, std::size_t top) {
+void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_t top) {
   fmt::print("{:>7} {:>7}  {:<24} {:<38} {}\n", "Self", "Total", "Module", "PDB: GUID and age", "Symbols");
   std::uint64_t named = 0;
   std::size_t shown = 0;
-  for (const Row &row : rows) {
+  for (const ModuleRow &row : rows) {
     const bool found = row.symbols->state() == SymbolState::found;
     if (found) named += row.use.self;
     if (top != 0 && shown++ >= top) continue;
@@ -102,19 +103,19 @@ void print(const std::vector<Row> &rows, std::uint64_t samples, std::size_t top)
              percent(static_cast<double>(named), static_cast<double>(samples)));
   // Why the dearest ones are missing, in full.
   std::size_t explained = 0;
-  for (const Row &row : rows)
+  for (const ModuleRow &row : rows)
     if (row.symbols->state() != SymbolState::found && row.symbols->state() != SymbolState::no_identity &&
         explained++ < 3)
       fmt::print("{}: {}\n", row.module->name, row.symbols->reason());
   const bool unmerged = std::ranges::any_of(
-      rows, [](const Row &row) { return row.symbols->state() == SymbolState::no_identity; });
+      rows, [](const ModuleRow &row) { return row.symbols->state() == SymbolState::no_identity; });
   if (unmerged)
     fmt::print("Modules without a GUID: the trace was not merged on the machine that recorded it (xperf -d, "
                "wpr -stop).\n");
 }
 
-Result<void> run_one(const Options &options, const std::string &input, SymbolResolver &resolver, int &status,
-                     json &all) {
+Result<void> run_one(const SymbolsFlags &options, const std::string &input, SymbolResolver &resolver,
+                     int &status, json &all) {
   Bar bar(options.progress);
   const RunOptions run = options.run(bar);
   const Result<Trace> trace = Trace::open(input_of(input), options.opening(), run);
@@ -133,7 +134,7 @@ Result<void> run_one(const Options &options, const std::string &input, SymbolRes
     error.what = "the trace holds no CPU samples, so no module has a share of them";
     return error;
   }
-  const std::vector<Row> rows = rows_of(profile, resolver);
+  const std::vector<ModuleRow> rows = rows_of(profile, resolver);
   if (options.json) {
     all.push_back(to_json(input, rows, samples));
     return {};
@@ -166,7 +167,7 @@ std::string named_path(const std::string &path) {
   return path.substr(0, dot) + ".named" + (dot == std::string::npos ? "" : path.substr(dot));
 }
 
-Result<void> apply_one(const Options &options, const std::string &input, SymbolResolver &resolver) {
+Result<void> apply_one(const SymbolsFlags &options, const std::string &input, SymbolResolver &resolver) {
   const Result<std::vector<std::uint8_t>> bytes = read_export(input);
   if (!bytes) return bytes.error();
   Result<ReadProfile> read = read_profile(*bytes);
@@ -207,7 +208,7 @@ Result<void> apply_one(const Options &options, const std::string &input, SymbolR
   return {};
 }
 
-int run_apply(const Options &options) {
+int run_apply(const SymbolsFlags &options) {
   if (!options.output.empty() && options.inputs.size() > 1) {
     return report(usage_error("names one file, but several are to be written", Option::output));
   }
@@ -221,7 +222,7 @@ int run_apply(const Options &options) {
   return status;
 }
 
-int run_symbols(const Options &options) {
+int run_symbols(const SymbolsFlags &options) {
   if (options.fetch && !SymbolResolver::has_network()) {
     Error error;
     error.kind = ErrorKind::unsupported;
@@ -244,7 +245,7 @@ int run_symbols(const Options &options) {
 }
 
 void add_symbols_command(CLI::App &app, int &exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SymbolsFlags>();
   CLI::App *c = app.add_subcommand(
       "symbols", "Modules by share of samples: GUID, age, where their PDBs are, or why not");
   c->add_option(
