@@ -54,7 +54,7 @@ public:
       id(event.process_id());
     } else if constexpr (Index == 4) {
       id(event.thread_id());
-    } else if constexpr (Index == 5) {
+    } else if constexpr (Index == kProcess) {
       const std::uint32_t process = process_of(event);
       if (process == kNone) return put.null();
       put.repeated(std::uint64_t{event.machine()} << 32 | process, [&]() -> std::string_view {
@@ -103,6 +103,8 @@ public:
     (std::make_index_sequence<kColumns>());
   }
 
+  // "process": empty where the header has no process.
+  static constexpr std::size_t kProcess = 5;
   // provider, provider_id and event of a kind: columns from kFirstName on.
   static constexpr std::size_t kFirstName = 6;
   [[nodiscard]] const std::array<std::string, 3> &names(const Schema &schema) const {

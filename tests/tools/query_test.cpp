@@ -205,6 +205,20 @@ TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
   EXPECT_EQ(large, lines("event = 'DiskIo/Read' and TransferSize > 16384"));
 }
 
+// Disk accesses name nobody in their headers, but the thread that they were done for in their payload.
+TEST(Query, ProcessesOfEventsWithoutIdsAreThoseOfTheirPayload) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const auto ask = [&](const std::string &process) {
+    return answer(trace->string(), "select " + process +
+                                       " as process, count(*), sum(IoSize) from DiskIo_Read "
+                                       "where process_id is null group by 1 order by 3 desc, 1");
+  };
+  const std::string found = ask("process");
+  EXPECT_EQ(found, ask("process_name(process_of_thread(IssuingThreadId, timestamp), timestamp)"));
+  EXPECT_GT(std::count(found.begin(), found.end(), '\n'), 5) << found;
+}
+
 TEST(Query, OfOneProcessIsWhatTheWholeTraceSaysOfIt) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
