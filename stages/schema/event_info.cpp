@@ -1,29 +1,13 @@
-// TRACE_EVENT_INFO and EVENT_MAP_INFO (tdh.h), as a merge writes them into the trace: the schema of each kind
-// of event, with offsets from the start of the structure.
 #include "etwrelog/text.hpp"
 #include "schema/entry.hpp"
+#include "schema/event_info_format.hpp"
 
 namespace etwrelog::schema {
 namespace {
 
-constexpr std::size_t kEventGuidAt = 0x10, kIdAt = 0x20, kVersionAt = 0x22, kOpcodeAt = 0x25,
-                      kSourceAt = 0x30, kProviderNameAt = 0x34, kTaskNameAt = 0x44, kOpcodeNameAt = 0x48,
-                      kMessageAt = 0x4C, kCountAt = 0x64, kTopLevelAt = 0x68, kPropertiesAt = 0x70,
-                      kPropertySize = 24;
+using namespace event_info;
+
 constexpr std::size_t kMaxName = 8192; // characters of a name or message
-
-enum PropertyFlag : std::uint32_t {
-  kStruct = 0x01,
-  kParamLength = 0x02,
-  kParamCount = 0x04,
-  kParamFixedLength = 0x10,
-  kParamFixedCount = 0x20,
-};
-
-struct Property {
-  std::uint32_t flags, name, map;
-  std::uint16_t in_or_start, out_or_members, count, length;
-};
 
 // A wide string at a stated offset; empty for 0 or one outside. Manifests put a blank behind names.
 std::string wide_at(Bytes data, std::size_t at) {
@@ -59,10 +43,7 @@ public:
 
 private:
   [[nodiscard]] Property at(std::size_t i) const {
-    const std::uint8_t *p = payload_.data() + kPropertiesAt + kPropertySize * i;
-    return {load<std::uint32_t>(p),     load<std::uint32_t>(p + 4),  load<std::uint32_t>(p + 12),
-            load<std::uint16_t>(p + 8), load<std::uint16_t>(p + 10), load<std::uint16_t>(p + 16),
-            load<std::uint16_t>(p + 18)};
+    return Property::load_from(payload_.data() + kPropertiesAt + Property::kSize * i);
   }
   [[nodiscard]] std::int16_t place_of(std::uint16_t property) const {
     return property < place_.size() ? place_[property] : std::int16_t{-1};
@@ -73,7 +54,7 @@ private:
     Field field;
     if ((p.flags & kParamCount) != 0) {
       field.repeat = Measure::by_field, field.count_field = place_of(p.count);
-    } else if ((p.flags & kParamFixedCount) != 0 || p.count > 1) {
+    } else if ((p.flags & kFixedCount) != 0 || p.count > 1) {
       field.repeat = Measure::constant, field.count = p.count;
     }
     if ((p.flags & kStruct) == 0 && !scalar(p, field)) return false;
@@ -101,7 +82,7 @@ private:
     if (in == kUnicode || in == kAnsi || in == kBinary) {
       if ((p.flags & kParamLength) != 0)
         field.length = Measure::by_field, field.size_field = place_of(p.length);
-      else if (p.length != 0 || (p.flags & kParamFixedLength) != 0)
+      else if (p.length != 0 || (p.flags & kFixedLength) != 0)
         field.length = Measure::constant, field.size = p.length;
       else if (in == kBinary && field.format == Format::ip_address)
         field.length = Measure::constant, field.size = 16;
@@ -128,14 +109,14 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
   }
   auto u32 = [payload](std::size_t at) { return load<std::uint32_t>(payload.data() + at); };
   EventInfo info;
-  info.provider = load_guid(payload.data());
+  info.provider = load_guid(payload.data() + kProviderAt);
   info.event_class = load_guid(payload.data() + kEventGuidAt);
   info.decoding_source = u32(kSourceAt);
   info.entry = std::make_unique<Entry>();
   Entry &entry = *info.entry;
   const std::size_t count = u32(kCountAt), top = u32(kTopLevelAt);
   Schema &s = entry.schema;
-  s.classic = info.decoding_source == 1;
+  s.classic = info.decoding_source == kSourceClassic;
   s.provider = s.classic ? info.event_class : info.provider;
   s.id = s.classic ? std::uint16_t{0} : load<std::uint16_t>(payload.data() + kIdAt);
   s.version = payload[kVersionAt];
@@ -143,7 +124,7 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
   s.origin = Origin::event_info;
   const std::string name =
       "EventInfo record of " + to_string(s.provider) + " id " + std::to_string(s.id) + ": ";
-  if (count > (payload.size() - kPropertiesAt) / kPropertySize || top > count) {
+  if (count > (payload.size() - kPropertiesAt) / Property::kSize || top > count) {
     problem = name + "more fields than its bytes hold";
     return std::nullopt;
   }
@@ -167,20 +148,18 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
 }
 
 bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
-  constexpr std::size_t kGuid = 16, kHeader = 16, kEntry = 8;
-  constexpr std::uint32_t kPatternMap = 4, kManifestBits = 2, kWbemBits = 16, kStringValues = 1;
-  if (payload.size() < kGuid + kHeader) {
+  if (payload.size() < sizeof(Guid) + kMapHeader) {
     problem = "EventMapInfo record of " + std::to_string(payload.size()) + " bytes";
     return false;
   }
   const Guid provider = load_guid(payload.data());
-  const Bytes info = payload.subspan(kGuid);
+  const Bytes info = payload.subspan(sizeof(Guid));
   auto u32 = [info](std::size_t at) { return load<std::uint32_t>(info.data() + at); };
-  const std::uint32_t flags = u32(4), count = u32(8), value_type = u32(12);
-  const std::string name = wide_at(info, u32(0));
-  if (name.empty() || (flags & kPatternMap) != 0 || (flags > kPatternMap && value_type == kStringValues))
+  const std::uint32_t flags = u32(kMapFlagsAt), count = u32(kMapCountAt), value_type = u32(kMapValueTypeAt);
+  const std::string name = wide_at(info, u32(kMapNameAt));
+  if (name.empty() || (flags & kPatternMap) != 0 || (flags > kPatternMap && value_type == kTextValues))
     return false; // maps from texts to texts: nothing for numbers
-  if (count > (info.size() - kHeader) / kEntry) {
+  if (count > (info.size() - kMapHeader) / kMapEntry) {
     problem = "map " + name + ": more entries than its bytes hold";
     return false;
   }
@@ -188,7 +167,7 @@ bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
   if (!map || !map->entries.empty()) return false;
   map->bits = (flags & (kManifestBits | kWbemBits)) != 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::size_t at = kHeader + kEntry * std::size_t{i};
+    const std::size_t at = kMapHeader + kMapEntry * std::size_t{i};
     map->entries.push_back({u32(at + 4), wide_at(info, u32(at))});
   }
   std::stable_sort(map->entries.begin(), map->entries.end(),

@@ -1,42 +1,26 @@
 #include "schema/event_info_writer.hpp"
 
+#include "etwrelog/text.hpp"
+#include "schema/event_info_format.hpp"
+
 #include <algorithm>
 #include <deque>
 
 namespace etwrelog::schema {
 namespace {
 
-constexpr std::size_t kHeader = 0x70, kPropertySize = 24;
+using namespace event_info;
+
 constexpr std::size_t kMostBytes = 65'000; // an event holds 65,535 with its header
-enum PropertyFlag : std::uint32_t {
-  kStruct = 0x01,
-  kParamLength = 0x02,
-  kParamCount = 0x04,
-  kFixedLength = 0x10,
-  kFixedCount = 0x20
-};
 
 // UTF-16 with its zero, appended; its place. 0 for an empty text.
 std::uint32_t add_text(std::vector<std::uint8_t> &out, std::string_view utf8) {
   if (utf8.empty()) return 0;
   const auto at = static_cast<std::uint32_t>(out.size());
-  auto unit = [&out](std::uint32_t u) {
-    out.push_back(static_cast<std::uint8_t>(u));
-    out.push_back(static_cast<std::uint8_t>(u >> 8));
-  };
-  for (std::size_t i = 0; i < utf8.size();) {
-    const auto first = static_cast<std::uint8_t>(utf8[i++]);
-    const unsigned more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-    std::uint32_t c = more == 0 ? first : first & (0x3Fu >> more);
-    for (unsigned n = 0; n < more && i < utf8.size(); ++n)
-      c = c << 6 | (static_cast<std::uint8_t>(utf8[i++]) & 0x3Fu);
-    if (c >= 0x1'0000) {
-      unit(0xD800 + ((c - 0x1'0000) >> 10));
-      c = 0xDC00 + ((c - 0x1'0000) & 0x3FF);
-    }
-    unit(c);
-  }
-  unit(0);
+  const std::u16string units = utf16_from_utf8(utf8);
+  out.resize(at + 2 * (units.size() + 1));
+  for (std::size_t i = 0; i < units.size(); ++i)
+    store(out.data() + at + 2 * i, static_cast<std::uint16_t>(units[i]));
   return at;
 }
 
@@ -100,45 +84,37 @@ public:
         members[begin - 1] = static_cast<std::uint16_t>(order.size() - first);
       }
     }
-    out_.resize(kHeader + kPropertySize * count);
+    out_.resize(kPropertiesAt + Property::kSize * count);
     for (std::size_t n = 0; n < order.size(); ++n) {
       const Field &field = schema_.fields[order[n]];
-      std::uint32_t flags = 0, map = 0;
-      std::uint16_t in = 0, out = 0, repeat = 1, length = 0;
+      Property made;
       if (field.type == FieldType::structure) {
-        flags |= kStruct, in = start[order[n]], out = members[order[n]];
+        made.flags |= kStruct, made.in_or_start = start[order[n]], made.out_or_members = members[order[n]];
       } else {
         const auto types = types_of(field);
         if (!types) return false;
-        in = types->in, out = types->out;
+        made.in_or_start = types->in, made.out_or_members = types->out;
         if (field.length == Measure::by_field) {
           if (field.size_field < 0) return false;
-          flags |= kParamLength, length = place[static_cast<std::size_t>(field.size_field)];
+          made.flags |= kParamLength, made.length = place[static_cast<std::size_t>(field.size_field)];
         } else if (field.length == Measure::constant) {
-          flags |= kFixedLength, length = field.size;
-        } else if (field.type == FieldType::boolean && field.size == 1 && in == 13) {
-          length = 1;
+          made.flags |= kFixedLength, made.length = field.size;
+        } else if (field.type == FieldType::boolean && field.size == 1 && types->in == 13) {
+          made.length = 1;
         }
-        if (field.map >= 0) map = add_text(out_, schema_.maps[static_cast<std::size_t>(field.map)]->name);
+        if (field.map >= 0)
+          made.map = add_text(out_, schema_.maps[static_cast<std::size_t>(field.map)]->name);
       }
       if (field.repeat == Measure::by_field) {
         if (field.count_field < 0) return false;
-        flags |= kParamCount, repeat = place[static_cast<std::size_t>(field.count_field)];
+        made.flags |= kParamCount, made.count = place[static_cast<std::size_t>(field.count_field)];
       } else if (field.repeat == Measure::constant) {
-        flags |= kFixedCount, repeat = field.count;
+        made.flags |= kFixedCount, made.count = field.count;
       } else if (field.repeat != Measure::natural) {
         return false;
       }
-      const std::uint32_t name = add_text(out_, field.name);
-      std::uint8_t *const p = out_.data() + kHeader + kPropertySize * n;
-      store(p, flags);
-      store(p + 4, name);
-      store(p + 8, in);
-      store(p + 10, out);
-      store(p + 12, map);
-      store(p + 16, repeat);
-      store(p + 18, length);
-      store(p + 20, std::uint32_t{0});
+      made.name = add_text(out_, field.name);
+      made.store_to(out_.data() + kPropertiesAt + Property::kSize * n);
     }
     return true;
   }
@@ -162,28 +138,28 @@ public:
 } // namespace
 
 std::optional<std::vector<std::uint8_t>> write_event_info(const Schema &schema, const EventInfoKey &key) {
-  std::vector<std::uint8_t> out(kHeader);
+  std::vector<std::uint8_t> out(kPropertiesAt);
   Writer writer(schema, out);
   if (schema.classic || !writer.write()) return std::nullopt;
   const std::uint32_t provider = add_text(out, schema.provider_name), task = add_text(out, schema.task),
                       opcode = add_text(out, schema.opcode_name), message = add_text(out, schema.message);
   if (out.size() > kMostBytes) return std::nullopt;
   std::uint8_t *const at = out.data();
-  store_guid(at, key.provider);
-  store(at + 0x20, key.id);
-  at[0x22] = key.version;
-  at[0x23] = key.channel;
-  at[0x24] = key.level;
-  at[0x25] = key.opcode;
-  store(at + 0x26, key.task);
-  store(at + 0x28, key.keyword);
-  store(at + 0x30, std::uint32_t{0}); // from an XML manifest
-  store(at + 0x34, provider);
-  store(at + 0x44, task);
-  store(at + 0x48, opcode);
-  store(at + 0x4C, message);
-  store(at + 0x64, static_cast<std::uint32_t>(schema.fields.size()));
-  store(at + 0x68, static_cast<std::uint32_t>(writer.top_level));
+  store_guid(at + kProviderAt, key.provider);
+  store(at + kIdAt, key.id);
+  at[kVersionAt] = key.version;
+  at[kChannelAt] = key.channel;
+  at[kLevelAt] = key.level;
+  at[kOpcodeAt] = key.opcode;
+  store(at + kTaskAt, key.task);
+  store(at + kKeywordAt, key.keyword);
+  store(at + kSourceAt, kSourceManifest);
+  store(at + kProviderNameAt, provider);
+  store(at + kTaskNameAt, task);
+  store(at + kOpcodeNameAt, opcode);
+  store(at + kMessageAt, message);
+  store(at + kCountAt, static_cast<std::uint32_t>(schema.fields.size()));
+  store(at + kTopLevelAt, static_cast<std::uint32_t>(writer.top_level));
   // Only what reads back as it was.
   NoMaps maps;
   std::string problem;
@@ -195,22 +171,22 @@ std::optional<std::vector<std::uint8_t>> write_event_info(const Schema &schema, 
 }
 
 std::optional<std::vector<std::uint8_t>> write_map_info(const ValueMap &map, const Guid &provider) {
-  constexpr std::uint32_t kValues = 1, kBits = 2;
-  std::vector<std::uint8_t> info(16 + 8 * map.entries.size());
+  std::vector<std::uint8_t> info(kMapHeader + kMapEntry * map.entries.size());
   const std::uint32_t name = add_text(info, map.name);
   std::vector<std::uint32_t> texts;
   for (const ValueMap::Entry &entry : map.entries)
     texts.push_back(add_text(info, entry.name));
   if (info.size() > kMostBytes || name == 0) return std::nullopt;
-  store(info.data(), name);
-  store(info.data() + 4, map.bits ? kBits : kValues);
-  store(info.data() + 8, static_cast<std::uint32_t>(map.entries.size()));
-  store(info.data() + 12, std::uint32_t{0}); // numbers
+  store(info.data() + kMapNameAt, name);
+  store(info.data() + kMapFlagsAt, map.bits ? kManifestBits : kManifestValues);
+  store(info.data() + kMapCountAt, static_cast<std::uint32_t>(map.entries.size()));
+  store(info.data() + kMapValueTypeAt, kNumberValues);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    store(info.data() + 16 + 8 * i, texts[i]);
-    store(info.data() + 20 + 8 * i, map.entries[i].value);
+    std::uint8_t *const entry = info.data() + kMapHeader + kMapEntry * i;
+    store(entry, texts[i]);
+    store(entry + 4, map.entries[i].value);
   }
-  std::vector<std::uint8_t> out(16);
+  std::vector<std::uint8_t> out(sizeof(Guid));
   store_guid(out.data(), provider);
   out.insert(out.end(), info.begin(), info.end());
   return out;

@@ -1,6 +1,7 @@
 #include "stacks/stack_database.hpp"
 
 #include "base/errors.hpp"
+#include "base/sort_unique.hpp"
 
 #include <zstd.h>
 
@@ -25,11 +26,6 @@ std::string_view stack_kind_name(StackKind kind) {
 namespace stacks {
 
 namespace {
-
-constexpr std::size_t kMaxReferences = std::size_t{1} << 18;
-constexpr std::uint32_t kSectionEnd = 0, kSectionReferences = 1, kSectionTable = 2, kVersion = 1;
-constexpr std::size_t kListLength = 32;
-constexpr std::uint8_t kMagic[8] = {'e', 't', 'w', 's', 't', 'k', 'd', 'b'};
 
 std::uint64_t zigzag(std::uint64_t value) {
   return (value << 1) ^ (0 - (value >> 63));
@@ -71,20 +67,16 @@ private:
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> lists_;
 };
 
-constexpr std::uint32_t kNoCaller = 0xFFFF'FFFF; // of the root
-
 std::vector<std::uint8_t> encode_table(const StackTable &table, const StackOrder &order) {
   std::vector<std::uint64_t> frames, addresses;
   for (StackId n = 0; n < order.size(); ++n) {
     table.read(order.id(n), frames);
     addresses.insert(addresses.end(), frames.begin(), frames.end());
     if (addresses.size() > (std::size_t{1} << 22) && addresses.size() > 2 * addresses.capacity() / 3) {
-      std::ranges::sort(addresses); // keeps the memory near that of the distinct ones
-      addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+      base::sort_unique(addresses); // keeps the memory near that of the distinct ones
     }
   }
-  std::ranges::sort(addresses);
-  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  base::sort_unique(addresses);
 
   std::vector<std::uint8_t> scopes;
   std::vector<std::uint32_t> branches, lengths, codes, called;
@@ -145,8 +137,8 @@ StackDatabaseWriter::StackDatabaseWriter(Sink sink, unsigned pointer_size, int l
   if (context_ == nullptr) throw std::bad_alloc();
   ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
-  content_.assign(std::begin(kMagic), std::end(kMagic));
-  put(content_, kVersion);
+  content_.assign(std::begin(kDatabaseMagic), std::end(kDatabaseMagic));
+  put(content_, kDatabaseVersion);
   put(content_, std::uint32_t{pointer_size});
 }
 

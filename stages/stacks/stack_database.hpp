@@ -57,6 +57,14 @@ using etwrelog::kStackKinds;
 using etwrelog::stack_kind_name;
 using etwrelog::StackKind;
 
+// What of the format both directions need.
+inline constexpr std::uint8_t kDatabaseMagic[8] = {'e', 't', 'w', 's', 't', 'k', 'd', 'b'};
+inline constexpr std::uint32_t kDatabaseVersion = 1;
+inline constexpr std::uint32_t kSectionEnd = 0, kSectionReferences = 1, kSectionTable = 2;
+inline constexpr std::size_t kMaxReferences = std::size_t{1} << 18; // of a section
+inline constexpr std::size_t kListLength = 32;                      // of addresses called
+inline constexpr std::uint32_t kNoCaller = 0xFFFF'FFFF;             // stands for the root's address
+
 struct StackReference {
   StackKind kind = StackKind::walk_kernel;
   std::uint16_t processor = 0;

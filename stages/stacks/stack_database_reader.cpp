@@ -13,9 +13,6 @@ namespace etwrelog::stacks {
 
 namespace {
 
-constexpr std::uint32_t kNoCaller = 0xFFFF'FFFF;
-constexpr std::size_t kListLength = 32;
-
 Error damaged(std::string what) {
   return base::corrupt("stack database: " + std::move(what));
 }
@@ -180,27 +177,26 @@ void read_table(Cursor &in, std::uint32_t count, std::uint64_t limit, StackDatab
 Result<StackDatabase> read_stack_database(Bytes file, std::uint64_t limit) {
   ETWRELOG_TRY_LET(content, decompress_all(file, limit));
   Cursor in(content);
-  const bool magic =
-      in.number<std::uint64_t>() == load<std::uint64_t>(reinterpret_cast<const std::uint8_t *>("etwstkdb"));
+  const bool magic = in.number<std::uint64_t>() == load<std::uint64_t>(kDatabaseMagic);
   const auto version = in.number<std::uint32_t>();
   (void)in.number<std::uint32_t>();
   if (!in.ok() || !magic) return damaged("not one: the first bytes differ");
-  if (version != 1) return damaged("a version that this program does not know");
+  if (version != kDatabaseVersion) return damaged("a version that this program does not know");
   StackDatabase out;
   StackPredictor predictor;
   bool table = false;
   while (true) {
     const auto type = in.number<std::uint32_t>();
     const auto count = in.number<std::uint32_t>();
-    if (!in.ok() || type > 2 || (type == 1 && table) || (type == 2 && table))
+    if (!in.ok() || type > kSectionTable || (type != kSectionEnd && table))
       return damaged("a section is wrong");
-    if (type == 0) break;
-    if (type == 1)
+    if (type == kSectionEnd) break;
+    if (type == kSectionReferences)
       read_references(in, count, predictor, out.references);
     else
       read_table(in, count, limit, out);
-    table = type == 2;
-    if (!in.ok()) return damaged(type == 1 ? "references are wrong" : "the table is wrong");
+    table = type == kSectionTable;
+    if (!in.ok()) return damaged(type == kSectionReferences ? "references are wrong" : "the table is wrong");
   }
   if (!table || predictor.stacks > out.stacks.size())
     return damaged("references to stacks that are not in the table");

@@ -14,11 +14,6 @@ namespace {
 constexpr std::size_t kChunk = kLznt1Chunk;
 constexpr std::size_t kMinMatch = kLznt1MinMatch;
 
-// The longest match that a token can state after `done` bytes of the chunk.
-[[nodiscard]] constexpr std::size_t max_length(std::size_t done) {
-  return kMinMatch + (std::size_t{1} << (16 - lznt1_distance_bits(done))) - 1;
-}
-
 // The tokens of one chunk.
 class ChunkWriter {
 public:
@@ -109,7 +104,7 @@ public:
     std::size_t pos = start;
     while (pos < end && in_.size() - pos >= kFinderNeeds) {
       const std::size_t done = pos - start;
-      const std::size_t room = std::min(end - pos, max_length(done));
+      const std::size_t room = std::min(end - pos, lznt1_max_match(done));
       const Match match = probe_.find(begin, pos, done, begin + pos + room);
       if (match.length < kMinMatch) {
         writer.literal(begin[pos++]);
@@ -139,7 +134,7 @@ public:
 
   void parse(std::size_t start, std::size_t end, ChunkWriter &writer) {
     const auto find = [&](std::size_t pos, std::size_t beat, unsigned depth) {
-      const std::size_t room = std::min(end - pos, max_length(pos - start));
+      const std::size_t room = std::min(end - pos, lznt1_max_match(pos - start));
       return chain_.find(pos, beat, depth, pos - start, in_.data() + pos + room);
     };
     std::size_t pos = start;
@@ -186,7 +181,7 @@ public:
     const std::size_t size = end - start;
     Match last;
     for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t room = std::min(size - i, max_length(i));
+      const std::size_t room = std::min(size - i, lznt1_max_match(i));
       // What is left of the match a byte before need not be found again.
       last.length = std::min(last.length > kMinMatch ? last.length - 1 : 0, room);
       const std::size_t beat = std::max(last.length, kMinMatch - 1);

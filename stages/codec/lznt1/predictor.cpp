@@ -24,14 +24,10 @@ constexpr std::size_t bound(std::size_t raw) {
   return raw + raw / 8 + (raw / kLznt1Chunk + 1) * 4 + 16;
 }
 
-std::uint32_t max_length(std::size_t pos) {
-  return static_cast<std::uint32_t>(kLznt1MinMatch) + (1u << (16 - codec::lznt1_distance_bits(pos))) - 1;
-}
-
 std::uint32_t full_length(Bytes chunk, std::size_t pos, std::size_t distance) {
   const std::uint8_t *const at = chunk.data() + pos;
   const std::size_t length = codec::match_length(at - distance, at, chunk.data() + chunk.size());
-  return static_cast<std::uint32_t>(std::min<std::size_t>(length, max_length(pos)));
+  return static_cast<std::uint32_t>(std::min(length, codec::lznt1_max_match(pos)));
 }
 
 Error corrupt(const char *what) {
@@ -238,7 +234,7 @@ private:
     } else if (take_number(corrections_, length)) {
       length += kLznt1MinMatch;
     }
-    if (length < kLznt1MinMatch || length > std::min<std::size_t>(chunk.size() - pos, max_length(pos))) {
+    if (length < kLznt1MinMatch || length > std::min(chunk.size() - pos, codec::lznt1_max_match(pos))) {
       return false;
     }
     token = {static_cast<std::uint32_t>(distance), static_cast<std::uint32_t>(length)};

@@ -7,13 +7,14 @@
 // finds wrong, to the careful one.
 #include "codec/codecs.hpp"
 #include "codec/wild_copy.hpp"
+#include "codec/xpress/format.hpp"
 
 #include <bit>
 
 namespace etwrelog::codec {
 namespace {
 
-constexpr std::size_t kMinMatch = 3;
+constexpr std::size_t kMinMatch = kXpressMinMatch;
 constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 constexpr std::uint32_t kLongLengthMinimum = 7 + 15; // a u16 or u32 length states the whole code
 

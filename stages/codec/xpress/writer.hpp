@@ -1,6 +1,7 @@
 // The token stream of plain XPRESS as Windows writes it.
 #pragma once
 
+#include "codec/xpress/format.hpp"
 #include "etwrelog/bytes.hpp"
 
 #include <cassert>
@@ -10,7 +11,7 @@ namespace etwrelog::codec {
 
 class XpressWriter {
 public:
-  static constexpr std::size_t kMinMatch = 3;
+  static constexpr std::size_t kMinMatch = kXpressMinMatch;
   static constexpr std::size_t kMaxDistance = 8191; // the format could say 8192; Windows never does
 
   // A length in 32 bits was never seen from Windows, and libfwnt refuses those of more than 15 bits. Both are

@@ -4,6 +4,7 @@
 // plain bytes between.
 #include "codec/codecs.hpp"
 #include "codec/wild_copy.hpp"
+#include "codec/xpress/format.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBlockSize = 65536;
 constexpr std::size_t kTableBytes = 256;
-constexpr std::size_t kMinMatch = 3;
+constexpr std::size_t kMinMatch = kXpressMinMatch;
 constexpr unsigned kSymbols = 512;
 constexpr unsigned kMaxBits = 15;
 constexpr unsigned kEndSymbol =

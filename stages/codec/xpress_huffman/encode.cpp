@@ -3,6 +3,7 @@
 // parses each block anew with the costs of the code that the parse before led to.
 #include "codec/encoder.hpp"
 #include "codec/match_finder.hpp"
+#include "codec/xpress/format.hpp"
 #include "codec/xpress_huffman/huffman_code.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBlock = 65536;
 constexpr std::size_t kWindow = 65535;
-constexpr std::size_t kMinMatch = 3;
+constexpr std::size_t kMinMatch = kXpressMinMatch;
 constexpr std::size_t kMaxMatch = 32768; // libfwnt refuses lengths of more than 15 bits
 constexpr std::size_t kTableBytes = 256;
 constexpr unsigned kEndSymbol = 256;
