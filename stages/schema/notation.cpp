@@ -9,6 +9,7 @@
 //   (n) bytes or characters, *n, *Field, * elements (a number, by a field, up to the end), ? optional, @role.
 // Types: u8..u64 i8..i64 f32 f64 bool x32 x64 (shown in hex) ptr time ft guid sid tsid astr utf8 wstr bin ip4
 // ip6 port status. A string of (n) characters ends at its first zero.
+#include "base/trimmed.hpp"
 #include "schema/entry.hpp"
 
 #include <array>
@@ -49,20 +50,12 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Role::count_)> k
     "command_line", "file_name",   "thread_name", "instruction_pointer", "method_id",     "module_id",
     "code_address", "code_size",   "type_name",   "method_name",         "signature"};
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ')
-    text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ')
-    text.remove_suffix(1);
-  return text;
-}
-
 // The part in front of the separator; `rest` is what follows it.
 std::string_view cut(std::string_view &rest, char separator) {
   const std::size_t at = rest.find(separator);
   const std::string_view part = rest.substr(0, at);
   rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
-  return trimmed(part);
+  return base::trimmed(part);
 }
 
 unsigned decimal(std::string_view text) {
@@ -127,7 +120,7 @@ void add_rows(const Owner &owner, std::string_view line, std::vector<BuiltinEntr
   while (!ids.empty()) {
     std::string_view event = cut(ids, ',');
     const unsigned id = decimal(cut(event, ' '));
-    const std::string_view name = trimmed(event);
+    const std::string_view name = base::trimmed(event);
     std::string_view ranges = versions;
     while (!ranges.empty()) {
       const std::string_view range = cut(ranges, ' ');
@@ -189,7 +182,7 @@ std::vector<BuiltinEntry> read_notation(std::string_view table) {
       const auto guid = parse_guid(cut(rest, ' '));
       assert(guid);
       owner.guid = *guid;
-      owner.name = trimmed(rest);
+      owner.name = base::trimmed(rest);
     } else if (!line.empty()) {
       pending = line;
     }

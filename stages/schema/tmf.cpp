@@ -9,6 +9,7 @@
 #include "schema/entry.hpp"
 
 #include "base/errors.hpp"
+#include "base/trimmed.hpp"
 
 #include <charconv>
 
@@ -80,27 +81,18 @@ constexpr ItemType kItems[] = {
     {"ItemFlagsEnum", FieldType::u32, Format::hex},
 };
 
-std::string_view trimmed(std::string_view text) {
-  auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && blank(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
 std::string_view line_of(std::string_view &rest) {
   const std::size_t end = rest.find('\n');
   const std::string_view line = rest.substr(0, end);
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  return trimmed(line);
+  return base::trimmed(line);
 }
 
 std::string_view word_of(std::string_view &rest) {
-  rest = trimmed(rest);
+  rest = base::trimmed(rest);
   const std::size_t end = rest.find_first_of(" \t");
   const std::string_view word = rest.substr(0, end);
-  rest = end == std::string_view::npos ? std::string_view() : trimmed(rest.substr(end));
+  rest = end == std::string_view::npos ? std::string_view() : base::trimmed(rest.substr(end));
   return word;
 }
 
@@ -226,10 +218,10 @@ private:
     const std::size_t comma = line.find(',');
     const std::size_t dashes = line.rfind("--");
     if (comma == std::string_view::npos || dashes == std::string_view::npos || dashes < comma) return;
-    const std::string_view name = trimmed(line.substr(0, comma));
-    std::string_view item = trimmed(line.substr(comma + 1, dashes - comma - 1));
-    item = trimmed(item.substr(0, item.find_first_of("(,")));
-    const auto number = number_of(trimmed(line.substr(dashes + 2)));
+    const std::string_view name = base::trimmed(line.substr(0, comma));
+    std::string_view item = base::trimmed(line.substr(comma + 1, dashes - comma - 1));
+    item = base::trimmed(item.substr(0, item.find_first_of("(,")));
+    const auto number = number_of(base::trimmed(line.substr(dashes + 2)));
     const auto *const found = std::find_if(std::begin(kItems), std::end(kItems),
                                            [item](const ItemType &type) { return type.name == item; });
     if (!number || found == std::end(kItems)) {

@@ -14,13 +14,6 @@
 #endif
 
 namespace etwrelog::symbols {
-namespace {
-
-Error problem(ErrorKind kind, std::string what) {
-  return base::ErrorBuilder(kind, std::move(what));
-}
-
-} // namespace
 
 bool is_cabinet(Bytes file) {
   return file.size() >= 4 && std::memcmp(file.data(), "MSCF", 4) == 0;
@@ -32,8 +25,7 @@ bool cabinet_support() {
   return false;
 }
 Result<std::vector<std::uint8_t>> open_cabinet(Bytes, std::uint64_t) {
-  return problem(ErrorKind::unsupported,
-                 "this etwrelog was built without libmspack and opens no compressed symbol files");
+  return base::unsupported("this etwrelog was built without libmspack and opens no compressed symbol files");
 }
 
 #else
@@ -135,22 +127,22 @@ Result<std::vector<std::uint8_t>> open_cabinet(Bytes file, std::uint64_t most) {
   const auto close = [](mscab_decompressor *d) { mspack_destroy_cab_decompressor(d); };
   const std::unique_ptr<mscab_decompressor, decltype(close)> cabinets(mspack_create_cab_decompressor(&system),
                                                                       close);
-  if (!cabinets) return problem(ErrorKind::io, "no memory for the cabinet");
+  if (!cabinets) return base::io_failure("no memory for the cabinet");
   mscabd_cabinet *cabinet = cabinets->open(cabinets.get(), "memory");
-  if (cabinet == nullptr) return problem(ErrorKind::corrupt, "cabinet: it contradicts its format");
+  if (cabinet == nullptr) return base::corrupt("cabinet: it contradicts its format");
   const mscabd_file *first = cabinet->files;
-  Result<std::vector<std::uint8_t>> result = problem(ErrorKind::corrupt, "cabinet: it holds no file");
+  Result<std::vector<std::uint8_t>> result = base::corrupt("cabinet: it holds no file");
   // What claims to grow more than any compression allows would only cost memory.
   constexpr std::uint64_t kMostGrowth = 4096;
   if (first != nullptr && first->length > std::min(most, kMostGrowth * file.size())) {
-    result = problem(ErrorKind::unsupported, "cabinet: its file is larger than the limit");
+    result = base::unsupported("cabinet: its file is larger than the limit");
   } else if (first != nullptr) {
     system.output.reserve(first->length);
     if (cabinets->extract(cabinets.get(), cabinet->files, "memory") == MSPACK_ERR_OK &&
         system.output.size() == first->length)
       result = std::move(system.output);
     else
-      result = problem(ErrorKind::corrupt, "cabinet: its compressed data is damaged");
+      result = base::corrupt("cabinet: its compressed data is damaged");
   }
   cabinets->close(cabinets.get(), cabinet);
   return result;

@@ -16,11 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_file(const std::string &path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
 std::string folder_of(const std::string &path) {
   const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;

@@ -109,11 +109,8 @@ std::string undecorated(std::string_view name, bool) {
 
 namespace {
 
-Error problem(ErrorKind kind, std::string what) {
-  return base::ErrorBuilder(kind, std::move(what));
-}
 Error problem(llvm::Error why, const char *where) {
-  return problem(ErrorKind::corrupt, std::string("PDB: ") + where + ": " + llvm::toString(std::move(why)));
+  return base::corrupt(std::string("PDB: ") + where + ": " + llvm::toString(std::move(why)));
 }
 
 // An open PDB: LLVM reads the container and the lists of what is inside; bytes of streams are copied here, so
@@ -121,24 +118,23 @@ Error problem(llvm::Error why, const char *where) {
 class Pdb {
 public:
   static Result<std::unique_ptr<Pdb>> open(Bytes file) {
-    if (pdb_kind(file) != PdbKind::msf)
-      return problem(ErrorKind::corrupt, "PDB: not the magic of a PDB file");
+    if (pdb_kind(file) != PdbKind::msf) return base::corrupt("PDB: not the magic of a PDB file");
     // The directory may name the same block over and over: what it claims to hold must fit into the file.
     constexpr std::size_t kSuperBlock = 56;
-    if (file.size() < kSuperBlock) return problem(ErrorKind::corrupt, "PDB: too short");
+    if (file.size() < kSuperBlock) return base::corrupt("PDB: too short");
     const auto block_size = load<std::uint32_t>(file.data() + 32),
                directory = load<std::uint32_t>(file.data() + 44);
     if (directory > file.size() || block_size < 512 || block_size > 65536 || file.size() % block_size != 0)
-      return problem(ErrorKind::corrupt, "PDB: the sizes in its first block contradict the file");
+      return base::corrupt("PDB: the sizes in its first block contradict the file");
     auto pdb = std::make_unique<Pdb>(file);
     if (auto failed = pdb->file_.parseFileHeaders()) return problem(std::move(failed), "first block");
     if (auto failed = pdb->file_.parseStreamData()) return problem(std::move(failed), "directory");
     for (std::uint32_t i = 0; i < pdb->file_.getNumStreams(); ++i)
       if (pdb->file_.getStreamByteSize(i) > file.size())
-        return problem(ErrorKind::corrupt, "PDB: a stream is larger than the file");
+        return base::corrupt("PDB: a stream is larger than the file");
     pdb->information_ = pdb->stream(kInformation);
     if (pdb->information_.size() < kInformationHeader)
-      return problem(ErrorKind::corrupt, "PDB: its stream of information is too short");
+      return base::corrupt("PDB: its stream of information is too short");
     auto dbi = pdb->file_.getPDBDbiStream();
     if (!dbi) return problem(dbi.takeError(), "debug information");
     pdb->dbi_ = &*dbi;
@@ -254,8 +250,7 @@ Result<RawSymbols> read_pdb(Bytes file, const std::string &path) {
   out.pdb_bytes = file.size();
 
   const AddressMap map = address_map(pdb);
-  if (map.sections().empty())
-    return problem(ErrorKind::corrupt, "PDB: it does not list the image's sections");
+  if (map.sections().empty()) return base::corrupt("PDB: it does not list the image's sections");
   constexpr std::uint32_t kTypeStream = 2, kIdStream = 4;
   const TypeNames types(pdb.stream(kTypeStream), pdb.stream(kIdStream));
   const std::vector<std::uint8_t> names = pdb.named_stream("/names");

@@ -1,5 +1,7 @@
 #include "symbols/search.hpp"
 
+#include "base/trimmed.hpp"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -20,25 +22,16 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
-    text.remove_prefix(1);
-  while (!text.empty() &&
-         (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' || text.back() == '\n'))
-    text.remove_suffix(1);
-  return text;
-}
-
 std::string joined(const std::string &folder, const std::string &rest) {
   return (fs::path(folder) / rest).string();
 }
+
+} // namespace
 
 bool is_file(const std::string &path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
-
-} // namespace
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -57,7 +50,7 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
   std::vector<PathElement> out;
   std::string cache; // cache*FOLDER holds for all that follows
   for (const std::string_view part : split(path, ';')) {
-    const std::string_view text = trimmed(part);
+    const std::string_view text = base::trimmed(part);
     if (text.empty()) continue;
     const std::vector<std::string_view> words = split(text, '*');
     const std::string kind = lower(words[0]);
@@ -85,7 +78,7 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
     if (!cache.empty()) element.places.push_back(cache);
     const std::size_t first = kind == "srv" ? 1 : 2; // symsrv*symsrv.dll*...
     for (std::size_t i = first; i < words.size(); ++i) {
-      const std::string_view place = trimmed(words[i]);
+      const std::string_view place = base::trimmed(words[i]);
       if (is_url(place) && i + 1 < words.size())
         warnings.push_back(fmt::format("symbol path: \"{}\": nothing can follow the server {}", text, place));
       if (!place.empty())
@@ -94,7 +87,8 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
         element.places.push_back(downstream); // "srv**URL": the default store in between
       if (is_url(place)) break;
     }
-    if (words.size() <= first || (words.size() == first + 1 && trimmed(words[first]).empty())) { // "srv*"
+    if (words.size() <= first ||
+        (words.size() == first + 1 && base::trimmed(words[first]).empty())) { // "srv*"
       if (!downstream.empty()) element.places.push_back(downstream);
       element.places.emplace_back(kMicrosoftSymbolServer);
     }
@@ -155,13 +149,13 @@ std::vector<std::string> files_in_folder(const std::string &folder, const std::s
 }
 
 Pointer parse_file_pointer(std::string_view text) {
-  text = trimmed(text.substr(0, 4096));
+  text = base::trimmed(text.substr(0, 4096));
   if (lower(text.substr(0, 5)) == "path:") {
-    std::string path(trimmed(text.substr(5)));
+    std::string path(base::trimmed(text.substr(5)));
     std::ranges::replace(path, '\\', '/'); // a share of Windows is a folder of ours, if it is mounted at all
     return {std::move(path), {}};
   }
-  if (lower(text.substr(0, 4)) == "msg:") return {{}, std::string(trimmed(text.substr(4)))};
+  if (lower(text.substr(0, 4)) == "msg:") return {{}, std::string(base::trimmed(text.substr(4)))};
   return {{}, "it says neither PATH: nor MSG:"};
 }
 

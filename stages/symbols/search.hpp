@@ -23,6 +23,7 @@ struct PathElement {
 [[nodiscard]] std::optional<std::string> pdb_file_name(std::string_view pdb_name);
 [[nodiscard]] std::string identity_text(const Identity &identity); // "FF98FE65248A4F35130AD2BCEDC0BE371"
 [[nodiscard]] std::string lower(std::string_view text);
+[[nodiscard]] bool is_file(const std::string &path); // that is there, and can be looked at
 
 // Files in the order in which they are tried, in a folder or a store on this machine.
 [[nodiscard]] std::vector<std::string> files_in_folder(const std::string &folder, const std::string &name,
