@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace etwrelog::etlz {

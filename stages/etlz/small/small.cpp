@@ -1,5 +1,6 @@
 #include "etlz/small/small.hpp"
 
+#include "etlz/backend/bit_coder.hpp"
 #include "etwrelog/format.hpp"
 
 #include <algorithm>
@@ -301,59 +302,32 @@ private:
 
 void encode_small(Bytes content, std::vector<std::uint8_t> &out) {
   Predictor predictor(content.data(), content.size());
-  std::uint32_t low = 0, high = 0xFFFF'FFFF;
+  BitEncoder coder(out);
   for (std::size_t i = 0; i < content.size(); ++i) {
     for (unsigned depth = 0; depth < 8; ++depth) {
       const unsigned bit = content[i] >> (7 - depth) & 1;
-      const std::uint32_t middle =
-          low + static_cast<std::uint32_t>(std::uint64_t{high - low} * predictor.probability() >> 16);
-      (bit != 0 ? high : low) = bit != 0 ? middle : middle + 1;
+      coder.bit(predictor.probability(), bit != 0);
       predictor.update_with(bit);
-      while ((low ^ high) >> 24 == 0) {
-        out.push_back(static_cast<std::uint8_t>(high >> 24));
-        low <<= 8;
-        high = high << 8 | 0xFF;
-      }
     }
     predictor.next_byte(i + 1);
   }
-  // As few bytes as say a number between the two; a reader takes zeros behind them.
-  for (unsigned bytes = 0; bytes <= 4; ++bytes) {
-    const std::uint64_t unit = std::uint64_t{1} << (32 - 8 * bytes);
-    const std::uint64_t value = (low + unit - 1) / unit * unit;
-    if (value > high) continue;
-    for (unsigned b = 0; b < bytes; ++b)
-      out.push_back(static_cast<std::uint8_t>(value >> (24 - 8 * b)));
-    return;
-  }
+  coder.finish();
 }
 
 bool decode_small(Bytes coded, MutableBytes content) {
   Predictor predictor(content.data(), content.size());
-  std::uint32_t low = 0, high = 0xFFFF'FFFF, value = 0;
-  std::size_t at = 0;
-  auto next = [&]() -> std::uint8_t { return at < coded.size() ? coded[at++] : (++at, std::uint8_t{0}); };
-  for (unsigned i = 0; i < 4; ++i)
-    value = value << 8 | next();
+  BitDecoder coder(coded);
   for (std::size_t i = 0; i < content.size(); ++i) {
     unsigned byte = 0;
     for (unsigned depth = 0; depth < 8; ++depth) {
-      const std::uint32_t middle =
-          low + static_cast<std::uint32_t>(std::uint64_t{high - low} * predictor.probability() >> 16);
-      const unsigned bit = value <= middle ? 1 : 0;
-      (bit != 0 ? high : low) = bit != 0 ? middle : middle + 1;
+      const unsigned bit = coder.bit(predictor.probability(), false) ? 1 : 0;
       predictor.update_with(bit);
       byte = byte << 1 | bit;
-      while ((low ^ high) >> 24 == 0) {
-        low <<= 8;
-        high = high << 8 | 0xFF;
-        value = value << 8 | next();
-      }
     }
     content[i] = static_cast<std::uint8_t>(byte);
     predictor.next_byte(i + 1);
   }
-  return at <= coded.size() + 4 && at >= coded.size();
+  return coder.at_end();
 }
 
 } // namespace etwrelog::etlz
