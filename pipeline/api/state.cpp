@@ -155,10 +155,10 @@ void add_instances(Lifetimes::Impl &all, Lifetimes::Impl::Machine &machine, std:
       out.end = converted(span.end, map);
     }
   });
-  std::sort(all.threads.begin() + static_cast<std::ptrdiff_t>(first_thread), all.threads.end(),
-            [](const ThreadInstance &a, const ThreadInstance &b) {
-              return a.tid != b.tid ? a.tid < b.tid : a.start < b.start;
-            });
+  std::stable_sort(all.threads.begin() + static_cast<std::ptrdiff_t>(first_thread), all.threads.end(),
+                   [](const ThreadInstance &a, const ThreadInstance &b) {
+                     return a.tid != b.tid ? a.tid < b.tid : a.start < b.start;
+                   });
   for (std::uint32_t i = 0; i < machine.images.size(); ++i) {
     const profile::Images::Image &image = machine.images[i];
     ImageInstance &out = all.images.emplace_back();

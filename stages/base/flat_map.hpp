@@ -1,11 +1,14 @@
 // A hash map from 32-bit ids to small values for look-ups per event: open addressing, one array, built once.
 #pragma once
 
+#include "base/seed.hpp"
+
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace etwrelog::filter {
+namespace etwrelog::base {
 
 template <class Value> class FlatMap {
 public:
@@ -29,6 +32,7 @@ public:
   }
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  // In another order in each run of the program.
   template <class Visit> void for_each(Visit &&visit) const {
     for (const Slot &slot : slots_)
       if (slot.used) visit(slot.key, slot.value);
@@ -41,8 +45,10 @@ private:
     Value value{};
   };
 
-  // Windows ids are multiples of four; the multiplication spreads them.
-  static std::size_t hash(std::uint32_t key) { return static_cast<std::size_t>(key * 0x9E37'79B1u >> 7); }
+  // The highest bits of a product with a random odd number: two keys, whatever they are, rarely meet.
+  [[nodiscard]] std::size_t hash(std::uint32_t key) const {
+    return static_cast<std::size_t>(key * factor_ >> shift_);
+  }
 
   Value &insert(std::uint32_t key, Value value) {
     std::size_t i = hash(key);
@@ -56,12 +62,15 @@ private:
     std::vector<Slot> old = std::move(slots_);
     slots_.assign(old.empty() ? 64 : old.size() * 2, Slot{});
     mask_ = slots_.size() - 1;
+    shift_ = 64 - std::bit_width(mask_);
     for (Slot &slot : old)
       if (slot.used) insert(slot.key, std::move(slot.value));
   }
 
   std::vector<Slot> slots_;
   std::size_t mask_ = 0, size_ = 0;
+  std::uint64_t factor_ = hash_seed() | 1;
+  int shift_ = 0;
 };
 
-} // namespace etwrelog::filter
+} // namespace etwrelog::base

@@ -44,9 +44,10 @@ public:
   [[nodiscard]] Ids wrong(const NonTargets &final) const;
 
 private:
-  FlatMap<bool> processes_;       // whether no instance of the id is a target
-  FlatMap<std::int64_t> threads_; // the time from which all its processes are known and none is a target
-  bool others_ = false;           // ids that are not known are no targets either
+  base::FlatMap<bool> processes_; // whether no instance of the id is a target
+  base::FlatMap<std::int64_t>
+      threads_;         // the time from which all its processes are known and none is a target
+  bool others_ = false; // ids that are not known are no targets either
 };
 
 // A set of ids in little memory; it may claim to hold more than it does.

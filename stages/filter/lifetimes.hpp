@@ -99,7 +99,8 @@ public:
     return process_at(pid, from) == process_at(pid, to);
   }
 
-  // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans).
+  // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans). Threads
+  // are in no order.
   struct Span {
     std::int64_t start, end;
     std::uint32_t pid;
@@ -137,9 +138,9 @@ private:
   };
 
   std::vector<ProcessInstance> processes_; // by id, then by time
-  FlatMap<Range> instances_;               // by process id
+  base::FlatMap<Range> instances_;         // by process id
   std::vector<Span> spans_;
-  FlatMap<Range> threads_; // by thread id
+  base::FlatMap<Range> threads_; // by thread id
   std::vector<std::uint32_t> thread_at_start_;
   std::vector<LifetimeRecords::Definition> definitions_;
   std::vector<LifetimeRecords::Actor> actors_;

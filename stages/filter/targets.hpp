@@ -40,7 +40,7 @@ private:
   const Lifetimes *lifetimes_ = nullptr;
   bool all_ = true, only_excludes_ = false;
   std::vector<bool> instances_;
-  FlatMap<Verdict> verdicts_;
+  base::FlatMap<Verdict> verdicts_;
 };
 
 } // namespace etwrelog::filter

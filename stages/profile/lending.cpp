@@ -148,7 +148,7 @@ private:
 
   Records &records_;
   std::vector<Waiting> waiting_; // by thread, then by time
-  filter::FlatMap<Stretch> threads_;
+  base::FlatMap<Stretch> threads_;
   std::vector<Lender> lenders_; // by thread, then by when they were written
 };
 
