@@ -264,7 +264,8 @@ void add_export_command(CLI::App &app, int &exit_status) {
       "A table for each kind of event with a column for each field, a file each, in the new folder "
       "that --output names; --format csv, tsv, arrow or arrows");
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
-  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
+      ->allow_extra_args(false);
   command
       ->add_option(
           "--join", flags->joins,
@@ -272,7 +273,8 @@ void add_export_command(CLI::App &app, int &exit_status) {
           "events "
           "without ids), file (path of a file object or key), module (image and offset of addresses), stack, "
           "duration (of what ends here); or all")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")
       ->check(CLI::IsMember({"etwrelog", "otel", "timeline"}));
   command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");

@@ -124,7 +124,8 @@ void add_query_command(CLI::App &app, int &exit_status) {
           "TRACE", flags->words,
           "Traces, then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
       ->required();
-  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
+      ->allow_extra_args(false);
   command->add_option("--from", flags->from,
                       "Nothing before: 12.5s, 2m, or UTC time; of an archive nothing else is read");
   command->add_option("--to", flags->to, "Nothing after");

@@ -297,6 +297,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
       ->group("Output");
   c->add_option("--schemas", options->schemas,
                 "With --embed-schemas: folder (or file) of .man and .xml manifests")
+      ->allow_extra_args(false)
       ->group("Output");
   c->add_flag(
        "--single-pass", options->single_pass,

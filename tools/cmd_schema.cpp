@@ -96,7 +96,8 @@ void add_schema_command(CLI::App &app, int &exit_status) {
       ->add_option("TRACE", flags->inputs,
                    "Traces: .etl or .etlz; several are read as one; - for standard input")
       ->required();
-  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas");
+  command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
+      ->allow_extra_args(false);
   command->add_option("--where", flags->where, "Only events that fulfil a condition, as for export");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
   flags->add_to(*command);

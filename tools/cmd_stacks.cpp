@@ -285,10 +285,12 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
   c->add_option("--buckets", options->buckets,
                 "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
   c->add_option("--cache-size", options->cache_sizes,
                 "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(size_validator());
   c->add_option("--export", options->database,
                 "Write the stacks alone to this file; stages/stacks/stack_database.hpp has the format");

@@ -31,7 +31,7 @@ TEST(EmbedSchemas, DecodesTheEventsOfAManifestWithoutIt) {
   const TempDir directory;
   const std::string schemas = (*shared_dir() / "schemas").string(), out = directory.file("with.etl");
   const ToolRun relog =
-      run_tool({"relog", trace->string(), "--embed-schemas", "--schemas", schemas, "-o", out, "--json"});
+      run_tool({"relog", "--embed-schemas", "--schemas", schemas, trace->string(), "-o", out, "--json"});
   ASSERT_EQ(relog.status, 0) << relog.err;
   EXPECT_EQ(json::parse(relog.out)["embedded_schemas"]["events"], 2041);
   EXPECT_TRUE(json::parse(relog.out)["embedded_schemas"]["left_out"].empty());

@@ -39,6 +39,23 @@ protected:
   Json truth;
 };
 
+// Options that may come again take one value each time.
+TEST_P(SchemaValues, OptionsInFrontOfTheTraceLeaveItAlone) {
+  const TempDir directory;
+  make(directory);
+  const std::string trace = directory.file("x.etl"), formats = directory.file("x.tmf");
+  for (const std::vector<std::string> &arguments : std::vector<std::vector<std::string>>{
+           {"export", "--schemas", formats, trace},
+           {"export", "--join", "owner,process", trace},
+           {"schema", "--schemas", formats, trace},
+           {"query", "--schemas", formats, trace, "select count(*) from events"},
+           {"stacks", "--simulate-cache", "--buckets", "256,1021", trace},
+           {"stacks", "--simulate-cache", "--cache-size", "4M", trace}}) {
+    const ToolRun run = run_tool(arguments);
+    EXPECT_EQ(run.status, 0) << arguments[0] << " " << arguments[1] << ": " << run.err;
+  }
+}
+
 TEST_P(SchemaValues, AreThoseThatWereWritten) {
   const TempDir directory;
   make(directory);
