@@ -44,9 +44,10 @@ public:
   [[nodiscard]] Ids wrong(const NonTargets &final) const;
 
 private:
-  base::FlatMap<bool> processes_; // whether no instance of the id is a target
-  base::FlatMap<std::int64_t>
-      threads_;         // the time from which all its processes are known and none is a target
+  // By id: whether no instance is a target; the time from which all processes of the thread are known and
+  // none is a target.
+  base::FlatMap<bool> processes_;
+  base::FlatMap<std::int64_t> threads_;
   bool others_ = false; // ids that are not known are no targets either
 };
 

@@ -1,7 +1,5 @@
 #include "profile/stack_tree.hpp"
 
-#include <tuple>
-
 namespace etwrelog::profile {
 
 std::uint32_t StackTree::node_of(const SampledStack &stack) {

@@ -9,7 +9,11 @@
 #include "profile/lookup_tables.hpp"
 
 #include <map>
+#include <span>
+#include <string>
+#include <tuple>
 #include <unordered_map>
+#include <vector>
 
 namespace etwrelog::profile {
 
