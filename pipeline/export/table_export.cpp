@@ -2,6 +2,8 @@
 // them batch by batch, in order of time.
 #include "api/reading.hpp"
 #include "base/errors.hpp"
+#include "base/io.hpp"
+#include "base/output_file.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 #include "export/rows.hpp"
@@ -17,6 +19,8 @@
 
 namespace etwrelog {
 namespace {
+
+constexpr std::size_t kCopied = 1u << 20; // at once, of a file that is made elsewhere
 
 using pipeline::FieldColumns;
 using pipeline::RowBatches;
@@ -117,28 +121,56 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
   return report;
 }
 
-Result<ExportReport> write_database(const Trace &trace, OutputStream &stream, TableFormat format,
-                                    const ExportOptions &options, const RunOptions &run) {
+// DuckDB makes its files itself, by their names.
+Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, TableFormat format,
+                                     const ExportOptions &options, const RunOptions &run) {
   const TemporaryFolder folder;
   if (!folder.made()) return base::io_failure("no folder can be made for temporary files ($TMPDIR)");
-  Result<std::unique_ptr<tables::TableWriter>> writer =
-      format == TableFormat::parquet  ? tables::duckdb_writer(folder.other(), folder.file())
-      : format == TableFormat::duckdb ? tables::duckdb_writer(folder.file(), {})
-                                      : tables::sqlite_writer(folder.file());
-  if (!writer) return std::move(writer).error();
-  Result<ExportReport> report =
-      write_tables(trace, **writer, format == TableFormat::parquet ? FieldColumns::json : FieldColumns::texts,
-                   options, run);
-  if (!report) return report;
-  writer->reset();
+  const bool parquet = format == TableFormat::parquet;
+  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.other(), folder.file())
+                                   : tables::duckdb_writer(folder.file(), {}));
+  ETWRELOG_TRY_LET(
+      report, write_tables(trace, *writer, parquet ? FieldColumns::json : FieldColumns::texts, options, run));
+  writer.reset();
   ETWRELOG_TRY_LET(file, base::File::open_read(folder.file()));
-  std::vector<std::uint8_t> chunk(1u << 20);
+  std::vector<std::uint8_t> chunk(kCopied);
   for (std::uint64_t at = 0;;) {
     ETWRELOG_TRY_LET(got, file.read_at(at, chunk));
     if (got == 0) return report;
     ETWRELOG_TRY(stream.write(Bytes(chunk).first(got)));
     at += got;
   }
+}
+
+Result<ExportReport> write_sqlite(const Trace &trace, base::OutputFile &file, const ExportOptions &options,
+                                  const RunOptions &run) {
+  ETWRELOG_TRY_LET(writer, tables::sqlite_writer(file));
+  return write_tables(trace, *writer, FieldColumns::texts, options, run);
+}
+
+// SQLite writes here and there: straight into the output if that is a file.
+Result<ExportReport> export_sqlite(const Trace &trace, const Output &output, const ExportOptions &options,
+                                   const RunOptions &run) {
+  if (output.kind() == Output::Kind::path) {
+    ETWRELOG_TRY(base::check_output(output, pipeline::input_files(trace)));
+    ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace));
+    ETWRELOG_TRY_LET(report, write_sqlite(trace, file, options, run));
+    report.bytes = file.size();
+    ETWRELOG_TRY(file.commit());
+    return report;
+  }
+  ETWRELOG_TRY_LET(stream, OutputStream::open(output));
+  ETWRELOG_TRY_LET(file, base::OutputFile::create_spool());
+  ETWRELOG_TRY_LET(report, write_sqlite(trace, file, options, run));
+  std::vector<std::uint8_t> chunk(kCopied);
+  while (stream.size() < file.size()) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kCopied, file.size() - stream.size()));
+    ETWRELOG_TRY(file.read_at(stream.size(), MutableBytes(chunk).first(part)));
+    ETWRELOG_TRY(stream.write(Bytes(chunk).first(part)));
+  }
+  report.bytes = stream.size();
+  ETWRELOG_TRY(stream.commit());
+  return report;
 }
 
 } // namespace
@@ -175,14 +207,15 @@ Result<ExportReport> export_tables(const Trace &trace, const std::string &folder
 
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options, const RunOptions &run) {
+  if (format == TableFormat::sqlite) return export_sqlite(trace, output, options, run);
   ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
   StreamTarget target(stream);
   Result<ExportReport> report = [&]() -> Result<ExportReport> {
     std::unique_ptr<tables::TableWriter> writer;
     switch (format) {
-    case TableFormat::sqlite:
+    case TableFormat::sqlite: break; // above
     case TableFormat::parquet:
-    case TableFormat::duckdb: return write_database(trace, stream, format, options, run);
+    case TableFormat::duckdb: return write_by_duckdb(trace, stream, format, options, run);
     case TableFormat::csv: writer = tables::csv_writer(target); break;
     case TableFormat::tsv: writer = tables::csv_writer(target, '\t'); break;
     case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;

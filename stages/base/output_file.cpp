@@ -38,6 +38,14 @@ Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
   return output;
 }
 
+Result<OutputFile> OutputFile::create_spool() {
+  OutputFile output;
+  output.target_ = "temporary file ($TMPDIR)";
+  ETWRELOG_TRY_LET(file, base::File::create_spool());
+  output.file_ = std::move(file);
+  return output;
+}
+
 Result<void> OutputFile::write_at(std::uint64_t offset, Bytes from) {
   Result<void> written = file_.write_at(offset, from);
   if (!written) {

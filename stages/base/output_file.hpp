@@ -17,6 +17,9 @@ public:
   // Refuses an existing target unless `replace`, and whatever is no regular file. The target is not touched
   // before commit().
   static Result<OutputFile> create(const std::string &target, bool replace);
+  // A file without a name in the folder for temporary files, for what is written here and there and then read
+  // back. Never committed.
+  static Result<OutputFile> create_spool();
 
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
   [[nodiscard]] Result<void> append(Bytes from);

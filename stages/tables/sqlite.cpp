@@ -1,9 +1,10 @@
 #include "tables/table.hpp"
 
 #include "base/errors.hpp"
+#include "tables/sqlite_batch.hpp"
+#include "tables/sqlite_file.hpp"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 namespace etwrelog::tables {
 namespace {
@@ -34,22 +35,31 @@ struct Close {
 
 class SqliteWriter final : public TableWriter {
 public:
-  SqliteWriter(std::string path, std::unique_ptr<sqlite3, Close> database)
-      : path_(std::move(path)), database_(std::move(database)) {}
+  explicit SqliteWriter(base::OutputFile &file) : file_(file) {}
 
   // Nobody reads it before it is whole, and a failed one is thrown away: no journal, no waiting for the disk.
   Result<void> prepare() {
+    sqlite3 *database = nullptr;
+    const int opened =
+        file_.vfs() == nullptr
+            ? SQLITE_NOMEM
+            : sqlite3_open_v2("events", &database,
+                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, file_.vfs());
+    database_.reset(database);
+    if (opened != SQLITE_OK) return failure();
     return run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
                "PRAGMA page_size=16384; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE;");
   }
 
   Result<void> add_table(const std::string &name, const std::vector<Column> &columns) override {
     Table table;
+    table.rows = batches_.emplace_back(std::make_unique<SqliteBatch>()).get();
     table.name = name;
     table.columns = columns;
-    std::string definitions, names, places;
+    std::string definitions, names;
     tell_apart(table.columns);
-    for (const Column &column : table.columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Column &column = table.columns[i];
       if (!definitions.empty()) definitions += ", ";
       definitions += quoted_name(column.name) + sql_type(column.type);
       if (column.constant) { // said once, not in every row
@@ -57,12 +67,14 @@ public:
         continue;
       }
       names += fmt::format("{}{}", names.empty() ? "" : ", ", quoted_name(column.name));
-      places += places.empty() ? "?" : ", ?";
+      table.rows->columns.emplace_back(i, column.type);
     }
     if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)); !made)
       return made;
+    const std::string rows = fmt::format("new rows of {}", name);
+    if (!table.rows->add_to(*database_, rows)) return failure();
     const std::string insert =
-        fmt::format("INSERT INTO {} ({}) VALUES ({})", quoted_name(name), names, places);
+        fmt::format("INSERT INTO {} ({}) SELECT * FROM {}", quoted_name(name), names, quoted_name(rows));
     sqlite3_stmt *statement = nullptr;
     if (sqlite3_prepare_v3(database_.get(), insert.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
                            nullptr) != SQLITE_OK)
@@ -78,13 +90,11 @@ public:
       if (Result<void> begun = run("BEGIN"); !begun) return begun;
     open_ = true;
     sqlite3_stmt *insert = table.insert.get();
-    for (std::size_t row = 0; row < batch.rows; ++row) {
-      int place = 0;
-      for (std::size_t i = 0; i < table.columns.size(); ++i)
-        if (!table.columns[i].constant) bind(insert, ++place, batch.columns[i], table.columns[i].type, row);
-      if (sqlite3_step(insert) != SQLITE_DONE) return failure();
-      sqlite3_reset(insert);
-    }
+    table.rows->batch = &batch;
+    const int done = sqlite3_step(insert);
+    table.rows->batch = nullptr;
+    if (done != SQLITE_DONE) return failure();
+    sqlite3_reset(insert);
     rows_ += batch.rows;
     if (rows_ < kRowsOfTransaction) return {};
     rows_ = 0;
@@ -121,6 +131,7 @@ private:
   struct Table {
     std::string name;
     std::vector<Column> columns;
+    SqliteBatch *rows = nullptr; // what it takes, one of batches_
     std::unique_ptr<sqlite3_stmt, Close> insert;
   };
   static constexpr std::size_t kRowsOfTransaction = 100'000;
@@ -158,46 +169,20 @@ private:
     return run("CREATE VIEW events AS " + select);
   }
 
-  static void bind(sqlite3_stmt *insert, int place, const ColumnData &column, ColumnType type,
-                   std::size_t row) {
-    if (column.is_null(row)) {
-      sqlite3_bind_null(insert, place);
-      return;
-    }
-    switch (type) {
-    case ColumnType::unsigned_integer:
-      if (column.number(row) > static_cast<std::uint64_t>(INT64_MAX)) { // SQLite has no such integer
-        const std::string digits = fmt::format("{}", column.number(row));
-        sqlite3_bind_text(insert, place, digits.data(), static_cast<int>(digits.size()), SQLITE_TRANSIENT);
-        return;
-      }
-      [[fallthrough]];
-    case ColumnType::integer:
-    case ColumnType::boolean:
-    case ColumnType::timestamp:
-      sqlite3_bind_int64(insert, place, static_cast<sqlite3_int64>(column.number(row)));
-      return;
-    case ColumnType::real: sqlite3_bind_double(insert, place, column.real(row)); return;
-    case ColumnType::text: {
-      const std::string_view text = column.text(row);
-      sqlite3_bind_text(insert, place, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-      return;
-    }
-    case ColumnType::list: return;
-    }
-  }
-
   Result<void> run(const std::string &sql) {
     return sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK ? Result<void>()
                                                                                               : failure();
   }
 
   [[nodiscard]] Error failure() const {
-    return base::io_failure(fmt::format("SQLite: {}", sqlite3_errmsg(database_.get()))).in(path_);
+    if (file_.failure()) return *file_.failure();
+    const char *const why = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
+    return base::io_failure(fmt::format("SQLite: {}", why)).in(file_.target());
   }
 
-  std::string path_;
-  std::unique_ptr<sqlite3, Close> database_;
+  SqliteFile file_;
+  std::vector<std::unique_ptr<SqliteBatch>> batches_;
+  std::unique_ptr<sqlite3, Close> database_; // behind what it knows, before the statements that it has
   std::vector<Table> tables_;
   std::size_t rows_ = 0;
   bool open_ = false;
@@ -205,14 +190,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path) {
-  sqlite3 *raw = nullptr;
-  const int opened = sqlite3_open_v2(
-      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  auto writer = std::make_unique<SqliteWriter>(path, std::unique_ptr<sqlite3, Close>(raw));
-  if (opened != SQLITE_OK)
-    return base::io_failure(fmt::format("SQLite: {}", raw ? sqlite3_errmsg(raw) : "out of memory")).in(path);
-  if (Result<void> prepared = writer->prepare(); !prepared) return std::move(prepared).error();
+Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file) {
+  auto writer = std::make_unique<SqliteWriter>(file);
+  ETWRELOG_TRY(writer->prepare());
   return std::unique_ptr<TableWriter>(std::move(writer));
 }
 

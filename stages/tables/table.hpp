@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace etwrelog::base {
+class OutputFile;
+}
+
 namespace etwrelog::tables {
 
 enum class ColumnType : std::uint8_t {
@@ -242,10 +246,11 @@ public:
 [[nodiscard]] std::unique_ptr<TableWriter> csv_writer(ByteTarget &target, char separator = ',');
 // Arrow IPC; the file form (Feather 2) has a footer, the stream form not. One table.
 [[nodiscard]] std::unique_ptr<TableWriter> arrow_writer(ByteTarget &target, bool file);
-// A new SQLite database at `path`, which must not exist: a table for each, a view of all, indices at the end.
-[[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(const std::string &path);
+// An SQLite database in `file`, which is empty and outlives it: a table for each, a view of all, indices at
+// the end.
+[[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file);
 
-// The same for DuckDB at `path`; or, if `parquet` is not empty, one table that ends as a Parquet file of that
+// The same for DuckDB at `path`, which must not exist; or, if `parquet` is not empty, one table that ends as a Parquet file of that
 // name. Unsupported where DuckDB's library is not on the machine.
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path,
                                                                  const std::string &parquet);

@@ -2,7 +2,7 @@
 #include "archive/archive.hpp"
 #include "base/output_file.hpp"
 #include "etwrelog/archive.hpp"
-#include "tests/fleet/generated.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 
 #include <chrono>

@@ -4,7 +4,7 @@
 #include "etwrelog/statistics.hpp"
 #include "etwrelog/trace.hpp"
 #include "passes/statistics.hpp"
-#include "tests/fleet/generated.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // All formats of an export say the same, event by event.
 #include "etwrelog/export.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tests/support/zip_files.hpp"
@@ -24,6 +25,7 @@ namespace {
 using nlohmann::json;
 using testing::run_tool;
 using testing::TempDir;
+using testing::ToolOptions;
 using testing::ToolRun;
 
 constexpr const char *kCompared[] = {"timestamp", "cpu",         "process_id", "thread_id",
@@ -270,6 +272,33 @@ TEST(TableExport, DoesNotReplaceTheContainerOfItsTrace) {
     EXPECT_EQ(report.error().kind, ErrorKind::usage);
   }
   EXPECT_EQ(testing::read_file(zip), bytes);
+}
+
+// A database is written here and there: into the output itself, or into a file that no name leads to.
+TEST(TableExport, ADatabaseIsTheSameInAFileAndInMemoryAndWholeOrNotThere) {
+  const TempDir directory, temporary;
+  const std::string path = directory.file("x.etl");
+  testing::write_file(path, testing::generated(2'000'000));
+  const std::string out = directory.file("x.sqlite");
+  ToolOptions full; // the disk, when the database has been written in part
+  full.largest_file = 100'000;
+  full.temporary = temporary.path().string();
+  const ToolRun run = run_tool({"export", path, "-o", out}, full);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find(out), std::string::npos) << run.err;
+  EXPECT_EQ(directory.names(), std::vector<std::string>{"x.etl"});
+  EXPECT_TRUE(temporary.names().empty());
+
+  Result<Trace> trace = Trace::open(path);
+  ASSERT_TRUE(trace) << trace.error().message();
+  std::vector<std::uint8_t> memory;
+  const auto in_memory = export_table(*trace, Output::memory(memory), TableFormat::sqlite);
+  ASSERT_TRUE(in_memory) << in_memory.error().message();
+  const auto in_file = export_table(*trace, Output(out), TableFormat::sqlite);
+  ASSERT_TRUE(in_file) << in_file.error().message();
+  EXPECT_EQ(in_file->bytes, memory.size());
+  EXPECT_EQ(testing::read_file(out), memory);
+  EXPECT_EQ(from_sqlite(out).size(), in_file->events);
 }
 
 TEST(TableExport, RefusesAnExistingFileAndWritesNothing) {

@@ -1,6 +1,7 @@
 // Tables of values in the formats that others read: each is read back by a reader of its own.
 #include "tables/table.hpp"
 
+#include "base/output_file.hpp"
 #include "etwrelog/bytes.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
@@ -107,12 +108,15 @@ TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
   std::vector<Column> columns = kColumns;
   columns[4].name = "SMALL"; // SQL sees no difference to "small"
   {
-    auto writer = sqlite_writer(path);
+    auto file = base::OutputFile::create(path, false);
+    ASSERT_TRUE(file) << file.error().message();
+    auto writer = sqlite_writer(*file);
     ASSERT_TRUE(writer) << writer.error().message();
     ASSERT_TRUE((*writer)->add_table("Disk\"Io/Read", columns));
     ASSERT_TRUE((*writer)->write(0, make_batch(3)));
     ASSERT_TRUE((*writer)->write(0, make_batch(2)));
     ASSERT_TRUE((*writer)->finish());
+    ASSERT_TRUE(file->commit());
   }
   sqlite3 *database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
