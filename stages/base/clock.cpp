@@ -34,6 +34,7 @@ std::int64_t subtract_saturated(std::int64_t a, std::int64_t b) {
 // value * multiplier / divisor, rounded towards zero; exact while multiplier and divisor are below 2^31.
 std::int64_t scale(std::int64_t value, std::int64_t multiplier, std::int64_t divisor) {
   if (divisor <= 0 || multiplier <= 0) return 0; // a header that says nothing of use
+  if (divisor == multiplier) return value;       // Windows 10 counts in units of 100 ns
   if (divisor >= (std::int64_t{1} << 31) || multiplier >= (std::int64_t{1} << 31))
     return saturated(static_cast<long double>(value) * static_cast<long double>(multiplier) /
                      static_cast<long double>(divisor));

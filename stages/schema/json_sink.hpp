@@ -31,6 +31,10 @@ public:
     put(op, data);
   }
   void elements(const Op &op, Bytes data, std::size_t unit) {
+    if (op.way == JsonWay::hex && !(maps_ && op.map >= 0) && unit >= 4 && !data.empty()) {
+      comma_ = true; // they are the first of their array
+      return put_quoted_hexes(pen_, data, unit);
+    }
     for (std::size_t at = 0; at < data.size(); at += unit)
       element(op, data.subspan(at, unit));
   }

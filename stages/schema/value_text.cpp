@@ -139,15 +139,52 @@ void put_signed(TextPen &pen, std::int64_t value) {
   pen.wrote(std::to_chars(to, to + 21, value).ptr);
 }
 
-void put_quoted_hex(TextPen &pen, std::uint64_t value) {
+namespace {
+
+constexpr std::size_t kMostHex = 3 + 16 + 1; // and what is written behind it counts for nothing
+
+// The digits at once, of which the first ones are those to be seen.
+char *write_quoted_hex(char *to, std::uint64_t value) {
+  using Bytes16 = Vector<std::uint8_t>::Type;
   const unsigned digits = (static_cast<unsigned>(std::bit_width(value | 1)) + 3) / 4;
-  char *const to = pen.room(20), *at = to + 3 + digits;
+  using Halves = std::uint64_t __attribute__((vector_size(16))); // straight into a register
+  const auto pairs = reinterpret_cast<Bytes16>(Halves{__builtin_bswap64(value << (64 - 4 * digits)), 0});
+  const Bytes16 high = pairs >> 4, low = pairs & 15;
+  const Bytes16 nibbles =
+      __builtin_shufflevector(high, low, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const Bytes16 text =
+      nibbles + '0' + (reinterpret_cast<Bytes16>(nibbles > 9) & static_cast<std::uint8_t>('a' - '9' - 1));
   std::memcpy(to, "\"0x", 3);
-  *at = '"';
-  for (; at > to + 4; value >>= 8)
-    std::memcpy(at -= 2, kHexPairs[value & 0xFF].data(), 2);
-  if (at != to + 3) to[3] = kHexDigits[value & 15];
-  pen.wrote(to + 4 + digits);
+  std::memcpy(to + 3, &text, sizeof text);
+  to += 3 + digits;
+  *to = '"';
+  return to + 1;
+}
+
+template <class Value> void put_quoted_hexes(TextPen &pen, Bytes values) {
+  constexpr std::size_t kAtOnce = TextPen::kBuffer / (kMostHex + 1);
+  for (std::size_t at = 0; at < values.size();) {
+    const std::size_t end = std::min(values.size(), at + kAtOnce * sizeof(Value));
+    char *to = pen.room((end - at) / sizeof(Value) * (kMostHex + 1));
+    for (; at < end; at += sizeof(Value)) {
+      *to = ',';
+      to = write_quoted_hex(to + (at != 0 ? 1 : 0), load<Value>(values.data() + at));
+    }
+    pen.wrote(to);
+  }
+}
+
+} // namespace
+
+void put_quoted_hex(TextPen &pen, std::uint64_t value) {
+  pen.wrote(write_quoted_hex(pen.room(kMostHex), value));
+}
+
+void put_quoted_hexes(TextPen &pen, Bytes values, std::size_t size) {
+  if (size == 8)
+    put_quoted_hexes<std::uint64_t>(pen, values);
+  else
+    put_quoted_hexes<std::uint32_t>(pen, values);
 }
 
 void append_unsigned(std::string &out, std::uint64_t value) {

@@ -24,8 +24,8 @@ public:
     out_.append(buffer_, used_);
     used_ = 0;
   }
-  // At most kMostRoom characters to be written there; wrote() says where they end.
-  static constexpr std::size_t kMostRoom = 64;
+  // At most kBuffer characters to be written there; wrote() says where they end.
+  static constexpr std::size_t kBuffer = 1024;
   [[nodiscard]] char *room(std::size_t size) {
     if (size > sizeof buffer_ - used_) flush();
     return buffer_ + used_;
@@ -37,11 +37,12 @@ public:
     ++used_;
   }
   template <std::size_t N> void put(const char (&literal)[N]) {
-    static_assert(N - 1 <= kMostRoom);
+    static_assert(N - 1 <= kBuffer);
     std::memcpy(room(N - 1), literal, N - 1);
     used_ += N - 1;
   }
   // `text` lies in memory that goes on for kMostRoom: what is short is copied without a look at its size.
+  static constexpr std::size_t kMostRoom = 64;
   void put_padded(std::string_view text) {
     if (text.size() > kMostRoom) return put_long(text);
     char *const to = room(kMostRoom);
@@ -75,12 +76,14 @@ public:
 private:
   std::string &out_;
   std::size_t used_ = 0;
-  char buffer_[1024];
+  char buffer_[kBuffer];
 };
 
 void put_unsigned(TextPen &pen, std::uint64_t value);
 void put_signed(TextPen &pen, std::int64_t value);
 void put_quoted_hex(TextPen &pen, std::uint64_t value); // "0x1f", with its quotes
+// Of each value of so many bytes, 4 or 8, with commas between: stacks are most of what many traces hold.
+void put_quoted_hexes(TextPen &pen, Bytes values, std::size_t size);
 
 void append_unsigned(std::string &out, std::uint64_t value);
 void append_signed(std::string &out, std::int64_t value);

@@ -59,7 +59,7 @@ public:
     return *this;
   }
 
-  void push_back(T value) {
+  [[gnu::always_inline]] void push_back(T value) {
     if (size_ == capacity_) grow(size_ + 1);
     values_[size_++] = value;
   }
@@ -250,8 +250,8 @@ public:
 // the end.
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file);
 
-// The same for DuckDB at `path`, which must not exist; or, if `parquet` is not empty, one table that ends as a Parquet file of that
-// name. Unsupported where DuckDB's library is not on the machine.
+// The same for DuckDB at `path`, which must not exist; or, if `parquet` is not empty, one table that ends as
+// a Parquet file of that name. Unsupported where DuckDB's library is not on the machine.
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path,
                                                                  const std::string &parquet);
 

@@ -67,6 +67,29 @@ TEST(ValueText, WritesHexadecimalNumbersOfAnyLength) {
   }
 }
 
+// As many as fill the pen several times over, long ones and short ones.
+TEST(ValueText, WritesListsOfHexadecimalNumbersAsOneByOne) {
+  for (const std::size_t size : {4, 8})
+    for (std::size_t count : {0, 1, 2, 47, 48, 49, 200}) {
+      std::vector<std::uint8_t> values(count * size);
+      std::string listed = "[", expected = listed;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t value = 0x9E37'79B9'7F4A'7C15u * (i + 1) >> (i * 7 % 64),
+                            cut = size == 4 ? value & 0xFFFF'FFFF : value;
+        std::memcpy(&values[i * size], &cut, size);
+        expected += i == 0 ? "\"" : ",\"";
+        append_hex(expected, cut);
+        expected += '"';
+      }
+      {
+        TextPen pen(listed);
+        put_quoted_hexes(pen, values, size);
+        pen.put(']');
+      }
+      EXPECT_EQ(listed, expected + "]");
+    }
+}
+
 TEST(ValueText, APenKeepsTheOrderOfPiecesOfAnyLength) {
   std::string out = "begin:", expected = out;
   {
