@@ -4,6 +4,7 @@
 #include "tools/etwgen/generate.hpp"
 
 #include "stacks/stack_events.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -246,12 +247,10 @@ TEST(EtwGen, PlantsDefectsAndSaysWhere) {
 
 // The independent reader agrees, where it is at hand.
 TEST(EtwGen, AgreesWithTheOracle) {
-  const char *named = std::getenv("ETWRELOG_SHARED");
-  const std::filesystem::path shared = named != nullptr
-                                           ? std::filesystem::path(named)
-                                           : std::filesystem::path(__FILE__).parent_path() / "../../shared";
-  const std::filesystem::path oracle = shared / "tools/etl_oracle.py";
-  if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "no " << oracle;
+  const auto shared = testing::shared_dir();
+  if (!shared) GTEST_SKIP() << "the independent reader is not here";
+  const std::filesystem::path oracle = *shared / "tools" / "etl_oracle.py";
+  ASSERT_TRUE(std::filesystem::exists(oracle)) << oracle;
   const std::filesystem::path path = std::filesystem::temp_directory_path() /
                                      ("etwgen_test_" + std::to_string(std::random_device{}()) + ".etl");
   for (const bool cache : {false, true}) { // the names of WPP types hold the message number: not compared
