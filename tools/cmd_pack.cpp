@@ -328,8 +328,8 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
     command->add_flag("--explain", options->explain, "Show what each column of each event type takes");
     command->add_flag(
         "--counts", options->counts,
-        "Keep what info and stats count in the index, of small traces, too: they and --sum then decode "
-        "nothing. Some kB an archive");
+        "Keep all that info and stats count in the index, of small traces, too: they then decode nothing, as "
+        "with --sum anyway. Some kB an archive");
     command
         ->add_option("--part", options->part,
                      "Pack one of N parts of one trace, for \"etwrelog join\"; auto as for --shard")

@@ -1,6 +1,7 @@
 #include "tools/fleet_sum.hpp"
 
 #include "etwrelog/archive.hpp"
+#include "etwrelog/kernel_events.hpp"
 #include "etwrelog/statistics.hpp"
 #include "etwrelog/text.hpp"
 #include "etwrelog/trace.hpp"
@@ -30,7 +31,7 @@ struct All {
   std::uint64_t files = 0, archives = 0, original = 0, stored = 0; // bytes
   std::uint64_t events = 0, buffers = 0;
   std::uint64_t counted = 0, indexed = 0, plain = 0; // files: with counts, with an index alone, no trace
-  std::uint64_t event_bytes = 0, samples = 0, processes = 0; // of those counted
+  std::uint64_t event_bytes = 0, samples = 0;        // of those counted
   std::uint64_t stacks = 0, frames = 0;
   std::map<EventType, Type> types;
   std::map<std::string, OfProcess> by_process;
@@ -42,32 +43,25 @@ void add(All &all, const Statistics &s) {
   ++all.counted;
   all.events_of_counted += s.events;
   all.event_bytes += s.event_bytes;
-  all.processes += s.processes.size();
   all.stacks += s.stacks.stack_events();
   all.frames += s.stacks.frames;
-  all.samples += s.unattributed_samples;
-  for (const auto &[pid, count] : s.samples_by_pid)
-    all.samples += count;
   for (const TypeStatistics &row : s.types) {
     Type &type = all.types[row.type];
     if (type.name.empty()) type.name = row.name;
     type.events += row.events;
     type.bytes += row.bytes;
     ++type.traces;
+    if (row.type.family == Family::hook && row.type.id == kernel::kHookSample) all.samples += row.events;
   }
-  std::map<std::string, OfProcess> here;
-  for (std::size_t i = 0; i < s.processes.size() && i < s.by_instance.size(); ++i) {
-    OfProcess &process = here[s.processes[i].image_name.empty() ? "?" : s.processes[i].image_name];
-    ++process.instances;
-    process.events += s.by_instance[i].events;
-    process.samples += s.by_instance[i].samples;
-  }
-  for (const auto &[name, process] : here) {
-    OfProcess &sum = all.by_process[name];
+}
+
+void add(All &all, const std::vector<NamedProcesses> &processes) {
+  for (const NamedProcesses &row : processes) {
+    OfProcess &sum = all.by_process[row.name];
     ++sum.traces;
-    sum.instances += process.instances;
-    sum.events += process.events;
-    sum.samples += process.samples;
+    sum.instances += row.instances;
+    sum.events += row.events;
+    sum.samples += row.samples;
   }
 }
 
@@ -127,7 +121,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
   return sum;
 }
 
-void print_common(Sum what, const All &all) {
+void print_common(const All &all) {
   auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
   row("Files", fmt::format("{}, {} of them archives", human_count(all.files), human_count(all.archives)));
   row("Originals", human_bytes(all.original));
@@ -138,9 +132,7 @@ void print_common(Sum what, const All &all) {
   if (all.indexed != 0)
     row("Not counted",
         fmt::format("{} archives: {} (of them only events and buffers are known); --decode counts them",
-                    human_count(all.indexed),
-                    what == Sum::info ? "processes and samples of what was packed without --counts"
-                                      : "packed by an early version, or of a damaged trace"));
+                    human_count(all.indexed), "packed by an early version, or of a damaged trace"));
 }
 
 // What its index does not tell is decoded in some milliseconds.
@@ -203,12 +195,15 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
                   const RunOptions &run, All &all, std::mutex &mutex) {
   std::optional<ArchiveSummary> summary;
   std::shared_ptr<const Statistics> counts;
+  std::optional<std::vector<NamedProcesses>> processes;
   std::optional<Session> session;
   if (is_archive_file(item.source)) {
     Result<ArchiveSummary> read = read_archive_summary(item.source, run);
     if (!read) return std::move(read).error();
     summary = *std::move(read);
-    counts = summary->counts || what == Sum::info ? summary->counts : summary->tally;
+    processes = std::move(summary->processes);
+    counts = summary->counts ? summary->counts : summary->tally;
+    if (what == Sum::info && !processes) counts.reset();
     session = summary->session;
     result.hash = to_string(summary->content);
   }
@@ -218,6 +213,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
     Result<Statistics> counted = collect_statistics(*trace, run);
     if (!counted) return std::move(counted).error();
     session = session_of(trace->sources().front().header);
+    processes = by_name(counted->processes, counted->by_instance);
     counts = std::make_shared<const Statistics>(*std::move(counted));
   }
   if (!summary) {
@@ -241,6 +237,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
   add(all, session, outcome.before, summary ? summary->archived : item.size);
   if (counts) {
     add(all, *counts);
+    if (processes) add(all, *processes);
     all.events += counts->events;
     if (summary && summary->indexed)
       all.buffers += summary->buffers;
@@ -287,7 +284,7 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
     fmt::print("{}\n", text_of(to_json(what, all, top)));
     return status;
   }
-  print_common(what, all);
+  print_common(all);
   if (what == Sum::info)
     print_info(all, top);
   else

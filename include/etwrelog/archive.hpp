@@ -12,6 +12,7 @@
 #include "etwrelog/codec.hpp"
 #include "etwrelog/io.hpp"
 #include "etwrelog/run.hpp"
+#include "etwrelog/statistics.hpp"
 
 #include <array>
 #include <memory>
@@ -19,7 +20,6 @@
 namespace etwrelog {
 
 struct LogfileHeader;
-struct Statistics;
 
 using ContentHash =
     std::array<std::uint8_t, 16>; // XXH3-128 of the original, in its canonical (big-endian) form
@@ -155,6 +155,8 @@ struct ArchiveSummary : ArchiveInfo {
   // Else of a whole trace, unless an early version packed it: events and their bytes, of all and by type, in
   // no order; of stacks walks, references and frames. Nothing else of it is filled in.
   std::shared_ptr<const Statistics> tally{};
+  // Of one with either, unless an early version packed it.
+  std::optional<std::vector<NamedProcesses>> processes{};
 };
 // Reads the index alone.
 [[nodiscard]] Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run = {});

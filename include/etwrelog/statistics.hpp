@@ -9,6 +9,9 @@
 
 #include <array>
 #include <map>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace etwrelog {
 
@@ -56,6 +59,16 @@ struct Statistics {
   std::vector<std::string> warnings;
   std::vector<Skipped> skipped;
 };
+
+// The processes of one name, "?" of those without one, taken together.
+struct NamedProcesses {
+  std::string name;
+  std::uint64_t instances = 0, events = 0, samples = 0; // by owner, as by_instance has them
+  bool operator==(const NamedProcesses &) const = default;
+};
+// In order of names.
+[[nodiscard]] std::vector<NamedProcesses> by_name(std::span<const ProcessInstance> processes,
+                                                  std::span<const ProcessStatistics> counts);
 
 // Reads the trace once, and again those few buffers in which an id changes hands; not at all where it is one
 // archive that holds the counts. Of several sources the

@@ -172,10 +172,12 @@ Result<ArchiveSummary> with_index(ArchiveSummary summary, const read::Input &arc
   if (record.empty()) return summary;
   if (std::optional<Statistics> counts = pipeline::read_statistics_record(record)) {
     summary.session = pipeline::read_session_record(record);
+    summary.processes = by_name(counts->processes, counts->by_instance);
     summary.counts = std::make_shared<const Statistics>(*std::move(counts));
   } else if (std::optional<pipeline::TallyRecord> tally = pipeline::read_tally(index.facts)) {
     summary.session = std::move(tally->session);
     summary.tally = std::make_shared<const Statistics>(std::move(tally->statistics));
+    summary.processes = std::move(tally->processes);
   }
   return summary;
 }

@@ -26,9 +26,13 @@ bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &o
   return trace && (options.counts || input.size() >= options.count_from);
 }
 
+Result<Trace> open_again(const read::Input &input) {
+  return Trace::open(std::make_unique<UnownedInput>(input), {false, true});
+}
+
 Result<std::vector<std::uint8_t>> count_trace(const read::Input &input, const ArchiveOptions &options,
                                               SharedProgress &progress) {
-  const Result<Trace> trace = Trace::open(std::make_unique<UnownedInput>(input), {false, true});
+  const Result<Trace> trace = open_again(input);
   if (!trace) return std::vector<std::uint8_t>();
   PassOptions graph(options.run);
   std::string phase;

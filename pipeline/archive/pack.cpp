@@ -79,7 +79,10 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   std::vector<std::uint8_t> index_bytes;
   etlz::IndexWriter index;
   index.add(job.entry);
-  index.finish(job.tally.record(result.session), index_bytes);
+  Tally tally;
+  tally.merge(job.tally);
+  ETWRELOG_TRY_LET(record, tally.record(result.session, file));
+  index.finish(record, index_bytes);
   const std::size_t normal =
       etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize;
   std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
@@ -116,7 +119,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   PackedFile file{input, looks, options, *workspace};
   PackReport result;
   result.is_trace = file.trace;
-  if (file.trace) result.session = read_session(input);
+  if (file.trace) result.session = read_header(file);
   CountedSink out(sink);
   result.original = input.size();
   file.tallied = to_be_tallied(input, file.trace, options);
@@ -169,7 +172,10 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   footer.original_size = input.size();
   footer.content = result.content = hasher.finish();
   std::vector<std::uint8_t> index_bytes;
-  if (file.tallied) facts = tally.record(result.session);
+  if (file.tallied) {
+    ETWRELOG_TRY_LET(record, tally.record(result.session, file));
+    facts = std::move(record);
+  }
   index.finish(facts, index_bytes);
   footer.index_size = index_bytes.size();
   ETWRELOG_TRY(out.append(index_bytes));

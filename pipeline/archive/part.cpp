@@ -108,7 +108,7 @@ Result<std::vector<std::uint8_t>> tally_all(const PackedFile &file, const Sessio
   for (;;) {
     if (file.options.run.stop.stop_requested()) return base::cancelled().in(file.input.name());
     ETWRELOG_TRY_LET(more, source.next(job));
-    if (!more) return tally.record(session);
+    if (!more) return tally.record(session, file);
     of_segment.clear();
     of_segment.add(job.bytes, job.parts, nullptr);
     tally.merge(of_segment);
@@ -149,10 +149,10 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   if (options.level == Level::fast) options.level = Level::normal;
   ETWRELOG_TRY_LET(trace, looks_like_trace(input));
   const WorkspaceUse workspace(options.workspace);
-  const PackedFile file{input, trace, options, *workspace};
+  PackedFile file{input, trace, options, *workspace};
   PackReport report;
   report.is_trace = trace;
-  if (trace) report.session = read_session(input);
+  if (trace) report.session = read_header(file);
   report.original = input.size();
   CountedSink out(sink);
 

@@ -121,11 +121,10 @@ Result<bool> looks_like_trace(const read::Input &input) {
          h.type <= format::kMaxBufferType && (h.compressed() || (marker >> 24) == format::kMarkerStructured);
 }
 
-Session read_session(const read::Input &input) {
-  Session session;
+Session read_header(PackedFile &file) {
   std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kMaxEventSize);
-  const Result<std::size_t> got = input.read_at(0, first);
-  if (!got || *got <= format::kBufferHeaderSize) return session;
+  const Result<std::size_t> got = file.input.read_at(0, first);
+  if (!got || *got <= format::kBufferHeaderSize) return {};
   std::optional<LogfileHeader> header;
   static_cast<void>(for_each_event(Bytes(first).first(*got).subspan(format::kBufferHeaderSize),
                                    [&](const EventView &event, std::int64_t, std::uint32_t at) {
@@ -133,7 +132,9 @@ Session read_session(const read::Input &input) {
                                      if (Result<LogfileHeader> h = read_logfile_header(event); h)
                                        header = *std::move(h);
                                    }));
-  return header ? session_of(*header) : session;
+  if (!header) return {};
+  file.one_stream = (header->log_file_mode & format::kModeOneStream) != 0;
+  return session_of(*header);
 }
 
 namespace {

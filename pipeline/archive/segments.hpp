@@ -4,6 +4,7 @@
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
 #include "etwrelog/logfile_header.hpp"
+#include "source/trace.hpp"
 
 #include <functional>
 
@@ -75,7 +76,8 @@ struct PackedFile {
   bool trace = true;
   const ArchiveOptions &options;
   Workspace &workspace;
-  bool tallied = false; // count each segment that is coded
+  bool tallied = false;    // count each segment that is coded
+  bool one_stream = false; // buffers do not tell the processor of an event
 };
 
 // Codes what a source has brought; checks that it comes back.
@@ -93,8 +95,8 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report);
 
 // Whether a file's first buffer looks like one and holds an event.
 [[nodiscard]] Result<bool> looks_like_trace(const read::Input &input);
-// What the header event says; nothing known where there is none.
-[[nodiscard]] Session read_session(const read::Input &input);
+// What the header event says of the session and the streams; nothing known where there is none.
+[[nodiscard]] Session read_header(PackedFile &file);
 
 // Bytes of a part that are not slack behind events.
 [[nodiscard]] std::uint64_t content_of(const etlz::Part &part, Bytes bytes);
@@ -130,6 +132,8 @@ count_trace(const read::Input &input, const ArchiveOptions &options, SharedProgr
 // Of the time that packing takes at default.
 inline constexpr double kCountingShare = 1.0 / 12;
 [[nodiscard]] bool to_be_counted(const read::Input &input, bool trace, const ArchiveOptions &options);
+// The file as a trace, read by itself.
+[[nodiscard]] Result<Trace> open_again(const read::Input &input);
 // What is not counted may be tallied instead.
 [[nodiscard]] inline bool to_be_tallied(const read::Input &input, bool trace, const ArchiveOptions &options) {
   return trace && !to_be_counted(input, trace, options);

@@ -1,8 +1,11 @@
 #include "archive/tally.hpp"
 
+#include "archive/segments.hpp"
 #include "archive/summary.hpp"
 #include "filter/rules.hpp"
 #include "passes/statistics.hpp"
+
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -20,24 +23,27 @@ void Tally::clear() {
   types_.clear();
   names_ = {};
   stacks_ = {};
+  owners_ = {};
   whole_ = true;
 }
 
 void Tally::add(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder *coder) {
+  segment_.clear(static_cast<std::uint32_t>(std::ranges::count(parts, true, &etlz::Part::buffer)));
   for (std::size_t i = 0; whole_ && i < parts.size(); ++i) {
     const etlz::Part &part = parts[i];
+    if (part.buffer) segment_.begin_buffer(format::load_buffer_header(segment.data() + part.at).processor());
     const std::optional<Bytes> events =
         part.buffer ? events_of(segment.subspan(part.at, part.size),
                                 coder != nullptr ? coder->events(i) : Bytes(), decoded_)
                     : std::nullopt;
-    whole_ = events && for_each_event(*events, [this](const EventView &event, std::int64_t, std::uint32_t) {
-               count(event);
-             });
+    whole_ = events && for_each_event(*events, [this](const EventView &event, std::int64_t time,
+                                                      std::uint32_t) { count(event, time); });
   }
 }
 
-void Tally::count(const EventView &event) {
+void Tally::count(const EventView &event, std::int64_t time) {
   types_.add(event);
+  segment_.count(event, time);
   if (schema::EventNames::teaches(event)) names_.learn(event);
   if (!event.has_hook()) return;
   const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
@@ -60,14 +66,17 @@ void Tally::merge(const Tally &later) {
   stacks_.kernel_references += later.stacks_.kernel_references;
   stacks_.user_references += later.stacks_.user_references;
   stacks_.frames += later.stacks_.frames;
+  owners_.append(later.segment_);
   whole_ = whole_ && later.whole_;
 }
 
-std::vector<std::uint8_t> Tally::record(const Session &session) const {
-  if (!whole_) return {};
+Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const PackedFile &file) const {
+  if (!whole_) return std::vector<std::uint8_t>();
   const schema::EventNames built_in;
   TallyRecord record;
   record.session = session;
+  ETWRELOG_TRY_LET(processes, owners_.by_name(file.input, file.one_stream, file.options.run));
+  record.processes = std::move(processes);
   record.statistics.stacks = stacks_;
   for (const schema::TypeCount &row : types_.rows()) {
     TypeStatistics &type = record.statistics.types.emplace_back();

@@ -1,8 +1,9 @@
-// Events and bytes by type of a trace that becomes an archive, for its index: a question to many archives
-// then reads nothing else of them. Made of the segments on their way, and cheap: it says nothing of
-// processes, and not which stacks are the same (collect_statistics does).
+// Events and bytes by type, events and samples by process of a trace that becomes an archive, for its index:
+// a question to many archives then reads nothing else of them. Made of the segments on their way, and cheap:
+// it does not say which stacks are the same (collect_statistics does).
 #pragma once
 
+#include "archive/owners.hpp"
 #include "etlz/segment.hpp"
 #include "etwrelog/archive.hpp"
 #include "etwrelog/statistics.hpp"
@@ -16,24 +17,31 @@ struct TallyRecord {
   // Events and bytes, of all and by type; of stacks walks, references and frames.
   Statistics statistics;
   Session session;
+  std::optional<std::vector<NamedProcesses>> processes;
 };
 
-// Of one segment, or of several in their order. Owns scratch memory.
+struct PackedFile;
+
+// Of one segment, by add(), or of several, merged in their order. Owns scratch memory.
 class Tally {
 public:
   void clear();
   // `coder`: that has just encoded the segment; null where nothing of it is decoded.
   void add(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder *coder);
   void merge(const Tally &later);
-  // For the index; empty if the trace holds anything but whole buffers: then only reading it tells.
-  [[nodiscard]] std::vector<std::uint8_t> record(const Session &session) const;
+  // For the index of the archive of `file`; empty if the trace holds anything but whole buffers: then only
+  // reading it tells.
+  [[nodiscard]] Result<std::vector<std::uint8_t>> record(const Session &session,
+                                                         const PackedFile &file) const;
 
 private:
-  void count(const EventView &event);
+  void count(const EventView &event, std::int64_t time);
 
   schema::TypeCounts types_;
   schema::EventNames names_;
   StackCounts stacks_;
+  SegmentOwners segment_; // the one that add() was given last
+  TraceOwners owners_;
   bool whole_ = true;
   std::vector<std::uint8_t> decoded_;
 };

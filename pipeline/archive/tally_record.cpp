@@ -16,8 +16,9 @@ using etlz::BitModel;
 using etlz::NumberModel;
 using etlz::TextModel;
 
-constexpr std::uint8_t kTallyRecord = 3; // its first byte: no JSON begins so
-constexpr std::size_t kMostTypes = 65'536, kMostText = 1u << 20;
+// Its first byte, which no JSON begins with: with processes, or without.
+constexpr std::uint8_t kWithProcesses = 4, kTallyRecord = 3;
+constexpr std::size_t kMostTypes = 65'536, kMostProcesses = 65'536, kMostText = 1u << 20;
 
 // GUIDs that stand in many traces have a number, from 1.
 constexpr Guid kKnownGuids[] = {
@@ -52,6 +53,23 @@ constexpr Guid kKnownGuids[] = {
 constexpr char kPrimer[] =
     "NT Kernel Logger\0Relogger\0Microsoft-Windows-Kernel-File/Create\0Microsoft-Windows-DNS-Client/Start\0"
     "System.Diagnostics.Eventing.EventSource/ManifestData\0PerfView/Tracing/Stop\0Microsoft-Windows-";
+
+// And names of processes, in the order in which they stand.
+constexpr char kProcessPrimer[] =
+    "?\0Idle\0MemCompression\0Registry\0RuntimeBroker.exe\0SearchIndexer.exe\0System\0WmiPrvSE.exe\0audiodg."
+    "exe\0"
+    "backgroundTaskHost.exe\0chrome.exe\0cmd.exe\0conhost.exe\0csrss.exe\0ctfmon.exe\0devenv.exe\0dllhost."
+    "exe\0"
+    "dwm.exe\0explorer.exe\0fontdrvhost.exe\0lsass.exe\0lsm.exe\0msedge.exe\0notepad.exe\0powershell.exe\0"
+    "rundll32.exe\0services.exe\0sihost.exe\0smss.exe\0spoolsv.exe\0svchost.exe\0taskhostw.exe\0wininit.exe\0"
+    "winlogon.exe\0wpr.exe\0xperf.exe";
+
+// Rows of processes, which have their own: what types have taught does not fit them.
+struct ProcessModels {
+  NumberModel count, shared, instances, events, events_of_sampled, samples;
+  BitModel sampled;
+  TextModel text{std::string_view(kProcessPrimer, sizeof kProcessPrimer - 1)};
+};
 
 struct Models {
   NumberModel session, duration, lost, stacks, count, family, guid, hook_group, operation, id, version, same,
@@ -139,15 +157,43 @@ void code_counts(Coder &coder, Models &models, TypeStatistics &row, std::uint64_
   row.bytes = size * row.events + rest;
 }
 
+// A name that begins as the one before it in some characters. False if it cannot be.
+template <class Coder>
+bool code_name(Coder &coder, NumberModel &beginnings, TextModel &model, std::string &name,
+               const std::string &before, std::size_t &room) {
+  const auto apart = std::mismatch(before.begin(), before.end(), name.begin(), name.end());
+  auto shared = static_cast<std::uint64_t>(apart.first - before.begin());
+  code(coder, beginnings, shared);
+  if (shared > before.size()) return false;
+  if (name.empty()) name = before.substr(0, shared);
+  if (!model.code(coder, name, shared, room)) return false;
+  room -= std::min(room, name.size());
+  return true;
+}
+
+template <class Coder> bool code(Coder &coder, std::vector<NamedProcesses> &processes, std::size_t room) {
+  ProcessModels models;
+  std::size_t count = processes.size();
+  code(coder, models.count, count);
+  if (count > kMostProcesses) return false;
+  std::string before;
+  for (std::size_t i = 0; i < count && !coder.overrun(); ++i) {
+    if (i == processes.size()) processes.emplace_back();
+    NamedProcesses &row = processes[i];
+    if (!code_name(coder, models.shared, models.text, row.name, before, room)) return false;
+    before = row.name;
+    code(coder, models.instances, row.instances);
+    const bool sampled = code(coder, models.sampled, row.samples != 0);
+    if (sampled) code(coder, models.samples, row.samples);
+    code(coder, sampled ? models.events_of_sampled : models.events, row.events);
+  }
+  return !coder.overrun();
+}
+
 // False if it cannot be.
 template <class Coder> bool code(Coder &coder, TallyRecord &record) {
   Models models;
   std::size_t room = kMostText;
-  auto text = [&](std::string &value, std::size_t known) {
-    if (!models.text.code(coder, value, known, room)) return false;
-    room -= std::min(room, value.size());
-    return true;
-  };
   Session &session = record.session;
   code(coder, models.session, session.kind);
   if (session.kind > SessionKind::merged) session.kind = SessionKind::unknown;
@@ -156,7 +202,8 @@ template <class Coder> bool code(Coder &coder, TallyRecord &record) {
   session.seconds = static_cast<double>(duration) / 1e7;
   code(coder, models.lost, session.events_lost);
   code(coder, models.lost, session.buffers_lost);
-  if (!text(session.name, 0)) return false;
+  if (!models.text.code(coder, session.name, 0, room)) return false;
+  room -= std::min(room, session.name.size());
   Statistics &s = record.statistics;
   for (std::uint64_t *const n :
        {&s.stacks.walks, &s.stacks.kernel_references, &s.stacks.user_references, &s.stacks.frames})
@@ -176,15 +223,10 @@ template <class Coder> bool code(Coder &coder, TallyRecord &record) {
     code_counts(coder, models, row, events);
     events = row.events;
     if (row.type.family == Family::hook || !code(coder, models.named, !row.name.empty())) continue;
-    const auto apart = std::mismatch(name.begin(), name.end(), row.name.begin(), row.name.end());
-    auto shared = static_cast<std::uint64_t>(apart.first - name.begin());
-    code(coder, models.shared, shared);
-    if (shared > name.size()) return false;
-    if (row.name.empty()) row.name = name.substr(0, shared);
-    if (!text(row.name, shared)) return false;
+    if (!code_name(coder, models.shared, models.text, row.name, name, room)) return false;
     name = row.name;
   }
-  return !coder.overrun();
+  return !record.processes || code(coder, *record.processes, room);
 }
 
 } // namespace
@@ -195,7 +237,13 @@ std::vector<std::uint8_t> write_tally(TallyRecord record) {
   for (const TypeStatistics &row : record.statistics.types)
     text += row.name.size();
   if (record.statistics.types.size() > kMostTypes || text > kMostText) return {};
-  std::vector<std::uint8_t> out = {kTallyRecord};
+  if (record.processes) {
+    std::size_t names = text;
+    for (const NamedProcesses &row : *record.processes)
+      names += row.name.size();
+    if (record.processes->size() > kMostProcesses || names > kMostText) record.processes.reset();
+  }
+  std::vector<std::uint8_t> out = {record.processes ? kWithProcesses : kTallyRecord};
   BitEncoder coder(out);
   if (!code(coder, record)) return {};
   coder.finish();
@@ -203,9 +251,10 @@ std::vector<std::uint8_t> write_tally(TallyRecord record) {
 }
 
 std::optional<TallyRecord> read_coded_tally(Bytes bytes) {
-  if (bytes.empty() || bytes[0] != kTallyRecord) return std::nullopt;
+  if (bytes.empty() || (bytes[0] != kTallyRecord && bytes[0] != kWithProcesses)) return std::nullopt;
   BitDecoder coder(bytes.subspan(1));
   TallyRecord record;
+  if (bytes[0] == kWithProcesses) record.processes.emplace();
   if (!code(coder, record) || !coder.at_end()) return std::nullopt;
   return record;
 }

@@ -1,5 +1,6 @@
 #include "passes/attribution.hpp"
 
+#include <map>
 #include <tuple>
 
 namespace etwrelog::pipeline {
@@ -143,6 +144,62 @@ bool Attribution::left(const filter::Claim &claim, std::uint32_t buffer) const {
   if (after == shares_.begin()) return false;
   const Share &share = *std::prev(after);
   return claim_of(share) == asked && buffer <= share.last_buffer;
+}
+
+namespace {
+
+// The buffers that are not read again are kept, with nothing in them.
+class NotAgain final : public KeptBuffers {
+public:
+  NotAgain(const Attribution &shares, std::uint32_t first_buffer)
+      : shares_(shares), first_buffer_(first_buffer) {}
+  [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
+    return shares_.left(first_buffer_ + static_cast<std::uint32_t>(buffer)) ? nullptr : &nothing_;
+  }
+
+private:
+  const Attribution &shares_;
+  const std::uint32_t first_buffer_;
+  const DecodedBuffer nothing_;
+};
+
+} // namespace
+
+Result<void> attribute_rest(const Trace &trace, std::uint32_t first_buffer, const Attribution &left,
+                            const filter::Lifetimes &lifetimes,
+                            const std::function<void(const Share &, std::uint32_t)> &give,
+                            const PassOptions &options) {
+  struct Given {
+    std::vector<std::pair<Share, std::uint32_t>> shares;
+  };
+  const NotAgain kept(left, first_buffer);
+  Pass<Given> pass;
+  pass.name = "attributing";
+  pass.work = [&](Batch &batch, Given &part) {
+    std::map<std::pair<std::uint32_t, std::optional<std::uint32_t>>, Share> shares;
+    for (const DecodedBuffer &buffer : batch.buffers) {
+      if (buffer.events.empty()) continue;
+      const std::uint32_t index = first_buffer + buffer.index;
+      filter::Position position{buffer.header.processor(), lifetimes.thread_at_start(index)};
+      trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        const filter::Claim claim = filter::claim_of(event, position);
+        if (!claim.anyone() || !left.left(claim, index)) return;
+        const filter::Owner owner = filter::owner_of(claim, time, lifetimes);
+        const std::uint32_t pid = owner.kind == filter::Owner::Kind::process ? owner.pid : kUnknownId;
+        shares[{pid, lifetimes.process_at(pid, time)}].add(event, time);
+      });
+    }
+    part.shares.clear();
+    for (const auto &[owner, share] : shares)
+      part.shares.emplace_back(share, owner.first);
+  };
+  pass.merge = [&](Batch &, Given &part) -> Result<void> {
+    for (const auto &[share, pid] : part.shares)
+      give(share, pid);
+    return {};
+  };
+  ETWRELOG_TRY(run_pass(trace, pass, options, &kept)); // what it meets has been met before
+  return {};
 }
 
 } // namespace etwrelog::pipeline

@@ -7,6 +7,7 @@
 #include "filter/filter.hpp"
 #include "passes/pass.hpp"
 
+#include <functional>
 #include <unordered_map>
 
 namespace etwrelog::pipeline {
@@ -105,5 +106,12 @@ private:
   std::vector<Share> shares_; // from settle() on sorted by claim, then by buffer
   std::vector<bool> buffers_; // with something left
 };
+
+// What settle() has left, event by event: reads those buffers of the trace again. `first_buffer`: the number
+// of its first one. Calls give(share, pid) as settle() does, for events of one owner and batch together.
+[[nodiscard]] Result<void> attribute_rest(const Trace &trace, std::uint32_t first_buffer,
+                                          const Attribution &left, const filter::Lifetimes &lifetimes,
+                                          const std::function<void(const Share &, std::uint32_t)> &give,
+                                          const PassOptions &options);
 
 } // namespace etwrelog::pipeline

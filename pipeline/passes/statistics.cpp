@@ -10,6 +10,29 @@
 
 #include <xxhash.h>
 
+namespace etwrelog {
+
+std::vector<NamedProcesses> by_name(std::span<const ProcessInstance> processes,
+                                    std::span<const ProcessStatistics> counts) {
+  std::map<std::string_view, NamedProcesses> names;
+  for (std::size_t i = 0; i < processes.size() && i < counts.size(); ++i) {
+    const std::string_view name =
+        processes[i].image_name.empty() ? "?" : std::string_view(processes[i].image_name);
+    NamedProcesses &of = names[name];
+    ++of.instances;
+    of.events += counts[i].events;
+    of.samples += counts[i].samples;
+  }
+  std::vector<NamedProcesses> rows;
+  for (auto &[name, of] : names) {
+    of.name = name;
+    rows.push_back(std::move(of));
+  }
+  return rows;
+}
+
+} // namespace etwrelog
+
 namespace etwrelog::pipeline {
 
 using namespace format;
@@ -235,21 +258,6 @@ struct Machine {
   [[nodiscard]] filter::Lifetimes lifetimes() const { return {records, processors, false}; }
 };
 
-// The buffers that are not read again are kept, with nothing in them.
-class NotAgain final : public KeptBuffers {
-public:
-  NotAgain(const Attribution &shares, std::uint32_t first_buffer)
-      : shares_(shares), first_buffer_(first_buffer) {}
-  [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
-    return shares_.left(first_buffer_ + static_cast<std::uint32_t>(buffer)) ? nullptr : &nothing_;
-  }
-
-private:
-  const Attribution &shares_;
-  const std::uint32_t first_buffer_;
-  const DecodedBuffer nothing_;
-};
-
 // Adds up traces, one after the other.
 class Counting {
 public:
@@ -382,46 +390,8 @@ private:
     machine.shares.settle(lifetimes, give);
     if (!machine.shares.anything_left()) return {};
     for (const Machine::Source &source : machine.sources)
-      ETWRELOG_TRY(attribute_again(source, machine.shares, lifetimes, give, options));
-    return {};
-  }
-
-  // Event by event, what could not be told of them together.
-  template <class Give>
-  static Result<void> attribute_again(const Machine::Source &source, const Attribution &left,
-                                      const filter::Lifetimes &lifetimes, const Give &give,
-                                      const PassOptions &options) {
-    struct Given {
-      std::vector<std::pair<Share, std::uint32_t>> shares;
-    };
-    const Trace &trace = *source.counted->trace;
-    const NotAgain kept(left, source.first_buffer);
-    Pass<Given> pass;
-    pass.name = "attributing";
-    pass.work = [&](Batch &batch, Given &part) {
-      std::map<std::pair<std::uint32_t, std::optional<std::uint32_t>>, Share> shares;
-      for (const DecodedBuffer &buffer : batch.buffers) {
-        if (buffer.events.empty()) continue;
-        const std::uint32_t index = source.first_buffer + buffer.index;
-        filter::Position position{buffer.header.processor(), lifetimes.thread_at_start(index)};
-        trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
-          const filter::Claim claim = filter::claim_of(event, position);
-          if (!claim.anyone() || !left.left(claim, index)) return;
-          const filter::Owner owner = filter::owner_of(claim, time, lifetimes);
-          const std::uint32_t pid = owner.kind == filter::Owner::Kind::process ? owner.pid : kUnknownId;
-          shares[{pid, lifetimes.process_at(pid, time)}].add(event, time);
-        });
-      }
-      part.shares.clear();
-      for (const auto &[owner, share] : shares)
-        part.shares.emplace_back(share, owner.first);
-    };
-    pass.merge = [&](Batch &, Given &part) -> Result<void> {
-      for (const auto &[share, pid] : part.shares)
-        give(share, pid);
-      return {};
-    };
-    ETWRELOG_TRY(run_pass(trace, pass, options, &kept)); // what it meets has been met before
+      ETWRELOG_TRY(attribute_rest(*source.counted->trace, source.first_buffer, machine.shares, lifetimes,
+                                  give, options));
     return {};
   }
 

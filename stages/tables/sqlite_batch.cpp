@@ -3,6 +3,8 @@
 #include <charconv>
 #include <exception>
 
+#include <fmt/format.h>
+
 namespace etwrelog::tables {
 namespace {
 
@@ -29,7 +31,7 @@ int connect(sqlite3 *database, void *batch, int, const char *const *, sqlite3_vt
     auto table = std::make_unique<Table>(Table{{}, static_cast<const SqliteBatch *>(batch)});
     std::string sql = "CREATE TABLE rows(";
     for (std::size_t i = 0; i < table->batch->columns.size(); ++i)
-      sql += (i == 0 ? "c" : ", c") + std::to_string(i);
+      sql += fmt::format("{}c{}", i == 0 ? "" : ", ", i);
     const int declared = sqlite3_declare_vtab(database, (sql + ")").c_str());
     if (declared == SQLITE_OK) *made = &table.release()->head;
     return declared;

@@ -294,6 +294,14 @@ void make_all() {
     facts["tally_in_index"] = {{"session", must(open_trace(generated)).header().session_name}};
     write_facts("v1-tally.etlz", facts);
   }
+  if (!is_there("v1-tally-processes.etlz")) {
+    archive("v1-tally-processes.etlz", "a tally with processes in the index", generated, Level::normal);
+    nlohmann::json facts =
+        nlohmann::json::parse(read_file((folder / "v1-tally-processes.etlz.json").string()));
+    facts["tally_in_index"] = {{"session", must(open_trace(generated)).header().session_name},
+                               {"processes", true}};
+    write_facts("v1-tally-processes.etlz", facts);
+  }
   archive("v1-segments.etlz", "several segments, with summaries and statistics", many_segments(),
           Level::normal, true, true);
   archive("v1-xpress.etlz", "buffers compressed with XPRESS, restored by corrections",

@@ -1,5 +1,10 @@
 // Counts and names of a whole trace, through the pipeline.
+#include "archive/archive.hpp"
+#include "archive/tally.hpp"
+#include "base/output_file.hpp"
 #include "passes/statistics.hpp"
+#include "read/input.hpp"
+#include "source/archive_input.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -160,6 +165,30 @@ TEST(Statistics, AttributeByWhoHadAnIdAtThatTime) {
   for (const std::size_t shares : {Attribution::kShares, std::size_t{40}, std::size_t{8}, std::size_t{0}}) {
     EXPECT_EQ(statistics_record(count(1, 2, shares)), statistics_record(s)) << shares;
     EXPECT_EQ(statistics_record(count(1 << 30, 2, shares)), statistics_record(s)) << shares;
+  }
+}
+
+// Into few and into many segments, of which an id changes hands in each.
+TEST(Statistics, AnArchiveKeepsWhatCountingSaysOfProcesses) {
+  const std::vector<std::uint8_t> bytes = reusing().bytes();
+  const Result<Trace> trace = testing::open_trace(bytes);
+  const Result<Statistics> counted = collect_statistics(*trace, {});
+  ASSERT_TRUE(counted);
+  for (const std::size_t segment : {std::size_t{1} << 10, std::size_t{1} << 24}) {
+    std::vector<ColumnCost> explained; // then it becomes no small archive
+    ArchiveOptions options;
+    options.segment = segment, options.explain = &explained;
+    const testing::TempDir directory;
+    Result<base::OutputFile> archive = base::OutputFile::create(directory.file("a"), false);
+    ASSERT_TRUE(archive && pack_file(*read::memory_input("trace", bytes), *archive, options));
+    ASSERT_TRUE(archive->commit());
+    const auto index =
+        read_archive_index(*read::memory_input("archive", testing::read_file(directory.file("a"))));
+    ASSERT_TRUE(index);
+    EXPECT_EQ(index->segments.size() > 1, segment < bytes.size());
+    const std::optional<TallyRecord> tally = read_tally(index->facts);
+    ASSERT_TRUE(tally && tally->processes);
+    EXPECT_EQ(*tally->processes, by_name(counted->processes, counted->by_instance));
   }
 }
 

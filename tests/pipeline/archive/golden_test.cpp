@@ -105,6 +105,10 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
   EXPECT_EQ(tally.has_value(), facts.contains("tally_in_index"));
   if (!tally) return;
   EXPECT_EQ(tally->session.name, facts.at("tally_in_index").at("session"));
+  ASSERT_EQ(tally->processes.has_value(), facts.at("tally_in_index").contains("processes"));
+  if (tally->processes) {
+    EXPECT_EQ(tally->processes, by_name(counted->processes, counted->by_instance));
+  }
   std::vector<TypeStatistics> types = counted->types;
   std::ranges::sort(types, {}, &TypeStatistics::type);
   ASSERT_EQ(tally->statistics.types.size(), types.size());

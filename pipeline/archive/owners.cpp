@@ -1,0 +1,82 @@
+#include "archive/owners.hpp"
+
+#include "archive/segments.hpp"
+#include "source/trace.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::pipeline {
+namespace {
+
+// What a trace may say of processes and threads; of real ones of 128 MiB a hundredth.
+constexpr std::size_t kMostRecords = 1u << 20, kMostText = 32u << 20;
+
+} // namespace
+
+void SegmentOwners::clear(std::uint32_t buffers) {
+  records_.clear();
+  shares_.clear(0, buffers - 1);
+  processors_.clear();
+}
+
+void SegmentOwners::begin_buffer(std::uint16_t processor) {
+  buffer_ = static_cast<std::uint32_t>(processors_.size());
+  processors_.push_back(processor);
+  position_ = {.processor = processor};
+}
+
+void TraceOwners::append(const SegmentOwners &later) {
+  if (given_up_) return;
+  const auto first = static_cast<std::uint32_t>(processors_.size());
+  processors_.insert(processors_.end(), later.processors_.begin(), later.processors_.end());
+  filter::LifetimeRecords records;
+  records.processes = later.records_.processes;
+  for (filter::LifetimeRecords::Process &process : records.processes) {
+    process.facts.command_line.clear();
+    text_ += process.facts.image_name.size();
+  }
+  records.threads = later.records_.threads;
+  records.switches = later.records_.switches;
+  for (filter::LifetimeRecords::Switches &of_buffer : records.switches)
+    of_buffer.buffer += first;
+  records_.append(std::move(records));
+  std::vector<Share> shares(later.shares_.all().begin(), later.shares_.all().end());
+  for (Share &share : shares)
+    share.first_buffer += first, share.last_buffer += first;
+  shares_.append(shares, [this] { return filter::Lifetimes(records_, processors_, false); });
+  if (records_.processes.size() + records_.threads.size() <= kMostRecords && text_ <= kMostText) return;
+  given_up_ = true;
+  records_ = {};
+}
+
+Result<std::optional<std::vector<NamedProcesses>>>
+TraceOwners::by_name(const read::Input &trace, bool one_stream, const RunOptions &run) const {
+  using Rows = std::optional<std::vector<NamedProcesses>>;
+  if (given_up_) return Rows();
+  filter::LifetimeRecords records = records_;
+  if (one_stream) records.switches.clear(); // its buffers do not tell where an event was
+  const filter::Lifetimes lifetimes(std::move(records), processors_, false);
+  std::vector<ProcessStatistics> counts(lifetimes.processes().size());
+  const auto give = [&](const Share &share, std::uint32_t pid) {
+    const auto process = pid == kUnknownId ? std::nullopt : lifetimes.process_at(pid, share.from);
+    if (!process) return;
+    counts[*process].events += share.events;
+    counts[*process].samples += share.samples;
+  };
+  Attribution shares = shares_;
+  shares.settle(lifetimes, give);
+  if (shares.anything_left()) {
+    const Result<Trace> again = open_again(trace);
+    if (!again || again->buffers().size() != processors_.size()) return Rows();
+    PassOptions options(run);
+    options.progress = nullptr;
+    if (Result<void> done = attribute_rest(*again, 0, shares, lifetimes, give, options); !done) {
+      const ErrorKind kind = done.error().kind;
+      if (kind == ErrorKind::cancelled || kind == ErrorKind::io) return std::move(done).error();
+      return Rows();
+    }
+  }
+  return Rows(etwrelog::by_name(lifetimes.processes(), counts));
+}
+
+} // namespace etwrelog::pipeline
