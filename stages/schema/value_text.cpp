@@ -131,6 +131,10 @@ void TextPen::put_character(std::uint32_t c) {
 
 void put_unsigned(TextPen &pen, std::uint64_t value) {
   char *const to = pen.room(20);
+  if (value < 10) { // flags, states, priorities: most fields
+    *to = static_cast<char>('0' + value);
+    return pen.wrote(to + 1);
+  }
   pen.wrote(std::to_chars(to, to + 20, value).ptr);
 }
 

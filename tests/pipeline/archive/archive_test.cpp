@@ -313,7 +313,7 @@ TEST(Archive, RealTracesComeBackByTheModel) {
     const auto path = testing::trace_path(name);
     ASSERT_TRUE(path) << name;
     const Buffer trace = testing::read_file(path->string());
-    if (testing::kSanitized && trace.size() > (8u << 20)) continue; // other tests pack it there
+    if (testing::kSanitized && trace.size() > (3u << 20)) continue; // other tests pack it there
     PackReport packed;
     const Buffer archive = pack(trace, {}, &packed);
     EXPECT_TRUE(packed.is_trace) << name;
