@@ -56,13 +56,11 @@ constexpr char kPrimer[] =
 
 // And names of processes, in the order in which they stand.
 constexpr char kProcessPrimer[] =
-    "?\0Idle\0MemCompression\0Registry\0RuntimeBroker.exe\0SearchIndexer.exe\0System\0WmiPrvSE.exe\0audiodg."
-    "exe\0"
-    "backgroundTaskHost.exe\0chrome.exe\0cmd.exe\0conhost.exe\0csrss.exe\0ctfmon.exe\0devenv.exe\0dllhost."
-    "exe\0"
-    "dwm.exe\0explorer.exe\0fontdrvhost.exe\0lsass.exe\0lsm.exe\0msedge.exe\0notepad.exe\0powershell.exe\0"
-    "rundll32.exe\0services.exe\0sihost.exe\0smss.exe\0spoolsv.exe\0svchost.exe\0taskhostw.exe\0wininit.exe\0"
-    "winlogon.exe\0wpr.exe\0xperf.exe";
+    "?\0Idle\0MemCompression\0Registry\0RuntimeBroker.exe\0SearchIndexer.exe\0System\0WmiPrvSE.exe\0"
+    "audiodg.exe\0backgroundTaskHost.exe\0chrome.exe\0cmd.exe\0conhost.exe\0csrss.exe\0ctfmon.exe\0"
+    "devenv.exe\0dllhost.exe\0dwm.exe\0explorer.exe\0fontdrvhost.exe\0lsass.exe\0lsm.exe\0msedge.exe\0"
+    "notepad.exe\0powershell.exe\0rundll32.exe\0services.exe\0sihost.exe\0smss.exe\0spoolsv.exe\0"
+    "svchost.exe\0taskhostw.exe\0wininit.exe\0winlogon.exe\0wpr.exe\0xperf.exe";
 
 // Rows of processes, which have their own: what types have taught does not fit them.
 struct ProcessModels {
@@ -226,7 +224,7 @@ template <class Coder> bool code(Coder &coder, TallyRecord &record) {
     if (!code_name(coder, models.shared, models.text, row.name, name, room)) return false;
     name = row.name;
   }
-  return !record.processes || code(coder, *record.processes, room);
+  return record.processes ? code(coder, *record.processes, room) : !coder.overrun();
 }
 
 } // namespace

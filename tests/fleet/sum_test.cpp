@@ -302,7 +302,8 @@ TEST(Sum, AddsUpArchivesPackedPlainly) {
   EXPECT_EQ(info["events"], events);
   std::map<std::string, std::uint64_t> processes;
   for (int i = 1; i <= number; ++i) {
-    const json one = json::parse(run_tool({"info", "--json", directory.file(std::to_string(i) + ".etlz")}).out);
+    const json one =
+        json::parse(run_tool({"info", "--json", directory.file(std::to_string(i) + ".etlz")}).out);
     for (const json &process : one["processes"])
       processes[process["name"]] += process["events"].get<std::uint64_t>();
   }
