@@ -276,7 +276,7 @@ int run_info(InfoOptions &options) {
       failed(trace.error());
       continue;
     }
-    const Result<Statistics> statistics = collect_statistics(*trace, run);
+    const Result<Statistics> statistics = collect_statistics(*trace, run, Counted::processes);
     if (!statistics) {
       failed(statistics.error());
       continue;

@@ -121,17 +121,19 @@ struct CountPart {
 
 class Counter {
 public:
-  explicit Counter(CountPart &work) : work_(work) {}
+  Counter(CountPart &work, Counted what) : work_(work), everything_(what == Counted::everything) {}
 
   void count(const EventView &event, std::int64_t time, filter::Position &position, std::uint32_t buffer) {
     ++work_.events;
     work_.bytes += event.size();
-    work_.types.add(event);
     if (time != 0) {
       work_.first_time = std::min(work_.first_time, time);
       work_.last_time = std::max(work_.last_time, time);
     }
-    if (schema::EventNames::teaches(event)) work_.names.learn(event);
+    if (everything_) {
+      work_.types.add(event);
+      if (schema::EventNames::teaches(event)) work_.names.learn(event);
+    }
     if (event.has_ids()) ++header_pid(event.process_id());
     work_.lifetimes.add(event, time, buffer);
     const filter::Claim claim = filter::claim_of(event, position);
@@ -139,10 +141,15 @@ public:
       work_.shares.of(claim, buffer).add(event, time);
     else if (event.has_hook() && event.hook() == kernel::kHookSample)
       ++work_.unattributed_samples;
-    if (event.has_hook())
-      count_hook(event);
-    else if (event.is_event())
+    if (event.has_hook()) {
+      const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+      if (rule.scope == kernel::Scope::image)
+        count_image(event, rule);
+      else if (everything_)
+        count_stack(event, rule);
+    } else if (everything_ && event.is_event()) {
       count_event_stacks(event);
+    }
   }
 
 private:
@@ -154,16 +161,17 @@ private:
     return *last_header_;
   }
 
-  void count_hook(const EventView &event) {
+  void count_image(const EventView &event, const filter::HookRule &rule) {
+    const filter::FieldOffsets &at = rule.offsets(event.pointer_size());
+    if (const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id))
+      ++work_.images_by_pid[*pid];
+  }
+
+  void count_stack(const EventView &event, const filter::HookRule &rule) {
     const std::uint16_t hook = event.hook();
     const unsigned pointer_size = event.pointer_size();
-    const filter::HookRule &rule = filter::rule_for(hook, event.version());
     const filter::FieldOffsets &at = rule.offsets(pointer_size);
     switch (rule.scope) {
-    case kernel::Scope::image:
-      if (const auto pid = filter::FieldOffsets::u32(event.payload(), at.process_id))
-        ++work_.images_by_pid[*pid];
-      break;
     case kernel::Scope::stack_walk:
       ++work_.stacks.walks;
       add_frames(event.payload(), at.frames, pointer_size);
@@ -212,6 +220,7 @@ private:
   }
 
   CountPart &work_;
+  const bool everything_;
   std::uint64_t *last_header_ = nullptr;
   std::uint32_t last_header_pid_ = 0;
 };
@@ -283,7 +292,7 @@ public:
     pass.work = [&](Batch &batch, CountPart &work) {
       const auto first = static_cast<std::uint32_t>(first_buffer + batch.first);
       work.clear(first, first + static_cast<std::uint32_t>(batch.count) - 1);
-      Counter counter(work);
+      Counter counter(work, limits_.what);
       for (const DecodedBuffer &buffer : batch.buffers) {
         filter::Position position{.processor = buffer.header.processor()};
         trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {

@@ -10,8 +10,9 @@ namespace etwrelog::pipeline {
 
 using etwrelog::Statistics;
 
-// What is kept in memory while counting.
+// What is counted, and what is kept in memory for it.
 struct CountLimits {
+  Counted what = Counted::everything;
   std::size_t stacks = SIZE_MAX;             // different ones, and stack keys; beyond that it fails
   std::size_t shares = Attribution::kShares; // beyond that more is read again
 };

@@ -15,7 +15,8 @@ struct SqliteFile::Handle {
 
 struct SqliteFile::Calls {
   static SqliteFile &of(sqlite3_file *file) { return *reinterpret_cast<Handle *>(file)->of; }
-  static sqlite3_vfs &others() { return *sqlite3_vfs_find(nullptr); }
+  // What opens all other files.
+  static sqlite3_vfs *others(sqlite3_vfs *vfs) { return static_cast<SqliteFile *>(vfs->pAppData)->others_; }
 
   // C calls these: what goes wrong is kept for failure(), nothing is thrown.
   template <class Do> static int guarded(SqliteFile &self, int code, Do &&act) noexcept {
@@ -91,8 +92,7 @@ struct SqliteFile::Calls {
         .xUnfetch = nullptr,
     };
     if ((flags & SQLITE_OPEN_MAIN_DB) == 0) {
-      sqlite3_vfs &other = others();
-      return other.xOpen(&other, path, file, flags, granted);
+      return others(vfs)->xOpen(others(vfs), path, file, flags, granted);
     }
     *reinterpret_cast<Handle *>(file) = {{&kMethods}, static_cast<SqliteFile *>(vfs->pAppData)};
     if (granted != nullptr) *granted = flags;
@@ -110,18 +110,22 @@ struct SqliteFile::Calls {
     to[name.copy(to, name.size())] = '\0';
     return SQLITE_OK;
   }
-  static int random(sqlite3_vfs *, int size, char *to) { return others().xRandomness(&others(), size, to); }
-  static int sleep(sqlite3_vfs *, int microseconds) { return others().xSleep(&others(), microseconds); }
-  static int time(sqlite3_vfs *, double *now) { return others().xCurrentTime(&others(), now); }
+  static int random(sqlite3_vfs *vfs, int size, char *to) {
+    return others(vfs)->xRandomness(others(vfs), size, to);
+  }
+  static int sleep(sqlite3_vfs *vfs, int microseconds) {
+    return others(vfs)->xSleep(others(vfs), microseconds);
+  }
+  static int time(sqlite3_vfs *vfs, double *now) { return others(vfs)->xCurrentTime(others(vfs), now); }
 };
 
 SqliteFile::SqliteFile(base::OutputFile &file)
-    : file_(file), name_(fmt::format("etwrelog-{}", static_cast<const void *>(this))) {
-  const sqlite3_vfs *const others = sqlite3_vfs_find(nullptr); // SQLite is initialised by this
-  if (others == nullptr) return;
+    : file_(file), name_(fmt::format("etwrelog-{}", static_cast<const void *>(this))),
+      others_(sqlite3_vfs_find(nullptr)) { // which initialises SQLite
+  if (others_ == nullptr) return;
   vfs_.iVersion = 1;
-  vfs_.szOsFile = std::max(static_cast<int>(sizeof(Handle)), others->szOsFile);
-  vfs_.mxPathname = others->mxPathname;
+  vfs_.szOsFile = std::max(static_cast<int>(sizeof(Handle)), others_->szOsFile);
+  vfs_.mxPathname = others_->mxPathname;
   vfs_.zName = name_.c_str();
   vfs_.pAppData = this;
   vfs_.xOpen = Calls::open;

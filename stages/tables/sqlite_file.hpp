@@ -31,6 +31,7 @@ private:
   struct Calls;
   base::OutputFile &file_;
   std::string name_;
+  sqlite3_vfs *others_; // SQLite's own
   sqlite3_vfs vfs_{};
   bool registered_ = false;
   std::optional<Error> failure_;

@@ -168,6 +168,19 @@ TEST(Statistics, AttributeByWhoHadAnIdAtThatTime) {
   }
 }
 
+// Who asks for processes alone is told the same of them, and of all but types and stacks.
+TEST(Statistics, OfProcessesAloneAreTheSame) {
+  const Result<Trace> trace = testing::open_trace(reusing().bytes());
+  Result<Statistics> all = collect_statistics(*trace, {}),
+                     some = collect_statistics(*trace, {}, {.what = Counted::processes});
+  ASSERT_TRUE(all && some);
+  EXPECT_FALSE(all->types.empty());
+  EXPECT_TRUE(some->types.empty());
+  all->types.clear();
+  all->stacks = {};
+  EXPECT_EQ(statistics_record(*some), statistics_record(*all));
+}
+
 // Into few and into many segments, of which an id changes hands in each.
 TEST(Statistics, AnArchiveKeepsWhatCountingSaysOfProcesses) {
   const std::vector<std::uint8_t> bytes = reusing().bytes();
