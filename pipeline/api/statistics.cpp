@@ -28,9 +28,9 @@ Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run,
   ETWRELOG_TRY_LET(sources, detail::Traversal::all_sources(trace));
   for (const pipeline::Trace *source : sources)
     detail::Traversal::add_input(run.report, *source);
-  Result<Statistics> counted =
-      sources.size() == 1 ? pipeline::collect_statistics(*sources.front(), run, limits)
-                          : count_together(trace, run, limits);
+  Result<Statistics> counted = sources.size() == 1
+                                   ? pipeline::collect_statistics(*sources.front(), run, limits)
+                                   : count_together(trace, run, limits);
   if (counted && run.report != nullptr) {
     run.report->events += counted->events;
     detail::Traversal::add_to(run.report, counted->skipped, counted->warnings);
