@@ -76,9 +76,9 @@ enum class Counted : std::uint8_t { everything, processes };
 // Reads the trace once, and again those few buffers in which an id changes hands; not at all where it is one
 // archive that holds the counts. Of several sources the totals of all: events and bytes are the sums of each,
 // stacks and processes are told apart over all of them, and an event's owner is what all sources of its
-// machine say of it. Times are those of Trace::clock(); a
-// warning begins with the name of its source. Damage that was stepped over stands in `skipped`. Any number of
-// calls at once, on any threads; errors are those of reading a trace (trace.hpp).
+// machine say of it. Times are those of Trace::clock(); a warning begins with the name of its source. Damage
+// that was stepped over stands in `skipped`. Any number of calls at once, on any threads; errors are those of
+// reading a trace (trace.hpp).
 [[nodiscard]] Result<Statistics> collect_statistics(const Trace &trace, const RunOptions &run = {},
                                                     Counted what = Counted::everything);
 

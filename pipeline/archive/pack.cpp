@@ -56,8 +56,9 @@ enum class Small : std::uint8_t {
   no,
 };
 
-// Packs all of it as a small archive, if that is smaller.
-Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job, PackReport &result) {
+// Packs all of it as a small archive, if that is smaller. `record`: the tally of what is coded otherwise.
+Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job, PackReport &result,
+                         std::vector<std::uint8_t> &record) {
   const ArchiveOptions &options = file.options;
   const read::Input &input = file.input;
   if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return Small::no;
@@ -81,7 +82,8 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   index.add(job.entry);
   Tally tally;
   tally.merge(job.tally);
-  ETWRELOG_TRY_LET(record, tally.record(result.session, file));
+  ETWRELOG_TRY_LET(made, tally.record(result.session, file));
+  record = std::move(made);
   index.finish(record, index_bytes);
   const std::size_t normal =
       etlz::kFileHeaderSize + job.payload.size() + index_bytes.size() + etlz::kFooterSize;
@@ -125,9 +127,10 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   file.tallied = to_be_tallied(input, file.trace, options);
 
   PackJob only;
+  std::vector<std::uint8_t> tally_of_only;
   bool coded = false;
   if (file.trace) {
-    ETWRELOG_TRY_LET(small, pack_small(file, out, only, result));
+    ETWRELOG_TRY_LET(small, pack_small(file, out, only, result, tally_of_only));
     if (small == Small::packed) return result;
     coded = small == Small::coded;
   }
@@ -155,7 +158,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
     hasher.update(job.bytes);
     ETWRELOG_TRY(out.append(job.payload));
     index.add(job.entry);
-    if (file.tallied) tally.merge(job.tally);
+    if (file.tallied && !coded) tally.merge(job.tally);
     progress.advance(job.bytes.size(), share);
     return {};
   };
@@ -172,7 +175,9 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   footer.original_size = input.size();
   footer.content = result.content = hasher.finish();
   std::vector<std::uint8_t> index_bytes;
-  if (file.tallied) {
+  if (file.tallied && coded) {
+    facts = std::move(tally_of_only);
+  } else if (file.tallied) {
     ETWRELOG_TRY_LET(record, tally.record(result.session, file));
     facts = std::move(record);
   }
