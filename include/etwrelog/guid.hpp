@@ -6,6 +6,7 @@
 
 #include <array>
 #include <compare>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,11 +41,16 @@ inline void store_guid(std::uint8_t *at, const Guid &guid) {
 [[nodiscard]] std::string to_string(const Guid &guid);               // lower case, no braces
 [[nodiscard]] std::optional<Guid> parse_guid(std::string_view text); // with or without braces
 
+namespace detail {
+[[nodiscard]] std::uint64_t hash_of(const Guid &guid) noexcept;
+}
+
 } // namespace etwrelog
 
+// GUIDs come out of files: with a random key, one for the process, nobody can choose some that all have one
+// hash. Another one in each run of a program, therefore.
 template <> struct std::hash<etwrelog::Guid> {
   std::size_t operator()(const etwrelog::Guid &guid) const noexcept {
-    return static_cast<std::size_t>((guid.low ^ (guid.high * 0x9E37'79B9'7F4A'7C15ull)) *
-                                    0xD6E8'FEB8'6659'FD93ull);
+    return static_cast<std::size_t>(etwrelog::detail::hash_of(guid));
   }
 };

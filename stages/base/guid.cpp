@@ -1,8 +1,15 @@
 #include "etwrelog/guid.hpp"
 
+#include "base/seed.hpp"
+
 #include <fmt/format.h>
 
 namespace etwrelog {
+
+std::uint64_t detail::hash_of(const Guid &guid) noexcept {
+  static const base::SeededHash hash;
+  return hash(hash(guid.low) ^ guid.high);
+}
 
 std::string to_string(const Guid &guid) {
   std::array<std::uint8_t, 16> b{};

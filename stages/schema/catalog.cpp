@@ -1,4 +1,5 @@
 // Which schema an event has: the trace's own first, then what was added, then the built-in tables.
+#include "base/seed.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
@@ -35,8 +36,10 @@ Key key_of(const Guid &guid, unsigned id, unsigned version, unsigned opcode) {
   return {guid, std::uint64_t{id} << 32 | std::uint64_t{version} << 8 | opcode};
 }
 
-std::uint64_t hash_bytes(Bytes bytes, std::uint64_t seed) {
-  std::uint64_t h = seed ^ bytes.size() * 0x9E37'79B9'7F4A'7C15ull;
+// Of the metadata of a provider's events with one opcode.
+std::uint64_t hash_of(Bytes bytes, const Guid &provider, unsigned opcode) {
+  std::uint64_t h =
+      base::hash_seed() ^ provider.low ^ provider.high ^ opcode ^ bytes.size() * 0x9E37'79B9'7F4A'7C15ull;
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8)
     h = (h ^ load<std::uint64_t>(bytes.data() + i)) * 0xD6E8'FEB8'6659'FD93ull, h ^= h >> 32;
@@ -221,7 +224,7 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
   }
 
   [[nodiscard]] const Traced *find_traced(const Guid &provider, std::uint8_t opcode, Bytes metadata) const {
-    const auto [begin, end] = traced.equal_range(hash_bytes(metadata, provider.low ^ provider.high ^ opcode));
+    const auto [begin, end] = traced.equal_range(hash_of(metadata, provider, opcode));
     for (auto at = begin; at != end; ++at)
       if (at->second.provider == provider && at->second.opcode == opcode &&
           std::equal(metadata.begin(), metadata.end(), at->second.metadata.begin(),
@@ -244,7 +247,7 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
       row.schema = store(std::move(entry));
     }
     problem(std::move(text));
-    traced.emplace(hash_bytes(metadata, provider.low ^ provider.high ^ event.opcode()), std::move(row));
+    traced.emplace(hash_of(metadata, provider, event.opcode()), std::move(row));
   }
 
   void learn_traits(const EventView &event) {
