@@ -107,8 +107,6 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, std::u
     break;
   }
   case Scope::context_switch_batch: has_switch_batches = true; break;
-  case Scope::current_thread:
-  case Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
   case Scope::stack_definition:
     if (const auto key = FieldOffsets::pointer(event.payload(), at.stack_key, event.pointer_size()))
       definitions.push_back({*key, time});

@@ -64,10 +64,13 @@ struct LifetimeRecords {
   void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
     if (!event.has_hook()) return;
     const HookRule &rule = rule_for(event.hook(), event.version());
-    if (rule.scope == kernel::Scope::stack_walk || rule.scope == kernel::Scope::stack_reference)
-      has_stacks = true;
-    else
-      add_hook(event, time, buffer, rule);
+    switch (rule.scope) { // what most events are
+    case kernel::Scope::stack_walk:
+    case kernel::Scope::stack_reference: has_stacks = true; break;
+    case kernel::Scope::current_thread:
+    case kernel::Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
+    default: add_hook(event, time, buffer, rule);
+    }
   }
   // Appends what a later batch found.
   void append(LifetimeRecords &&later);

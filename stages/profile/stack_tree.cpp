@@ -159,18 +159,22 @@ void StackTree::name(ProfileFrame &frame, const Methods::Method &method) {
 
 // Whether the process runs compiled code: then what lies in no image most likely is such.
 bool StackTree::has_runtime(std::uint32_t pid) {
-  const auto [place, fresh] = runtimes_.try_emplace(pid, methods_->knows(pid));
-  if (fresh && !place->second)
-    for (std::size_t i = 0; i < images_.size() && !place->second; ++i) {
-      const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
-      if (image.pid != pid) continue;
-      std::string file(last_part(image.path));
-      for (char &c : file)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-      place->second = file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" ||
-                      file == "chakra.dll" || file == "chakracore.dll" || file == "v8.dll";
-    }
-  return place->second;
+  if (methods_->knows(pid)) return true;
+  if (!runtimes_) find_runtimes();
+  return runtimes_->contains(pid);
+}
+
+void StackTree::find_runtimes() {
+  runtimes_.emplace();
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
+    std::string file(last_part(image.path));
+    for (char &c : file)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    if (file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" || file == "chakra.dll" ||
+        file == "chakracore.dll" || file == "v8.dll")
+      runtimes_->insert(image.pid);
+  }
 }
 
 // One module for all processes that have the same image at the same base.

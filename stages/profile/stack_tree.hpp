@@ -9,10 +9,12 @@
 #include "profile/lookup_tables.hpp"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace etwrelog::profile {
@@ -59,6 +61,7 @@ private:
   std::uint32_t resolve(const SampledStack &stack, std::uint64_t address, bool innermost);
   void name(ProfileFrame &frame, const Methods::Method &method);
   bool has_runtime(std::uint32_t pid);
+  void find_runtimes();
   std::uint32_t module_of(std::uint32_t image_number);
 
   const Images &images_;
@@ -72,7 +75,7 @@ private:
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
   std::unordered_map<std::string, std::uint32_t> managed_modules_;
-  std::unordered_map<std::uint32_t, bool, base::SeededHash> runtimes_;
+  std::optional<std::unordered_set<std::uint32_t, base::SeededHash>> runtimes_; // processes, by their images
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, Guid, std::uint32_t, bool>,
            std::uint32_t>
       modules_;
