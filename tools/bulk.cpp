@@ -338,6 +338,8 @@ int Bulk::finish(double seconds) {
     }
     before += o.before, after += o.after, decoded += o.decoded;
   }
+  constexpr std::size_t kMostWarned = 100; // files
+  std::size_t warned = 0;
   for (std::size_t i = 0; i < outcomes_.size(); ++i) {
     const Outcome &o = outcomes_[i];
     if (task_.warnings && o.state == Outcome::State::done && !o.trace) task_.warnings(item(i), o);
@@ -347,10 +349,17 @@ int Bulk::finish(double seconds) {
       if (e.file.empty()) e.file = files_.path(i);
       static_cast<void>(report(e));
     }
+    if (!o.trouble->warnings.empty() && ++warned <= kMostWarned)
+      for (const std::string &warning : o.trouble->warnings)
+        warn(files_.path(i), warning);
     for (const Skipped &m : o.trouble->missing)
       warn(files_.path(i),
            fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
   }
+  if (warned > kMostWarned)
+    print_line(fmt::format(
+        "etwrelog: warning: there is something to be said of {} more files; ask for one at a time",
+        warned - kMostWarned));
   if (run_.json && task_.table)
     print_json(seconds);
   else if (!run_.quiet && task_.table)

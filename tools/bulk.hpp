@@ -34,6 +34,7 @@ struct Outcome {
   std::uint64_t decoded = 0;
   struct Trouble {
     std::vector<Skipped> missing;
+    std::vector<std::string> warnings;
     std::optional<Error> error;
   };
   std::unique_ptr<Trouble> trouble;

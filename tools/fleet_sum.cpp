@@ -213,6 +213,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
     Result<Statistics> counted = collect_statistics(*trace, run);
     if (!counted) return std::move(counted).error();
     session = session_of(trace->sources().front().header);
+    if (!counted->warnings.empty()) outcome.more().warnings = counted->warnings;
     processes = by_name(counted->processes, counted->by_instance);
     counts = std::make_shared<const Statistics>(*std::move(counted));
   }

@@ -313,6 +313,23 @@ TEST(Sum, AddsUpArchivesPackedPlainly) {
   EXPECT_EQ(by_process, processes);
 }
 
+TEST(Sum, SaysOfAFileThatWasCutWhatInfoSays) {
+  TempDir directory;
+  Buffer trace = generated(1'000'000);
+  const std::string whole = directory.file("whole.etl"), cut = directory.file("cut.etl");
+  testing::write_file(whole, trace);
+  trace.resize(trace.size() / 2 + 100);
+  testing::write_file(cut, trace);
+  const testing::ToolRun alone = run_tool({"info", cut});
+  EXPECT_EQ(alone.status, 0);
+  ASSERT_NE(alone.err.find("cut short"), std::string::npos) << alone.err;
+  for (const char *command : {"info", "stats"}) {
+    const testing::ToolRun sum = run_tool({command, "--sum", "-r", directory.path().string()});
+    EXPECT_EQ(sum.status, 0);
+    EXPECT_EQ(sum.err, alone.err + run_tool({"info", whole}).err) << command;
+  }
+}
+
 TEST(Sum, AddsUpWhatEachHas) {
   TempDir directory;
   std::uint64_t events = 0;
