@@ -4,6 +4,9 @@
 #include "base/errors.hpp"
 #include "etwrelog/trace.hpp"
 
+#include <functional>
+#include <optional>
+
 namespace etwrelog::pipeline {
 
 // How to read, beside what a Query says of the events.
@@ -13,6 +16,9 @@ struct Reading {
   // What is wanted from outside the time comes out of an archive's index, where it has a time and an order
   // but no place.
   bool state_from_index = false;
+  // What else must hold of an event, where kinds and time do not tell. Makes what is asked of the events of
+  // one buffer, which may keep memory of its own; any thread.
+  std::function<std::function<bool(const Event &)>()> chooser{};
 };
 
 // Trace::events and Trace::fold that read in this way.

@@ -330,27 +330,34 @@ BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) cons
   return view;
 }
 
-BufferKeeper Walk::keeper_of(std::uint32_t source, const DecodedBuffer &buffer) const {
-  return filter_ ? filter_->keeper(source, trace_.infos[source].machine, buffer) : BufferKeeper();
+Walk::Chooser Walk::chooser_of(const BufferView &view, const DecodedBuffer &buffer) const {
+  Chooser chooser{view, {}, {}};
+  if (filter_) chooser.keeper = filter_->keeper(view.source, view.machine, buffer);
+  if (reading_.chooser) chooser.chooses = reading_.chooser();
+  return chooser;
 }
 
-bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, BufferKeeper &keeper) const {
-  if (filter_ && !keeper.keeps(event, raw)) return false;
+bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, std::uint32_t at,
+                  Chooser &chooser) const {
+  if (filter_ && !chooser.keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
   if (reading_.process && event.process_id() != *reading_.process) return false;
-  return !timed_ || (time >= from_ && time <= to_) || (with_state_ && filter::is_state(event));
+  if (timed_ && (time < from_ || time > to_) && !(with_state_ && filter::is_state(event))) return false;
+  const BufferView &view = chooser.view;
+  return !chooser.chooses ||
+         chooser.chooses(Event(event, time, {view.source, view.buffer, at}, view.processor, view.machine));
 }
 
 void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
                  const BufferView &view, RefList &refs) const {
   const ClockMap &clock = trace_.clocks[source];
   bool timeless = true; // so far
-  BufferKeeper keeper = keeper_of(source, buffer);
+  Chooser chooser = chooser_of(view, buffer);
   trace_.sources[source]->visit(batch, buffer,
                                 [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
                                   timeless = timeless && !event.has_time();
                                   const std::int64_t time = timeless ? view.first_time : clock(raw);
-                                  if (!selective() || wanted(event, time, raw, keeper))
+                                  if (!selective() || wanted(event, time, raw, at, chooser))
                                     refs.push({time, at, number});
                                 });
 }
@@ -375,7 +382,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
     events = block.refs.size();
   } else {
     bool timeless = true;
-    BufferKeeper keeper = keeper_of(source, buffer);
+    Chooser chooser = chooser_of(block.view, buffer);
     trace_.sources[source]->visit(block.batch, buffer,
                                   [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
                                     timeless = timeless && !event.has_time();
@@ -384,7 +391,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
                                     newest = std::max(newest, time);
                                     oldest = std::min(oldest, time);
                                     ++events;
-                                    if (wanted(event, time, raw, keeper)) block.refs.push({time, at, 0});
+                                    if (wanted(event, time, raw, at, chooser)) block.refs.push({time, at, 0});
                                   });
   }
   block.has_events = newest >= oldest;

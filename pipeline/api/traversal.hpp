@@ -91,7 +91,7 @@ private:
   void account(WalkSlot &slot);
 
   [[nodiscard]] bool selective() const {
-    return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.process;
+    return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.process || reading_.chooser;
   }
   // Whether a buffer of a source may hold an event that is wanted, as far as that is known without it.
   [[nodiscard]] bool may_hold(const Trace &source, const read::BufferSpan &buffer, bool one_stream) const;
@@ -101,11 +101,17 @@ private:
              const detail::BufferView &view, RefList &refs) const;
   // The same for a buffer by itself: sorted by time.
   void refer(std::uint32_t source, Block &block) const;
+  // What tells of the events of one buffer which are wanted.
+  struct Chooser {
+    const detail::BufferView &view;
+    BufferKeeper keeper;
+    std::function<bool(const Event &)> chooses; // may be empty
+  };
+  [[nodiscard]] Chooser chooser_of(const detail::BufferView &view, const DecodedBuffer &buffer) const;
   // `raw`: the time in the source's own clock. Follows the buffer's context switches: for every event, in
   // order.
-  [[nodiscard]] bool wanted(const EventView &event, std::int64_t time, std::int64_t raw,
-                            BufferKeeper &keeper) const;
-  [[nodiscard]] BufferKeeper keeper_of(std::uint32_t source, const DecodedBuffer &buffer) const;
+  [[nodiscard]] bool wanted(const EventView &event, std::int64_t time, std::int64_t raw, std::uint32_t at,
+                            Chooser &chooser) const;
   std::unique_ptr<Block> take_block();
   void give_back(std::vector<std::unique_ptr<Block>> &blocks);
 

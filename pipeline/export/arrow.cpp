@@ -129,7 +129,8 @@ private:
 
   Result<void> start() {
     auto reading = std::make_unique<Reading>();
-    ETWRELOG_TRY_LET(walk, Walk::start(source_->trace, query_, {}, source_->run));
+    ETWRELOG_TRY_LET(walk,
+                     Walk::start(source_->trace, query_, source_->all->selected->reading(), source_->run));
     reading->walk = std::move(walk);
     ETWRELOG_TRY(
         reading->walk->begin([to = reading.get(), all = source_->all.get(), kind = kind_](WalkSlot &slot) {
@@ -145,13 +146,13 @@ private:
   static void fill(const TableRows &all, std::optional<Rows::Kind> kind, EventBatch &batch,
                    RowBatches &part) {
     part.clear();
-    Rows::Scratch memory;
-    pipeline::Selected::Scratch scratch;
+    Rows::Adder adder(*all.rows, part);
     for (const Event &event : batch) {
       const Schema *schema = all.survey.schemas.find(event);
       if (kind && (schema == nullptr ? RowBatches::kUndescribed : schema->ordinal) != *kind) continue;
-      if (all.selected->contains(event, scratch)) all.rows->add(event, schema, part, memory);
+      adder.add(event, schema);
     }
+    adder.finish();
   }
 
   // Leaves `out` released at the end.
@@ -211,14 +212,12 @@ struct Counts {
 
 Result<Counts> count_kinds(const Source &source) {
   const TableRows &all = *source.all;
-  if (all.selected->nothing()) return Counts{};
   const SchemaCatalog &schemas = all.survey.schemas;
-  return source.trace.fold<Counts>(
+  return all.selected->fold<Counts>(
+      source.trace,
       [&](Counts &part, EventBatch &batch) {
         part.described.resize(schemas.all().size());
-        pipeline::Selected::Scratch scratch;
         for (const Event &event : batch) {
-          if (!all.selected->contains(event, scratch)) continue;
           const Schema *schema = schemas.find(event);
           ++(schema == nullptr ? part.undescribed : part.described[schema->ordinal]);
         }
@@ -229,7 +228,7 @@ Result<Counts> count_kinds(const Source &source) {
           total.described[i] += part.described[i];
         total.undescribed += part.undescribed;
       },
-      all.selected->query(Order::file), source.run);
+      Order::file, source.run);
 }
 
 } // namespace

@@ -43,17 +43,15 @@ public:
   // common_columns().
   template <std::size_t Index, class Put>
   void put(const Event &event, const Schema *schema, Put &&put) const {
-    auto id = [&](std::uint32_t value) { value == kUnknownId ? put.null() : put.number(value); };
     if constexpr (Index == 0) {
       put.number((clock_.to_filetime(event.time()) - kUnixEpoch) * 100);
     } else if constexpr (Index == 1) {
       put.number(event.time());
     } else if constexpr (Index == 2) {
       put.number(event.processor());
-    } else if constexpr (Index == 3) {
-      id(event.process_id());
-    } else if constexpr (Index == 4) {
-      id(event.thread_id());
+    } else if constexpr (Index == 3 || Index == 4) {
+      const std::uint32_t id = Index == 3 ? event.process_id() : event.thread_id();
+      id == kUnknownId ? put.null() : put.number(id);
     } else if constexpr (Index == kProcess) {
       const std::uint32_t process = process_of(event);
       if (process == kNone) return put.null();
@@ -87,10 +85,15 @@ public:
       activity != Guid{} ? put.text(text_of(activity)) : put.null();
     }
   }
-  // All of them: put_for(index) makes what takes the value of that column.
-  template <class PutFor> void put_all(const Event &event, const Schema *schema, PutFor &&put_for) const {
+  // Of all columns, one after the other: calls each(index, value), of which value(event, schema, put) is
+  // put() of that column. `index` is a std::integral_constant.
+  template <class Each> void for_each(Each &&each) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (put<I>(event, schema, put_for(I)), ...);
+      (each(std::integral_constant<std::size_t, I>(),
+            [this](const Event &event, const Schema *schema, auto &&value) {
+              this->put<I>(event, schema, value);
+            }),
+       ...);
     }
     (std::make_index_sequence<kColumns>());
   }
@@ -103,6 +106,10 @@ public:
     (std::make_index_sequence<kColumns>());
   }
 
+  // Every event has a number there.
+  [[nodiscard]] static constexpr bool is_number(std::size_t index) {
+    return index <= 2 || (index >= 9 && index <= 12);
+  }
   // "process": empty where the header has no process.
   static constexpr std::size_t kProcess = 5;
   // provider, provider_id and event of a kind: columns from kFirstName on.

@@ -155,17 +155,12 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
     ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options.joins, run));
     joins = std::move(made);
   }
-  auto traverse = [&](auto &&map, auto &&merge) -> Result<Lines> {
-    if (selected.nothing()) return Lines{};
-    return trace.fold<Lines>(map, merge, selected.query(order), run);
-  };
-  Result<Lines> done = traverse(
+  Result<Lines> done = selected.fold<Lines>(
+      trace,
       [&](Lines &part, EventBatch &batch) {
         JsonLines::Outcome outcome;
-        pipeline::Selected::Scratch scratch;
         pipeline::Joins::Scratch joined;
         for (const Event &event : batch) {
-          if (!selected.contains(event, scratch)) continue;
           lines.format(event, {event.time(), event.processor(), event.machine()}, part.text, outcome);
           if (joins) { // in front of the line's end
             part.text.resize(part.text.size() - 2);
@@ -179,7 +174,8 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
       [&](Lines &total, Lines &part) -> Result<void> {
         total.tallies.merge(part.tallies);
         return write(part.text);
-      });
+      },
+      order, run);
   if (!done) return std::move(done).error();
   ExportReport report;
   report.events = done->tallies.events;
@@ -222,10 +218,8 @@ Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &op
   };
   auto map = [&](Part &part, EventBatch &batch) {
     part.tallies.verified.resize(survey.schemas.all().size());
-    pipeline::Selected::Scratch scratch;
     pipeline::Verifier::Scratch memory;
     for (const Event &event : batch) {
-      if (!selected.contains(event, scratch)) continue;
       JsonLines::Outcome outcome;
       if (const Schema *schema = survey.schemas.find(event)) {
         DecodedSize size;
@@ -244,8 +238,7 @@ Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &op
     total.tallies.merge(part.tallies);
     return part.failed ? Result<void>(*std::move(part.failed)) : Result<void>();
   };
-  ETWRELOG_TRY_LET(done, selected.nothing() ? Result<Part>(Part{})
-                                            : trace.fold<Part>(map, merge, selected.query(Order::file), run));
+  ETWRELOG_TRY_LET(done, selected.fold<Part>(trace, map, merge, Order::file, run));
   ExportReport report;
   report.events = done.tallies.events;
   report.kinds = kinds_of(survey.schemas, done.tallies);

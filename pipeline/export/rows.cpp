@@ -16,11 +16,13 @@ void RowBatches::clear() {
   for (const Kind kind : used_) {
     Table &table = at(kind);
     table.last_used = clears_;
+    table.first = kNoItem;
     table.batch.clear();
     for (Codes *codes : {&table.providers, &table.ids, &table.events, &table.processes, &table.keywords})
       codes->clear();
   }
   used_.clear();
+  items_.clear();
   events_ = 0;
   // What each batch needed is kept for the next. Kinds that were many once do not hold memory for ever.
   if (++clears_ % kRest != 0) return;
@@ -51,7 +53,7 @@ public:
   void value(const Op &op, Bytes data) {
     if (depth_ != 0) return nested_->value(op, data);
     const Place place = plan_.places[op.field];
-    put(columns_[place.column], place.way, op, data);
+    put(columns_[place.column], place.way, op, data, pointer_size_);
     ++filled_;
   }
   void begin_structure(const Op &op) {
@@ -105,28 +107,11 @@ public:
 
   [[nodiscard]] std::size_t filled() const { return filled_; } // columns
 
-private:
-  void open(const Op &op, char sign) {
-    text_ = &columns_[plan_.places[op.field].column];
-    std::string &out = text_->begin_text();
-    start_ = out.size();
-    nested_.emplace(out, program_, pointer_size_, JsonOptions{});
-    out += sign;
-  }
-  void close(char sign) {
-    nested_.reset();
-    text_->begin_text() += sign;
-    text_->end_text();
-    ++filled_;
-  }
-  void put(ColumnData &column, Way way, const Op &op, Bytes data) const {
+  // Puts one value into its column.
+  static void put(ColumnData &column, Way way, const Op &op, Bytes data, unsigned pointer_size) {
     switch (way) {
     case Way::number: return column.add_number(schema::load_unsigned(data));
-    case Way::signed_number: {
-      const unsigned unused = 64 - 8 * static_cast<unsigned>(data.size());
-      return column.add_number(static_cast<std::uint64_t>(
-          static_cast<std::int64_t>(schema::load_unsigned(data) << unused) >> unused));
-    }
+    case Way::signed_number: return column.add_number(static_cast<std::uint64_t>(schema::load_signed(data)));
     case Way::port: {
       const std::uint64_t value = schema::load_unsigned(data);
       return column.add_number((value & 0xFF) << 8 | value >> 8);
@@ -142,7 +127,22 @@ private:
     }
     if ((op.type == FieldType::sid || op.type == FieldType::token_sid) && data.size() < 8)
       return column.add_null(); // none
-    add_text(column, op, data, pointer_size_);
+    add_text(column, op, data, pointer_size);
+  }
+
+private:
+  void open(const Op &op, char sign) {
+    text_ = &columns_[plan_.places[op.field].column];
+    std::string &out = text_->begin_text();
+    start_ = out.size();
+    nested_.emplace(out, program_, pointer_size_, JsonOptions{});
+    out += sign;
+  }
+  void close(char sign) {
+    nested_.reset();
+    text_->begin_text() += sign;
+    text_->end_text();
+    ++filled_;
   }
   static void real(ColumnData &column, double value) {
     if (value - value == 0)
@@ -171,6 +171,37 @@ Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decod
       plan.places[i] = {static_cast<std::uint16_t>(plan.columns++),
                         way_of(schema->fields[i], type_of(schema->fields[i]))};
   }
+}
+
+// What most events are: fields of fixed size, and at most a list that takes the rest. False, and nothing is
+// done, where that is not the whole payload.
+bool Rows::add_fixed(const Plan &plan, const Decoder &decoder, Bytes payload, std::span<ColumnData> columns) {
+  const Decoder::Program &program = schema::program_of(decoder);
+  const unsigned pointer_size = schema::pointer_size_of(decoder), wide = pointer_size == 8 ? 1 : 0;
+  const std::size_t fixed = program.fixed_values[wide], size = program.fixed_bytes[wide];
+  if (payload.size() < size) return false;
+  const Bytes rest = payload.subspan(size);
+  if (fixed == program.ops.size()) {
+    if (!rest.empty()) return false;
+  } else {
+    const Op &op = program.ops[fixed];
+    const Place &place = plan.places[fixed];
+    const std::size_t unit = op.fixed[wide];
+    if (fixed + 1 != program.ops.size() || op.repeat != Measure::to_end || op.optional ||
+        place.way != Way::list || unit == 0 || rest.size() % unit != 0 ||
+        rest.size() / unit > schema::kMaxElements)
+      return false;
+    columns[place.column].add_elements(rest, unit);
+    columns[place.column].end_list();
+  }
+  const std::uint8_t *at = payload.data();
+  for (std::size_t i = 0; i < fixed; ++i) {
+    const Op &op = program.ops[i];
+    const Place &place = plan.places[i];
+    Sink::put(columns[place.column], place.way, op, {at, op.fixed[wide]}, pointer_size);
+    at += op.fixed[wide];
+  }
+  return true;
 }
 
 ColumnType Rows::type_of(const Field &field) const {
@@ -226,27 +257,75 @@ RowBatches::Table &Rows::table_for(Kind kind, RowBatches &into) const {
     table = std::make_unique<RowBatches::Table>();
     table->batch = Batch(columns(kind));
   }
-  if (table->batch.rows == 0) into.used_.push_back(kind);
   return *table;
 }
 
-void Rows::add(const Event &event, const Schema *schema, RowBatches &into, Scratch &scratch) const {
-  RowBatches::Table &table =
-      table_for(by_kind() && schema ? schema->ordinal : RowBatches::kUndescribed, into);
-  ++table.batch.rows;
-  ++into.events_;
-  add_common(event, schema, table);
-  add_fields(event, schema, table.batch);
-  if (joins_) add_joined(event, schema, table.batch, scratch);
+void Rows::Adder::finish() {
+  std::vector<Item> &items = into_.items_;
+  if (items.empty()) return;
+  if (!rows_.by_kind()) {
+    RowBatches::Table &table = rows_.table_for(RowBatches::kUndescribed, into_);
+    if (table.batch.rows == 0) into_.used_.push_back(RowBatches::kUndescribed);
+    group_.clear();
+    for (const Item &item : items)
+      group_.push_back(&item);
+    rows_.add_rows(group_, table, joined_);
+  } else {
+    add_by_kind(items);
+  }
+  into_.events_ += items.size();
+  items.clear();
+}
+
+void Rows::Adder::add_by_kind(std::vector<Item> &items) {
+  met_.clear();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Schema *schema = items[i].schema;
+    const Kind kind = schema ? schema->ordinal : RowBatches::kUndescribed;
+    RowBatches::Table &table = rows_.table_for(kind, into_);
+    const auto number = static_cast<std::uint16_t>(i);
+    if (table.first != RowBatches::kNoItem) {
+      items[table.last].next = number;
+    } else {
+      table.first = number;
+      met_.push_back(&table);
+      if (table.batch.rows == 0) into_.used_.push_back(kind);
+    }
+    table.last = number;
+  }
+  for (RowBatches::Table *table : met_) {
+    group_.clear();
+    for (std::uint16_t at = table->first; at != RowBatches::kNoItem; at = items[at].next)
+      group_.push_back(&items[at]);
+    table->first = RowBatches::kNoItem;
+    rows_.add_rows(group_, *table, joined_);
+  }
+}
+
+void Rows::add_rows(Items items, RowBatches::Table &table, Joins::Scratch &joined) const {
+  std::size_t row = table.batch.rows;
+  table.batch.rows += items.size();
+  add_common(items, table);
+  for (const Item *item : items) {
+    add_fields(item->event, item->schema, table.batch, ++row);
+    if (joins_) add_joined(item->event, item->schema, table.batch, joined);
+  }
 }
 
 namespace {
 
+struct Fill {
+  std::uint64_t &to;
+  void number(std::int64_t value) const { to = static_cast<std::uint64_t>(value); }
+};
+
 struct Put {
   ColumnData &column;
   RowBatches::Codes *codes = nullptr; // of a column that repeats
-  void null() { column.add_null(); }
-  void number(std::int64_t value) { column.add_number(static_cast<std::uint64_t>(value)); }
+  [[gnu::always_inline]] void null() { column.add_null(); }
+  [[gnu::always_inline]] void number(std::int64_t value) {
+    column.add_number(static_cast<std::uint64_t>(value));
+  }
   void text(std::string_view value) { column.add_text(value); }
   template <class Text> void repeated(std::uint64_t key, Text &&text) {
     column.add_code(codes->code(key, column, text));
@@ -255,8 +334,15 @@ struct Put {
 
 } // namespace
 
-void Rows::add_common(const Event &event, const Schema *schema, RowBatches::Table &table) const {
-  common_.put_all(event, schema, [&](std::size_t index) {
+void Rows::add_common(Items items, RowBatches::Table &table) const {
+  common_.for_each([&](auto index, auto &&value) {
+    ColumnData &column = table.batch.columns[index];
+    if constexpr (CommonColumns::is_number(index)) {
+      std::uint64_t *to = column.add_numbers(items.size());
+      for (const Item *item : items)
+        value(item->event, item->schema, Fill{*to++});
+      return;
+    }
     RowBatches::Codes *codes = nullptr;
     switch (index) {
     case 5: codes = &table.processes; break;
@@ -266,11 +352,12 @@ void Rows::add_common(const Event &event, const Schema *schema, RowBatches::Tabl
     case 13: codes = &table.keywords; break;
     default: break;
     }
-    return Put{table.batch.columns[index], codes};
+    for (const Item *item : items)
+      value(item->event, item->schema, Put{column, codes});
   });
 }
 
-void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) const {
+void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, std::size_t row) const {
   const Bytes payload = event.payload();
   const std::size_t first = first_field_;
   std::size_t covered = 0;
@@ -282,6 +369,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) co
     const Decoder &decoder = decoders_.of(event, *schema);
     const Plan &plan = plans_[schema->ordinal];
     const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
+    if (add_fixed(plan, decoder, payload, columns)) return batch.columns.back().add_null();
     Sink sink(columns, plan, schema::program_of(decoder), schema::pointer_size_of(decoder));
     schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
     static_cast<void>(run.all());
@@ -289,7 +377,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) co
     // What an event lacks is null.
     if (sink.filled() != plan.columns)
       for (ColumnData &column : columns)
-        if (column.rows() < batch.rows) column.add_null();
+        if (column.rows() < row) column.add_null();
   } else if (!by_kind()) {
     batch.columns[first].add_null();
   }
@@ -299,15 +387,15 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch) co
   raw.end_text();
 }
 
-void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Scratch &scratch) const {
-  joins_->look_up(event, schema, scratch.joined);
+void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Joins::Scratch &joined) const {
+  joins_->look_up(event, schema, joined);
   const std::size_t count = joins_->columns().size(), first = batch.columns.size() - 1 - count;
   for (std::size_t i = 0; i < count; ++i) {
     ColumnData &column = batch.columns[first + i];
-    if (scratch.joined.numbers[i])
-      column.add_number(static_cast<std::uint64_t>(*scratch.joined.numbers[i]));
-    else if (scratch.joined.present[i])
-      column.add_text(scratch.joined.texts[i]);
+    if (joined.numbers[i])
+      column.add_number(static_cast<std::uint64_t>(*joined.numbers[i]));
+    else if (joined.present[i])
+      column.add_text(joined.texts[i]);
     else
       column.add_null();
   }

@@ -62,10 +62,18 @@ public:
 
 private:
   friend class Rows;
+  static constexpr std::uint16_t kNoItem = 0xFFFF;
   struct Table {
     tables::Batch batch;
     Codes providers, ids, events, processes, keywords;
     unsigned last_used = 0;
+    std::uint16_t first = kNoItem, last = kNoItem; // of the events that wait, in the order of items_
+  };
+  // Events that wait for their rows.
+  struct Item {
+    Event event;
+    const Schema *schema = nullptr;
+    std::uint16_t next = kNoItem; // of the same table
   };
   static constexpr unsigned kRest = 16; // batches after which memory of a kind that has no rows goes
   [[nodiscard]] Table &at(Kind kind) { return kind == kUndescribed ? *undescribed_ : *described_[kind]; }
@@ -73,6 +81,7 @@ private:
   std::vector<std::unique_ptr<Table>> described_; // by ordinal
   std::unique_ptr<Table> undescribed_;
   std::vector<Kind> used_;
+  std::vector<Item> items_;
   std::uint64_t events_ = 0;
   unsigned clears_ = 0;
 };
@@ -89,13 +98,34 @@ public:
   [[nodiscard]] std::vector<tables::Column> columns(Kind kind) const;
   [[nodiscard]] bool by_kind() const { return fields_ != FieldColumns::json; }
 
-  struct Scratch {
-    Joins::Scratch joined;
+  // Makes rows of events, some hundred at a time: a column of a table is filled for all of them before the
+  // next one is, so that nothing is asked of each value that is the same for its column. One thread.
+  class Adder {
+  public:
+    Adder(const Rows &rows, RowBatches &into) : rows_(rows), into_(into) {}
+    Adder(const Adder &) = delete;
+    Adder &operator=(const Adder &) = delete;
+    // `schema`: the catalog's for this event, which stays where it is until finish().
+    void add(const Event &event, const Schema *schema) {
+      into_.items_.push_back({event, schema});
+      if (into_.items_.size() == kMostItems) finish();
+    }
+    void finish();
+
+  private:
+    static constexpr std::size_t kMostItems = 256;
+    void add_by_kind(std::vector<RowBatches::Item> &items);
+
+    const Rows &rows_;
+    RowBatches &into_;
+    std::vector<RowBatches::Table *> met_;
+    std::vector<const RowBatches::Item *> group_;
+    Joins::Scratch joined_;
   };
-  // `schema`: the catalog's for this event.
-  void add(const Event &event, const Schema *schema, RowBatches &into, Scratch &scratch) const;
 
 private:
+  using Item = RowBatches::Item;
+  using Items = std::span<const Item *const>;
   class Sink;
   enum class Way : std::uint8_t {
     number,
@@ -116,9 +146,12 @@ private:
   [[nodiscard]] static Way way_of(const Field &field, tables::ColumnType type);
 
   RowBatches::Table &table_for(Kind kind, RowBatches &into) const;
-  void add_common(const Event &event, const Schema *schema, RowBatches::Table &table) const;
-  void add_fields(const Event &event, const Schema *schema, tables::Batch &batch) const;
-  void add_joined(const Event &event, const Schema *schema, tables::Batch &batch, Scratch &scratch) const;
+  void add_rows(Items items, RowBatches::Table &table, Joins::Scratch &joined) const;
+  void add_common(Items items, RowBatches::Table &table) const;
+  // `row`: counted from 1.
+  void add_fields(const Event &event, const Schema *schema, tables::Batch &batch, std::size_t row) const;
+  void add_joined(const Event &event, const Schema *schema, tables::Batch &batch,
+                  Joins::Scratch &joined) const;
 
   CommonColumns common_;
   const std::size_t first_field_ = common_columns().size(); // its column
@@ -130,6 +163,8 @@ private:
     std::vector<Place> places; // by index in Schema::fields
     std::size_t columns = 0;   // of fields
   };
+  [[nodiscard]] static bool add_fixed(const Plan &plan, const Decoder &decoder, Bytes payload,
+                                      std::span<tables::ColumnData> columns);
   std::vector<Plan> plans_; // by ordinal
 };
 

@@ -1,6 +1,7 @@
 // Which events of a trace an export takes.
 #pragma once
 
+#include "api/reading.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/trace.hpp"
 #include "export/json_lines.hpp"
@@ -42,14 +43,18 @@ public:
     selected.time_ = filter::selected_time(selection, trace.clock());
     return selected;
   }
-  using Scratch = where::Condition::Scratch; // one for each thread
-  [[nodiscard]] bool contains(const Event &event, Scratch &scratch) const {
-    return selects(event) && (!where_ || where_->holds(event, scratch));
-  }
   // No event is taken, whatever the trace holds.
   [[nodiscard]] bool nothing() const { return where_ && where_->nothing(); }
 
-  // What of it a traversal can do by itself: kinds and time.
+  // Trace::fold over what is selected.
+  template <class Part, class Map, class Merge>
+  [[nodiscard]] Result<Part> fold(const etwrelog::Trace &trace, Map map, Merge merge, Order order,
+                                  const RunOptions &run) const {
+    if (nothing()) return Part{};
+    return read_fold<Part>(trace, std::move(map), std::move(merge), query(order), reading(), run);
+  }
+
+  // How a traversal takes what is selected and nothing else, unless that is nothing(). This outlives it.
   [[nodiscard]] Query query(Order order) const {
     Query query;
     query.order = order;
@@ -60,6 +65,16 @@ public:
     if (!query.from && from != std::numeric_limits<std::int64_t>::min()) query.from = Moment{false, 0, from};
     if (!query.to && to != std::numeric_limits<std::int64_t>::max()) query.to = Moment{false, 0, to};
     return query;
+  }
+  [[nodiscard]] Reading reading() const {
+    Reading reading;
+    if (!everything_ || where_)
+      reading.chooser = [this] {
+        return [this, scratch = where::Condition::Scratch()](const Event &event) mutable {
+          return selects(event) && (!where_ || where_->holds(event, scratch));
+        };
+      };
+    return reading;
   }
 
 private:

@@ -89,10 +89,10 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
   }
   auto map = [&](TablePart &part, EventBatch &batch) {
     part.rows.clear();
-    Rows::Scratch memory;
-    pipeline::Selected::Scratch scratch;
+    Rows::Adder adder(rows, part.rows);
     for (const Event &event : batch)
-      if (all.selected->contains(event, scratch)) rows.add(event, schemas.find(event), part.rows, memory);
+      adder.add(event, schemas.find(event));
+    adder.finish();
   };
   auto merge = [&](TablePart &total, TablePart &part) -> Result<void> {
     total.events += part.rows.events();
@@ -106,13 +106,10 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
       return writer.write(number->second, batch);
     });
   };
-  Result<TablePart> done = all.selected->nothing()
-                               ? Result<TablePart>(TablePart{})
-                               : trace.fold<TablePart>(map, merge, all.selected->query(Order::time), run);
-  if (!done) return std::move(done).error();
+  ETWRELOG_TRY_LET(done, all.selected->fold<TablePart>(trace, map, merge, Order::time, run));
   ETWRELOG_TRY(writer.finish());
   ExportReport report;
-  report.events = done->events;
+  report.events = done.events;
   const auto problems = schemas.problems();
   report.problems.assign(problems.begin(), problems.end());
   if (all.joins)

@@ -23,13 +23,14 @@ schema::JsonWay json_way(const Field &field) {
   if (field.type == FieldType::wstr) return natural ? JsonWay::wide_text : JsonWay::other;
   if (field.type == FieldType::astr) return natural ? JsonWay::narrow_text : JsonWay::other;
   if (field.type == FieldType::pointer) return JsonWay::hex;
+  if (field.type == FieldType::raw_time) return JsonWay::signed_number;
   if (field.type > FieldType::i64) return JsonWay::other;
   switch (field.format) {
   case Format::hex: return JsonWay::hex;
   case Format::port:
   case Format::ip_address:
   case Format::characters: return JsonWay::other;
-  default: return field.type <= FieldType::u64 ? JsonWay::number : JsonWay::other;
+  default: return field.type <= FieldType::u64 ? JsonWay::number : JsonWay::signed_number;
   }
 }
 
@@ -77,6 +78,7 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
       const std::size_t size = ops[i].fixed[wide];
       if (size == 0 || ops[i].repeat != Measure::natural || ops[i].optional) break;
       at += static_cast<std::uint32_t>(size);
+      fixed_values[wide] = i + 1, fixed_bytes[wide] = at;
     }
   }
 }
@@ -212,11 +214,8 @@ DecodedSize Decoder::append_json(Bytes payload, std::string &out, const JsonOpti
 
 std::optional<std::uint64_t> FieldValue::integer() const {
   if (field == nullptr || !field->is_integer() || field->is_array()) return std::nullopt;
+  if (field->is_signed() && data.size() < 8) return static_cast<std::uint64_t>(schema::load_signed(data));
   const std::uint64_t value = schema::load_unsigned(data);
-  if (field->is_signed() && !data.empty() && data.size() < 8) {
-    const unsigned shift = 64 - 8 * static_cast<unsigned>(data.size());
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << shift) >> shift);
-  }
   if (field->format == Format::port && data.size() == 2) return (value & 0xFF) << 8 | value >> 8;
   return value;
 }

@@ -33,15 +33,6 @@ void append_string(std::string &out, const Op &op, Bytes data) {
   out += '"';
 }
 
-std::int64_t signed_value(Bytes data) {
-  switch (data.size()) {
-  case 1: return static_cast<std::int8_t>(data[0]);
-  case 2: return load<std::int16_t>(data.data());
-  case 4: return load<std::int32_t>(data.data());
-  default: return load<std::int64_t>(data.data());
-  }
-}
-
 // False if it is not what it claims to be.
 bool append_lznt1_text(std::string &out, Bytes data) {
   constexpr std::uint32_t kLargest = 4u << 20;
@@ -94,7 +85,7 @@ void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *
   default: break;
   }
   if (op.type >= FieldType::i8 && op.type <= FieldType::i64)
-    append_signed(out, signed_value(data));
+    append_signed(out, load_signed(data));
   else
     append_unsigned(out, value);
 }

@@ -65,6 +65,7 @@ private:
     if (maps_ && op.map >= 0) return put_other(op, data);
     switch (op.way) {
     case JsonWay::number: return put_unsigned(pen_, load_unsigned(data));
+    case JsonWay::signed_number: return put_signed(pen_, load_signed(data));
     case JsonWay::hex: return put_quoted_hex(pen_, load_unsigned(data));
     case JsonWay::wide_text: return pen_.put('"'), put_json_utf16(pen_, data), pen_.put('"');
     case JsonWay::narrow_text: return pen_.put('"'), put_json_cp1252(pen_, data), pen_.put('"');

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxElements = 200'000; // of all arrays of one eve
 inline constexpr std::size_t kMaxText = 32u << 20;   // of one event
 
 // How JSON shows a value, where that takes no thought.
-enum class JsonWay : std::uint8_t { other, number, hex, wide_text, narrow_text };
+enum class JsonWay : std::uint8_t { other, number, signed_number, hex, wide_text, narrow_text };
 
 struct Op {
   FieldType type;
@@ -52,6 +52,8 @@ struct Decoder::Program {
   // Offset of each field for pointer sizes 4 and 8, as far as fields of fixed size reach; kNoOffset behind.
   static constexpr std::uint32_t kNoOffset = 0xFFFF'FFFF;
   std::vector<std::uint32_t> offsets[2];
+  // How many single values of fixed size the program begins with, and what they come to.
+  std::size_t fixed_values[2] = {0, 0}, fixed_bytes[2] = {0, 0};
 
   [[nodiscard]] std::string_view key(const schema::Op &op) const {
     return {keys.data() + op.key_at, op.key_size};
@@ -95,6 +97,16 @@ namespace etwrelog::schema {
   }
 }
 
+[[nodiscard]] inline std::int64_t load_signed(Bytes data) {
+  switch (data.size()) {
+  case 1: return static_cast<std::int8_t>(data[0]);
+  case 2: return load<std::int16_t>(data.data());
+  case 4: return load<std::int32_t>(data.data());
+  case 8: return load<std::int64_t>(data.data());
+  default: return 0;
+  }
+}
+
 // The sink:
 //   void value(const Op &, Bytes)             a single value, or all elements of a string of characters
 //   void begin_structure(const Op &), end_structure(const Op &)
@@ -122,7 +134,7 @@ public:
   void redirect(Sink &sink) { sink_ = &sink; }
 
   // False if the payload ends inside a field or the event was given up.
-  bool all() { return fields(0, program_.ops.size()); }
+  bool all() { return fields(fixed(), program_.ops.size()); }
   // Stops before the op with this index.
   bool until(std::size_t end) { return fields(0, end); }
   bool one(std::size_t index) { return step(index); }
@@ -133,6 +145,19 @@ public:
 private:
   template <class> friend class Run;
   [[nodiscard]] std::size_t left() const { return payload_.size() - at_; }
+
+  // What a program begins with and needs no questions, if the payload has all of it. Returns where to go on.
+  std::size_t fixed() {
+    if (payload_.size() < program_.fixed_bytes[wide_]) return 0;
+    const std::size_t count = program_.fixed_values[wide_];
+    for (const Op *op = ops_; op != ops_ + count; ++op) {
+      const Bytes data(payload_.data() + at_, op->fixed[wide_]);
+      at_ += data.size();
+      if (op->reg >= 0) registers_[op->reg] = load_unsigned(data);
+      sink_->value(*op, data);
+    }
+    return count;
+  }
 
   bool fields(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; i += 1u + ops_[i].members)

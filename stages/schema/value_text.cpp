@@ -129,16 +129,55 @@ void TextPen::put_character(std::uint32_t c) {
   wrote(to);
 }
 
+namespace {
+
+constexpr std::uint32_t kEightDigits = 100'000'000;
+
+// The eight digits of a number below that, each in a byte, the first in the lowest: halves, then quarters,
+// then single digits, all of them at once. 10486 / 2^20 and 103 / 2^10 are 1 / 100 and 1 / 10 as far as that
+// matters.
+std::uint64_t digits_of(std::uint32_t value) {
+  const std::uint64_t halves = value / 10'000 | std::uint64_t{value % 10'000} << 32;
+  const std::uint64_t hundreds = (halves * 10'486 >> 20) & 0x0000'007F'0000'007Full;
+  const std::uint64_t quarters = hundreds | (halves - 100 * hundreds) << 16;
+  const std::uint64_t tens = (quarters * 103 >> 10) & 0x000F'000F'000F'000Full;
+  return tens | (quarters - 10 * tens) << 8;
+}
+
+// Returns behind the digits; writes eight bytes in any case.
+char *write_eight(char *to, std::uint32_t value) {
+  store(reinterpret_cast<std::uint8_t *>(to), digits_of(value) + 0x3030'3030'3030'3030ull);
+  return to + 8;
+}
+// The same without zeros in front.
+char *write_some(char *to, std::uint32_t value) {
+  const std::uint64_t digits = digits_of(value);
+  const int zeros = std::countr_zero(digits | std::uint64_t{1} << 56) / 8;
+  store(reinterpret_cast<std::uint8_t *>(to), (digits >> 8 * zeros) + 0x3030'3030'3030'3030ull);
+  return to + 8 - zeros;
+}
+
+} // namespace
+
 void put_unsigned(TextPen &pen, std::uint64_t value) {
-  char *const to = pen.room(20);
+  char *to = pen.room(24);
   if (value < 10) { // flags, states, priorities: most fields
     *to = static_cast<char>('0' + value);
     return pen.wrote(to + 1);
   }
-  pen.wrote(std::to_chars(to, to + 20, value).ptr);
+  if (value < kEightDigits) return pen.wrote(write_some(to, static_cast<std::uint32_t>(value)));
+  std::uint64_t front = value / kEightDigits;
+  if (front < kEightDigits) {
+    to = write_some(to, static_cast<std::uint32_t>(front));
+  } else {
+    to = write_some(to, static_cast<std::uint32_t>(front / kEightDigits));
+    to = write_eight(to, static_cast<std::uint32_t>(front % kEightDigits));
+  }
+  pen.wrote(write_eight(to, static_cast<std::uint32_t>(value % kEightDigits)));
 }
 
 void put_signed(TextPen &pen, std::int64_t value) {
+  if (value >= 0) return put_unsigned(pen, static_cast<std::uint64_t>(value));
   char *const to = pen.room(21);
   pen.wrote(std::to_chars(to, to + 21, value).ptr);
 }

@@ -91,12 +91,22 @@ std::uint32_t ColumnData::code_of(std::string_view text) {
 
 void ColumnData::append(const ColumnData &other) {
   if (other.rows_ == 0) return;
+  if (other.nulls_ == other.rows_) {
+    rows_ += other.rows_, nulls_ += other.rows_, waiting_ += other.rows_;
+    return;
+  }
   settle(), other.settle();
   if (nulls_ != 0 || other.nulls_ != 0) {
     add_bits(rows_ - bits_, true);
     if (other.nulls_ == 0) add_bits(other.rows_, true);
-    for (std::size_t i = 0; other.nulls_ != 0 && i < other.rows_; ++i)
-      add_bits(1, !other.is_null(i));
+    for (std::size_t i = 0; other.nulls_ != 0 && i < other.rows_;) {
+      const std::size_t begin = i;
+      const bool null = other.is_null(i);
+      do
+        ++i;
+      while (i < other.rows_ && other.is_null(i) == null);
+      add_bits(i - begin, !null);
+    }
   }
   const auto numbers = static_cast<std::uint32_t>(numbers_.size()),
              texts = static_cast<std::uint32_t>(text_.size());
@@ -105,11 +115,14 @@ void ColumnData::append(const ColumnData &other) {
     std::vector<std::uint32_t> code(other.distinct());
     for (std::size_t i = 0; i < code.size(); ++i)
       code[i] = code_of(other.distinct_text(i));
-    for (std::size_t i = 0; i < other.rows_; ++i)
-      codes_.push_back(other.is_null(i) ? 0 : code[other.codes_[i]]);
+    for (const std::uint32_t of_other : other.codes_)
+      codes_.push_back(code[of_other]);
+    for (std::size_t i = 0; other.nulls_ != 0 && i < other.rows_; ++i)
+      if (other.is_null(i)) codes_[codes_.size() - other.rows_ + i] = 0;
   } else {
+    const std::uint32_t before = type_ == ColumnType::list ? numbers : texts;
     for (const std::uint32_t end : other.ends_)
-      ends_.push_back(end + (type_ == ColumnType::list ? numbers : texts));
+      ends_.push_back(end + before);
     text_ += other.text_;
   }
   rows_ += other.rows_;
@@ -134,8 +147,9 @@ std::span<const std::int32_t> Dictionary::take(const ColumnData &column) {
   if (place_of_code_.empty()) place_of_code_.push_back(0);
   const Numbers<std::uint32_t> &codes = column.codes();
   places_.resize(codes.size());
-  for (std::size_t row = 0; row < codes.size(); ++row)
-    places_[row] = place_of_code_[codes[row]];
+  // Codes are of this column: checks of the library's that each is below their number are left out.
+  std::ranges::transform(codes, places_.begin(),
+                         [of = place_of_code_.data()](std::uint32_t code) { return of[code]; });
   for (std::size_t row = 0; column.nulls() != 0 && row < codes.size(); ++row)
     if (column.is_null(row)) places_[row] = 0;
   return places_;

@@ -68,12 +68,12 @@ public:
     if (size > size_) std::fill(values_.get() + size_, values_.get() + size, value);
     size_ = size;
   }
-  void append(const Numbers &other) {
-    const std::size_t at = size_;
-    if (size_ + other.size_ > capacity_) grow(size_ + other.size_);
-    size_ += other.size_;
-    std::copy_n(other.values_.get(), other.size_, values_.get() + at);
+  // Room for so many more, to be filled by the caller.
+  [[nodiscard]] T *extend(std::size_t more) {
+    if (size_ + more > capacity_) grow(size_ + more);
+    return values_.get() + std::exchange(size_, size_ + more);
   }
+  void append(const Numbers &other) { std::copy_n(other.values_.get(), other.size_, extend(other.size_)); }
   void clear() { size_ = 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -108,6 +108,12 @@ public:
   [[gnu::always_inline]] void add_number(std::uint64_t bits) {
     add_valid();
     numbers_.push_back(bits);
+  }
+  // The same of so many rows, whose numbers the caller fills in.
+  [[nodiscard]] std::uint64_t *add_numbers(std::size_t rows) {
+    if (nulls_ != 0) settle(), add_bits(rows, true);
+    rows_ += rows;
+    return numbers_.extend(rows);
   }
   void add_real(double value) { add_number(std::bit_cast<std::uint64_t>(value)); }
   void add_text(std::string_view text);

@@ -162,6 +162,7 @@ struct Condition::Impl {
   std::vector<Kind> kinds; // by ordinal, only of those that differ from `other`
   Kind other;              // of kinds without any field that is named, and of those that nobody describes
   EventSet set;
+  bool by_kind = false; // not all kinds are as `other`
   bool is_nothing = false;
   std::size_t steps = 0;
   std::pair<std::int64_t, std::int64_t> times{std::numeric_limits<std::int64_t>::min(),
@@ -378,6 +379,7 @@ Result<void> Condition::Impl::prepare() {
       kind.entry = kAsOthers;
     } else {
       ETWRELOG_TRY(compile(schema, kind));
+      by_kind = true;
     }
     if (kind.entry == kFalse || (kind.entry == kAsOthers && other.entry == kFalse)) continue;
     is_nothing = false;
@@ -487,7 +489,7 @@ Result<Condition> Condition::make(std::string_view text, const SchemaCatalog &ca
 
 bool Condition::holds(const Event &event, Scratch &scratch) const {
   const Impl &impl = *impl_;
-  const Schema *const schema = impl.catalog.find(event);
+  const Schema *const schema = impl.by_kind ? impl.catalog.find(event) : nullptr;
   const bool own = schema != nullptr && impl.kinds[schema->ordinal].entry != kAsOthers;
   const Kind &kind = own ? impl.kinds[schema->ordinal] : impl.other;
   std::int32_t at = kind.entry;

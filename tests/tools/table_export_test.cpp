@@ -1,7 +1,9 @@
 // All formats of an export say the same, event by event.
 #include "etwrelog/export.hpp"
 #include "tests/support/generated.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tests/support/zip_files.hpp"
 
@@ -184,6 +186,8 @@ class TableExport : public ::testing::TestWithParam<const char *> {};
 TEST_P(TableExport, SaysTheSameInEveryFormat) {
   const auto trace = testing::trace_path(GetParam());
   if (!trace) GTEST_SKIP() << "the real traces are not here";
+  if (testing::kSanitized && std::filesystem::file_size(*trace) > 3u << 20)
+    GTEST_SKIP() << "too much for a sanitizer: the smaller ones take the same ways";
   const TempDir directory;
   for (const char *format : {"jsonl", "csv", "sqlite"}) {
     const ToolRun run =
@@ -203,6 +207,53 @@ TEST_P(TableExport, SaysTheSameInEveryFormat) {
 INSTANTIATE_TEST_SUITE_P(Shared, TableExport,
                          ::testing::Values("SelfDescribingSingleEvent", "AMSITrace",
                                            "SIH.20230422.034724.362.1", "HTTP_Server", "diaghub.kernel.1"));
+
+// Payloads of one kind that end early or late among whole ones: a table by kind says of each what lines say.
+TEST(TableExport, TablesByKindHoldWhatPayloadsOfOtherSizesHold) {
+  testing::SyntheticTrace trace;
+  std::int64_t time = 2'000'000;
+  const auto resized = [&](std::size_t number, int more) {
+    std::vector<std::uint8_t> event = trace.event(number);
+    const auto size = static_cast<std::uint16_t>(static_cast<int>(event.size()) + more);
+    event.resize(size, 0xA5);
+    const auto type = static_cast<format::HeaderType>(event[2]);
+    store(event.data() + format::kHeaderLayouts[static_cast<std::size_t>(type)].size_at, size);
+    store(event.data() + format::kHeaderLayouts[static_cast<std::size_t>(type)].time_at, time += 10);
+    trace.raw({time}, std::move(event), size);
+  };
+  trace.process_rundown({time}, 8, 4, "a.exe");
+  for (std::uint32_t i = 0; i < 700; ++i) { // more than are made into rows at a time
+    const std::size_t jump = trace.context_switch({time += 10}, 100 + i, 200 + i);
+    const std::size_t walk = trace.stack_walk({time += 10}, time - 10, 8, 100 + i, {i, i + 1, i + 2});
+    const std::size_t sample = trace.sample({time += 10}, 100 + i);
+    if (i % 7 != 0) continue;
+    resized(jump, static_cast<int>(i % 5) - 3);
+    resized(walk, -static_cast<int>(i % 11));
+    resized(sample, i % 2 == 0 ? -9 : 4);
+  }
+  const TempDir directory;
+  const std::string file = directory.file("t.etl");
+  testing::write_file(file, trace.bytes());
+  ASSERT_EQ(run_tool({"export", file, "-o", directory.file("x.jsonl")}).status, 0);
+  ASSERT_EQ(run_tool({"export", file, "-o", directory.file("x.csv")}).status, 0);
+  ASSERT_EQ(run_tool({"export", file, "--by-kind", "--format", "csv", "-o", directory.file("kinds")}).status,
+            0);
+  const Events lines = from_json_lines(directory.file("x.jsonl"));
+  EXPECT_GT(lines.size(), 2'300u);
+  EXPECT_EQ(from_csv(directory.file("x.csv")), lines);
+  EXPECT_EQ(from_folder(directory.file("kinds")), lines);
+  // And what no field covers, by time stamp.
+  const auto raw = [](const std::string &path, std::map<std::string, std::string> &by_time) {
+    for (const auto &row : parse_csv(path))
+      by_time[row[1]] = row.back();
+  };
+  std::map<std::string, std::string> in_one, by_kind;
+  raw(directory.file("x.csv"), in_one);
+  for (const auto &table : std::filesystem::directory_iterator(directory.file("kinds")))
+    raw(table.path().string(), by_kind);
+  EXPECT_EQ(by_kind, in_one);
+  EXPECT_GT(std::ranges::count_if(in_one, [](const auto &row) { return !row.second.empty(); }), 200);
+}
 
 // Names and contents of all files of a folder.
 std::map<std::string, std::vector<std::uint8_t>> contents(const std::string &folder) {

@@ -106,5 +106,28 @@ TEST(ValueText, APenKeepsTheOrderOfPiecesOfAnyLength) {
   EXPECT_EQ(out, expected);
 }
 
+TEST(ValueText, NumbersHaveTheDigitsThatTheyHave) {
+  const auto digits = [](std::uint64_t value) {
+    std::string out;
+    TextPen pen(out);
+    put_unsigned(pen, value);
+    pen.flush();
+    return out;
+  };
+  for (std::uint64_t value = 0; value < 120'000; ++value)
+    ASSERT_EQ(digits(value), std::to_string(value));
+  std::uint64_t random = 1;
+  for (int i = 0; i < 200'000; ++i) {
+    random = random * 6'364'136'223'846'793'005u + 1'442'695'040'888'963'407u;
+    const std::uint64_t value = random >> (i % 64);
+    ASSERT_EQ(digits(value), std::to_string(value));
+  }
+  std::uint64_t power = 1;
+  for (int i = 0; i < 20; ++i, power *= 10)
+    for (const std::uint64_t value : {power - 1, power, power + 1, power * 9 + (power - 1)})
+      EXPECT_EQ(digits(value), std::to_string(value));
+  EXPECT_EQ(digits(UINT64_MAX), "18446744073709551615");
+}
+
 } // namespace
 } // namespace etwrelog::schema

@@ -46,6 +46,78 @@ Batch make_batch(std::size_t rows) {
   return batch;
 }
 
+// Pieces of a column, each with nulls here and there, put behind one another are the column made in one go.
+TEST(Tables, ColumnsPutTogetherAreWhatOneColumnWouldBe) {
+  std::uint32_t random = 1;
+  const auto chance = [&random](std::uint32_t one_in) {
+    random = random * 1'664'525 + 1'013'904'223;
+    return (random >> 16) % one_in == 0;
+  };
+  const auto add = [](ColumnData &column, std::uint32_t value, bool null) {
+    if (null) return column.add_null();
+    switch (column.type()) {
+    case ColumnType::text: return column.add_text(std::string(value % 5, 'a' + static_cast<char>(value % 3)));
+    case ColumnType::list:
+      for (std::uint32_t i = 0; i < value % 4; ++i)
+        column.add_element(value + i);
+      return column.end_list();
+    default: return column.add_number(value);
+    }
+  };
+  for (const auto &[type, repeats] :
+       {std::pair(ColumnType::unsigned_integer, false), std::pair(ColumnType::text, false),
+        std::pair(ColumnType::text, true), std::pair(ColumnType::list, false)})
+    for (int round = 0; round < 50; ++round) {
+      ColumnData whole(type, repeats), joined(type, repeats);
+      for (int piece = 0; piece < 12; ++piece) {
+        ColumnData part(type, repeats);
+        const bool none = chance(4), all = chance(4);
+        const std::uint32_t rows = random % 40;
+        for (std::uint32_t i = 0; i < rows; ++i) {
+          const bool null = all || (!none && chance(3));
+          add(whole, random % 97, null);
+          add(part, random % 97, null);
+        }
+        joined.append(part);
+      }
+      ASSERT_EQ(joined.rows(), whole.rows());
+      ASSERT_EQ(joined.nulls(), whole.nulls());
+      EXPECT_EQ(joined.valid_bits(), whole.valid_bits());
+      EXPECT_TRUE(std::ranges::equal(joined.numbers(), whole.numbers()));
+      for (std::size_t row = 0; row < whole.rows(); ++row) {
+        ASSERT_EQ(joined.is_null(row), whole.is_null(row)) << row;
+        if (type != ColumnType::text) continue;
+        if (!whole.is_null(row)) {
+          ASSERT_EQ(joined.text(row), whole.text(row));
+        } else if (repeats) {
+          ASSERT_EQ(joined.codes()[row], 0u);
+        }
+      }
+      if (!repeats) {
+        EXPECT_TRUE(std::ranges::equal(joined.ends(), whole.ends()));
+      }
+    }
+}
+
+// Numbers for many rows at once are those that are added one by one.
+TEST(Tables, NumbersOfManyRowsAtOnceAreTheSame) {
+  ColumnData one(ColumnType::integer), many(ColumnType::integer);
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    if (i % 50 == 7) {
+      one.add_null(), many.add_null();
+      continue;
+    }
+    for (std::uint64_t k = 0; k < i % 11; ++k)
+      one.add_number(i + k);
+    std::uint64_t *to = many.add_numbers(i % 11);
+    for (std::uint64_t k = 0; k < i % 11; ++k)
+      *to++ = i + k;
+  }
+  EXPECT_EQ(one.rows(), many.rows());
+  EXPECT_EQ(one.valid_bits(), many.valid_bits());
+  EXPECT_TRUE(std::ranges::equal(one.numbers(), many.numbers()));
+}
+
 TEST(Tables, CsvQuotesWhatNeedsItAndKeepsEveryDigit) {
   Memory memory;
   const auto writer = csv_writer(memory);
