@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -41,6 +42,9 @@ int main(int argc, char **argv) {
     // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
     if (error.code() == std::errc::broken_pipe) return cli::kFailed;
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
+    return cli::kFailed;
+  } catch (const std::bad_alloc &) {
+    process::print_message("etwrelog: error: out of memory; fewer threads take less (-t 1)\n");
     return cli::kFailed;
   } catch (const std::exception &error) {
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));

@@ -53,7 +53,8 @@ void end_at_once() {
 // What no error can be made of, such as a thread that oneTBB cannot make: said in a line, and nothing is left
 // behind.
 [[noreturn]] void end_in_disorder() {
-  const char *why = "it is in a state that it does not know";
+  // Without an exception: mostly there was no memory even for one.
+  const char *why = "it is out of memory, or in a state that it does not know";
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::exception &thrown) {
@@ -68,11 +69,15 @@ void end_at_once() {
   std::abort();
 }
 
+// As early as can be: what is made before main() can run out of memory, too.
+[[gnu::constructor(101)]] void expect_disorder() {
+  std::set_terminate(end_in_disorder);
+}
+
 } // namespace
 
 void catch_stop_requests() {
   static_cast<void>(stopping());
-  std::set_terminate(end_in_disorder);
   struct sigaction action {};
   action.sa_handler = [](int) {
     if (asked.exchange(true, std::memory_order_relaxed)) end_at_once(); // the second request

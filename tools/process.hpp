@@ -17,8 +17,8 @@ void open_standard_streams();
 void print_message(std::string_view text) noexcept;
 
 // From now on the first interrupt, terminate or hang-up request sets the token; a second one removes
-// unfinished outputs and ends the program at once. Closed pipes and file-size limits become write errors, and
-// what no error can be made of ends the program with a line.
+// unfinished outputs and ends the program at once. Closed pipes and file-size limits become write errors.
+// What no error can be made of ends the program with a line, without any call and before main(), too.
 void catch_stop_requests();
 [[nodiscard]] std::stop_token stop_token();
 

@@ -9,6 +9,8 @@
 // batch, and so is the lock.
 #pragma once
 
+#include "base/threads.hpp"
+
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -30,14 +32,13 @@ template <class Slot> struct PumpSteps {
 
 template <class Slot> class Pump {
 public:
-  // `make` gives a slot. Threads: all, the caller's included.
+  // `make` gives a slot. Threads: all, the caller's included; fewer where the system gives no more.
   Pump(PumpSteps<Slot> steps, unsigned threads, std::size_t slots,
        const std::function<std::unique_ptr<Slot>()> &make)
       : steps_(std::move(steps)) {
     for (std::size_t i = 0; i < slots; ++i)
       places_.push_back({make(), State::free});
-    for (unsigned i = 1; i < threads; ++i)
-      workers_.emplace_back([this] { help(); });
+    workers_ = base::start_threads(threads - 1, [this] { help(); }).running;
   }
   ~Pump() {
     {
@@ -45,8 +46,7 @@ public:
       stopping_ = true;
     }
     changed_.notify_all();
-    for (std::thread &worker : workers_)
-      worker.join();
+    workers_.clear();
   }
   Pump(const Pump &) = delete;
   Pump &operator=(const Pump &) = delete;
@@ -129,7 +129,7 @@ private:
   // modulo places.
   std::uint64_t planned_ = 0, ordered_ = 0, given_ = 0;
   bool taken_ = false, ended_ = false, stopping_ = false;
-  std::vector<std::thread> workers_;
+  std::vector<std::jthread> workers_;
 };
 
 } // namespace etwrelog::pipeline

@@ -2,55 +2,18 @@
 
 #include "base/errors.hpp"
 #include "base/pages.hpp"
+#include "base/threads.hpp"
 #include "filter/filter.hpp"
 #include "profile/build.hpp"
 #include "profile/join.hpp"
 #include "profile_pass/collect.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
-#include <exception>
 #include <iterator>
 #include <limits>
-#include <mutex>
-#include <thread>
 
 namespace etwrelog::pipeline {
-
-namespace {
-
-// What a body throws ends the others' work, and is thrown when they are done. Where threads cannot be had,
-// fewer do it.
-profile::ParallelFor parallel_on(unsigned threads) {
-  return [threads](std::size_t count, const std::function<void(std::size_t)> &body) {
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::exception_ptr thrown;
-    const auto work = [&] {
-      try {
-        for (std::size_t i = next++; i < count; i = next++)
-          body(i);
-      } catch (...) {
-        next = count;
-        const std::lock_guard lock(mutex);
-        thrown = std::current_exception();
-      }
-    };
-    {
-      std::vector<std::jthread> others;
-      try {
-        for (unsigned i = 1; i < threads && i < count; ++i)
-          others.emplace_back(work);
-      } catch (const std::exception &) {
-      }
-      work();
-    }
-    if (thrown) std::rethrow_exception(thrown);
-  };
-}
-
-} // namespace
 
 Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph) {
   const Trace &first = *traces[earliest(traces)];
@@ -70,7 +33,10 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
                    collect_profile(read, {options.kind, options.names, options.slices, time}, graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
-  const profile::ParallelFor parallel = parallel_on(threads);
+  const profile::ParallelFor parallel = [threads](std::size_t count,
+                                                  const std::function<void(std::size_t)> &body) {
+    base::parallel_for(threads, count, body);
+  };
   result.profile.accounting.lent_user_halves = profile::join(collected.records, parallel);
   const profile::ReadFrames read_frames = [&](std::uint32_t stack, std::vector<std::uint64_t> &frames) {
     collected.stacks->read(stack, frames);

@@ -1,12 +1,12 @@
 #include "etwrelog/experimental/jobs.hpp"
 
 #include "base/errors.hpp"
+#include "base/threads.hpp"
 #include "run/runner.hpp"
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 namespace etwrelog::experimental {
 namespace {
@@ -57,23 +57,16 @@ Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &
 // Jobs that are done but for waiting.
 class Finishers {
 public:
-  Finishers(const JobList &jobs, unsigned threads) : jobs_(jobs) {
-    for (unsigned i = 0; i < threads; ++i) {
-      try {
-        threads_.emplace_back([this] { work(); });
-      } catch (const std::system_error &) {
-        break; // fewer, or none: then add() does it
-      }
-    }
-  }
+  // If there are none, add() does it.
+  Finishers(const JobList &jobs, unsigned threads)
+      : jobs_(jobs), threads_(base::start_threads(threads, [this] { work(); }).running) {}
   ~Finishers() {
     {
       const std::lock_guard lock(mutex_);
       ended_ = true;
     }
     changed_.notify_all();
-    for (std::thread &thread : threads_)
-      thread.join();
+    threads_.clear();
   }
   Finishers(const Finishers &) = delete;
   Finishers &operator=(const Finishers &) = delete;
@@ -116,7 +109,7 @@ private:
   std::condition_variable changed_;
   std::deque<std::size_t> waiting_;
   bool ended_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_; // the last: they use all the others
 };
 
 constexpr unsigned kFinishers = 16;

@@ -1,13 +1,13 @@
 #include "run/runner.hpp"
 
+#include "base/threads.hpp"
 #include "run/guarded.hpp"
 
 #include <algorithm>
 #include <latch>
 #include <limits>
 #include <mutex>
-#include <system_error>
-#include <thread>
+#include <string>
 
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/info.h>
@@ -133,21 +133,14 @@ Result<void> check_threads(unsigned threads) {
   static std::atomic<unsigned> most{1};
   if (threads <= most.load(std::memory_order_relaxed)) return {};
   std::latch together(1);
-  std::vector<std::thread> made;
-  std::string refused;
-  try {
-    while (made.size() + 1 < threads)
-      made.emplace_back([&together] { together.wait(); });
-  } catch (const std::system_error &error) {
-    refused = error.what();
-  }
+  base::Threads made = base::start_threads(threads - 1, [&together] { together.wait(); });
   together.count_down();
-  for (std::thread &thread : made)
-    thread.join();
-  if (!refused.empty())
-    return base::io_failure("the system gives no more threads: " + refused)
+  const std::size_t had = made.running.size();
+  made.running.clear();
+  if (made.refused)
+    return base::io_failure("the system gives no more threads: " + made.refused.message())
         .expected(std::to_string(threads - 1))
-        .found(std::to_string(made.size()))
+        .found(std::to_string(had))
         .advise(Advice::fewer_threads);
   most.store(threads, std::memory_order_relaxed);
   return {};

@@ -1,9 +1,9 @@
+#include "base/threads.hpp"
 #include "symbols/cabinet.hpp"
 #include "symbols/fetch.hpp"
 #include "symbols/finder.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <thread>
@@ -108,15 +108,7 @@ void SymbolResolver::prepare(std::span<const ModuleIdentity> modules) {
   const unsigned most = options.threads != 0 ? options.threads
                         : options.network    ? std::max(machine, kConnections)
                                              : machine;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next.fetch_add(1)) < modules.size();)
-      (void)load(modules[i]);
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min<std::size_t>(most, modules.size()); ++i)
-    threads.emplace_back(work);
-  work();
+  base::parallel_for(most, modules.size(), [&](std::size_t i) { (void)load(modules[i]); });
 }
 
 const SymbolOptions &SymbolResolver::options() const {
