@@ -81,10 +81,10 @@ struct RelogReport {
   double seconds = 0;
 };
 
-// Writes the selected events of a trace, and what gives them their meaning: processes, threads,
-// images, definitions of stacks, names of files, schemas. Reads the trace once, with a selection, too,
-// where what may stay of it fits a quarter of RunOptions::memory; what does not is read three times. `output`
-// is a file: it exists whole or not at all. The same bytes whatever the number of threads.
+// Writes the selected events of a trace, and what gives them their meaning: processes, threads, images,
+// definitions of stacks, names of files, schemas. Reads the trace once, with a selection, too, where what may
+// stay of it fits three eighths of RunOptions::memory; what does not is read three times. `output` is a file:
+// it exists whole or not at all. The same bytes whatever the number of threads.
 //
 // Several sources become one trace if they are of one machine and boot (the error names what differs): the
 // events of each processor in the order of their times, those of one source and processor in their own order.

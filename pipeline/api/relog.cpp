@@ -27,7 +27,7 @@ pipeline::RelogOptions private_options(const Output &output, const RelogOptions 
   out.stacks.mode = static_cast<pipeline::StackMode>(options.stacks);
   out.stacks.window = options.stack_window;
   out.stacks.memory = static_cast<std::size_t>(options.stack_memory);
-  out.candidate_memory = run.memory / 4;
+  out.candidate_memory = run.memory / 8 * 3;
   out.graph = run;
   return out;
 }

@@ -191,8 +191,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
       return decode_segment(job.entry, job.stored, job.bytes, pool, archive.name());
     }
     ETWRELOG_TRY(check_header(job.stored, job.entry, archive.name()));
-    job.bytes = byte_pool.take();
-    job.bytes.resize(job.entry.header.original_size);
+    job.bytes = byte_pool.take(job.entry.header.original_size);
     return decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes, pool,
                           archive.name());
   };

@@ -11,7 +11,7 @@ using namespace format;
 FirstPass::FirstPass(const Trace &trace, const Selection &selection, std::uint64_t memory)
     : trace_(trace), selection_(selection), memory_(memory), early_(selection, trace.clock()),
       processors_(trace.buffers().size()), cache_(trace.buffers().size()) {
-  versions_.push_back(std::make_shared<filter::NonTargets>(selection));
+  known_ = std::make_shared<filter::NonTargets>(selection);
 }
 
 bool FirstPass::one_stream() const {
@@ -31,7 +31,7 @@ Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult 
 
 std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> FirstPass::known() const {
   const std::lock_guard lock(learning_);
-  return {versions_.back(), static_cast<std::uint32_t>(versions_.size() - 1)};
+  return {known_, version_};
 }
 
 // Parallel.
@@ -58,11 +58,10 @@ void FirstPass::look(Batch &batch, Part &part) const {
 
 void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter::NonTargets &known,
                         Part &part, Looked &looked) const {
-  looked.used = {};
   looked.dropped.fill(0);
   looked.dropped_bytes = 0;
   looked.candidates.clear();
-  filter::Position position{buffer.header.processor(), kUnknownId};
+  filter::EarlyWalk walk(known, buffer.header.processor());
   // The last context switch, if it was dropped: it tells whose the candidates behind it are.
   struct Switch {
     std::uint32_t begin, end;
@@ -76,12 +75,14 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
       looked.candidates.push_back({begin, end, 0});
   };
   trace_.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-    part.records.add(event, time, buffer.index);
-    const std::uint32_t switches = looked.used.switches;
-    const std::optional<filter::Reason> dropped = early_.drops(event, time, position, known, looked.used);
+    const filter::HookRule *const rule =
+        event.has_hook() ? &filter::rule_for(event.hook(), event.version()) : nullptr;
+    if (rule != nullptr) part.records.add(event, *rule, time, buffer.index);
+    const std::uint32_t switches = walk.switches;
+    const std::optional<filter::Reason> dropped = early_.drops(event, rule, time, walk);
     const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
     if (!dropped) {
-      if (last.size != 0 && event.has_hook()) {
+      if (last.size != 0 && rule != nullptr) {
         --looked.dropped[last.reason];
         looked.dropped_bytes -= last.size;
         add(last.begin, last.end);
@@ -93,8 +94,24 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
     const auto reason = static_cast<std::size_t>(*dropped);
     ++looked.dropped[reason];
     looked.dropped_bytes += event.size();
-    if (looked.used.switches != switches) last = {at, end, event.size(), reason};
+    if (walk.switches != switches) last = {at, end, event.size(), reason};
   });
+  looked.used = walk.used;
+}
+
+// With what has come to be known since: now the batch is still at hand.
+void FirstPass::look_again(Batch &batch, Part &part) {
+  const std::uint64_t events = batch.events;              // of which none counts twice
+  used_.fetch_add(part.bytes, std::memory_order_relaxed); // is not given back
+  Part again;
+  again.looked.resize(batch.buffers.size());
+  for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
+    again.looked[i].version = version_;
+    look_at(batch, batch.buffers[i], *known_, again, again.looked[i]);
+  }
+  keep_candidates(batch, again);
+  batch.events = events;
+  part = std::move(again);
 }
 
 // The candidates of the batch in memory of their own.
@@ -125,13 +142,14 @@ void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
 Result<void> FirstPass::merge(Batch &batch, Part &part) {
   for (const DecodedBuffer &buffer : batch.buffers)
     processors_[buffer.index] = buffer.header.processor();
-  for (const filter::LifetimeRecords::Process &process : part.records.processes)
-    something_new_ = something_new_ || !versions_.back()->knows_process(process.facts.pid);
-  for (const filter::LifetimeRecords::Thread &thread : part.records.threads)
-    something_new_ = something_new_ || !versions_.back()->knows_thread(thread.tid);
+  note_news(part.records);
   records_.append(std::move(part.records));
   learn();
   if (part.buffers.empty()) return {};
+  if (std::ranges::any_of(part.looked, [this](const Looked &looked) {
+        return looked.version != version_ && mistakes_.may_touch(looked.used, looked.version);
+      }))
+    look_again(batch, part);
   const std::uint64_t with_overhead =
       part.bytes + part.buffers.size() * (sizeof(Looked) + sizeof(DecodedBuffer));
   if (used_.load(std::memory_order_relaxed) + with_overhead > memory_) {
@@ -153,12 +171,33 @@ Result<void> FirstPass::merge(Batch &batch, Part &part) {
   return {};
 }
 
-// Looks the targets up anew, when enough has come to be known that was not. Serial.
+// What is known does not know it, or what it drops may be a target from now on.
+void FirstPass::note_news(const filter::LifetimeRecords &records) {
+  for (const filter::LifetimeRecords::Process &process : records.processes) {
+    const bool known = known_->knows_process(process.facts.pid);
+    something_new_ = something_new_ || !known;
+    contradicted_ = contradicted_ ||
+                    (known && process.opcode == filter::kStart && known_->has_process(process.facts.pid));
+  }
+  for (const filter::LifetimeRecords::Thread &thread : records.threads) {
+    something_new_ = something_new_ || !known_->knows_thread(thread.tid);
+    contradicted_ = contradicted_ ||
+                    (known_->thread_from(thread.tid) != filter::kForever && !known_->has_process(thread.pid));
+  }
+}
+
+// Looks the targets up anew, when enough has come to be known that was not, or something matters. Serial.
 void FirstPass::learn() {
-  if (!something_new_ || !selection_.by_process() || memory_ == 0) return;
+  if (!(something_new_ || contradicted_) || !selection_.by_process() || memory_ == 0) return;
+  constexpr std::size_t kHurried = 2'000'000; // records to look at out of turn, for what matters
   const std::size_t records = records_.processes.size() + records_.threads.size();
-  if (records < learnt_from_ + learnt_from_ / 4 || used_.load(std::memory_order_relaxed) >= memory_) return;
-  something_new_ = false;
+  const std::size_t enough = learnt_from_ + learnt_from_ / (contradicted_ ? 64 : 4);
+  if (used_.load(std::memory_order_relaxed) >= memory_) return;
+  if (records < enough) {
+    if (!contradicted_ || hurried_ + records > kHurried) return;
+    hurried_ += records;
+  }
+  something_new_ = contradicted_ = false;
   learnt_from_ = records;
   filter::LifetimeRecords so_far;
   so_far.processes = records_.processes;
@@ -167,18 +206,18 @@ void FirstPass::learn() {
   const Result<filter::Targets> targets = filter::Targets::resolve(selection_, lifetimes, true);
   if (!targets) return; // the filter will say what is wrong with the selection
   auto next = std::make_shared<const filter::NonTargets>(selection_, lifetimes, *targets, records_.threads);
+  mistakes_.add(version_, *known_, *next);
   const std::lock_guard lock(learning_);
-  versions_.push_back(std::move(next));
+  known_ = std::move(next);
+  ++version_;
 }
 
 const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const filter::Targets &targets,
                                      RelogReport &report) {
   const filter::NonTargets final(selection_, lifetimes, targets, threads_);
-  std::vector<filter::NonTargets::Ids> wrong;
-  for (const auto &version : versions_)
-    wrong.push_back(version->wrong(final));
+  mistakes_.add(version_, *known_, final);
   for (const auto &[index, looked] : looked_) {
-    if (looked.used.may_hold_any(wrong[looked.version])) {
+    if (!mistakes_.spare(looked.used, looked.version, lifetimes, targets)) {
       cache_.forget(index);
       continue;
     }

@@ -42,8 +42,10 @@ private:
   void look(Batch &batch, Part &part) const; // parallel
   void look_at(Batch &batch, const DecodedBuffer &buffer, const filter::NonTargets &known, Part &part,
                Looked &looked) const;
+  void look_again(Batch &batch, Part &part);
   void keep_candidates(const Batch &batch, Part &part) const;
   Result<void> merge(Batch &batch, Part &part);
+  void note_news(const filter::LifetimeRecords &records);
   void learn();
   [[nodiscard]] std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> known() const;
   [[nodiscard]] bool one_stream() const;
@@ -59,10 +61,12 @@ private:
   BufferCache cache_;
   std::vector<std::pair<std::uint32_t, Looked>> looked_; // of cached buffers
   std::atomic<std::uint64_t> used_{0};
-  mutable std::mutex learning_; // guards versions_
-  std::vector<std::shared_ptr<const filter::NonTargets>> versions_;
-  std::size_t learnt_from_ = 0;
-  bool something_new_ = false;
+  mutable std::mutex learning_; // guards known_, version_
+  std::shared_ptr<const filter::NonTargets> known_;
+  std::uint32_t version_ = 0;
+  filter::Mistakes mistakes_;
+  std::size_t learnt_from_ = 0, hurried_ = 0;
+  bool something_new_ = false, contradicted_ = false;
 };
 
 } // namespace etwrelog::pipeline

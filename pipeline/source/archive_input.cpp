@@ -286,7 +286,7 @@ private:
   Result<void> fill(Kept &kept, const etlz::IndexEntry &entry) const {
     if (!kept.bytes.empty()) return {};
     ETWRELOG_TRY_LET(stored, read_exactly(*archive_, payload_at(entry), entry.header.stored_size));
-    std::vector<std::uint8_t> bytes(entry.header.original_size);
+    std::vector<std::uint8_t> bytes = free_.take(entry.header.original_size);
     ETWRELOG_TRY(decode_segment(entry, stored, bytes, pool_, name()));
     kept.bytes = std::move(bytes);
     return {};
@@ -318,8 +318,9 @@ private:
       for (const auto &[segment, k] : kept_)
         by_use.emplace_back(k->used, segment);
       std::ranges::sort(by_use, std::greater());
-      const std::size_t victim = by_use[window_].second;
-      kept_bytes_ -= index_.segments[victim].header.original_size;
+      const auto victim = kept_.find(by_use[window_].second);
+      kept_bytes_ -= index_.segments[victim->first].header.original_size;
+      if (victim->second.use_count() == 1) free_.give(std::move(victim->second->bytes));
       kept_.erase(victim);
     }
     return result;
@@ -332,6 +333,7 @@ private:
   mutable std::vector<std::atomic<bool>> skipped_; // segments that nobody is expected to ask for
   std::vector<Header> headers_;
   mutable CoderPool pool_;
+  mutable BytePool free_;
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<Kept>> kept_;
   mutable std::uint64_t clock_ = 0, kept_bytes_ = 0;
@@ -346,11 +348,11 @@ Result<std::unique_ptr<read::Input>> open_one(std::unique_ptr<read::Input> archi
     ETWRELOG_TRY(check_decode_memory(e.header, memory_limit, archive->name()));
     largest = std::max(largest, decode_memory(e.header));
   }
-  // Half of the memory for what is kept, half for decoding.
-  const std::uint64_t half = memory_limit / 2 / share;
-  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(half / largest, 1, 8));
+  // Half of the memory for decoding, a quarter for what is kept: who reads the trace needs some, too.
+  const std::uint64_t decoding = memory_limit / 2 / share, kept = memory_limit / 4 / share;
+  const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(decoding / largest, 1, 8));
   return std::unique_ptr<read::Input>(
-      std::make_unique<ArchiveInput>(std::move(archive), std::move(index), window, half));
+      std::make_unique<ArchiveInput>(std::move(archive), std::move(index), window, kept));
 }
 
 } // namespace

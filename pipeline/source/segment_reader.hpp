@@ -47,6 +47,13 @@ public:
     static_cast<void>(free_.try_pop(bytes));
     return bytes;
   }
+  // So many, of any value.
+  std::vector<std::uint8_t> take(std::size_t size) {
+    std::vector<std::uint8_t> bytes = take();
+    if (bytes.capacity() < size) bytes = {}; // what it holds need not be copied
+    bytes.resize(size);
+    return bytes;
+  }
   void give(std::vector<std::uint8_t> bytes) { free_.push(std::move(bytes)); }
 
 private:

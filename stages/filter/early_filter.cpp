@@ -58,34 +58,65 @@ NonTargets::NonTargets(const Selection &selection, const Lifetimes &lifetimes, c
   }
 }
 
-NonTargets::Ids NonTargets::wrong(const NonTargets &final) const {
+NonTargets::Ids NonTargets::wrong(const NonTargets &later) const {
   Ids ids;
   processes_.for_each([&](std::uint32_t pid, bool none) {
-    if (none && !final.has_process(pid)) ids.processes.push_back(pid);
+    if (none && !later.has_process(pid)) ids.processes.push_back(pid);
   });
   threads_.for_each([&](std::uint32_t tid, std::int64_t from) {
-    if (from != kForever && !final.has_thread(tid, from)) ids.threads.push_back(tid);
+    if (from != kForever && !later.has_thread(tid, from)) ids.threads.emplace_back(tid, from);
   });
-  if (has_thread(0, kBeginning) && !final.has_thread(0, kBeginning)) ids.threads.push_back(0);
+  if (has_thread(0, kBeginning) && !later.has_thread(0, kBeginning)) ids.threads.emplace_back(0, kBeginning);
   return ids;
 }
 
-bool UsedIds::may_hold_any(const NonTargets::Ids &ids) const {
-  return std::ranges::any_of(ids.processes, [this](std::uint32_t id) { return processes.may_hold(id); }) ||
-         std::ranges::any_of(ids.threads, [this](std::uint32_t id) { return threads.may_hold(id); });
+void Mistakes::add(std::uint32_t version, const NonTargets &of_version, const NonTargets &next) {
+  const NonTargets::Ids wrong = of_version.wrong(next);
+  for (const std::uint32_t id : wrong.processes)
+    processes_.push_back({version, id, kBeginning});
+  for (const auto &[id, from] : wrong.threads)
+    threads_.push_back({version, id, from});
+}
+
+std::span<const Mistakes::Id> Mistakes::since(const std::vector<Id> &ids, std::uint32_t version) {
+  return {std::ranges::lower_bound(ids, version, {}, &Id::version), ids.end()};
+}
+
+bool Mistakes::may_touch(const UsedIds &used, std::uint32_t version) const {
+  return std::ranges::any_of(since(processes_, version),
+                             [&](Id id) { return used.processes.may_hold(id.id); }) ||
+         std::ranges::any_of(since(threads_, version),
+                             [&](Id id) { return id.from <= used.to && used.threads.may_hold(id.id); });
+}
+
+bool Mistakes::spare(const UsedIds &used, std::uint32_t version, const Lifetimes &lifetimes,
+                     const Targets &targets) const {
+  constexpr std::size_t kMost = 4096; // ids to look at, for each buffer
+  const std::span<const Id> processes = since(processes_, version), threads = since(threads_, version);
+  if (processes.size() > kMost || threads.size() > kMost) return false;
+  const auto no_target = [&](std::uint32_t pid) {
+    const auto first = lifetimes.process_at(pid, used.from), last = lifetimes.process_at(pid, used.to);
+    if (!first || !last) return false;
+    for (std::uint32_t i = *first; i <= *last; ++i)
+      if (targets.is_target(i)) return false;
+    return true;
+  };
+  for (const Id id : processes)
+    if (used.processes.may_hold(id.id) && !no_target(id.id)) return false;
+  for (const Id id : threads) {
+    if (id.from > used.to || !used.threads.may_hold(id.id)) continue;
+    const auto spans = lifetimes.spans_of(id.id, std::max(used.from, id.from), used.to);
+    if (spans.empty()) return false;
+    for (const Lifetimes::Span &span : spans)
+      if (!no_target(span.pid)) return false;
+  }
+  return true;
 }
 
 EarlyFilter::EarlyFilter(const Selection &selection, const Clock &clock)
     : selection_(selection), time_(selected_time(selection, clock)), by_process_(selection.by_process()),
       by_kind_(selection.by_kind()),
       keep_rest_(!by_process_ || (selection.processes.empty() && selection.command_line.empty())) {}
-
-std::optional<Reason> EarlyFilter::drops(const EventView &event, std::int64_t time, Position &position,
-                                         const NonTargets &known, UsedIds &used) const {
-  const Asked asked{event, time, known, used};
-  if (event.has_hook()) return drops_hook(asked, position);
-  return event.is_classic() ? drops_classic(asked, position) : drops_rest(asked, position);
-}
 
 std::optional<Reason> EarlyFilter::of_unknown() const {
   return keep_rest_ ? std::nullopt : std::optional(Reason::dropped_unknown);
@@ -95,28 +126,22 @@ std::optional<Reason> EarlyFilter::of_nobody() const {
   return keep_rest_ || selection_.keep_system ? std::nullopt : std::optional(Reason::dropped_system);
 }
 
-std::optional<Reason> EarlyFilter::by_process(const Asked &asked, std::uint32_t pid) const {
-  if (!by_process_ || !asked.known.has_process(pid)) return std::nullopt;
-  asked.used.processes.add(pid);
-  return Reason::dropped_process;
-}
-
-std::optional<Reason> EarlyFilter::by_thread(const Asked &asked, std::optional<std::uint32_t> tid) const {
+std::optional<Reason> EarlyFilter::by_thread(EarlyWalk &walk, std::optional<std::uint32_t> tid,
+                                             std::int64_t time) const {
   if (!tid || *tid == kUnknownId) return of_unknown();
-  if (!by_process_ || !asked.known.has_thread(*tid, asked.time)) return std::nullopt;
-  asked.used.threads.add(*tid);
+  if (!by_process_ || !walk.drops_thread(*tid, time)) return std::nullopt;
   return Reason::dropped_process;
 }
 
-std::optional<Reason> EarlyFilter::by_header(const Asked &asked) const {
-  const std::uint32_t pid = asked.event.process_id();
-  return pid == kUnknownId ? of_nobody() : by_process(asked, pid);
+std::optional<Reason> EarlyFilter::by_header(const EventView &event, std::int64_t time,
+                                             EarlyWalk &walk) const {
+  const std::uint32_t pid = event.process_id();
+  return pid == kUnknownId ? of_nobody() : by_process(walk, pid, time);
 }
 
 // As owner_of() tells the owner.
-std::optional<Reason> EarlyFilter::by_owner(const Asked &asked, const HookRule &rule,
-                                            Position &position) const {
-  const EventView &event = asked.event;
+std::optional<Reason> EarlyFilter::by_owner(const EventView &event, const HookRule &rule, std::int64_t time,
+                                            EarlyWalk &walk) const {
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto field = [&](std::uint16_t offset) { return FieldOffsets::u32(event.payload(), offset); };
   switch (rule.scope) {
@@ -127,27 +152,26 @@ std::optional<Reason> EarlyFilter::by_owner(const Asked &asked, const HookRule &
   case Scope::stack_walk:
   case Scope::stack_reference: {
     const auto pid = field(at.process_id);
-    if (pid && *pid != kUnknownId) return by_process(asked, *pid);
-    return event.has_ids() ? by_header(asked) : of_unknown();
+    if (pid && *pid != kUnknownId) return by_process(walk, *pid, time);
+    return event.has_ids() ? by_header(event, time, walk) : of_unknown();
   }
   case Scope::payload_thread: {
     const auto tid = field(at.thread_id);
-    if (tid && *tid != kUnknownId) return by_thread(asked, tid);
-    return event.has_ids() ? by_header(asked) : of_unknown();
+    if (tid && *tid != kUnknownId) return by_thread(walk, tid, time);
+    return event.has_ids() ? by_header(event, time, walk) : of_unknown();
   }
   case Scope::context_switch: {
     const auto next = field(at.new_thread);
-    if (next) position.current_thread = *next;
-    asked.used.switches += next ? 1 : 0;
-    return by_thread(asked, next);
+    if (next) walk.switch_to(*next);
+    return by_thread(walk, next, time);
   }
-  case Scope::ready_thread: return by_thread(asked, field(at.thread_id));
+  case Scope::ready_thread: return by_thread(walk, field(at.thread_id), time);
   case Scope::current_thread:
-    if (event.has_ids() && event.process_id() != kUnknownId) return by_header(asked);
+    if (event.has_ids() && event.process_id() != kUnknownId) return by_header(event, time, walk);
     // Before the first context switch of a buffer, an earlier buffer tells who runs.
-    if (position.current_thread == kUnknownId) return std::nullopt;
-    return by_thread(asked, position.current_thread);
-  case Scope::header: return by_header(asked);
+    if (walk.position.current_thread == kUnknownId) return std::nullopt;
+    return by_thread(walk, walk.position.current_thread, time);
+  case Scope::header: return by_header(event, time, walk);
   case Scope::always:
   case Scope::context_switch_batch:
   case Scope::stack_definition:
@@ -157,11 +181,11 @@ std::optional<Reason> EarlyFilter::by_owner(const Asked &asked, const HookRule &
   return of_nobody();
 }
 
-std::optional<Reason> EarlyFilter::drops_hook(const Asked &asked, Position &position) const {
-  const EventView &event = asked.event;
-  const HookRule &rule = rule_for(event.hook(), event.version());
+// With all that it calls in one function, each call knows the scope: a tenth of the first pass.
+[[gnu::flatten]] std::optional<Reason> EarlyFilter::drops_hook(const EventView &event, const HookRule &rule,
+                                                               std::int64_t time, EarlyWalk &walk) const {
   const FieldOffsets &at = rule.offsets(event.pointer_size());
-  const std::uint32_t ran_before = position.current_thread;
+  const std::uint32_t ran_before = walk.position.current_thread;
   std::optional<Reason> reason;
   switch (rule.scope) {
   case Scope::always:
@@ -169,30 +193,32 @@ std::optional<Reason> EarlyFilter::drops_hook(const Asked &asked, Position &posi
   case Scope::file_name: return std::nullopt;
   case Scope::process:
   case Scope::thread: {
-    reason = by_owner(asked, rule, position);
+    reason = by_owner(event, rule, time, walk);
     const std::uint32_t pid = FieldOffsets::u32(event.payload(), at.process_id).value_or(event.process_id());
     if (pid == kIdleProcess || pid == kSystemProcess || pid == kUnknownId) return std::nullopt;
     break;
   }
   case Scope::image: {
-    reason = by_owner(asked, rule, position);
+    reason = by_owner(event, rule, time, walk);
     const auto base = FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
     if (base && format::is_kernel_address(*base, event.pointer_size())) return std::nullopt;
     break;
   }
   case Scope::stack_walk:
-  case Scope::stack_reference: reason = by_owner(asked, rule, position); break;
+  case Scope::stack_reference: reason = by_owner(event, rule, time, walk); break;
   default:
-    reason = by_owner(asked, rule, position); // follows the context switches also where the event itself goes
-    if (!time_.contains(asked.time)) return Reason::dropped_time;
-    if (by_kind_ && !of_selected_kind(selection_, event, position.processor)) return Reason::dropped_kind;
+    reason =
+        by_owner(event, rule, time, walk); // follows the context switches also where the event itself goes
+    if (!time_.contains(time)) return Reason::dropped_time;
+    if (by_kind_ && !of_selected_kind(selection_, event, walk.position.processor))
+      return Reason::dropped_kind;
     if (rule.scope == Scope::context_switch_batch) return std::nullopt;
     if (!reason) return std::nullopt;
     if (rule.scope == Scope::context_switch) {
       const auto other = FieldOffsets::u32(event.payload(), at.old_thread);
-      if (other && *other != kUnknownId && !by_thread(asked, other)) return std::nullopt;
+      if (other && *other != kUnknownId && !by_thread(walk, other, time)) return std::nullopt;
     }
-    if (rule.scope == Scope::ready_thread && (ran_before == kUnknownId || !by_thread(asked, ran_before)))
+    if (rule.scope == Scope::ready_thread && (ran_before == kUnknownId || !by_thread(walk, ran_before, time)))
       return std::nullopt;
   }
   // Stacks ask for events whose owner is not known: Filter::mark notes them.
@@ -201,32 +227,33 @@ std::optional<Reason> EarlyFilter::drops_hook(const Asked &asked, Position &posi
   return reason;
 }
 
-std::optional<Reason> EarlyFilter::drops_classic(const Asked &asked, Position &position) const {
-  const EventView &event = asked.event;
+std::optional<Reason> EarlyFilter::drops_other(const EventView &event, std::int64_t time,
+                                               EarlyWalk &walk) const {
+  if (!event.is_classic()) return drops_rest(event, time, walk);
   const Guid provider = event.provider();
   if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
       provider == format::kEventTraceGuid || provider == format::kMetaDataGuid)
     return std::nullopt;
-  if (provider != format::kImageIdGuid) return drops_rest(asked, position);
+  if (provider != format::kImageIdGuid) return drops_rest(event, time, walk);
   const FieldOffsets &at = image_id_offsets(event.opcode(), event.pointer_size());
   const auto base = FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
   const std::uint32_t pid = FieldOffsets::u32(event.payload(), at.process_id).value_or(event.process_id());
   const bool kernel = base ? format::is_kernel_address(*base, event.pointer_size()) : pid == kIdleProcess;
-  return kernel ? std::nullopt : by_process(asked, pid);
+  return kernel ? std::nullopt : by_process(walk, pid, time);
 }
 
-std::optional<Reason> EarlyFilter::drops_rest(const Asked &asked, Position &position) const {
-  const EventView &event = asked.event;
-  const bool in_time = time_.contains(asked.time);
+std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64_t time,
+                                              EarlyWalk &walk) const {
+  const bool in_time = time_.contains(time);
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
     if (!in_time && clr::names_code(event.provider(), event.id()))
-      return by_process(asked, event.process_id());
+      return by_process(walk, event.process_id(), time);
   }
   if (!in_time) return Reason::dropped_time;
-  if (by_kind_ && !of_selected_kind(selection_, event, position.processor)) return Reason::dropped_kind;
-  return by_header(asked);
+  if (by_kind_ && !of_selected_kind(selection_, event, walk.position.processor)) return Reason::dropped_kind;
+  return by_header(event, time, walk);
 }
 
 } // namespace etwrelog::filter

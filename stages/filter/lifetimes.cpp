@@ -11,8 +11,6 @@ using kernel::Scope;
 
 namespace {
 
-constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownEnd = 4; // 3 is the rundown at start
-
 std::optional<ProcessInstance> read_process(const EventView &event) {
   const kernel::Layout *layout = kernel::find_layout(event.hook(), event.version());
   if (!layout) return std::nullopt;

@@ -18,6 +18,8 @@ using etwrelog::kForever;
 using etwrelog::ProcessInstance;
 
 inline constexpr std::uint32_t kIdleProcess = 0, kSystemProcess = 4;
+// Opcodes of the events of processes and threads; 3 is the rundown at start.
+inline constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownEnd = 4;
 
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.
@@ -60,13 +62,16 @@ struct LifetimeRecords {
   bool has_unowned = false; // events that say neither process nor thread but belong to one
 
   void clear();
-  // Looks at one event of the buffer with this index. Half of the events of a trace with stacks are stacks.
+  // Looks at one event of the buffer with this index.
   void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
-    if (!event.has_hook()) return;
-    const HookRule &rule = rule_for(event.hook(), event.version());
-    switch (rule.scope) { // what most events are
-    case kernel::Scope::stack_walk:
-    case kernel::Scope::stack_reference: has_stacks = true; break;
+    if (event.has_hook()) add(event, rule_for(event.hook(), event.version()), time, buffer);
+  }
+  void add(const EventView &event, const HookRule &rule, std::int64_t time, std::uint32_t buffer) {
+    if (is_stack(rule.scope)) { // half of the events of a trace with stacks
+      has_stacks = true;
+      return;
+    }
+    switch (rule.scope) {
     case kernel::Scope::current_thread:
     case kernel::Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
     default: add_hook(event, time, buffer, rule);
@@ -102,12 +107,17 @@ public:
     return process_at(pid, from) == process_at(pid, to);
   }
 
-  // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans). Threads
-  // are in no order.
   struct Span {
     std::int64_t start, end;
     std::uint32_t pid;
   };
+  // What pid_of_thread() knows of the thread in these times; none if at their beginning it knows nothing.
+  [[nodiscard]] std::span<const Span> spans_of(std::uint32_t tid, std::int64_t from, std::int64_t to) const {
+    const Span *const first = span_of(tid, from);
+    return first ? std::span(first, span_of(tid, to) + 1) : std::span<const Span>();
+  }
+  // Each thread id with the processes that it belonged to, one after the other: visit(tid, spans). Threads
+  // are in no order.
   template <class Visit> void for_each_thread(Visit &&visit) const {
     threads_.for_each([&](std::uint32_t tid, const Range &range) {
       visit(tid, std::span<const Span>(spans_).subspan(range.first, range.count));

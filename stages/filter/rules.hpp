@@ -43,6 +43,10 @@ struct HookRule {
   }
 };
 
+[[nodiscard]] constexpr bool is_stack(kernel::Scope scope) {
+  return scope == kernel::Scope::stack_walk || scope == kernel::Scope::stack_reference;
+}
+
 // All rows, the newest version of a hook first; `first` maps a hook to its first row. Rows 0 and 1 are for
 // hooks that the table does not name.
 struct HookRules {

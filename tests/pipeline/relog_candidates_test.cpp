@@ -82,7 +82,9 @@ std::vector<Selection> selections(const std::string &name, const std::string &id
 }
 
 struct Shape {
-  bool rundown_at_end = false, threads_known = true, reuse = false;
+  bool rundown_at_end = false, threads_known = true;
+  // Ids of others come to mean p1.exe, and a thread moves to it: said where it happens, or behind all else.
+  enum class Reuse : std::uint8_t { none, said, said_late } reuse = Reuse::none;
 };
 
 // Eight processes on three processors, with everything that a filter has a rule of its own for.
@@ -96,6 +98,12 @@ SyntheticTrace busy(const Shape &shape) {
       if (shape.threads_known) t.thread_rundown({now, 0}, pid_of(i) + 4, pid_of(i), at_end);
       t.image_rundown({now, 0}, pid_of(i), 0x7FF6'0000'0000, at_end);
     }
+  };
+  auto reuse = [&](std::int64_t now, std::uint16_t cpu) {
+    t.process_end({now, cpu}, pid_of(5), "p5.exe");
+    t.process_start({now + 1, cpu}, pid_of(5), 4, "p1.exe");
+    t.thread_end({now + 2, cpu}, pid_of(6) + 4, pid_of(6));
+    t.thread_start({now + 3, cpu}, pid_of(6) + 4, pid_of(1));
   };
   if (!shape.rundown_at_end) rundown(1'000'100, false);
   t.end_buffer(0);
@@ -124,13 +132,9 @@ SyntheticTrace busy(const Shape &shape) {
     if (i % 43 == 0) t.clr_method_load({now + 13, cpu}, tid, pid);
     if (i % 97 == 0)
       t.stack_definition({now + 14, cpu}, 0x1000 + static_cast<std::uint64_t>(i % 30), {5, 6, 7});
-    if (shape.reuse && i == 4000) { // the ids of others come to mean p1.exe, and a thread moves to it
-      t.process_end({now + 15, cpu}, pid_of(5), "p5.exe");
-      t.process_start({now + 16, cpu}, pid_of(5), 4, "p1.exe");
-      t.thread_end({now + 17, cpu}, pid_of(6) + 4, pid_of(6));
-      t.thread_start({now + 18, cpu}, pid_of(6) + 4, pid_of(1));
-    }
+    if (shape.reuse == Shape::Reuse::said && i == 4000) reuse(now + 15, cpu);
   }
+  if (shape.reuse == Shape::Reuse::said_late) reuse(1'010'000 + 50 * 4000 + 15, 1);
   for (int i = 0; i < 40; ++i)
     t.file_name({1'500'000, 2}, 0xFFFF'8000'0000'0000 + static_cast<std::uint64_t>(i) * 64,
                 fmt::format("f{}", i));
@@ -163,12 +167,23 @@ TEST(RelogCandidates, NothingButTheFirstBufferIsReadAgain) {
   EXPECT_LT(some, one.report.input_buffers);
 }
 
-// An id that meant another process for most of the trace comes to mean a selected one: what was dropped by it
-// is read again.
+// An id that meant another process for most of the trace comes to mean a selected one. What was dropped by it
+// before stays dropped, what follows is looked at with that in mind, also where the work had begun.
+TEST(RelogCandidates, AnIdThatChangesHandsCostsNoFurtherReading) {
+  const Buffer trace = busy({.reuse = Shape::Reuse::said}).bytes();
+  const Relogged reused = expect_same(trace, process("p1.exe"), "reused ids");
+  EXPECT_EQ(reused.report.buffers_read_again, 1u);
+  int number = 0;
+  for (const Selection &selection : selections("p1.exe", "600"))
+    expect_same(trace, selection, fmt::format("reused, selection {}", number++));
+}
+
+// The buffer that says so was written last: what had been dropped meanwhile is read again, and not more.
 TEST(RelogCandidates, WhatWasThoughtTooEarlyIsReadAgain) {
-  const Buffer trace = busy({.reuse = true}).bytes();
+  const Buffer trace = busy({.reuse = Shape::Reuse::said_late}).bytes();
   const Relogged reused = expect_same(trace, process("p1.exe"), "reused ids");
   EXPECT_GT(reused.report.buffers_read_again, 1u);
+  EXPECT_LT(reused.report.buffers_read_again, reused.report.input_buffers / 2);
   int number = 0;
   for (const Selection &selection : selections("p1.exe", "600"))
     expect_same(trace, selection, fmt::format("reused, selection {}", number++));
