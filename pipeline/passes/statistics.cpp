@@ -135,21 +135,23 @@ public:
       if (schema::EventNames::teaches(event)) work_.names.learn(event);
     }
     if (event.has_ids()) ++header_pid(event.process_id());
-    work_.lifetimes.add(event, time, buffer);
-    const filter::Claim claim = filter::claim_of(event, position);
+    if (!event.has_hook()) {
+      const filter::Claim claim = filter::claim_of(event, position);
+      if (claim.anyone()) work_.shares.of(claim, buffer).add(event, time);
+      if (everything_ && event.is_event()) count_event_stacks(event);
+      return;
+    }
+    const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+    work_.lifetimes.add(event, rule, time, buffer);
+    const filter::Claim claim = filter::claim_of(event, rule, position);
     if (claim.anyone())
       work_.shares.of(claim, buffer).add(event, time);
-    else if (event.has_hook() && event.hook() == kernel::kHookSample)
+    else if (event.hook() == kernel::kHookSample)
       ++work_.unattributed_samples;
-    if (event.has_hook()) {
-      const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
-      if (rule.scope == kernel::Scope::image)
-        count_image(event, rule);
-      else if (everything_)
-        count_stack(event, rule);
-    } else if (everything_ && event.is_event()) {
-      count_event_stacks(event);
-    }
+    if (rule.scope == kernel::Scope::image)
+      count_image(event, rule);
+    else if (everything_)
+      count_stack(event, rule);
   }
 
 private:

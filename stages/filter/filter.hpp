@@ -60,6 +60,8 @@ private:
 
 // Follows context switches: call it for every event of a buffer, in order.
 [[nodiscard]] Claim claim_of(const EventView &event, Position &position);
+// Of an event with that hook.
+[[nodiscard]] Claim claim_of(const EventView &event, const HookRule &rule, Position &position);
 
 // The process that an event belongs to: by payload, by thread and time, by header, by the processor's current
 // thread, as the kernel event table says. Follows context switches: call it for every event of a buffer, in

@@ -14,8 +14,9 @@ Claim by_thread(std::optional<std::uint32_t> tid) {
   return {tid.value_or(kUnknownId), kUnknownId, Claim::Rest::unknown};
 }
 
-Claim by_hook(const EventView &event, Position &position) {
-  const HookRule &rule = rule_for(event.hook(), event.version());
+} // namespace
+
+Claim claim_of(const EventView &event, const HookRule &rule, Position &position) {
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   switch (rule.scope) {
   case Scope::process:
@@ -53,10 +54,9 @@ Claim by_hook(const EventView &event, Position &position) {
   return {};
 }
 
-} // namespace
-
 Claim claim_of(const EventView &event, Position &position) {
-  return event.has_hook() ? by_hook(event, position) : by_header(event);
+  if (!event.has_hook()) return by_header(event);
+  return claim_of(event, rule_for(event.hook(), event.version()), position);
 }
 
 Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes) {

@@ -37,7 +37,7 @@ private:
 
   // Most events are the kernel's, of a few kinds.
   TypeCount &of_hook(std::uint16_t hook) {
-    Last &last = last_[(hook ^ hook >> 8) & (last_.size() - 1)];
+    Last &last = last_[hook * 0x9E37'79B1u >> 24]; // samples, switches and stacks apart
     if (last.row >= rows_.size() || last.hook != hook) {
       const TypeCount &count = at({Family::hook, 0, hook, {}});
       last = {hook, static_cast<std::uint32_t>(&count - rows_.data())};
@@ -51,7 +51,7 @@ private:
 
   std::vector<TypeCount> rows_;
   std::vector<std::uint32_t> slots_; // index + 1 into rows_; 0 is free
-  std::array<Last, 64> last_{};      // by the hook's low bits
+  std::array<Last, 256> last_{};     // by the hook's hash
 };
 
 } // namespace etwrelog::schema
