@@ -3,7 +3,9 @@
 // (ETWRELOG_SHARED), else a trace that the test support builds. ETWRELOG_BENCH_BYTES changes the size.
 //
 // Compare within one run only: every row reports its ratio to BM_Copy, whose best time so far it takes.
+#include "etwrelog/codec.hpp"
 #include "output/relog.hpp"
+#include "output/trace_output.hpp"
 #include "passes/statistics.hpp"
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
@@ -93,6 +95,7 @@ std::string busiest_process() {
 }
 
 double best_copy = 0;
+double encoder_rate = 0; // bytes/s of one core
 
 void report_rates(benchmark::State &state, double best, std::uint64_t events) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
@@ -150,6 +153,36 @@ void relog(benchmark::State &state, const Selection &selection, std::optional<Co
   }
   fs::remove(grown().output());
   report_rates(state, best, events);
+  if (codec == Codec::xpress && encoder_rate > 0)
+    state.counters["of_encoder"] = static_cast<double>(report.event_bytes_in) / best /
+                                   (encoder_rate * static_cast<double>(state.range(0)));
+}
+
+// What relogging to XPRESS can come to at most: the encoder alone, one core, events in memory in pieces of
+// the size of the buffers that it gets there.
+void BM_EncodeXpress(benchmark::State &state) {
+  const std::vector<std::uint8_t> bytes = small_trace();
+  auto trace = pipeline::Trace::open(read::memory_input("memory", bytes), {});
+  pipeline::Batch batch;
+  batch.count = trace->buffers().size();
+  trace->load(batch);
+  std::vector<std::uint8_t> events;
+  for (const pipeline::DecodedBuffer &buffer : batch.buffers)
+    events.insert(events.end(), buffer.events.begin(), buffer.events.end());
+  const std::size_t piece =
+      pipeline::nominal_size(trace->header().buffer_size, {}) - format::kBufferHeaderSize;
+  Compressor compressor(Codec::xpress, Level::fast, static_cast<std::uint32_t>(piece));
+  std::vector<std::uint8_t> out(piece);
+  double best = 0;
+  for (auto _ : state)
+    best = timed(best, [&] {
+      for (std::size_t at = 0; at < events.size(); at += piece) {
+        const Bytes in = Bytes(events).subspan(at, std::min(piece, events.size() - at));
+        benchmark::DoNotOptimize(compressor.compress(in, MutableBytes(out).first(in.size() - 1)));
+      }
+    });
+  encoder_rate = static_cast<double>(events.size()) / best;
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * events.size()));
 }
 
 void BM_RelogOneProcess(benchmark::State &state) {
@@ -224,6 +257,7 @@ BENCHMARK(BM_RelogOneProcessReadingAgain)
     ->Iterations(7)
     ->UseRealTime();
 BENCHMARK(BM_RelogEverything)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
+BENCHMARK(BM_EncodeXpress)->Unit(benchmark::kMillisecond)->Iterations(9)->UseRealTime();
 BENCHMARK(BM_RelogToXpress)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->Iterations(2)->UseRealTime();
 BENCHMARK(BM_Statistics)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
 BENCHMARK(BM_DecodeAndFilter)->Unit(benchmark::kMillisecond);

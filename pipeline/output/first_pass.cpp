@@ -189,11 +189,10 @@ void FirstPass::note_news(const filter::LifetimeRecords &records) {
 // Looks the targets up anew, when enough has come to be known that was not, or something matters. Serial.
 void FirstPass::learn() {
   if (!(something_new_ || contradicted_) || !selection_.by_process() || memory_ == 0) return;
-  constexpr std::size_t kHurried = 2'000'000; // records to look at out of turn, for what matters
+  constexpr std::size_t kHurried = 4'000'000; // records to look at out of turn: about a second, in all
   const std::size_t records = records_.processes.size() + records_.threads.size();
-  const std::size_t enough = learnt_from_ + learnt_from_ / (contradicted_ ? 64 : 4);
   if (used_.load(std::memory_order_relaxed) >= memory_) return;
-  if (records < enough) {
+  if (records < learnt_from_ + learnt_from_ / 4) {
     if (!contradicted_ || hurried_ + records > kHurried) return;
     hurried_ += records;
   }
