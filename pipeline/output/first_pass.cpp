@@ -140,8 +140,10 @@ void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
 
 // Serial, in file order.
 Result<void> FirstPass::merge(Batch &batch, Part &part) {
-  for (const DecodedBuffer &buffer : batch.buffers)
+  for (const DecodedBuffer &buffer : batch.buffers) {
     processors_[buffer.index] = buffer.header.processor();
+    read_ += buffer.stored_size;
+  }
   note_news(part.records);
   records_.append(std::move(part.records));
   learn();
@@ -189,11 +191,10 @@ void FirstPass::note_news(const filter::LifetimeRecords &records) {
 // Looks the targets up anew, when enough has come to be known that was not, or something matters. Serial.
 void FirstPass::learn() {
   if (!(something_new_ || contradicted_) || !selection_.by_process() || memory_ == 0) return;
-  constexpr std::size_t kHurried = 4'000'000; // records to look at out of turn: about a second, in all
   const std::size_t records = records_.processes.size() + records_.threads.size();
   if (used_.load(std::memory_order_relaxed) >= memory_) return;
-  if (records < learnt_from_ + learnt_from_ / 4) {
-    if (!contradicted_ || hurried_ + records > kHurried) return;
+  if (records < learnt_from_ + learnt_from_ / 4) { // out of turn: that may take a twentieth of the time
+    if (!contradicted_ || hurried_ + records > 50'000 + (read_ >> 13)) return;
     hurried_ += records;
   }
   something_new_ = contradicted_ = false;

@@ -65,7 +65,8 @@ private:
   std::shared_ptr<const filter::NonTargets> known_;
   std::uint32_t version_ = 0;
   filter::Mistakes mistakes_;
-  std::size_t learnt_from_ = 0, hurried_ = 0;
+  std::size_t learnt_from_ = 0, hurried_ = 0; // records of processes and threads
+  std::uint64_t read_ = 0;                    // bytes of the input
   bool something_new_ = false, contradicted_ = false;
 };
 
