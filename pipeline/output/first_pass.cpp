@@ -178,8 +178,8 @@ void FirstPass::note_news(const filter::LifetimeRecords &records) {
   for (const filter::LifetimeRecords::Process &process : records.processes) {
     const bool known = known_->knows_process(process.facts.pid);
     something_new_ = something_new_ || !known;
-    contradicted_ = contradicted_ ||
-                    (known && process.opcode == filter::kStart && known_->has_process(process.facts.pid));
+    if (known && process.opcode == filter::kStart && known_->has_process(process.facts.pid))
+      contradicted_ = contradicted_ || may_be_target(process);
   }
   for (const filter::LifetimeRecords::Thread &thread : records.threads) {
     something_new_ = something_new_ || !known_->knows_thread(thread.tid);
@@ -188,15 +188,31 @@ void FirstPass::note_news(const filter::LifetimeRecords &records) {
   }
 }
 
+// What a process says of itself alone.
+bool FirstPass::may_be_target(const filter::LifetimeRecords::Process &process) {
+  constexpr std::size_t kAsMuchAs = 64; // records to look at
+  if (!hurry(kAsMuchAs)) return false;
+  if (selection_.children) return true;
+  filter::LifetimeRecords alone;
+  alone.processes.push_back(process);
+  const filter::Lifetimes lifetimes(std::move(alone), {}, one_stream());
+  const Result<filter::Targets> targets = filter::Targets::resolve(selection_, lifetimes, true);
+  return targets && targets->is_target(0);
+}
+
+// Whether so many records may be looked at out of turn: that may take a twentieth of the time.
+bool FirstPass::hurry(std::size_t records) {
+  if (hurried_ + records > 50'000 + (read_ >> 13)) return false;
+  hurried_ += records;
+  return true;
+}
+
 // Looks the targets up anew, when enough has come to be known that was not, or something matters. Serial.
 void FirstPass::learn() {
   if (!(something_new_ || contradicted_) || !selection_.by_process() || memory_ == 0) return;
   const std::size_t records = records_.processes.size() + records_.threads.size();
   if (used_.load(std::memory_order_relaxed) >= memory_) return;
-  if (records < learnt_from_ + learnt_from_ / 4) { // out of turn: that may take a twentieth of the time
-    if (!contradicted_ || hurried_ + records > 50'000 + (read_ >> 13)) return;
-    hurried_ += records;
-  }
+  if (records < learnt_from_ + learnt_from_ / 4 && !(contradicted_ && hurry(records))) return;
   something_new_ = contradicted_ = false;
   learnt_from_ = records;
   filter::LifetimeRecords so_far;

@@ -46,6 +46,8 @@ private:
   void keep_candidates(const Batch &batch, Part &part) const;
   Result<void> merge(Batch &batch, Part &part);
   void note_news(const filter::LifetimeRecords &records);
+  [[nodiscard]] bool may_be_target(const filter::LifetimeRecords::Process &process);
+  [[nodiscard]] bool hurry(std::size_t records);
   void learn();
   [[nodiscard]] std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> known() const;
   [[nodiscard]] bool one_stream() const;
