@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   } catch (const std::bad_alloc &) {
-    process::print_message("etwrelog: error: out of memory; fewer threads take less (-t 1)\n");
+    process::print_message("etwrelog: error: out of memory; use fewer --threads\n");
     return cli::kFailed;
   } catch (const std::exception &error) {
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));

@@ -383,8 +383,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   if (!frames.empty() || machine.fragments.empty()) return;
   if (event.has_hook()) {
     const Scope scope = filter::rule_for(event.hook(), event.version()).scope;
-    if (scope == Scope::stack_walk || scope == Scope::stack_reference || scope == Scope::stack_definition)
-      return;
+    if (filter::is_stack(scope) || scope == Scope::stack_definition) return;
   }
   const std::uint32_t thread = owner_of(event).thread;
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };

@@ -103,15 +103,8 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
 void FirstPass::look_again(Batch &batch, Part &part) {
   const std::uint64_t events = batch.events;              // of which none counts twice
   used_.fetch_add(part.bytes, std::memory_order_relaxed); // is not given back
-  Part again;
-  again.looked.resize(batch.buffers.size());
-  for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
-    again.looked[i].version = version_;
-    look_at(batch, batch.buffers[i], *known_, again, again.looked[i]);
-  }
-  keep_candidates(batch, again);
+  look(batch, part);
   batch.events = events;
-  part = std::move(again);
 }
 
 // The candidates of the batch in memory of their own.
@@ -147,11 +140,11 @@ Result<void> FirstPass::merge(Batch &batch, Part &part) {
   note_news(part.records);
   records_.append(std::move(part.records));
   learn();
-  if (part.buffers.empty()) return {};
-  if (std::ranges::any_of(part.looked, [this](const Looked &looked) {
+  if (!part.buffers.empty() && std::ranges::any_of(part.looked, [this](const Looked &looked) {
         return looked.version != version_ && mistakes_.may_touch(looked.used, looked.version);
       }))
     look_again(batch, part);
+  if (part.buffers.empty()) return {};
   const std::uint64_t with_overhead =
       part.bytes + part.buffers.size() * (sizeof(Looked) + sizeof(DecodedBuffer));
   if (used_.load(std::memory_order_relaxed) + with_overhead > memory_) {

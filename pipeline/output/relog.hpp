@@ -27,7 +27,7 @@ struct RelogOptions {
   StackOptions stacks;
   // With a selection: bytes for the events of the first pass that may be kept. What does not fit is read
   // again; the output is the same.
-  std::uint64_t candidate_memory = std::uint64_t{256} << 20;
+  std::uint64_t candidate_memory = std::uint64_t{384} << 20;
   PassOptions graph;
 };
 

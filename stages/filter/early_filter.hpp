@@ -90,7 +90,8 @@ public:
 private:
   struct Id {
     std::uint32_t version, id;
-    // Before this time no version took it for anything, up to this one and since another mistake about it.
+    // Nothing that was decided up to this version rests on what the id meant before this time, unless an
+    // earlier mistake about it says so.
     std::int64_t from;
   };
   // Those of this version and later ones.
