@@ -261,7 +261,21 @@ public:
   }
 
 private:
+  // A decoded segment. Whoever lets go of it last hands its memory on: only that release comes after all that
+  // others read of it.
   struct Kept {
+    explicit Kept(BytePool &free) : free(free) {}
+    ~Kept() {
+      try {
+        free.give(std::move(bytes));
+      } catch (const std::bad_alloc &) {
+        // Nothing is handed on then.
+      }
+    }
+    Kept(const Kept &) = delete;
+    Kept &operator=(const Kept &) = delete;
+
+    BytePool &free;
     std::mutex mutex;
     std::vector<std::uint8_t> bytes;
     std::uint64_t used = 0;
@@ -306,7 +320,7 @@ private:
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Kept> &kept = kept_[number];
     if (!kept) {
-      kept = std::make_shared<Kept>();
+      kept = std::make_shared<Kept>(free_);
       kept_bytes_ += index_.segments[number].header.original_size;
     }
     kept->used = ++clock_;
@@ -320,7 +334,6 @@ private:
       std::ranges::sort(by_use, std::greater());
       const auto victim = kept_.find(by_use[window_].second);
       kept_bytes_ -= index_.segments[victim->first].header.original_size;
-      if (victim->second.use_count() == 1) free_.give(std::move(victim->second->bytes));
       kept_.erase(victim);
     }
     return result;
@@ -333,7 +346,7 @@ private:
   mutable std::vector<std::atomic<bool>> skipped_; // segments that nobody is expected to ask for
   std::vector<Header> headers_;
   mutable CoderPool pool_;
-  mutable BytePool free_;
+  mutable BytePool free_; // outlives what is kept
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<Kept>> kept_;
   mutable std::uint64_t clock_ = 0, kept_bytes_ = 0;
