@@ -226,7 +226,9 @@ int run_symbols(const SymbolsFlags &options) {
   if (options.fetch && !SymbolResolver::has_network()) {
     Error error;
     error.kind = ErrorKind::unsupported;
-    error.what = "this etwrelog was built without libcurl and asks no servers";
+    error.what =
+        "servers are asked by libcurl, which cannot be loaded here or which this etwrelog was built without: "
+        "install libcurl4";
     return report(error);
   }
   if (options.apply) return run_apply(options);

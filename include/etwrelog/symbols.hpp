@@ -103,7 +103,7 @@ public:
   // Lines for people: parts of the path that cannot be used, servers that did not answer.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
-  // What this program was built with.
+  // What this program was built with; network: and whether libcurl, which is loaded then, is on this machine.
   [[nodiscard]] static bool reads_pdb();
   [[nodiscard]] static bool has_network();
   [[nodiscard]] static bool reads_cabinets();

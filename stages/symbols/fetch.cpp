@@ -1,13 +1,17 @@
 #include "symbols/fetch.hpp"
 
+#include "base/shared_library.hpp"
+
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #ifdef ETWRELOG_HAVE_CURL
 #include <curl/curl.h>
+// Macros for compilers that check or count arguments; the functions themselves are meant here.
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
 #endif
 
 namespace etwrelog::symbols {
@@ -38,6 +42,53 @@ Fetched fetch(const std::string &, std::uint64_t) {
 
 namespace {
 
+// What is used of libcurl, under its own names without "curl_". It is loaded when a server is to be asked:
+// with the 27 libraries that it brings along, every start of the program would take twice as long.
+struct Curl {
+  decltype(::curl_global_init) *global_init;
+  decltype(::curl_easy_init) *easy_init;
+  decltype(::curl_easy_cleanup) *easy_cleanup;
+  decltype(::curl_easy_setopt) *easy_setopt;
+  decltype(::curl_easy_perform) *easy_perform;
+  decltype(::curl_easy_getinfo) *easy_getinfo;
+  decltype(::curl_easy_strerror) *easy_strerror;
+  std::string why_not; // empty: all of it is there
+
+  static Curl load();
+};
+
+Curl Curl::load() {
+  Curl curl{};
+  // Debian's two builds of the same interface.
+  Result<base::SharedLibrary> library = base::SharedLibrary::open("libcurl.so.4");
+  if (!library)
+    if (Result<base::SharedLibrary> other = base::SharedLibrary::open("libcurl-gnutls.so.4"))
+      library = std::move(other);
+  if (!library) {
+    curl.why_not = fmt::format("servers are asked by libcurl, which cannot be loaded ({}): install libcurl4",
+                               library.error().what);
+    return curl;
+  }
+  auto take = [&](auto *&function, const char *name) {
+    if (!library->find(function, name))
+      curl.why_not = fmt::format("the libcurl of this machine has no {}", name);
+  };
+  take(curl.global_init, "curl_global_init");
+  take(curl.easy_init, "curl_easy_init");
+  take(curl.easy_cleanup, "curl_easy_cleanup");
+  take(curl.easy_setopt, "curl_easy_setopt");
+  take(curl.easy_perform, "curl_easy_perform");
+  take(curl.easy_getinfo, "curl_easy_getinfo");
+  take(curl.easy_strerror, "curl_easy_strerror");
+  if (curl.why_not.empty()) curl.global_init(CURL_GLOBAL_DEFAULT);
+  return curl;
+}
+
+const Curl &curl() {
+  static const Curl loaded = Curl::load();
+  return loaded;
+}
+
 struct Download {
   std::vector<std::uint8_t> bytes;
   std::uint64_t most = 0;
@@ -55,42 +106,46 @@ std::size_t receive(char *data, std::size_t size, std::size_t count, void *to) {
 } // namespace
 
 bool network_support() {
-  return true;
+  return curl().why_not.empty();
 }
 
 Fetched fetch(const std::string &url, std::uint64_t most) {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  const Curl &api = curl();
   Fetched out;
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
-  if (!curl) {
+  if (!api.why_not.empty()) {
+    out.why = api.why_not;
+    out.server_gone = true;
+    return out;
+  }
+  const std::unique_ptr<CURL, decltype(api.easy_cleanup)> request(api.easy_init(), api.easy_cleanup);
+  if (!request) {
     out.why = "no memory for the request";
     return out;
   }
   Download download{{}, most};
-  CURL *c = curl.get();
-  curl_easy_setopt(c, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(c, CURLOPT_MAXREDIRS, 5L);
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 15L);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1024L); // bytes a second,
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);    // for that long
-  curl_easy_setopt(c, CURLOPT_USERAGENT, "etwrelog");
-  curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive);
-  curl_easy_setopt(c, CURLOPT_WRITEDATA, &download);
-  const CURLcode code = curl_easy_perform(c);
+  CURL *c = request.get();
+  api.easy_setopt(c, CURLOPT_URL, url.c_str());
+  api.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  api.easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  api.easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+  api.easy_setopt(c, CURLOPT_MAXREDIRS, 5L);
+  api.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  api.easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 15L);
+  api.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1024L); // bytes a second,
+  api.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);    // for that long
+  api.easy_setopt(c, CURLOPT_USERAGENT, "etwrelog");
+  api.easy_setopt(c, CURLOPT_WRITEFUNCTION, receive);
+  api.easy_setopt(c, CURLOPT_WRITEDATA, &download);
+  const CURLcode code = api.easy_perform(c);
   long status = 0;
-  curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+  api.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
   const char *type = nullptr;
-  curl_easy_getinfo(c, CURLINFO_CONTENT_TYPE, &type);
+  api.easy_getinfo(c, CURLINFO_CONTENT_TYPE, &type);
   if (code == CURLE_WRITE_ERROR) {
     out.status = Fetched::Status::refused;
     out.why = "larger than the limit";
   } else if (code != CURLE_OK) {
-    out.why = curl_easy_strerror(code);
+    out.why = api.easy_strerror(code);
     out.server_gone = status == 0;
   } else if (status == 404 || status == 410) {
     out.status = Fetched::Status::missing;

@@ -8,7 +8,7 @@
 
 namespace etwrelog::symbols {
 
-[[nodiscard]] bool network_support();
+[[nodiscard]] bool network_support(); // loads libcurl, the first time
 
 struct Fetched {
   enum class Status : std::uint8_t { done, missing, refused, failed } status = Status::failed;

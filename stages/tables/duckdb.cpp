@@ -68,10 +68,7 @@ Result<DuckDb> DuckDb::load() {
   DuckDb db{};
   std::string missing;
   auto take = [&](auto &function, const char *name) {
-    void *const at = library->symbol(name);
-    if (at == nullptr) missing = name;
-    static_assert(sizeof function == sizeof at);
-    std::memcpy(&function, &at, sizeof at);
+    if (!library->find(function, name)) missing = name;
   };
   take(db.open, "duckdb_open");
   take(db.close, "duckdb_close");

@@ -186,6 +186,22 @@ TEST_F(ProfileNames, WithoutThePdbItsCostIsTold) {
   EXPECT_EQ(unresolved[0]["self"], places.size());
 }
 
+// libcurl is loaded when a server is to be asked: without it all else goes on, and the reason is told.
+TEST_F(ProfileNames, AServerThatNothingCanAskIsToldWithItsReason) {
+  if (!SymbolResolver::has_network()) GTEST_SKIP() << "built without libcurl, or none here";
+  const std::string none = folder + "/no-libraries";
+  for (const char *name : {"/libcurl.so.4", "/libcurl-gnutls.so.4"})
+    write_file(none + name, "");
+  ::setenv("LD_LIBRARY_PATH", none.c_str(), 1);
+  ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  const testing::ToolRun run =
+      run_tool({"profile", trace, "--symbols", folder, "--symbol-server=http://127.0.0.1:9", "--json"});
+  ::unsetenv("LD_LIBRARY_PATH");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(json::parse(run.out)["unresolved"]["modules"].size(), 1u);
+  EXPECT_NE(run.err.find("install libcurl4"), std::string::npos) << run.err;
+}
+
 // PerfView's .etl.zip: the PDBs of the trace lie beside it in the layout of a store, whatever other builds
 // are.
 TEST_F(ProfileNames, PdbsInsideTheZipOfTheTraceAreFound) {

@@ -22,6 +22,9 @@ set(CPACK_COMPONENT_TOOL_DESCRIPTION "The tool
  Works on Event Tracing for Windows (.etl) files on any platform: cuts one
  process out of a trace, recompresses it, packs it into a smaller seekable
  archive that gives back every byte, and counts what is in it.")
+# Loaded when a symbol server is asked, so that dpkg-shlibdeps does not see it.
+set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS libcurl4)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS libcurl4)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libetwrelog${ETWRELOG_ABI})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
@@ -39,7 +42,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
 if("${ETWRELOG_SYMBOL_LIBS}" MATCHES "/llvm-([0-9]+)/")
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", llvm-${CMAKE_MATCH_1}-dev")
 endif()
-foreach(pair libtinfo:libncurses-dev libcurl:libcurl4-openssl-dev libmspack:libmspack-dev)
+foreach(pair libtinfo:libncurses-dev libmspack:libmspack-dev)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 library)
   list(GET pair 1 package)

@@ -400,7 +400,7 @@ class SymbolServer : public testing::Test {
 protected:
   void SetUp() override {
     NEED_PDB();
-    if (!SymbolResolver::has_network()) GTEST_SKIP() << "built without libcurl";
+    if (!SymbolResolver::has_network()) GTEST_SKIP() << "built without libcurl, or none here";
     if (std::system("command -v python3 >/dev/null 2>&1") != 0)
       GTEST_SKIP() << "no python3 here to serve with";
     pdb_ = *demo_pdb();
