@@ -5,6 +5,12 @@
 #include <utility>
 
 namespace etwrelog::base {
+namespace {
+
+// Enough for the disk to be at its best with each, little enough for commit() to wait for.
+constexpr std::uint64_t kSyncStep = std::uint64_t{8} << 20;
+
+} // namespace
 
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
@@ -14,14 +20,15 @@ OutputFile::~OutputFile() {
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
     : file_(std::move(other.file_)), target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, {})), size_(other.size_), replace_(other.replace_),
-      in_place_(other.in_place_) {}
+      temporary_(std::exchange(other.temporary_, {})), size_(other.size_), sync_started_(other.sync_started_),
+      replace_(other.replace_), in_place_(other.in_place_) {}
 
 OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   std::swap(file_, other.file_);
   std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
   std::swap(size_, other.size_);
+  std::swap(sync_started_, other.sync_started_);
   std::swap(replace_, other.replace_);
   std::swap(in_place_, other.in_place_);
   return *this;
@@ -57,7 +64,12 @@ Result<void> OutputFile::write_at(std::uint64_t offset, Bytes from) {
 }
 
 Result<void> OutputFile::append(Bytes from) {
-  return write_at(size_, from);
+  ETWRELOG_TRY(write_at(size_, from));
+  if (const std::uint64_t waiting = size_ - sync_started_; waiting >= kSyncStep) {
+    file_.start_sync(sync_started_, waiting);
+    sync_started_ = size_;
+  }
+  return {};
 }
 
 Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const {

@@ -22,6 +22,7 @@ public:
   static Result<OutputFile> create_spool();
 
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
+  // What is appended stays as it is, but for little: the disk begins with it while more is made.
   [[nodiscard]] Result<void> append(Bytes from);
   [[nodiscard]] Result<void> write(Bytes bytes) override { return append(bytes); }
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, MutableBytes into) const; // what was written
@@ -37,7 +38,7 @@ public:
 private:
   base::File file_;
   std::string target_, temporary_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_ = 0, sync_started_ = 0;
   bool replace_ = false, in_place_ = false;
 };
 

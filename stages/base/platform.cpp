@@ -395,6 +395,15 @@ Result<void> File::write_at(std::uint64_t offset, Bytes from) {
   return {};
 }
 
+void File::start_sync(std::uint64_t offset, std::uint64_t bytes) noexcept {
+#ifdef SYNC_FILE_RANGE_WRITE
+  (void)::sync_file_range(handle_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                          SYNC_FILE_RANGE_WRITE);
+#else
+  (void)offset, (void)bytes;
+#endif
+}
+
 Result<void> File::sync() {
   // Devices and some file systems refuse; what could be written is written then.
   for (;;) {

@@ -65,6 +65,9 @@ public:
   // Sequential, of pipes and standard input; waiting for more ends when `stop` is set.
   [[nodiscard]] Result<std::size_t> read_next(MutableBytes into, const std::stop_token &stop = {});
   [[nodiscard]] Result<void> write_at(std::uint64_t offset, Bytes from);
+  // Has the disk begin with what was written there, which sync() would wait for. Waits for nothing itself
+  // unless the disk has too much to do already; an error is left for sync() to find.
+  void start_sync(std::uint64_t offset, std::uint64_t bytes) noexcept;
   [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<void> close(); // reports what a silent close in the destructor would lose
 

@@ -1,6 +1,8 @@
 #include "base/output_file.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -44,6 +46,23 @@ TEST_P(OutputFile_, AppearsWholeOrNotAtAll) {
   ASSERT_TRUE(file->commit());
   EXPECT_EQ(directory.names(), Names{"a"});
   EXPECT_EQ(testing::read_file(directory.file("a")), (std::vector<std::uint8_t>{4, 2, 3, 4}));
+}
+
+// The disk begins with what was appended long before commit().
+TEST_P(OutputFile_, HoldsWhatWasWrittenHoweverMuchThatIs) {
+  const TempDir directory;
+  Result<OutputFile> file = OutputFile::create(directory.file("a"), false);
+  ASSERT_TRUE(file);
+  std::vector<std::uint8_t> expected(std::size_t{20} << 20);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = static_cast<std::uint8_t>(i >> 10);
+  constexpr std::size_t kPiece = 300'001;
+  for (std::size_t at = 0; at < expected.size(); at += kPiece)
+    ASSERT_TRUE(file->append(Bytes(expected).subspan(at, std::min(kPiece, expected.size() - at))));
+  ASSERT_TRUE(file->write_at(2, kBytes)) << "what the disk has begun with may still change";
+  std::ranges::copy(kBytes, expected.begin() + 2);
+  ASSERT_TRUE(file->commit());
+  EXPECT_TRUE(testing::read_file(directory.file("a")) == expected);
 }
 
 TEST_P(OutputFile_, RefusesAnExistingTargetEvenIfItComesLate) {
