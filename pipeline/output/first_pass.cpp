@@ -115,6 +115,7 @@ void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
   std::uint8_t *to = part.bytes != 0 ? memory_of_candidates_.take(part.bytes) : nullptr;
   for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
     DecodedBuffer candidates = batch.buffers[i];
+    candidates.stored = {}; // which the batch soon uses for others
     std::uint8_t *const begin = to;
     for (const write::Run &run : part.looked[i].candidates) {
       // The padding of the last event may lie outside what was decoded.
@@ -135,7 +136,7 @@ void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
 Result<void> FirstPass::merge(Batch &batch, Part &part) {
   for (const DecodedBuffer &buffer : batch.buffers) {
     processors_[buffer.index] = buffer.header.processor();
-    read_ += buffer.stored_size;
+    read_ += buffer.stored.size();
   }
   note_news(part.records);
   records_.append(std::move(part.records));

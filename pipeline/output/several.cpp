@@ -311,15 +311,11 @@ private:
       const Trace &trace = *traces_[number];
       load.batch.events = 0;
       trace.load(load.batch);
-      std::size_t stored_at = 0, next = load.batch.first; // that buffer's bytes as they were read
       for (DecodedBuffer &buffer : load.batch.buffers) {
         const std::size_t planned = load.planned + (buffer.index - load.batch.first);
-        for (; next < buffer.index; ++next)
-          stored_at += trace.buffers()[next].size;
         part.kept.emplace_back().planned = planned;
         if (options_.keep_grouping)
-          keep_grouped(trace, load.batch, buffer,
-                       Bytes(load.batch.raw).subspan(stored_at, buffer.stored_size), part);
+          keep_grouped(trace, load.batch, buffer, part);
         else
           keep(trace, load.batch, buffer, plan_[planned], part);
       }
@@ -342,11 +338,11 @@ private:
 
   // What stays of a buffer as one buffer: byte for byte as it is stored, if it is all of it and no other
   // codec is asked for.
-  void keep_grouped(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, Bytes stored,
-                    Stretch &part) const {
+  void keep_grouped(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, Stretch &part) const {
     write::OutputBuffer &out = part.kept.back().grouped;
-    const bool storable = !options_.codec && !buffer.cut && buffer.header.buffer_size == stored.size();
-    if (storable) out.bytes.assign(stored.begin(), stored.end()); // filtering may zero paddings in place
+    const bool storable = !options_.codec && !buffer.cut && buffer.header.buffer_size == buffer.stored.size();
+    if (storable)
+      out.bytes.assign(buffer.stored.begin(), buffer.stored.end()); // filtering may zero paddings in place
     const bool whole = filter(trace, batch, buffer, part);
     if (part.runs.empty()) {
       out.bytes.clear();

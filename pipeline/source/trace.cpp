@@ -135,7 +135,12 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
 
 MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                           std::size_t raw_bytes) const {
-  batch.raw.resize(raw_bytes);
+  // At the same place in a cache line as in the file, and so in its page: the system's copying takes 1.7
+  // times as long to a place 16 bytes further, 4 times 8 bytes further (AMD Zen 4).
+  constexpr std::size_t kCacheLine = 64;
+  batch.raw.resize(raw_bytes + kCacheLine - 1);
+  const std::uint64_t place = spans[0].offset - reinterpret_cast<std::uintptr_t>(batch.raw.data());
+  const MutableBytes raw = MutableBytes(batch.raw).subspan(place % kCacheLine, raw_bytes);
   // Buffers that follow each other in the file come in with one read.
   std::size_t at = 0;
   for (std::size_t i = 0; i < spans.size();) {
@@ -149,8 +154,7 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
            !summarized(spans[next]);
          ++next)
       bytes += spans[next].size;
-    const Result<std::size_t> got =
-        input_->read_at(spans[i].offset, MutableBytes(batch.raw).subspan(at, bytes));
+    const Result<std::size_t> got = input_->read_at(spans[i].offset, raw.subspan(at, bytes));
     if (!got || *got != bytes) {
       if (!got)
         batch.error = got.error();
@@ -163,7 +167,7 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
     at += bytes;
     i = next;
   }
-  return batch.raw;
+  return raw;
 }
 
 const SummarizedSegment *Trace::summarized(const read::BufferSpan &span) const {
@@ -267,7 +271,6 @@ void Trace::load(Batch &batch) const {
     DecodedBuffer buffer;
     buffer.index = static_cast<std::uint32_t>(batch.first + i);
     buffer.file_offset = span.offset;
-    buffer.stored_size = span.size;
     buffer.cut = span.cut;
     if (const SummarizedSegment *stretch = summarized(span)) {
       at += span.size;
@@ -282,7 +285,8 @@ void Trace::load(Batch &batch) const {
       continue;
     }
     buffer.header = span.rebuilt ? rebuilt_header(span) : load_buffer_header(raw.data() + at);
-    const MutableBytes stored = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
+    buffer.stored = raw.subspan(at, span.size);
+    const MutableBytes content = raw.subspan(at + kBufferHeaderSize, span.size - kBufferHeaderSize);
     at += span.size;
     auto take_room = [&] {
       if (batch.decoded.size() < decoded_bytes) batch.decoded.resize(decoded_bytes);
@@ -290,7 +294,7 @@ void Trace::load(Batch &batch) const {
       decoded_at += align8(span.decoded);
     };
     if (!buffer.header.compressed()) {
-      const MutableBytes events = stored.first(std::min<std::size_t>(stored.size(), span.decoded));
+      const MutableBytes events = content.first(std::min<std::size_t>(content.size(), span.decoded));
       if (events.size() % 8 == 0) {
         buffer.events = events;
       } else { // room for the padding of the last event, which in place could be another buffer's header
@@ -305,13 +309,13 @@ void Trace::load(Batch &batch) const {
     if (span.cut) {
       // What decodes before the cut is right: a decoder's output does not depend on what follows.
       const CodecResult result =
-          decompress(codec_ == Codec::none ? Codec::xpress : codec_, stored, buffer.events);
+          decompress(codec_ == Codec::none ? Codec::xpress : codec_, content, buffer.events);
       buffer.codec = codec_;
       buffer.events = buffer.events.first(result.produced);
       batch.buffers.push_back(buffer);
       continue;
     }
-    if (const std::optional<Codec> codec = decode_events(codec_, stored, buffer.events)) {
+    if (const std::optional<Codec> codec = decode_events(codec_, content, buffer.events)) {
       buffer.codec = *codec;
       batch.buffers.push_back(buffer);
       continue;

@@ -14,19 +14,19 @@ namespace etwrelog::pipeline {
 struct DecodedBuffer {
   std::uint32_t index = 0; // in reading order
   std::uint64_t file_offset = 0;
-  std::uint32_t stored_size = 0; // header included
   format::BufferHeader header;
   Codec codec = Codec::none; // what its events were compressed with
   bool cut = false;          // the file ends inside it: a last event that does not fit is no damage
   bool left_out = false;     // `events` are those alone that matter whatever the time: see Trace::within
   MutableBytes events;       // decoded; in the batch's memory, which has room up to the next multiple of 8
+  Bytes stored;              // as it lies in the file, header and all; empty if it was not read from there
 };
 
 // Memory for some MiB of consecutive buffers. Reused from batch to batch.
 struct Batch {
   std::uint64_t ordinal = 0;
-  std::size_t first = 0, count = 0; // in Trace::buffers()
-  std::vector<std::uint8_t> raw, decoded;
+  std::size_t first = 0, count = 0;       // in Trace::buffers()
+  std::vector<std::uint8_t> raw, decoded; // what `buffers` point into
   std::vector<DecodedBuffer> buffers;
   std::uint64_t events = 0;           // seen by visit()
   std::optional<Error> error;         // the first failure in this batch
