@@ -52,7 +52,7 @@ bool BufferFilter::take(const EventView &event, std::int64_t time, std::uint32_t
   const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
   std::fill(buffer.events.data() + at + event.size(), buffer.events.data() + end, std::uint8_t{0});
   std::vector<write::Run> &runs = buffer.runs;
-  if (!runs.empty() && runs.back().end == at)
+  if (!runs.empty() && runs.back().end == at && at - runs.back().begin < write::kLongRun)
     runs.back().end = end;
   else
     runs.push_back({at, end, time});

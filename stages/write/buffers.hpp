@@ -10,6 +10,10 @@
 
 namespace etwrelog::write {
 
+// Who makes runs ends one that has become this long: a run that does not fit an output buffer is walked event
+// by event, where order allows one thread only.
+inline constexpr std::uint32_t kLongRun = 8192;
+
 // A stretch of whole events, aligned to 8, as they follow each other in a decoded buffer.
 struct Run {
   std::uint32_t begin = 0, end = 0; // offsets in the buffer's events
