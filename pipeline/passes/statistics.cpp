@@ -375,7 +375,7 @@ private:
   // Names the machine's processes, behind those of the machines before it, and gives them their events.
   Result<void> attribute(Machine &machine, std::uint32_t number, const PassOptions &options) {
     if (machine.sources.empty()) return {};
-    const filter::Lifetimes lifetimes = machine.lifetimes();
+    const filter::Lifetimes lifetimes(std::move(machine.records), machine.processors, false);
     const std::size_t first_process = all_.processes.size();
     const CountedTrace &clock = *machine.sources.front().counted;
     for (const ProcessInstance &process : lifetimes.processes()) {

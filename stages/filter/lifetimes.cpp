@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace etwrelog::filter {
 
@@ -127,12 +128,47 @@ void LifetimeRecords::append(LifetimeRecords &&later) {
   has_unowned = has_unowned || later.has_unowned;
 }
 
+namespace {
+
+// Places in `records`, by id and then by time; at one time by the rank of what happened, else as they stand.
+// Those of an id nearly always stand in that order already, so that counting them is most of the work.
+template <class Record, class Id, class Rank>
+std::vector<std::uint32_t> by_id_and_time(const std::vector<Record> &records, Id id, Rank rank) {
+  base::FlatMap<std::uint32_t> next; // of each id: first how many, then where its next one goes
+  for (const Record &record : records)
+    ++next[id(record)];
+  std::vector<std::uint32_t> ids;
+  ids.reserve(next.size());
+  next.for_each([&](std::uint32_t of, std::uint32_t) { ids.push_back(of); });
+  std::ranges::sort(ids);
+  std::uint32_t begin = 0;
+  for (const std::uint32_t of : ids)
+    begin += std::exchange(next[of], begin);
+  std::vector<std::uint32_t> order(records.size());
+  for (std::uint32_t i = 0; i < records.size(); ++i)
+    order[next[id(records[i])]++] = i;
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    if (records[a].time != records[b].time) return records[a].time < records[b].time;
+    return rank(records[a].opcode) < rank(records[b].opcode);
+  };
+  begin = 0;
+  for (const std::uint32_t of : ids) {
+    const auto end = next[of];
+    const std::span<std::uint32_t> group(order.data() + begin, end - begin);
+    if (!std::ranges::is_sorted(group, before)) std::ranges::stable_sort(group, before);
+    begin = end;
+  }
+  return order;
+}
+
+} // namespace
+
 Lifetimes::Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream)
     : definitions_(std::move(records.definitions)), actors_(std::move(records.actors)),
       has_stacks_(records.has_stacks), has_switch_batches_(records.has_switch_batches),
       has_unowned_(records.has_unowned) {
   build_processes(std::move(records.processes));
-  build_threads(std::move(records.threads));
+  build_threads(records.threads);
   std::ranges::sort(definitions_, [](const auto &a, const auto &b) {
     return a.key != b.key ? a.key < b.key : a.time < b.time;
   });
@@ -159,11 +195,10 @@ Lifetimes::Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> pro
 void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
   // At the same time an end comes before a start of the same id: it is another process's.
   auto rank = [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode == kStart ? 1 : opcode; };
-  std::ranges::stable_sort(records, [rank](const auto &a, const auto &b) {
-    if (a.facts.pid != b.facts.pid) return a.facts.pid < b.facts.pid;
-    return a.time != b.time ? a.time < b.time : rank(a.opcode) < rank(b.opcode);
-  });
-  for (LifetimeRecords::Process &record : records) {
+  const std::vector<std::uint32_t> order = by_id_and_time(
+      records, [](const auto &record) { return record.facts.pid; }, rank);
+  for (const std::uint32_t at : order) {
+    LifetimeRecords::Process &record = records[at];
     const bool same = !processes_.empty() && processes_.back().pid == record.facts.pid;
     const bool open = same && processes_.back().end == kForever;
     // A rundown of an open instance says nothing new. A start after a start, or after a rundown at start, is
@@ -195,15 +230,13 @@ void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
   }
 }
 
-void Lifetimes::build_threads(std::vector<LifetimeRecords::Thread> records) {
-  std::ranges::stable_sort(records, [](const auto &a, const auto &b) {
-    if (a.tid != b.tid) return a.tid < b.tid;
-    if (a.time != b.time) return a.time < b.time;
-    return (a.opcode == kEnd ? 0 : a.opcode) < (b.opcode == kEnd ? 0 : b.opcode);
-  });
+void Lifetimes::build_threads(const std::vector<LifetimeRecords::Thread> &records) {
+  const std::vector<std::uint32_t> order = by_id_and_time(
+      records, [](const auto &record) { return record.tid; },
+      [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode; });
   std::uint32_t current = 0;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const LifetimeRecords::Thread &record = records[i];
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const LifetimeRecords::Thread &record = records[order[i]];
     const bool same = i > 0 && current == record.tid;
     current = record.tid;
     Range &range = threads_[record.tid];

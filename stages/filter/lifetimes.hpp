@@ -140,7 +140,7 @@ public:
 
 private:
   void build_processes(std::vector<LifetimeRecords::Process> records);
-  void build_threads(std::vector<LifetimeRecords::Thread> records);
+  void build_threads(const std::vector<LifetimeRecords::Thread> &records);
 
   // The latest that had started; null before the first start. Spans and instances are in order of their
   // starts: what is asked for later is the same or a later one.
