@@ -71,7 +71,7 @@ void Walk::leave_out_by_time() {
   for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
     if (trace_.infos[s].access != Access::archive || !trace_.clocks[s].same()) continue;
     narrowed_[s] = trace_.sources[s]->within(from_, to_);
-    sum_.buffers_left_out += narrowed_[s]->left_out().buffers;
+    sum_.buffers_left_out += narrowed_[s]->buffers_left_out();
   }
 }
 

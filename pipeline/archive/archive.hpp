@@ -14,6 +14,7 @@ namespace etwrelog::pipeline {
 
 struct PackCoder : Coder {
   Summarizer summarizer;
+  SegmentOwners owners;
 };
 
 // What one file leaves for the next. Any thread.

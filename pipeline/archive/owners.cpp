@@ -1,6 +1,7 @@
 #include "archive/owners.hpp"
 
 #include "archive/segments.hpp"
+#include "base/sort_unique.hpp"
 #include "source/trace.hpp"
 
 #include <algorithm>
@@ -17,12 +18,59 @@ void SegmentOwners::clear(std::uint32_t buffers) {
   records_.clear();
   shares_.clear(0, buffers - 1);
   processors_.clear();
+  other_processes_.clear();
+  other_threads_.clear();
+  causer_ = {};
+  of_nobody_ = 0;
+  unclaimed_ = false;
 }
 
 void SegmentOwners::begin_buffer(std::uint16_t processor) {
   buffer_ = static_cast<std::uint32_t>(processors_.size());
   processors_.push_back(processor);
   position_ = {.processor = processor};
+  carried_from_ = kForever;
+}
+
+void SegmentOwners::note_switched_out(const EventView &event, const filter::HookRule &rule,
+                                      std::int64_t time) {
+  const auto old = filter::FieldOffsets::u32(event.payload(), rule.offsets(event.pointer_size()).old_thread);
+  if (position_.switched && old == position_.current_thread) return;
+  if (old && *old != kUnknownId)
+    other_threads_.push_back({*old, std::min(time, carried_from_)});
+  else
+    unclaimed_ = unclaimed_ || !position_.switched; // who ran before is not told, and other buffers must not
+}
+
+// Whose stack the event may have: its own, although it is about another (filter::LifetimeRecords::Actor).
+void SegmentOwners::note_causer(const EventView &event, std::int64_t time) {
+  if (!event.has_ids()) return;
+  const Causer causer{event.process_id(), event.thread_id(), time};
+  if (causer.pid == causer_.pid && causer.tid == causer_.tid && time >= causer_.since) return;
+  causer_ = causer;
+  if (causer.pid != kUnknownId) other_processes_.push_back(causer.pid);
+  if (causer.tid != kUnknownId) other_threads_.push_back({causer.tid, time});
+}
+
+SegmentSummary::Owners SegmentOwners::told() const {
+  SegmentSummary::Owners owners;
+  if (unclaimed_) return owners;
+  owners.complete = true;
+  owners.of_nobody = of_nobody_;
+  owners.processes = other_processes_;
+  owners.threads = other_threads_;
+  for (const Share &share : shares_.all()) {
+    owners.carried = owners.carried || share.carried;
+    if (share.tid != kUnknownId) owners.threads.push_back({share.tid, share.from});
+    if (share.pid != kUnknownId) owners.processes.push_back(share.pid);
+  }
+  base::sort_unique(owners.processes);
+  using Thread = SegmentSummary::Owners::Thread;
+  std::ranges::sort(owners.threads, {}, [](const Thread &t) { return std::pair(t.id, t.from); });
+  const auto same_id = [](const Thread &a, const Thread &b) { return a.id == b.id; };
+  std::vector<Thread> &threads = owners.threads;
+  threads.erase(std::unique(threads.begin(), threads.end(), same_id), threads.end());
+  return owners;
 }
 
 void TraceOwners::append(const SegmentOwners &later) {

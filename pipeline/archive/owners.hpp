@@ -2,7 +2,8 @@
 // claim as segments pass (passes/attribution.hpp); whose they are is told when all have passed.
 #pragma once
 
-#include "archive/archive.hpp"
+#include "base/segment_summary.hpp"
+#include "etwrelog/archive.hpp"
 #include "etwrelog/statistics.hpp"
 #include "passes/attribution.hpp"
 
@@ -16,18 +17,63 @@ public:
   void clear(std::uint32_t buffers);
   void begin_buffer(std::uint16_t processor);
   void count(const EventView &event, std::int64_t time) {
-    records_.add(event, time, buffer_);
+    if (event.has_hook()) {
+      const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+      records_.add(event, rule, time, buffer_);
+      note_others(event, rule, time);
+      const filter::Claim claim = filter::claim_of(event, rule, position_);
+      if (claim.anyone())
+        add(claim, event, time);
+      else if (rule.scope == kernel::Scope::system)
+        ++of_nobody_;
+      else
+        unclaimed_ = unclaimed_ || !filter::is_state(rule.scope) || filter::is_stack(rule.scope);
+      return;
+    }
     const filter::Claim claim = filter::claim_of(event, position_);
-    if (claim.anyone()) shares_.of(claim, buffer_).add(event, time);
+    if (claim.anyone())
+      add(claim, event, time);
+    else
+      unclaimed_ = unclaimed_ || !filter::is_state(event);
   }
+  // By what the events tell whose they are, for the summary of the segment.
+  [[nodiscard]] SegmentSummary::Owners told() const;
 
 private:
   friend class TraceOwners;
+  void add(const filter::Claim &claim, const EventView &event, std::int64_t time) {
+    shares_.of(claim, buffer_).add(event, time);
+    if (claim.carried()) carried_from_ = std::min(carried_from_, time);
+  }
+  // Whom it takes a filter to decide about the event, but for whose it is. Before the position follows it.
+  void note_others(const EventView &event, const filter::HookRule &rule, std::int64_t time) {
+    switch (rule.scope) {
+    case kernel::Scope::context_switch: note_switched_out(event, rule, time); break;
+    case kernel::Scope::ready_thread:
+      if (!position_.switched) carried_from_ = std::min(carried_from_, time);
+      break;
+    case kernel::Scope::payload_process:
+    case kernel::Scope::payload_thread: note_causer(event, time); break;
+    default: break;
+    }
+  }
+  void note_switched_out(const EventView &event, const filter::HookRule &rule, std::int64_t time);
+  void note_causer(const EventView &event, std::int64_t time);
+
   filter::LifetimeRecords records_;
   Shares shares_;
   std::vector<std::uint16_t> processors_; // by buffer
   std::uint32_t buffer_ = 0;
   filter::Position position_;
+  std::int64_t carried_from_ = kForever; // of the buffer: since when events ask for who ran when it began
+  std::vector<std::uint32_t> other_processes_;
+  std::vector<SegmentSummary::Owners::Thread> other_threads_;
+  struct Causer {
+    std::uint32_t pid = kUnknownId, tid = kUnknownId;
+    std::int64_t since = kForever;
+  } causer_;                    // the last one
+  std::uint64_t of_nobody_ = 0; // events of the system as a whole
+  bool unclaimed_ = false;      // others that claim nothing
 };
 
 // Of all segments, in their order.

@@ -142,11 +142,13 @@ namespace {
 // Beyond this share of a segment it is cheaper to read the segment itself.
 constexpr std::uint64_t kSummaryShare = 64;
 
-void summarize_segment(PackJob &job, PackCoder &coder) {
+void summarize_segment(PackJob &job, PackCoder &coder, bool tallied) {
   if (job.at == 0) return; // has the header event: nobody does without
   SegmentSummary &summary = job.entry.summary;
+  // A tally walks over all events for itself.
   summary = coder.summarizer.summarize(job.bytes, job.parts, coder.coder,
-                                       static_cast<std::size_t>(job.decoded / kSummaryShare));
+                                       static_cast<std::size_t>(job.decoded / kSummaryShare),
+                                       tallied ? nullptr : &coder.owners);
   if (!summary.complete) return;
   // As whoever reads the summary counts them: every event with the time that a walk hands on.
   job.entry.facts.events = summary.events;
@@ -168,10 +170,11 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
     coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                         options.explain != nullptr ? &job.explain : nullptr);
-    summarize_segment(job, *coder);
+    summarize_segment(job, *coder, file.tallied);
     if (file.tallied) {
       job.tally.clear();
       job.tally.add(job.bytes, job.parts, &coder->coder);
+      if (job.entry.summary.complete) job.entry.summary.owners = job.tally.owners();
     }
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;

@@ -41,7 +41,11 @@ void Summarizer::remember(std::int64_t time, bool state) {
 }
 
 SegmentSummary Summarizer::summarize(Bytes segment, std::span<const etlz::Part> parts,
-                                     const etlz::SegmentCoder &coder, std::size_t budget) {
+                                     const etlz::SegmentCoder &coder, std::size_t budget,
+                                     SegmentOwners *owners) {
+  owners_ = owners;
+  if (owners_ != nullptr)
+    owners_->clear(static_cast<std::uint32_t>(std::ranges::count(parts, true, &etlz::Part::buffer)));
   summary_ = SegmentSummary{};
   summary_.first_time = kForever;
   summary_.last_time = kBeginning;
@@ -71,6 +75,7 @@ SegmentSummary Summarizer::summarize(Bytes segment, std::span<const etlz::Part> 
     event.from = static_cast<std::uint32_t>(summary_.bytes.size());
     summary_.bytes.insert(summary_.bytes.end(), source, source + event.size);
   }
+  if (owners_ != nullptr) summary_.owners = owners_->told();
   summary_.complete = true;
   return std::move(summary_);
 }
@@ -80,6 +85,7 @@ bool Summarizer::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   const std::optional<Bytes> events = events_of(buffer, decoded, decoded_);
   if (!events) return false;
   last_switch_ = EventView();
+  if (owners_ != nullptr) owners_->begin_buffer(header.processor());
   const WalkEnd end =
       for_each_event(*events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         visit(event, time, {begin, at, event.size(), 0});
@@ -94,6 +100,7 @@ bool Summarizer::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
 }
 
 void Summarizer::visit(const EventView &event, std::int64_t time, const SegmentSummary::Event &where) {
+  if (owners_ != nullptr) owners_->count(event, time);
   ++summary_.events;
   summary_.event_bytes += event.size();
   summary_.first_time = std::min(summary_.first_time, time);

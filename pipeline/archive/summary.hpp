@@ -1,6 +1,7 @@
 // Makes the summary of a stretch of trace that is about to be archived.
 #pragma once
 
+#include "archive/owners.hpp"
 #include "base/segment_summary.hpp"
 #include "etlz/segment.hpp"
 #include "etwrelog/event.hpp"
@@ -19,8 +20,10 @@ class Summarizer {
 public:
   // The summary of a segment that `coder` has just encoded. It is not complete when its events come to more
   // than `budget` bytes, or a buffer holds damage: then there is no way around reading it.
+  // `owners`: to tell with whose its events are; null if that is told elsewhere.
   [[nodiscard]] SegmentSummary summarize(Bytes segment, std::span<const etlz::Part> parts,
-                                         const etlz::SegmentCoder &coder, std::size_t budget);
+                                         const etlz::SegmentCoder &coder, std::size_t budget,
+                                         SegmentOwners *owners);
 
 private:
   // Times of events seen, each in the slot of its hash: events that stacks belong to.
@@ -48,6 +51,7 @@ private:
   EventView last_switch_; // of the buffer that is walked
   SegmentSummary::Event last_switch_where_;
   bool stack_ = false, unowned_ = false, batch_ = false; // one of the kind is there
+  SegmentOwners *owners_ = nullptr;                      // while summarizing
   std::vector<std::uint8_t> decoded_;
 };
 

@@ -28,6 +28,10 @@ public:
   void clear();
   // `coder`: that has just encoded the segment; null where nothing of it is decoded.
   void add(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder *coder);
+  // Of the segment that add() was given last; not complete if it holds anything but whole buffers.
+  [[nodiscard]] SegmentSummary::Owners owners() const {
+    return whole_ ? segment_.told() : SegmentSummary::Owners();
+  }
   void merge(const Tally &later);
   // For the index of the archive of `file`; empty if the trace holds anything but whole buffers: then only
   // reading it tells.

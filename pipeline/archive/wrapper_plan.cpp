@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostPieces = 1u << 20;
 
-using Traces = std::span<const std::unique_ptr<read::Input>>;
+using Inputs = std::span<const std::unique_ptr<read::Input>>;
 using Planned = Result<std::optional<WrapperPlan>>;
 
 // Bytes at a place; empty if there are not so many.
@@ -178,7 +178,7 @@ std::optional<WrapperPiece> piece_of(const read::Input &zip, const Member &membe
   return piece;
 }
 
-Planned plan_zip(const read::Input &wrapper, Traces traces, const std::stop_token &stop) {
+Planned plan_zip(const read::Input &wrapper, Inputs traces, const std::stop_token &stop) {
   WrapperPlan plan;
   const std::vector<Member> members = members_of(wrapper);
   const Fetch bytes = fetch_of(wrapper, stop);
@@ -222,7 +222,7 @@ bool may_be_wrapped(const read::Input &input) {
   return wrapping == read::Wrapping::gzip || wrapping == read::Wrapping::zip;
 }
 
-Planned plan_wrapper(const read::Input &wrapper, Traces traces, const std::stop_token &stop) {
+Planned plan_wrapper(const read::Input &wrapper, Inputs traces, const std::stop_token &stop) {
   if (traces.empty() || traces.size() > etlz::kMostWrappedTraces) return Planned(std::nullopt);
   return read::wrapping_of(wrapper) == read::Wrapping::zip ? plan_zip(wrapper, traces, stop)
                                                            : plan_gzip(wrapper, *traces.front(), stop);

@@ -64,6 +64,7 @@ bool BufferFilter::filter(const Trace &trace, Batch &batch, const DecodedBuffer 
                           std::vector<write::Run> &runs, Counts &counts) const {
   bool whole = !buffer.left_out;
   FilteredBuffer filtered = begin(buffer.index, buffer.header.processor(), buffer.events, runs, counts);
+  filtered.position.of_others = buffer.from_index;
   trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
     whole = take(event, time, at, filtered) && whole;
   });

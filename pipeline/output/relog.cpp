@@ -4,6 +4,7 @@
 #include "base/platform.hpp"
 #include "output/buffer_filter.hpp"
 #include "output/first_pass.hpp"
+#include "output/narrow.hpp"
 #include "output/trace_output.hpp"
 #include "passes/collect.hpp"
 
@@ -237,12 +238,8 @@ private:
       report_.event_bytes_out -= s.event_bytes_in;
       std::ranges::copy(stacks_->warnings(), std::back_inserter(report_.warnings));
     }
-    const Trace::LeftOut &out = trace_.left_out();
-    report_.buffers_left_out = out.buffers;
+    report_left_out(trace_, options_.selection, report_);
     report_.buffers_read_again = cache_ ? cache_->missing() : 0;
-    report_.events_in += out.events;
-    report_.event_bytes_in += out.event_bytes;
-    report_.by_reason[static_cast<std::size_t>(filter::Reason::dropped_time)] += out.events;
   }
 
   const Trace &trace_;
@@ -274,23 +271,10 @@ Result<void> check_no_input(Traces traces, const std::string &output) {
   return {};
 }
 
-namespace {
-
-// Of an archive, no more is read than its index says can matter, unless the report or the stacks need all
-// events.
-std::optional<Trace> within_selected_time(const Trace &trace, const RelogOptions &options) {
-  if (!options.selection.from && !options.selection.to) return std::nullopt;
-  if (options.count || options.keep_grouping || options.stacks.mode != StackMode::keep) return std::nullopt;
-  const filter::TimeRange time = filter::selected_time(options.selection, trace.clock());
-  return trace.within(time.from, time.to);
-}
-
-} // namespace
-
 Result<void> relog(const Trace &whole, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();
-  const std::optional<Trace> narrowed = within_selected_time(whole, options);
-  const Trace &trace = narrowed ? *narrowed : whole;
+  ETWRELOG_TRY_LET(less, narrowed(whole, options));
+  const Trace &trace = less ? *less : whole;
   // A trace without stack keys needs no pass to collect them, which shows only on the way. Only a cache that
   // does not look at JIT-compiled code can do without until then.
   const bool try_without = options.stacks.mode == StackMode::cache;

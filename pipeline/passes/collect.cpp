@@ -13,11 +13,11 @@ struct CollectPart {
 } // namespace
 
 Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
-                                            PassResult &result) {
+                                            PassResult &result, const char *name) {
   filter::LifetimeRecords all;
   std::vector<std::uint16_t> processors(trace.buffers().size());
   Pass<CollectPart> pass;
-  pass.name = "reading processes";
+  pass.name = name;
   pass.work = [&](Batch &batch, CollectPart &work) {
     work.records.clear();
     for (const DecodedBuffer &buffer : batch.buffers)
@@ -45,6 +45,7 @@ Result<void> collect_references(const Trace &trace, const filter::Filter &filter
     part.clear();
     for (const DecodedBuffer &buffer : batch.buffers) {
       filter::Position position = filter.begin_buffer(first_buffer + buffer.index, buffer.header.processor());
+      position.of_others = buffer.from_index;
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
         filter.mark(event, time, position, part);
       });

@@ -8,7 +8,8 @@ namespace etwrelog::pipeline {
 
 // Pass 1 of every command that attributes events: processes, threads, stack definitions.
 [[nodiscard]] Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOptions &options,
-                                                          PassResult &result);
+                                                          PassResult &result,
+                                                          const char *name = "reading processes");
 
 // What the events that the filter will keep refer to. `first_buffer`: where the trace's buffers begin in the
 // numbering of the filter's lifetimes; `kept`: as run_pass() takes it.

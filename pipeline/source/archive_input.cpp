@@ -252,11 +252,13 @@ public:
     return done;
   }
 
-  void skip(std::uint64_t begin, std::uint64_t end) const override {
+  void skip(std::span<const SummarizedSegment> segments) const override {
+    std::size_t next = 0;
     for (std::size_t i = 0; i < index_.segments.size(); ++i) {
-      const SegmentHeader &h = index_.segments[i].header;
-      if (h.original_at >= begin && h.original_at + h.original_size <= end)
-        skipped_[i].store(true, std::memory_order_relaxed);
+      const bool skipped =
+          next < segments.size() && segments[next].begin == index_.segments[i].header.original_at;
+      next += skipped ? 1 : 0;
+      skipped_[i].store(skipped, std::memory_order_relaxed);
     }
   }
 

@@ -4,6 +4,8 @@
 #include "base/segment_summary.hpp"
 #include "read/input.hpp"
 
+#include <algorithm>
+
 namespace etwrelog::pipeline {
 
 // Bytes of an input of whose buffers there is a summary.
@@ -11,6 +13,14 @@ struct SummarizedSegment {
   std::uint64_t begin = 0, end = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers; // begin and size of each, in order
   const SegmentSummary *summary = nullptr;                      // the input's
+
+  // Events, and their bytes, that the summary does not list.
+  [[nodiscard]] std::uint64_t other_events() const {
+    return summary->events - std::min<std::uint64_t>(summary->events, summary->state.size());
+  }
+  [[nodiscard]] std::uint64_t other_bytes() const {
+    return summary->event_bytes - std::min<std::uint64_t>(summary->event_bytes, summary->bytes.size());
+  }
 };
 
 class IndexedInput : public read::Input {
@@ -19,8 +29,9 @@ public:
 
   // In order, without overlap.
   [[nodiscard]] virtual std::vector<SummarizedSegment> summarized() const { return {}; }
-  // Nobody will ask for these bytes any more, but for buffer headers: no need to have them ready.
-  virtual void skip(std::uint64_t /*begin*/, std::uint64_t /*end*/) const {}
+  // Nobody is expected to ask for these bytes, but for buffer headers, until the next call: no need to have
+  // them ready.
+  virtual void skip(std::span<const SummarizedSegment> /*segments*/) const {}
   // What is known of the trace as a whole (pipeline::statistics_record); empty if nothing is.
   [[nodiscard]] virtual Bytes facts() const { return {}; }
 };

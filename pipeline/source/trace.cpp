@@ -178,19 +178,30 @@ const SummarizedSegment *Trace::summarized(const read::BufferSpan &span) const {
   return span.offset < stretch.end ? &stretch : nullptr;
 }
 
-Trace Trace::within(std::int64_t from, std::int64_t to) const {
+Trace Trace::without(const std::function<bool(const SummarizedSegment &)> &out) const {
   Trace narrowed(*this);
-  if (index_ != nullptr && !salvage_ && !scan_.buffers.empty()) narrowed.leave_out(from, to);
+  if (has_index()) narrowed.leave_out(out);
   return narrowed;
 }
 
-void Trace::leave_out(std::int64_t from, std::int64_t to) {
+Trace Trace::within(std::int64_t from, std::int64_t to) const {
+  return without(
+      [&](const SummarizedSegment &o) { return o.summary->first_time > to || o.summary->last_time < from; });
+}
+
+std::uint64_t Trace::buffers_left_out() const {
+  std::uint64_t sum = 0;
+  for (const SummarizedSegment &o : summarized_)
+    sum += o.buffers.size();
+  return sum;
+}
+
+void Trace::leave_out(const std::function<bool(const SummarizedSegment &)> &out) {
   summarized_ = index_->summarized();
   std::erase_if(summarized_, [&](const SummarizedSegment &o) {
     // The first buffer holds the header event, which is read by hand.
     const std::uint64_t first = scan_.buffers.front().offset;
-    const bool inside = o.summary->first_time <= to && o.summary->last_time >= from;
-    return inside || (o.begin <= first && first < o.end);
+    return (o.begin <= first && first < o.end) || !out(o);
   });
   // The index must see the same buffers here as the walk over their headers.
   std::vector<std::size_t> seen(summarized_.size());
@@ -205,16 +216,7 @@ void Trace::leave_out(std::int64_t from, std::int64_t to) {
   for (std::size_t i = 0; i < seen.size(); ++i)
     if (seen[i] == summarized_[i].buffers.size()) agreed.push_back(std::move(summarized_[i]));
   summarized_ = std::move(agreed);
-  left_out_ = {};
-  for (const SummarizedSegment &o : summarized_) {
-    index_->skip(o.begin, o.end);
-    ++left_out_.segments;
-    left_out_.buffers += o.buffers.size();
-    left_out_.events +=
-        o.summary->events - std::min<std::uint64_t>(o.summary->events, o.summary->state.size());
-    left_out_.event_bytes +=
-        o.summary->event_bytes - std::min<std::uint64_t>(o.summary->event_bytes, o.summary->bytes.size());
-  }
+  index_->skip(summarized_);
 }
 
 bool Trace::load_summarized(const SummarizedSegment &stretch, const read::BufferSpan &span, MutableBytes room,
@@ -239,6 +241,7 @@ bool Trace::load_summarized(const SummarizedSegment &stretch, const read::Buffer
     size += padded;
   }
   buffer.events = room.first(size);
+  buffer.from_index = true;
   buffer.left_out = size < align8(span.decoded);
   return true;
 }

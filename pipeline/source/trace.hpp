@@ -6,6 +6,7 @@
 #include "read/scan.hpp"
 #include "source/indexed_input.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -17,7 +18,8 @@ struct DecodedBuffer {
   format::BufferHeader header;
   Codec codec = Codec::none; // what its events were compressed with
   bool cut = false;          // the file ends inside it: a last event that does not fit is no damage
-  bool left_out = false;     // `events` are those alone that matter whatever the time: see Trace::within
+  bool from_index = false;   // `events` are those alone that matter nevertheless: see Trace::without
+  bool left_out = false;     // and the buffer has others
   MutableBytes events;       // decoded; in the batch's memory, which has room up to the next multiple of 8
   Bytes stored;              // as it lies in the file, header and all; empty if it was not read from there
 };
@@ -61,17 +63,18 @@ public:
   [[nodiscard]] Codec codec() const { return codec_; }
   [[nodiscard]] bool salvage() const { return salvage_; }
 
-  // The same trace, but what an archive's index says lies wholly outside a time is not read: of buffers there
-  // load() gives only the events that matter whatever the time (filter::is_state), out of the index. Not
-  // when salvaging.
+  // Whether anything of it can be left out.
+  [[nodiscard]] bool has_index() const { return index_ != nullptr && !salvage_ && !scan_.buffers.empty(); }
+  // The same trace, but those segments of an archive that `out` picks are not read: of buffers there load()
+  // gives only the events that matter nevertheless (filter::is_state), out of the index. Not when salvaging.
+  [[nodiscard]] Trace without(const std::function<bool(const SummarizedSegment &)> &out) const;
+  // The same without what lies wholly outside a time.
   [[nodiscard]] Trace within(std::int64_t from, std::int64_t to) const;
   // What an archive knows of the trace as a whole (statistics_record); empty if nothing.
   [[nodiscard]] Bytes facts() const { return index_ != nullptr ? index_->facts() : Bytes(); }
-  struct LeftOut {
-    std::uint64_t segments = 0, buffers = 0;
-    std::uint64_t events = 0, event_bytes = 0; // that load() does not give
-  };
-  [[nodiscard]] const LeftOut &left_out() const { return left_out_; }
+  // What was picked, in order.
+  [[nodiscard]] std::span<const SummarizedSegment> left_out() const { return summarized_; }
+  [[nodiscard]] std::uint64_t buffers_left_out() const;
 
   // Bytes of stored buffers, and of headers and decoded events.
   [[nodiscard]] std::uint64_t stored_bytes() const;
@@ -107,7 +110,7 @@ private:
   Trace() = default;
   Trace(const Trace &) = default;
   Result<void> detect_codec();
-  void leave_out(std::int64_t from, std::int64_t to);
+  void leave_out(const std::function<bool(const SummarizedSegment &)> &out);
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                                    std::size_t raw_bytes) const;
@@ -126,7 +129,6 @@ private:
   Codec codec_ = Codec::none;
   bool salvage_ = false;
   std::vector<SummarizedSegment> summarized_; // sorted
-  LeftOut left_out_;
 };
 
 } // namespace etwrelog::pipeline

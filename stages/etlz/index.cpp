@@ -72,13 +72,18 @@ bool get_parts(InStream &in, IndexEntry &e, Room &room) {
   return !in.overrun() && (count == 0 || at == e.header.original_size);
 }
 
-// 0 for none, else 1 and: size of all events; count, then for each its buffer (from the one before), its
-// place in it in units of 8, its size; the bytes of the events.
-void put_summary(std::vector<std::uint8_t> &out, const SegmentSummary &summary, std::uint64_t &total) {
-  const bool there = summary.complete && summary.bytes.size() <= kMaxSummaries - total;
-  out.push_back(there ? 1 : 0);
-  if (!there) return;
-  total += summary.bytes.size();
+// 0 for none, else 1 or 2 and: size of all events; count, then for each its buffer (from the one before), its
+// place in it in units of 8, its size; the bytes of the events. With 2 the owners follow.
+constexpr std::uint8_t kNoSummary = 0, kSummary = 1, kSummaryWithOwners = 2;
+
+std::uint8_t kind_of(const SegmentSummary &summary, std::uint64_t total) {
+  if (!summary.complete || summary.bytes.size() > kMaxSummaries - total) return kNoSummary;
+  return summary.owners.complete ? kSummaryWithOwners : kSummary;
+}
+
+void put_summary(std::vector<std::uint8_t> &out, const SegmentSummary &summary, std::uint8_t kind) {
+  out.push_back(kind);
+  if (kind == kNoSummary) return;
   put_varint(out, summary.event_bytes);
   put_varint(out, summary.state.size());
   std::uint32_t buffer = 0;
@@ -89,11 +94,40 @@ void put_summary(std::vector<std::uint8_t> &out, const SegmentSummary &summary, 
     buffer = event.buffer;
   }
   out.insert(out.end(), summary.bytes.begin(), summary.bytes.end());
+  if (kind != kSummaryWithOwners) return;
+  const SegmentSummary::Owners &owners = summary.owners;
+  put_varint(out, owners.of_nobody << 1 | (owners.carried ? 1u : 0u));
+  put_ids(out, owners.processes);
+  put_varint(out, owners.threads.size());
+  std::uint32_t before = 0;
+  for (const SegmentSummary::Owners::Thread &thread : owners.threads) {
+    put_varint(out, thread.id - before);
+    before = thread.id;
+  }
+  for (const SegmentSummary::Owners::Thread &thread : owners.threads)
+    put_varint(out, static_cast<std::uint64_t>(thread.from) - static_cast<std::uint64_t>(summary.first_time));
+}
+
+bool get_owners(InStream &in, const SegmentSummary &summary, SegmentSummary::Owners &o, Room &room) {
+  const std::uint64_t of_nobody = get_varint(in);
+  o.complete = true;
+  o.carried = (of_nobody & 1) != 0;
+  o.of_nobody = of_nobody >> 1;
+  constexpr std::size_t kLeast = 2; // an id, a time
+  if (!get_ids(in, o.processes, room) || !resize(o.threads, get_varint(in), kLeast, in, room)) return false;
+  std::uint64_t id = 0;
+  for (SegmentSummary::Owners::Thread &thread : o.threads) {
+    id += get_varint(in);
+    thread.id = static_cast<std::uint32_t>(id);
+  }
+  for (SegmentSummary::Owners::Thread &thread : o.threads)
+    thread.from = static_cast<std::int64_t>(static_cast<std::uint64_t>(summary.first_time) + get_varint(in));
+  return id <= 0xFFFF'FFFF;
 }
 
 bool get_summary(InStream &in, IndexEntry &e, Room &room) {
   const std::uint8_t there = in.get();
-  if (there == 0) return !in.overrun();
+  if (there == kNoSummary) return !in.overrun();
   SegmentSummary &o = e.summary;
   o.complete = true;
   o.events = e.facts.events;
@@ -102,7 +136,7 @@ bool get_summary(InStream &in, IndexEntry &e, Room &room) {
   o.event_bytes = get_varint(in);
   const std::uint64_t count = get_varint(in);
   constexpr std::size_t kLeast = 3 + 8; // three numbers, an event
-  if (there != 1 || !resize(o.state, count, kLeast, in, room)) return false;
+  if (there > kSummaryWithOwners || !resize(o.state, count, kLeast, in, room)) return false;
   std::uint64_t buffer = 0, bytes = 0;
   for (SegmentSummary::Event &event : o.state) {
     buffer += get_varint(in);
@@ -117,7 +151,8 @@ bool get_summary(InStream &in, IndexEntry &e, Room &room) {
   const Bytes events = in.get(bytes);
   if (!room.take(events.size(), 1)) return false;
   o.bytes.assign(events.begin(), events.end());
-  return events.size() == bytes && !in.overrun();
+  if (events.size() != bytes) return false;
+  return (there != kSummaryWithOwners || get_owners(in, o, o.owners, room)) && !in.overrun();
 }
 
 // Byte by byte: all first bytes, all second bytes, ...
@@ -222,13 +257,16 @@ void IndexWriter::add(const IndexEntry &e) {
   store(list_.data() + list_.size() - 16, e.header.payload_hash);
   store(list_.data() + list_.size() - 8, e.header.content_hash);
   if (count_ == 0) ids_at_ = list_.size();
-  put_ids(list_, e.facts.processes);
-  put_ids(list_, e.facts.threads);
+  const std::uint8_t summary = kind_of(e.summary, summaries_);
+  const bool told = summary == kSummaryWithOwners; // with more, behind the summary
+  put_ids(list_, told ? std::vector<std::uint32_t>() : e.facts.processes);
+  put_ids(list_, told ? std::vector<std::uint32_t>() : e.facts.threads);
   if (count_ == 0) ids_size_ = list_.size() - ids_at_;
   put_varint(list_, e.parts.size());
   for (const Part &part : e.parts)
     put_varint(list_, part.size << 1 | (part.buffer ? 1u : 0u));
-  put_summary(list_, e.summary, summaries_);
+  if (summary != kNoSummary) summaries_ += e.summary.bytes.size();
+  put_summary(list_, e.summary, summary);
   put_headers(list_, e.buffer_headers);
   ++count_;
 }

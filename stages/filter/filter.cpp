@@ -218,6 +218,7 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   // Follows the context switches also where the event itself goes.
   const Owner owner = owner_of(event, time, position, *lifetimes_);
   if (!in_time(time)) return {Reason::dropped_time};
+  if (position.of_others) return {Reason::dropped_process};
   if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
   if (rule.scope == Scope::context_switch_batch) return {Reason::kept_process};
   const Reason reason = by_owner(owner, time);

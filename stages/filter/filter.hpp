@@ -24,6 +24,7 @@ struct Position {
   std::uint16_t processor = 0;
   std::uint32_t current_thread = kUnknownId;
   bool switched = false; // a context switch of this buffer has told; before, it is what the buffer began with
+  bool of_others = false; // no selected process has any event of the buffer but for state events
 };
 
 // Whose an event is. `nobody`: it belongs to no process; `unknown`: to one that cannot be told.

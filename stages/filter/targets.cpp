@@ -147,4 +147,14 @@ bool Targets::contains_slow(std::uint32_t pid, std::int64_t time) const {
   return instance && instances_[*instance];
 }
 
+bool Targets::contains_any(std::uint32_t pid, std::int64_t from, std::int64_t to) const {
+  const Verdict *verdict = all_ ? nullptr : verdicts_.find(pid);
+  if (!verdict || *verdict != Verdict::mixed) return contains(pid, from);
+  const auto first = lifetimes_->process_at(pid, from), last = lifetimes_->process_at(pid, to);
+  if (!first || !last) return true; // cannot be, of an id with instances
+  for (std::uint32_t i = *first; i <= *last; ++i)
+    if (instances_[i]) return true;
+  return false;
+}
+
 } // namespace etwrelog::filter

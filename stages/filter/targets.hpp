@@ -32,6 +32,8 @@ public:
     if (!verdict) return only_excludes_;
     return *verdict == Verdict::mixed ? contains_slow(pid, time) : *verdict == Verdict::yes;
   }
+  // Whether the id meant a target at any of these times.
+  [[nodiscard]] bool contains_any(std::uint32_t pid, std::int64_t from, std::int64_t to) const;
 
 private:
   enum class Verdict : std::uint8_t { no, yes, mixed };

@@ -1,6 +1,8 @@
 // Archives from anywhere, with right checksums: the first byte chooses what the rest of the input is.
-//   0, 1  the entries of the index of an archive, which is then opened as a trace, counted, relogged by time,
-//   unpacked 2     the statistics in such an index 3     a whole archive: unpacked, salvaged, opened
+//   0, 1  the entries of the index of an archive, which is then opened as a trace, counted, relogged by time
+//         and process, unpacked
+//   2     the statistics in such an index
+//   3     a whole archive: unpacked, salvaged, opened
 // Nothing may crash, hang or take more memory than it is given; what is relogged reads back.
 #include "output/relog.hpp"
 #include "passes/statistics.hpp"
@@ -50,6 +52,7 @@ void use_as_trace(std::unique_ptr<read::Input> archive, std::uint8_t how) {
   options.graph = graph;
   if ((how & 8) != 0) options.selection.from = Moment{true, 0.01, 0};
   if ((how & 16) != 0) options.selection.to = Moment{true, 0.03, 0};
+  if ((how & 32) != 0) options.selection.processes = {"100"};
   pipeline::RelogReport report;
   if (!pipeline::relog(*trace, options, report)) return;
   if (!pipeline::Trace::open(output, {})) std::abort();

@@ -54,9 +54,10 @@ Buffer packed(const Buffer &original, const pipeline::ArchiveOptions &options) {
 
 // `says` is added to the facts: what the file is for.
 void archive(const std::string &name, const char *says, const Buffer &original, Level level,
-             bool trace = true, bool statistics = false) {
+             bool trace = true, bool statistics = false, std::size_t segment = 0) {
   if (is_there(name)) return;
   pipeline::ArchiveOptions options;
+  options.segment = segment;
   options.level = level;
   if (statistics) options.count_from = 0;
   write_file((folder / name).string(), packed(original, options));
@@ -304,6 +305,8 @@ void make_all() {
   }
   archive("v1-segments.etlz", "several segments, with summaries and statistics", many_segments(),
           Level::normal, true, true);
+  archive("v1-owners.etlz", "several segments, with summaries that tell whose their events are",
+          many_segments(), Level::normal, true, true, 8192);
   archive("v1-xpress.etlz", "buffers compressed with XPRESS, restored by corrections",
           recompressed(kinds, Codec::xpress), Level::normal);
   archive("v1-lznt1.etlz", "buffers compressed with LZNT1, restored by corrections",

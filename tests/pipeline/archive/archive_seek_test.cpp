@@ -1,7 +1,8 @@
-// The promise of an archive's index: a selection by time gives the same bytes from the archive as from the
-// trace, while most of the archive is not read.
+// The promise of an archive's index: a selection by time or process gives the same bytes from the archive as
+// from the trace, while what cannot matter is not read.
 #include "archive/archive.hpp"
 #include "base/output_file.hpp"
+#include "passes/collect.hpp"
 #include "passes/statistics.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 using Buffer = std::vector<std::uint8_t>;
 
-Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
+Buffer generated(std::uint64_t size, Codec codec, bool stack_cache, bool pid_reuse = false) {
   gen::Options options;
   options.profile = gen::find_profile("medium");
   options.size = size;
@@ -26,6 +27,7 @@ Buffer generated(std::uint64_t size, Codec codec, bool stack_cache) {
   options.processes = 16;
   options.codec = codec;
   options.stack_cache = stack_cache;
+  options.pid_reuse = pid_reuse;
   options.threads = 1;
   gen::MemorySink sink;
   const auto made = gen::generate(options, sink);
@@ -90,6 +92,10 @@ std::uint64_t expect_same(const Buffer &trace, const Buffer &archive, const Sele
   EXPECT_EQ(plain.report.events_in, packed.report.events_in);
   EXPECT_EQ(plain.report.event_bytes_in, packed.report.event_bytes_in);
   EXPECT_EQ(plain.report.events_out, packed.report.events_out);
+  // What is outside the time goes for that reason, also a stack that went for its event's sake or owner's.
+  if (!selection.from && !selection.to) {
+    EXPECT_EQ(plain.report.by_reason, packed.report.by_reason);
+  }
   EXPECT_EQ(plain.report.buffers_left_out, 0u);
   return packed.report.buffers_left_out;
 }
@@ -110,6 +116,85 @@ TEST(ArchiveSeek, SelectionByTimeGivesTheSameBytesAndReadsLess) {
     EXPECT_GT(expect_same(trace, archive, between(30.0, 1000.0)), 0u);
     EXPECT_EQ(expect_same(trace, archive, between(0.0, 1000.0)), 0u);
   }
+}
+
+// Every `step`th process of the trace by itself; returns how many buffers were left out in all.
+std::uint64_t expect_same_of_each_process(const Buffer &trace, const Buffer &archive, std::size_t step = 1) {
+  pipeline::PassResult ignored;
+  const auto lifetimes = pipeline::collect_lifetimes(*testing::open_trace(trace), {}, ignored);
+  EXPECT_TRUE(lifetimes);
+  if (!lifetimes) return 0;
+  std::uint64_t left_out = 0;
+  for (std::size_t i = 0; i < lifetimes->processes().size(); i += step) {
+    Selection selection;
+    selection.processes.push_back(std::to_string(lifetimes->processes()[i].pid));
+    SCOPED_TRACE(selection.processes.back());
+    left_out += expect_same(trace, archive, selection);
+  }
+  return left_out;
+}
+
+// Small ones, so that there are many.
+pipeline::ArchiveOptions segments_of(std::size_t bytes) {
+  pipeline::ArchiveOptions options = test_options();
+  options.segment = bytes;
+  return options;
+}
+
+TEST(ArchiveSeek, SelectionByProcessGivesTheSameBytesAndReadsLess) {
+  const testing::TempDir directory;
+  for (const bool stack_cache : {false, true}) {
+    SCOPED_TRACE(stack_cache ? "stack cache" : "stack walks");
+    const Buffer trace =
+        generated(testing::kSanitized ? 8'000'000 : 30'000'000, Codec::none, stack_cache, true);
+    const Buffer archive = archive_of(trace, directory, segments_of(1u << 20));
+    const std::uint64_t of_each = expect_same_of_each_process(trace, archive, testing::kSanitized ? 9 : 2);
+    Selection selection;
+    selection.processes = {"cmd.exe"}; // several, that come and go
+    const std::uint64_t of_several = expect_same(trace, archive, selection);
+    if (!stack_cache) { // whose definitions are more than a summary takes
+      EXPECT_GT(of_each, 0u);
+      EXPECT_GT(of_several, 0u);
+    }
+    selection.children = true;
+    static_cast<void>(expect_same(trace, archive, selection));
+    selection.from = Moment{true, 0.3, 0};
+    static_cast<void>(expect_same(trace, archive, selection));
+  }
+}
+
+// Of a segment without the process the index still gives one sample, because samples without a thread in
+// their header matter as such; whose it was is not to be told without the switches before it.
+TEST(ArchiveSeek, SamplesBetweenSwitchesOfOthersAreOfOthers) {
+  const testing::TempDir directory;
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 12'000'000;
+  options.cpus = 8;
+  options.processes = 50;
+  options.seed = 5;
+  options.clock_jump = true;
+  options.buffer_size = 64u << 10;
+  options.threads = 1;
+  gen::MemorySink sink;
+  ASSERT_TRUE(gen::generate(options, sink));
+  const Buffer archive = archive_of(sink.bytes, directory, segments_of(700'000));
+  EXPECT_GT(expect_same_of_each_process(sink.bytes, archive, testing::kSanitized ? 9 : 3), 0u);
+}
+
+TEST(ArchiveSeek, WhatProcessesAloneDoNotDecideIsRead) {
+  const testing::TempDir directory;
+  const Buffer trace = generated(20'000'000, Codec::none, false);
+  const Buffer archive = archive_of(trace, directory, segments_of(1u << 20));
+  Selection selection;
+  selection.processes = {"cmd.exe"};
+  EXPECT_GT(expect_same(trace, archive, selection), 0u);
+  Selection system = selection, kind = selection, others;
+  system.keep_system = true;
+  kind.opcodes = {46}; // samples
+  others.exclude = {"cmd.exe"};
+  for (const Selection &all : {system, kind, others})
+    EXPECT_EQ(expect_same(trace, archive, all), 0u);
 }
 
 TEST(ArchiveSeek, StackDefinitionsBehindTheTimeAreFound) {
@@ -138,6 +223,8 @@ TEST(ArchiveSeek, RealTracesGiveTheSameBytes) {
         opened->clock().to_seconds(opened->clock().from_filetime(opened->header().end_time));
     for (const auto &[from, to] : {std::pair(0.4, 0.41), {0.0, 0.05}, {0.9, 1.0}})
       static_cast<void>(expect_same(trace, archive, between(from * length, to * length)));
+    const Buffer fine = archive_of(trace, directory, segments_of(512u << 10));
+    static_cast<void>(expect_same_of_each_process(trace, fine, trace.size() > 3u << 20 ? 9 : 3));
   }
 }
 

@@ -205,6 +205,17 @@ TEST(Golden, CoversWhatTheFormatHas) {
   ASSERT_GE(segments->segments.size(), 3u);
   EXPECT_TRUE(segments->segments[1].summary.complete);
   EXPECT_FALSE(segments->segments[1].summary.state.empty());
+  EXPECT_FALSE(segments->segments[1].summary.owners.complete);
+  const auto owners = pipeline::read_archive_index(*read::memory_input("owners", content("v1-owners.etlz")));
+  ASSERT_TRUE(owners);
+  ASSERT_GE(owners->segments.size(), 3u);
+  const SegmentSummary::Owners &told = owners->segments[1].summary.owners;
+  EXPECT_TRUE(told.complete);
+  EXPECT_FALSE(told.carried);
+  EXPECT_EQ(told.of_nobody, 0u);
+  ASSERT_EQ(told.threads.size(), 1u); // of all samples
+  EXPECT_EQ(told.threads[0].id, 104u);
+  EXPECT_EQ(told.threads[0].from, 2'000'000); // the first of them
 }
 
 TEST(Golden, StackDatabaseGivesBackItsContent) {
