@@ -20,23 +20,49 @@ void SegmentOwners::clear(std::uint32_t buffers) {
   processors_.clear();
   other_processes_.clear();
   other_threads_.clear();
+  running_.clear();
+  carried_from_ = kForever;
   causer_ = {};
   of_nobody_ = 0;
   unclaimed_ = false;
 }
 
 void SegmentOwners::begin_buffer(std::uint16_t processor) {
+  end_buffer();
   buffer_ = static_cast<std::uint32_t>(processors_.size());
   processors_.push_back(processor);
   position_ = {.processor = processor};
+}
+
+// Who ran when it began may have been told by a switch that has a later time than events that ask for it.
+void SegmentOwners::end_buffer() {
+  if (processors_.empty()) return;
+  auto running = std::ranges::find(running_, position_.processor, &Running::processor);
+  if (!position_.switched && carried_from_ != kForever && running != running_.end())
+    other_threads_.push_back({running->thread, carried_from_});
   carried_from_ = kForever;
+  if (!position_.switched) return;
+  if (running == running_.end()) running = running_.insert(running, Running{position_.processor, kUnknownId});
+  running->thread = position_.current_thread;
+}
+
+// Asks for who runs when the event is looked at.
+void SegmentOwners::note_running(std::int64_t time) {
+  if (!position_.switched)
+    carried_from_ = std::min(carried_from_, time);
+  else if (time < switched_at_)
+    other_threads_.push_back({position_.current_thread, time});
 }
 
 void SegmentOwners::note_switched_out(const EventView &event, const filter::HookRule &rule,
                                       std::int64_t time) {
   const auto old = filter::FieldOffsets::u32(event.payload(), rule.offsets(event.pointer_size()).old_thread);
-  if (position_.switched && old == position_.current_thread) return;
-  if (old && *old != kUnknownId)
+  const bool known = position_.switched && old == position_.current_thread && time >= switched_at_;
+  switched_at_ = time;
+  if (known) return;
+  if (!old)
+    unclaimed_ = true;
+  else if (*old != kUnknownId)
     other_threads_.push_back({*old, std::min(time, carried_from_)});
   else
     unclaimed_ = unclaimed_ || !position_.switched; // who ran before is not told, and other buffers must not
@@ -52,7 +78,8 @@ void SegmentOwners::note_causer(const EventView &event, std::int64_t time) {
   if (causer.tid != kUnknownId) other_threads_.push_back({causer.tid, time});
 }
 
-SegmentSummary::Owners SegmentOwners::told() const {
+SegmentSummary::Owners SegmentOwners::told() {
+  end_buffer();
   SegmentSummary::Owners owners;
   if (unclaimed_) return owners;
   owners.complete = true;

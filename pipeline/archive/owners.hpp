@@ -36,8 +36,8 @@ public:
     else
       unclaimed_ = unclaimed_ || !filter::is_state(event);
   }
-  // By what the events tell whose they are, for the summary of the segment.
-  [[nodiscard]] SegmentSummary::Owners told() const;
+  // By what the events tell whose they are, for the summary of the segment. After the last of them.
+  [[nodiscard]] SegmentSummary::Owners told();
 
 private:
   friend class TraceOwners;
@@ -49,15 +49,15 @@ private:
   void note_others(const EventView &event, const filter::HookRule &rule, std::int64_t time) {
     switch (rule.scope) {
     case kernel::Scope::context_switch: note_switched_out(event, rule, time); break;
-    case kernel::Scope::ready_thread:
-      if (!position_.switched) carried_from_ = std::min(carried_from_, time);
-      break;
+    case kernel::Scope::ready_thread: note_running(time); break;
     case kernel::Scope::payload_process:
     case kernel::Scope::payload_thread: note_causer(event, time); break;
     default: break;
     }
   }
   void note_switched_out(const EventView &event, const filter::HookRule &rule, std::int64_t time);
+  void note_running(std::int64_t time);
+  void end_buffer();
   void note_causer(const EventView &event, std::int64_t time);
 
   filter::LifetimeRecords records_;
@@ -66,6 +66,12 @@ private:
   std::uint32_t buffer_ = 0;
   filter::Position position_;
   std::int64_t carried_from_ = kForever; // of the buffer: since when events ask for who ran when it began
+  std::int64_t switched_at_ = 0;         // of the buffer: when who runs now began to
+  struct Running {
+    std::uint16_t processor;
+    std::uint32_t thread;
+  };
+  std::vector<Running> running_; // at the end of the buffers so far
   std::vector<std::uint32_t> other_processes_;
   std::vector<SegmentSummary::Owners::Thread> other_threads_;
   struct Causer {

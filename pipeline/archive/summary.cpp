@@ -112,7 +112,7 @@ void Summarizer::visit(const EventView &event, std::int64_t time, const SegmentS
     return;
   }
   const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
-  if (rule.scope == Scope::context_switch) {
+  if (rule.scope == Scope::context_switch && filter::switched_threads(event, rule)) {
     last_switch_ = event;
     last_switch_where_ = where;
   }

@@ -29,7 +29,7 @@ public:
   // `coder`: that has just encoded the segment; null where nothing of it is decoded.
   void add(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder *coder);
   // Of the segment that add() was given last; not complete if it holds anything but whole buffers.
-  [[nodiscard]] SegmentSummary::Owners owners() const {
+  [[nodiscard]] SegmentSummary::Owners owners() {
     return whole_ ? segment_.told() : SegmentSummary::Owners();
   }
   void merge(const Tally &later);

@@ -39,6 +39,14 @@ std::optional<ProcessInstance> read_process(const EventView &event) {
 
 } // namespace
 
+std::optional<SwitchedThreads> switched_threads(const EventView &event, const HookRule &rule) {
+  const FieldOffsets &at = rule.offsets(event.pointer_size());
+  const auto old_thread = FieldOffsets::u32(event.payload(), at.old_thread),
+             new_thread = FieldOffsets::u32(event.payload(), at.new_thread);
+  if (!old_thread || !new_thread) return std::nullopt;
+  return SwitchedThreads{*old_thread, *new_thread};
+}
+
 void LifetimeRecords::clear() {
   processes.clear();
   threads.clear();
@@ -95,14 +103,12 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, std::u
         add_actor(tid, false, true);
     break;
   case Scope::context_switch: {
-    const Bytes payload = event.payload();
-    const auto old_thread = FieldOffsets::u32(payload, at.old_thread),
-               new_thread = FieldOffsets::u32(payload, at.new_thread);
-    if (!old_thread || !new_thread) break;
+    const std::optional<SwitchedThreads> switched = switched_threads(event, rule);
+    if (!switched) break;
     if (switches.empty() || switches.back().buffer != buffer)
-      switches.push_back({buffer, *old_thread, *new_thread});
+      switches.push_back({buffer, switched->old_thread, switched->new_thread});
     else
-      switches.back().last_new = *new_thread;
+      switches.back().last_new = switched->new_thread;
     break;
   }
   case Scope::context_switch_batch: has_switch_batches = true; break;

@@ -21,6 +21,12 @@ inline constexpr std::uint32_t kIdleProcess = 0, kSystemProcess = 4;
 // Opcodes of the events of processes and threads; 3 is the rundown at start.
 inline constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownEnd = 4;
 
+// Whom a context switch takes off its processor and who runs then; nullopt if it is too short to tell.
+struct SwitchedThreads {
+  std::uint32_t old_thread, new_thread;
+};
+[[nodiscard]] std::optional<SwitchedThreads> switched_threads(const EventView &event, const HookRule &rule);
+
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.
 struct LifetimeRecords {
