@@ -36,7 +36,6 @@ std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz
   std::ranges::copy(hasher.finish(), archive.begin() + static_cast<std::ptrdiff_t>(etlz::kFileHeaderSize));
   const Bytes payload = Bytes(archive).subspan(etlz::kFileHeaderSize);
   etlz::FileHeader header;
-  header.version = header.reader_version = etlz::kSmallVersion;
   header.small = true;
   header.original_size = job.bytes.size();
   header.payload_hash = etlz::hash64(payload);

@@ -19,7 +19,8 @@
 namespace etwrelog::pipeline {
 namespace {
 
-constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '1'};
+// The last character is a version: segments of 2 need a reader of archives of version 4.
+constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '2'};
 constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '1'};
 constexpr std::size_t kPartHeaderSize = 64, kTrailerSize = 64;
 constexpr std::uint32_t kMostParts = 1u << 20;
@@ -245,7 +246,7 @@ Result<Opened> open_part(const read::Input &input) {
   const std::uint64_t size = input.size();
   std::vector<std::uint8_t> bytes(kPartHeaderSize);
   ETWRELOG_TRY_LET(got, input.read_at(0, bytes));
-  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 8) != 0)
+  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 7) != 0 || bytes[7] < '1' || bytes[7] > kPartMagic[7])
     return base::unsupported("is no part of an archive, as packing one stretch of a trace makes it")
         .in(input.name())
         .at(0);

@@ -197,7 +197,6 @@ private:
     SpoolSink sink(spool);
     std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
     etlz::FileHeader header;
-    header.version = header.reader_version = etlz::kWrappedVersion;
     header.wrapped = true;
     header.original_size = input_.size();
     etlz::write_file_header(header, fixed);

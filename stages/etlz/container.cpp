@@ -44,8 +44,9 @@ bool is_archive(Bytes first) {
 void write_file_header(const FileHeader &h, std::uint8_t *out) {
   std::memset(out, 0, kFileHeaderSize);
   std::memcpy(out, kFileMagic, 8);
-  store(out + 8, h.version);
-  store(out + 10, h.reader_version);
+  const std::uint16_t version = h.small ? kSmallVersion : h.trace ? kTraceVersion : kPlainVersion;
+  store(out + 8, version);
+  store(out + 10, version);
   store(out + 12, std::uint32_t{(h.trace ? 0u : 1u) | (h.small ? 2u : 0u) | (h.wrapped ? 4u : 0u)});
   store(out + 16, h.original_size);
   if (h.small) store(out + 24, h.payload_hash);
@@ -114,7 +115,7 @@ Result<SegmentHeader> read_segment_header(Bytes bytes) {
 bool possible(const SegmentHeader &h) {
   return h.method < SegmentMethod::count_ && h.original_size <= kMaxSegment &&
          h.stored_size <= 2 * kMaxSegment && h.stream_bytes <= 16 * kMaxSegment &&
-         h.scratch_bytes <= format::kMaxBufferSize && h.original_at <= UINT64_MAX - h.original_size;
+         h.scratch_bytes <= kMaxSegment && h.original_at <= UINT64_MAX - h.original_size;
 }
 
 void write_footer(const Footer &f, std::uint8_t *out) {

@@ -9,11 +9,11 @@
 
 namespace etwrelog::etlz {
 
-inline constexpr std::uint16_t kFormatVersion = 3; // the newest that is read
-// What an archive needs of its reader: version 2 only where there is no index and no segment
-// (FileHeader::small), 3 only where archives of traces and what was around these are in it
-// (FileHeader::wrapped).
-inline constexpr std::uint16_t kSegmentsVersion = 1, kSmallVersion = 2, kWrappedVersion = 3;
+inline constexpr std::uint16_t kFormatVersion = 4; // the newest that is read
+// What an archive needs of its reader: version 1 if it is of no trace, 2 where there is no index and no
+// segment (FileHeader::small), 4 everywhere else. Earlier programs wrote 1 of traces, and 3 where archives of
+// traces and what was around these are (FileHeader::wrapped).
+inline constexpr std::uint16_t kPlainVersion = 1, kSmallVersion = 2, kWrappedVersion = 3, kTraceVersion = 4;
 
 inline constexpr std::size_t kFileHeaderSize = 40, kSegmentHeaderSize = 80, kFooterSize = 72;
 inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of one segment
@@ -21,11 +21,10 @@ inline constexpr std::uint64_t kMaxSegment = 256u << 20; // original bytes of on
 using ContentHash = std::array<std::uint8_t, 16>; // XXH3-128 in its canonical (big-endian) form
 
 struct FileHeader {
-  std::uint16_t version = kSegmentsVersion;
-  std::uint16_t reader_version = kSegmentsVersion; // the oldest reader that can decode this
-  bool trace = true;                               // false: no ETL file, plain zstd
-  bool small = false;                              // all that follows is one payload, up to the end
-  bool wrapped = false;                            // wrapper.hpp
+  std::uint16_t version = 0, reader_version = 0; // of one that was read: its own, and its oldest reader's
+  bool trace = true;                             // false: no ETL file, plain zstd
+  bool small = false;                            // all that follows is one payload, up to the end
+  bool wrapped = false;                          // wrapper.hpp
   std::uint64_t original_size = 0;
   std::uint64_t payload_hash = 0; // XXH3-64, of a small one
 };
@@ -53,6 +52,7 @@ struct Footer {
 
 [[nodiscard]] std::uint64_t hash64(Bytes bytes);
 
+// With the version that what it says needs.
 void write_file_header(const FileHeader &header, std::uint8_t *out);
 void write_segment_header(const SegmentHeader &header, std::uint8_t *out);
 void write_footer(const Footer &footer, std::uint8_t *out);

@@ -2,6 +2,7 @@
 
 #include "codec/lznt1/predictor.hpp"
 #include "codec/xpress/predictor.hpp"
+#include "etlz/container.hpp"
 #include "etlz/model/model.hpp"
 #include "etlz/small/small.hpp"
 #include "etwrelog/codec.hpp"
@@ -23,6 +24,9 @@ enum class Content : std::uint8_t {
   lznt1,    // the same
   count_,
 };
+// In the list of parts: 0 for bytes that are no buffer, 1 + Content, kOfRecycled more where the buffer's
+// memory had held an earlier buffer.
+constexpr unsigned kOfRecycled = static_cast<unsigned>(Content::count_);
 
 } // namespace
 
@@ -198,8 +202,9 @@ struct SegmentCoder::State {
   ModelEncoder encoder;
   ModelDecoder decoder;
   std::vector<std::uint8_t> table;
-  std::vector<std::vector<std::uint8_t>> decoded; // of compressed buffers, one for each part
-  std::vector<ModelEncoder::Source> contents;     // the events of each part, as encode() took them
+  std::vector<std::vector<std::uint8_t>> decoded; // of compressed buffers
+  RecycledMemory memory;
+  std::vector<ModelEncoder::Source> contents; // the events of each part, as encode() took them
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
@@ -245,7 +250,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
-  std::size_t largest_decoded = 0;
+  std::size_t largest_decoded = 0, all_decoded = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
     if (!part.buffer) {
@@ -263,6 +268,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       if (kinds[i] != Content::verbatim) {
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
+        all_decoded += decoded.size();
         contents.push_back({decoded, h.processor()});
       } else {
         contents.emplace_back();
@@ -274,6 +280,9 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   model.learn(contents);
   auto &streams = model.streams();
   auto raw = [&model](Bytes b) { model.streams()[kStreamRaw].put(b); };
+  RecycledMemory &memory = state_->memory;
+  memory.clear();
+  bool recycled = false;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
     const Bytes whole = bytes.subspan(part.at, part.size);
@@ -283,7 +292,12 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       raw(whole);
       continue;
     }
-    streams[kStreamParts].put(static_cast<std::uint8_t>(1 + static_cast<unsigned>(kinds[i])));
+    // Who reads what was recycled keeps everything decompressed.
+    const std::size_t back = all_decoded <= kMaxSegment ? memory.find(model.paddings(i)) : 0;
+    recycled = recycled || back != 0;
+    const unsigned kind = 1 + static_cast<unsigned>(kinds[i]) + (back != 0 ? kOfRecycled : 0);
+    streams[kStreamParts].put(static_cast<std::uint8_t>(kind));
+    if (back != 0) put_varint(streams[kStreamParts], back);
     std::uint64_t values[kMaxFields];
     header_to_values(whole.data(), values);
     static_cast<void>(model.code_record(header_type, values));
@@ -294,7 +308,8 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       continue;
     }
     const Bytes events = contents[i].events;
-    const std::size_t coded = model.encode_events(events, h.processor());
+    const std::size_t coded = model.encode_events(events, h.processor(), memory.image(back));
+    memory.add(kinds[i] == Content::events ? content : events);
     put_varint(streams[kStreamParts], events.size() - coded);
     raw(events.subspan(coded));
     if (kinds[i] != Content::events) {
@@ -334,7 +349,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     for (const Bytes s : all)
       facts->stream_bytes += s.size();
     facts->stream_bytes += model.object_bytes();
-    facts->scratch_bytes = largest_decoded;
+    facts->scratch_bytes = recycled ? all_decoded : largest_decoded;
   }
 }
 
@@ -343,7 +358,6 @@ Bytes SegmentCoder::events(std::size_t part) const {
 }
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
-  state_->decoded.resize(std::max<std::size_t>(state_->decoded.size(), 1));
   std::vector<Bytes> all;
   if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
   ModelDecoder &model = state_->decoder;
@@ -365,16 +379,25 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
     if (n != 0 && b.size() == n) std::memcpy(to, b.data(), n);
     return b.size() == n;
   };
+  RecycledMemory &memory = state_->memory;
+  memory.clear();
+  std::size_t decompressed = 0, held = 0; // buffers, and their bytes
   std::size_t at = 0;
   while (at < bytes.size()) {
     InStream &list = streams[kStreamParts];
-    const unsigned kind = list.get();
+    unsigned kind = list.get();
     const std::size_t left = bytes.size() - at;
     if (kind == 0) {
       const std::uint64_t n = get_varint(list);
       if (n == 0 || n > left || !raw(bytes.data() + at, n)) return false;
       at += n;
       continue;
+    }
+    Bytes before;
+    if (kind > kOfRecycled) {
+      kind -= kOfRecycled;
+      before = memory.image(get_varint(list));
+      if (before.empty()) return false;
     }
     if (kind > static_cast<unsigned>(Content::count_)) return false;
     std::uint64_t values[kMaxFields];
@@ -393,24 +416,34 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
       if (size == 0 || size > scratch) return false;
       const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
       if (tail > size) return false;
-      std::vector<std::uint8_t> &decoded = state_->decoded[0];
+      if (size > scratch - held) {
+        // Archives in which nothing was recycled have room for one buffer.
+        if (!before.empty()) return false;
+        memory.clear();
+        decompressed = held = 0;
+      }
+      held += size;
+      if (decompressed == state_->decoded.size()) state_->decoded.emplace_back();
+      std::vector<std::uint8_t> &decoded = state_->decoded[decompressed++];
       decoded.resize(size);
-      if (!model.decode_events(decoded, size - tail, h.processor()) ||
+      if (!model.decode_events(decoded, size - tail, h.processor(), before) ||
           !raw(decoded.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
       if (corrections.size() != corrected ||
           !state_->restore(static_cast<Content>(kind - 1), decoded, corrections, content))
         return false;
+      memory.add(decoded);
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());
     // The parts stream names what follows the events, so it is read first.
     const std::uint64_t tail = get_varint(list), odd = get_varint(list);
     if (tail > valid || odd > content.size() - valid) return false;
-    if (!model.decode_events(content.first(valid), valid - tail, h.processor())) return false;
+    if (!model.decode_events(content.first(valid), valid - tail, h.processor(), before)) return false;
     if (!raw(content.data() + (valid - tail), tail) || !raw(content.data() + valid, odd)) return false;
     std::memset(content.data() + valid + odd, format::kFillByte, content.size() - valid - odd);
+    memory.add(content);
   }
   for (const InStream &s : streams)
     if (s.overrun()) return false;

@@ -40,7 +40,6 @@ const Base &base() {
     hasher.update(wrapper);
     b.content = hasher.finish();
     etlz::FileHeader header;
-    header.version = header.reader_version = etlz::kWrappedVersion;
     header.wrapped = true;
     header.original_size = b.original;
     b.front.resize(etlz::kFileHeaderSize);

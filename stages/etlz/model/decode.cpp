@@ -32,7 +32,8 @@ bool ModelDecoder::read_table(InStream &table) {
   return !table.overrun();
 }
 
-bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor) {
+bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor,
+                                 Bytes before) {
   start_buffer(processor);
   std::size_t at = 0;
   std::uint8_t *const base = events.data();
@@ -100,8 +101,9 @@ bool ModelDecoder::decode_events(MutableBytes events, std::size_t coded, std::ui
       if (padding.size() != next - out) return false;
       if (!padding.empty()) std::memcpy(base + out, padding.data(), padding.size());
     } else {
+      const bool known = next <= before.size();
       for (std::size_t n = out; n < next; ++n)
-        base[n] = 0;
+        base[n] = known ? before[n] : 0;
     }
     at = next;
   }

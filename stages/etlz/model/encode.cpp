@@ -32,6 +32,8 @@ void ModelEncoder::reset() {
   family_by_plan_.clear();
   kindred_of_event_.clear();
   next_event_ = 0;
+  paddings_.clear();
+  paddings_end_.clear();
   processes_.clear();
   threads_seen_.clear();
   first_time_ = INT64_MAX, last_time_ = INT64_MIN;
@@ -83,9 +85,21 @@ std::uint32_t ModelEncoder::type_of(std::uint32_t index, HeaderClass c, unsigned
   return type;
 }
 
+// Of the event that ends at `end`, unless there are `most` by now.
+void ModelEncoder::note_padding(Bytes events, std::size_t end, std::size_t most) {
+  const std::size_t next = align8(end);
+  if (next == end || next > events.size() || paddings_.size() >= most) return;
+  const std::uint64_t mask = ~std::uint64_t{0} << (8 * (end & 7));
+  const std::uint64_t bytes = load<std::uint64_t>(events.data() + (next - 8)) & mask;
+  if (bytes != 0) paddings_.push_back({static_cast<std::uint32_t>(next - 8), mask, bytes});
+}
+
 void ModelEncoder::learn(std::span<const Source> buffers) {
   for (const Source &buffer : buffers) {
-    for_each_event(buffer.events, [this, &buffer](const EventView &event, std::int64_t time, std::uint32_t) {
+    const std::size_t before = paddings_.size();
+    for_each_event(buffer.events, [this, &buffer, before](const EventView &event, std::int64_t time,
+                                                          std::uint32_t at) {
+      note_padding(buffer.events, at + event.size(), before + RecycledMemory::kSample);
       const HeaderClass c = header_class(event.type());
       const std::uint32_t index = kindred_of(event, c);
       kindred_of_event_.push_back(static_cast<std::uint16_t>(index));
@@ -105,6 +119,7 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
       kindred.sample_payloads.push_back(payload);
     });
+    paddings_end_.push_back(paddings_.size());
   }
   for (Kindred &kindred : kindreds_) {
     if (!kindred.known) {
@@ -129,7 +144,7 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
   }
 }
 
-std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
+std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor, Bytes before) {
   start_buffer(processor);
   std::size_t done = 0;
   bool full = false;
@@ -179,9 +194,12 @@ std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor) {
     // The padding after the event, as far as the buffer has it.
     const std::size_t end = at + event.size();
     const std::size_t next = std::min<std::size_t>(align8(end), events.size());
-    if (next > end && load<std::uint64_t>(events.data() + (next - 8)) >> (64 - 8 * (next - end)) != 0) {
-      pattern.put(kBitPadding, true);
-      streams_[kStreamPadding].put(events.subspan(end, next - end));
+    if (next > end) {
+      const std::uint64_t old = next <= before.size() ? load<std::uint64_t>(before.data() + (next - 8)) : 0;
+      if ((load<std::uint64_t>(events.data() + (next - 8)) ^ old) >> (64 - 8 * (next - end)) != 0) {
+        pattern.put(kBitPadding, true);
+        streams_[kStreamPadding].put(events.subspan(end, next - end));
+      }
     }
     code_header(type, pattern, event.bytes().data());
     if (shape.ids) {

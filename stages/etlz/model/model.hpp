@@ -6,6 +6,7 @@
 #pragma once
 
 #include "etlz/model/plan.hpp"
+#include "etlz/model/recycled.hpp"
 #include "etlz/model/tables.hpp"
 
 #include <algorithm>
@@ -372,8 +373,13 @@ public:
   void reset();
   // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of
   // them were coded: the rest belongs to the caller. The buffers come in the order in which they were
-  // learned.
-  [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor);
+  // learned. `before` is what stood in the buffer's memory before them, as far as that is known.
+  [[nodiscard]] std::size_t encode_events(Bytes events, std::uint16_t processor, Bytes before = {});
+  // Some of the paddings that are not zero, of a buffer that was learned.
+  [[nodiscard]] std::span<const Padding> paddings(std::size_t buffer) const {
+    const std::size_t from = buffer == 0 ? 0 : paddings_end_[buffer - 1];
+    return std::span(paddings_).subspan(from, paddings_end_[buffer] - from);
+  }
   void write_table(std::vector<std::uint8_t> &out) const;
 
   // Of the events coded so far.
@@ -396,6 +402,7 @@ private:
     std::uint32_t processor = ~0u;
     SplitStart start; // the leading fields of fixed size
   };
+  void note_padding(Bytes events, std::size_t end, std::size_t most);
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
 
@@ -405,6 +412,8 @@ private:
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
   std::vector<std::uint16_t> kindred_of_event_; // in the order of the buffers
   std::size_t next_event_ = 0;
+  std::vector<Padding> paddings_;
+  std::vector<std::size_t> paddings_end_; // of each buffer's
   IdSet processes_, threads_seen_;
   std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
 };
@@ -413,7 +422,9 @@ class ModelDecoder : public ModelCore<true> {
 public:
   [[nodiscard]] bool read_table(InStream &table);
   // Fills exactly `coded` bytes of `events` from the start; false when the streams contradict themselves.
-  [[nodiscard]] bool decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor);
+  // `before` as for encode_events.
+  [[nodiscard]] bool decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor,
+                                   Bytes before = {});
 };
 
 } // namespace etwrelog::etlz
