@@ -336,6 +336,8 @@ void make_all() {
           trace_in_recycled_memory(Codec::none, 20, 4), Level::normal);
   archive("v4-recycled-xpress.etlz", "the same in buffers compressed with XPRESS",
           trace_in_recycled_memory(Codec::xpress, 14, 3), Level::normal);
+  archive("v4-machine.etlz", "a generated machine: ends of stacks by their distances", generated,
+          Level::normal);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",

@@ -44,6 +44,11 @@ template <bool kDecode>
   // Differences of narrow fields wrap at their own width.
   const unsigned shift = 64 - 8 * step.width;
   std::uint64_t difference = value - base;
+  if (step.residual == Residual::difference) {
+    code_planes(step.stream, step.width, difference);
+    if constexpr (kDecode) value = (base + difference) & step.mask;
+    return;
+  }
   if (step.residual == Residual::signed_token) {
     if constexpr (!kDecode)
       difference = static_cast<std::uint64_t>(static_cast<std::int64_t>(difference << shift) >> shift);

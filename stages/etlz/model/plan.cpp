@@ -168,6 +168,26 @@ void refine(PlanField &f, Role role, const std::vector<Role> &roles) {
   }
 }
 
+// Addresses that lie about as far from another field of the record as they did in the one before.
+void relate(PlanField &f, const std::vector<PlanField> &fields) {
+  struct Relation {
+    const char *name, *other;
+    Residual residual; // a distance tells more than the value only where it takes few values
+  };
+  static constexpr Relation kRelations[] = {{"StackLimit", "StackBase", Residual::difference},
+                                            {"UserStackLimit", "UserStackBase", Residual::difference},
+                                            {"DefaultBase", "ImageBase", Residual::planes}};
+  for (const Relation &relation : kRelations) {
+    if (std::strcmp(f.name, relation.name) != 0) continue;
+    const auto other = std::ranges::find_if(
+        fields, [&](const PlanField &o) { return std::strcmp(o.name, relation.other) == 0; });
+    if (other == fields.end()) continue;
+    f.second = f.base = P::field;
+    f.second_arg = f.base_arg = static_cast<std::uint8_t>(other - fields.begin());
+    f.residual = relation.residual;
+  }
+}
+
 // What Microsoft calls Reserved in a sample is a byte of flags and one of a rank, which do not go together.
 bool is_flags_and_rank(std::span<const kernel::Field> rows, const kernel::Field &row) {
   return &row == &rows.back() && rows.size() == 4 && rows[0].role == Role::instruction_pointer &&
@@ -227,6 +247,7 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
     }
     if (std::strcmp(f.name, "MethodToken") == 0) f.residual = Residual::signed_token, f.base = P::previous;
     refine(f, roles[i], roles);
+    relate(f, plan.fields);
   }
 }
 

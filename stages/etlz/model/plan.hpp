@@ -53,6 +53,7 @@ enum class Residual : std::uint8_t {
   unsigned_token,
   address,      // 64 KiB page by number, offset in it byte by byte
   recent_event, // time of an event on the same processor, by how many events ago it was
+  difference,   // to `base`, byte by byte (format version 4)
   count_
 };
 

@@ -18,7 +18,8 @@ constexpr std::size_t time_at(HeaderClass c) {
 // Streams of one field.
 inline std::uint32_t stream_count(const PlanField &f) {
   if (!f.is_number()) return 1;
-  return f.residual == Residual::planes ? f.width : f.residual == Residual::address ? 4u : 1u;
+  const bool planes = f.residual == Residual::planes || f.residual == Residual::difference;
+  return planes ? f.width : f.residual == Residual::address ? 4u : 1u;
 }
 
 inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
