@@ -209,6 +209,14 @@ struct SegmentCoder::State {
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
 
+  // Memory of earlier segments is used again, but no more than twice what this one needs is held on to.
+  void give_up_decoded(std::size_t most) {
+    std::size_t held = 0;
+    for (std::vector<std::uint8_t> &d : decoded) {
+      held += d.capacity();
+      if (held > 2 * most) d = {};
+    }
+  }
   void size_predictors(std::size_t size) {
     if (xpress != nullptr && size <= predictor_size) return;
     predictor_size = std::max<std::size_t>(size, 64 * 1024);
@@ -247,6 +255,12 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   std::vector<ModelEncoder::Source> &contents = state_->contents;
   contents.clear();
   state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
+  std::size_t claimed = 0;
+  for (const Part &part : parts) {
+    const BufferHeader h = part.buffer ? format::load_buffer_header(bytes.data() + part.at) : BufferHeader{};
+    if (h.compressed()) claimed += claimed_size(h);
+  }
+  state_->give_up_decoded(claimed);
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
@@ -381,6 +395,7 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
   };
   RecycledMemory &memory = state_->memory;
   memory.clear();
+  state_->give_up_decoded(scratch);
   std::size_t decompressed = 0, held = 0; // buffers, and their bytes
   std::size_t at = 0;
   while (at < bytes.size()) {
