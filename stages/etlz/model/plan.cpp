@@ -97,7 +97,6 @@ void apply_role(PlanField &f, Role role, unsigned pointer_size) {
     break;
   case Role::module_id: set(P::previous, 0, P::lookup, 0); break;
   case Role::code_size: f.residual = Residual::unsigned_token; break;
-  case Role::method_name: set(P::match, 0, P::previous, 0); break;
   case Role::frames: set(P::match, 0, P::previous, 0); break;
   case Role::instruction_pointer:
     set(P::previous, 0, P::thread, member(ThreadMember::address));
@@ -122,8 +121,10 @@ std::uint8_t text_group(Role role) {
 }
 
 // The lead is the field by which earlier records are found: the more it determines, the better.
-int lead_rank(Role role) {
-  switch (role) {
+int lead_rank(const kernel::Field &field) {
+  // Of a module's methods it is one; of all that are called ".ctor" a name is none.
+  if (std::strcmp(field.name, "MethodToken") == 0) return 10;
+  switch (field.role) {
   case Role::method_name: return 9;
   case Role::image_base:
   case Role::old_thread_id: return 8;
@@ -223,8 +224,9 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
     f.text = f.object_class() == ObjectClass::bytes ? std::uint8_t{kTextBytes} : text_group(row.role);
     apply_role(f, row.role, pointer_size);
     for (unsigned i = 0; i < copies && plan.fields.size() + 1 < kMaxFields; ++i) {
-      if (lead_rank(row.role) > best) {
-        best = lead_rank(row.role);
+      const int rank = lead_rank(row);
+      if (rank > best) {
+        best = rank;
         plan.lead = static_cast<std::uint8_t>(plan.fields.size());
       }
       plan.fields.push_back(f);
