@@ -1,10 +1,13 @@
 #include "etlz/model/code.hpp"
 
+#include <map>
+
 namespace etwrelog::etlz {
 
 namespace {
 
-constexpr unsigned kSamples = 48;
+constexpr unsigned kSamples = 48, kFirst = 256; // events of a kind
+constexpr std::size_t kLearned = 64;            // groups of kinds
 constexpr std::size_t kGaps = 256;
 
 // The period of events that come at a steady rate; 0 if most do not.
@@ -73,10 +76,7 @@ std::uint32_t ModelEncoder::type_of(std::uint32_t index, HeaderClass c, unsigned
   }
   if (types_.size() >= kMaxTypes) return kMaxTypes;
   Plan plan = cut_plan(kindred.plan, fields, tail);
-  std::vector<std::uint8_t> key;
-  write_plan(key, plan);
-  std::string name(key.begin(), key.end());
-  if (!kindred.known) name += static_cast<char>(index), name += static_cast<char>(index >> 8);
+  std::string name = family_name(kindred, plan);
   const auto same = family_by_plan_.find(name);
   const std::uint32_t family = same != family_by_plan_.end() ? same->second : add_family(std::move(plan));
   family_by_plan_.emplace(std::move(name), family);
@@ -112,36 +112,78 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
         kindred.gaps.push_back(static_cast<std::uint64_t>(time) - kindred.last_time);
         kindred.last_time = static_cast<std::uint64_t>(time);
       }
+      if (kindred.known) return;
       // Samples from all over the segment: every power-of-two-th event.
-      if (kindred.known || (std::popcount(++kindred.samples) > 3) ||
-          kindred.sample_payloads.size() >= kSamples)
-        return;
+      const bool spread = std::popcount(++kindred.samples) <= 3 && kindred.sample_payloads.size() < kSamples;
+      if (!spread && kindred.first.size() == kFirst) return;
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
-      kindred.sample_payloads.push_back(payload);
+      if (spread) kindred.sample_payloads.push_back(payload);
+      if (kindred.first.size() == kFirst) return;
+      Sample sample{payload, kindred_of_event_.size(), kUnknownId, kUnknownId};
+      if (header_shape(c).ids) {
+        sample.thread = load<std::uint32_t>(event.bytes().data() + kThreadAt);
+        sample.process = load<std::uint32_t>(event.bytes().data() + kProcessAt);
+      }
+      kindred.first.push_back(sample);
     });
     paddings_end_.push_back(paddings_.size());
   }
+  learn_plans();
   for (Kindred &kindred : kindreds_) {
-    if (!kindred.known) {
-      kindred.plan = learned_plan(kindred.sample_payloads, 8);
-      kindred.plan.name = "";
-    }
     if ((kindred.identity.words == 5) && (kindred.identity.word[0] >> 32 & format::kEventFlagExtended) != 0) {
       PlanField items;
       items.kind = Kind::items;
       items.first = Predictor::lookup, items.second = Predictor::previous;
       items.text = kTextItems;
       items.name = "items";
-      if (kindred.plan.fields.size() < kMaxFields - 1) {
-        kindred.plan.fields.insert(kindred.plan.fields.begin(), items);
-        if (kindred.plan.lead != 0xFF) ++kindred.plan.lead;
-        for (PlanField &f : kindred.plan.fields)
-          if (f.base == Predictor::chain) ++f.base_arg;
-      }
+      if (kindred.plan.fields.size() < kMaxFields - 1) put_first(kindred.plan, items);
     }
     kindred.start = split_start(kindred.plan.fields);
     kindred.period = steady_period(kindred.gaps);
   }
+}
+
+// Kinds of one provider that look alike are learnt as one: what one of them began, another may end.
+void ModelEncoder::learn_plans() {
+  struct Group {
+    std::vector<std::uint32_t> kinds;
+    std::uint64_t events = 0;
+  };
+  std::map<std::string, Group> by_name;
+  for (std::uint32_t k = 0; k < kindreds_.size(); ++k) {
+    if (kindreds_[k].known) continue;
+    kindreds_[k].plan = learned_plan(kindreds_[k].sample_payloads);
+    Group &group = by_name[family_name(kindreds_[k], kindreds_[k].plan)];
+    group.kinds.push_back(k);
+    group.events += kindreds_[k].samples;
+  }
+  // Those with the most events: learning takes up to a millisecond each.
+  std::vector<const Group *> groups;
+  for (const auto &[name, group] : by_name)
+    groups.push_back(&group);
+  std::ranges::stable_sort(groups, std::ranges::greater{}, &Group::events);
+  if (groups.size() > kLearned) groups.resize(kLearned);
+  std::vector<Sample> samples;
+  for (const Group *const group : groups) {
+    samples.clear();
+    for (const std::uint32_t k : group->kinds)
+      samples.insert(samples.end(), kindreds_[k].first.begin(), kindreds_[k].first.end());
+    std::ranges::sort(samples, {}, &Sample::order);
+    Plan plan = kindreds_[group->kinds.front()].plan;
+    learn_relations(plan, std::span(samples).first(std::min<std::size_t>(samples.size(), kFirst)));
+    for (const std::uint32_t k : group->kinds)
+      kindreds_[k].plan = plan;
+  }
+}
+
+// What has the same name shares a family. Plans that were learnt say less of what fields mean than those of
+// tables.
+std::string ModelEncoder::family_name(const Kindred &kindred, const Plan &plan) {
+  std::vector<std::uint8_t> key;
+  write_plan(key, plan);
+  std::string name(key.begin(), key.end());
+  if (!kindred.known) name.append(reinterpret_cast<const char *>(kindred.identity.word.data() + 1), 16);
+  return name;
 }
 
 std::size_t ModelEncoder::encode_events(Bytes events, std::uint16_t processor, Bytes before) {

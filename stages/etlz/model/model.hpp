@@ -5,6 +5,7 @@
 // fields were mispredicted, and the values of those. See etlz-format.md.
 #pragma once
 
+#include "etlz/model/learn.hpp"
 #include "etlz/model/plan.hpp"
 #include "etlz/model/recycled.hpp"
 #include "etlz/model/tables.hpp"
@@ -397,6 +398,7 @@ private:
     std::uint32_t last_variant = ~0u, last_type = 0; // nearly all events of a kind have the same fields
     std::uint32_t samples = 0;
     std::vector<Bytes> sample_payloads;
+    std::vector<Sample> first;       // events of the kind
     std::vector<std::uint64_t> gaps; // between events on the first processor that has any
     std::uint64_t last_time = 0, period = 0;
     std::uint32_t processor = ~0u;
@@ -405,6 +407,8 @@ private:
   void note_padding(Bytes events, std::size_t end, std::size_t most);
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
+  void learn_plans();
+  [[nodiscard]] static std::string family_name(const Kindred &kindred, const Plan &plan);
 
   std::vector<Kindred> kindreds_;
   std::vector<std::uint32_t> kindred_by_hash_ =

@@ -40,16 +40,6 @@ std::size_t find_zero_unit(Bytes data, std::size_t at) {
   return std::size_t(-1);
 }
 
-PlanField field_of(Kind kind, unsigned width, const char *name) {
-  PlanField f;
-  f.kind = kind;
-  f.width = static_cast<std::uint16_t>(width);
-  f.first = P::lookup;
-  f.second = P::previous;
-  f.name = name;
-  return f;
-}
-
 // What a role says about where the value comes from.
 void apply_role(PlanField &f, Role role, unsigned pointer_size) {
   auto set = [&f](P first, std::uint8_t arg, P second, std::uint8_t second_arg) {
@@ -253,21 +243,17 @@ void build(std::span<const kernel::Field> rows, unsigned pointer_size, Plan &pla
   }
 }
 
-constexpr bool is_printable(unsigned unit) {
-  return unit >= 0x20 && unit < 0x7F;
-}
-
-// A UTF-16 string of printable units at `at`: its length in bytes without the terminator, or nothing.
-std::optional<std::size_t> text_at(Bytes payload, std::size_t at) {
-  for (std::size_t i = at; i + 2 <= payload.size(); i += 2) {
-    const unsigned unit = load<std::uint16_t>(payload.data() + i);
-    if (unit == 0) return i - at;
-    if (!is_printable(unit)) return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 } // namespace
+
+PlanField field_of(Kind kind, unsigned width, const char *name) {
+  PlanField f;
+  f.kind = kind;
+  f.width = static_cast<std::uint16_t>(width);
+  f.first = P::lookup;
+  f.second = P::previous;
+  f.name = name;
+  return f;
+}
 
 void Plan::finish() {
   order.clear();
@@ -394,55 +380,13 @@ bool known_plan(const EventView &event, Plan &plan) {
   return true;
 }
 
-Plan learned_plan(std::span<const Bytes> payloads, unsigned) {
-  Plan plan;
-  if (payloads.empty()) return plan;
-  std::size_t shortest = payloads[0].size(), longest = shortest;
-  for (const Bytes p : payloads)
-    shortest = std::min(shortest, p.size()), longest = std::max(longest, p.size());
-  // The numbers reach up to the first place where (nearly) every sample has a readable string.
-  std::size_t numbers = shortest, strings = 0;
-  if (shortest != longest || payloads.size() == 1) {
-    for (std::size_t at = 0; at + 2 <= shortest && at <= 256 && strings == 0; at += 2) {
-      std::size_t texts = 0, hits = 0;
-      for (const Bytes p : payloads) {
-        const auto length = text_at(p, at);
-        if (!length) break;
-        ++hits;
-        if (*length >= 4) ++texts;
-      }
-      if (hits != payloads.size() || texts * 4 < payloads.size() * 3) continue;
-      numbers = at;
-      std::vector<std::size_t> places(payloads.size(), at);
-      for (bool more = true; more && strings < 16;) {
-        for (std::size_t i = 0; i < payloads.size() && more; ++i) {
-          const auto length = text_at(payloads[i], places[i]);
-          more = length.has_value();
-          if (more) places[i] += *length + 2;
-        }
-        strings += more ? 1 : 0;
-      }
-    }
-  }
-  numbers = std::min<std::size_t>(numbers, 400);
-  auto number = [&plan](unsigned width) {
-    PlanField f = field_of(Kind::number, width, "number");
-    plan.fields.push_back(f);
-  };
-  for (std::size_t at = 0; at < numbers;) {
-    const std::size_t left = numbers - at;
-    const unsigned width = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    number(width);
-    at += width;
-  }
-  for (std::size_t i = 0; i < strings; ++i)
-    plan.fields.push_back(field_of(Kind::wstr, 0, "string"));
-  if (shortest != longest || numbers < shortest) {
-    PlanField rest = field_of(Kind::rest, 0, "rest");
-    rest.text = kTextBytes;
-    plan.fields.push_back(rest);
-  }
-  return plan;
+void put_first(Plan &plan, const PlanField &field) {
+  for (PlanField &f : plan.fields)
+    for (const auto &[predictor, arg] :
+         {std::pair<P, std::uint8_t &>{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
+      if (predictor == P::chain || predictor == P::field) ++arg;
+  plan.fields.insert(plan.fields.begin(), field);
+  if (plan.lead != 0xFF) ++plan.lead;
 }
 
 Plan cut_plan(const Plan &full, unsigned fields, bool tail) {
@@ -450,7 +394,12 @@ Plan cut_plan(const Plan &full, unsigned fields, bool tail) {
   plan.name = full.name;
   plan.fields.assign(full.fields.begin(), full.fields.begin() + fields);
   for (PlanField &f : plan.fields) {
-    if (f.base == P::chain && f.base_arg >= fields) f.base = P::previous;
+    auto without = [fields](P &p, std::uint8_t arg) {
+      if ((p == P::chain || p == P::field) && arg >= fields) p = P::previous;
+    };
+    without(f.first, f.first_arg);
+    without(f.second, f.second_arg);
+    without(f.base, f.base_arg);
   }
   if (tail) {
     PlanField rest = field_of(Kind::rest, 0, "rest");

@@ -167,8 +167,11 @@ void split_payload(const std::vector<PlanField> &fields, const SplitStart &start
 // The plan of an event kind from the tables of known layouts; false where they have none.
 [[nodiscard]] bool known_plan(const EventView &event, Plan &plan);
 
-// A plan from samples of payloads: a prefix of numbers, then strings, then the rest.
-[[nodiscard]] Plan learned_plan(std::span<const Bytes> payloads, unsigned pointer_size);
+// A field as most are predicted.
+[[nodiscard]] PlanField field_of(Kind kind, unsigned width, const char *name);
+
+// Puts a field before all others.
+void put_first(Plan &plan, const PlanField &field);
 
 // The first `fields` fields of `full`, and one for the bytes behind them if `tail`.
 [[nodiscard]] Plan cut_plan(const Plan &full, unsigned fields, bool tail);
