@@ -224,6 +224,8 @@ struct Type {
 
 template <bool kDecode> class ModelCore {
 public:
+  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
+
   using Stream = std::conditional_t<kDecode, InStream, OutStream>;
   using Bits = std::conditional_t<kDecode, BitReader, BitWriter>;
   using HeaderBytes = std::conditional_t<kDecode, std::uint8_t *, const std::uint8_t *>;
@@ -231,6 +233,17 @@ public:
   ModelCore();
   // Forgets all but the memory, for the next segment.
   void reset();
+  // Memory that a model of the same segment has filled, or of the one before, at most so much: pages that are
+  // there already, and of the size that it takes. That model is to be reset before it is used again.
+  template <bool kOther> void take_memory(ModelCore<kOther> &from, std::size_t most) {
+    // In reverse, so that each family is likely to get what its like had.
+    spare_.clear();
+    std::size_t kept = 0;
+    for (auto f = from.families_.rbegin(); f != from.families_.rend(); ++f) {
+      kept += f->history.memory();
+      if (kept < most) spare_.push_back(std::exchange(f->history, History()));
+    }
+  }
 
   [[nodiscard]] std::uint32_t add_family(Plan plan);
   // A period is dropped when there are too many.
@@ -271,7 +284,7 @@ protected:
   bool failed_ = false;
 
 private:
-  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
+  template <bool kOther> friend class ModelCore;
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;

@@ -49,13 +49,7 @@ template <bool kDecode> ModelCore<kDecode>::ModelCore() {
 }
 
 template <bool kDecode> void ModelCore<kDecode>::reset() {
-  // In reverse, so that each family is likely to get what its like had in the last segment.
-  spare_.clear();
-  std::size_t kept = 0;
-  for (auto f = families_.rbegin(); f != families_.rend(); ++f) {
-    kept += f->history.memory();
-    if (kept < kKeptMemory) spare_.push_back(std::move(f->history));
-  }
+  take_memory(*this, kKeptMemory);
   families_.clear();
   types_.clear();
   if constexpr (kDecode) {
