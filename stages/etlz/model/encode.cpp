@@ -7,6 +7,13 @@ namespace {
 constexpr unsigned kSamples = 48;
 constexpr std::size_t kGaps = 256;
 
+// Bits that are set; counting them all would be a call.
+bool more_than_three(std::uint32_t bits) {
+  for (unsigned i = 0; i < 3; ++i)
+    bits &= bits - 1;
+  return bits != 0;
+}
+
 // The period of events that come at a steady rate; 0 if most do not.
 std::uint64_t steady_period(std::vector<std::uint64_t> &gaps) {
   if (gaps.size() < kGaps / 4) return 0;
@@ -99,8 +106,7 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
         kindred.last_time = static_cast<std::uint64_t>(time);
       }
       // Samples from all over the segment: every power-of-two-th event.
-      if (kindred.known || (std::popcount(++kindred.samples) > 3) ||
-          kindred.sample_payloads.size() >= kSamples)
+      if (kindred.known || more_than_three(++kindred.samples) || kindred.sample_payloads.size() >= kSamples)
         return;
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
       kindred.sample_payloads.push_back(payload);

@@ -135,6 +135,7 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
     step.kind = f.kind;
     step.width = static_cast<std::uint8_t>(f.width);
     step.residual = f.residual;
+    step.object = f.object_class();
     step.questions = f.first == Predictor::none ? 0 : f.second == Predictor::none ? 1 : 2;
     step.first = guess_of(f.first, f.first_arg, index);
     step.second = guess_of(f.second, f.second_arg, index);
