@@ -49,6 +49,23 @@ std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz
   return archive;
 }
 
+// Whether the buffers may hold so little. Most traces hold more, and their first headers say so: what they
+// hold is not read for it.
+Result<bool> may_be_small(const read::Input &input, std::size_t most) {
+  std::uint8_t header[format::kBufferHeaderSize];
+  std::uint64_t content = 0;
+  for (std::uint64_t at = 0; content <= most && input.size() - at >= sizeof header;) {
+    ETWRELOG_TRY_LET(got, input.read_at(at, header));
+    if (got != sizeof header || !etlz::plausible(header, sizeof header))
+      return true; // is looked at as a whole
+    const std::uint64_t size = format::load_buffer_header(header).buffer_size;
+    if (size > input.size() - at) return true;
+    content += content_of({true, 0, size}, header);
+    at += size;
+  }
+  return content <= most;
+}
+
 enum class Small : std::uint8_t {
   packed, // as a small archive
   coded,  // not that, but the job holds the one segment that the archive is to have
@@ -61,6 +78,8 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   const ArchiveOptions &options = file.options;
   const read::Input &input = file.input;
   if (input.size() > kMostSmallFile || options.explain != nullptr || options.counts) return Small::no;
+  ETWRELOG_TRY_LET(may, may_be_small(input, small_content(options.level)));
+  if (!may) return Small::no;
   SegmentSource source(input, true, etlz::kMaxSegment, file.workspace.byte_pool);
   ETWRELOG_TRY_LET(next, source.next(job));
   std::uint64_t content = 0, weight = 0;

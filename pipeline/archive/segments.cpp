@@ -2,6 +2,7 @@
 
 #include "archive/summary.hpp"
 #include "base/errors.hpp"
+#include "base/platform.hpp"
 #include "etwrelog/format.hpp"
 #include "etwrelog/logfile_header.hpp"
 
@@ -11,6 +12,11 @@
 #include <zstd.h>
 
 namespace etwrelog::pipeline {
+namespace {
+
+constexpr std::size_t kReadOn = 256u << 10; // what is read too much is copied twice
+
+} // namespace
 
 Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   if (at_ >= input_.size()) return false;
@@ -18,14 +24,23 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   job.parts.clear();
   job.explain.clear();
   job.at = at_;
+  // Of the file; `target`: of weight, which is less where there is slack and more where buffers are
+  // compressed.
+  std::size_t want = last_ + kReadOn, target = target_;
   std::vector<std::uint8_t> &bytes = job.bytes;
   bytes = byte_pool_.take(); // whatever its size: bytes that will be read need no zeros first
+  const auto room = static_cast<std::size_t>(
+      std::min<std::uint64_t>(input_.size() - at_, std::max(want, target_) + 2 * kReadOn));
+  if (bytes.capacity() < room) {
+    bytes = {}; // what it holds need not be copied
+    bytes.reserve(room);
+    base::advise_large_pages_within(bytes.data(), bytes.capacity());
+  }
   std::size_t have = carry_.size();
   bytes.resize(std::max(bytes.size(), have));
   std::ranges::copy(carry_, bytes.begin());
   if (std::exchange(carry_is_hollow_, reading == Reading::headers) && reading == Reading::all)
     ETWRELOG_TRY(read(bytes, 0, have));
-  std::size_t want = std::min<std::size_t>(target_, last_ + last_ / 4 + (1u << 20)), target = target_;
   for (;;) {
     const auto goal = static_cast<std::size_t>(std::min<std::uint64_t>(want, input_.size() - at_));
     if (goal > have) {
@@ -63,7 +78,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
       last_ = covered;
       return true;
     }
-    want = std::max(want * 2, have + (1u << 20));
+    want = have + std::max(kReadOn, weight < target ? target - weight : 0);
   }
 }
 
@@ -179,10 +194,8 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
-      std::vector<std::uint8_t> &again = coder->scratch;
-      again.resize(job.bytes.size());
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->coder.decode(coded, again, header.stream_bytes, header.scratch_bytes) || again != job.bytes)
+      if (!coder->coder.gives(coded, job.bytes, header.stream_bytes, header.scratch_bytes))
         header.method = SegmentMethod::zstd;
     }
     file.workspace.packers.give(std::move(coder));

@@ -1,6 +1,7 @@
 #include "base/arena.hpp"
 
 #include "base/platform.hpp"
+#include "base/raw_memory.hpp"
 
 #include <algorithm>
 #include <new>
@@ -8,8 +9,26 @@
 
 namespace etwrelog::base {
 
+namespace {
+
+constexpr std::size_t kPage = 2u << 20; // a large page
+
+} // namespace
+
+void RawMemory::grow(std::size_t bytes) {
+  memory_.reset();
+  capacity_ = 0;
+  bytes += bytes / 8; // the next may be a little larger
+  const bool small = bytes < kPage;
+  const std::size_t size = small ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  memory_.reset(static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kPage, size)));
+  if (!memory_) throw std::bad_alloc();
+  if (!small) advise_large_pages(memory_.get(), size);
+  capacity_ = size;
+}
+
+// A chunk is a whole number of large pages.
 std::uint8_t *Arena::take(std::size_t bytes) {
-  constexpr std::size_t kPage = 2u << 20; // a large page; a whole number of them is a chunk
   constexpr std::size_t kSmall = 256u << 10;
   bytes = align8(bytes);
   const std::lock_guard lock(taking_);

@@ -494,6 +494,13 @@ void advise_large_pages(void *memory, std::size_t bytes) noexcept {
 #endif
 }
 
+void advise_large_pages_within(void *memory, std::size_t bytes) noexcept {
+  constexpr std::size_t kPage = 2u << 20;
+  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(memory)) % kPage;
+  if (bytes < before + kPage) return;
+  advise_large_pages(static_cast<std::uint8_t *>(memory) + before, (bytes - before) / kPage * kPage);
+}
+
 unsigned process_id() {
   return static_cast<unsigned>(::getpid());
 }

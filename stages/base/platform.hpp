@@ -94,6 +94,8 @@ void remove_file(const std::string &path) noexcept; // whether or not that works
 [[nodiscard]] unsigned process_id();
 // Asks for large pages, where the system has them: touching memory for the first time then costs far less.
 void advise_large_pages(void *memory, std::size_t bytes) noexcept;
+// The same for those that lie within memory which begins and ends anywhere.
+void advise_large_pages_within(void *memory, std::size_t bytes) noexcept;
 
 // Files that remove_unfinished_outputs (etwrelog/io.hpp) removes.
 void add_temporary(const std::string &path);

@@ -12,9 +12,8 @@ namespace {
 
 constexpr std::uint8_t kIndexMagic[8] = {'E', 'T', 'L', 'Z', 'i', 'd', 'x', '1'};
 constexpr std::size_t kIndexHeaderSize = 24;
-constexpr std::size_t kFrame = 1u << 20;   // bytes of entries in one, at least; but for the last
-constexpr std::size_t kSmall = 256u << 10; // up to here zstd may take its time
-constexpr std::size_t kTiny = 4u << 10;    // up to here it finds no more when it does
+constexpr std::size_t kFrame = 1u << 20; // bytes of entries in one, at least; but for the last
+constexpr std::size_t kTiny = 4u << 10;  // up to here zstd finds no more when it takes its time
 
 void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &ids) {
   put_varint(out, ids.size());
@@ -198,9 +197,7 @@ void put_frame(std::vector<std::uint8_t> &out, Bytes content) {
   if (!content.empty()) {
     packed.resize(ZSTD_compressBound(content.size()));
     const std::size_t n = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(),
-                                        content.size() <= kTiny    ? 5
-                                        : content.size() <= kSmall ? 19
-                                                                   : 12);
+                                        content.size() <= kTiny ? 5 : 12);
     if (ZSTD_isError(n) != 0) throw std::bad_alloc(); // nothing else goes wrong with room for the worst case
     packed.resize(n);
   }

@@ -1,5 +1,6 @@
 #include "etlz/segment.hpp"
 
+#include "base/raw_memory.hpp"
 #include "codec/lznt1/predictor.hpp"
 #include "codec/xpress/predictor.hpp"
 #include "etlz/container.hpp"
@@ -8,6 +9,7 @@
 #include "etwrelog/codec.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace etwrelog::etlz {
 
@@ -208,6 +210,8 @@ struct SegmentCoder::State {
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
+  base::RawMemory compared; // a part
+  bool lent = false;        // the decoder has the encoder's memory
 
   // Memory of earlier segments is used again, but no more than twice what this one needs is held on to.
   void give_up_decoded(std::size_t most) {
@@ -239,6 +243,10 @@ struct SegmentCoder::State {
     return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(plain, corrections, content))
                                   : static_cast<bool>(xpress->restore(plain, corrections, content));
   }
+  // `target.room(at, n)`: where n bytes of the segment go; `target.good(at, bytes)`: they are there, and stay
+  // where they are for no longer than this.
+  template <class Target>
+  bool decode(Bytes coded, std::size_t size, std::size_t limit, std::size_t scratch, Target &&target);
 };
 
 SegmentCoder::SegmentCoder() : state_(std::make_unique<State>()) {}
@@ -249,6 +257,7 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
                           std::vector<ColumnCost> *explain) {
   ModelEncoder &model = state_->encoder;
   model.reset();
+  if (std::exchange(state_->lent, false)) model.take_memory(state_->decoder, ModelEncoder::kKeptMemory);
   model.set_plain_types(level == Level::max);
   const std::uint32_t family = model.add_family(buffer_plan());
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
@@ -372,13 +381,47 @@ Bytes SegmentCoder::events(std::size_t part) const {
 }
 
 bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
+  struct InPlace {
+    MutableBytes bytes;
+    [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
+    [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
+    [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
+  };
+  state_->lent = false;
+  state_->decoder.reset();
+  return state_->decode(coded, bytes.size(), limit, scratch, InPlace{bytes});
+}
+
+bool SegmentCoder::gives(Bytes coded, Bytes bytes, std::size_t limit, std::size_t scratch) {
+  // A part is compared while it is in the cache; the segment is never there as a whole. What stood there
+  // before may look like it, and must not pass for what was decoded.
+  struct Compared {
+    Bytes bytes;
+    base::RawMemory &part;
+    [[nodiscard]] MutableBytes room(std::size_t, std::size_t n) const {
+      return {static_cast<std::uint8_t *>(std::memset(part.room(n), 0xA5, n)), n};
+    }
+    [[nodiscard]] bool good(std::size_t at, Bytes got) const {
+      return got.empty() || std::memcmp(got.data(), bytes.data() + at, got.size()) == 0;
+    }
+    // Where a part that is good stays.
+    [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }
+  };
+  state_->lent = true;
+  state_->decoder.reset();
+  state_->decoder.take_memory(state_->encoder, SIZE_MAX);
+  return state_->decode(coded, bytes.size(), limit, scratch, Compared{bytes, state_->compared});
+}
+
+template <class Target>
+bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size_t limit, std::size_t scratch,
+                                 Target &&target) {
   std::vector<Bytes> all;
-  if (!state_->backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
-  ModelDecoder &model = state_->decoder;
-  model.reset();
+  if (!backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
+  ModelDecoder &model = decoder;
   model.set_object_bound(limit);
-  InStream table(all[kStreamTable]);
-  if (!model.read_table(table) || model.families().empty() || model.types().empty() ||
+  InStream tables(all[kStreamTable]);
+  if (!model.read_table(tables) || model.families().empty() || model.types().empty() ||
       model.types()[0].family != 0 || model.families()[0].plan.fields.size() != kBufferFields)
     return false;
   for (const PlanField &f : model.families()[0].plan.fields)
@@ -393,18 +436,19 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
     if (n != 0 && b.size() == n) std::memcpy(to, b.data(), n);
     return b.size() == n;
   };
-  RecycledMemory &memory = state_->memory;
   memory.clear();
-  state_->give_up_decoded(scratch);
+  give_up_decoded(scratch);
   std::size_t decompressed = 0, held = 0; // buffers, and their bytes
   std::size_t at = 0;
-  while (at < bytes.size()) {
+  while (at < size_of_all) {
     InStream &list = streams[kStreamParts];
     unsigned kind = list.get();
-    const std::size_t left = bytes.size() - at;
+    const std::size_t left = size_of_all - at;
     if (kind == 0) {
       const std::uint64_t n = get_varint(list);
-      if (n == 0 || n > left || !raw(bytes.data() + at, n)) return false;
+      if (n == 0 || n > left) return false;
+      const MutableBytes part = target.room(at, n);
+      if (!raw(part.data(), n) || !target.good(at, part)) return false;
       at += n;
       continue;
     }
@@ -419,11 +463,12 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
     if (!model.code_record(0, values)) return false;
     const BufferHeader h = values_to_header(values);
     if (h.buffer_size < kBufferHeaderSize || h.buffer_size > left) return false;
-    format::store_buffer_header(bytes.data() + at, h);
-    const MutableBytes content = bytes.subspan(at + kBufferHeaderSize, h.buffer_size - kBufferHeaderSize);
-    at += h.buffer_size;
+    const MutableBytes part = target.room(at, h.buffer_size);
+    format::store_buffer_header(part.data(), h);
+    const MutableBytes content = part.subspan(kBufferHeaderSize);
+    const std::size_t begin = std::exchange(at, at + h.buffer_size);
     if (static_cast<Content>(kind - 1) == Content::verbatim) {
-      if (!raw(content.data(), content.size())) return false;
+      if (!raw(content.data(), content.size()) || !target.good(begin, part)) return false;
       continue;
     }
     if (static_cast<Content>(kind - 1) != Content::events) {
@@ -438,17 +483,17 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
         decompressed = held = 0;
       }
       held += size;
-      if (decompressed == state_->decoded.size()) state_->decoded.emplace_back();
-      std::vector<std::uint8_t> &decoded = state_->decoded[decompressed++];
-      decoded.resize(size);
-      if (!model.decode_events(decoded, size - tail, h.processor(), before) ||
-          !raw(decoded.data() + (size - tail), tail))
+      if (decompressed == decoded.size()) decoded.emplace_back();
+      std::vector<std::uint8_t> &plain = decoded[decompressed++];
+      plain.resize(size);
+      if (!model.decode_events(plain, size - tail, h.processor(), before) ||
+          !raw(plain.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
       if (corrections.size() != corrected ||
-          !state_->restore(static_cast<Content>(kind - 1), decoded, corrections, content))
+          !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
         return false;
-      memory.add(decoded);
+      memory.add(plain);
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());
@@ -458,7 +503,8 @@ bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, st
     if (!model.decode_events(content.first(valid), valid - tail, h.processor(), before)) return false;
     if (!raw(content.data() + (valid - tail), tail) || !raw(content.data() + valid, odd)) return false;
     std::memset(content.data() + valid + odd, format::kFillByte, content.size() - valid - odd);
-    memory.add(content);
+    if (!target.good(begin, part)) return false;
+    memory.add(target.kept(begin, part).subspan(kBufferHeaderSize));
   }
   for (const InStream &s : streams)
     if (s.overrun()) return false;

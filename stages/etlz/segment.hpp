@@ -54,6 +54,9 @@ public:
   // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
   // `scratch` that for one decoded buffer.
   [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
+  // Whether decode() would give these very bytes: decodes all of them, part by part, and compares each. Of
+  // what encode() has just made; takes over its memory.
+  [[nodiscard]] bool gives(Bytes coded, Bytes bytes, std::size_t limit, std::size_t scratch);
 
   // Little content as one stream, for small archives (spec.md, 4). False if it comes to more than `most`
   // bytes, where slack behind events counts for nothing, or if `worth` says of it that the slow coder is not

@@ -2,6 +2,8 @@
 
 #include "etwrelog/provider_events.hpp"
 
+#include <algorithm>
+
 namespace etwrelog::filter {
 namespace {
 
@@ -33,8 +35,14 @@ struct Table : HookRules {
       unknown.scope = scope;
       rows.push_back(unknown);
     }
-    for (unsigned hook = 0; hook < 0x10000; ++hook)
-      first[hook] = kernel::scope_of(static_cast<std::uint16_t>(hook)) == kernel::Scope::always ? 1 : 0;
+    // What is not known goes by its group.
+    for (unsigned group = 0; group < 0x10000; group += 0x100) {
+      unsigned hook = group;
+      while (hook < group + 0xFF && kernel::find_hook(static_cast<std::uint16_t>(hook)) != nullptr)
+        ++hook;
+      const bool always = kernel::scope_of(static_cast<std::uint16_t>(hook)) == kernel::Scope::always;
+      std::fill_n(first.begin() + group, 0x100, static_cast<std::uint16_t>(always ? 1 : 0));
+    }
     auto add = [this](std::uint16_t hook, const kernel::Layout *layout) {
       HookRule rule;
       rule.scope = kernel::scope_of(hook);

@@ -89,17 +89,23 @@ struct XpressPredictor::Prediction {
 };
 
 // What walk() asks for the token at a position, given what the rules say there. While encoding the original
-// stream knows, and every difference is noted.
+// stream knows, and every difference is noted. Its tokens are written again on the way: whether they give the
+// stream is then known without a second walk.
 class XpressPredictor::Comparing {
 public:
-  Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections)
+  Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections, std::uint8_t *out)
       : reader_(compressed), decoded_(decoded), corrections_(corrections),
-        limit_(corrections.size() + compressed.size() / 2) {}
+        limit_(corrections.size() + compressed.size() / 2), writer_(out) {}
 
   [[nodiscard]] bool token(std::size_t pos, std::size_t left, Prediction &prediction) {
     XpressToken actual;
     if (!reader_.next(pos, left, actual)) {
       return false;
+    }
+    if (actual.distance == 0) {
+      writer_.literal(decoded_[pos]);
+    } else {
+      writer_.match(actual.distance, actual.length);
     }
     ++counts.tokens;
     if (actual == prediction.token) {
@@ -112,6 +118,9 @@ public:
     prediction.token = actual;
     return corrections_.size() <= limit_;
   }
+
+  // The size of the stream that was written.
+  [[nodiscard]] std::size_t finish() { return writer_.finish(); }
 
   Counts counts;
 
@@ -137,6 +146,7 @@ private:
   Bytes decoded_;
   std::vector<std::uint8_t> &corrections_;
   std::size_t limit_;
+  XpressWriter writer_;
   std::uint64_t since_ = 0;
 };
 
@@ -290,10 +300,10 @@ bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::u
   if (decoded.size() > max_decoded_) {
     return false;
   }
-  Comparing comparing(compressed, decoded, corrections);
+  Comparing comparing(compressed, decoded, corrections, stream_.data());
   if (walk(decoded, comparing)) {
-    const std::optional<std::size_t> size = write(decoded, Bytes(corrections).subspan(before));
-    if (size && std::ranges::equal(Bytes(stream_.data(), *size), compressed)) {
+    const std::size_t size = comparing.finish();
+    if (std::ranges::equal(Bytes(stream_.data(), size), compressed)) {
       counts_.tokens += comparing.counts.tokens;
       counts_.corrected += comparing.counts.corrected;
       return true;

@@ -54,10 +54,10 @@ public:
   // corrections grow in the caller's vector.
   explicit XpressPredictor(std::size_t max_decoded);
 
-  // Appends to `corrections` what restore() needs beside `decoded` to give `compressed` again; has restored
-  // it and compared before it says so. False, and `corrections` as before, if the stream is not of the form
-  // that Windows writes or if corrections would cost more than half of it: store the compressed bytes as they
-  // are.
+  // Appends to `corrections` what restore() needs beside `decoded` to give `compressed` again; has written
+  // the tokens again and compared before it says so. Whoever relies on it calls restore(): packing does, for
+  // all that it writes. False, and `corrections` as before, if the stream is not of the form that Windows
+  // writes or if corrections would cost more than half of it: store the compressed bytes as they are.
   [[nodiscard]] bool encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections);
 
   // Fills `compressed` exactly. Safe on any input; `corrupt` where the corrections do not fit the content or

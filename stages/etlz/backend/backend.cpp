@@ -1,5 +1,6 @@
 #include "etlz/backend/backend.hpp"
 
+#include "base/raw_memory.hpp"
 #include "etlz/backend/mixer.hpp"
 
 #include <algorithm>
@@ -103,7 +104,8 @@ struct Backend::State {
   ZSTD_CCtx *compress = ZSTD_createCCtx();
   ZSTD_DCtx *decompress = ZSTD_createDCtx();
   Mixer mixer;
-  std::vector<std::uint8_t> scratch, small, memory, mixed, trial;
+  std::vector<std::uint8_t> scratch, small, mixed, trial;
+  base::RawMemory memory;
   ~State() {
     ZSTD_freeCCtx(compress);
     ZSTD_freeDCtx(decompress);
@@ -240,8 +242,7 @@ bool Backend::unpack(Bytes in, std::size_t limit, std::vector<Bytes> &streams) {
     frames.push_back(f);
   }
   if (!source.at_end() || source.overrun()) return false;
-  s.memory.resize(total);
-  std::uint8_t *at = s.memory.data();
+  std::uint8_t *at = s.memory.room(total);
   if (!decode(shared, at)) return false;
   const std::uint8_t *small_at = at;
   at += small;

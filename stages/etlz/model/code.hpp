@@ -95,7 +95,7 @@ template <class Answers>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step,
                                                                    const Family &family, Answers &pattern) {
   const PlanField &f = family.plan.fields[step.index];
-  const ObjectClass c = f.object_class();
+  const ObjectClass c = step.object;
   Objects &objects = objects_[static_cast<std::size_t>(c)];
   std::uint64_t &value = current_[step.index];
   const Bytes content = content_[step.index];
@@ -301,13 +301,14 @@ template <bool kDecode>
 [[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern,
                                                                    HeaderBytes header) {
   const HeaderShape &shape = header_shape(type.header_class);
-  auto agree = [&pattern](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
+  NarrowPattern answers{pattern.word[0]};
+  auto agree = [&answers](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
     if constexpr (kDecode) {
-      const bool miss = pattern.get(bit);
+      const bool miss = answers.get(bit);
       if (!miss) value = guess;
       return !miss;
     } else {
-      pattern.put(bit, value != guess);
+      answers.put(bit, value != guess);
       return value == guess;
     }
   };
@@ -366,18 +367,19 @@ template <bool kDecode>
     Objects &guids = objects_[static_cast<std::size_t>(ObjectClass::guid)];
     if constexpr (kDecode) {
       std::uint64_t id = type.activity;
-      if (pattern.get(kBitActivity))
+      if (answers.get(kBitActivity))
         code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, id, {});
       type.activity = id;
       if (guids[id].size() == 16) std::memcpy(at, guids[id].data(), 16);
     } else {
       const bool miss = std::memcmp(guids[type.activity].data(), at, 16) != 0;
-      pattern.put(kBitActivity, miss);
+      answers.put(kBitActivity, miss);
       if (miss)
         code_object_number(kStreamActivity, ObjectClass::guid, kStreamText, type.activity, type.activity,
                            Bytes(at, 16));
     }
   }
+  if constexpr (!kDecode) pattern.word[0] = answers.word;
   set_thread(thread != nullptr ? *thread : threads_.of(slot(Slot::running)));
   event_ = &no_event_;
 }

@@ -10,6 +10,13 @@ constexpr unsigned kSamples = 48, kFirst = 256; // events of a kind
 constexpr std::size_t kLearned = 64;            // groups of kinds
 constexpr std::size_t kGaps = 256;
 
+// Bits that are set; counting them all would be a call.
+bool more_than_three(std::uint32_t bits) {
+  for (unsigned i = 0; i < 3; ++i)
+    bits &= bits - 1;
+  return bits != 0;
+}
+
 // The period of events that come at a steady rate; 0 if most do not.
 std::uint64_t steady_period(std::vector<std::uint64_t> &gaps) {
   if (gaps.size() < kGaps / 4) return 0;
@@ -114,7 +121,7 @@ void ModelEncoder::learn(std::span<const Source> buffers) {
       }
       if (kindred.known) return;
       // Samples from all over the segment: every power-of-two-th event.
-      const bool spread = std::popcount(++kindred.samples) <= 3 && kindred.sample_payloads.size() < kSamples;
+      const bool spread = !more_than_three(++kindred.samples) && kindred.sample_payloads.size() < kSamples;
       if (!spread && kindred.first.size() == kFirst) return;
       const Bytes payload = event.has_items() ? event.payload() : event.bytes().subspan(header_shape(c).size);
       if (spread) kindred.sample_payloads.push_back(payload);

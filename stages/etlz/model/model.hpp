@@ -136,9 +136,9 @@ public:
   static constexpr unsigned kNew = 255;
   [[nodiscard]] unsigned find(const Pattern &p) {
     std::uint8_t &near = near_[mix(p.word[0]) >> 3 & (near_.size() - 1)];
-    if (near < size_ && patterns_[near] == p.word) return near;
+    if (near < size_ && same(patterns_[near], p.word)) return near;
     for (unsigned i = 0; i < size_; ++i) {
-      if (patterns_[i] != p.word) continue;
+      if (!same(patterns_[i], p.word)) continue;
       near = static_cast<std::uint8_t>(i);
       return i;
     }
@@ -153,6 +153,12 @@ public:
   [[nodiscard]] const std::array<std::uint64_t, 4> &operator[](unsigned i) const { return patterns_[i]; }
 
 private:
+  // Comparing the arrays calls memcmp.
+  [[nodiscard]] static bool same(const std::array<std::uint64_t, 4> &a,
+                                 const std::array<std::uint64_t, 4> &b) {
+    return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
+  }
+
   std::vector<std::array<std::uint64_t, 4>> patterns_;
   unsigned size_ = 0;
   std::array<std::uint8_t, 64> near_{}; // where a pattern was found last
@@ -183,6 +189,7 @@ struct FieldStep {
   Kind kind = Kind::number;
   std::uint8_t width = 0; // of a number
   Residual residual = Residual::planes;
+  ObjectClass object = ObjectClass::none; // of what is no number
   Guess first, second, base;
   std::uint8_t after = 0;  // kAfter...
   std::uint8_t target = 0; // slot or member
@@ -226,6 +233,8 @@ struct Type {
 
 template <bool kDecode> class ModelCore {
 public:
+  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
+
   using Stream = std::conditional_t<kDecode, InStream, OutStream>;
   using Bits = std::conditional_t<kDecode, BitReader, BitWriter>;
   using HeaderBytes = std::conditional_t<kDecode, std::uint8_t *, const std::uint8_t *>;
@@ -233,6 +242,17 @@ public:
   ModelCore();
   // Forgets all but the memory, for the next segment.
   void reset();
+  // Memory that a model of the same segment has filled, or of the one before, at most so much: pages that are
+  // there already, and of the size that it takes. That model is to be reset before it is used again.
+  template <bool kOther> void take_memory(ModelCore<kOther> &from, std::size_t most) {
+    // In reverse, so that each family is likely to get what its like had.
+    spare_.clear();
+    std::size_t kept = 0;
+    for (auto f = from.families_.rbegin(); f != from.families_.rend(); ++f) {
+      kept += f->history.memory();
+      if (kept < most) spare_.push_back(std::exchange(f->history, History()));
+    }
+  }
 
   [[nodiscard]] std::uint32_t add_family(Plan plan);
   // A period is dropped when there are too many.
@@ -273,7 +293,7 @@ protected:
   bool failed_ = false;
 
 private:
-  static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
+  template <bool kOther> friend class ModelCore;
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
@@ -337,13 +357,7 @@ inline constexpr std::uint32_t kMaxTypes = 4000;                    // of a segm
 class IdSet {
 public:
   void note(std::uint64_t id) {
-    if (id == last_) return;
-    last_ = id;
-    const auto word = static_cast<std::uint32_t>(id);
-    std::uint32_t &cached = recent_[(word >> 2) & 255];
-    if (cached == word && word != 0) return;
-    cached = word;
-    ids_.insert(word);
+    if (id != last_) note_other(id);
   }
   void clear() {
     last_ = ~std::uint64_t{0};
@@ -357,6 +371,15 @@ public:
   }
 
 private:
+  [[gnu::noinline]] void note_other(std::uint64_t id) {
+    last_ = id;
+    const auto word = static_cast<std::uint32_t>(id);
+    std::uint32_t &cached = recent_[(word >> 2) & 255];
+    if (cached == word && word != 0) return;
+    cached = word;
+    ids_.insert(word);
+  }
+
   std::uint64_t last_ = ~std::uint64_t{0};
   std::array<std::uint32_t, 256> recent_{};
   std::unordered_set<std::uint32_t> ids_;

@@ -50,13 +50,7 @@ template <bool kDecode> ModelCore<kDecode>::ModelCore() {
 }
 
 template <bool kDecode> void ModelCore<kDecode>::reset() {
-  // In reverse, so that each family is likely to get what its like had in the last segment.
-  spare_.clear();
-  std::size_t kept = 0;
-  for (auto f = families_.rbegin(); f != families_.rend(); ++f) {
-    kept += f->history.memory();
-    if (kept < kKeptMemory) spare_.push_back(std::move(f->history));
-  }
+  take_memory(*this, kKeptMemory);
   families_.clear();
   types_.clear();
   if constexpr (kDecode) {
@@ -142,6 +136,7 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
     step.kind = f.kind;
     step.width = static_cast<std::uint8_t>(f.width);
     step.residual = f.residual;
+    step.object = f.object_class();
     step.questions = f.first == Predictor::none ? 0 : f.second == Predictor::none ? 1 : 2;
     step.first = guess_of(f.first, f.first_arg, index);
     step.second = guess_of(f.second, f.second_arg, index);

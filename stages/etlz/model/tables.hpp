@@ -312,15 +312,17 @@ public:
   Threads() : entries_(kSize) {}
   void clear() { entries_.assign(kSize, Entry{}); }
   [[nodiscard]] Entry &of(std::uint64_t id) {
-    Entry &e = entries_[(id >> 2) & (kSize - 1)];
-    if (e.id != id) {
-      e = Entry{};
-      e.id = id;
-    }
+    Entry &e = entries_.data()[(id >> 2) & (kSize - 1)];
+    if (e.id != id) take_over(e, id);
     return e;
   }
 
 private:
+  [[gnu::noinline]] static void take_over(Entry &e, std::uint64_t id) {
+    e = Entry{};
+    e.id = id;
+  }
+
   static constexpr std::size_t kSize = 8192;
   std::vector<Entry> entries_;
 };
