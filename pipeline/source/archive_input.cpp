@@ -266,7 +266,7 @@ private:
   // A decoded segment. Whoever lets go of it last hands its memory on: only that release comes after all that
   // others read of it.
   struct Kept {
-    explicit Kept(BytePool &free) : free(free) {}
+    explicit Kept(BytePool &pool) : free(pool) {}
     ~Kept() {
       try {
         free.give(std::move(bytes));
