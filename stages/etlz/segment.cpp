@@ -200,8 +200,9 @@ struct SegmentCoder::State {
   ModelEncoder encoder;
   ModelDecoder decoder;
   std::vector<std::uint8_t> table;
-  std::vector<std::vector<std::uint8_t>> decoded; // of compressed buffers, one for each part
-  std::vector<ModelEncoder::Source> contents;     // the events of each part, as encode() took them
+  base::RawMemory decoded;                    // all compressed buffers of the segment at hand
+  std::vector<ModelEncoder::Source> contents; // the events of each part, as encode() took them
+  std::vector<std::uint8_t> plain;            // one compressed buffer, while decoding
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
@@ -250,7 +251,14 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   std::vector<ModelEncoder::Source> &contents = state_->contents;
   contents.clear();
-  state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
+  // No more than the weight of the parts (part_weight), which is bounded.
+  std::size_t claimed = 0;
+  for (const Part &part : parts) {
+    if (!part.buffer) continue;
+    const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+    if (h.compressed()) claimed += claimed_size(h);
+  }
+  MutableBytes room(state_->decoded.room(claimed), claimed);
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
@@ -265,11 +273,11 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const BufferHeader h = format::load_buffer_header(whole.data());
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
-      std::vector<std::uint8_t> &decoded = state_->decoded[i];
-      decoded.resize(claimed_size(h));
+      const MutableBytes decoded = room.first(claimed_size(h));
       const std::size_t before = corrections.size();
       kinds[i] = state_->predict(content, decoded, corrections);
       if (kinds[i] != Content::verbatim) {
+        room = room.subspan(decoded.size());
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
         contents.push_back({decoded, h.processor()});
@@ -384,7 +392,6 @@ bool SegmentCoder::gives(Bytes coded, Bytes bytes, std::size_t limit, std::size_
 template <class Target>
 bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size_t limit, std::size_t scratch,
                                  Target &&target) {
-  decoded.resize(std::max<std::size_t>(decoded.size(), 1));
   std::vector<Bytes> all;
   if (!backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
   ModelDecoder &model = decoder;
@@ -436,7 +443,6 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
       if (size == 0 || size > scratch) return false;
       const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
       if (tail > size) return false;
-      std::vector<std::uint8_t> &plain = decoded[0];
       plain.resize(size);
       if (!model.decode_events(plain, size - tail, h.processor()) || !raw(plain.data() + (size - tail), tail))
         return false;

@@ -157,7 +157,7 @@ private:
     return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
   }
 
-  std::vector<std::array<std::uint64_t, 4>> patterns_;
+  Own<std::array<std::uint64_t, 4>> patterns_;
   unsigned size_ = 0;
   std::array<std::uint8_t, 64> near_{}; // where a pattern was found last
 };
@@ -279,10 +279,10 @@ protected:
   void end_buffer();
   void end_event(const Type &type, const Family &family);
 
-  std::vector<Stream> streams_;
+  Own<Stream> streams_;
   Bits bits_;
-  std::vector<Family> families_;
-  std::vector<Type> types_;
+  Own<Family> families_;
+  Own<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
   std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
   std::array<Bytes, kMaxFields> content_{}; // and the objects' content
@@ -322,7 +322,7 @@ private:
   void code_recent(std::uint32_t stream, std::uint64_t &value);
   std::uint64_t &slot(Slot s) { return slots_[static_cast<std::size_t>(s)]; }
 
-  std::vector<Objects> objects_; // by class
+  Own<Objects> objects_; // by class
   StackTree stacks_;
   Threads threads_;
   Arena arena_;
@@ -331,9 +331,9 @@ private:
   Processor::Event *event_ = nullptr; // that the stack at hand belongs to
   Processor::Event no_event_;
   Pages pages_;
-  std::vector<StackContext> stack_contexts_;
+  Own<StackContext> stack_contexts_;
   StackContext *by_event_ = nullptr, *by_owner_ = nullptr;
-  std::vector<std::uint16_t> next_type_, next_type_short_;
+  Own<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   unsigned periodic_ = 0; // types that have a period
   std::size_t history_values_ = 0;
@@ -422,7 +422,7 @@ private:
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
 
-  std::vector<Kindred> kindreds_;
+  Own<Kindred> kindreds_;
   std::vector<std::uint32_t> kindred_by_hash_ =
       std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
