@@ -5,6 +5,7 @@
 // fields were mispredicted, and the values of those. See etlz-format.md.
 #pragma once
 
+#include "base/pages.hpp"
 #include "etlz/model/plan.hpp"
 #include "etlz/model/tables.hpp"
 
@@ -331,7 +332,11 @@ private:
   Processor::Event *event_ = nullptr; // that the stack at hand belongs to
   Processor::Event no_event_;
   Pages pages_;
-  Own<StackContext> stack_contexts_;
+  static constexpr std::size_t kStackContexts = 1u << 15;
+  // Zeroed pages: most traces have no stacks, and touch none of them.
+  base::Pages context_pages_{kStackContexts * sizeof(StackContext)};
+  StackContext *stack_contexts_ = static_cast<StackContext *>(context_pages_.data());
+  bool contexts_used_ = false;
   StackContext *by_event_ = nullptr, *by_owner_ = nullptr;
   Own<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;

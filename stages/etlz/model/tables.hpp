@@ -366,7 +366,7 @@ public:
   }
 
   // The last record with this lead; size() when there is none.
-  [[nodiscard]] std::uint32_t find(std::uint64_t lead) const {
+  [[nodiscard, gnu::always_inline]] std::uint32_t find(std::uint64_t lead) const {
     if (hashed_ == 0) return size_;
     const std::uint32_t found = by_lead_[mix(lead) & (hashed_ - 1)].one;
     return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
@@ -381,7 +381,7 @@ public:
   }
 
   // The record at next_row() is complete.
-  void add(std::size_t &total) {
+  [[gnu::always_inline]] void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
       match_ = size_;
       return;
