@@ -29,10 +29,11 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   std::size_t want = last_ + kReadOn, target = target_;
   std::vector<std::uint8_t> &bytes = job.bytes;
   bytes = byte_pool_.take(); // whatever its size: bytes that will be read need no zeros first
+  // As much as there may be (part_weight). What is not touched costs nothing, and to move would cost a lot.
   const auto room = static_cast<std::size_t>(
-      std::min<std::uint64_t>(input_.size() - at_, std::max(want, target_) + 2 * kReadOn));
+      std::min<std::uint64_t>(input_.size() - at_, std::max(want, 3 * target_) + kReadOn));
   if (bytes.capacity() < room) {
-    bytes = {}; // what it holds need not be copied
+    bytes = {};
     bytes.reserve(room);
     base::advise_large_pages_within(bytes.data(), bytes.capacity());
   }

@@ -204,23 +204,16 @@ struct SegmentCoder::State {
   ModelEncoder encoder;
   ModelDecoder decoder;
   std::vector<std::uint8_t> table;
-  std::vector<std::vector<std::uint8_t>> decoded; // of compressed buffers
+  base::RawMemory decoded; // all compressed buffers of the segment at hand
   RecycledMemory memory;
   std::vector<ModelEncoder::Source> contents; // the events of each part, as encode() took them
+  base::RawMemory decompressed;               // compressed buffers, while decoding
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
   base::RawMemory compared; // a part
   bool lent = false;        // the decoder has the encoder's memory
 
-  // Memory of earlier segments is used again, but no more than twice what this one needs is held on to.
-  void give_up_decoded(std::size_t most) {
-    std::size_t held = 0;
-    for (std::vector<std::uint8_t> &d : decoded) {
-      held += d.capacity();
-      if (held > 2 * most) d = {};
-    }
-  }
   void size_predictors(std::size_t size) {
     if (xpress != nullptr && size <= predictor_size) return;
     predictor_size = std::max<std::size_t>(size, 64 * 1024);
@@ -263,13 +256,14 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
   const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   std::vector<ModelEncoder::Source> &contents = state_->contents;
   contents.clear();
-  state_->decoded.resize(std::max(state_->decoded.size(), parts.size()));
+  // No more than the weight of the parts (part_weight), which is bounded.
   std::size_t claimed = 0;
   for (const Part &part : parts) {
-    const BufferHeader h = part.buffer ? format::load_buffer_header(bytes.data() + part.at) : BufferHeader{};
+    if (!part.buffer) continue;
+    const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
     if (h.compressed()) claimed += claimed_size(h);
   }
-  state_->give_up_decoded(claimed);
+  MutableBytes room(state_->decoded.room(claimed), claimed);
   std::vector<Content> kinds(parts.size(), Content::events);
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes(parts.size(), 0);
@@ -284,11 +278,11 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const BufferHeader h = format::load_buffer_header(whole.data());
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
-      std::vector<std::uint8_t> &decoded = state_->decoded[i];
-      decoded.resize(claimed_size(h));
+      const MutableBytes decoded = room.first(claimed_size(h));
       const std::size_t before = corrections.size();
       kinds[i] = state_->predict(content, decoded, corrections);
       if (kinds[i] != Content::verbatim) {
+        room = room.subspan(decoded.size());
         correction_sizes[i] = corrections.size() - before;
         largest_decoded = std::max(largest_decoded, decoded.size());
         all_decoded += decoded.size();
@@ -437,8 +431,7 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
     return b.size() == n;
   };
   memory.clear();
-  give_up_decoded(scratch);
-  std::size_t decompressed = 0, held = 0; // buffers, and their bytes
+  std::size_t held = 0; // bytes of decompressed buffers
   std::size_t at = 0;
   while (at < size_of_all) {
     InStream &list = streams[kStreamParts];
@@ -480,20 +473,18 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
         // Archives in which nothing was recycled have room for one buffer.
         if (!before.empty()) return false;
         memory.clear();
-        decompressed = held = 0;
+        held = 0;
       }
+      const MutableBytes events(decompressed.room(scratch) + held, size);
       held += size;
-      if (decompressed == decoded.size()) decoded.emplace_back();
-      std::vector<std::uint8_t> &plain = decoded[decompressed++];
-      plain.resize(size);
-      if (!model.decode_events(plain, size - tail, h.processor(), before) ||
-          !raw(plain.data() + (size - tail), tail))
+      if (!model.decode_events(events, size - tail, h.processor(), before) ||
+          !raw(events.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
       if (corrections.size() != corrected ||
-          !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
+          !restore(static_cast<Content>(kind - 1), events, corrections, content) || !target.good(begin, part))
         return false;
-      memory.add(plain);
+      memory.add(events);
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());

@@ -104,8 +104,8 @@ struct Backend::State {
   ZSTD_CCtx *compress = ZSTD_createCCtx();
   ZSTD_DCtx *decompress = ZSTD_createDCtx();
   Mixer mixer;
-  std::vector<std::uint8_t> scratch, small, mixed, trial;
-  base::RawMemory memory;
+  std::vector<std::uint8_t> small, mixed, trial;
+  base::RawMemory scratch, memory;
   ~State() {
     ZSTD_freeCCtx(compress);
     ZSTD_freeDCtx(decompress);
@@ -123,9 +123,9 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
     ZSTD_CCtx_reset(s.compress, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(s.compress, ZSTD_c_compressionLevel, zlevel);
     ZSTD_CCtx_setParameter(s.compress, ZSTD_c_contentSizeFlag, 0);
-    s.scratch.resize(ZSTD_compressBound(content.size()));
-    const std::size_t n =
-        ZSTD_compress2(s.compress, s.scratch.data(), s.scratch.size(), content.data(), content.size());
+    const std::size_t bound = ZSTD_compressBound(content.size());
+    std::uint8_t *const packed = s.scratch.room(bound);
+    const std::size_t n = ZSTD_compress2(s.compress, packed, bound, content.data(), content.size());
     const std::size_t before = out.size();
     const std::size_t plain = ZSTD_isError(n) != 0 ? content.size() : std::min(n, content.size());
     if (siblings != nullptr) {
@@ -152,7 +152,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
       out.push_back(static_cast<std::uint8_t>(Method::zstd));
       put_varint(out, content.size());
       put_varint(out, n);
-      out.insert(out.end(), s.scratch.begin(), s.scratch.begin() + static_cast<std::ptrdiff_t>(n));
+      out.insert(out.end(), packed, packed + n);
     }
     return out.size() - before;
   };

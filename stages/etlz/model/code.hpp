@@ -114,6 +114,7 @@ template <class Answers>
   }
   if (step.first.source == kFromEvent) {
     if (open) code_stack_number(step.stream, value, content);
+    contexts_used_ = true;
     by_event_->use(value);
     by_owner_->use(value);
     event_->stack = value + 1;

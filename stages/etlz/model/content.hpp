@@ -94,10 +94,10 @@ template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t strea
     set_thread(threads_.of(event_->thread));
   }
   by_event_ = &stack_contexts_[mix(event_->kind ^ mix(event_->address ^ mix(event_->stack + 1))) &
-                               (stack_contexts_.size() - 1)];
+                               (kStackContexts - 1)];
   by_owner_ =
       &stack_contexts_[mix(event_->kind ^ mix(event_->thread + 77 + (event_->stack != 0 ? 1u << 30 : 0))) &
-                       (stack_contexts_.size() - 1)];
+                       (kStackContexts - 1)];
   base_[kFromEvent] = &by_event_->stack;
   base_[kFromOwner] = &by_owner_->stack;
 }

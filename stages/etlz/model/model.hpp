@@ -5,6 +5,7 @@
 // fields were mispredicted, and the values of those. See etlz-format.md.
 #pragma once
 
+#include "base/pages.hpp"
 #include "etlz/model/learn.hpp"
 #include "etlz/model/plan.hpp"
 #include "etlz/model/recycled.hpp"
@@ -159,7 +160,7 @@ private:
     return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
   }
 
-  std::vector<std::array<std::uint64_t, 4>> patterns_;
+  Own<std::array<std::uint64_t, 4>> patterns_;
   unsigned size_ = 0;
   std::array<std::uint8_t, 64> near_{}; // where a pattern was found last
 };
@@ -281,10 +282,10 @@ protected:
   void end_buffer();
   void end_event(const Type &type, const Family &family);
 
-  std::vector<Stream> streams_;
+  Own<Stream> streams_;
   Bits bits_;
-  std::vector<Family> families_;
-  std::vector<Type> types_;
+  Own<Family> families_;
+  Own<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
   std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
   std::array<Bytes, kMaxFields> content_{}; // and the objects' content
@@ -324,7 +325,7 @@ private:
   void code_recent(std::uint32_t stream, std::uint64_t &value);
   std::uint64_t &slot(Slot s) { return slots_[static_cast<std::size_t>(s)]; }
 
-  std::vector<Objects> objects_; // by class
+  Own<Objects> objects_; // by class
   StackTree stacks_;
   Threads threads_;
   Arena arena_;
@@ -333,9 +334,13 @@ private:
   Processor::Event *event_ = nullptr; // that the stack at hand belongs to
   Processor::Event no_event_;
   Pages pages_;
-  std::vector<StackContext> stack_contexts_;
+  static constexpr std::size_t kStackContexts = 1u << 15;
+  // Zeroed pages: most traces have no stacks, and touch none of them.
+  base::Pages context_pages_{kStackContexts * sizeof(StackContext)};
+  StackContext *stack_contexts_ = static_cast<StackContext *>(context_pages_.data());
+  bool contexts_used_ = false;
   StackContext *by_event_ = nullptr, *by_owner_ = nullptr;
-  std::vector<std::uint16_t> next_type_, next_type_short_;
+  Own<std::uint16_t> next_type_, next_type_short_;
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   unsigned periodic_ = 0; // types that have a period
   std::size_t history_values_ = 0;
@@ -433,7 +438,7 @@ private:
   void learn_plans();
   [[nodiscard]] static std::string family_name(const Kindred &kindred, const Plan &plan);
 
-  std::vector<Kindred> kindreds_;
+  Own<Kindred> kindreds_;
   std::vector<std::uint32_t> kindred_by_hash_ =
       std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;

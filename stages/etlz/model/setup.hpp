@@ -74,8 +74,8 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
   processor_ = nullptr;
   no_event_ = {};
   event_ = &no_event_;
-  stack_contexts_.assign(1u << 15, StackContext{});
-  by_event_ = by_owner_ = stack_contexts_.data();
+  if (std::exchange(contexts_used_, false)) std::fill_n(stack_contexts_, kStackContexts, StackContext{});
+  by_event_ = by_owner_ = stack_contexts_;
   next_type_.assign(1u << 16, 0);
   next_type_short_.assign(1u << 16, 0);
   type_context_ = type_context_short_ = 0;

@@ -116,8 +116,8 @@ public:
   }
 
 private:
-  void put32(std::uint64_t bits, unsigned count) {
-    if (bytes_.size() - size_ < 8) bytes_.resize(std::max<std::size_t>(4096, bytes_.size() * 2));
+  [[gnu::always_inline]] void put32(std::uint64_t bits, unsigned count) {
+    if (bytes_.size() - size_ < 8) grow();
     buffer_ |= bits << held_;
     held_ += count;
     store(bytes_.data() + size_, buffer_); // whole bytes are kept, the last one is written again
@@ -125,6 +125,8 @@ private:
     buffer_ >>= held_ & ~7u;
     held_ &= 7;
   }
+  [[gnu::noinline, gnu::cold]] void grow() { bytes_.resize(std::max<std::size_t>(4096, bytes_.size() * 2)); }
+
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
   std::uint64_t buffer_ = 0; // held_ < 8 bits between calls
@@ -168,7 +170,7 @@ private:
 
 class OutStream {
 public:
-  void put(std::uint8_t byte) {
+  [[gnu::always_inline]] void put(std::uint8_t byte) {
     if (size_ == capacity_) grow(1);
     data_[size_++] = byte;
   }

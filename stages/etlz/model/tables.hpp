@@ -3,6 +3,7 @@
 // agree.
 #pragma once
 
+#include "base/raw_memory.hpp"
 #include "etlz/model/plan.hpp"
 
 #include <array>
@@ -27,6 +28,15 @@ namespace etwrelog::etlz {
   if (n != 0) std::memcpy(&last, p, n);
   return mix(h ^ last);
 }
+
+// A vector that does not look again at indices which the model makes itself: numbers of types, families and
+// streams, checked when they are read, and hashes cut to the size of their table.
+template <class T> class Own : public std::vector<T> {
+public:
+  using std::vector<T>::vector;
+  [[nodiscard]] T &operator[](std::size_t i) { return this->data()[i]; }
+  [[nodiscard]] const T &operator[](std::size_t i) const { return this->data()[i]; }
+};
 
 // Chunked memory whose addresses stay.
 class Arena {
@@ -312,7 +322,7 @@ public:
   Threads() : entries_(kSize) {}
   void clear() { entries_.assign(kSize, Entry{}); }
   [[nodiscard]] Entry &of(std::uint64_t id) {
-    Entry &e = entries_.data()[(id >> 2) & (kSize - 1)];
+    Entry &e = entries_[(id >> 2) & (kSize - 1)];
     if (e.id != id) take_over(e, id);
     return e;
   }
@@ -324,7 +334,7 @@ private:
   }
 
   static constexpr std::size_t kSize = 8192;
-  std::vector<Entry> entries_;
+  Own<Entry> entries_;
 };
 
 // The records of a family, row by row, with the two ways to find the one that the next will resemble. All
@@ -342,7 +352,7 @@ public:
   }
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const {
-    return rows_.get() + std::size_t{index} * fields_;
+    return rows_ + std::size_t{index} * fields_;
   }
   // The record that the run of leads suggests next; size() when there is none.
   [[nodiscard]] std::uint32_t match() const { return match_; }
@@ -352,11 +362,11 @@ public:
   [[nodiscard]] std::uint64_t *next_row() {
     const std::size_t end = (std::size_t{size_} + 1) * fields_;
     if (end > capacity_) reserve(end);
-    return rows_.get() + (end - fields_);
+    return rows_ + (end - fields_);
   }
 
   // The last record with this lead; size() when there is none.
-  [[nodiscard]] std::uint32_t find(std::uint64_t lead) const {
+  [[nodiscard, gnu::always_inline]] std::uint32_t find(std::uint64_t lead) const {
     if (hashed_ == 0) return size_;
     const std::uint32_t found = by_lead_[mix(lead) & (hashed_ - 1)].one;
     return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
@@ -371,7 +381,7 @@ public:
   }
 
   // The record at next_row() is complete.
-  void add(std::size_t &total) {
+  [[gnu::always_inline]] void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
       match_ = size_;
       return;
@@ -406,10 +416,11 @@ private:
   };
   [[gnu::noinline]] void reserve(std::size_t values) {
     const std::size_t capacity = std::max<std::size_t>(16, values * 2);
-    std::unique_ptr<std::uint64_t[]> larger(new std::uint64_t[capacity]); // not zeroed first
-    if (size_ != 0)
-      std::memcpy(larger.get(), rows_.get(), std::size_t{size_} * fields_ * sizeof(std::uint64_t));
-    rows_ = std::move(larger);
+    base::RawMemory larger;
+    auto *const rows = reinterpret_cast<std::uint64_t *>(larger.room(capacity * sizeof(std::uint64_t)));
+    if (size_ != 0) std::memcpy(rows, rows_, std::size_t{size_} * fields_ * sizeof(std::uint64_t));
+    memory_ = std::move(larger);
+    rows_ = rows;
     capacity_ = capacity;
   }
   [[gnu::noinline]] void grow() {
@@ -428,8 +439,9 @@ private:
   std::uint32_t size_ = 0, match_ = 0;
   std::size_t hashed_ = 0; // size of by_lead_ in use, or 0
   std::size_t capacity_ = 0;
-  std::unique_ptr<std::uint64_t[]> rows_;
-  std::vector<Last> by_lead_;
+  base::RawMemory memory_;
+  std::uint64_t *rows_ = nullptr;
+  Own<Last> by_lead_;
 };
 
 } // namespace etwrelog::etlz

@@ -247,6 +247,40 @@ TEST(Archive, ModelDecodesWhatItEncoded) {
   }
 }
 
+// What packing asks before it writes a segment. One coder after the other, as its memory goes from hand to
+// hand.
+TEST(Archive, ProvesWhatItEncodedByteByByte) {
+  std::mt19937 rng(11);
+  etlz::SegmentCoder coder;
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    const Buffer trace = TraceMaker(seed).make(5, 8192);
+    std::vector<etlz::Part> parts;
+    ASSERT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
+    for (int again = 0; again < 2; ++again) {
+      Buffer coded, by_another;
+      etlz::SegmentFacts facts;
+      coder.encode(trace, parts, Level::normal, coded, &facts);
+      etlz::SegmentCoder another;
+      another.encode(trace, parts, Level::normal, by_another);
+      EXPECT_TRUE(coded == by_another) << "seed " << seed;
+      auto gives = [&](Bytes code, Bytes bytes) {
+        return coder.gives(code, bytes, facts.stream_bytes, facts.scratch_bytes);
+      };
+      EXPECT_TRUE(gives(coded, trace)) << "seed " << seed;
+      for (int i = 0; i < 50; ++i) {
+        Buffer other = trace;
+        other[rng() % other.size()] ^= static_cast<std::uint8_t>(1u << rng() % 8);
+        EXPECT_FALSE(gives(coded, other)) << "seed " << seed;
+        Buffer damaged = coded;
+        damaged[rng() % damaged.size()] ^= static_cast<std::uint8_t>(1u << rng() % 8);
+        static_cast<void>(gives(damaged, trace)); // whatever it says, within its bounds
+      }
+      EXPECT_FALSE(gives(coded, Bytes(trace).first(trace.size() - 8)));
+      EXPECT_FALSE(gives(Bytes(coded).first(coded.size() / 2), trace));
+    }
+  }
+}
+
 TEST(Archive, ModelSurvivesDamagedBuffers) {
   std::mt19937 rng(7);
   for (int round = 0; round < 60; ++round) {
