@@ -101,7 +101,9 @@ TEST(LearnedPlan, KeepsWhatFieldsReferToWhenSomeAreCutOffOrPutFirst) {
     for (const PlanField &f : cut.fields)
       for (const auto &[predictor, arg] :
            {std::pair{f.first, f.first_arg}, {f.second, f.second_arg}, {f.base, f.base_arg}})
-        if (predictor == P::field || predictor == P::chain) EXPECT_LT(arg, fields);
+        if (predictor == P::field || predictor == P::chain) {
+          EXPECT_LT(arg, fields);
+        }
     std::vector<std::uint8_t> bytes;
     write_plan(bytes, cut);
     InStream in{Bytes(bytes)};
