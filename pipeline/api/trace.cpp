@@ -2,6 +2,7 @@
 
 #include "api/traversal.hpp"
 #include "base/errors.hpp"
+#include "run/runner.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -73,8 +74,9 @@ void report_opening(std::span<const std::unique_ptr<const pipeline::Trace>> sour
 }
 
 Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput opened,
-                        const OpenOptions &options) {
+                        const OpenOptions &options, unsigned threads) {
   read::ScanOptions scan;
+  if (!opened.archive) scan.threads = pipeline::threads_of(threads); // an archive has them in its index
   scan.salvage = options.salvage;
   scan.file_order = options.file_order;
   ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
@@ -124,7 +126,7 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
     }
     ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run.memory, run.stop));
     for (pipeline::OpenedInput &opened : sources)
-      ETWRELOG_TRY(add_source(*impl, std::move(opened), options));
+      ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run.threads));
   }
   report_opening(impl->sources, run.report);
   return Trace(std::move(impl));

@@ -175,7 +175,11 @@ void FirstPass::note_news(const filter::LifetimeRecords &records) {
     if (known && process.opcode == filter::kStart && known_->has_process(process.facts.pid))
       contradicted_ = contradicted_ || may_be_target(process);
   }
-  for (const filter::LifetimeRecords::Thread &thread : records.threads) {
+  constexpr std::size_t kAhead = 8;
+  const std::span<const filter::LifetimeRecords::Thread> threads = records.threads;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    if (i + kAhead < threads.size()) known_->prefetch_thread(threads[i + kAhead].tid);
+    const filter::LifetimeRecords::Thread &thread = threads[i];
     something_new_ = something_new_ || !known_->knows_thread(thread.tid);
     contradicted_ = contradicted_ ||
                     (known_->thread_from(thread.tid) != filter::kForever && !known_->has_process(thread.pid));

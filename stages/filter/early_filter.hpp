@@ -40,6 +40,7 @@ public:
   }
   [[nodiscard]] bool knows_process(std::uint32_t pid) const { return processes_.find(pid) != nullptr; }
   [[nodiscard]] bool knows_thread(std::uint32_t tid) const { return threads_.find(tid) != nullptr; }
+  void prefetch_thread(std::uint32_t tid) const { threads_.prefetch(tid); }
 
   // The ids that this takes for non-targets and `later`, which knows more of the trace, does not.
   struct Ids {

@@ -39,14 +39,6 @@ std::optional<ProcessInstance> read_process(const EventView &event) {
 
 } // namespace
 
-std::optional<SwitchedThreads> switched_threads(const EventView &event, const HookRule &rule) {
-  const FieldOffsets &at = rule.offsets(event.pointer_size());
-  const auto old_thread = FieldOffsets::u32(event.payload(), at.old_thread),
-             new_thread = FieldOffsets::u32(event.payload(), at.new_thread);
-  if (!old_thread || !new_thread) return std::nullopt;
-  return SwitchedThreads{*old_thread, *new_thread};
-}
-
 void LifetimeRecords::clear() {
   processes.clear();
   threads.clear();
@@ -56,8 +48,7 @@ void LifetimeRecords::clear() {
   has_stacks = has_switch_batches = has_unowned = false;
 }
 
-void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, std::uint32_t buffer,
-                               const HookRule &rule) {
+void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const HookRule &rule) {
   const std::uint16_t hook = event.hook();
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto opcode = static_cast<std::uint8_t>(hook);
@@ -92,25 +83,13 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, std::u
     break;
   }
   case Scope::payload_process:
-    if (event.has_ids())
-      if (const auto pid = FieldOffsets::u32(event.payload(), at.process_id);
-          pid && *pid != event.process_id())
-        add_actor(pid, false);
+    if (const auto pid = FieldOffsets::u32(event.payload(), at.process_id); pid && *pid != event.process_id())
+      add_actor(pid, false);
     break;
   case Scope::payload_thread:
-    if (event.has_ids())
-      if (const auto tid = FieldOffsets::u32(event.payload(), at.thread_id); tid && *tid != event.thread_id())
-        add_actor(tid, false, true);
+    if (const auto tid = FieldOffsets::u32(event.payload(), at.thread_id); tid && *tid != event.thread_id())
+      add_actor(tid, false, true);
     break;
-  case Scope::context_switch: {
-    const std::optional<SwitchedThreads> switched = switched_threads(event, rule);
-    if (!switched) break;
-    if (switches.empty() || switches.back().buffer != buffer)
-      switches.push_back({buffer, switched->old_thread, switched->new_thread});
-    else
-      switches.back().last_new = switched->new_thread;
-    break;
-  }
   case Scope::context_switch_batch: has_switch_batches = true; break;
   case Scope::stack_definition:
     if (const auto key = FieldOffsets::pointer(event.payload(), at.stack_key, event.pointer_size()))
@@ -136,13 +115,20 @@ void LifetimeRecords::append(LifetimeRecords &&later) {
 
 namespace {
 
+constexpr std::size_t kAhead = 8; // records of threads may be many more than a cache holds
+
 // Places in `records`, by id and then by time; at one time by the rank of what happened, else as they stand.
 // Those of an id nearly always stand in that order already, so that counting them is most of the work.
 template <class Record, class Id, class Rank>
 std::vector<std::uint32_t> by_id_and_time(const std::vector<Record> &records, Id id, Rank rank) {
   base::FlatMap<std::uint32_t> next; // of each id: first how many, then where its next one goes
-  for (const Record &record : records)
-    ++next[id(record)];
+  const auto fetch_ahead = [&](std::size_t i) {
+    if (i + kAhead < records.size()) next.prefetch(id(records[i + kAhead]));
+  };
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    fetch_ahead(i);
+    ++next[id(records[i])];
+  }
   std::vector<std::uint32_t> ids;
   ids.reserve(next.size());
   next.for_each([&](std::uint32_t of, std::uint32_t) { ids.push_back(of); });
@@ -151,8 +137,10 @@ std::vector<std::uint32_t> by_id_and_time(const std::vector<Record> &records, Id
   for (const std::uint32_t of : ids)
     begin += std::exchange(next[of], begin);
   std::vector<std::uint32_t> order(records.size());
-  for (std::uint32_t i = 0; i < records.size(); ++i)
+  for (std::uint32_t i = 0; i < records.size(); ++i) {
+    fetch_ahead(i);
     order[next[id(records[i])]++] = i;
+  }
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     if (records[a].time != records[b].time) return records[a].time < records[b].time;
     return rank(records[a].opcode) < rank(records[b].opcode);
@@ -242,6 +230,7 @@ void Lifetimes::build_threads(const std::vector<LifetimeRecords::Thread> &record
       [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode; });
   std::uint32_t current = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i + kAhead < order.size()) __builtin_prefetch(&records[order[i + kAhead]]);
     const LifetimeRecords::Thread &record = records[order[i]];
     const bool same = i > 0 && current == record.tid;
     current = record.tid;

@@ -25,7 +25,15 @@ inline constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownEnd = 4;
 struct SwitchedThreads {
   std::uint32_t old_thread, new_thread;
 };
-[[nodiscard]] std::optional<SwitchedThreads> switched_threads(const EventView &event, const HookRule &rule);
+[[nodiscard]] inline std::optional<SwitchedThreads> switched_threads(const EventView &event,
+                                                                     const HookRule &rule) {
+  const FieldOffsets &at = rule.offsets(event.pointer_size());
+  const Bytes payload = event.payload();
+  const auto old_thread = FieldOffsets::u32(payload, at.old_thread),
+             new_thread = FieldOffsets::u32(payload, at.new_thread);
+  if (!old_thread || !new_thread) return std::nullopt;
+  return SwitchedThreads{*old_thread, *new_thread};
+}
 
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.
@@ -77,17 +85,30 @@ struct LifetimeRecords {
       has_stacks = true;
       return;
     }
-    switch (rule.scope) {
+    switch (rule.scope) { // most of the other half is told here, without a call
     case kernel::Scope::current_thread:
     case kernel::Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
-    default: add_hook(event, time, buffer, rule);
+    case kernel::Scope::context_switch: add_switch(event, rule, buffer); break;
+    case kernel::Scope::payload_process:
+    case kernel::Scope::payload_thread:
+      if (event.has_ids()) add_hook(event, time, rule);
+      break;
+    default: add_hook(event, time, rule);
     }
   }
   // Appends what a later batch found.
   void append(LifetimeRecords &&later);
 
 private:
-  void add_hook(const EventView &event, std::int64_t time, std::uint32_t buffer, const HookRule &rule);
+  void add_switch(const EventView &event, const HookRule &rule, std::uint32_t buffer) {
+    const std::optional<SwitchedThreads> switched = switched_threads(event, rule);
+    if (!switched) return;
+    if (switches.empty() || switches.back().buffer != buffer)
+      switches.push_back({buffer, switched->old_thread, switched->new_thread});
+    else
+      switches.back().last_new = switched->new_thread;
+  }
+  void add_hook(const EventView &event, std::int64_t time, const HookRule &rule);
 };
 
 class Lifetimes {

@@ -1,6 +1,7 @@
 #include "read/scan.hpp"
 
 #include "base/errors.hpp"
+#include "read/headers_ahead.hpp"
 
 #include <algorithm>
 #include <array>
@@ -151,6 +152,8 @@ public:
     }
     scan_.header = std::move(*header);
     if (wrong) ETWRELOG_TRY(keep_first(*wrong));
+    const bool compressed = (scan_.header.log_file_mode & kModeCompressed) != 0;
+    ahead_.emplace(input_, scan_.header.buffer_size, compressed ? 1 : options_.threads);
     while (at_ < input_.size())
       if (Result<bool> more = step(); !more)
         return std::move(more).error();
@@ -174,8 +177,11 @@ private:
                       left, at_));
       return false;
     }
-    std::array<std::uint8_t, kBufferHeaderSize> raw{};
-    if (const Result<std::size_t> got = input_.read_at(at_, raw); !got) return got.error();
+    HeadersAhead::Header raw{};
+    if (const HeadersAhead::Header *const read = ahead_->find(at_))
+      raw = *read;
+    else if (const Result<std::size_t> got = input_.read_at(at_, raw); !got)
+      return got.error();
     const BufferHeader header = load_buffer_header(raw.data());
     if (std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) {
       ETWRELOG_TRY_LET(zeros, only_zeros(at_));
@@ -214,6 +220,7 @@ private:
                       "to its last whole event",
                       at_, left, header.buffer_size));
     at_ += span.size;
+    if (span.size != scan_.header.buffer_size) ahead_->give_up();
     return true;
   }
 
@@ -313,6 +320,7 @@ private:
   Scan scan_;
   std::vector<std::uint8_t> window_;
   std::uint64_t at_ = 0;
+  std::optional<HeadersAhead> ahead_;
   std::vector<std::int64_t> sequences_;
   std::vector<std::uint16_t> processors_;
 };

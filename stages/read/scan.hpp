@@ -25,6 +25,7 @@ using etwrelog::Skipped;
 struct ScanOptions {
   bool salvage = false;    // step over damage instead of failing
   bool file_order = false; // leave a wrapped circular log in the order of the file
+  unsigned threads = 1;    // that read at a time; where they cannot be had, fewer do
 };
 
 struct Scan {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
 namespace etwrelog::read {
 namespace {
 
@@ -49,6 +52,53 @@ TEST(Scan, FindsTheBuffersOfAHealthyTrace) {
   EXPECT_TRUE(s->warnings.empty());
   EXPECT_EQ(s->header.session_name, "Synthetic");
   expect_all_events(t, t.bytes());
+}
+
+// Where threads read headers ahead, it is by guessing where they stand.
+TEST(Scan, FindsTheSameOnAnyNumberOfThreads) {
+  constexpr std::size_t kBuffers = 9000, kSize = 1024;
+  SyntheticTrace t({.buffer_size = kSize});
+  for (std::size_t i = 0; i + 1 < kBuffers; ++i) {
+    t.sample({2'000'000 + static_cast<std::int64_t>(i), static_cast<std::uint16_t>(i % 4)}, 10);
+    t.end_buffer(static_cast<std::uint16_t>(i % 4));
+  }
+  const std::vector<std::uint8_t> sound = t.bytes();
+  ASSERT_EQ(sound.size(), kBuffers * kSize);
+  const auto expect_the_same = [](const std::vector<std::uint8_t> &bytes, bool salvage, const char *what) {
+    ScanOptions options;
+    options.salvage = salvage;
+    const Result<Scan> one = scan(bytes, options);
+    for (const unsigned threads : {2u, 3u, 64u}) {
+      options.threads = threads;
+      const Result<Scan> several = scan(bytes, options);
+      ASSERT_EQ(static_cast<bool>(one), static_cast<bool>(several)) << what;
+      if (!one) {
+        EXPECT_EQ(one.error().message(), several.error().message()) << what;
+        continue;
+      }
+      EXPECT_EQ(one->warnings, several->warnings) << what;
+      EXPECT_EQ(one->skipped.size(), several->skipped.size()) << what;
+      const auto as_tuple = [](const BufferSpan &s) {
+        return std::tuple(s.offset, s.size, s.decoded, s.cut, s.processor, s.time_stamp);
+      };
+      EXPECT_TRUE(std::ranges::equal(one->buffers, several->buffers, {}, as_tuple, as_tuple)) << what;
+    }
+  };
+  expect_the_same(sound, false, "sound");
+  const auto half = sound.begin() + static_cast<std::ptrdiff_t>(kBuffers / 2 * kSize);
+  std::vector<std::uint8_t> damaged = sound;
+  std::fill_n(damaged.begin() + (half - sound.begin()), 8, std::uint8_t{0xEE});
+  expect_the_same(damaged, false, "damaged");
+  expect_the_same(damaged, true, "damaged, salvaged");
+  std::vector<std::uint8_t> shifted = sound;
+  shifted.erase(shifted.begin() + (half - sound.begin()) + 200,
+                shifted.begin() + (half - sound.begin()) + 504);
+  expect_the_same(shifted, true, "not where they should stand");
+  std::vector<std::uint8_t> cut(sound.begin(), sound.end() - 500);
+  expect_the_same(cut, false, "cut");
+  std::vector<std::uint8_t> unwritten = sound;
+  std::fill(unwritten.begin() + (half - sound.begin()), unwritten.end(), std::uint8_t{0});
+  expect_the_same(unwritten, false, "preallocated");
 }
 
 // SavedOffset may lie before the padding of the last event.
