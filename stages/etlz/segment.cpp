@@ -202,7 +202,7 @@ struct SegmentCoder::State {
   std::vector<std::uint8_t> table;
   base::RawMemory decoded;                    // all compressed buffers of the segment at hand
   std::vector<ModelEncoder::Source> contents; // the events of each part, as encode() took them
-  std::vector<std::uint8_t> plain;            // one compressed buffer, while decoding
+  std::vector<std::uint8_t> unpacked;         // one compressed buffer, while decoding
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
@@ -443,12 +443,14 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
       if (size == 0 || size > scratch) return false;
       const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
       if (tail > size) return false;
-      plain.resize(size);
-      if (!model.decode_events(plain, size - tail, h.processor()) || !raw(plain.data() + (size - tail), tail))
+      unpacked.resize(size);
+      if (!model.decode_events(unpacked, size - tail, h.processor()) ||
+          !raw(unpacked.data() + (size - tail), tail))
         return false;
       const Bytes corrections = streams[kStreamCorrections].get(corrected);
       if (corrections.size() != corrected ||
-          !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
+          !restore(static_cast<Content>(kind - 1), unpacked, corrections, content) ||
+          !target.good(begin, part))
         return false;
       continue;
     }
