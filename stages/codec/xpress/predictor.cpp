@@ -108,14 +108,16 @@ public:
       writer_.match(actual.distance, actual.length);
     }
     ++counts.tokens;
-    if (actual == prediction.token) {
+    const bool foreseen = actual == prediction.token;
+    // Also where both are the same: the next token is then looked for while this one is still being foreseen.
+    prediction.token = actual;
+    if (foreseen) [[likely]] {
       ++since_;
       return true;
     }
     ++counts.corrected;
     note(pos, actual, prediction.first_distance);
     since_ = 0;
-    prediction.token = actual;
     return corrections_.size() <= limit_;
   }
 
