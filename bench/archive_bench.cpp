@@ -60,20 +60,21 @@ struct Packed {
   std::size_t original;
   Buffer coded;
   etlz::SegmentFacts facts;
+  etlz::SegmentMethod method = etlz::SegmentMethod::model;
   bool good = false; // came back
 };
 
 std::vector<Packed> pack(etlz::SegmentCoder &coder, const Buffer &bytes, Level level, bool verify = false) {
-  const std::size_t target = level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
+  const std::size_t target = level >= Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
   std::vector<Packed> segments;
   std::vector<etlz::Part> parts;
   for (std::size_t at = 0; at < bytes.size();) {
     const Bytes rest = Bytes(bytes).subspan(at);
     Packed p;
     p.original = etlz::split_parts(rest, true, target, parts);
-    coder.encode(rest.first(p.original), parts, level, p.coded, &p.facts);
-    p.good =
-        verify && coder.gives(p.coded, rest.first(p.original), p.facts.stream_bytes, p.facts.scratch_bytes);
+    p.method = coder.encode(rest.first(p.original), parts, level, p.coded, &p.facts);
+    p.good = verify && coder.gives(p.method, p.coded, rest.first(p.original), p.facts.stream_bytes,
+                                   p.facts.scratch_bytes);
     at += p.original;
     segments.push_back(std::move(p));
   }
@@ -84,7 +85,7 @@ void unpack(etlz::SegmentCoder &coder, const std::vector<Packed> &segments, Buff
             benchmark::State &state) {
   std::size_t at = 0;
   for (const Packed &p : segments) {
-    if (!coder.decode(p.coded, MutableBytes(out).subspan(at, p.original), p.facts.stream_bytes,
+    if (!coder.decode(p.method, p.coded, MutableBytes(out).subspan(at, p.original), p.facts.stream_bytes,
                       p.facts.scratch_bytes))
       state.SkipWithError("does not decode");
     at += p.original;

@@ -177,13 +177,19 @@ nlohmann::json to_json(const std::vector<Skipped> &skipped) {
   return list;
 }
 
-CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description) {
+CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description,
+                       bool of_archive) {
+  std::vector<std::string> levels = {"fast", "default", "max"};
+  if (of_archive) levels.emplace_back("ultra");
   return command.add_option("--level", level, description)
-      ->transform(CLI::IsMember({"fast", "default", "max"}, CLI::ignore_case));
+      ->transform(CLI::IsMember(levels, CLI::ignore_case));
 }
 
 Level level_of(std::string_view name) {
-  return name == "fast" ? Level::fast : name == "max" ? Level::max : Level::normal;
+  return name == "fast"    ? Level::fast
+         : name == "max"   ? Level::max
+         : name == "ultra" ? Level::ultra
+                           : Level::normal;
 }
 
 CLI::Option *add_stacks(CLI::App &command, std::string &mode) {

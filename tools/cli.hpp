@@ -54,7 +54,9 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] nlohmann::json to_json(const std::vector<Skipped> &skipped);
 
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
-CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description);
+// `of_archive`: ultra is one of them.
+CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description,
+                       bool of_archive = false);
 [[nodiscard]] Level level_of(std::string_view name);
 
 // --stacks, of commands that write traces.

@@ -58,7 +58,8 @@ public:
     BulkTask task;
     task.name = kNames[static_cast<std::size_t>(task_)];
     task.phase = kPhases[static_cast<std::size_t>(task_)];
-    task.memory_each = std::uint64_t{level_of(options_.level) == Level::max ? 256u : 128u} << 20;
+    const Level level = level_of(options_.level);
+    task.memory_each = std::uint64_t{level == Level::ultra ? 384u : level == Level::max ? 256u : 128u} << 20;
     task.takes = [this](std::string_view name) {
       return has_ending(name, task_ == Task::pack ? ".etl" : ".etlz");
     };
@@ -314,8 +315,11 @@ void add_command(CLI::App &app, int &exit_status, Task task, const char *name, c
   options->add_json_to(*command, "Results as JSON");
   options->add_quiet_to(*command, "No table; only errors and warnings");
   if (task == Task::pack) {
-    add_level(*command, options->level,
-              "default, or max: smaller, takes longer (fast, of old, means default)");
+    add_level(
+        *command, options->level,
+        "default; max: smaller, takes longer; ultra: the smallest, and slow to unpack as well (fast, of old, "
+        "means default)",
+        true);
     command->footer(
         "Any file can be packed. Of a gzip or zip file with traces in it these are packed, and what "
         "makes the very\nsame file again: x.etl.gz becomes x.etl.gz.etlz, which all commands read "

@@ -16,7 +16,8 @@
 namespace etwrelog {
 
 enum class Codec : std::uint8_t { none, lznt1, xpress, xpress_huffman };
-enum class Level : std::uint8_t { fast, normal, max };
+// `ultra` is a level of archives; the codecs take it for max.
+enum class Level : std::uint8_t { fast, normal, max, ultra };
 
 [[nodiscard]] std::string_view codec_name(Codec codec); // "xpress-huffman"; lives as long as the program
 

@@ -400,7 +400,7 @@ enum {                      /* etwr_relog_options.codec */
        ETWR_CODEC_XPRESS_HUFFMAN = 4
 };
 
-enum { ETWR_LEVEL_DEFAULT = 0, ETWR_LEVEL_FAST = 1, ETWR_LEVEL_MAX = 2 };
+enum { ETWR_LEVEL_DEFAULT = 0, ETWR_LEVEL_FAST = 1, ETWR_LEVEL_MAX = 2, ETWR_LEVEL_ULTRA = 3 };
 
 enum { /* etwr_relog_options.stacks */
        ETWR_STACKS_KEEP = 0,
@@ -437,7 +437,7 @@ ETWR_API etwr_error *etwr_relog(const etwr_trace *trace, const char *output,
 typedef struct etwr_archive_options {
   size_t struct_size;
   int replace;   /* an output that exists; never an input */
-  int level;     /* of pack: ETWR_LEVEL_DEFAULT or ETWR_LEVEL_MAX */
+  int level;     /* of pack: ETWR_LEVEL_DEFAULT, ETWR_LEVEL_MAX or ETWR_LEVEL_ULTRA */
   int unchecked; /* pack: do not decode every segment again before it is written */
   int salvage;   /* unpack, verify: of a damaged archive every whole segment */
 } etwr_archive_options;

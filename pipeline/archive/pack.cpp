@@ -27,7 +27,7 @@ bool far_below_zstd(std::size_t normal, Bytes content) {
 std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz::Part> parts,
                                         std::size_t normal, const ArchiveOptions &options, PackCoder &coder) {
   std::vector<std::uint8_t> archive(etlz::kFileHeaderSize + kSmallHash);
-  auto worth = [&](Bytes content) { return options.level == Level::max || !far_below_zstd(normal, content); };
+  auto worth = [&](Bytes content) { return options.level >= Level::max || !far_below_zstd(normal, content); };
   if (!coder.coder.encode_small(job.bytes, parts, small_content(options.level), worth, archive) ||
       archive.size() >= normal)
     return {};

@@ -120,7 +120,7 @@ Result<std::vector<std::uint8_t>> tally_all(const PackedFile &file, const Sessio
 // Bytes of packing that reading all of the trace for its hash, and perhaps its counts, is worth.
 std::uint64_t whole_work(const PackedFile &file) {
   const bool counted = to_be_counted(file.input, file.trace, file.options);
-  const std::uint64_t share = (counted ? 8 : 64) * (file.options.level == Level::max ? 12 : 1);
+  const std::uint64_t share = (counted ? 8 : 64) * (file.options.level >= Level::max ? 12 : 1);
   return file.input.size() / share;
 }
 
@@ -261,7 +261,7 @@ Result<Opened> open_part(const read::Input &input) {
   h.original_size = load<std::uint64_t>(bytes.data() + 24);
   std::copy_n(bytes.begin() + 32, h.sample.size(), h.sample.begin());
   if (h.part.of == 0 || h.part.of > kMostParts || h.part.number == 0 || h.part.number > h.part.of ||
-      level > static_cast<std::uint32_t>(Level::max))
+      level > static_cast<std::uint32_t>(Level::ultra))
     return broken(input, "part header: impossible values", 8);
   h.level = static_cast<Level>(level);
 

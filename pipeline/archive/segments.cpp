@@ -184,8 +184,8 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (file.trace) {
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
-    coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
-                        options.explain != nullptr ? &job.explain : nullptr);
+    header.method = coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
+                                        options.explain != nullptr ? &job.explain : nullptr);
     summarize_segment(job, *coder, file.tallied);
     if (file.tallied) {
       job.tally.clear();
@@ -196,7 +196,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     header.scratch_bytes = job.entry.facts.scratch_bytes;
     if (options.verify) {
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
-      if (!coder->coder.gives(coded, job.bytes, header.stream_bytes, header.scratch_bytes))
+      if (!coder->coder.gives(header.method, coded, job.bytes, header.stream_bytes, header.scratch_bytes))
         header.method = SegmentMethod::zstd;
     }
     file.workspace.packers.give(std::move(coder));
@@ -207,7 +207,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     // No trace, or (never seen) one that the model does not give back: kept without it.
     const std::size_t bound = ZSTD_compressBound(job.bytes.size());
     job.payload.resize(etlz::kSegmentHeaderSize + bound);
-    const int level = options.level == Level::max ? 19 : 9;
+    const int level = options.level >= Level::max ? 19 : 9;
     const std::size_t n = ZSTD_compress(job.payload.data() + etlz::kSegmentHeaderSize, bound,
                                         job.bytes.data(), job.bytes.size(), level);
     if (ZSTD_isError(n) != 0) return problem(ErrorKind::io, file.input.name(), ZSTD_getErrorName(n));

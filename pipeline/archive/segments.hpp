@@ -13,7 +13,7 @@ namespace etwrelog::pipeline {
 // Decoded bytes of a segment. Larger ones compress better, smaller ones start more threads and seek finer.
 [[nodiscard]] constexpr std::size_t segment_target(Level level, bool trace) {
   if (!trace) return std::size_t{8} << 20;
-  return level == Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
+  return level >= Level::max ? std::size_t{64} << 20 : std::size_t{16} << 20;
 }
 
 [[nodiscard]] inline std::size_t target_of(const ArchiveOptions &options, bool trace) {
@@ -103,7 +103,7 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report);
 // Content up to which a small archive is tried: coding it takes some microseconds a byte. What is larger
 // comes out smaller by the model at default; max may take longer to find out.
 [[nodiscard]] constexpr std::size_t small_content(Level level) {
-  return level == Level::max ? std::size_t{256} << 10 : std::size_t{80} << 10;
+  return level >= Level::max ? std::size_t{256} << 10 : std::size_t{80} << 10;
 }
 inline constexpr std::uint64_t kMostSmallFile = 64u << 20; // with all slack
 

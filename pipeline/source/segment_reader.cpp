@@ -79,8 +79,8 @@ Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, Mutable
     break;
   default: {
     std::unique_ptr<Coder> coder = pool.take();
-    const bool good =
-        coder->coder.decode(stored, bytes, entry.header.stream_bytes, entry.header.scratch_bytes);
+    const bool good = coder->coder.decode(entry.header.method, stored, bytes, entry.header.stream_bytes,
+                                          entry.header.scratch_bytes);
     pool.give(std::move(coder));
     if (!good) return bad("segment: does not decode");
   }

@@ -30,7 +30,14 @@ struct FileHeader {
 };
 
 // `small` stands in no segment header: it is what the one payload of a small archive is coded with.
-enum class SegmentMethod : std::uint32_t { model = 0, zstd = 1, stored = 2, count_, small = 0xFF };
+enum class SegmentMethod : std::uint32_t {
+  model = 0,
+  zstd = 1,
+  stored = 2,
+  coupled = 3,
+  count_,
+  small = 0xFF
+};
 
 struct SegmentHeader {
   SegmentMethod method = SegmentMethod::model;

@@ -1,63 +1,14 @@
-#include "etlz/segment.hpp"
-
-#include "base/raw_memory.hpp"
-#include "codec/lznt1/predictor.hpp"
-#include "codec/xpress/predictor.hpp"
-#include "etlz/container.hpp"
-#include "etlz/model/model.hpp"
+#include "etlz/segment_state.hpp"
 #include "etlz/small/small.hpp"
-#include "etwrelog/codec.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace etwrelog::etlz {
 
-namespace {
-
-using format::BufferHeader;
-using format::kBufferHeaderSize;
-
-// How the bytes of a buffer behind its header are stored.
-enum class Content : std::uint8_t {
-  events,   // as they are
-  verbatim, // compressed in a way that cannot be predicted, kept so
-  xpress,   // decoded, and what it takes to compress it the way Windows did
-  lznt1,    // the same
-  count_,
-};
-// In the list of parts: 0 for bytes that are no buffer, 1 + Content, kOfRecycled more where the buffer's
-// memory had held an earlier buffer.
-constexpr unsigned kOfRecycled = static_cast<unsigned>(Content::count_);
-
-} // namespace
-
-bool plausible(const std::uint8_t *at, std::size_t left) {
-  if (left < kBufferHeaderSize) return false;
-  const BufferHeader h = format::load_buffer_header(at);
-  return h.buffer_size >= kBufferHeaderSize && h.buffer_size <= format::kMaxBufferSize &&
-         h.state <= format::kMaxBufferState && h.type <= format::kMaxBufferType &&
-         (h.compressed() ? h.valid_bytes() <= format::kMaxBufferSize : true);
-}
+namespace {} // namespace
 
 namespace {
-
-// Buffers that are no more than plausible are not searched for inside garbage: the first event must fit too.
-bool convincing(const std::uint8_t *at, std::size_t left) {
-  if (left < kBufferHeaderSize + 8 || !plausible(at, left)) return false;
-  const BufferHeader h = format::load_buffer_header(at);
-  if (h.buffer_size > left || h.valid_bytes() < kBufferHeaderSize || h.reference_count != 0) return false;
-  if (h.compressed()) return h.valid_bytes() >= h.buffer_size / 2;
-  const std::uint32_t marker = load<std::uint32_t>(at + kBufferHeaderSize);
-  return marker == format::kEndOfEvents || (marker >> 24) == format::kMarkerStructured ||
-         (marker >> 24) == format::kMarkerMessage;
-}
-
-// Decoded size that the header of a compressed buffer claims; 0 if it is none to believe.
-std::size_t claimed_size(const BufferHeader &h) {
-  const std::size_t valid = h.valid_bytes();
-  return valid > kBufferHeaderSize && valid <= format::kMaxBufferSize ? valid - kBufferHeaderSize : 0;
-}
 
 // The fields of a buffer header as a record of the model.
 Plan buffer_plan() {
@@ -95,6 +46,8 @@ Plan buffer_plan() {
   return plan;
 }
 constexpr unsigned kBufferFields = 15;
+
+constexpr std::uint64_t kLittle = 1u << 20; // bytes of events up to which ultra tries the way of max, too
 
 void header_to_values(const std::uint8_t *at, std::uint64_t *v) {
   const BufferHeader h = format::load_buffer_header(at);
@@ -135,126 +88,13 @@ BufferHeader values_to_header(const std::uint64_t *v) {
   return h;
 }
 
-constexpr std::uint64_t kFillWord = 0x0101'0101'0101'0101ull * format::kFillByte;
-
-// Length of the slack up to its last byte that is no fill.
-std::size_t odd_slack(Bytes slack) {
-  std::size_t odd = slack.size();
-  while (odd >= 8 && load<std::uint64_t>(slack.data() + odd - 8) == kFillWord)
-    odd -= 8;
-  while (odd > 0 && slack[odd - 1] == format::kFillByte)
-    --odd;
-  return odd;
-}
-
-// Bytes of events in an uncompressed buffer; what follows up to `content` is slack.
-std::size_t valid_content(const BufferHeader &h, std::size_t content) {
-  const std::size_t valid = h.valid_bytes();
-  return valid < kBufferHeaderSize ? 0 : std::min(content, valid - kBufferHeaderSize);
-}
-
-void put_varint(OutStream &out, std::uint64_t v) {
-  for (; v >= 0x80; v >>= 7)
-    out.put(static_cast<std::uint8_t>(v | 0x80));
-  out.put(static_cast<std::uint8_t>(v));
-}
-
 } // namespace
-
-std::size_t part_weight(const Part &part, Bytes bytes) {
-  if (!part.buffer) return part.size;
-  const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
-  const std::size_t size = part.size, valid = h.valid_bytes();
-  return h.compressed() ? std::max(valid, size) : std::min(size, std::max(valid, size / 3));
-}
-
-std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts) {
-  parts.clear();
-  std::size_t at = 0, decoded = 0;
-  while (at < bytes.size() && decoded < target) {
-    const std::size_t left = bytes.size() - at;
-    const std::uint8_t *const p = bytes.data() + at;
-    if (plausible(p, left)) {
-      const BufferHeader h = format::load_buffer_header(p);
-      if (h.buffer_size <= left) {
-        parts.push_back({true, at, h.buffer_size});
-        decoded += part_weight(parts.back(), bytes);
-        at += h.buffer_size;
-        continue;
-      }
-      if (!final) break;
-    } else if (left < kBufferHeaderSize && !final) {
-      break;
-    }
-    // Not a buffer: up to the next one, or to the end.
-    std::size_t next = at + 8;
-    while (next + kBufferHeaderSize < bytes.size() && !convincing(bytes.data() + next, bytes.size() - next))
-      next += 8;
-    if (next + kBufferHeaderSize >= bytes.size()) next = bytes.size();
-    next = std::min(next, bytes.size());
-    parts.push_back({false, at, next - at});
-    decoded += next - at;
-    at = next;
-  }
-  return at;
-}
-
-struct SegmentCoder::State {
-  Backend backend;
-  ModelEncoder encoder;
-  ModelDecoder decoder;
-  std::vector<std::uint8_t> table;
-  base::RawMemory decoded; // all compressed buffers of the segment at hand
-  RecycledMemory memory;
-  std::vector<ModelEncoder::Source> contents; // the events of each part, as encode() took them
-  base::RawMemory decompressed;               // compressed buffers, while decoding
-  std::unique_ptr<codec::XpressPredictor> xpress;
-  std::unique_ptr<codec::Lznt1Predictor> lznt1;
-  std::size_t predictor_size = 0;
-  base::RawMemory compared; // a part
-  bool lent = false;        // the decoder has the encoder's memory
-
-  void size_predictors(std::size_t size) {
-    if (xpress != nullptr && size <= predictor_size) return;
-    predictor_size = std::max<std::size_t>(size, 64 * 1024);
-    xpress = std::make_unique<codec::XpressPredictor>(predictor_size);
-    lznt1 = std::make_unique<codec::Lznt1Predictor>(predictor_size);
-  }
-  // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS
-  // streams never look like it.
-  Content predict(Bytes content, MutableBytes plain, std::vector<std::uint8_t> &corrections) {
-    if (plain.empty()) return Content::verbatim;
-    size_predictors(plain.size());
-    if (decompress(Codec::lznt1, content, plain) && lznt1->encode(content, plain, corrections))
-      return Content::lznt1;
-    if (decompress(Codec::xpress, content, plain) && xpress->encode(content, plain, corrections))
-      return Content::xpress;
-    return Content::verbatim;
-  }
-  bool restore(Content kind, Bytes plain, Bytes corrections, MutableBytes content) {
-    size_predictors(plain.size());
-    return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(plain, corrections, content))
-                                  : static_cast<bool>(xpress->restore(plain, corrections, content));
-  }
-  // `target.room(at, n)`: where n bytes of the segment go; `target.good(at, bytes)`: they are there, and stay
-  // where they are for no longer than this.
-  template <class Target>
-  bool decode(Bytes coded, std::size_t size, std::size_t limit, std::size_t scratch, Target &&target);
-};
 
 SegmentCoder::SegmentCoder() : state_(std::make_unique<State>()) {}
 SegmentCoder::~SegmentCoder() = default;
 
-void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
-                          std::vector<std::uint8_t> &out, SegmentFacts *facts,
-                          std::vector<ColumnCost> *explain) {
-  ModelEncoder &model = state_->encoder;
-  model.reset();
-  if (std::exchange(state_->lent, false)) model.take_memory(state_->decoder, ModelEncoder::kKeptMemory);
-  model.set_plain_types(level == Level::max);
-  const std::uint32_t family = model.add_family(buffer_plan());
-  const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
-  std::vector<ModelEncoder::Source> &contents = state_->contents;
+// Decompresses what is compressed, and finds the events of each part.
+void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
   contents.clear();
   // No more than the weight of the parts (part_weight), which is bounded.
   std::size_t claimed = 0;
@@ -263,11 +103,11 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
     if (h.compressed()) claimed += claimed_size(h);
   }
-  MutableBytes room(state_->decoded.room(claimed), claimed);
-  std::vector<Content> kinds(parts.size(), Content::events);
-  std::vector<std::uint8_t> corrections;
-  std::vector<std::size_t> correction_sizes(parts.size(), 0);
-  std::size_t largest_decoded = 0, all_decoded = 0;
+  MutableBytes room(decoded.room(claimed), claimed);
+  kinds.assign(parts.size(), Content::events);
+  corrections.clear();
+  correction_sizes.assign(parts.size(), 0);
+  largest_decoded = all_decoded = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
     if (!part.buffer) {
@@ -278,15 +118,15 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
     const BufferHeader h = format::load_buffer_header(whole.data());
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
-      const MutableBytes decoded = room.first(claimed_size(h));
+      const MutableBytes plain = room.first(claimed_size(h));
       const std::size_t before = corrections.size();
-      kinds[i] = state_->predict(content, decoded, corrections);
+      kinds[i] = predict(content, plain, corrections);
       if (kinds[i] != Content::verbatim) {
-        room = room.subspan(decoded.size());
+        room = room.subspan(plain.size());
         correction_sizes[i] = corrections.size() - before;
-        largest_decoded = std::max(largest_decoded, decoded.size());
-        all_decoded += decoded.size();
-        contents.push_back({decoded, h.processor()});
+        largest_decoded = std::max(largest_decoded, plain.size());
+        all_decoded += plain.size();
+        contents.push_back({plain, h.processor()});
       } else {
         contents.emplace_back();
       }
@@ -294,27 +134,32 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       contents.push_back({content.first(valid_content(h, content.size())), h.processor()});
     }
   }
+}
+
+template <class Encoder>
+void SegmentCoder::State::write(Encoder &model, Bytes bytes, std::span<const Part> parts) {
+  const std::uint32_t family = model.add_family(buffer_plan());
+  const std::uint32_t header_type = model.add_type(Identity{}, HeaderClass::bare, family);
   model.learn(contents);
-  auto &streams = model.streams();
-  auto raw = [&model](Bytes b) { model.streams()[kStreamRaw].put(b); };
-  RecycledMemory &memory = state_->memory;
+  auto raw = [&model](Bytes b) { static_cast<void>(model.code_raw(kStreamRaw, b, nullptr, b.size())); };
   memory.clear();
-  bool recycled = false;
+  recycled = false;
+  std::size_t corrected = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
     const Bytes whole = bytes.subspan(part.at, part.size);
+    model.flush();
     if (!part.buffer) {
-      streams[kStreamParts].put(0);
-      put_varint(streams[kStreamParts], whole.size());
+      model.code_part(0);
+      model.code_part_number(whole.size());
       raw(whole);
       continue;
     }
     // Who reads what was recycled keeps everything decompressed.
     const std::size_t back = all_decoded <= kMaxSegment ? memory.find(model.paddings(i)) : 0;
     recycled = recycled || back != 0;
-    const unsigned kind = 1 + static_cast<unsigned>(kinds[i]) + (back != 0 ? kOfRecycled : 0);
-    streams[kStreamParts].put(static_cast<std::uint8_t>(kind));
-    if (back != 0) put_varint(streams[kStreamParts], back);
+    model.code_part(1 + static_cast<unsigned>(kinds[i]) + (back != 0 ? kOfRecycled : 0));
+    if (back != 0) model.code_part_number(back);
     std::uint64_t values[kMaxFields];
     header_to_values(whole.data(), values);
     static_cast<void>(model.code_record(header_type, values));
@@ -325,120 +170,158 @@ void SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
       continue;
     }
     const Bytes events = contents[i].events;
+    const std::size_t before_events = model.waiting();
     const std::size_t coded = model.encode_events(events, h.processor(), memory.image(back));
     memory.add(kinds[i] == Content::events ? content : events);
-    put_varint(streams[kStreamParts], events.size() - coded);
+    // How much follows the events is known behind them, and read before them.
+    const std::size_t behind_events = model.waiting();
+    const Bytes slack = content.subspan(kinds[i] == Content::events ? events.size() : content.size());
+    const std::size_t odd = odd_slack(slack); // normally all fill bytes
+    model.code_part_number(events.size() - coded);
+    model.code_part_number(kinds[i] == Content::events ? odd : correction_sizes[i]);
+    model.bring_forward(before_events, behind_events);
     raw(events.subspan(coded));
-    if (kinds[i] != Content::events) {
-      put_varint(streams[kStreamParts], correction_sizes[i]);
+    if (kinds[i] == Content::events) {
+      raw(slack.first(odd));
       continue;
     }
-    const Bytes slack = content.subspan(events.size()); // normally all fill bytes
-    const std::size_t odd = odd_slack(slack);
-    put_varint(streams[kStreamParts], odd);
-    raw(slack.first(odd));
+    const Bytes c = Bytes(corrections).subspan(corrected, correction_sizes[i]);
+    static_cast<void>(model.code_raw(kStreamCorrections, c, nullptr, c.size()));
+    corrected += c.size();
   }
-  streams[kStreamCorrections].put(corrections);
+  model.flush();
+}
+
+template <class Encoder>
+void SegmentCoder::State::note(const Encoder &model, std::span<const Part> parts, SegmentFacts &facts) const {
+  facts = SegmentFacts{};
+  if (model.first_time() <= model.last_time())
+    facts.first_time = model.first_time(), facts.last_time = model.last_time();
+  for (const Type &type : model.types())
+    facts.events += type.events;
+  facts.buffers = static_cast<std::uint64_t>(
+      std::count_if(parts.begin(), parts.end(), [](const Part &p) { return p.buffer; }));
+  facts.processes = model.processes().sorted();
+  facts.threads = model.threads().sorted();
+  facts.stream_bytes = model.object_bytes();
+  facts.scratch_bytes = recycled ? all_decoded : largest_decoded;
+}
+
+void SegmentCoder::State::encode_streams(Bytes bytes, std::span<const Part> parts, Level level,
+                                         std::vector<std::uint8_t> &out, SegmentFacts &facts,
+                                         std::vector<ColumnCost> *explain) {
+  ModelEncoder &model = encoder;
+  model.reset();
+  if (std::exchange(lent, false)) model.take_memory(decoder, ModelEncoder::kKeptMemory);
+  model.set_plain_types(level >= Level::max);
+  write(model, bytes, parts);
+  auto &streams = model.streams();
   streams[kStreamBits].put(model.bits().finish());
-  state_->table.clear();
-  model.write_table(state_->table);
-  streams[kStreamTable].put(state_->table);
+  table.clear();
+  model.write_table(table);
+  streams[kStreamTable].put(table);
   std::vector<Bytes> all;
   for (const OutStream &s : streams)
     all.push_back(s.bytes());
   std::vector<std::size_t> cost;
-  state_->backend.pack(all, level, out, explain != nullptr ? &cost : nullptr);
+  backend.pack(all, level, out, explain != nullptr ? &cost : nullptr);
   if (explain != nullptr) {
     const std::vector<StreamName> names = model.stream_names();
     for (std::size_t i = 0; i < all.size(); ++i)
       explain->push_back({names[i].owner, names[i].column, 0, all[i].size(), cost[i]});
   }
-  if (facts != nullptr) {
-    *facts = SegmentFacts{};
-    if (model.first_time() <= model.last_time())
-      facts->first_time = model.first_time(), facts->last_time = model.last_time();
-    for (const Type &type : model.types())
-      facts->events += type.events;
-    facts->buffers = static_cast<std::uint64_t>(
-        std::count_if(parts.begin(), parts.end(), [](const Part &p) { return p.buffer; }));
-    facts->processes = model.processes().sorted();
-    facts->threads = model.threads().sorted();
-    for (const Bytes s : all)
-      facts->stream_bytes += s.size();
-    facts->stream_bytes += model.object_bytes();
-    facts->scratch_bytes = recycled ? all_decoded : largest_decoded;
+  note(model, parts, facts);
+  for (const Bytes s : all)
+    facts.stream_bytes += s.size();
+}
+
+// u8 bits of the context model, varint bytes of the table, varint of those that it is coded in, the coded
+// table (small.hpp), and the code of all the rest.
+bool SegmentCoder::State::encode_coupled(Bytes bytes, std::span<const Part> parts,
+                                         std::vector<std::uint8_t> &out, SegmentFacts &facts,
+                                         std::vector<ColumnCost> *explain) {
+  CoupledEncoder &model = coupled().encoder;
+  model.reset();
+  if (std::exchange(lent_coupled, false)) model.take_memory(coupled().decoder, CoupledEncoder::kKeptMemory);
+  model.set_plain_types(true);
+  std::uint64_t size = 0;
+  for (const BufferEvents &content : contents)
+    size += content.events.size();
+  const unsigned bits = ContextModel::bits_for(size);
+  std::vector<std::uint8_t> code;
+  model.start_code(coupled().model, bits, code);
+  if (explain != nullptr) model.count_costs();
+  write(model, bytes, parts);
+  model.coder().finish();
+  table.clear();
+  model.write_table(table);
+  if (table.size() > kMostSmallContent) return false;
+  std::vector<std::uint8_t> coded_table;
+  etlz::encode_small(table, coded_table);
+  out.push_back(static_cast<std::uint8_t>(bits));
+  put_varint(out, table.size());
+  put_varint(out, coded_table.size());
+  out.insert(out.end(), coded_table.begin(), coded_table.end());
+  out.insert(out.end(), code.begin(), code.end());
+  if (explain != nullptr) {
+    const std::vector<StreamName> names = model.stream_names();
+    explain->push_back(
+        {names[kStreamTable].owner, names[kStreamTable].column, 0, table.size(), coded_table.size()});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto [symbols, cost] = model.cost(static_cast<std::uint32_t>(i));
+      explain->push_back({names[i].owner, names[i].column, 0, symbols, cost});
+    }
   }
+  note(model, parts, facts);
+  facts.stream_bytes += ContextModel::memory_bytes(bits) + table.size();
+  return true;
+}
+
+SegmentMethod SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Level level,
+                                   std::vector<std::uint8_t> &out, SegmentFacts *facts,
+                                   std::vector<ColumnCost> *explain) {
+  SegmentFacts unused;
+  SegmentFacts &found = facts != nullptr ? *facts : unused;
+  state_->take_apart(bytes, parts);
+  const std::size_t before = out.size();
+  if (level == Level::ultra && state_->encode_coupled(bytes, parts, out, found, explain)) {
+    std::uint64_t events = 0;
+    for (const BufferEvents &content : state_->contents)
+      events += content.events.size();
+    if (events > kLittle) return SegmentMethod::coupled;
+    // Of little, what is learnt beforehand may be worth more than what is learnt on the way.
+    std::vector<std::uint8_t> other;
+    std::vector<ColumnCost> other_costs;
+    SegmentFacts other_facts;
+    state_->encode_streams(bytes, parts, level, other, other_facts,
+                           explain != nullptr ? &other_costs : nullptr);
+    if (other.size() >= out.size() - before) return SegmentMethod::coupled;
+    out.resize(before);
+    out.insert(out.end(), other.begin(), other.end());
+    found = std::move(other_facts);
+    if (explain != nullptr) *explain = std::move(other_costs);
+    return SegmentMethod::model;
+  }
+  state_->encode_streams(bytes, parts, level, out, found, explain);
+  return SegmentMethod::model;
 }
 
 Bytes SegmentCoder::events(std::size_t part) const {
   return state_->contents[part].events;
 }
 
-bool SegmentCoder::decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch) {
-  struct InPlace {
-    MutableBytes bytes;
-    [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
-    [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
-    [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
-  };
-  state_->lent = false;
-  state_->decoder.reset();
-  return state_->decode(coded, bytes.size(), limit, scratch, InPlace{bytes});
-}
-
-bool SegmentCoder::gives(Bytes coded, Bytes bytes, std::size_t limit, std::size_t scratch) {
-  // A part is compared while it is in the cache; the segment is never there as a whole. What stood there
-  // before may look like it, and must not pass for what was decoded.
-  struct Compared {
-    Bytes bytes;
-    base::RawMemory &part;
-    [[nodiscard]] MutableBytes room(std::size_t, std::size_t n) const {
-      return {static_cast<std::uint8_t *>(std::memset(part.room(n), 0xA5, n)), n};
-    }
-    [[nodiscard]] bool good(std::size_t at, Bytes got) const {
-      return got.empty() || std::memcmp(got.data(), bytes.data() + at, got.size()) == 0;
-    }
-    // Where a part that is good stays.
-    [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }
-  };
-  state_->lent = true;
-  state_->decoder.reset();
-  state_->decoder.take_memory(state_->encoder, SIZE_MAX);
-  return state_->decode(coded, bytes.size(), limit, scratch, Compared{bytes, state_->compared});
-}
-
-template <class Target>
-bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size_t limit, std::size_t scratch,
-                                 Target &&target) {
-  std::vector<Bytes> all;
-  if (!backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
-  ModelDecoder &model = decoder;
-  model.set_object_bound(limit);
-  InStream tables(all[kStreamTable]);
-  if (!model.read_table(tables) || model.families().empty() || model.types().empty() ||
-      model.types()[0].family != 0 || model.families()[0].plan.fields.size() != kBufferFields)
-    return false;
-  for (const PlanField &f : model.families()[0].plan.fields)
-    if (!f.is_number()) return false;
-  auto &streams = model.streams();
-  if (streams.size() != all.size()) return false;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    streams[i] = InStream(all[i]);
-  model.bits() = BitReader(all[kStreamBits]);
-  auto raw = [&streams](std::uint8_t *to, std::size_t n) {
-    const Bytes b = streams[kStreamRaw].get(n);
-    if (n != 0 && b.size() == n) std::memcpy(to, b.data(), n);
-    return b.size() == n;
-  };
+template <class Decoder, class Target>
+bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::size_t scratch,
+                               Target &&target) {
+  auto raw = [&model](std::uint8_t *to, std::size_t n) { return model.code_raw(kStreamRaw, {}, to, n); };
   memory.clear();
   std::size_t held = 0; // bytes of decompressed buffers
   std::size_t at = 0;
   while (at < size_of_all) {
-    InStream &list = streams[kStreamParts];
-    unsigned kind = list.get();
+    unsigned kind = model.code_part(0);
     const std::size_t left = size_of_all - at;
     if (kind == 0) {
-      const std::uint64_t n = get_varint(list);
+      const std::uint64_t n = model.code_part_number(0);
       if (n == 0 || n > left) return false;
       const MutableBytes part = target.room(at, n);
       if (!raw(part.data(), n) || !target.good(at, part)) return false;
@@ -448,7 +331,7 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
     Bytes before;
     if (kind > kOfRecycled) {
       kind -= kOfRecycled;
-      before = memory.image(get_varint(list));
+      before = memory.image(model.code_part_number(0));
       if (before.empty()) return false;
     }
     if (kind > static_cast<unsigned>(Content::count_)) return false;
@@ -467,7 +350,7 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
     if (static_cast<Content>(kind - 1) != Content::events) {
       const std::size_t size = claimed_size(h);
       if (size == 0 || size > scratch) return false;
-      const std::uint64_t tail = get_varint(list), corrected = get_varint(list);
+      const std::uint64_t tail = model.code_part_number(0), corrected = model.code_part_number(0);
       if (tail > size) return false;
       if (size > scratch - held) {
         // Archives in which nothing was recycled have room for one buffer.
@@ -475,21 +358,22 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
         memory.clear();
         held = 0;
       }
-      const MutableBytes events(decompressed.room(scratch) + held, size);
+      const MutableBytes plain(decompressed.room(scratch) + held, size);
       held += size;
-      if (!model.decode_events(events, size - tail, h.processor(), before) ||
-          !raw(events.data() + (size - tail), tail))
+      if (!model.decode_events(plain, size - tail, h.processor(), before) ||
+          !raw(plain.data() + (size - tail), tail))
         return false;
-      const Bytes corrections = streams[kStreamCorrections].get(corrected);
-      if (corrections.size() != corrected ||
-          !restore(static_cast<Content>(kind - 1), events, corrections, content) || !target.good(begin, part))
+      if (corrected > 4 * format::kMaxBufferSize) return false;
+      corrections.resize(corrected);
+      if (!model.code_raw(kStreamCorrections, {}, corrections.data(), corrected) ||
+          !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
         return false;
-      memory.add(events);
+      memory.add(plain);
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());
     // The parts stream names what follows the events, so it is read first.
-    const std::uint64_t tail = get_varint(list), odd = get_varint(list);
+    const std::uint64_t tail = model.code_part_number(0), odd = model.code_part_number(0);
     if (tail > valid || odd > content.size() - valid) return false;
     if (!model.decode_events(content.first(valid), valid - tail, h.processor(), before)) return false;
     if (!raw(content.data() + (valid - tail), tail) || !raw(content.data() + valid, odd)) return false;
@@ -497,123 +381,110 @@ bool SegmentCoder::State::decode(Bytes coded, std::size_t size_of_all, std::size
     if (!target.good(begin, part)) return false;
     memory.add(target.kept(begin, part).subspan(kBufferHeaderSize));
   }
+  return true;
+}
+
+namespace {
+
+// A table that was read: whether its first type and family are those of buffer headers.
+template <class Decoder> bool has_buffer_headers(const Decoder &model) {
+  return !model.families().empty() && !model.types().empty() && model.types()[0].family == 0 &&
+         model.families()[0].plan.fields.size() == kBufferFields &&
+         std::ranges::all_of(model.families()[0].plan.fields, &PlanField::is_number);
+}
+
+} // namespace
+
+template <class Target>
+bool SegmentCoder::State::decode_streams(Bytes coded, std::size_t size, std::size_t limit,
+                                         std::size_t scratch, Target &&target) {
+  std::vector<Bytes> all;
+  if (!backend.unpack(coded, limit, all) || all.size() < kFixedStreams) return false;
+  ModelDecoder &model = decoder;
+  model.set_object_bound(limit);
+  InStream in(all[kStreamTable]);
+  if (!model.read_table(in) || !has_buffer_headers(model)) return false;
+  auto &streams = model.streams();
+  if (streams.size() != all.size()) return false;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    streams[i] = InStream(all[i]);
+  model.bits() = BitReader(all[kStreamBits]);
+  if (!read(model, size, scratch, target)) return false;
   for (const InStream &s : streams)
     if (s.overrun()) return false;
   return !model.bits().overrun() && streams[kStreamParts].at_end();
 }
 
-// --- Small archives
-
-namespace {
-
-void append(std::vector<std::uint8_t> &to, Bytes bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
-} // namespace
-
-bool SegmentCoder::encode_small(Bytes bytes, std::span<const Part> parts, std::size_t most,
-                                const std::function<bool(Bytes)> &worth, std::vector<std::uint8_t> &out) {
-  std::vector<std::uint8_t> content, list, corrections, decoded;
-  std::uint64_t largest = 0;
-  for (const Part &part : parts) {
-    if (content.size() > most) return false;
-    const Bytes whole = bytes.subspan(part.at, part.size);
-    if (!part.buffer) {
-      list.push_back(0);
-      put_varint(list, whole.size());
-      append(content, whole.first(std::min(whole.size(), most + 1)));
-      continue;
-    }
-    const BufferHeader h = format::load_buffer_header(whole.data());
-    const Bytes body = whole.subspan(kBufferHeaderSize);
-    append(content, whole.first(kBufferHeaderSize));
-    Content kind = Content::events;
-    const std::size_t corrected = corrections.size();
-    if (h.compressed()) {
-      if (claimed_size(h) > most) return false;
-      decoded.resize(claimed_size(h));
-      kind = state_->predict(body, decoded, corrections);
-    }
-    list.push_back(static_cast<std::uint8_t>(1 + static_cast<unsigned>(kind)));
-    if (kind == Content::verbatim) {
-      append(content, body);
-    } else if (kind == Content::events) {
-      const std::size_t valid = valid_content(h, body.size()), odd = odd_slack(body.subspan(valid));
-      put_varint(list, odd);
-      append(content, body.first(valid + odd));
-    } else {
-      put_varint(list, corrections.size() - corrected);
-      append(content, decoded);
-      largest = std::max<std::uint64_t>(largest, decoded.size());
-    }
-  }
-  if (content.size() > most || !worth(content)) return false;
-  put_varint(out, content.size());
-  put_varint(out, list.size());
-  put_varint(out, corrections.size());
-  put_varint(out, largest);
-  append(content, list);
-  append(content, corrections);
-  etlz::encode_small(content, out);
-  return true;
-}
-
-bool SegmentCoder::decode_small(Bytes coded, MutableBytes bytes, std::uint64_t limit) {
+template <class Target>
+bool SegmentCoder::State::decode_coupled(Bytes coded, std::size_t size, std::size_t limit,
+                                         std::size_t scratch, Target &&target) {
   InStream in(coded);
-  const std::uint64_t sizes[3] = {get_varint(in), get_varint(in), get_varint(in)}, largest = get_varint(in);
-  std::uint64_t total = 0;
-  for (const std::uint64_t size : sizes) {
-    if (size > kMostSmallContent) return false;
-    total += size;
-  }
-  if (in.overrun() || total + largest > limit) return false;
-  std::vector<std::uint8_t> all(total), decoded;
-  if (!etlz::decode_small(in.rest(), all)) return false;
-  InStream content(Bytes(all).first(sizes[0])), list(Bytes(all).subspan(sizes[0], sizes[1])),
-      corrections(Bytes(all).subspan(sizes[0] + sizes[1]));
-  auto take = [&content](std::uint8_t *to, std::uint64_t n) {
-    const Bytes b = content.get(n);
-    if (n != 0 && b.size() == n) std::memcpy(to, b.data(), n);
-    return b.size() == n;
+  const unsigned bits = in.get();
+  const std::uint64_t table_size = get_varint(in), coded_size = get_varint(in);
+  if (bits < ContextModel::kLeastBits || bits > ContextModel::kMostBits || table_size > kMostSmallContent ||
+      coded_size > in.rest().size() || ContextModel::memory_bytes(bits) + table_size > limit)
+    return false;
+  table.resize(table_size);
+  if (!etlz::decode_small(in.get(static_cast<std::size_t>(coded_size)), table)) return false;
+  CoupledDecoder &model = coupled().decoder;
+  model.set_object_bound(limit - ContextModel::memory_bytes(bits) - table_size);
+  InStream columns(table);
+  if (!model.read_table(columns) || !has_buffer_headers(model)) return false;
+  model.start_code(coupled().model, bits, in.rest());
+  return read(model, size, scratch, target) && model.coder().at_end();
+}
+
+template <class Target>
+bool SegmentCoder::State::decode(SegmentMethod method, Bytes coded, std::size_t size, std::size_t limit,
+                                 std::size_t scratch, Target &&target) {
+  return method == SegmentMethod::coupled ? decode_coupled(coded, size, limit, scratch, target)
+                                          : decode_streams(coded, size, limit, scratch, target);
+}
+
+bool SegmentCoder::decode(SegmentMethod method, Bytes coded, MutableBytes bytes, std::size_t limit,
+                          std::size_t scratch) {
+  struct InPlace {
+    MutableBytes bytes;
+    [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
+    [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
+    [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
   };
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    const unsigned kind = list.get();
-    const std::size_t left = bytes.size() - at;
-    if (kind == 0) {
-      const std::uint64_t n = get_varint(list);
-      if (n == 0 || n > left || !take(bytes.data() + at, n)) return false;
-      at += n;
-      continue;
-    }
-    if (kind > static_cast<unsigned>(Content::count_) || left < kBufferHeaderSize ||
-        !take(bytes.data() + at, kBufferHeaderSize))
-      return false;
-    const BufferHeader h = format::load_buffer_header(bytes.data() + at);
-    if (h.buffer_size < kBufferHeaderSize || h.buffer_size > left) return false;
-    const MutableBytes body = bytes.subspan(at + kBufferHeaderSize, h.buffer_size - kBufferHeaderSize);
-    at += h.buffer_size;
-    const auto how = static_cast<Content>(kind - 1);
-    if (how == Content::verbatim) {
-      if (!take(body.data(), body.size())) return false;
-    } else if (how == Content::events) {
-      const std::size_t valid = valid_content(h, body.size());
-      const std::uint64_t odd = get_varint(list);
-      if (odd > body.size() - valid || !take(body.data(), valid + odd)) return false;
-      std::memset(body.data() + valid + odd, format::kFillByte, body.size() - valid - odd);
-    } else {
-      const std::size_t size = claimed_size(h);
-      const std::uint64_t corrected = get_varint(list);
-      if (size == 0 || size > largest) return false;
-      decoded.resize(size);
-      const Bytes corrected_by = corrections.get(corrected);
-      if (!take(decoded.data(), size) || corrected_by.size() != corrected ||
-          !state_->restore(how, decoded, corrected_by, body))
-        return false;
-    }
+  if (method == SegmentMethod::coupled) {
+    state_->lent_coupled = false;
+    state_->coupled().decoder.reset();
+  } else {
+    state_->lent = false;
+    state_->decoder.reset();
   }
-  return content.at_end() && list.at_end() && corrections.at_end() && !list.overrun();
+  return state_->decode(method, coded, bytes.size(), limit, scratch, InPlace{bytes});
+}
+
+bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::size_t limit,
+                         std::size_t scratch) {
+  // A part is compared while it is in the cache; the segment is never there as a whole. What stood there
+  // before may look like it, and must not pass for what was decoded.
+  struct Compared {
+    Bytes bytes;
+    base::RawMemory &part;
+    [[nodiscard]] MutableBytes room(std::size_t, std::size_t n) const {
+      return {static_cast<std::uint8_t *>(std::memset(part.room(n), 0xA5, n)), n};
+    }
+    [[nodiscard]] bool good(std::size_t at, Bytes got) const {
+      return got.empty() || std::memcmp(got.data(), bytes.data() + at, got.size()) == 0;
+    }
+    // Where a part that is good stays.
+    [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }
+  };
+  if (method == SegmentMethod::coupled) {
+    state_->lent_coupled = true;
+    state_->coupled().decoder.reset();
+    state_->coupled().decoder.take_memory(state_->coupled().encoder, SIZE_MAX);
+  } else {
+    state_->lent = true;
+    state_->decoder.reset();
+    state_->decoder.take_memory(state_->encoder, SIZE_MAX);
+  }
+  return state_->decode(method, coded, bytes.size(), limit, scratch, Compared{bytes, state_->compared});
 }
 
 } // namespace etwrelog::etlz

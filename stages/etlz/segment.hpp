@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etlz/backend/backend.hpp"
+#include "etlz/container.hpp"
 
 #include "etwrelog/archive.hpp"
 
@@ -45,18 +46,20 @@ public:
   SegmentCoder();
   ~SegmentCoder();
 
-  // Appends the coded segment to `out`.
-  void encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
-              SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
+  // Appends the coded segment to `out`. Returns how it is coded: SegmentMethod::model, or at ultra coupled.
+  SegmentMethod encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
+                       SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
   // The events of a part that encode() has just taken, decompressed; empty where there are none that it knows
   // of: no buffer, or a compressed one that is kept as it is.
   [[nodiscard]] Bytes events(std::size_t part) const;
-  // `bytes` has the size of the original segment. `limit` bounds the memory for streams and objects,
-  // `scratch` that for one decoded buffer.
-  [[nodiscard]] bool decode(Bytes coded, MutableBytes bytes, std::size_t limit, std::size_t scratch);
+  // `method` is what encode() returned; `bytes` has the size of the original segment. `limit` bounds the
+  // memory for streams and objects, `scratch` that for one decoded buffer.
+  [[nodiscard]] bool decode(SegmentMethod method, Bytes coded, MutableBytes bytes, std::size_t limit,
+                            std::size_t scratch);
   // Whether decode() would give these very bytes: decodes all of them, part by part, and compares each. Of
   // what encode() has just made; takes over its memory.
-  [[nodiscard]] bool gives(Bytes coded, Bytes bytes, std::size_t limit, std::size_t scratch);
+  [[nodiscard]] bool gives(SegmentMethod method, Bytes coded, Bytes bytes, std::size_t limit,
+                           std::size_t scratch);
 
   // Little content as one stream, for small archives (spec.md, 4). False if it comes to more than `most`
   // bytes, where slack behind events counts for nothing, or if `worth` says of it that the slow coder is not

@@ -1,8 +1,8 @@
 // The archive reader must survive any bytes, and what the model encodes it must give back.
 //
-// The first byte chooses: the segment decoder on raw bytes, the model alone behind a packed set of streams,
-// the container, a round trip of the bytes as a trace; or what checksums keep mutations from: a mixed stream,
-// the entries of an index, its statistics; and small archives.
+// The first byte chooses: the segment decoders on raw bytes, the model alone behind a packed set of streams
+// or a coupled code, the container, round trips of the bytes as a trace; or what checksums keep mutations
+// from: a mixed stream, the entries of an index, its statistics; and small archives.
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
 #include "base/output_file.hpp"
@@ -16,10 +16,26 @@ namespace {
 
 using namespace etwrelog;
 
-void decode_segment(Bytes data) {
+void decode_segment(Bytes data, etlz::SegmentMethod method, std::size_t limit) {
   etlz::SegmentCoder coder;
   std::vector<std::uint8_t> out(4096);
-  static_cast<void>(coder.decode(data, out, 1u << 20, 1u << 17));
+  static_cast<void>(coder.decode(method, data, out, limit, 1u << 17));
+}
+
+// A table as it is, and the code of a coupled segment: mutations reach the model instead of the table's
+// coder.
+void decode_coupled(Bytes data) {
+  static etlz::ContextModel contexts;
+  etlz::CoupledDecoder model;
+  etlz::InStream source(data);
+  const std::size_t table_size = std::min<std::size_t>(source.get() * 8u, source.rest().size());
+  etlz::InStream table(source.get(table_size));
+  if (!model.read_table(table) || model.types().empty()) return;
+  model.set_object_bound(1u << 20);
+  model.start_code(contexts, etlz::ContextModel::kLeastBits, source.rest());
+  std::vector<std::uint8_t> out(2048);
+  for (std::uint16_t cpu = 0; cpu < 3; ++cpu)
+    if (!model.decode_events(out, out.size(), cpu)) return;
 }
 
 // Streams behind a valid directory, so that mutations reach the model instead of the entropy coder.
@@ -112,9 +128,9 @@ void round_trip(Bytes data, Level level) {
     etlz::SegmentCoder coder;
     std::vector<std::uint8_t> coded;
     etlz::SegmentFacts facts;
-    coder.encode(rest.first(n), parts, level, coded, &facts);
+    const etlz::SegmentMethod method = coder.encode(rest.first(n), parts, level, coded, &facts);
     std::vector<std::uint8_t> back(n);
-    if (!coder.decode(coded, back, facts.stream_bytes, facts.scratch_bytes)) std::abort();
+    if (!coder.decode(method, coded, back, facts.stream_bytes, facts.scratch_bytes)) std::abort();
     if (std::memcmp(back.data(), rest.data(), n) != 0) std::abort();
     done += n;
   }
@@ -125,14 +141,17 @@ void round_trip(Bytes data, Level level) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   if (size == 0) return 0;
   const Bytes rest(data + 1, size - 1);
-  switch (data[0] & 7) {
-  case 0: decode_segment(rest); break;
+  switch (data[0] & 15) {
+  case 0: decode_segment(rest, etlz::SegmentMethod::model, 1u << 20); break;
   case 1: decode_streams(rest); break;
   case 2: read_archive(rest); break;
   case 3: small_archives(rest); break;
   case 4: decode_mixed(rest); break;
   case 5: read_entries(rest); break;
   case 6: read_statistics(rest); break;
+  case 8: decode_segment(rest, etlz::SegmentMethod::coupled, 16u << 20); break;
+  case 9: decode_coupled(rest); break;
+  case 10: round_trip(rest, Level::ultra); break;
   default: round_trip(rest, Level::max);
   }
   return 0;

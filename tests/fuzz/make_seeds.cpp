@@ -59,8 +59,12 @@ void write_archive_seeds(const testing::SyntheticTrace &trace, const std::filesy
   std::vector<etlz::Part> parts;
   static_cast<void>(etlz::split_parts(bytes, true, 1u << 20, parts));
   std::vector<std::uint8_t> coded, mixed;
-  etlz::SegmentCoder().encode(bytes, parts, Level::max, coded);
+  static_cast<void>(etlz::SegmentCoder().encode(bytes, parts, Level::max, coded));
   write(0, coded);
+  coded.clear();
+  static_cast<void>(etlz::SegmentCoder().encode(bytes, parts, Level::ultra, coded));
+  write(8, coded);
+  write(10, bytes);
   write(3, bytes);
   write(7, bytes);
   etlz::MixerSetup setup;

@@ -226,7 +226,8 @@ std::unique_ptr<Encoder> make_lznt1_encoder(Level level, std::size_t max_input) 
   switch (level) {
   case Level::fast: return std::make_unique<Lznt1Encoder<FastParser>>(max_input);
   case Level::normal: return std::make_unique<Lznt1Encoder<NormalParser>>(max_input);
-  case Level::max: break;
+  case Level::max:
+  case Level::ultra: break;
   }
   return std::make_unique<Lznt1Encoder<MaxParser>>(max_input);
 }

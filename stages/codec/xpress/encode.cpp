@@ -209,7 +209,8 @@ std::unique_ptr<Encoder> make_xpress_encoder(Level level, std::size_t max_input)
   switch (level) {
   case Level::fast: return std::make_unique<XpressFast>();
   case Level::normal: return std::make_unique<XpressNormal>(max_input);
-  case Level::max: break;
+  case Level::max:
+  case Level::ultra: break;
   }
   return std::make_unique<XpressMax>(max_input);
 }

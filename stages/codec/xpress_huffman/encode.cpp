@@ -384,7 +384,8 @@ std::unique_ptr<Encoder> make_xpress_huffman_encoder(Level level, std::size_t ma
   switch (level) {
   case Level::fast: return std::make_unique<HuffmanEncoder<FastParser>>(max_input);
   case Level::normal: return std::make_unique<HuffmanEncoder<NormalParser>>(max_input);
-  case Level::max: break;
+  case Level::max:
+  case Level::ultra: break;
   }
   return std::make_unique<HuffmanEncoder<MaxParser>>(max_input);
 }

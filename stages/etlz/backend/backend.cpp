@@ -20,16 +20,16 @@ enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 constexpr std::size_t kShortStream = 16 * 1024;
 
 int zstd_level(Level level, std::size_t size) {
-  if (level == Level::max) return 19;
+  if (level >= Level::max) return 19;
   return size <= kShortStream ? 5 : 4;
 }
 // Of the frames that say what there is and what small streams share. Where files are small these are much of
 // the work: the last percent of a few hundred bytes is for max.
 int directory_level(Level level) {
-  return level == Level::max ? 19 : 12;
+  return level >= Level::max ? 19 : 12;
 }
 int shared_level(Level level) {
-  return level == Level::max ? 19 : 9;
+  return level >= Level::max ? 19 : 9;
 }
 
 // Contexts to try, the long and the short one: of the stream's own past, and of streams of the same size
@@ -173,7 +173,7 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
     }
     const Siblings siblings = siblings_of(streams, i);
     const std::size_t n =
-        frame(streams[i], zstd_level(level, streams[i].size()), level == Level::max ? &siblings : nullptr);
+        frame(streams[i], zstd_level(level, streams[i].size()), level >= Level::max ? &siblings : nullptr);
     if (cost != nullptr) (*cost)[i] = n;
   }
 }

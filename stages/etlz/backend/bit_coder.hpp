@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,10 @@ public:
     }
   }
   [[nodiscard]] static bool overrun() { return false; }
+  // For statistics alone.
+  [[nodiscard]] double bits_written() const {
+    return static_cast<double>(out_.size()) * 8 + 32 - std::log2(static_cast<double>(high_ - low_) + 1);
+  }
 
 private:
   std::vector<std::uint8_t> &out_;

@@ -8,8 +8,8 @@ namespace etwrelog::etlz {
 
 // --- Fields
 
-template <bool kDecode>
-std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
+template <Way kWay>
+std::uint64_t ModelCore<kWay>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
   const std::uint64_t *const previous = base_[kFromPrevious];
   switch (p) {
   case Predictor::step: return previous[field] + base_[kFromLookup][field] - before_lookup_row_[field];
@@ -19,17 +19,18 @@ std::uint64_t ModelCore<kDecode>::predict(Predictor p, std::uint8_t arg, unsigne
   }
 }
 
-template <bool kDecode>
-[[gnu::always_inline]] inline std::uint64_t ModelCore<kDecode>::guess(Guess g, Predictor p, std::uint8_t arg,
-                                                                      unsigned field) const {
+template <Way kWay>
+[[gnu::always_inline]] inline std::uint64_t ModelCore<kWay>::guess(Guess g, Predictor p, std::uint8_t arg,
+                                                                   unsigned field) const {
   if (g.source == kComputed) [[unlikely]]
     return predict(p, arg, field);
   return base_[g.source][g.at];
 }
 
-template <bool kDecode>
-[[gnu::noinline]] void ModelCore<kDecode>::code_residual(const FieldStep &step, const Family &family) {
+template <Way kWay>
+[[gnu::noinline]] void ModelCore<kWay>::code_residual(const FieldStep &step, const Family &family) {
   std::uint64_t &value = current_[step.index];
+  if constexpr (kCoupled) set_field_hint(step);
   switch (step.residual) {
   case Residual::planes: code_planes(step.stream, step.width, value); return;
   case Residual::address:
@@ -60,10 +61,10 @@ template <bool kDecode>
   if constexpr (kDecode) value = (base + difference) & step.mask;
 }
 
-template <bool kDecode>
+template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_number(const FieldStep &step,
-                                                                   const Family &family, Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, const Family &family,
+                                                                Answers &pattern) {
   std::uint64_t &value = current_[step.index];
   const PlanField *const f = family.plan.fields.data() + step.index;
   bool open = true;
@@ -90,10 +91,10 @@ template <class Answers>
   if (open) code_residual(step, family);
 }
 
-template <bool kDecode>
+template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_object(const FieldStep &step,
-                                                                   const Family &family, Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_object(const FieldStep &step, const Family &family,
+                                                                Answers &pattern) {
   const PlanField &f = family.plan.fields[step.index];
   const ObjectClass c = step.object;
   Objects &objects = objects_[static_cast<std::size_t>(c)];
@@ -112,6 +113,7 @@ template <class Answers>
     }
     if (!open) value = id;
   }
+  if constexpr (kCoupled) set_field_hint(step);
   if (step.first.source == kFromEvent) {
     if (open) code_stack_number(step.stream, value, content);
     contexts_used_ = true;
@@ -128,11 +130,22 @@ template <class Answers>
   }
 }
 
+template <Way kWay> void ModelCore<kWay>::set_field_hint(const FieldStep &step) {
+  const auto short_hash = [](std::uint64_t v) {
+    return static_cast<std::uint32_t>(v * 0x9E37'79B9'7F4A'7C15ull >> 32) + 1;
+  };
+  hint_.lookup = short_hash(base_[kFromLookup][step.index]);
+  hint_.previous = short_hash(base_[kFromPrevious][step.index]);
+  hint_.lead = short_hash(lead_);
+  hint_.thread = short_hash(thread_->id);
+}
+
 // `current_` is the history's next row.
-template <bool kDecode>
+template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields_as(Family &family, Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_fields_as(Family &family, Answers &pattern) {
   History &history = family.history;
+  lead_ = 0;
   const std::uint32_t size = history.size();
   const bool matched = history.match() < size;
   const std::uint64_t *const previous = size == 0 ? kZeroRow.data() : history.row(size - 1);
@@ -151,6 +164,9 @@ template <class Answers>
     if ((step.after & kAfterSlot) != 0) slots_[step.target] = value;
     if ((step.after & kAfterMember) != 0) thread_->member[step.target] = value;
     if ((step.after & kAfterThread) != 0) set_thread(threads_.of(value));
+    if constexpr (kCoupled) {
+      if ((step.after & kAfterLead) != 0) lead_ = value;
+    }
     if ((step.after & kAfterLead) != 0 && (!matched || match[step.index] != value)) {
       const std::uint32_t found = history.find(value);
       const bool has = found < size;
@@ -161,8 +177,8 @@ template <class Answers>
   history.add(history_values_);
 }
 
-template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_fields(Family &family, Pattern &pattern) {
+template <Way kWay>
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_fields(Family &family, Pattern &pattern) {
   if (family.pattern_words > 1) [[unlikely]]
     return code_fields_as(family, pattern);
   NarrowPattern narrow{pattern.word[0]};
@@ -170,41 +186,39 @@ template <bool kDecode>
   pattern.word[0] = narrow.word;
 }
 
-template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_pattern_symbol(Type &type, const Family &family,
-                                                                           Pattern &pattern) {
-  Stream &out = streams_[type.stream];
+template <Way kWay>
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_pattern_symbol(Type &type, const Family &family,
+                                                                        Pattern &pattern) {
+  if constexpr (kCoupled) hint_ = pattern_hint_;
+  [[maybe_unused]] const std::size_t before = pending_.size();
   if constexpr (kDecode) {
-    const unsigned symbol = out.get();
+    const unsigned symbol = code_byte(type.stream, 0);
+    pattern_symbol_ = symbol;
     if (symbol < type.patterns.size()) {
       pattern.word = type.patterns[symbol];
     } else if (symbol == PatternTable::kNew) {
-      for (unsigned i = 0; i < family.pattern_words; ++i) {
-        const Bytes b = streams_[kStreamMasks].get(std::size_t{8});
-        if (b.size() == 8)
-          pattern.word[i] = load<std::uint64_t>(b.data());
-        else
-          failed_ = true;
-      }
+      for (unsigned i = 0; i < family.pattern_words; ++i)
+        code_word(kStreamMasks, pattern.word[i]);
       type.patterns.add(pattern.word);
     } else {
       failed_ = true;
     }
   } else {
     const unsigned symbol = type.patterns.find(pattern);
-    out.put(static_cast<std::uint8_t>(symbol));
+    pattern_symbol_ = symbol;
+    code_byte(type.stream, symbol);
     if (symbol == PatternTable::kNew) {
-      for (unsigned i = 0; i < family.pattern_words; ++i) {
-        std::uint8_t b[8];
-        store(b, pattern.word[i]);
-        streams_[kStreamMasks].put(Bytes(b));
-      }
+      for (unsigned i = 0; i < family.pattern_words; ++i)
+        code_word(kStreamMasks, pattern.word[i]);
       type.patterns.add(pattern.word);
     }
+    if constexpr (kCoupled) // the decoder needs it before the values
+      std::rotate(pending_.begin() + static_cast<std::ptrdiff_t>(behind_type_),
+                  pending_.begin() + static_cast<std::ptrdiff_t>(before), pending_.end());
   }
 }
 
-template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index, std::uint64_t *values) {
+template <Way kWay> bool ModelCore<kWay>::code_record(std::uint32_t index, std::uint64_t *values) {
   Type &type = types_[index];
   Family &family = families_[type.family];
   const std::size_t n = family.plan.fields.size();
@@ -212,10 +226,13 @@ template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index
   if (processor_ == nullptr) start_buffer(0);
   Pattern pattern;
   start_record(family);
+  behind_type_ = pending_.size();
+  pattern_hint_ = {};
   if constexpr (kDecode) {
     code_pattern_symbol(type, family, pattern);
     code_fields(family, pattern);
     std::copy_n(current_, n, values);
+    failed_ = failed_ || overrun();
   } else {
     std::copy_n(values, n, current_);
     code_fields(family, pattern);
@@ -224,7 +241,7 @@ template <bool kDecode> bool ModelCore<kDecode>::code_record(std::uint32_t index
   return !failed_;
 }
 
-template <bool kDecode> void ModelCore<kDecode>::start_buffer(std::uint16_t processor) {
+template <Way kWay> void ModelCore<kWay>::start_buffer(std::uint16_t processor) {
   if (processor >= processors_.size()) processors_.resize(processor + 1u);
   if (!processors_[processor]) processors_[processor] = std::make_unique<Processor>();
   processor_ = processors_[processor].get();
@@ -234,14 +251,14 @@ template <bool kDecode> void ModelCore<kDecode>::start_buffer(std::uint16_t proc
   slot(Slot::running) = processor_->running;
 }
 
-template <bool kDecode> void ModelCore<kDecode>::end_buffer() {
+template <Way kWay> void ModelCore<kWay>::end_buffer() {
   processor_->time = time_;
   processor_->thread_id = slot(Slot::thread_id);
   processor_->process_id = slot(Slot::process_id);
   processor_->running = slot(Slot::running);
 }
 
-template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, const Family &family) {
+template <Way kWay> void ModelCore<kWay>::end_event(const Type &type, const Family &family) {
   if (family.stack) return;
   processor_->add({time_, slot(Slot::running), slot(Slot::address), type.stream, 0});
   slot(Slot::address) = 0;
@@ -250,15 +267,20 @@ template <bool kDecode> void ModelCore<kDecode>::end_event(const Type &type, con
 // --- Headers
 
 // 0: as after the last three types before, 1: as after the last one, 255: a number that needs two bytes.
-template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_type(std::uint32_t &type) {
+template <Way kWay> [[gnu::always_inline]] inline void ModelCore<kWay>::code_type(std::uint32_t &type) {
   std::uint16_t &guess = next_type_[type_context_];
   std::uint16_t &second = next_type_short_[type_context_short_];
+  if constexpr (kCoupled) {
+    last_pattern_ = pattern_symbol_;
+    hint_ = {type_context_ * 0x9E37'79B1u, type_context_short_ + 1,
+             last_pattern_ + 256 * type_context_short_ + 1,
+             static_cast<std::uint32_t>(slot(Slot::running)) + 1};
+  }
   if constexpr (kDecode) {
-    const std::uint8_t symbol = streams_[kStreamTypes].get();
+    const unsigned symbol = code_byte(kStreamTypes, 0);
     if (symbol == 255) {
-      type = streams_[kStreamTypesNew].get();
-      type |= static_cast<std::uint32_t>(streams_[kStreamTypesNew].get()) << 8;
+      type = code_byte(kStreamTypesNew, 0);
+      type |= code_byte(kStreamTypesNew, 0) << 8;
     } else {
       type = symbol == 0 ? guess : symbol == 1 ? second : symbol - 2u;
     }
@@ -271,36 +293,54 @@ template <bool kDecode>
     std::uint32_t symbol = std::min(type + 2, std::uint32_t{255});
     symbol = second == type && !plain_types_ ? 1 : symbol;
     symbol = guess == type && !plain_types_ ? 0 : symbol;
-    streams_[kStreamTypes].put(static_cast<std::uint8_t>(symbol));
+    code_byte(kStreamTypes, symbol);
     if (symbol == 255) [[unlikely]] {
-      streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type));
-      streams_[kStreamTypesNew].put(static_cast<std::uint8_t>(type >> 8));
+      code_byte(kStreamTypesNew, type & 0xFF);
+      code_byte(kStreamTypesNew, type >> 8);
     }
   }
   guess = second = static_cast<std::uint16_t>(type);
   type_context_ = (type_context_ * 0x25 + type * 0x1F31 + 1) & 0xFFFF;
   type_context_short_ = type & 0xFFFF;
   __builtin_prefetch(&next_type_[type_context_]);
+  if constexpr (kCoupled) {
+    behind_type_ = pending_.size();
+    pattern_hint_ = {type_context_ * 0x9E37'79B1u, last_pattern_ + 1,
+                     last_pattern_ + 256 * type_context_short_ + 1,
+                     static_cast<std::uint32_t>(slot(Slot::running)) + 1};
+  }
 }
 
 // The time of an event that comes at a steady rate: its distance to when it was due. The beat follows the
 // events slowly, so that what delays one of them is not paid for twice.
-template <bool kDecode> void ModelCore<kDecode>::code_beat(Type &type, std::uint64_t time) {
+template <Way kWay> void ModelCore<kWay>::code_beat(Type &type, std::uint64_t time) {
   std::uint64_t &beat = processor_->beat[type.periodic];
   std::uint64_t due = beat + type.period;
   const std::uint64_t late = time_ - due, slack = type.period / 8;
   if (static_cast<std::int64_t>(late) > static_cast<std::int64_t>(slack)) // some were left out
     due += (late - slack + type.period - 1) / type.period * type.period;
   std::uint64_t difference = time - due;
+  if constexpr (kCoupled) {
+    const auto &late_before = processor_->late[type.periodic];
+    const auto middle = static_cast<std::uint64_t>(
+        (static_cast<std::int64_t>(late_before[0]) + static_cast<std::int64_t>(late_before[1])) / 2);
+    const std::uint64_t one = signed_token(late_before[0]).symbol, two = signed_token(late_before[1]).symbol;
+    hint_ = {hint_of(one, 1), hint_of(one << 8 | two, 2), hint_of(signed_token(middle).symbol, 3),
+             hint_of(static_cast<std::uint64_t>(static_cast<std::int64_t>(late_before[0]) >> 3), 4)};
+  }
   code_signed(type.stream + 1, difference);
+  if constexpr (kCoupled) {
+    auto &late_before = processor_->late[type.periodic];
+    late_before = {difference, late_before[0]};
+  }
   time_ = due + difference;
   const bool steady = difference + type.period / 2 < type.period;
   beat = steady ? due + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 5) : time_;
 }
 
-template <bool kDecode>
-[[gnu::always_inline]] inline void ModelCore<kDecode>::code_header(Type &type, Pattern &pattern,
-                                                                   HeaderBytes header) {
+template <Way kWay>
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_header(Type &type, Pattern &pattern,
+                                                                HeaderBytes header) {
   const HeaderShape &shape = header_shape(type.header_class);
   NarrowPattern answers{pattern.word[0]};
   auto agree = [&answers](unsigned bit, std::uint64_t &value, std::uint64_t guess) {
@@ -314,6 +354,9 @@ template <bool kDecode>
     }
   };
   Threads::Entry *thread = nullptr;
+  if constexpr (kCoupled)
+    hint_ = {type_context_ * 0x9E37'79B1u, 0, last_pattern_ + 1,
+             static_cast<std::uint32_t>(slot(Slot::running)) + 1};
   if (shape.ids) {
     std::uint64_t &last_thread = slots_[static_cast<std::size_t>(Slot::thread_id)];
     std::uint64_t &last_process = slots_[static_cast<std::size_t>(Slot::process_id)];

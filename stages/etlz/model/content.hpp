@@ -2,51 +2,192 @@
 // files that instantiate the model.
 #pragma once
 
-#include "etlz/model/model.hpp"
+#include "etlz/model/map.hpp"
 
 namespace etwrelog::etlz {
 
+// --- Symbols
+
+template <Way kWay>
+[[gnu::always_inline]] inline unsigned ModelCore<kWay>::code_byte(std::uint32_t stream, unsigned byte) {
+  if constexpr (kCoupled) {
+    if constexpr (kDecode)
+      byte = coder_.byte(stream, hint_, 0);
+    else
+      pending_.push_back({hint_, byte, stream, PendingSymbol::kByte, 0});
+    return byte;
+  } else if constexpr (kDecode) {
+    return streams_[stream].get();
+  } else {
+    streams_[stream].put(static_cast<std::uint8_t>(byte));
+    return byte;
+  }
+}
+
+template <Way kWay>
+[[gnu::always_inline]] inline std::uint64_t ModelCore<kWay>::code_bits(std::uint32_t stream, unsigned symbol,
+                                                                       std::uint64_t bits, unsigned count) {
+  if constexpr (kCoupled) {
+    if (count == 0) return 0;
+    if constexpr (kDecode)
+      bits = coder_.bits(stream, symbol, hint_, 0, count);
+    else
+      pending_.push_back(
+          {hint_, bits, stream, static_cast<std::uint8_t>(count), static_cast<std::uint8_t>(symbol)});
+    return bits;
+  } else if constexpr (kDecode) {
+    return bits_.get(count);
+  } else {
+    bits_.put(bits, count);
+    return bits;
+  }
+}
+
+template <Way kWay> Bytes ModelCore<kWay>::code_run(std::uint32_t stream, Bytes given, std::size_t size) {
+  if constexpr (kCoupled && kDecode) {
+    std::uint8_t *const out = arena_.take(size);
+    if (out == nullptr) {
+      failed_ = true;
+      return {};
+    }
+    for (std::size_t i = 0; i < size; ++i)
+      out[i] = static_cast<std::uint8_t>(code_byte(stream, 0));
+    if (overrun()) failed_ = true;
+    return {out, size};
+  } else if constexpr (kCoupled) {
+    for (const std::uint8_t byte : given)
+      code_byte(stream, byte);
+    object_bytes_ += size;
+    return given;
+  } else if constexpr (kDecode) {
+    const Bytes found = streams_[stream].get(size);
+    failed_ = failed_ || found.size() != size;
+    return found;
+  } else {
+    streams_[stream].put(given);
+    return given;
+  }
+}
+
+// A content that was found in memory that is used again.
+template <Way kWay> Bytes ModelCore<kWay>::kept(Bytes content) {
+  std::uint8_t *const out = arena_.take(content.size());
+  if (out == nullptr) {
+    failed_ = true;
+    return {};
+  }
+  std::ranges::copy(content, out);
+  return {out, content.size()};
+}
+
+template <Way kWay> void ModelCore<kWay>::flush() {
+  if constexpr (kWay == Way::to_code) {
+    for (const PendingSymbol &s : pending_) {
+      const double before = counts_costs_ ? coder_.bits_written() : 0;
+      if (s.bits == PendingSymbol::kByte)
+        static_cast<void>(coder_.byte(s.stream, s.hint, static_cast<unsigned>(s.value)));
+      else
+        static_cast<void>(coder_.bits(s.stream, s.symbol, s.hint, s.value, s.bits));
+      if (!counts_costs_) continue;
+      if (s.stream >= costs_.size()) costs_.resize(s.stream + 64u);
+      ++costs_[s.stream].first;
+      costs_[s.stream].second += coder_.bits_written() - before;
+    }
+    pending_.clear();
+  }
+}
+
+template <Way kWay> unsigned ModelCore<kWay>::code_part(unsigned kind) {
+  hint_ = {};
+  return code_byte(kStreamParts, kind);
+}
+
+template <Way kWay> std::uint64_t ModelCore<kWay>::code_part_number(std::uint64_t number) {
+  hint_ = {};
+  std::uint64_t found = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const auto rest = number >> shift;
+    const unsigned byte =
+        code_byte(kStreamParts, static_cast<unsigned>(rest & 0x7F) | (rest >= 0x80 ? 0x80u : 0u));
+    found |= std::uint64_t{byte & 0x7Fu} << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  return found;
+}
+
+template <Way kWay>
+bool ModelCore<kWay>::code_raw(std::uint32_t stream, Bytes given, std::uint8_t *to, std::size_t size) {
+  if constexpr (kCoupled) {
+    hint_ = {};
+    for (std::size_t i = 0; i < size; ++i) {
+      const unsigned byte = code_byte(stream, kDecode ? 0u : given[i]);
+      if constexpr (kDecode) {
+        to[i] = static_cast<std::uint8_t>(byte);
+        if ((i & 63) == 63 && overrun()) return false;
+      } else if (pending_.size() >= kMostPending) {
+        flush(); // nothing goes before these
+      }
+    }
+    return true;
+  } else if constexpr (kDecode) {
+    const Bytes b = streams_[stream].get(size);
+    if (size != 0 && b.size() == size) std::memcpy(to, b.data(), size);
+    return b.size() == size;
+  } else {
+    streams_[stream].put(given);
+    return true;
+  }
+}
+
 // --- Values
 
-template <bool kDecode>
-inline void ModelCore<kDecode>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
+template <Way kWay> inline void ModelCore<kWay>::code_word(std::uint32_t stream, std::uint64_t &word) {
+  std::uint64_t found = 0;
+  for (unsigned i = 0; i < 64; i += 8)
+    found |= std::uint64_t{code_byte(stream, static_cast<unsigned>(word >> i & 0xFF))} << i;
+  if constexpr (kDecode) word = found;
+}
+
+template <Way kWay>
+inline void ModelCore<kWay>::code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value) {
   if constexpr (kDecode) {
     value = 0;
     for (unsigned i = 0; i < width; ++i)
-      value |= std::uint64_t{streams_[stream + i].get()} << (8 * i);
+      value |= std::uint64_t{code_byte(stream + i, 0)} << (8 * i);
   } else {
     for (unsigned i = 0; i < width; ++i)
-      streams_[stream + i].put(static_cast<std::uint8_t>(value >> (8 * i)));
+      code_byte(stream + i, static_cast<std::uint8_t>(value >> (8 * i)));
   }
 }
 
-template <bool kDecode>
-inline void ModelCore<kDecode>::code_unsigned(std::uint32_t stream, std::uint64_t &value) {
+template <Way kWay> inline void ModelCore<kWay>::code_unsigned(std::uint32_t stream, std::uint64_t &value) {
   if constexpr (kDecode) {
-    const TokenMeaning &token = kUnsignedTokens[streams_[stream].get()];
-    value = token.base + bits_.get(token.raw_bits);
+    const unsigned symbol = code_byte(stream, 0);
+    const TokenMeaning &token = kUnsignedTokens[symbol];
+    value = token.base + code_bits(stream, symbol, 0, token.raw_bits);
   } else {
     const Token t = unsigned_token(value);
-    streams_[stream].put(t.symbol);
-    bits_.put(t.raw, t.raw_bits);
+    code_byte(stream, t.symbol);
+    code_bits(stream, t.symbol, t.raw, t.raw_bits);
   }
 }
 
-template <bool kDecode>
-inline void ModelCore<kDecode>::code_signed(std::uint32_t stream, std::uint64_t &difference) {
+template <Way kWay>
+inline void ModelCore<kWay>::code_signed(std::uint32_t stream, std::uint64_t &difference) {
   if constexpr (kDecode) {
-    const TokenMeaning &token = kSignedTokens[streams_[stream].get()];
-    const std::uint64_t magnitude = token.base + bits_.get(token.raw_bits);
+    const unsigned symbol = code_byte(stream, 0);
+    const TokenMeaning &token = kSignedTokens[symbol];
+    const std::uint64_t magnitude = token.base + code_bits(stream, symbol, 0, token.raw_bits);
     difference = token.negative ? 0 - magnitude : magnitude;
   } else {
     const Token t = signed_token(difference);
-    streams_[stream].put(t.symbol);
-    bits_.put(t.raw, t.raw_bits);
+    code_byte(stream, t.symbol);
+    code_bits(stream, t.symbol, t.raw, t.raw_bits);
   }
 }
 
 // Page number 0xFFFF: a page follows that is new or has no number.
-template <bool kDecode> void ModelCore<kDecode>::code_address(std::uint32_t stream, std::uint64_t &value) {
+template <Way kWay> void ModelCore<kWay>::code_address(std::uint32_t stream, std::uint64_t &value) {
   std::uint64_t page = value >> 16, number = pages_.size(), offset = value & 0xFFFF;
   if constexpr (!kDecode) {
     number = pages_.find(page);
@@ -68,7 +209,7 @@ template <bool kDecode> void ModelCore<kDecode>::code_address(std::uint32_t stre
 }
 
 // 0: none of the recent events has this time; its difference to now follows.
-template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t stream, std::uint64_t &value) {
+template <Way kWay> void ModelCore<kWay>::code_recent(std::uint32_t stream, std::uint64_t &value) {
   const std::size_t known = std::min(processor_->events, Processor::kRecent);
   std::uint64_t ago = 0;
   if constexpr (!kDecode) {
@@ -104,8 +245,10 @@ template <bool kDecode> void ModelCore<kDecode>::code_recent(std::uint32_t strea
 
 // --- Objects
 
-template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream, Bytes content) {
-  if constexpr (kDecode) {
+template <Way kWay> Bytes ModelCore<kWay>::code_text(std::uint32_t stream, Bytes content) {
+  if constexpr (kDecode && kCoupled) {
+    return kept(found_text(stream, code_byte(stream, 0)));
+  } else if constexpr (kDecode) {
     const Bytes rest = streams_[stream].rest();
     const void *zero = rest.empty() ? nullptr : std::memchr(rest.data(), 0, rest.size());
     if (zero == nullptr) {
@@ -117,34 +260,54 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_text(std::uint32_t stream
     static_cast<void>(streams_[stream].get(length + 1));
     return rest.first(length);
   } else {
-    streams_[stream].put(content);
-    streams_[stream].put(0);
+    code_run(stream, content, content.size());
+    code_byte(stream, 0);
     return content;
   }
 }
 
-// UTF-16 whose units are all below 256 goes as text; anything else behind a byte 1 as units in a stream of
-// its own.
-template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream, Bytes content) {
-  if constexpr (kDecode) {
-    const Bytes rest = streams_[stream].rest();
-    if (rest.empty()) {
+template <Way kWay> Bytes ModelCore<kWay>::found_text(std::uint32_t stream, unsigned first) {
+  text_.clear();
+  for (unsigned byte = first; byte != 0; byte = code_byte(stream, 0)) {
+    if (text_.size() == kMostText || ((text_.size() & 63) == 63 && overrun())) {
       failed_ = true;
       return {};
     }
-    if (rest[0] == 1) {
-      static_cast<void>(streams_[stream].get());
+    text_.push_back(static_cast<std::uint8_t>(byte));
+  }
+  return text_;
+}
+
+// UTF-16 whose units are all below 256 goes as text; anything else behind a byte 1 as units in a stream of
+// its own.
+template <Way kWay> Bytes ModelCore<kWay>::code_wide(std::uint32_t stream, Bytes content) {
+  if constexpr (kDecode) {
+    unsigned first = 0;
+    if constexpr (kCoupled) {
+      first = code_byte(stream, 0);
+    } else {
+      const Bytes rest = streams_[stream].rest();
+      if (rest.empty()) {
+        failed_ = true;
+        return {};
+      }
+      first = rest[0];
+      if (first == 1) static_cast<void>(streams_[stream].get());
+    }
+    if (first == 1) {
       std::uint64_t units = 0;
       code_unsigned(kStreamLength, units);
       if (units > 0x7FFF) {
         failed_ = true;
         return {};
       }
-      const Bytes wide = streams_[kStreamWide].get(units * 2);
-      failed_ = failed_ || wide.size() != units * 2;
-      return wide;
+      return code_run(kStreamWide, {}, units * 2);
     }
-    const Bytes narrow = code_text(stream, {});
+    Bytes narrow;
+    if constexpr (kCoupled)
+      narrow = found_text(stream, first);
+    else
+      narrow = code_text(stream, {});
     std::uint8_t *const out = arena_.take(narrow.size() * 2);
     if (out == nullptr) {
       failed_ = true;
@@ -168,18 +331,23 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_wide(std::uint32_t stream
         narrow[i] = content[2 * i];
       narrow[n] = 0;
       object_bytes_ += content.size();
-      streams_[stream].put(Bytes(narrow, n + 1));
+      if constexpr (kCoupled) {
+        for (std::size_t i = 0; i <= n; ++i)
+          code_byte(stream, narrow[i]);
+      } else {
+        code_run(stream, Bytes(narrow, n + 1), n + 1);
+      }
     } else {
-      streams_[stream].put(1);
+      code_byte(stream, 1);
       std::uint64_t units = content.size() / 2;
       code_unsigned(kStreamLength, units);
-      streams_[kStreamWide].put(content);
+      code_run(kStreamWide, content, content.size());
     }
     return content;
   }
 }
 
-template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Bytes content) {
+template <Way kWay> Bytes ModelCore<kWay>::code_stack(unsigned width, Bytes content) {
   std::uint64_t count = content.size() / width;
   std::uint32_t node = 0;
   std::uint64_t fresh = 0, back = 0;
@@ -263,54 +431,9 @@ template <bool kDecode> Bytes ModelCore<kDecode>::code_stack(unsigned width, Byt
   return content;
 }
 
-template <bool kDecode> Bytes ModelCore<kDecode>::code_map(Bytes content) {
-  std::uint64_t count = content.size() / 8;
-  code_unsigned(kStreamMapCount, count);
-  std::uint8_t *out = nullptr;
-  if constexpr (kDecode) {
-    out = count > 0xFFFF / 8 ? nullptr : arena_.take(count * 8);
-    if (out == nullptr) {
-      failed_ = true;
-      return {};
-    }
-  }
-  std::uint32_t from = 0, to = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t d_from = 0, d_to = 0;
-    if constexpr (!kDecode) {
-      const auto next_from = load<std::uint32_t>(content.data() + 4 * i);
-      const auto next_to = load<std::uint32_t>(content.data() + 4 * (count + i));
-      d_from =
-          static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(next_from - from)));
-      d_to = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(next_to - to)));
-      from = next_from, to = next_to;
-    }
-    code_signed(kStreamMapFrom, d_from);
-    code_signed(kStreamMapTo, d_to);
-    if constexpr (kDecode) {
-      from += static_cast<std::uint32_t>(d_from);
-      to += static_cast<std::uint32_t>(d_to);
-      store(out + 4 * i, from);
-      store(out + 4 * (count + i), to);
-    }
-  }
-  if constexpr (kDecode) return {out, count * 8};
-  object_bytes_ += content.size();
-  return content;
-}
-
-template <bool kDecode>
-Bytes ModelCore<kDecode>::code_content(ObjectClass c, std::uint32_t text, Bytes content) {
+template <Way kWay> Bytes ModelCore<kWay>::code_content(ObjectClass c, std::uint32_t text, Bytes content) {
   switch (c) {
-  case ObjectClass::guid:
-    if constexpr (kDecode) {
-      const Bytes guid = streams_[kStreamGuid].get(std::size_t{16});
-      failed_ = failed_ || guid.size() != 16;
-      return guid;
-    } else {
-      streams_[kStreamGuid].put(content);
-      return content;
-    }
+  case ObjectClass::guid: return code_run(kStreamGuid, content, 16);
   case ObjectClass::astr: return code_text(text, content);
   case ObjectClass::wstr: return code_wide(text, content);
   case ObjectClass::stack64: return code_stack(8, content);
@@ -319,39 +442,41 @@ Bytes ModelCore<kDecode>::code_content(ObjectClass c, std::uint32_t text, Bytes 
   default: {
     std::uint64_t length = content.size();
     code_unsigned(kStreamLength, length);
-    if constexpr (kDecode) {
-      if (length > 0xFFFF) {
-        failed_ = true;
-        return {};
-      }
-      const Bytes bytes = streams_[text].get(length);
-      failed_ = failed_ || bytes.size() != length;
-      return bytes;
-    } else {
-      streams_[text].put(content);
-      return content;
+    if (length > 0xFFFF) {
+      failed_ = true;
+      return {};
     }
+    return code_run(text, content, length);
   }
   }
 }
 
+// Coupled ways: a new object may cost no more than a fraction of a bit, and is to be paid for in memory.
+template <Way kWay> void ModelCore<kWay>::charge_object() {
+  if constexpr (kCoupled && kDecode) {
+    if (!arena_.charge(kObjectCost)) failed_ = true;
+  } else if constexpr (kCoupled) {
+    object_bytes_ += kObjectCost;
+  }
+}
+
 // A number that was decoded: some object's.
-template <bool kDecode>
-std::uint64_t ModelCore<kDecode>::known_object(const Objects &objects, std::uint64_t id) {
+template <Way kWay> std::uint64_t ModelCore<kWay>::known_object(const Objects &objects, std::uint64_t id) {
   if (id < objects.size()) return id;
   failed_ = true;
   return 0;
 }
 
 // 0 announces a new object, anything else the difference to a near number.
-template <bool kDecode>
-void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text,
-                                            std::uint64_t near, std::uint64_t &id, Bytes content) {
+template <Way kWay>
+void ModelCore<kWay>::code_object_number(std::uint32_t stream, ObjectClass c, std::uint32_t text,
+                                         std::uint64_t near, std::uint64_t &id, Bytes content) {
   Objects &objects = objects_[static_cast<std::size_t>(c)];
   std::uint64_t symbol = 0;
   if constexpr (kDecode) {
     code_unsigned(stream, symbol);
     if (symbol == 0) {
+      charge_object();
       id = objects.add_unhashed(code_content(c, text, {}));
     } else {
       const std::uint64_t z = symbol - 1;
@@ -361,6 +486,7 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
     const std::size_t before = objects.size();
     id = objects.intern(content);
     if (id == before) {
+      charge_object();
       code_unsigned(stream, symbol);
       static_cast<void>(code_content(c, text, content));
     } else {
@@ -373,14 +499,15 @@ void ModelCore<kDecode>::code_object_number(std::uint32_t stream, ObjectClass c,
 
 // Of a stack that belongs to an event: behind 0 come the earlier ones at the same place and of the same
 // thread, then any other, byte by byte, because some are far more frequent than others.
-template <bool kDecode>
-void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content) {
+template <Way kWay>
+void ModelCore<kWay>::code_stack_number(std::uint32_t stream, std::uint64_t &id, Bytes content) {
   constexpr std::uint64_t kOfOwner = StackContext::kEarlier, kOther = 2 * StackContext::kEarlier;
   Objects &objects = objects_[static_cast<std::size_t>(ObjectClass::stack64)];
   std::uint64_t symbol = 0;
   if constexpr (kDecode) {
     code_unsigned(stream, symbol);
     if (symbol == 0) {
+      charge_object();
       id = objects.add_unhashed(code_stack(8, {}));
     } else if (symbol <= kOfOwner) {
       id = by_event_->earlier[symbol - 1];
@@ -394,6 +521,7 @@ void ModelCore<kDecode>::code_stack_number(std::uint32_t stream, std::uint64_t &
     const std::size_t before = objects.size();
     id = objects.intern(content);
     if (id == before) {
+      charge_object();
       code_unsigned(stream, symbol);
       static_cast<void>(code_stack(8, content));
       return;

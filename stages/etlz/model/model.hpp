@@ -6,6 +6,8 @@
 #pragma once
 
 #include "base/pages.hpp"
+#include "etlz/model/context_coder.hpp"
+#include "etlz/model/fixed_streams.hpp"
 #include "etlz/model/learn.hpp"
 #include "etlz/model/plan.hpp"
 #include "etlz/model/recycled.hpp"
@@ -66,39 +68,6 @@ inline constexpr HeaderShape kHeaderShapes[] = {
     id.word[i] = load<std::uint64_t>(at + 0x10 + 8 * i);
   return id;
 }
-
-// Streams with a fixed place; those of types and families follow in the order of their creation.
-enum FixedStream : std::uint32_t {
-  kStreamTable, // types and families
-  kStreamParts,
-  kStreamTypes,
-  kStreamTypesNew,
-  kStreamMasks,
-  kStreamBits,
-  kStreamRaw,
-  kStreamPadding,
-  kStreamCorrections,                     // of XPRESS token predictions
-  kStreamThreadId,                        // 4 planes
-  kStreamProcessId = kStreamThreadId + 4, // 4 planes
-  kStreamKernelTime = kStreamProcessId + 4,
-  kStreamUserTime,
-  kStreamActivity,
-  kStreamGuid,
-  kStreamLength,
-  kStreamWide,
-  kStreamText, // kTextGroups streams
-  kStreamStackNew = kStreamText + kTextGroups,
-  kStreamStackNode,
-  kStreamFrame,
-  kStreamFrameAddress,                   // 4 planes: page number, offset
-  kStreamPage = kStreamFrameAddress + 4, // 6 planes
-  kStreamStackId = kStreamPage + 6,      // 4 planes
-  kStreamMapCount = kStreamStackId + 4,
-  kStreamMapFrom,
-  kStreamMapTo,
-  kStreamOtherTime, // of events that stacks belong to and that are not among the recent ones
-  kFixedStreams,
-};
 
 struct StreamName { // for --explain
   std::string owner, column;
@@ -232,8 +201,29 @@ struct Type {
   unsigned periodic = 0;    // its place in Processor::beat
 };
 
-template <bool kDecode> class ModelCore {
+// Where the symbols of a model go to, or come from.
+enum class Way : std::uint8_t {
+  to_streams,
+  from_streams,
+  to_code, // all streams in one, each symbol where the decoder needs it
+  from_code,
+};
+
+// A symbol that waits for those which the decoder needs before it.
+struct PendingSymbol {
+  static constexpr std::uint8_t kByte = 0; // else so many raw bits
+  Hint hint;
+  std::uint64_t value;
+  std::uint32_t stream;
+  std::uint8_t bits;
+  std::uint8_t symbol; // that the raw bits belong to
+};
+
+template <Way kWay> class ModelCore {
 public:
+  static constexpr bool kDecode = kWay == Way::from_streams || kWay == Way::from_code;
+  static constexpr bool kCoupled = kWay == Way::to_code || kWay == Way::from_code;
+  using Coder = std::conditional_t<kCoupled, ContextCoder<kDecode>, NoCoder>;
   static constexpr std::size_t kKeptMemory = 24u << 20; // of histories, between segments
 
   using Stream = std::conditional_t<kDecode, InStream, OutStream>;
@@ -245,7 +235,7 @@ public:
   void reset();
   // Memory that a model of the same segment has filled, or of the one before, at most so much: pages that are
   // there already, and of the size that it takes. That model is to be reset before it is used again.
-  template <bool kOther> void take_memory(ModelCore<kOther> &from, std::size_t most) {
+  template <Way kOther> void take_memory(ModelCore<kOther> &from, std::size_t most) {
     // In reverse, so that each family is likely to get what its like had.
     spare_.clear();
     std::size_t kept = 0;
@@ -259,6 +249,35 @@ public:
   // A period is dropped when there are too many.
   [[nodiscard]] std::uint32_t add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
                                        std::uint64_t period = 0);
+
+  // Of the coupled ways: where the symbols go to, or come from, from now on.
+  using Code = std::conditional_t<kDecode, Bytes, std::vector<std::uint8_t> &>;
+  void start_code(ContextModel &model, unsigned bits, Code code) requires kCoupled {
+    coder_.start(model, bits, code);
+  }
+  [[nodiscard]] Coder &coder() { return coder_; }
+  // Codes what waits.
+  void flush();
+  [[nodiscard]] std::size_t waiting() const { return pending_.size(); }
+  // What waits from `middle` on goes before what waits from `first` on.
+  void bring_forward(std::size_t first, std::size_t middle) {
+    const auto begin = pending_.begin();
+    std::rotate(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(middle),
+                pending_.end());
+  }
+  // For --explain: counts from now on what the symbols of each stream cost.
+  void count_costs() { counts_costs_ = true; }
+  // Symbols, and bytes of code.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> cost(std::uint32_t stream) const {
+    if (stream >= costs_.size()) return {0, 0};
+    return {costs_[stream].first, static_cast<std::size_t>(costs_[stream].second / 8)};
+  }
+
+  // What a segment has besides events. Numbers of the list of parts, and a byte of it.
+  unsigned code_part(unsigned kind);
+  std::uint64_t code_part_number(std::uint64_t number);
+  // `size` bytes as they are, of a stream: `given`, or found and written to `to`. False if there are fewer.
+  bool code_raw(std::uint32_t stream, Bytes given, std::uint8_t *to, std::size_t size);
 
   // One record of a type that stands for no event, such as buffer headers.
   bool code_record(std::uint32_t type, std::uint64_t *values);
@@ -281,6 +300,15 @@ protected:
   void start_buffer(std::uint16_t processor);
   void end_buffer();
   void end_event(const Type &type, const Family &family);
+  Bytes code_run(std::uint32_t stream, Bytes given, std::size_t size);
+  // A byte of a stream: given, or found.
+  unsigned code_byte(std::uint32_t stream, unsigned byte);
+  [[nodiscard]] bool overrun() const {
+    if constexpr (kCoupled && kDecode)
+      return coder_.overrun();
+    else
+      return false;
+  }
 
   Own<Stream> streams_;
   Bits bits_;
@@ -292,9 +320,22 @@ protected:
   std::array<std::uint64_t, 256> slots_{};
   std::uint64_t time_ = 0;
   bool failed_ = false;
+  Coder coder_;
+  Hint hint_, pattern_hint_;
+  std::uint32_t pattern_symbol_ = 0, last_pattern_ = 0; // of the record at hand, and of the one before
+  std::uint64_t lead_ = 0;                              // of the record at hand, once it is known
+  std::vector<PendingSymbol> pending_;
+  bool counts_costs_ = false;
+  std::vector<std::pair<std::size_t, double>> costs_; // symbols and bits of each stream
+  std::vector<std::uint8_t> text_;                    // that found_text() found
+  std::size_t behind_type_ = 0;                       // of pending_: what comes behind the event's type
 
 private:
-  template <bool kOther> friend class ModelCore;
+  template <Way kOther> friend class ModelCore;
+
+  static constexpr std::size_t kMostText = 0x10000;
+  static constexpr std::size_t kObjectCost = 16; // bytes, of a coupled decoder
+  static constexpr std::size_t kMostPending = 0x10000; // of raw bytes
 
   void grow_streams(std::size_t count);
   [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
@@ -303,12 +344,22 @@ private:
   template <class Answers> void code_fields_as(Family &family, Answers &pattern);
   template <class Answers> void code_number(const FieldStep &step, const Family &family, Answers &pattern);
   template <class Answers> void code_object(const FieldStep &step, const Family &family, Answers &pattern);
+  void set_field_hint(const FieldStep &step);
   [[gnu::noinline]] void code_residual(const FieldStep &step, const Family &family);
   void set_thread(Threads::Entry &entry) {
     thread_ = &entry;
     base_[kFromThread] = entry.member;
   }
   void code_beat(Type &type, std::uint64_t time);
+  // `count` raw bits behind `symbol` of a stream.
+  std::uint64_t code_bits(std::uint32_t stream, unsigned symbol, std::uint64_t bits, unsigned count);
+  // Text that begins with `first`, up to the zero behind it, without that. Stays until the next one.
+  Bytes found_text(std::uint32_t stream, unsigned first);
+  [[nodiscard]] Bytes kept(Bytes content);
+  void charge_object();
+  void code_map_pairs(std::uint64_t count, Bytes content, std::uint8_t *out);
+  std::int64_t code_escaped(std::uint32_t stream, unsigned symbol, std::int64_t value);
+  void code_word(std::uint32_t stream, std::uint64_t &word); // eight bytes of one stream
   void code_planes(std::uint32_t stream, unsigned width, std::uint64_t &value);
   void code_unsigned(std::uint32_t stream, std::uint64_t &value);
   void code_signed(std::uint32_t stream, std::uint64_t &difference);
@@ -352,8 +403,10 @@ private:
   std::vector<OutStream> spare_streams_; // and of streams
 };
 
-extern template class ModelCore<false>; // in etlz_model_encode.cpp
-extern template class ModelCore<true>;  // in etlz_model_decode.cpp
+extern template class ModelCore<Way::to_streams>;   // in encode.cpp
+extern template class ModelCore<Way::from_streams>; // in decode.cpp
+extern template class ModelCore<Way::to_code>;      // in coupled.cpp
+extern template class ModelCore<Way::from_code>;
 
 inline constexpr std::uint64_t kMaxPeriod = std::uint64_t{1} << 40; // of events that come at a steady rate
 inline constexpr std::uint32_t kMaxTypes = 4000;                    // of a segment; also of kinds
@@ -390,15 +443,18 @@ private:
   std::unordered_set<std::uint32_t> ids_;
 };
 
-class ModelEncoder : public ModelCore<false> {
+// The events of a buffer.
+struct BufferEvents {
+  Bytes events;
+  std::uint16_t processor = 0;
+};
+
+template <Way kWay> class EncoderFor : public ModelCore<kWay> {
 public:
+  using ModelCore<kWay>::add_family, ModelCore<kWay>::add_type;
   // Makes plans for kinds of events that no table knows. Before encoding, with all buffers of the segment.
-  struct Source {
-    Bytes events;
-    std::uint16_t processor = 0;
-  };
-  void learn(std::span<const Source> buffers);
-  void set_plain_types(bool plain) { plain_types_ = plain; }
+  void learn(std::span<const BufferEvents> buffers);
+  void set_plain_types(bool plain) { this->plain_types_ = plain; }
   void reset();
   // `events` are a buffer's decoded events; they must stay until the model is gone. Returns how many bytes of
   // them were coded: the rest belongs to the caller. The buffers come in the order in which they were
@@ -418,6 +474,12 @@ public:
   [[nodiscard]] std::int64_t last_time() const { return last_time_; }
 
 private:
+  using Core = ModelCore<kWay>;
+  using Core::code_byte, Core::code_fields, Core::code_header, Core::code_pattern_symbol, Core::hint_;
+  using Core::families_, Core::slots_, Core::start_buffer, Core::start_record, Core::time_, Core::types_;
+  using Core::kCoupled, Core::code_type, Core::code_run, Core::streams_, Core::content_, Core::current_,
+      Core::end_buffer, Core::end_event;
+
   struct Kindred { // an identity with its full plan and the types cut from it
     Identity identity;
     Plan plan;
@@ -450,13 +512,32 @@ private:
   std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
 };
 
-class ModelDecoder : public ModelCore<true> {
+using ModelEncoder = EncoderFor<Way::to_streams>;
+
+template <Way kWay> class DecoderFor : public ModelCore<kWay> {
 public:
+  using ModelCore<kWay>::add_family, ModelCore<kWay>::add_type;
   [[nodiscard]] bool read_table(InStream &table);
   // Fills exactly `coded` bytes of `events` from the start; false when the streams contradict themselves.
   // `before` as for encode_events.
   [[nodiscard]] bool decode_events(MutableBytes events, std::size_t coded, std::uint16_t processor,
                                    Bytes before = {});
+
+private:
+  using Core = ModelCore<kWay>;
+  using Core::code_byte, Core::code_fields, Core::code_header, Core::code_pattern_symbol, Core::code_type;
+  using Core::content_, Core::current_, Core::end_buffer, Core::end_event, Core::failed_, Core::families_;
+  using Core::hint_, Core::kCoupled, Core::overrun, Core::start_buffer, Core::start_record, Core::streams_,
+      Core::types_;
 };
+
+using ModelDecoder = DecoderFor<Way::from_streams>;
+using CoupledEncoder = EncoderFor<Way::to_code>;
+using CoupledDecoder = DecoderFor<Way::from_code>;
+
+extern template class EncoderFor<Way::to_streams>;
+extern template class EncoderFor<Way::to_code>;
+extern template class DecoderFor<Way::from_streams>;
+extern template class DecoderFor<Way::from_code>;
 
 } // namespace etwrelog::etlz

@@ -40,7 +40,7 @@ inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
   }
 }
 
-template <bool kDecode> ModelCore<kDecode>::ModelCore() {
+template <Way kWay> ModelCore<kWay>::ModelCore() {
   static constexpr std::uint8_t kZeroGuid[16] = {};
   for (std::size_t c = 0; c < static_cast<std::size_t>(ObjectClass::count_); ++c) {
     objects_.emplace_back(c == static_cast<std::size_t>(ObjectClass::guid) ? Bytes(kZeroGuid)
@@ -49,7 +49,7 @@ template <bool kDecode> ModelCore<kDecode>::ModelCore() {
   ModelCore::reset();
 }
 
-template <bool kDecode> void ModelCore<kDecode>::reset() {
+template <Way kWay> void ModelCore<kWay>::reset() {
   take_memory(*this, kKeptMemory);
   families_.clear();
   types_.clear();
@@ -85,6 +85,13 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
   slots_ = {};
   time_ = 0;
   failed_ = false;
+  hint_ = pattern_hint_ = {};
+  pattern_symbol_ = last_pattern_ = 0;
+  lead_ = 0;
+  behind_type_ = 0;
+  pending_.clear();
+  counts_costs_ = false;
+  costs_.clear();
   base_.fill(kZeroRow.data());
   base_[kFromSlots] = slots_.data();
   base_[kFromTime] = &time_;
@@ -93,7 +100,7 @@ template <bool kDecode> void ModelCore<kDecode>::reset() {
   before_lookup_row_ = kZeroRow.data();
 }
 
-template <bool kDecode> void ModelCore<kDecode>::grow_streams(std::size_t count) {
+template <Way kWay> void ModelCore<kWay>::grow_streams(std::size_t count) {
   while (streams_.size() < count) {
     if constexpr (!kDecode) {
       if (!spare_streams_.empty()) {
@@ -106,7 +113,7 @@ template <bool kDecode> void ModelCore<kDecode>::grow_streams(std::size_t count)
   }
 }
 
-template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) {
+template <Way kWay> std::uint32_t ModelCore<kWay>::add_family(Plan plan) {
   Family family;
   family.plan = std::move(plan);
   const std::vector<PlanField> &fields = family.plan.fields;
@@ -158,9 +165,9 @@ template <bool kDecode> std::uint32_t ModelCore<kDecode>::add_family(Plan plan) 
   return static_cast<std::uint32_t>(families_.size() - 1);
 }
 
-template <bool kDecode>
-std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
-                                           std::uint64_t period) {
+template <Way kWay>
+std::uint32_t ModelCore<kWay>::add_type(const Identity &identity, HeaderClass c, std::uint32_t family,
+                                        std::uint64_t period) {
   Type type;
   if (period != 0 && periodic_ < Processor::kPeriodic) {
     type.period = period;
@@ -174,7 +181,7 @@ std::uint32_t ModelCore<kDecode>::add_type(const Identity &identity, HeaderClass
   types_.push_back(std::move(type));
   return static_cast<std::uint32_t>(types_.size() - 1);
 }
-template <bool kDecode> std::vector<StreamName> ModelCore<kDecode>::stream_names() const {
+template <Way kWay> std::vector<StreamName> ModelCore<kWay>::stream_names() const {
   std::vector<StreamName> names(streams_.size());
   static constexpr const char *kFixed[] = {"tables",      "buffers",  "event types",
                                            "event types", "patterns", "raw bits",

@@ -64,6 +64,12 @@ public:
     return result;
   }
 
+  // Counts memory that is taken elsewhere; false when that is more than `bound`.
+  [[nodiscard]] bool charge(std::size_t n) {
+    if (n > bound_) return false;
+    bound_ -= n;
+    return true;
+  }
   void set_bound(std::size_t bound) { bound_ = bound; }
   // Everything taken is given back, the memory kept.
   void clear() {
@@ -282,6 +288,8 @@ struct Processor {
   static constexpr unsigned kPeriodic = 4; // types whose events come at a steady rate, at most
   std::uint64_t time = 0, thread_id = 0, process_id = 0, running = 0;
   std::array<std::uint64_t, kPeriodic> beat{}; // when the last event of each was due
+  std::array<std::array<std::uint64_t, 2>, kPeriodic>
+      late{}; // and how late the last two of each were; coupled ways
   std::array<Event, kRecent> recent{};
   std::size_t events = 0;
 

@@ -14,6 +14,7 @@ using Buffer = std::vector<std::uint8_t>;
 struct Coded {
   Buffer bytes;
   etlz::SegmentFacts facts;
+  etlz::SegmentMethod method = etlz::SegmentMethod::model;
 };
 
 // All of a trace as one segment. The same coder is used for all, as when packing.
@@ -21,13 +22,13 @@ Coded coded(const Buffer &trace, etlz::SegmentCoder &coder, Level level = Level:
   std::vector<etlz::Part> parts;
   EXPECT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
   Coded c;
-  coder.encode(trace, parts, level, c.bytes, &c.facts);
+  c.method = coder.encode(trace, parts, level, c.bytes, &c.facts);
   return c;
 }
 
 void expect_back(const Coded &c, const Buffer &trace, etlz::SegmentCoder &coder) {
   Buffer back(trace.size(), 0x55);
-  ASSERT_TRUE(coder.decode(c.bytes, back, c.facts.stream_bytes, c.facts.scratch_bytes));
+  ASSERT_TRUE(coder.decode(c.method, c.bytes, back, c.facts.stream_bytes, c.facts.scratch_bytes));
   EXPECT_TRUE(back == trace);
 }
 
@@ -41,7 +42,7 @@ TEST(RecycledMemory, PaddingThatAnEarlierBufferExplainsTakesNoRoom) {
     different += clean[i] != dirty[i] ? 1 : 0;
   ASSERT_GT(different, 5'000u);
   etlz::SegmentCoder coder;
-  for (const Level level : {Level::normal, Level::max}) {
+  for (const Level level : {Level::normal, Level::max, Level::ultra}) {
     const Coded of_clean = coded(clean, coder, level), of_dirty = coded(dirty, coder, level);
     // Which buffer it was, and the patterns of the first buffers, whose paddings are zero.
     EXPECT_LT(of_dirty.bytes.size(), of_clean.bytes.size() + 3 * kBuffers);
@@ -58,7 +59,7 @@ TEST(RecycledMemory, IsKnownOfCompressedBuffers) {
     EXPECT_GT(c.facts.scratch_bytes, 100'000u) << "all that was decompressed is kept";
     expect_back(c, dirty, coder);
     Buffer back(dirty.size());
-    EXPECT_FALSE(coder.decode(c.bytes, back, c.facts.stream_bytes, c.facts.scratch_bytes / 2));
+    EXPECT_FALSE(coder.decode(c.method, c.bytes, back, c.facts.stream_bytes, c.facts.scratch_bytes / 2));
     const Buffer clean = testing::trace_in_recycled_memory(codec, 40, 0);
     const Coded of_clean = coded(clean, coder);
     EXPECT_LT(of_clean.facts.scratch_bytes, 0x2000u) << "one at a time where nothing was recycled";

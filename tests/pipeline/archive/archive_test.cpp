@@ -214,7 +214,7 @@ private:
 TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   for (std::uint32_t seed = 1; seed <= (testing::kSanitized ? 1u : 6u); ++seed) {
     const Buffer trace = TraceMaker(seed).make(9, 16384);
-    for (const Level level : {Level::normal, Level::max}) {
+    for (const Level level : {Level::normal, Level::max, Level::ultra}) {
       pipeline::ArchiveOptions options;
       options.level = level;
       PackReport packed;
@@ -240,9 +240,10 @@ TEST(Archive, ModelDecodesWhatItEncoded) {
     etlz::SegmentCoder coder;
     Buffer coded;
     etlz::SegmentFacts facts;
-    coder.encode(trace, parts, Level::normal, coded, &facts);
+    const auto method = coder.encode(trace, parts, Level::normal, coded, &facts);
     Buffer back(trace.size());
-    ASSERT_TRUE(coder.decode(coded, back, facts.stream_bytes, facts.scratch_bytes)) << "seed " << seed;
+    ASSERT_TRUE(coder.decode(method, coded, back, facts.stream_bytes, facts.scratch_bytes))
+        << "seed " << seed;
     EXPECT_TRUE(back == trace) << "seed " << seed;
   }
 }
@@ -252,19 +253,20 @@ TEST(Archive, ModelDecodesWhatItEncoded) {
 TEST(Archive, ProvesWhatItEncodedByteByByte) {
   std::mt19937 rng(11);
   etlz::SegmentCoder coder;
-  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint32_t seed = 1; seed <= 24; ++seed) {
+    const Level level = seed <= 20 ? Level::normal : Level::ultra;
     const Buffer trace = TraceMaker(seed).make(5, 8192);
     std::vector<etlz::Part> parts;
     ASSERT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
     for (int again = 0; again < 2; ++again) {
       Buffer coded, by_another;
       etlz::SegmentFacts facts;
-      coder.encode(trace, parts, Level::normal, coded, &facts);
+      const auto method = coder.encode(trace, parts, level, coded, &facts);
       etlz::SegmentCoder another;
-      another.encode(trace, parts, Level::normal, by_another);
+      another.encode(trace, parts, level, by_another);
       EXPECT_TRUE(coded == by_another) << "seed " << seed;
       auto gives = [&](Bytes code, Bytes bytes) {
-        return coder.gives(code, bytes, facts.stream_bytes, facts.scratch_bytes);
+        return coder.gives(method, code, bytes, facts.stream_bytes, facts.scratch_bytes);
       };
       EXPECT_TRUE(gives(coded, trace)) << "seed " << seed;
       for (int i = 0; i < 50; ++i) {
@@ -298,9 +300,9 @@ TEST(Archive, ModelSurvivesDamagedBuffers) {
       etlz::SegmentCoder coder;
       Buffer coded;
       etlz::SegmentFacts facts;
-      coder.encode(rest.first(n), parts, Level::normal, coded, &facts);
+      const auto method = coder.encode(rest.first(n), parts, Level::normal, coded, &facts);
       Buffer piece(n);
-      ASSERT_TRUE(coder.decode(coded, piece, facts.stream_bytes, facts.scratch_bytes)) << round;
+      ASSERT_TRUE(coder.decode(method, coded, piece, facts.stream_bytes, facts.scratch_bytes)) << round;
       back.insert(back.end(), piece.begin(), piece.end());
       done += n;
     }

@@ -69,6 +69,7 @@ std::optional<Level> level_of(int level) {
   case ETWR_LEVEL_DEFAULT: return Level::normal;
   case ETWR_LEVEL_FAST: return Level::fast;
   case ETWR_LEVEL_MAX: return Level::max;
+  case ETWR_LEVEL_ULTRA: return Level::ultra;
   default: return std::nullopt;
   }
 }

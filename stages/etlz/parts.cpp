@@ -1,0 +1,71 @@
+#include "etlz/segment.hpp"
+
+#include "etwrelog/format.hpp"
+
+namespace etwrelog::etlz {
+
+using format::BufferHeader;
+using format::kBufferHeaderSize;
+
+bool plausible(const std::uint8_t *at, std::size_t left) {
+  if (left < kBufferHeaderSize) return false;
+  const BufferHeader h = format::load_buffer_header(at);
+  return h.buffer_size >= kBufferHeaderSize && h.buffer_size <= format::kMaxBufferSize &&
+         h.state <= format::kMaxBufferState && h.type <= format::kMaxBufferType &&
+         (h.compressed() ? h.valid_bytes() <= format::kMaxBufferSize : true);
+}
+
+namespace {
+
+// Buffers that are no more than plausible are not searched for inside garbage: the first event must fit too.
+bool convincing(const std::uint8_t *at, std::size_t left) {
+  if (left < kBufferHeaderSize + 8 || !plausible(at, left)) return false;
+  const BufferHeader h = format::load_buffer_header(at);
+  if (h.buffer_size > left || h.valid_bytes() < kBufferHeaderSize || h.reference_count != 0) return false;
+  if (h.compressed()) return h.valid_bytes() >= h.buffer_size / 2;
+  const std::uint32_t marker = load<std::uint32_t>(at + kBufferHeaderSize);
+  return marker == format::kEndOfEvents || (marker >> 24) == format::kMarkerStructured ||
+         (marker >> 24) == format::kMarkerMessage;
+}
+
+} // namespace
+
+std::size_t part_weight(const Part &part, Bytes bytes) {
+  if (!part.buffer) return part.size;
+  const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+  const std::size_t size = part.size, valid = h.valid_bytes();
+  return h.compressed() ? std::max(valid, size) : std::min(size, std::max(valid, size / 3));
+}
+
+std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts) {
+  parts.clear();
+  std::size_t at = 0, decoded = 0;
+  while (at < bytes.size() && decoded < target) {
+    const std::size_t left = bytes.size() - at;
+    const std::uint8_t *const p = bytes.data() + at;
+    if (plausible(p, left)) {
+      const BufferHeader h = format::load_buffer_header(p);
+      if (h.buffer_size <= left) {
+        parts.push_back({true, at, h.buffer_size});
+        decoded += part_weight(parts.back(), bytes);
+        at += h.buffer_size;
+        continue;
+      }
+      if (!final) break;
+    } else if (left < kBufferHeaderSize && !final) {
+      break;
+    }
+    // Not a buffer: up to the next one, or to the end.
+    std::size_t next = at + 8;
+    while (next + kBufferHeaderSize < bytes.size() && !convincing(bytes.data() + next, bytes.size() - next))
+      next += 8;
+    if (next + kBufferHeaderSize >= bytes.size()) next = bytes.size();
+    next = std::min(next, bytes.size());
+    parts.push_back({false, at, next - at});
+    decoded += next - at;
+    at = next;
+  }
+  return at;
+}
+
+} // namespace etwrelog::etlz
