@@ -338,6 +338,9 @@ void make_all() {
           trace_in_recycled_memory(Codec::xpress, 14, 3), Level::normal);
   archive("v4-machine.etlz", "a generated machine: ends of stacks by their distances", generated,
           Level::normal);
+  archive("v4-ultra.etlz", "a coupled segment", generated, Level::ultra);
+  archive("v4-ultra-xpress.etlz", "coupled, in buffers compressed with XPRESS, memory recycled",
+          trace_in_recycled_memory(Codec::xpress, 40, 3), Level::ultra);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",
