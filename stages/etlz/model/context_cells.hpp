@@ -2,6 +2,7 @@
 // them, and matches.
 #pragma once
 
+#include "base/platform.hpp"
 #include "etwrelog/bytes.hpp"
 
 #include <algorithm>
@@ -10,10 +11,6 @@
 #include <memory>
 #include <new>
 #include <vector>
-
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 namespace etwrelog::etlz::contexts {
 
@@ -104,15 +101,11 @@ public:
       count_ = 0;
       memory_.reset(static_cast<Line *>(::operator new (size, std::align_val_t{kPage})));
       count_ = count;
-#ifdef __linux__
-      static_cast<void>(madvise(memory_.get(), size, MADV_HUGEPAGE));
-#endif
+      base::advise_large_pages_within(memory_.get(), size);
     }
     std::memset(static_cast<void *>(memory_.get()), 0, size);
   }
-  [[nodiscard]] Line *data() {
-    return memory_.get();
-  }
+  [[nodiscard]] Line *data() { return memory_.get(); }
 
 private:
   static constexpr std::size_t kPage = std::size_t{2} << 20;

@@ -334,7 +334,7 @@ private:
   template <Way kOther> friend class ModelCore;
 
   static constexpr std::size_t kMostText = 0x10000;
-  static constexpr std::size_t kObjectCost = 16; // bytes, of a coupled decoder
+  static constexpr std::size_t kObjectCost = 16;       // bytes, of a coupled decoder
   static constexpr std::size_t kMostPending = 0x10000; // of raw bytes
 
   void grow_streams(std::size_t count);
