@@ -48,6 +48,7 @@ Plan buffer_plan() {
 constexpr unsigned kBufferFields = 15;
 
 constexpr std::uint64_t kLittle = 1u << 20; // bytes of events up to which ultra tries the way of max, too
+constexpr std::size_t kFewCorrections = 64; // bytes, of the smallest buffers
 
 void header_to_values(const std::uint8_t *at, std::uint64_t *v) {
   const BufferHeader h = format::load_buffer_header(at);
@@ -363,7 +364,8 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
       if (!model.decode_events(plain, size - tail, h.processor(), before) ||
           !raw(plain.data() + (size - tail), tail))
         return false;
-      if (corrected > 4 * format::kMaxBufferSize) return false;
+      // A writer keeps a buffer as it is when corrections come to half of it.
+      if (corrected > content.size() + kFewCorrections) return false;
       corrections.resize(corrected);
       if (!model.code_raw(kStreamCorrections, {}, corrections.data(), corrected) ||
           !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
