@@ -189,7 +189,10 @@ template <Way kWay> std::string EncoderFor<kWay>::family_name(const Kindred &kin
   std::vector<std::uint8_t> key;
   write_plan(key, plan);
   std::string name(key.begin(), key.end());
-  if (!kindred.known) name.append(reinterpret_cast<const char *>(kindred.identity.word.data() + 1), 16);
+  // The provider or class; of a hook, which names neither, all that it has.
+  const Identity &id = kindred.identity;
+  if (!kindred.known)
+    name.append(reinterpret_cast<const char *>(id.word.data() + (id.words == 1 ? 0 : 1)), 16);
   return name;
 }
 
