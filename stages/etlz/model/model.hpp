@@ -252,8 +252,9 @@ public:
 
   // Of the coupled ways: where the symbols go to, or come from, from now on.
   using Code = std::conditional_t<kDecode, Bytes, std::vector<std::uint8_t> &>;
-  void start_code(ContextModel &model, unsigned bits, Code code) requires kCoupled {
-    coder_.start(model, bits, code);
+  void start_code(ContextModel &model, unsigned bits, Code code) {
+    // clang 14 instantiates it for the other ways, too, whatever it requires.
+    if constexpr (kCoupled) coder_.start(model, bits, code);
   }
   [[nodiscard]] Coder &coder() { return coder_; }
   // Codes what waits.
