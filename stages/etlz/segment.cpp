@@ -6,8 +6,6 @@
 
 namespace etwrelog::etlz {
 
-namespace {} // namespace
-
 namespace {
 
 // The fields of a buffer header as a record of the model.
@@ -236,6 +234,14 @@ void SegmentCoder::State::encode_streams(Bytes bytes, std::span<const Part> part
     facts.stream_bytes += s.size();
 }
 
+// Of all that take_apart() found.
+std::uint64_t SegmentCoder::State::event_bytes() const {
+  std::uint64_t size = 0;
+  for (const BufferEvents &content : contents)
+    size += content.events.size();
+  return size;
+}
+
 // u8 bits of the context model, varint bytes of the table, varint of those that it is coded in, the coded
 // table (small.hpp), and the code of all the rest.
 bool SegmentCoder::State::encode_coupled(Bytes bytes, std::span<const Part> parts,
@@ -245,10 +251,7 @@ bool SegmentCoder::State::encode_coupled(Bytes bytes, std::span<const Part> part
   model.reset();
   if (std::exchange(lent_coupled, false)) model.take_memory(coupled().decoder, CoupledEncoder::kKeptMemory);
   model.set_plain_types(true);
-  std::uint64_t size = 0;
-  for (const BufferEvents &content : contents)
-    size += content.events.size();
-  const unsigned bits = ContextModel::bits_for(size);
+  const unsigned bits = ContextModel::bits_for(event_bytes());
   std::vector<std::uint8_t> code;
   model.start_code(coupled().model, bits, code);
   if (explain != nullptr) model.count_costs();
@@ -286,10 +289,7 @@ SegmentMethod SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Lev
   state_->take_apart(bytes, parts);
   const std::size_t before = out.size();
   if (level == Level::ultra && state_->encode_coupled(bytes, parts, out, found, explain)) {
-    std::uint64_t events = 0;
-    for (const BufferEvents &content : state_->contents)
-      events += content.events.size();
-    if (events > kLittle) return SegmentMethod::coupled;
+    if (state_->event_bytes() > kLittle) return SegmentMethod::coupled;
     // Of little, what is learnt beforehand may be worth more than what is learnt on the way.
     std::vector<std::uint8_t> other;
     std::vector<ColumnCost> other_costs;

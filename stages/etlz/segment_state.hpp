@@ -104,6 +104,7 @@ struct SegmentCoder::State {
   std::vector<Content> kinds;
   std::vector<std::uint8_t> corrections;
   std::vector<std::size_t> correction_sizes;
+  [[nodiscard]] std::uint64_t event_bytes() const;
   void take_apart(Bytes bytes, std::span<const Part> parts);
   // All of a segment but its table, to and from the streams or the code of a model.
   template <class Encoder> void write(Encoder &model, Bytes bytes, std::span<const Part> parts);

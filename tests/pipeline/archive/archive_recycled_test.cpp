@@ -2,6 +2,7 @@
 // of keeping them.
 #include "etlz/model/recycled.hpp"
 #include "etlz/segment.hpp"
+#include "tests/support/coded_segment.hpp"
 #include "tests/support/recycled.hpp"
 
 #include <gtest/gtest.h>
@@ -11,19 +12,10 @@ namespace {
 
 using Buffer = std::vector<std::uint8_t>;
 
-struct Coded {
-  Buffer bytes;
-  etlz::SegmentFacts facts;
-  etlz::SegmentMethod method = etlz::SegmentMethod::model;
-};
+using Coded = testing::CodedSegment;
 
-// All of a trace as one segment. The same coder is used for all, as when packing.
 Coded coded(const Buffer &trace, etlz::SegmentCoder &coder, Level level = Level::normal) {
-  std::vector<etlz::Part> parts;
-  EXPECT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
-  Coded c;
-  c.method = coder.encode(trace, parts, level, c.bytes, &c.facts);
-  return c;
+  return testing::coded_segment(trace, coder, level);
 }
 
 void expect_back(const Coded &c, const Buffer &trace, etlz::SegmentCoder &coder) {

@@ -3,6 +3,7 @@
 #include "base/output_file.hpp"
 #include "etlz/model/model.hpp"
 #include "etlz/segment.hpp"
+#include "tests/support/coded_segment.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/recycled.hpp"
@@ -18,18 +19,10 @@ namespace {
 using Buffer = std::vector<std::uint8_t>;
 using etlz::SegmentMethod;
 
-struct Coded {
-  Buffer bytes;
-  etlz::SegmentFacts facts;
-  SegmentMethod method = SegmentMethod::model;
-};
+using Coded = testing::CodedSegment;
 
 Coded coded(const Buffer &trace, etlz::SegmentCoder &coder, Level level = Level::ultra) {
-  std::vector<etlz::Part> parts;
-  EXPECT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
-  Coded c;
-  c.method = coder.encode(trace, parts, level, c.bytes, &c.facts);
-  return c;
+  return testing::coded_segment(trace, coder, level);
 }
 
 bool comes_back(const Coded &c, const Buffer &trace, etlz::SegmentCoder &coder) {
