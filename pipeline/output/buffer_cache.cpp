@@ -2,11 +2,9 @@
 
 namespace etwrelog::pipeline {
 
-void BufferCache::add(std::span<const DecodedBuffer> buffers) {
-  for (const DecodedBuffer &buffer : buffers) {
-    places_[buffer.index] = static_cast<std::uint32_t>(buffers_.size());
-    buffers_.push_back(buffer);
-  }
+void BufferCache::add(const DecodedBuffer &buffer, std::vector<Stretch> left) {
+  places_[buffer.index] = static_cast<std::uint32_t>(kept_.size());
+  kept_.push_back({buffer, std::move(left)});
 }
 
 std::uint64_t BufferCache::missing() const {

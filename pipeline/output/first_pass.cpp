@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace etwrelog::pipeline {
 
@@ -107,24 +108,44 @@ void FirstPass::look_again(Batch &batch, Part &part) {
   batch.events = events;
 }
 
-// The candidates of the batch in memory of their own.
+// Where candidates are much in few places, and the file is at hand, they need no memory: reading them again
+// takes no longer than making a copy, and where memory is short of pages that are ready to use much less.
+bool FirstPass::leave_in_file(const DecodedBuffer &buffer, Looked &looked) const {
+  constexpr std::uint64_t kWorthACall = 16u << 10;
+  looked.left_in_file.clear();
+  if (buffer.codec != Codec::none || buffer.stored.empty() || !trace_.input().cheap_to_read_again())
+    return false;
+  std::uint64_t bytes = 0;
+  for (const write::Run &run : looked.candidates)
+    bytes += run.end - run.begin;
+  if (bytes == 0 || bytes < looked.candidates.size() * kWorthACall) return false;
+  for (const write::Run &run : looked.candidates)
+    looked.left_in_file.push_back({run.begin, run.end});
+  looked.candidates.clear();
+  return true;
+}
+
+// The candidates of the batch in memory of their own, if they are not left in the file.
 void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
-  for (const Looked &looked : part.looked)
+  for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
+    Looked &looked = part.looked[i];
+    if (leave_in_file(batch.buffers[i], looked)) continue;
     for (const write::Run &run : looked.candidates)
       part.bytes += run.end - run.begin;
+  }
   std::uint8_t *to = part.bytes != 0 ? memory_of_candidates_.take(part.bytes) : nullptr;
   for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
     DecodedBuffer candidates = batch.buffers[i];
     candidates.stored = {}; // which the batch soon uses for others
     std::uint8_t *const begin = to;
-    for (const write::Run &run : part.looked[i].candidates) {
+    const Looked &looked = part.looked[i];
+    for (const write::Run &run : looked.candidates) {
       // The padding of the last event may lie outside what was decoded.
       const std::size_t there = std::min<std::size_t>(run.end, candidates.events.size()) - run.begin;
       std::copy_n(candidates.events.data() + run.begin, there, to);
       std::fill_n(to + there, run.end - run.begin - there, std::uint8_t{0});
       to += run.end - run.begin;
     }
-    const Looked &looked = part.looked[i];
     candidates.events = MutableBytes(begin, static_cast<std::size_t>(to - begin));
     candidates.left_out =
         candidates.left_out || std::ranges::any_of(looked.dropped, [](auto n) { return n != 0; });
@@ -146,24 +167,22 @@ Result<void> FirstPass::merge(Batch &batch, Part &part) {
       }))
     look_again(batch, part);
   if (part.buffers.empty()) return {};
-  const std::uint64_t with_overhead =
-      part.bytes + part.buffers.size() * (sizeof(Looked) + sizeof(DecodedBuffer));
+  std::uint64_t with_overhead = part.bytes + part.buffers.size() * (sizeof(Looked) + sizeof(DecodedBuffer));
+  for (const Looked &looked : part.looked)
+    with_overhead += looked.left_in_file.size() * sizeof(Stretch);
   if (used_.load(std::memory_order_relaxed) + with_overhead > memory_) {
     used_.store(memory_, std::memory_order_relaxed); // what comes later might fit, but need not be tried
     return {};
   }
   used_.fetch_add(with_overhead, std::memory_order_relaxed);
   for (std::size_t i = 0; i < part.buffers.size(); ++i) {
-    part.looked[i].candidates = {};
-    looked_.emplace_back(part.buffers[i].index, std::move(part.looked[i]));
+    const DecodedBuffer &buffer = part.buffers[i];
+    if (buffer.index == 0) continue; // with the header event, which is read by hand
+    Looked &looked = part.looked[i];
+    cache_.add(buffer, std::exchange(looked.left_in_file, {}));
+    looked.candidates = {};
+    looked_.emplace_back(buffer.index, std::move(looked));
   }
-  // The first buffer, with the header event, is read by hand.
-  std::span<const DecodedBuffer> buffers = part.buffers;
-  if (buffers.front().index == 0) {
-    buffers = buffers.subspan(1);
-    looked_.erase(looked_.end() - static_cast<std::ptrdiff_t>(part.buffers.size()));
-  }
-  cache_.add(buffers);
   return {};
 }
 
@@ -243,6 +262,11 @@ const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const f
   }
   looked_.clear();
   return cache_;
+}
+
+void FirstPass::give_back(const DecodedBuffer &buffer) {
+  if (const DecodedBuffer *const kept = cache_.find(buffer.index))
+    memory_of_candidates_.give_back(kept->events);
 }
 
 } // namespace etwrelog::pipeline

@@ -23,6 +23,10 @@ public:
   [[nodiscard]] const BufferCache &settle(const filter::Lifetimes &lifetimes, const filter::Targets &targets,
                                           RelogReport &report);
 
+  // What is kept of the buffer has been used for the last time: its memory serves for what is written from
+  // now on. Nothing where none of it was kept.
+  void give_back(const DecodedBuffer &buffer);
+
 private:
   // What the first pass found out about one buffer.
   struct Looked {
@@ -31,18 +35,20 @@ private:
     std::array<std::uint32_t, filter::kReasons> dropped{};
     std::uint64_t dropped_bytes = 0;
     std::vector<write::Run> candidates; // until they are copied
+    std::vector<Stretch> left_in_file;  // or they are read again: where they stand
   };
   struct Part {
     filter::LifetimeRecords records;
     std::vector<Looked> looked;
     std::vector<DecodedBuffer> buffers; // of candidates alone
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;            // of those that were copied
   };
 
   void look(Batch &batch, Part &part) const; // parallel
   void look_at(Batch &batch, const DecodedBuffer &buffer, const filter::NonTargets &known, Part &part,
                Looked &looked) const;
   void look_again(Batch &batch, Part &part);
+  bool leave_in_file(const DecodedBuffer &buffer, Looked &looked) const;
   void keep_candidates(const Batch &batch, Part &part) const;
   Result<void> merge(Batch &batch, Part &part);
   void note_news(const filter::LifetimeRecords &records);

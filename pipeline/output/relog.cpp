@@ -185,7 +185,7 @@ private:
 
   // Serial, in file order.
   Result<void> rechunk(Batch &batch, RelogPart &work) {
-    work.out.closed.clear();
+    output_->buffers().reuse(work.out);
     if (stacks_ && !stacks_->collected() && work.stacks.met_key) needs_stack_keys_ = true;
     if (needs_stack_keys_) return {}; // all from here on is in vain
     work.counts.add_to(report_);
@@ -195,6 +195,9 @@ private:
         error.offset = batch.buffers[i].file_offset;
         return error;
       }
+    if (first_pass_)
+      for (const DecodedBuffer &buffer : batch.buffers)
+        first_pass_->give_back(buffer);
     if (stacks_) stacks_->end_batch(work.stacks);
     output_->buffers().stamp(work.out);
     return {};

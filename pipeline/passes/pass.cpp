@@ -68,8 +68,11 @@ bool PassRun::next(Batch &batch) {
     const DecodedBuffer *buffer = kept(next_buffer_);
     if ((buffer != nullptr) != all_kept) break;
     const read::BufferSpan &span = buffers[next_buffer_];
-    const std::uint64_t more =
-        buffer ? sizeof(DecodedBuffer) + buffer->events.size() : std::max(span.decoded, span.size);
+    std::uint64_t more = std::max(span.decoded, span.size);
+    if (buffer != nullptr) {
+      const Stretches left = kept_->left_in_file(next_buffer_);
+      more = sizeof(DecodedBuffer) + (left.empty() ? buffer->events.size() : Trace::room_for(left));
+    }
     if (batch.count > 0 && bytes + more > options_.batch_bytes) break;
     bytes += more;
   }
@@ -84,8 +87,20 @@ void PassRun::load(Batch &batch) {
   batch.buffers.clear();
   batch.skipped.clear();
   batch.warnings.clear();
-  for (std::size_t i = 0; i < batch.count; ++i)
-    batch.buffers.push_back(*kept(batch.first + i));
+  std::size_t room = 0;
+  for (std::size_t i = batch.first; i < batch.first + batch.count; ++i)
+    if (const Stretches left = kept_->left_in_file(i); !left.empty()) room += Trace::room_for(left);
+  if (batch.raw.size() < room) batch.raw.resize(room);
+  MutableBytes free(batch.raw);
+  for (std::size_t i = batch.first; i < batch.first + batch.count; ++i) {
+    DecodedBuffer buffer = *kept(i);
+    if (const Stretches left = kept_->left_in_file(i); !left.empty()) {
+      const std::size_t taken = Trace::room_for(left);
+      if (!trace_.load_again(batch, buffer, left, free.first(taken))) return;
+      free = free.subspan(taken);
+    }
+    batch.buffers.push_back(buffer);
+  }
 }
 
 Result<void> PassRun::loaded(Batch &batch) const {

@@ -59,11 +59,13 @@ void add_to(PassResult &all, PassResult &&met, Traces traces, std::size_t number
   return result;
 }
 
-// Buffers that an earlier pass kept in memory: their events, or those of them that matter.
+// Buffers of which an earlier pass has kept the events, or those of them that matter. Any thread.
 class KeptBuffers {
 public:
-  // Null for a buffer that is to be read. Any thread.
+  // Null for a buffer that is to be read.
   [[nodiscard]] virtual const DecodedBuffer *find(std::size_t buffer) const = 0;
+  // Where the events of a kept one that are not in memory stand in the file.
+  [[nodiscard]] virtual Stretches left_in_file(std::size_t /*buffer*/) const { return {}; }
 
 protected:
   ~KeptBuffers() = default;

@@ -6,6 +6,7 @@
 #include "source/archive_input.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@ namespace {
 // The strictest first: XPRESS data never passes as LZNT1, and neither passes as Huffman's table and code.
 constexpr std::array kCodecs = {Codec::lznt1, Codec::xpress, Codec::xpress_huffman};
 constexpr std::size_t kDetectionTries = 8;
+constexpr std::size_t kCacheLine = 64;
 
 } // namespace
 
@@ -133,14 +135,21 @@ Error Trace::undecodable(const read::BufferSpan &span, std::size_t index) const 
       .advise(Advice::salvage);
 }
 
+namespace {
+
+// From where in `memory` bytes stand at the same place in a cache line as in the file, and so in its page:
+// the system's copying takes 1.7 times as long to a place 16 bytes further, 4 times 8 bytes further (AMD Zen
+// 4).
+MutableBytes placed_as(std::uint64_t offset, MutableBytes memory) {
+  return memory.subspan((offset - reinterpret_cast<std::uintptr_t>(memory.data())) % kCacheLine);
+}
+
+} // namespace
+
 MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                           std::size_t raw_bytes) const {
-  // At the same place in a cache line as in the file, and so in its page: the system's copying takes 1.7
-  // times as long to a place 16 bytes further, 4 times 8 bytes further (AMD Zen 4).
-  constexpr std::size_t kCacheLine = 64;
   batch.raw.resize(raw_bytes + kCacheLine - 1);
-  const std::uint64_t place = spans[0].offset - reinterpret_cast<std::uintptr_t>(batch.raw.data());
-  const MutableBytes raw = MutableBytes(batch.raw).subspan(place % kCacheLine, raw_bytes);
+  const MutableBytes raw = placed_as(spans[0].offset, batch.raw).first(raw_bytes);
   // Buffers that follow each other in the file come in with one read.
   std::size_t at = 0;
   for (std::size_t i = 0; i < spans.size();) {
@@ -154,20 +163,61 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
            !summarized(spans[next]);
          ++next)
       bytes += spans[next].size;
-    const Result<std::size_t> got = input_->read_at(spans[i].offset, raw.subspan(at, bytes));
-    if (!got || *got != bytes) {
-      if (!got)
-        batch.error = got.error();
-      else
-        batch.error = base::io_failure("the file became shorter while it was read")
-                          .in(input_->name())
-                          .at(spans[i].offset + *got);
-      return {};
-    }
+    if (!read_exactly(batch, spans[i].offset, raw.subspan(at, bytes))) return {};
     at += bytes;
     i = next;
   }
   return raw;
+}
+
+bool Trace::read_exactly(Batch &batch, std::uint64_t offset, MutableBytes into) const {
+  const Result<std::size_t> got = input_->read_at(offset, into);
+  if (got && *got == into.size()) return true;
+  if (!got)
+    batch.error = got.error();
+  else
+    batch.error =
+        base::io_failure("the file became shorter while it was read").in(input_->name()).at(offset + *got);
+  return false;
+}
+
+namespace {
+
+// Behind the last of the stretches from the `i`th on that are read together, with what lies between.
+std::size_t read_together(Stretches stretches, std::size_t i) {
+  constexpr std::uint32_t kNear = 4096;
+  std::size_t next = i + 1;
+  while (next < stretches.size() && stretches[next].begin - stretches[next - 1].end < kNear)
+    ++next;
+  return next;
+}
+
+} // namespace
+
+std::size_t Trace::room_for(Stretches stretches) {
+  return stretches.back().end - stretches.front().begin + kCacheLine;
+}
+
+bool Trace::load_again(Batch &batch, DecodedBuffer &buffer, Stretches stretches, MutableBytes room) const {
+  const std::uint32_t origin = stretches.front().begin;
+  const std::uint64_t in_file = buffer.file_offset + kBufferHeaderSize;
+  const MutableBytes content = placed_as(in_file + origin, room);
+  const auto events_end = static_cast<std::uint32_t>(buffers()[buffer.index].decoded);
+  for (std::size_t i = 0, next = 0; i < stretches.size(); i = next) {
+    next = read_together(stretches, i);
+    const std::uint32_t begin = stretches[i].begin, end = stretches[next - 1].end;
+    const std::uint32_t there = std::min(end, events_end);
+    if (!read_exactly(batch, in_file + begin, content.subspan(begin - origin, there - begin))) return false;
+    std::ranges::fill(content.subspan(there - origin, end - there), std::uint8_t{0});
+  }
+  std::uint8_t *to = content.data() + (stretches.front().end - origin);
+  for (const Stretch &stretch : stretches.subspan(1)) {
+    const std::size_t size = stretch.end - stretch.begin;
+    std::memmove(to, content.data() + (stretch.begin - origin), size);
+    to += size;
+  }
+  buffer.events = content.first(static_cast<std::size_t>(to - content.data()));
+  return true;
 }
 
 const SummarizedSegment *Trace::summarized(const read::BufferSpan &span) const {

@@ -25,6 +25,14 @@ struct DecodedBuffer {
   Bytes stored;              // as it lies in the file, header and all; empty if it was not read from there
 };
 
+// Events of a buffer that stand uncompressed in the file: offsets in its events. May end in padding behind
+// them.
+struct Stretch {
+  std::uint32_t begin = 0, end = 0;
+};
+// In order, none empty.
+using Stretches = std::span<const Stretch>;
+
 // Memory for some MiB of consecutive buffers. Reused from batch to batch.
 struct Batch {
   std::uint64_t ordinal = 0;
@@ -102,6 +110,12 @@ public:
   // salvaging, to batch.skipped. Any thread.
   void load(Batch &batch) const;
 
+  // Fills buffer.events with those in the stretches alone, one behind the other, from the file. False on
+  // failure, which batch.error says. `room`: room_for(stretches) bytes of the batch's memory.
+  [[nodiscard]] bool load_again(Batch &batch, DecodedBuffer &buffer, Stretches stretches,
+                                MutableBytes room) const;
+  [[nodiscard]] static std::size_t room_for(Stretches stretches);
+
   // Walks the events of one buffer with visit(event, time, offset) and records damage in the batch, once for
   // each buffer.
   template <class Visit> void visit(Batch &batch, const DecodedBuffer &buffer, Visit &&visit_event) const {
@@ -134,6 +148,8 @@ private:
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,
                                    std::size_t raw_bytes) const;
+  // False on failure, also where there are fewer bytes; batch.error says which.
+  [[nodiscard]] bool read_exactly(Batch &batch, std::uint64_t offset, MutableBytes into) const;
   // The stretch that is left out and holds the span; null for one that is read.
   [[nodiscard]] const SummarizedSegment *summarized(const read::BufferSpan &span) const;
   // False if the index contradicts the buffer.

@@ -4,6 +4,7 @@
 #include "base/raw_memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -32,6 +33,7 @@ std::uint8_t *Arena::take(std::size_t bytes) {
   constexpr std::size_t kSmall = 256u << 10;
   bytes = align8(bytes);
   const std::lock_guard lock(taking_);
+  if (bytes == 0) return next_;
   if (bytes > left_) {
     // What little a small trace needs is not worth a large page.
     const bool small = chunks_.empty() && bytes <= kSmall;
@@ -41,11 +43,21 @@ std::uint8_t *Arena::take(std::size_t bytes) {
     if (!memory) throw std::bad_alloc();
     if (!small) advise_large_pages(memory.get(), size);
     next_ = memory.get();
-    chunks_.push_back(std::move(memory));
+    last_ = &chunks_[next_];
+    last_->memory = std::move(memory);
     left_ = size;
   }
   left_ -= bytes;
+  last_->in_use += bytes;
   return std::exchange(next_, next_ + bytes);
+}
+
+void Arena::give_back(MutableBytes piece) {
+  if (piece.empty()) return;
+  const std::lock_guard lock(taking_);
+  const auto chunk = std::prev(chunks_.upper_bound(piece.data()));
+  chunk->second.in_use -= piece.size();
+  if (chunk->second.in_use == 0 && &chunk->second != last_) chunks_.erase(chunk);
 }
 
 } // namespace etwrelog::base

@@ -30,6 +30,7 @@ public:
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
     return count;
   }
+  bool cheap_to_read_again() const override { return true; }
 
 private:
   std::vector<std::uint8_t> bytes_;

@@ -34,6 +34,9 @@ public:
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   // Fills `into`; returns less only at the end of the input. Any thread.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
+  // Whether what has been read once is cheap to read again, as the system holds it: then there is little to
+  // win by keeping a copy of it.
+  [[nodiscard]] virtual bool cheap_to_read_again() const { return false; }
   // As the user named it, with the member of an archive behind a colon.
   [[nodiscard]] const std::string &name() const { return text_; }
   [[nodiscard]] const std::string &file() const { return name_.file; }

@@ -14,6 +14,7 @@ public:
     if (!got) got.error().file = name();
     return got;
   }
+  bool cheap_to_read_again() const override { return true; }
 
 private:
   base::File file_;

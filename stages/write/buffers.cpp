@@ -19,10 +19,16 @@ std::uint32_t failed_reservation(const BufferHeader &header, std::uint32_t nomin
   return plausible && failed != nominal_size ? failed : 0;
 }
 
-OutputBuffer Rechunker::fresh(const Origin &origin) const {
+OutputBuffer Rechunker::fresh(const Origin &origin) {
   OutputBuffer buffer;
   buffer.processor = origin.processor;
   buffer.type = keep_ ? origin.type : std::uint16_t{kTypeGeneric};
+  if (!spare_.empty()) {
+    buffer.bytes = std::move(spare_.back());
+    spare_.pop_back();
+    spare_bytes_ -= buffer.bytes.capacity();
+    buffer.bytes.clear();
+  }
   buffer.bytes.reserve(nominal_);
   buffer.bytes.resize(kBufferHeaderSize);
   return buffer;
@@ -88,6 +94,16 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
 void Rechunker::flush(std::vector<OutputBuffer> &closed) {
   for (OutputBuffer &open : open_)
     if (!open.empty()) close(open, 0, closed);
+}
+
+void Rechunker::reuse(std::vector<OutputBuffer> &closed) {
+  constexpr std::size_t kMostSpare = 16u << 20;
+  for (OutputBuffer &buffer : closed) {
+    if (spare_bytes_ + buffer.bytes.capacity() > kMostSpare) break;
+    spare_bytes_ += buffer.bytes.capacity();
+    spare_.push_back(std::move(buffer.bytes));
+  }
+  closed.clear();
 }
 
 namespace {

@@ -70,14 +70,18 @@ public:
                                  std::vector<OutputBuffer> &closed);
   // Closes what is open, by processor.
   void flush(std::vector<OutputBuffer> &closed);
+  // Empties `closed`; what is opened next uses the memory, of which little is held for that.
+  void reuse(std::vector<OutputBuffer> &closed);
 
 private:
-  [[nodiscard]] OutputBuffer fresh(const Origin &origin) const;
+  [[nodiscard]] OutputBuffer fresh(const Origin &origin);
   void close(OutputBuffer &open, std::uint32_t failed, std::vector<OutputBuffer> &closed) const;
 
   std::uint32_t nominal_;
   bool keep_;
-  std::vector<OutputBuffer> open_; // by processor
+  std::vector<OutputBuffer> open_;               // by processor
+  std::vector<std::vector<std::uint8_t>> spare_; // of written buffers
+  std::size_t spare_bytes_ = 0;
 };
 
 // Writes the buffer header and compresses or fills. With a compressor, a buffer that does not shrink is

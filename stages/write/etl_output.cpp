@@ -42,7 +42,7 @@ Result<void> EtlOutput::put(Outgoing &out) {
   stamp(out);
   seal(out);
   ETWRELOG_TRY(append(out));
-  out.closed.clear();
+  reuse(out);
   return {};
 }
 

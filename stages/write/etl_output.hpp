@@ -72,6 +72,8 @@ public:
                                   Outgoing &out) {
     return rechunker_.add(origin, events, runs, out.closed);
   }
+  // Forgets what is closed, and fills its memory again. Serial with fill().
+  void reuse(Outgoing &out) { rechunker_.reuse(out.closed); }
   // Closes what is open, by processor.
   void close_open(Outgoing &out) { rechunker_.flush(out.closed); }
   void stamp(Outgoing &out);

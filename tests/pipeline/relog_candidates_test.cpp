@@ -198,6 +198,49 @@ TEST(RelogCandidates, DamageIsReportedOnce) {
   EXPECT_TRUE(refused.error);
 }
 
+// Long stretches of one process, as a rundown writes them, with little in between.
+SyntheticTrace in_turns(std::uint32_t buffer_size) {
+  SyntheticTrace t({.buffer_size = buffer_size});
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    t.process_rundown({1'000'100, 0}, 100 + 100 * i, 4, fmt::format("p{}.exe", i), "", false);
+    t.thread_rundown({1'000'100, 0}, 104 + 100 * i, 100 + 100 * i, false);
+  }
+  t.end_buffer(0);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::int64_t now = 1'010'000 + 50 * i;
+    const std::uint32_t pid = 100 + 100 * (static_cast<std::uint32_t>(i / 700) % 4), tid = pid + 4;
+    t.trace_logging({now, 0}, Guid{0x1234, 1}, "Prov", std::string(static_cast<std::size_t>(i % 9), 'E'), tid,
+                    pid);
+    if (i % 300 == 0) t.sample({now + 1, 0}, 304, 0x7FF6'0000'1000); // in the midst of all of them
+    if (i % 350 == 0) t.image_load({now + 2, 0}, pid, 0x7FF7'0000'0000, tid);
+  }
+  return t;
+}
+
+TEST(RelogCandidates, LongStretchesNeedNoMemory) {
+  for (const std::uint32_t buffer_size : {0x10000u, 0x40000u}) {
+    Buffer trace = in_turns(buffer_size).bytes();
+    for (const char *id : {"200", "300", "*"}) {
+      const Relogged all = expect_same(trace, process(id), id);
+      ASSERT_FALSE(all.error);
+      EXPECT_GT(all.report.events_out, 4000u);
+    }
+    // Room for less than half of what stays.
+    const Relogged little = relogged(trace, process("200"), 200'000, 1);
+    EXPECT_GT(little.report.event_bytes_out, 500'000u);
+    EXPECT_EQ(little.report.buffers_read_again, 1u);
+    // A buffer that ends within an event, and one that the file ends in.
+    std::uint8_t *const second = trace.data() + 2 * std::size_t{buffer_size};
+    format::BufferHeader header = format::load_buffer_header(second);
+    header.saved_offset = header.filled_bytes = header.valid_bytes() - 3;
+    format::store_buffer_header(second, header);
+    expect_same(trace, process("*"), "an end within padding", true);
+    trace.resize(trace.size() - buffer_size / 2);
+    expect_same(trace, process("200"), "cut", true);
+    expect_same(trace, process("*"), "cut", true);
+  }
+}
+
 TEST(RelogCandidates, GeneratedMachines) {
   for (const bool cache : {false, true}) {
     gen::Options options;

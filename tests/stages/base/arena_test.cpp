@@ -39,5 +39,26 @@ TEST(Arena, GivesPiecesThatDoNotOverlapToAnyThread) {
     }
 }
 
+TEST(Arena, KeepsWhatHasNotBeenGivenBack) {
+  Arena arena;
+  constexpr std::size_t kPiece = 512u << 10; // some share a chunk
+  std::vector<MutableBytes> pieces;
+  for (int i = 0; i < 16; ++i) {
+    pieces.emplace_back(arena.take(kPiece), kPiece);
+    std::ranges::fill(pieces.back(), static_cast<std::uint8_t>(1 + i));
+  }
+  for (std::size_t i = 0; i < pieces.size(); i += 2) { // one of two, in halves
+    arena.give_back(pieces[i].first(kPiece / 2));
+    arena.give_back(pieces[i].subspan(kPiece / 2));
+  }
+  arena.give_back({});
+  for (std::size_t i = 1; i < pieces.size(); i += 2)
+    EXPECT_TRUE(std::ranges::all_of(pieces[i], [i](std::uint8_t byte) { return byte == 1 + i; })) << i;
+  for (std::size_t i = 1; i < pieces.size(); i += 2)
+    arena.give_back(pieces[i]);
+  std::uint8_t *const again = arena.take(kPiece); // the arena is as good as before
+  std::fill_n(again, kPiece, std::uint8_t{7});
+}
+
 } // namespace
 } // namespace etwrelog::base
