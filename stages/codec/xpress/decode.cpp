@@ -2,9 +2,11 @@
 // literal byte, 1 a u16 match (distance - 1 in the upper 13 bits, length code in the lower 3). A full length
 // code continues in a nibble (two matches share a byte), a byte, a u16 and a u32.
 //
-// The fast loop takes a run of literals and the match after it per round, with one branch that depends on
-// the data: whether the length is a long one. It leaves the last bytes of either side, and every token it
-// finds wrong, to the careful one.
+// The fast loop takes a match and the run of literals after it per round, with one branch that depends on the
+// data: whether the length is a long one. It leaves the last bytes of either side, and every token it finds
+// wrong, to the careful one. Half of its time goes to mispredictions: of that branch, of the one for a new
+// flag word, and of those for matches that take several copies. So there are few branches, and what the next
+// one depends on comes before the copies.
 #include "codec/codecs.hpp"
 #include "codec/wild_copy.hpp"
 #include "codec/xpress/format.hpp"
@@ -26,19 +28,28 @@ struct XpressState {
   std::uint32_t half_byte = 0; // the nibble that the next long length uses, plus 16; 0 = none
 };
 
-// What a round may touch: 32 bytes of literals, then a token of up to 4 bytes; or the literals, and a match
-// with what its copy writes past the end. Matches of more than kOneGo bytes check for themselves.
+// Matches of up to kOneGo bytes are copied in one go, others in three, since the end of a loop is
+// mispredicted; only for those of more than kThreeGoes bytes that is not enough. Those of more than kOneGo
+// bytes check for themselves that there is room.
 constexpr std::size_t kOneGo = 64;
-constexpr std::size_t kRoundIn = 40;
+constexpr std::size_t kThreeGoes = 3 * kOneGo;
+// What a round may touch near the end: a token of up to 4 bytes, a few literals and the next token; or a
+// match with what its copy writes past the end. (Runs of more literals are rare enough for the careful
+// decoder.)
+constexpr std::size_t kFewLiterals = 16;
+constexpr std::size_t kRoundIn = 4 + kFewLiterals + 4;
 constexpr std::size_t kRoundOut = 32 + kOneGo + kCopySlack;
+static_assert(kThreeGoes <= kOneGo + 1 + kRoundOut);
 // What the 32 tokens of a flag word may use up, and touch beyond.
-constexpr std::size_t kWordIn = 4 + 32 * 4 + kRoundIn;
+constexpr std::size_t kWordIn = 4 + 32 * 4 + 32 + 4;
 constexpr std::size_t kWordOut = 32 * kOneGo + kRoundOut;
 
+// Stands at a match, or at a flag word.
 struct Cursor {
   const std::uint8_t *in;
   std::uint8_t *out;
-  std::uint64_t flags; // those left, then a one that marks the end of the word
+  std::uint64_t flags; // left for what follows, then a one that marks the end of the word; 0: at a word
+  std::uint32_t token; // the 4 bytes at `in`
   std::uint32_t half;  // the nibble left by the last long length
 };
 
@@ -51,12 +62,33 @@ struct Limits {
 enum class Stop {
   long_length, // one is done: it took the nibble, or left one
   margin,      // there may be no room for another word or round
-  token,       // the next token is for the careful decoder: a length in more than a byte, a bad distance
+  token,       // the next token is for the careful decoder: a length in more than a u16, a bad distance
 };
 
-// Rounds of literals and a match, up to and with the next long length. Each of these takes a nibble or leaves
+// Goes on to behind the `run` literals at `in`, before these and the match are copied: what comes next is
+// then under way while a misprediction is waited out. (The compiler cannot put the load there by itself,
+// since for all it knows the copies are to the input.)
+ETWRELOG_ALWAYS_INLINE void go_on(Cursor &c, const std::uint8_t *in, std::size_t run) {
+  c.in = in + run;
+  c.token = load<std::uint32_t>(c.in);
+  c.flags <<= run;
+  c.flags <<= 1;
+}
+
+// As many literals as a flag word may have (or kFewLiterals near the end), for no branch; `run` of them
+// count.
+template <bool kPerWord>
+ETWRELOG_ALWAYS_INLINE void copy_literals(Cursor &c, const std::uint8_t *from, std::size_t run) {
+  copy16(c.out, from);
+  if (kPerWord) {
+    copy16(c.out + 16, from + 16);
+  }
+  c.out += run;
+}
+
+// Rounds of a match and literals, up to and with the next long length. Each of these takes a nibble or leaves
 // one, in turn: two copies of the loop know without asking which it is. Whether a length is long is
-// mispredicted for every fifth match, more than all other branches together; but the reckoning without a
+// mispredicted for every fourth match, more than all other branches together; but the reckoning without a
 // branch takes longer than that.
 template <bool kPerWord, bool kHasHalf>
 ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
@@ -64,37 +96,38 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
     if (!kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
       return Stop::margin;
     }
-    const auto run = static_cast<std::size_t>(std::countl_zero(c.flags));
-    copy16(c.out, c.in);
-    if (run > 16) [[unlikely]] {
-      copy16(c.out + 16, c.in + 16);
-    }
-    c.in += run;
-    c.out += run;
-    c.flags <<= run;
-    c.flags <<= 1;
     if (c.flags == 0) [[unlikely]] { // that was the mark
       if (kPerWord && (c.in > limits.in_safe || c.out > limits.out_safe)) {
-        c.flags = kMark;
         return Stop::margin;
       }
-      c.flags = std::uint64_t{load<std::uint32_t>(c.in)} << 32 | kMark >> 32;
-      c.in += 4;
+      const std::uint64_t flags = std::uint64_t{c.token} << 32 | kMark >> 32;
+      const auto run = static_cast<std::size_t>(std::countl_zero(flags));
+      if (!kPerWord && run > kFewLiterals) {
+        return Stop::token;
+      }
+      c.flags = flags;
+      const std::uint8_t *const in = c.in + 4;
+      go_on(c, in, run);
+      copy_literals<kPerWord>(c, in, run);
       continue;
     }
+    const auto run = static_cast<std::size_t>(std::countl_zero(c.flags)); // of literals behind the match
+    if (!kPerWord && run > kFewLiterals) {
+      return Stop::token;
+    }
     std::uint8_t *const out = c.out;
-    const std::size_t token = load<std::uint16_t>(c.in);
-    const std::size_t less_one = token >> 3; // the distance
+    const std::size_t less_one = (c.token & 0xFFFF) >> 3; // the distance
     const std::uint8_t *const from = out - less_one - 1;
     if (from < limits.out_begin) [[unlikely]] {
       return Stop::token;
     }
-    std::size_t length = token & 7;
-    if (length < 7) {
-      length += kMinMatch;
-      c.in += 2;
+    const std::size_t code = c.token & 7;
+    if (code < 7) {
+      const std::size_t length = code + kMinMatch;
+      const std::uint8_t *const in = c.in + 2;
+      go_on(c, in, run);
       c.out += length;
-      if (less_one + 1 < length) [[unlikely]] {
+      if (less_one < code + (kMinMatch - 1)) [[unlikely]] {
         copy_overlapping(out, less_one + 1, length);
       } else {
         const auto first = load<std::uint64_t>(from); // both before the stores, as in copy_apart
@@ -102,31 +135,46 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
         store(out, first);
         store(out + 8, last);
       }
+      copy_literals<kPerWord>(c, in, run);
       continue;
     }
     // Half of the nibbles are full, in no order: no branch there.
-    const std::uint8_t *in = c.in + 2;
-    const std::uint32_t nibble = kHasHalf ? c.half : *in & 15u;
-    const std::uint32_t half = kHasHalf ? 0 : *in++ >> 4;
+    const std::uint32_t nibble = kHasHalf ? c.half : c.token >> 16 & 15u;
     const std::size_t has_byte = (nibble + 1) >> 4;
-    const std::size_t byte = *in & (0 - has_byte);
-    in += has_byte;
-    length = 7 + kMinMatch + nibble + byte;
-    if (length > kOneGo && (byte == 255 || static_cast<std::ptrdiff_t>(length) > limits.out_safe - out))
-        [[unlikely]] {
-      return Stop::token;
+    const std::size_t byte = (c.token >> (kHasHalf ? 16 : 24) & 0xFF) & (0 - has_byte);
+    const std::uint8_t *in = c.in + (kHasHalf ? 2 : 3) + has_byte;
+    std::size_t length = 7 + kMinMatch + nibble + byte;
+    if (length > kOneGo) {
+      if (byte == 255) [[unlikely]] {
+        if (in > limits.in_safe) { // a token of more bytes than the margin counts on
+          return Stop::token;
+        }
+        length = load<std::uint16_t>(in) + kMinMatch;
+        in += 2;
+        if (length < kLongLengthMinimum + kMinMatch) { // bad, or 0: stated by a u32
+          return Stop::token;
+        }
+      }
+      if (static_cast<std::ptrdiff_t>(length) > limits.out_safe - out) [[unlikely]] {
+        return Stop::token;
+      }
     }
-    c.in = in;
+    c.half = kHasHalf ? 0 : c.token >> 20 & 15u;
+    go_on(c, in, run);
     c.out += length;
-    c.half = half;
     if (less_one + 1 < length) [[unlikely]] {
       copy_overlapping(out, less_one + 1, length);
     } else {
       copy_apart<kOneGo>(out, from);
       if (length > kOneGo) [[unlikely]] {
-        copy_blocks(out + kOneGo, from + kOneGo, out + length);
+        copy_apart<kOneGo>(out + kOneGo, from + kOneGo);
+        copy_apart<kOneGo>(out + 2 * kOneGo, from + 2 * kOneGo);
+        if (length > kThreeGoes) [[unlikely]] {
+          copy_blocks(out + kThreeGoes, from + kThreeGoes, out + length);
+        }
       }
     }
+    copy_literals<kPerWord>(c, in, run);
     return Stop::long_length;
   }
 }
@@ -144,7 +192,14 @@ template <bool kPerWord> ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in, Mutab
   const Limits limits{in.data() + (in.size() - kNeedIn), out.data(), out.data() + (out.size() - kNeedOut)};
   const unsigned flags_used = 32 - s.flags_left;
   Cursor c{in.data() + s.in_pos, out.data() + s.out_pos,
-           std::uint64_t{s.flags} << 32 | kMark >> 32 << flags_used, s.half_byte & 15};
+           std::uint64_t{s.flags} << 32 | kMark >> 32 << flags_used, 0, s.half_byte & 15};
+  const auto run = static_cast<std::size_t>(std::countl_zero(c.flags));
+  if (!kPerWord && run > kFewLiterals) {
+    return true;
+  }
+  const std::uint8_t *const literals = c.in;
+  go_on(c, literals, run);
+  copy_literals<kPerWord>(c, literals, run);
   bool has_half = s.half_byte != 0;
   Stop stop = has_half ? Stop::long_length : until_long_length<kPerWord, false>(c, limits);
   while (stop == Stop::long_length) {
@@ -155,9 +210,7 @@ template <bool kPerWord> ETWRELOG_ALWAYS_INLINE bool fast_rounds(Bytes in, Mutab
       stop = until_long_length<kPerWord, false>(c, limits);
     }
   }
-  if (stop == Stop::token) { // its flag is still to come
-    c.flags = c.flags >> 1 | kMark;
-  }
+  c.flags = c.flags >> 1 | kMark; // the match's own is still to come
   s.in_pos = static_cast<std::size_t>(c.in - in.data());
   s.out_pos = static_cast<std::size_t>(c.out - out.data());
   s.flags = static_cast<std::uint32_t>(c.flags >> 32);
