@@ -106,6 +106,7 @@ void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
   kinds.assign(parts.size(), Content::events);
   corrections.clear();
   correction_sizes.assign(parts.size(), 0);
+  proofs.clear();
   largest_decoded = all_decoded = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];
@@ -119,7 +120,7 @@ void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
     if (h.compressed()) {
       const MutableBytes plain = room.first(claimed_size(h));
       const std::size_t before = corrections.size();
-      kinds[i] = predict(content, plain, corrections);
+      kinds[i] = predict(content, plain, corrections, part.at);
       if (kinds[i] != Content::verbatim) {
         room = room.subspan(plain.size());
         correction_sizes[i] = corrections.size() - before;
@@ -367,8 +368,11 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
       // A writer keeps a buffer as it is when corrections come to half of it.
       if (corrected > content.size() + kFewCorrections) return false;
       corrections.resize(corrected);
-      if (!model.code_raw(kStreamCorrections, {}, corrections.data(), corrected) ||
-          !restore(static_cast<Content>(kind - 1), plain, corrections, content) || !target.good(begin, part))
+      if (!model.code_raw(kStreamCorrections, {}, corrections.data(), corrected)) return false;
+      const bool proven = static_cast<Content>(kind - 1) == Content::xpress && corrected == 0 &&
+                          target.proven(begin, part, plain);
+      if (!proven && (!restore(static_cast<Content>(kind - 1), plain, corrections, content) ||
+                      !target.good(begin, part)))
         return false;
       memory.add(plain);
       continue;
@@ -449,6 +453,7 @@ bool SegmentCoder::decode(SegmentMethod method, Bytes coded, MutableBytes bytes,
     MutableBytes bytes;
     [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
     [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
+    [[nodiscard]] static bool proven(std::size_t, Bytes, Bytes) { return false; }
     [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
   };
   if (method == SegmentMethod::coupled) {
@@ -468,15 +473,23 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
   struct Compared {
     Bytes bytes;
     base::RawMemory &part;
+    StreamProofs &proofs;
     [[nodiscard]] MutableBytes room(std::size_t, std::size_t n) const {
       return {static_cast<std::uint8_t *>(std::memset(part.room(n), 0xA5, n)), n};
     }
     [[nodiscard]] bool good(std::size_t at, Bytes got) const {
       return got.empty() || std::memcmp(got.data(), bytes.data() + at, got.size()) == 0;
     }
+    // The header is compared here, and what follows it has been compared with what restore() gives.
+    [[nodiscard]] bool proven(std::size_t at, Bytes got, Bytes plain) const {
+      const Bytes same = bytes.subspan(at, got.size());
+      return good(at, got.first(kBufferHeaderSize)) &&
+             proofs.hold(at, same.subspan(kBufferHeaderSize), plain);
+    }
     // Where a part that is good stays.
     [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }
   };
+  state_->proofs.rewind();
   if (method == SegmentMethod::coupled) {
     state_->lent_coupled = true;
     state_->coupled().decoder.reset();
@@ -486,7 +499,8 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
     state_->decoder.reset();
     state_->decoder.take_memory(state_->encoder, SIZE_MAX);
   }
-  return state_->decode(method, coded, bytes.size(), limit, scratch, Compared{bytes, state_->compared});
+  return state_->decode(method, coded, bytes.size(), limit, scratch,
+                        Compared{bytes, state_->compared, state_->proofs});
 }
 
 } // namespace etwrelog::etlz

@@ -7,6 +7,7 @@
 #include "codec/lznt1/predictor.hpp"
 #include "codec/xpress/predictor.hpp"
 #include "etlz/model/model.hpp"
+#include "etlz/proof.hpp"
 #include "etwrelog/codec.hpp"
 
 namespace etwrelog::etlz {
@@ -72,6 +73,7 @@ struct SegmentCoder::State {
   std::unique_ptr<codec::XpressPredictor> xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
+  StreamProofs proofs;      // of the segment that was taken apart last
   base::RawMemory compared; // a part
   // The decoder of the way has the memory of its encoder.
   bool lent = false, lent_coupled = false;
@@ -83,12 +85,14 @@ struct SegmentCoder::State {
     lznt1 = std::make_unique<codec::Lznt1Predictor>(predictor_size);
   }
   // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS
-  // streams never look like it.
-  Content predict(Bytes content, MutableBytes plain, std::vector<std::uint8_t> &to) {
+  // streams never look like it. `at`: where the part begins, if what is seen here may serve as its proof.
+  Content predict(Bytes content, MutableBytes plain, std::vector<std::uint8_t> &to,
+                  std::optional<std::size_t> at = {}) {
     if (plain.empty()) return Content::verbatim;
     size_predictors(plain.size());
     if (decompress(Codec::lznt1, content, plain) && lznt1->encode(content, plain, to)) return Content::lznt1;
-    if (decompress(Codec::xpress, content, plain) && xpress->encode(content, plain, to))
+    if (decompress(Codec::xpress, content, plain) &&
+        ((at && proofs.see(*xpress, *at, content, plain)) || xpress->encode(content, plain, to)))
       return Content::xpress;
     return Content::verbatim;
   }
@@ -109,7 +113,8 @@ struct SegmentCoder::State {
   // All of a segment but its table, to and from the streams or the code of a model.
   template <class Encoder> void write(Encoder &model, Bytes bytes, std::span<const Part> parts);
   // `target.room(at, n)`: where n bytes of the segment go; `target.good(at, bytes)`: they are there, and stay
-  // where they are for no longer than this.
+  // where they are for no longer than this. `target.proven(at, part, plain)`: the part, of which the header
+  // is there, needs not be restored from `plain`.
   template <class Decoder, class Target>
   [[nodiscard]] bool read(Decoder &model, std::size_t size_of_all, std::size_t scratch, Target &&target);
   template <class Encoder>

@@ -315,6 +315,14 @@ bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::u
   return false;
 }
 
+bool XpressPredictor::explains(Bytes compressed, Bytes decoded) {
+  if (decoded.size() > max_decoded_) {
+    return false;
+  }
+  const std::optional<std::size_t> size = write(decoded, {});
+  return size && std::ranges::equal(Bytes(stream_.data(), *size), compressed);
+}
+
 Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableBytes compressed) {
   if (decoded.size() > max_decoded_) {
     return corrupt("XPRESS corrections: content larger than announced");

@@ -60,8 +60,13 @@ public:
   // writes or if corrections would cost more than half of it: store the compressed bytes as they are.
   [[nodiscard]] bool encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections);
 
-  // Fills `compressed` exactly. Safe on any input; `corrupt` where the corrections do not fit the content or
-  // the result does not fit `compressed`, whose bytes mean nothing then.
+  // Whether the rules explain all of it: runs restore() without corrections and compares. Then encode() would
+  // need none, and for these bytes whoever relies on restore() has no need to call it again.
+  [[nodiscard]] bool explains(Bytes compressed, Bytes decoded);
+
+  // Fills `compressed` exactly, from nothing but the other two. Safe on any input; `corrupt` where the
+  // corrections do not fit the content or the result does not fit `compressed`, whose bytes mean nothing
+  // then.
   [[nodiscard]] Result<void> restore(Bytes decoded, Bytes corrections, MutableBytes compressed);
 
   struct Counts {

@@ -69,7 +69,18 @@ TEST(XpressPredictor, RulesMakeAStreamThatDecodesToTheContent) {
     Buffer corrections;
     ASSERT_TRUE(predictor.encode(stream, decoded, corrections)) << size;
     EXPECT_TRUE(corrections.empty());
+    EXPECT_TRUE(predictor.explains(stream, decoded)) << size;
+    Buffer longer = stream;
+    longer.push_back(0);
+    EXPECT_FALSE(predictor.explains(longer, decoded)) << size;
+    EXPECT_FALSE(predictor.explains(Bytes(stream).first(stream.size() - 1), decoded)) << size;
+    for (std::size_t i = 0; i < stream.size(); i += 1 + stream.size() / 50) {
+      Buffer other = stream;
+      other[i] ^= static_cast<std::uint8_t>(1u << (i % 8));
+      EXPECT_FALSE(predictor.explains(other, decoded)) << size << " " << i;
+    }
   }
+  EXPECT_FALSE(predictor.explains({}, Buffer((1 << 16) + 1))); // larger than announced
 }
 
 TEST(XpressPredictor, TakesTheLongerMatchOfTheSecondTable) {
