@@ -1,5 +1,6 @@
 #include "codec/xpress/predictor.hpp"
 
+#include "base/cpu.hpp"
 #include "base/errors.hpp"
 #include "codec/correction_bytes.hpp"
 #include "codec/match_length.hpp"
@@ -65,7 +66,7 @@ constexpr std::uint32_t second_slot(std::uint64_t key, std::uint32_t length) {
   return length == 3 ? slot4(key) : length == 4 ? slot5(key) : slot6(key);
 }
 
-// From two positions whose first bytes are `ours` and `theirs`; both have 8 bytes.
+// From two positions whose first bytes differ by `difference`; both have 8 bytes.
 std::uint32_t length_of_match(const std::uint8_t *earlier, const std::uint8_t *at, const std::uint8_t *end,
                               std::uint64_t difference) {
   return difference != 0 ? static_cast<std::uint32_t>(std::countr_zero(difference)) / 8
@@ -88,36 +89,41 @@ struct XpressPredictor::Prediction {
   std::uint32_t first_distance = 0; // of the first table's candidate, if that matched
 };
 
-// What walk() asks for the token at a position, given what the rules say there. While encoding the original
-// stream knows, and every difference is noted. Its tokens are written again on the way: whether they give the
-// stream is then known without a second walk.
+namespace {
+
+ETWRELOG_ALWAYS_INLINE void put(XpressWriter &writer, Bytes decoded, std::size_t pos,
+                                const XpressToken &token) {
+  if (token.distance == 0) {
+    writer.literal(decoded[pos]);
+  } else {
+    writer.match(token.distance, token.length);
+  }
+}
+
+} // namespace
+
+// What walk() asks whether a token is what the rules say, and if not, which one it is. While encoding the
+// original stream knows, and every difference is noted. Its tokens are written again on the way: whether they
+// give the stream is then known without a second walk.
 class XpressPredictor::Comparing {
 public:
   Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections, std::uint8_t *out)
       : reader_(compressed), decoded_(decoded), corrections_(corrections),
         limit_(corrections.size() + compressed.size() / 2), writer_(out) {}
 
-  [[nodiscard]] bool token(std::size_t pos, std::size_t left, Prediction &prediction) {
-    XpressToken actual;
-    if (!reader_.next(pos, left, actual)) {
+  [[nodiscard]] bool literal(std::size_t pos, std::size_t left) { return is(pos, left, {}); }
+  [[nodiscard]] bool match(std::size_t pos, std::size_t left, const XpressToken &token) {
+    return is(pos, left, token);
+  }
+
+  [[nodiscard]] bool another(std::size_t pos, std::size_t, Prediction &prediction) {
+    if (!readable_) {
       return false;
     }
-    if (actual.distance == 0) {
-      writer_.literal(decoded_[pos]);
-    } else {
-      writer_.match(actual.distance, actual.length);
-    }
-    ++counts.tokens;
-    const bool foreseen = actual == prediction.token;
-    // Also where both are the same: the next token is then looked for while this one is still being foreseen.
-    prediction.token = actual;
-    if (foreseen) [[likely]] {
-      ++since_;
-      return true;
-    }
     ++counts.corrected;
-    note(pos, actual, prediction.first_distance);
+    note(pos, actual_, prediction.first_distance);
     since_ = 0;
+    prediction.token = actual_;
     return corrections_.size() <= limit_;
   }
 
@@ -127,6 +133,18 @@ public:
   Counts counts;
 
 private:
+  bool is(std::size_t pos, std::size_t left, const XpressToken &foreseen) {
+    readable_ = reader_.next(pos, left, actual_);
+    if (!readable_) {
+      return false;
+    }
+    put(writer_, decoded_, pos, actual_);
+    ++counts.tokens;
+    const bool same = actual_ == foreseen;
+    since_ += same ? 1 : 0;
+    return same;
+  }
+
   void note(std::size_t pos, const XpressToken &actual, std::uint32_t first_distance) {
     put_number(corrections_, since_);
     if (actual.distance == 0) {
@@ -149,10 +167,13 @@ private:
   std::vector<std::uint8_t> &corrections_;
   std::size_t limit_;
   XpressWriter writer_;
+  XpressToken actual_;
+  bool readable_ = true;
   std::uint64_t since_ = 0;
 };
 
-// While restoring the corrections know, and the token is written.
+// While restoring the corrections know, and the token is written. All of it is inlined: a call that takes its
+// address would keep it in memory.
 class XpressPredictor::Restoring {
 public:
   Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out)
@@ -160,21 +181,30 @@ public:
     ok_ = next_gap();
   }
 
-  [[nodiscard]] bool token(std::size_t pos, std::size_t left, Prediction &prediction) {
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool literal(std::size_t pos, std::size_t) {
     if (gap_ == 0) [[unlikely]] {
-      ok_ = ok_ && correct(pos, left, prediction) && next_gap();
-      if (!ok_) {
-        return false;
-      }
-    } else {
-      --gap_;
+      return false;
     }
-    if (prediction.token.distance == 0) {
-      writer_.literal(decoded_[pos]);
-    } else {
-      writer_.match(prediction.token.distance, prediction.token.length);
-    }
+    --gap_;
+    writer_.literal(decoded_[pos]);
     return true;
+  }
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool match(std::size_t, std::size_t, const XpressToken &token) {
+    if (gap_ == 0) [[unlikely]] {
+      return false;
+    }
+    --gap_;
+    writer_.match(token.distance, token.length);
+    return true;
+  }
+
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool another(std::size_t pos, std::size_t left,
+                                                    Prediction &prediction) {
+    ok_ = ok_ && correct(pos, left, prediction) && next_gap();
+    if (ok_) {
+      put(writer_, decoded_, pos, prediction.token);
+    }
+    return ok_;
   }
 
   // The size of the stream; nothing if a correction was not reached.
@@ -183,13 +213,13 @@ public:
   }
 
 private:
-  bool next_gap() {
+  ETWRELOG_ALWAYS_INLINE bool next_gap() {
     exhausted_ = corrections_.empty();
     gap_ = ~std::uint64_t{0}; // more tokens than any buffer has
     return exhausted_ || take_number(corrections_, gap_);
   }
 
-  bool correct(std::size_t pos, std::size_t left, Prediction &prediction) {
+  ETWRELOG_ALWAYS_INLINE bool correct(std::size_t pos, std::size_t left, Prediction &prediction) {
     std::uint64_t what = 0;
     if (!take_number(corrections_, what)) {
       return false;
@@ -229,52 +259,12 @@ private:
 XpressPredictor::XpressPredictor(std::size_t max_decoded)
     : max_decoded_(std::min(max_decoded, kMaxDecoded)), stream_(XpressWriter::bound(max_decoded_)) {}
 
-template <class Source> bool XpressPredictor::walk(Bytes decoded, Source &source) {
-  first_.fill(0);
-  second_.fill(0);
-  bool searching = true;
-  std::size_t pos = 0;
-  while (pos < decoded.size()) {
-    const std::size_t left = decoded.size() - pos;
-    Prediction prediction;
-    if (searching && left >= kLeftToSearch) {
-      prediction = predict(decoded, static_cast<std::uint32_t>(pos));
-    }
-    if (!source.token(pos, left, prediction)) {
-      return false;
-    }
-    pos += prediction.token.length;
-    searching = searching && (prediction.token.distance == 0 || decoded.size() - pos >= kLeftAfterMatch);
-  }
-  return true;
-}
-
-inline XpressPredictor::Prediction XpressPredictor::predict(Bytes decoded, std::uint32_t pos) {
-  const std::uint8_t *const at = decoded.data() + pos;
-  const std::uint64_t key = load<std::uint64_t>(at);
-  std::uint32_t &slot = first_[slot3(key)];
-  const std::uint32_t distance = pos - slot;
-  slot = pos;
-  const std::uint64_t difference = load<std::uint64_t>(at - distance) ^ key;
-  // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position 0,
-  // and does no harm: had that the same three bytes, it would have filled the slot.
-  if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
-    return {};
-  }
-  const std::uint8_t *const end = decoded.data() + decoded.size();
-  Prediction prediction{{distance, length_of_match(at - distance, at, end, difference)}, distance};
-  if (prediction.token.length < kTakenAtOnce) {
-    search_further(decoded, pos, key, prediction);
-  }
-  return prediction;
-}
-
-void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint64_t key,
-                                     Prediction &prediction) {
-  const std::uint8_t *const at = decoded.data() + pos;
-  const std::uint8_t *const end = decoded.data() + decoded.size();
-  XpressToken &token = prediction.token;
+ETWRELOG_ALWAYS_INLINE XpressToken XpressPredictor::search_further(const std::uint8_t *at,
+                                                                   const std::uint8_t *end, std::uint32_t pos,
+                                                                   std::uint64_t key, std::uint64_t first,
+                                                                   XpressToken token) {
   const std::uint32_t first_length = token.length;
+  const std::uint32_t first_distance = token.distance;
   while (token.length < kTakenAtOnce) {
     std::uint32_t &slot = second_[second_slot(key, token.length)];
     const std::uint32_t distance = pos - slot;
@@ -293,8 +283,88 @@ void XpressPredictor::search_further(Bytes decoded, std::uint32_t pos, std::uint
     }
     token = {distance, length};
   }
-  const std::uint64_t first = load<std::uint64_t>(at - prediction.first_distance);
-  second_[second_slot(first, first_length)] = pos - prediction.first_distance;
+  second_[second_slot(first, first_length)] = pos - first_distance;
+  return token;
+}
+
+// What the first table has for a position; it and the candidate have eight bytes.
+struct XpressPredictor::Lookup {
+  std::uint64_t key = 0, theirs = 0;
+  std::uint32_t slot = 0, candidate = 0;
+
+  ETWRELOG_ALWAYS_INLINE void look_up(const FirstTable &table, const std::uint8_t *begin, std::size_t pos) {
+    key = load<std::uint64_t>(begin + pos);
+    slot = slot3(key);
+    candidate = table[slot];
+    theirs = load<std::uint64_t>(begin + candidate);
+  }
+};
+
+template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Source &source) {
+  first_.fill(0);
+  second_.fill(0);
+  const std::uint8_t *const begin = decoded.data();
+  const std::uint8_t *const end = begin + decoded.size();
+  std::size_t pos = 0;
+  // A position is looked up while the one before it is decided on, as if that were a literal: half of them
+  // are, and where the processor had expected a match, the way that it then takes begins with what is there.
+  Lookup here;
+  if (decoded.size() >= kLeftToSearch) {
+    here.look_up(first_, begin, 0);
+  }
+  while (decoded.size() - pos >= kLeftToSearch) {
+    const std::size_t left = decoded.size() - pos;
+    const std::uint8_t *const at = begin + pos;
+    const std::uint64_t key = here.key;
+    const std::uint32_t distance = static_cast<std::uint32_t>(pos) - here.candidate;
+    const std::uint64_t theirs = here.theirs;
+    const std::uint64_t difference = theirs ^ key;
+    first_[here.slot] = static_cast<std::uint32_t>(pos);
+    here.look_up(first_, begin, pos + 1);
+    // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position
+    // 0, and does no harm: had that the same three bytes, it would have filled the slot.
+    Prediction prediction;
+    if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
+      if (source.literal(pos, left)) [[likely]] {
+        ++pos;
+        continue;
+      }
+    } else {
+      prediction.first_distance = distance;
+      prediction.token = {distance, length_of_match(at - distance, at, end, difference)};
+      if (prediction.token.length < kTakenAtOnce) {
+        prediction.token =
+            search_further(at, end, static_cast<std::uint32_t>(pos), key, theirs, prediction.token);
+      }
+      const std::size_t next = pos + prediction.token.length;
+      const bool goes_on = decoded.size() - next >= kLeftAfterMatch;
+      here.look_up(first_, begin, goes_on ? next : pos);
+      if (source.match(pos, left, prediction.token)) [[likely]] {
+        pos = next;
+        if (!goes_on) [[unlikely]] {
+          break;
+        }
+        continue;
+      }
+    }
+    if (!source.another(pos, left, prediction)) {
+      return false;
+    }
+    pos += prediction.token.length;
+    if (decoded.size() - pos < (prediction.token.distance != 0 ? kLeftAfterMatch : kLeftToSearch)) {
+      break;
+    }
+    here.look_up(first_, begin, pos);
+  }
+  while (pos < decoded.size()) {
+    Prediction none;
+    const std::size_t left = decoded.size() - pos;
+    if (!source.literal(pos, left) && !source.another(pos, left, none)) {
+      return false;
+    }
+    pos += none.token.length;
+  }
+  return true;
 }
 
 bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {

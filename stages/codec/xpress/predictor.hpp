@@ -80,16 +80,18 @@ private:
   struct Prediction;
   class Comparing;
   class Restoring;
+  struct Lookup;
   template <class Source> bool walk(Bytes decoded, Source &source);
-  [[nodiscard]] Prediction predict(Bytes decoded, std::uint32_t pos);
-  void search_further(Bytes decoded, std::uint32_t pos, std::uint64_t key, Prediction &prediction);
+  XpressToken search_further(const std::uint8_t *at, const std::uint8_t *end, std::uint32_t pos,
+                             std::uint64_t key, std::uint64_t first, XpressToken token);
   [[nodiscard]] std::optional<std::size_t> write(Bytes decoded, Bytes corrections); // to stream_
 
   static constexpr std::size_t kFirstSlots = 255 * (1 + 8 + 2) + 1;
   static constexpr std::size_t kSecondSlots = 3318 + (std::size_t{1} << kApartBits);
 
   std::size_t max_decoded_;
-  std::array<std::uint32_t, kFirstSlots> first_{};   // position + 1, 0 for none
+  using FirstTable = std::array<std::uint32_t, kFirstSlots>;
+  FirstTable first_{};                               // positions; 0 also where there is none
   std::array<std::uint32_t, kSecondSlots> second_{}; // the same
   std::vector<std::uint8_t> stream_;                 // room for the largest stream that any tokens can make
   Counts counts_;

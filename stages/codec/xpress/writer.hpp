@@ -1,6 +1,7 @@
 // The token stream of plain XPRESS as Windows writes it.
 #pragma once
 
+#include "base/cpu.hpp"
 #include "codec/xpress/format.hpp"
 #include "etwrelog/bytes.hpp"
 
@@ -24,12 +25,12 @@ public:
 
   explicit XpressWriter(std::uint8_t *out) : begin_(out), at_(out + 4), flags_at_(out) {}
 
-  void literal(std::uint8_t byte) {
+  ETWRELOG_ALWAYS_INLINE void literal(std::uint8_t byte) {
     *at_++ = byte;
     flag(0);
   }
 
-  void match(std::size_t distance, std::size_t length) {
+  ETWRELOG_ALWAYS_INLINE void match(std::size_t distance, std::size_t length) {
     assert(distance >= 1 && distance <= kMaxDistance + 1 && length >= kMinMatch);
     const std::uint32_t code = static_cast<std::uint32_t>(length - kMinMatch);
     const std::uint32_t token = static_cast<std::uint32_t>(distance - 1) << 3;
@@ -49,12 +50,12 @@ public:
   }
 
   // Whether the next length of 10 or more finds a nibble to share.
-  [[nodiscard]] bool half_byte_open() const { return half_byte_ != nullptr; }
+  [[nodiscard]] bool half_byte_open() const { return half_open_ != 0; }
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
 
 private:
-  void flag(std::uint32_t bit) {
+  ETWRELOG_ALWAYS_INLINE void flag(std::uint32_t bit) {
     flags_ = flags_ << 1 | bit;
     if (++count_ == 32) {
       store(flags_at_, flags_);
@@ -64,20 +65,20 @@ private:
     }
   }
 
-  void long_length(std::uint32_t code) {
+  // Whether a nibble is open, and whether one is full, is hard to foresee: no branch there. The byte that may
+  // follow is written in any case; a length of 10 or more leaves room for it.
+  ETWRELOG_ALWAYS_INLINE void long_length(std::uint32_t code) {
     const std::uint32_t nibble = code - 7 < 15 ? code - 7 : 15;
-    if (half_byte_ == nullptr) {
-      half_byte_ = at_;
-      *at_++ = static_cast<std::uint8_t>(nibble);
-    } else {
-      *half_byte_ = static_cast<std::uint8_t>(*half_byte_ | nibble << 4);
-      half_byte_ = nullptr;
-    }
-    if (nibble < 15) {
-      return;
-    }
-    if (code < 7 + 15 + 255) {
-      *at_++ = static_cast<std::uint8_t>(code - 7 - 15);
+    std::uint8_t *const choice[2] = {at_, half_byte_};
+    std::uint8_t *const to = choice[half_open_];
+    *to = static_cast<std::uint8_t>(half_value_ | nibble << (4 * half_open_));
+    at_ += 1 - half_open_;
+    half_byte_ = to;
+    half_value_ = nibble & (half_open_ - 1);
+    half_open_ ^= 1;
+    *at_ = static_cast<std::uint8_t>(code - 7 - 15);
+    if (code < 7 + 15 + 255) [[likely]] {
+      at_ += nibble == 15 ? 1 : 0;
       return;
     }
     *at_++ = 255;
@@ -93,6 +94,7 @@ private:
   std::uint8_t *at_;
   std::uint8_t *flags_at_;
   std::uint8_t *half_byte_ = nullptr;
+  std::uint32_t half_open_ = 0, half_value_ = 0; // its lower nibble
   std::uint32_t flags_ = 0;
   unsigned count_ = 0;
 };
