@@ -24,20 +24,13 @@ public:
   void clear() {
     seen_.clear();
     next_ = 0;
-    failed_ = skipped_ = 0;
   }
 
   // Whether the stream of the part at `at`, which is behind all those before it, follows from `plain` alone.
   // `plain` stays where it is until clear().
   [[nodiscard]] bool see(codec::XpressPredictor &xpress, std::size_t at, Bytes stream, Bytes plain) {
-    // Of another encoder's streams there is hardly one, and to try costs half of what packing these does.
-    if (failed_ >= kFailures && ++skipped_ % kOneIn != 0) return false;
     const Seen seen{at, plain, hash64(plain), hash64(stream)};
-    if (!xpress.explains(stream, plain)) {
-      ++failed_;
-      return false;
-    }
-    failed_ = 0;
+    if (!xpress.explains(stream, plain)) return false;
     seen_.push_back(seen);
     return true;
   }
@@ -57,8 +50,6 @@ public:
   }
 
 private:
-  static constexpr unsigned kFailures = 4, kOneIn = 8;
-
   struct Seen {
     std::size_t at;
     Bytes plain;
@@ -66,7 +57,6 @@ private:
   };
   std::vector<Seen> seen_;
   std::size_t next_ = 0;
-  unsigned failed_ = 0, skipped_ = 0; // in a row
 };
 
 } // namespace etwrelog::etlz

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <optional>
 
 namespace etwrelog::codec {
@@ -176,8 +177,9 @@ private:
 // address would keep it in memory.
 class XpressPredictor::Restoring {
 public:
-  Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out)
-      : decoded_(decoded), corrections_(corrections), writer_(out) {
+  // `expected`: of which stream it is only asked whether this is the one; then it ends soon after it is not.
+  Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out, Bytes expected)
+      : decoded_(decoded), corrections_(corrections), writer_(out), written_(out), expected_(expected) {
     ok_ = next_gap();
   }
 
@@ -200,7 +202,7 @@ public:
 
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool another(std::size_t pos, std::size_t left,
                                                     Prediction &prediction) {
-    ok_ = ok_ && correct(pos, left, prediction) && next_gap();
+    ok_ = ok_ && (exhausted_ ? as_expected() : correct(pos, left, prediction) && next_gap());
     if (ok_) {
       put(writer_, decoded_, pos, prediction.token);
     }
@@ -215,8 +217,26 @@ public:
 private:
   ETWRELOG_ALWAYS_INLINE bool next_gap() {
     exhausted_ = corrections_.empty();
-    gap_ = ~std::uint64_t{0}; // more tokens than any buffer has
+    gap_ = stretch_;
     return exhausted_ || take_number(corrections_, gap_);
+  }
+
+  // The token is as foreseen, and there are no more corrections; but it is time to look at what was written.
+  // A stream of another encoder is told by its first tokens, and those of Windows are not looked at often.
+  // Where nothing is expected the tokens come by this way all the same, so that what explains() has seen is
+  // in every step what restore() does.
+  ETWRELOG_ALWAYS_INLINE bool as_expected() {
+    gap_ = stretch_ = std::min(2 * stretch_, kLongStretch);
+    if (expected_.empty()) {
+      return true;
+    }
+    const std::size_t settled = writer_.settled();
+    if (settled > expected_.size() ||
+        std::memcmp(written_ + compared_, expected_.data() + compared_, settled - compared_) != 0) {
+      return false;
+    }
+    compared_ = settled;
+    return true;
   }
 
   ETWRELOG_ALWAYS_INLINE bool correct(std::size_t pos, std::size_t left, Prediction &prediction) {
@@ -251,6 +271,12 @@ private:
   Bytes decoded_;
   Bytes corrections_;
   XpressWriter writer_;
+  static constexpr std::uint64_t kLongStretch = 1024;
+
+  const std::uint8_t *written_;
+  Bytes expected_;
+  std::size_t compared_ = 0;
+  std::uint64_t stretch_ = 64; // tokens
   std::uint64_t gap_ = 0;
   bool exhausted_ = false;
   bool ok_ = true;
@@ -389,7 +415,7 @@ bool XpressPredictor::explains(Bytes compressed, Bytes decoded) {
   if (decoded.size() > max_decoded_) {
     return false;
   }
-  const std::optional<std::size_t> size = write(decoded, {});
+  const std::optional<std::size_t> size = write(decoded, {}, compressed);
   return size && std::ranges::equal(Bytes(stream_.data(), *size), compressed);
 }
 
@@ -397,7 +423,7 @@ Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableB
   if (decoded.size() > max_decoded_) {
     return corrupt("XPRESS corrections: content larger than announced");
   }
-  const std::optional<std::size_t> size = write(decoded, corrections);
+  const std::optional<std::size_t> size = write(decoded, corrections, {});
   if (!size) {
     return corrupt("XPRESS corrections: do not fit the content");
   }
@@ -408,8 +434,8 @@ Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableB
   return {};
 }
 
-std::optional<std::size_t> XpressPredictor::write(Bytes decoded, Bytes corrections) {
-  Restoring restoring(decoded, corrections, stream_.data());
+std::optional<std::size_t> XpressPredictor::write(Bytes decoded, Bytes corrections, Bytes expected) {
+  Restoring restoring(decoded, corrections, stream_.data(), expected);
   return walk(decoded, restoring) ? restoring.finish() : std::nullopt;
 }
 

@@ -60,7 +60,8 @@ public:
   // writes or if corrections would cost more than half of it: store the compressed bytes as they are.
   [[nodiscard]] bool encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections);
 
-  // Whether the rules explain all of it: runs restore() without corrections and compares. Then encode() would
+  // Whether the rules explain all of it: runs restore() without corrections and compares, at the end all, and
+  // on the way what is there by then, so that a stream of another encoder costs little. If so, encode() would
   // need none, and for these bytes whoever relies on restore() has no need to call it again.
   [[nodiscard]] bool explains(Bytes compressed, Bytes decoded);
 
@@ -84,7 +85,8 @@ private:
   template <class Source> bool walk(Bytes decoded, Source &source);
   XpressToken search_further(const std::uint8_t *at, const std::uint8_t *end, std::uint32_t pos,
                              std::uint64_t key, std::uint64_t first, XpressToken token);
-  [[nodiscard]] std::optional<std::size_t> write(Bytes decoded, Bytes corrections); // to stream_
+  // To stream_; stops early where that cannot become `expected`, unless this is empty.
+  [[nodiscard]] std::optional<std::size_t> write(Bytes decoded, Bytes corrections, Bytes expected);
 
   static constexpr std::size_t kFirstSlots = 255 * (1 + 8 + 2) + 1;
   static constexpr std::size_t kSecondSlots = 3318 + (std::size_t{1} << kApartBits);
