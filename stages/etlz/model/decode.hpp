@@ -43,6 +43,7 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
   std::uint8_t *const base = events.data();
   const std::size_t room = events.size();
   while (at < coded) {
+    RecycledMemory::prefetch(before, at);
     std::uint32_t index = 0;
     code_type(index);
     if (failed_) return false;
