@@ -1,8 +1,10 @@
 #include "output/first_pass.hpp"
 
 #include "base/errors.hpp"
+#include "passes/collect.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace etwrelog::pipeline {
@@ -62,6 +64,8 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
   looked.dropped.fill(0);
   looked.dropped_bytes = 0;
   looked.candidates.clear();
+  looked.providers.clear();
+  looked.needs_more = false;
   filter::EarlyWalk walk(known, buffer.header.processor());
   // The last context switch, if it was dropped: it tells whose the candidates behind it are.
   struct Switch {
@@ -90,6 +94,7 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
         last.size = 0;
       }
       add(at, end);
+      note_need(event, rule, looked);
       return;
     }
     const auto reason = static_cast<std::size_t>(*dropped);
@@ -98,6 +103,19 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
     if (walk.switches != switches) last = {at, end, event.size(), reason};
   });
   looked.used = walk.used;
+}
+
+void FirstPass::note_need(const EventView &event, const filter::HookRule *rule, Looked &looked) {
+  constexpr std::size_t kMost = 16; // providers
+  if (looked.needs_more) return;
+  if (rule != nullptr) {
+    looked.needs_more = rule->refers_to_file(event.pointer_size());
+    return;
+  }
+  const std::optional<Guid> provider = filter::provider_needed(event);
+  if (!provider || std::ranges::find(looked.providers, *provider) != looked.providers.end()) return;
+  looked.needs_more = looked.providers.size() == kMost;
+  looked.providers.push_back(*provider);
 }
 
 // With what has come to be known since: now the batch is still at hand.
@@ -169,7 +187,7 @@ Result<void> FirstPass::merge(Batch &batch, Part &part) {
   if (part.buffers.empty()) return {};
   std::uint64_t with_overhead = part.bytes + part.buffers.size() * (sizeof(Looked) + sizeof(DecodedBuffer));
   for (const Looked &looked : part.looked)
-    with_overhead += looked.left_in_file.size() * sizeof(Stretch);
+    with_overhead += looked.left_in_file.size() * sizeof(Stretch) + looked.providers.size() * sizeof(Guid);
   if (used_.load(std::memory_order_relaxed) + with_overhead > memory_) {
     used_.store(memory_, std::memory_order_relaxed); // what comes later might fit, but need not be tried
     return {};
@@ -260,8 +278,38 @@ const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const f
     }
     report.event_bytes_in += looked.dropped_bytes;
   }
-  looked_.clear();
   return cache_;
+}
+
+Result<void> FirstPass::follow_references(const filter::Filter &filter, const filter::Lifetimes &lifetimes,
+                                          const PassOptions &options, filter::Marks &marks) {
+  if (lifetimes.has_stacks_or_definitions())
+    return collect_references(trace_, filter, 0, options, marks, &cache_);
+  // One buffer speaks for others with the same providers. The last ones first: of them most was known, and
+  // their candidates are likely to stay.
+  std::vector<char> out(processors_.size());
+  std::unordered_set<Guid> met;
+  for (auto last = looked_.rbegin(); last != looked_.rend(); ++last) {
+    const auto &[index, looked] = *last;
+    if (looked.needs_more || cache_.find(index) == nullptr) continue;
+    bool fresh = false;
+    for (const Guid &provider : looked.providers)
+      fresh = met.insert(provider).second || fresh;
+    out[index] = fresh ? 0 : 1;
+  }
+  const auto is_out = [&out](std::size_t buffer) { return out[buffer] != 0; };
+  const LeftOut some(is_out, &cache_);
+  ETWRELOG_TRY(collect_references(trace_, filter, 0, options, marks, &some));
+  // Where it did not, the others speak for themselves.
+  std::vector<char> rest(out.size(), 1);
+  for (const auto &[index, looked] : looked_) {
+    const bool needs_known = std::ranges::all_of(
+        looked.providers, [&](const Guid &provider) { return marks.providers.contains(provider); });
+    if (out[index] != 0 && !needs_known) rest[index] = 0;
+  }
+  if (std::ranges::find(rest, 0) == rest.end()) return {};
+  out = std::move(rest);
+  return collect_references(trace_, filter, 0, options, marks, &some);
 }
 
 void FirstPass::give_back(const DecodedBuffer &buffer) {

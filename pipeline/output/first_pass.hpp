@@ -23,6 +23,12 @@ public:
   [[nodiscard]] const BufferCache &settle(const filter::Lifetimes &lifetimes, const filter::Targets &targets,
                                           RelogReport &report);
 
+  // Then: what the events refer to that the filter will keep. Candidates that cannot refer to anything new
+  // are not looked at again.
+  [[nodiscard]] Result<void> follow_references(const filter::Filter &filter,
+                                               const filter::Lifetimes &lifetimes, const PassOptions &options,
+                                               filter::Marks &marks);
+
   // What is kept of the buffer has been used for the last time: its memory serves for what is written from
   // now on. Nothing where none of it was kept.
   void give_back(const DecodedBuffer &buffer);
@@ -36,6 +42,8 @@ private:
     std::uint64_t dropped_bytes = 0;
     std::vector<write::Run> candidates; // until they are copied
     std::vector<Stretch> left_in_file;  // or they are read again: where they stand
+    std::vector<Guid> providers;        // that the candidates need, once each
+    bool needs_more = false;            // than these, or more than are counted
   };
   struct Part {
     filter::LifetimeRecords records;
@@ -47,6 +55,7 @@ private:
   void look(Batch &batch, Part &part) const; // parallel
   void look_at(Batch &batch, const DecodedBuffer &buffer, const filter::NonTargets &known, Part &part,
                Looked &looked) const;
+  static void note_need(const EventView &event, const filter::HookRule *rule, Looked &looked);
   void look_again(Batch &batch, Part &part);
   bool leave_in_file(const DecodedBuffer &buffer, Looked &looked) const;
   void keep_candidates(const Batch &batch, Part &part) const;

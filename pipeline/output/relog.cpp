@@ -113,7 +113,7 @@ private:
     if (first_pass_) cache_ = &first_pass_->settle(lifetimes_, filter_->targets(), report_);
     if (selective) {
       filter::Marks marks;
-      ETWRELOG_TRY(collect_references(trace_, *filter_, 0, options_.graph, marks, cache_));
+      ETWRELOG_TRY(first_pass_->follow_references(*filter_, lifetimes_, options_.graph, marks));
       filter_->set_marks(std::move(marks));
       if (!filter_->targets().all())
         for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)

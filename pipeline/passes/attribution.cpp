@@ -146,25 +146,6 @@ bool Attribution::left(const filter::Claim &claim, std::uint32_t buffer) const {
   return claim_of(share) == asked && buffer <= share.last_buffer;
 }
 
-namespace {
-
-// The buffers that are not read again are kept, with nothing in them.
-class NotAgain final : public KeptBuffers {
-public:
-  NotAgain(const Attribution &shares, std::uint32_t first_buffer)
-      : shares_(shares), first_buffer_(first_buffer) {}
-  [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
-    return shares_.left(first_buffer_ + static_cast<std::uint32_t>(buffer)) ? nullptr : &nothing_;
-  }
-
-private:
-  const Attribution &shares_;
-  const std::uint32_t first_buffer_;
-  const DecodedBuffer nothing_;
-};
-
-} // namespace
-
 Result<void> attribute_rest(const Trace &trace, std::uint32_t first_buffer, const Attribution &left,
                             const filter::Lifetimes &lifetimes,
                             const std::function<void(const Share &, std::uint32_t)> &give,
@@ -172,7 +153,8 @@ Result<void> attribute_rest(const Trace &trace, std::uint32_t first_buffer, cons
   struct Given {
     std::vector<std::pair<Share, std::uint32_t>> shares;
   };
-  const NotAgain kept(left, first_buffer);
+  const LeftOut kept(
+      [&](std::size_t buffer) { return !left.left(first_buffer + static_cast<std::uint32_t>(buffer)); });
   Pass<Given> pass;
   pass.name = "attributing";
   pass.work = [&](Batch &batch, Given &part) {

@@ -71,6 +71,25 @@ protected:
   ~KeptBuffers() = default;
 };
 
+// Those that are left out are kept, with nothing in them; others as `kept` says, if there is one.
+class LeftOut final : public KeptBuffers {
+public:
+  explicit LeftOut(std::function<bool(std::size_t)> out, const KeptBuffers *kept = nullptr)
+      : out_(std::move(out)), kept_(kept) {}
+  [[nodiscard]] const DecodedBuffer *find(std::size_t buffer) const override {
+    if (out_(buffer)) return &nothing_;
+    return kept_ != nullptr ? kept_->find(buffer) : nullptr;
+  }
+  [[nodiscard]] Stretches left_in_file(std::size_t buffer) const override {
+    return kept_ == nullptr || out_(buffer) ? Stretches() : kept_->left_in_file(buffer);
+  }
+
+private:
+  const std::function<bool(std::size_t)> out_;
+  const KeptBuffers *const kept_;
+  const DecodedBuffer nothing_;
+};
+
 // What a pass does that does not depend on its part.
 class PassRun {
 public:

@@ -312,6 +312,12 @@ void Filter::mark_reference(std::uint64_t key, std::int64_t time, const EventKey
   }
 }
 
+std::optional<Guid> provider_needed(const EventView &event) {
+  const bool manifest = event.is_event() && event.id() == format::kManifestEventId;
+  if (manifest || (!event.is_event() && !event.is_classic())) return std::nullopt;
+  return event.provider();
+}
+
 void Filter::mark(const EventView &event, std::int64_t time, Position &position, Marks::Part &part) const {
   const Verdict verdict = judge(event, time, position);
   const Bytes payload = event.payload();
@@ -336,7 +342,7 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
             {time, FieldOffsets::u32(payload, at.thread_id).value_or(event.thread_id())});
       return;
     }
-    for (const std::uint16_t offset : {at.file_object, at.file_key})
+    for (const std::uint16_t offset : {at.file_object, at.file_key}) // as HookRule::refers_to_file
       if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
         part.files.push_back(*file);
     if (by_kind_ && lifetimes_->has_stacks()) {
@@ -352,12 +358,9 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
   }
   if (verdict.need != Need::none || !is_kept(verdict.reason)) return;
   if (by_kind_ && lifetimes_->has_stacks()) part.kept_events.push_back({time, event.thread_id()});
-  if (event.is_event() || event.is_classic()) {
-    const Guid provider = event.provider();
-    const bool manifest = event.is_event() && event.id() == format::kManifestEventId;
-    if (!manifest && (part.providers.empty() || part.providers.back() != provider))
-      part.providers.push_back(provider);
-  }
+  if (const auto provider = provider_needed(event);
+      provider && (part.providers.empty() || part.providers.back() != *provider))
+    part.providers.push_back(*provider);
   if (!event.has_items()) return;
   ExtendedItems items = event.items();
   ExtendedItem item;

@@ -119,6 +119,10 @@ struct Marks {
   };
 };
 
+// The provider whose descriptions (manifest, metadata) an event without hook needs, if it is kept. Such an
+// event refers to nothing else where there are no stacks; one with a hook may refer to files.
+[[nodiscard]] std::optional<Guid> provider_needed(const EventView &event);
+
 class Filter {
 public:
   // `lifetimes` must outlive the filter.

@@ -162,6 +162,7 @@ public:
     return actors_;
   } // sorted by time and thread
   [[nodiscard]] bool has_stacks() const { return has_stacks_; }
+  [[nodiscard]] bool has_stacks_or_definitions() const { return has_stacks_ || !definitions_.empty(); }
   [[nodiscard]] bool has_switch_batches() const { return has_switch_batches_; }
   [[nodiscard]] bool has_unowned() const { return has_unowned_; }
 

@@ -41,6 +41,10 @@ struct HookRule {
   [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const {
     return pointer_size == 8 ? wide : narrow;
   }
+  [[nodiscard]] bool refers_to_file(unsigned pointer_size) const {
+    const FieldOffsets &at = offsets(pointer_size);
+    return at.file_object != FieldOffsets::kAbsent || at.file_key != FieldOffsets::kAbsent;
+  }
 };
 
 [[nodiscard]] constexpr bool is_stack(kernel::Scope scope) {

@@ -235,10 +235,35 @@ TEST(RelogCandidates, LongStretchesNeedNoMemory) {
     header.saved_offset = header.filled_bytes = header.valid_bytes() - 3;
     format::store_buffer_header(second, header);
     expect_same(trace, process("*"), "an end within padding", true);
-    trace.resize(trace.size() - buffer_size / 2);
+    trace.erase(trace.end() - buffer_size / 2, trace.end());
     expect_same(trace, process("200"), "cut", true);
     expect_same(trace, process("*"), "cut", true);
   }
+}
+
+// Without stacks some buffers speak for others that need the same providers: also where what they hold goes.
+TEST(RelogCandidates, AProviderIsNeededByWhoeverStays) {
+  const Guid shared{0x1234, 1}, others{0x1235, 1};
+  SyntheticTrace t({.buffer_size = 0x4000});
+  t.end_buffer(0);
+  auto burst = [&](std::int64_t now, const Guid &provider, std::uint32_t pid) {
+    for (int i = 0; i < 300; ++i)
+      t.trace_logging({now + i, 0}, provider, "Prov", "E", pid + 4, pid);
+    t.end_buffer(0);
+  };
+  burst(1'010'000, shared, 200);
+  burst(1'020'000, others, 300);
+  burst(1'030'000, shared, 300);
+  const std::size_t of_shared = t.manifest({1'040'000, 0}, shared, 304, 300, "<m/>");
+  const std::size_t of_others = t.manifest({1'040'001, 0}, others, 304, 300, "<m/>");
+  for (const std::uint32_t pid : {200u, 300u}) { // so late that all had to be kept until here
+    t.process_rundown({1'050'000, 0}, pid, 4, pid == 200 ? "p1.exe" : "p2.exe", "", true);
+    t.thread_rundown({1'050'000, 0}, pid + 4, pid, true);
+  }
+  const Relogged one = expect_same(t.bytes(), process("p1.exe"), "one of two users");
+  ASSERT_FALSE(one.error);
+  EXPECT_EQ(one.contents.count(t.event(of_shared)), 1u);
+  EXPECT_EQ(one.contents.count(t.event(of_others)), 0u);
 }
 
 TEST(RelogCandidates, GeneratedMachines) {
