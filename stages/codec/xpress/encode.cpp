@@ -88,9 +88,10 @@ public:
   }
 
 private:
-  static constexpr unsigned kDepth = 16;
-  static constexpr unsigned kLazyDepth = 8;
-  static constexpr std::size_t kLazyBelow = 32;
+  // Twice the depth takes 0.9 to 1.2% less room, and a quarter more time.
+  static constexpr unsigned kDepth = 12;
+  static constexpr unsigned kLazyDepth = 4;
+  static constexpr std::size_t kLazyBelow = 16;
 
   // Against literals. A nibble counts as half a byte: two matches share one.
   [[nodiscard]] static std::int64_t saved_bits(std::size_t length) {
@@ -98,7 +99,7 @@ private:
     return static_cast<std::int64_t>(9 * length) - match;
   }
 
-  HashChain chain_;
+  HashChain<96> chain_;
 };
 
 class XpressMax final : public Encoder {
@@ -197,7 +198,7 @@ private:
     }
   }
 
-  HashChain chain_;
+  HashChain<> chain_;
   std::vector<Step> matches_; // the longest at each position of the block
   std::vector<std::array<std::uint32_t, 2>> steps_;
   std::vector<std::array<std::uint32_t, 2>> costs_;
