@@ -65,7 +65,7 @@ public:
       const std::lock_guard lock(mutex_);
       ended_ = true;
     }
-    changed_.notify_all();
+    arrived_.notify_all();
     threads_.clear();
   }
   Finishers(const Finishers &) = delete;
@@ -75,22 +75,22 @@ public:
     if (!jobs_.finish) return;
     if (threads_.empty()) return finish(job);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_.size() < 2 * threads_.size(); });
+    left_.wait(lock, [this] { return waiting_.size() < 2 * threads_.size(); });
     waiting_.push_back(job);
     lock.unlock();
-    changed_.notify_all();
+    arrived_.notify_one();
   }
 
 private:
   void work() {
     for (;;) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
+      arrived_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       const std::size_t job = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      changed_.notify_all();
+      left_.notify_one();
       finish(job);
     }
   }
@@ -106,7 +106,7 @@ private:
 
   const JobList &jobs_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable arrived_, left_; // a job; one, for others to be added
   std::deque<std::size_t> waiting_;
   bool ended_ = false;
   std::vector<std::jthread> threads_; // the last: they use all the others
