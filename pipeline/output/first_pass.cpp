@@ -283,13 +283,14 @@ const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const f
 
 Result<void> FirstPass::follow_references(const filter::Filter &filter, const filter::Lifetimes &lifetimes,
                                           const PassOptions &options, filter::Marks &marks) {
+  const auto buffers = std::exchange(looked_, {}); // is not needed from here on
   if (lifetimes.has_stacks_or_definitions())
     return collect_references(trace_, filter, 0, options, marks, &cache_);
   // One buffer speaks for others with the same providers. The last ones first: of them most was known, and
   // their candidates are likely to stay.
   std::vector<char> out(processors_.size());
   std::unordered_set<Guid> met;
-  for (auto last = looked_.rbegin(); last != looked_.rend(); ++last) {
+  for (auto last = buffers.rbegin(); last != buffers.rend(); ++last) {
     const auto &[index, looked] = *last;
     if (looked.needs_more || cache_.find(index) == nullptr) continue;
     bool fresh = false;
@@ -302,7 +303,7 @@ Result<void> FirstPass::follow_references(const filter::Filter &filter, const fi
   ETWRELOG_TRY(collect_references(trace_, filter, 0, options, marks, &some));
   // Where it did not, the others speak for themselves.
   std::vector<char> rest(out.size(), 1);
-  for (const auto &[index, looked] : looked_) {
+  for (const auto &[index, looked] : buffers) {
     const bool needs_known = std::ranges::all_of(
         looked.providers, [&](const Guid &provider) { return marks.providers.contains(provider); });
     if (out[index] != 0 && !needs_known) rest[index] = 0;
