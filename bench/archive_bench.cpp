@@ -29,8 +29,7 @@ Buffer read_file(const std::string &path) {
 }
 
 // The trace with its buffers decompressed: what all competitors get to see.
-Buffer decoded(const std::string &path, bool &was_compressed) {
-  const Buffer file = read_file(path);
+Buffer decoded(const Buffer &file, bool &was_compressed) {
   Buffer out;
   for (std::size_t at = 0; at + format::kBufferHeaderSize <= file.size();) {
     format::BufferHeader h = format::load_buffer_header(file.data() + at);
@@ -68,8 +67,9 @@ const Trace &trace(const std::string &path) {
   static std::map<std::string, Trace> cache;
   Trace &t = cache[path];
   if (!t.decoded.empty()) return t;
-  t.decoded = decoded(path, t.was_compressed);
-  if (t.was_compressed) t.file = read_file(path);
+  t.file = read_file(path);
+  t.decoded = decoded(t.file, t.was_compressed);
+  if (!t.was_compressed) t.file = {};
   return t;
 }
 

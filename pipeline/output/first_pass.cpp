@@ -128,14 +128,11 @@ void FirstPass::look_again(Batch &batch, Part &part) {
 
 // Where candidates are much in few places, and the file is at hand, they need no memory: reading them again
 // takes no longer than making a copy, and where memory is short of pages that are ready to use much less.
-bool FirstPass::leave_in_file(const DecodedBuffer &buffer, Looked &looked) const {
+bool FirstPass::leave_in_file(const DecodedBuffer &buffer, std::uint64_t bytes, Looked &looked) const {
   constexpr std::uint64_t kWorthACall = 16u << 10;
   looked.left_in_file.clear();
   if (buffer.codec != Codec::none || buffer.stored.empty() || !trace_.input().cheap_to_read_again())
     return false;
-  std::uint64_t bytes = 0;
-  for (const write::Run &run : looked.candidates)
-    bytes += run.end - run.begin;
   if (bytes == 0 || bytes < looked.candidates.size() * kWorthACall) return false;
   for (const write::Run &run : looked.candidates)
     looked.left_in_file.push_back({run.begin, run.end});
@@ -147,9 +144,10 @@ bool FirstPass::leave_in_file(const DecodedBuffer &buffer, Looked &looked) const
 void FirstPass::keep_candidates(const Batch &batch, Part &part) const {
   for (std::size_t i = 0; i < batch.buffers.size(); ++i) {
     Looked &looked = part.looked[i];
-    if (leave_in_file(batch.buffers[i], looked)) continue;
+    std::uint64_t bytes = 0;
     for (const write::Run &run : looked.candidates)
-      part.bytes += run.end - run.begin;
+      bytes += run.end - run.begin;
+    if (!leave_in_file(batch.buffers[i], bytes, looked)) part.bytes += bytes;
   }
   std::uint8_t *to = part.bytes != 0 ? memory_of_candidates_.take(part.bytes) : nullptr;
   for (std::size_t i = 0; i < batch.buffers.size(); ++i) {

@@ -57,7 +57,7 @@ private:
                Looked &looked) const;
   static void note_need(const EventView &event, const filter::HookRule *rule, Looked &looked);
   void look_again(Batch &batch, Part &part);
-  bool leave_in_file(const DecodedBuffer &buffer, Looked &looked) const;
+  bool leave_in_file(const DecodedBuffer &buffer, std::uint64_t bytes, Looked &looked) const;
   void keep_candidates(const Batch &batch, Part &part) const;
   Result<void> merge(Batch &batch, Part &part);
   void note_news(const filter::LifetimeRecords &records);

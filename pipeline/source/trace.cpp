@@ -20,7 +20,6 @@ namespace {
 // The strictest first: XPRESS data never passes as LZNT1, and neither passes as Huffman's table and code.
 constexpr std::array kCodecs = {Codec::lznt1, Codec::xpress, Codec::xpress_huffman};
 constexpr std::size_t kDetectionTries = 8;
-constexpr std::size_t kCacheLine = 64;
 
 } // namespace
 

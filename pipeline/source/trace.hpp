@@ -57,6 +57,8 @@ struct OpenedInput {
 [[nodiscard]] Result<std::vector<OpenedInput>>
 open_sources(const etwrelog::Input &input, std::uint64_t memory, const std::stop_token &stop = {});
 
+inline constexpr std::size_t kCacheLine = 64;
+
 // Fetches ahead of a walk over events that an earlier pass has put into memory and that no cache holds any
 // more: the place of the next event stands in the one before, and without this each costs a wait for memory.
 class MemoryAhead {
@@ -69,7 +71,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t kFar = 2048, kCacheLine = 64;
+  static constexpr std::size_t kFar = 2048;
   Bytes events_;
   std::size_t size_, fetched_ = 0; // 0: what was just read is at hand
 };

@@ -3,6 +3,7 @@
 #include "codec/xpress/writer.hpp"
 #include "etwrelog/codec.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tests/support/xpress_streams.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,8 @@
 namespace etwrelog::codec {
 namespace {
 
+using testing::stream_by_our_encoder;
+using testing::stream_by_the_rules;
 using Buffer = std::vector<std::uint8_t>;
 
 // Records of repeating shape, with strings and counters: the kind of content in which Windows' rules matter.
@@ -38,31 +41,11 @@ Buffer event_like(std::size_t size, unsigned seed) {
   return out;
 }
 
-// What the rules alone make of the content: restoring without corrections.
-Buffer by_the_rules(XpressPredictor &predictor, const Buffer &decoded) {
-  for (std::size_t size = 4; size <= codec::XpressWriter::bound(decoded.size()); ++size) {
-    Buffer out(size);
-    if (predictor.restore(decoded, {}, out)) {
-      return out;
-    }
-  }
-  return {};
-}
-
-Buffer compress(const Buffer &decoded) {
-  Compressor compressor(Codec::xpress, Level::normal, decoded.size());
-  Buffer out(codec::XpressWriter::bound(decoded.size()));
-  const CodecResult result = compressor.compress(decoded, out);
-  EXPECT_TRUE(result);
-  out.resize(result.produced);
-  return out;
-}
-
 TEST(XpressPredictor, RulesMakeAStreamThatDecodesToTheContent) {
   XpressPredictor predictor(1 << 16);
   for (const std::size_t size : {0, 1, 31, 32, 40, 100, 3000, 9000}) {
     const Buffer decoded = event_like(size, 7);
-    const Buffer stream = by_the_rules(predictor, decoded);
+    const Buffer stream = stream_by_the_rules(predictor, decoded);
     Buffer again(size);
     EXPECT_TRUE(decompress(Codec::xpress, stream, again)) << size;
     EXPECT_EQ(again, decoded);
@@ -89,7 +72,7 @@ TEST(XpressPredictor, TakesTheLongerMatchOfTheSecondTable) {
       "abcdefghijkl-abcX-------abcdefghijkl________________________________________";
   const Buffer decoded(text.begin(), text.end());
   XpressPredictor predictor(1 << 16);
-  const Buffer stream = by_the_rules(predictor, decoded);
+  const Buffer stream = stream_by_the_rules(predictor, decoded);
   XpressReader reader(stream);
   std::size_t pos = 0;
   XpressToken token;
@@ -106,7 +89,7 @@ TEST(XpressPredictor, RestoresStreamsOfAnotherEncoder) {
   XpressPredictor predictor(1 << 16);
   for (const std::size_t size : {1, 33, 500, 20000, 65536}) {
     const Buffer decoded = event_like(size, 3);
-    const Buffer stream = compress(decoded);
+    const Buffer stream = stream_by_our_encoder(decoded);
     Buffer corrections = {1, 2, 3};
     if (!predictor.encode(stream, decoded, corrections)) {
       EXPECT_EQ(corrections, (Buffer{1, 2, 3}));
@@ -121,7 +104,7 @@ TEST(XpressPredictor, RestoresStreamsOfAnotherEncoder) {
 // The rules' stream with one match in `oddity` written in another way: as literals, or shorter.
 Buffer odd_stream(XpressPredictor &predictor, const Buffer &decoded, unsigned seed, unsigned oddity) {
   std::mt19937 random(seed);
-  const Buffer ruled = by_the_rules(predictor, decoded);
+  const Buffer ruled = stream_by_the_rules(predictor, decoded);
   XpressReader reader(ruled);
   Buffer out(codec::XpressWriter::bound(decoded.size()));
   codec::XpressWriter writer(out.data());
@@ -192,7 +175,7 @@ TEST(XpressPredictor, RestoresDistancesAndLengthsThatWindowsNeverWrites) {
 TEST(XpressPredictor, RefusesWhatItCannotModel) {
   XpressPredictor predictor(1 << 16);
   const Buffer decoded = event_like(5000, 1);
-  const Buffer stream = by_the_rules(predictor, decoded);
+  const Buffer stream = stream_by_the_rules(predictor, decoded);
   Buffer corrections;
   Buffer longer = stream;
   longer.push_back(0);
@@ -203,7 +186,7 @@ TEST(XpressPredictor, RefusesWhatItCannotModel) {
   EXPECT_FALSE(predictor.encode(stream, event_like((1 << 16) + 1, 1), corrections)); // larger than announced
   // Spare flags that are not all ones.
   const Buffer few = event_like(5, 1);
-  Buffer other = by_the_rules(predictor, few);
+  Buffer other = stream_by_the_rules(predictor, few);
   other[0] ^= 1;
   EXPECT_FALSE(predictor.encode(other, few, corrections));
   EXPECT_TRUE(corrections.empty());

@@ -1,16 +1,18 @@
 // What was seen while a segment was taken apart must never pass for a proof of anything else.
 #include "etlz/proof.hpp"
 
-#include "codec/xpress/writer.hpp"
 #include "etlz/segment.hpp"
 #include "etwrelog/codec.hpp"
 #include "etwrelog/format.hpp"
+#include "tests/support/xpress_streams.hpp"
 
 #include <gtest/gtest.h>
 
 namespace etwrelog::etlz {
 namespace {
 
+using testing::stream_by_our_encoder;
+using testing::stream_by_the_rules;
 using Buffer = std::vector<std::uint8_t>;
 
 Buffer content_of_seed(unsigned seed) {
@@ -22,27 +24,12 @@ Buffer content_of_seed(unsigned seed) {
   return out;
 }
 
-// As Windows writes it.
-Buffer ruled(codec::XpressPredictor &predictor, Bytes plain) {
-  for (std::size_t size = 4; size <= codec::XpressWriter::bound(plain.size()); ++size)
-    if (Buffer out(size); predictor.restore(plain, {}, out)) return out;
-  return {};
-}
-
-Buffer by_another_encoder(Bytes plain) {
-  Compressor compressor(Codec::xpress, Level::normal, plain.size());
-  Buffer out(codec::XpressWriter::bound(plain.size()));
-  const CodecResult result = compressor.compress(plain, out);
-  EXPECT_TRUE(result);
-  out.resize(result.produced);
-  return out;
-}
-
 class ProofOfStreams : public ::testing::Test {
 protected:
   codec::XpressPredictor predictor_{1 << 16};
   Buffer first_ = content_of_seed(1), second_ = content_of_seed(2);
-  Buffer first_stream_ = ruled(predictor_, first_), second_stream_ = ruled(predictor_, second_);
+  Buffer first_stream_ = stream_by_the_rules(predictor_, first_),
+         second_stream_ = stream_by_the_rules(predictor_, second_);
   StreamProofs proofs_;
 
   void SetUp() override {
@@ -85,7 +72,7 @@ TEST_F(ProofOfStreams, DoesNotHoldOnceTheBytesThatItRanOnWereTouched) {
 }
 
 TEST_F(ProofOfStreams, DoesNotHoldForAStreamThatTheRulesDoNotGive) {
-  const Buffer stream = by_another_encoder(first_);
+  const Buffer stream = stream_by_our_encoder(first_);
   ASSERT_NE(stream, first_stream_);
   EXPECT_FALSE(proofs_.see(predictor_, 1000, stream, first_));
   EXPECT_FALSE(proofs_.hold(1000, stream, first_));
@@ -100,7 +87,8 @@ TEST(ProofOfSegments, FindsEveryBitThatIsAnother) {
   Buffer trace;
   for (unsigned seed = 1; seed <= 6; ++seed) {
     const Buffer plain = content_of_seed(seed);
-    const Buffer stream = seed % 3 == 0 ? by_another_encoder(plain) : ruled(predictor, plain);
+    const Buffer stream =
+        seed % 3 == 0 ? stream_by_our_encoder(plain) : stream_by_the_rules(predictor, plain);
     format::BufferHeader header;
     header.buffer_size = static_cast<std::uint32_t>(format::kBufferHeaderSize + stream.size());
     header.saved_offset = header.current_offset = header.filled_bytes =

@@ -1,0 +1,28 @@
+// XPRESS streams of one content: the one that follows from the predictor's rules, and another encoder's.
+#pragma once
+
+#include "codec/xpress/predictor.hpp"
+#include "codec/xpress/writer.hpp"
+#include "etwrelog/codec.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog::testing {
+
+// What the rules alone make of the content: restoring without corrections.
+inline std::vector<std::uint8_t> stream_by_the_rules(codec::XpressPredictor &predictor, Bytes decoded) {
+  for (std::size_t size = 4; size <= codec::XpressWriter::bound(decoded.size()); ++size)
+    if (std::vector<std::uint8_t> out(size); predictor.restore(decoded, {}, out)) return out;
+  return {};
+}
+
+inline std::vector<std::uint8_t> stream_by_our_encoder(Bytes decoded) {
+  Compressor compressor(Codec::xpress, Level::normal, decoded.size());
+  std::vector<std::uint8_t> out(codec::XpressWriter::bound(decoded.size()));
+  const CodecResult result = compressor.compress(decoded, out);
+  EXPECT_TRUE(result);
+  out.resize(result.produced);
+  return out;
+}
+
+} // namespace etwrelog::testing
