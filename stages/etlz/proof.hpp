@@ -4,21 +4,17 @@
 #include "codec/xpress/predictor.hpp"
 #include "etlz/container.hpp"
 
-#include <algorithm>
 #include <vector>
 
 namespace etwrelog::etlz {
 
-// Most streams that Windows wrote follow from the decoded bytes alone. Whether one does is found out by
-// running restore(), as unpacking will, and comparing. That is half of the proof that the stream comes back:
-// restore() depends on nothing but its arguments. The other half is that unpacking gives it the same
-// arguments, and is left to when the coded segment is decoded: there, the bytes that the model gives are
-// compared with those that restore() ran on, and it need not run again.
-//
-// The bytes that it ran on are not read from the trace again but kept, as those that the model coded. Were
-// they touched in between (a fault of the memory, or of the program), the model would code what they became,
-// and the comparison would say nothing: hence their hash from before restore() ran. The same for the trace
-// itself.
+// That unpacking brings an XPRESS stream back is proven in two halves. The first is what
+// XpressPredictor::encode says: restore() gives this stream from these decoded bytes and corrections, on
+// which alone it depends. The second is that unpacking gives it these, and is left to when the coded segment
+// is decoded: what the model then gives is compared with what encode() saw, by hashes. (For the decoded bytes
+// are kept in memory until the model codes them: were they touched in between, by a fault of the memory or of
+// the program, it would code what they became, and to compare with them would say nothing. The same for the
+// trace itself.)
 class StreamProofs {
 public:
   void clear() {
@@ -26,11 +22,13 @@ public:
     next_ = 0;
   }
 
-  // Whether the stream of the part at `at`, which is behind all those before it, follows from `plain` alone.
-  // `plain` stays where it is until clear().
-  [[nodiscard]] bool see(codec::XpressPredictor &xpress, std::size_t at, Bytes stream, Bytes plain) {
-    const Seen seen{at, plain, hash64(plain), hash64(stream)};
-    if (!xpress.explains(stream, plain)) return false;
+  // As XpressPredictor::encode, of the part at `at`, which is behind all those before it.
+  [[nodiscard]] bool see(codec::XpressPredictor &xpress, std::size_t at, Bytes stream, Bytes plain,
+                         std::vector<std::uint8_t> &corrections) {
+    const std::size_t before = corrections.size();
+    Seen seen{at, Hashes(stream, plain, {})};
+    if (!xpress.encode(stream, plain, corrections)) return false;
+    seen.hashes.corrections = hash64(Bytes(corrections).subspan(before));
     seen_.push_back(seen);
     return true;
   }
@@ -38,22 +36,23 @@ public:
   // Before the parts are decoded, in their order.
   void rewind() { next_ = 0; }
 
-  // Whether restore(), without corrections, gives `stream`, the one in the trace, of the part at `at` from
-  // `plain`, which was decoded.
-  [[nodiscard]] bool hold(std::size_t at, Bytes stream, Bytes plain) {
+  // Whether restore() gives `stream`, the one in the trace, of the part at `at` from what was decoded.
+  [[nodiscard]] bool hold(std::size_t at, Bytes stream, Bytes plain, Bytes corrections) {
     while (next_ < seen_.size() && seen_[next_].at < at)
       ++next_;
     if (next_ == seen_.size() || seen_[next_].at != at) return false;
-    const Seen &seen = seen_[next_];
-    return std::ranges::equal(plain, seen.plain) && hash64(plain) == seen.plain_hash &&
-           hash64(stream) == seen.stream_hash;
+    return seen_[next_].hashes == Hashes(stream, plain, corrections);
   }
 
 private:
+  struct Hashes {
+    std::uint64_t stream, plain, corrections;
+    Hashes(Bytes s, Bytes p, Bytes c) : stream(hash64(s)), plain(hash64(p)), corrections(hash64(c)) {}
+    bool operator==(const Hashes &) const = default;
+  };
   struct Seen {
     std::size_t at;
-    Bytes plain;
-    std::uint64_t plain_hash, stream_hash;
+    Hashes hashes;
   };
   std::vector<Seen> seen_;
   std::size_t next_ = 0;

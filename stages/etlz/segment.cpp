@@ -369,8 +369,8 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
       if (corrected > content.size() + kFewCorrections) return false;
       corrections.resize(corrected);
       if (!model.code_raw(kStreamCorrections, {}, corrections.data(), corrected)) return false;
-      const bool proven = static_cast<Content>(kind - 1) == Content::xpress && corrected == 0 &&
-                          target.proven(begin, part, plain);
+      const bool proven =
+          static_cast<Content>(kind - 1) == Content::xpress && target.proven(begin, part, plain, corrections);
       if (!proven && (!restore(static_cast<Content>(kind - 1), plain, corrections, content) ||
                       !target.good(begin, part)))
         return false;
@@ -453,7 +453,7 @@ bool SegmentCoder::decode(SegmentMethod method, Bytes coded, MutableBytes bytes,
     MutableBytes bytes;
     [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
     [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
-    [[nodiscard]] static bool proven(std::size_t, Bytes, Bytes) { return false; }
+    [[nodiscard]] static bool proven(std::size_t, Bytes, Bytes, Bytes) { return false; }
     [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
   };
   if (method == SegmentMethod::coupled) {
@@ -480,11 +480,11 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
     [[nodiscard]] bool good(std::size_t at, Bytes got) const {
       return got.empty() || std::memcmp(got.data(), bytes.data() + at, got.size()) == 0;
     }
-    // The header is compared here, and what follows it has been compared with what restore() gives.
-    [[nodiscard]] bool proven(std::size_t at, Bytes got, Bytes plain) const {
+    // The header is compared here, and what follows it was seen to be what restore() gives.
+    [[nodiscard]] bool proven(std::size_t at, Bytes got, Bytes plain, Bytes corrections) const {
       const Bytes same = bytes.subspan(at, got.size());
       return good(at, got.first(kBufferHeaderSize)) &&
-             proofs.hold(at, same.subspan(kBufferHeaderSize), plain);
+             proofs.hold(at, same.subspan(kBufferHeaderSize), plain, corrections);
     }
     // Where a part that is good stays.
     [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }

@@ -92,7 +92,7 @@ struct SegmentCoder::State {
     size_predictors(plain.size());
     if (decompress(Codec::lznt1, content, plain) && lznt1->encode(content, plain, to)) return Content::lznt1;
     if (decompress(Codec::xpress, content, plain) &&
-        ((at && proofs.see(*xpress, *at, content, plain)) || xpress->encode(content, plain, to)))
+        (at ? proofs.see(*xpress, *at, content, plain, to) : xpress->encode(content, plain, to)))
       return Content::xpress;
     return Content::verbatim;
   }
@@ -113,8 +113,8 @@ struct SegmentCoder::State {
   // All of a segment but its table, to and from the streams or the code of a model.
   template <class Encoder> void write(Encoder &model, Bytes bytes, std::span<const Part> parts);
   // `target.room(at, n)`: where n bytes of the segment go; `target.good(at, bytes)`: they are there, and stay
-  // where they are for no longer than this. `target.proven(at, part, plain)`: the part, of which the header
-  // is there, needs not be restored from `plain`.
+  // where they are for no longer than this. `target.proven(at, part, plain, corrections)`: the part, of which
+  // the header is there, needs not be restored from these.
   template <class Decoder, class Target>
   [[nodiscard]] bool read(Decoder &model, std::size_t size_of_all, std::size_t scratch, Target &&target);
   template <class Encoder>

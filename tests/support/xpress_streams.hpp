@@ -25,4 +25,22 @@ inline std::vector<std::uint8_t> stream_by_our_encoder(Bytes decoded) {
   return out;
 }
 
+// Of a stream whose matches lie within the content, of so many bytes.
+inline std::vector<codec::XpressToken> tokens_of(Bytes stream, std::size_t size) {
+  std::vector<std::uint8_t> padded(stream.begin(), stream.end());
+  padded.resize(padded.size() + codec::XpressReader::kReadAhead);
+  codec::XpressReader reader(Bytes(padded).first(stream.size()));
+  std::vector<codec::XpressToken> tokens;
+  for (std::size_t pos = 0; pos < size && reader.more(); pos += tokens.back().length) {
+    if (reader.at_literal()) {
+      static_cast<void>(reader.literal());
+      tokens.emplace_back();
+    } else {
+      tokens.push_back(reader.match());
+    }
+  }
+  EXPECT_TRUE(reader.finish());
+  return tokens;
+}
+
 } // namespace etwrelog::testing

@@ -90,100 +90,55 @@ struct XpressPredictor::Prediction {
   std::uint32_t first_distance = 0; // of the first table's candidate, if that matched
 };
 
-namespace {
-
-ETWRELOG_ALWAYS_INLINE void put(XpressWriter &writer, Bytes decoded, std::size_t pos,
-                                const XpressToken &token) {
-  if (token.distance == 0) {
-    writer.literal(decoded[pos]);
-  } else {
-    writer.match(token.distance, token.length);
-  }
-}
-
-} // namespace
-
-// What walk() asks whether a token is what the rules say, and if not, which one it is. While encoding the
-// original stream knows, and every difference is noted. Its tokens are written again on the way: whether they
-// give the stream is then known without a second walk.
-class XpressPredictor::Comparing {
+// Takes down the tokens that the rules get wrong.
+class XpressPredictor::Noting {
 public:
-  Comparing(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections, std::uint8_t *out)
-      : reader_(compressed), decoded_(decoded), corrections_(corrections),
-        limit_(corrections.size() + compressed.size() / 2), writer_(out) {}
+  Noting(Bytes decoded, std::vector<std::uint8_t> &corrections, std::size_t most)
+      : decoded_(decoded), corrections_(corrections), limit_(corrections.size() + most) {}
 
-  [[nodiscard]] bool literal(std::size_t pos, std::size_t left) { return is(pos, left, {}); }
-  [[nodiscard]] bool match(std::size_t pos, std::size_t left, const XpressToken &token) {
-    return is(pos, left, token);
-  }
-
-  [[nodiscard]] bool another(std::size_t pos, std::size_t, Prediction &prediction) {
-    if (!readable_) {
-      return false;
+  // The token at `pos` is not the one foreseen; `tokens` were read, with this one. False if there are more
+  // corrections than pay.
+  [[nodiscard]] bool other(std::uint64_t tokens, std::size_t pos, const XpressToken &actual,
+                           std::uint32_t first_distance) {
+    put_number(corrections_, tokens - 1 - noted_);
+    noted_ = tokens;
+    ++corrected_;
+    if (actual.distance == 0) {
+      put_number(corrections_, 0);
+    } else {
+      const bool whole = actual.length == full_length(decoded_, pos, actual.distance);
+      if (whole && actual.distance == first_distance) {
+        put_number(corrections_, 1);
+      } else {
+        put_number(corrections_, 2 * std::uint64_t{actual.distance} + (whole ? 0 : 1));
+        if (!whole) {
+          put_number(corrections_, actual.length - 3);
+        }
+      }
     }
-    ++counts.corrected;
-    note(pos, actual_, prediction.first_distance);
-    since_ = 0;
-    prediction.token = actual_;
     return corrections_.size() <= limit_;
   }
 
-  // The size of the stream that was written.
-  [[nodiscard]] std::size_t finish() { return writer_.finish(); }
-
-  Counts counts;
+  [[nodiscard]] std::uint64_t corrected() const { return corrected_; }
 
 private:
-  bool is(std::size_t pos, std::size_t left, const XpressToken &foreseen) {
-    readable_ = reader_.next(pos, left, actual_);
-    if (!readable_) {
-      return false;
-    }
-    put(writer_, decoded_, pos, actual_);
-    ++counts.tokens;
-    const bool same = actual_ == foreseen;
-    since_ += same ? 1 : 0;
-    return same;
-  }
-
-  void note(std::size_t pos, const XpressToken &actual, std::uint32_t first_distance) {
-    put_number(corrections_, since_);
-    if (actual.distance == 0) {
-      put_number(corrections_, 0);
-      return;
-    }
-    const bool whole = actual.length == full_length(decoded_, pos, actual.distance);
-    if (whole && actual.distance == first_distance) {
-      put_number(corrections_, 1);
-      return;
-    }
-    put_number(corrections_, 2 * std::uint64_t{actual.distance} + (whole ? 0 : 1));
-    if (!whole) {
-      put_number(corrections_, actual.length - 3);
-    }
-  }
-
-  XpressReader reader_;
   Bytes decoded_;
   std::vector<std::uint8_t> &corrections_;
   std::size_t limit_;
-  XpressWriter writer_;
-  XpressToken actual_;
-  bool readable_ = true;
-  std::uint64_t since_ = 0;
+  std::uint64_t noted_ = 0; // tokens up to and with the last correction
+  std::uint64_t corrected_ = 0;
 };
 
-// While restoring the corrections know, and the token is written. All of it is inlined: a call that takes its
-// address would keep it in memory.
+// What walk() asks whether a token is what the rules say, and if not, which one it is: the corrections know.
+// The token is written. All of it is inlined: a call that takes its address would keep it in memory.
 class XpressPredictor::Restoring {
 public:
-  // `expected`: of which stream it is only asked whether this is the one; then it ends soon after it is not.
-  Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out, Bytes expected)
-      : decoded_(decoded), corrections_(corrections), writer_(out), written_(out), expected_(expected) {
+  Restoring(Bytes decoded, Bytes corrections, std::uint8_t *out)
+      : decoded_(decoded), corrections_(corrections), writer_(out) {
     ok_ = next_gap();
   }
 
-  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool literal(std::size_t pos, std::size_t) {
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool literal(std::size_t pos) {
     if (gap_ == 0) [[unlikely]] {
       return false;
     }
@@ -191,7 +146,7 @@ public:
     writer_.literal(decoded_[pos]);
     return true;
   }
-  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool match(std::size_t, std::size_t, const XpressToken &token) {
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool match(const XpressToken &token) {
     if (gap_ == 0) [[unlikely]] {
       return false;
     }
@@ -202,11 +157,16 @@ public:
 
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool another(std::size_t pos, std::size_t left,
                                                     Prediction &prediction) {
-    ok_ = ok_ && (exhausted_ ? as_expected() : correct(pos, left, prediction) && next_gap());
-    if (ok_) {
-      put(writer_, decoded_, pos, prediction.token);
+    ok_ = ok_ && correct(pos, left, prediction) && next_gap();
+    if (!ok_) {
+      return false;
     }
-    return ok_;
+    if (prediction.token.distance == 0) {
+      writer_.literal(decoded_[pos]);
+    } else {
+      writer_.match(prediction.token.distance, prediction.token.length);
+    }
+    return true;
   }
 
   // The size of the stream; nothing if a correction was not reached.
@@ -217,26 +177,8 @@ public:
 private:
   ETWRELOG_ALWAYS_INLINE bool next_gap() {
     exhausted_ = corrections_.empty();
-    gap_ = stretch_;
+    gap_ = UINT64_MAX; // more tokens than there can be
     return exhausted_ || take_number(corrections_, gap_);
-  }
-
-  // The token is as foreseen, and there are no more corrections; but it is time to look at what was written.
-  // A stream of another encoder is told by its first tokens, and those of Windows are not looked at often.
-  // Where nothing is expected the tokens come by this way all the same, so that what explains() has seen is
-  // in every step what restore() does.
-  ETWRELOG_ALWAYS_INLINE bool as_expected() {
-    gap_ = stretch_ = std::min(2 * stretch_, kLongStretch);
-    if (expected_.empty()) {
-      return true;
-    }
-    const std::size_t settled = writer_.settled();
-    if (settled > expected_.size() ||
-        std::memcmp(written_ + compared_, expected_.data() + compared_, settled - compared_) != 0) {
-      return false;
-    }
-    compared_ = settled;
-    return true;
   }
 
   ETWRELOG_ALWAYS_INLINE bool correct(std::size_t pos, std::size_t left, Prediction &prediction) {
@@ -271,19 +213,14 @@ private:
   Bytes decoded_;
   Bytes corrections_;
   XpressWriter writer_;
-  static constexpr std::uint64_t kLongStretch = 1024;
-
-  const std::uint8_t *written_;
-  Bytes expected_;
-  std::size_t compared_ = 0;
-  std::uint64_t stretch_ = 64; // tokens
   std::uint64_t gap_ = 0;
   bool exhausted_ = false;
   bool ok_ = true;
 };
 
 XpressPredictor::XpressPredictor(std::size_t max_decoded)
-    : max_decoded_(std::min(max_decoded, kMaxDecoded)), stream_(XpressWriter::bound(max_decoded_)) {}
+    : max_decoded_(std::min(max_decoded, kMaxDecoded)),
+      stream_(XpressWriter::bound(max_decoded_) + XpressReader::kReadAhead) {}
 
 ETWRELOG_ALWAYS_INLINE XpressToken XpressPredictor::search_further(const std::uint8_t *at,
                                                                    const std::uint8_t *end, std::uint32_t pos,
@@ -324,13 +261,34 @@ struct XpressPredictor::Lookup {
     candidate = table[slot];
     theirs = load<std::uint64_t>(begin + candidate);
   }
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t distance(std::size_t pos) const {
+    return static_cast<std::uint32_t>(pos) - candidate;
+  }
+  // Whether the candidate has the same first three bytes and is not too far back: one branch for all, as
+  // which of them fails is hard to foresee. An empty slot looks like position 0, and does no harm: had that
+  // the same three bytes, it would have filled the slot.
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool matches(std::size_t pos) const {
+    return (((theirs ^ key) & 0xFF'FFFF) == 0) & (distance(pos) - 1 < kMaxDistance);
+  }
 };
 
-template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Source &source) {
+// Of a position whose first candidate matches.
+ETWRELOG_ALWAYS_INLINE XpressPredictor::Prediction
+XpressPredictor::search(const std::uint8_t *begin, std::size_t pos, std::size_t size, const Lookup &here) {
+  const std::uint8_t *const at = begin + pos;
+  const std::uint8_t *const end = begin + size;
+  const std::uint32_t distance = here.distance(pos);
+  XpressToken token{distance, length_of_match(at - distance, at, end, here.theirs ^ here.key)};
+  if (token.length < kTakenAtOnce) {
+    token = search_further(at, end, static_cast<std::uint32_t>(pos), here.key, here.theirs, token);
+  }
+  return {token, distance};
+}
+
+ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Restoring &source) {
   first_.fill(0);
   second_.fill(0);
   const std::uint8_t *const begin = decoded.data();
-  const std::uint8_t *const end = begin + decoded.size();
   std::size_t pos = 0;
   // A position is looked up while the one before it is decided on, as if that were a literal: half of them
   // are, and where the processor had expected a match, the way that it then takes begins with what is there.
@@ -339,33 +297,21 @@ template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes 
     here.look_up(first_, begin, 0);
   }
   while (decoded.size() - pos >= kLeftToSearch) {
-    const std::size_t left = decoded.size() - pos;
-    const std::uint8_t *const at = begin + pos;
-    const std::uint64_t key = here.key;
-    const std::uint32_t distance = static_cast<std::uint32_t>(pos) - here.candidate;
-    const std::uint64_t theirs = here.theirs;
-    const std::uint64_t difference = theirs ^ key;
-    first_[here.slot] = static_cast<std::uint32_t>(pos);
+    const Lookup now = here;
+    first_[now.slot] = static_cast<std::uint32_t>(pos);
     here.look_up(first_, begin, pos + 1);
-    // One branch for all three, as which of them fails is hard to foresee. An empty slot looks like position
-    // 0, and does no harm: had that the same three bytes, it would have filled the slot.
     Prediction prediction;
-    if (((difference & 0xFF'FFFF) != 0) | (distance - 1 >= kMaxDistance)) {
-      if (source.literal(pos, left)) [[likely]] {
+    if (!now.matches(pos)) {
+      if (source.literal(pos)) [[likely]] {
         ++pos;
         continue;
       }
     } else {
-      prediction.first_distance = distance;
-      prediction.token = {distance, length_of_match(at - distance, at, end, difference)};
-      if (prediction.token.length < kTakenAtOnce) {
-        prediction.token =
-            search_further(at, end, static_cast<std::uint32_t>(pos), key, theirs, prediction.token);
-      }
+      prediction = search(begin, pos, decoded.size(), now);
       const std::size_t next = pos + prediction.token.length;
       const bool goes_on = decoded.size() - next >= kLeftAfterMatch;
       here.look_up(first_, begin, goes_on ? next : pos);
-      if (source.match(pos, left, prediction.token)) [[likely]] {
+      if (source.match(prediction.token)) [[likely]] {
         pos = next;
         if (!goes_on) [[unlikely]] {
           break;
@@ -373,7 +319,7 @@ template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes 
         continue;
       }
     }
-    if (!source.another(pos, left, prediction)) {
+    if (!source.another(pos, decoded.size() - pos, prediction)) {
       return false;
     }
     pos += prediction.token.length;
@@ -384,8 +330,7 @@ template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes 
   }
   while (pos < decoded.size()) {
     Prediction none;
-    const std::size_t left = decoded.size() - pos;
-    if (!source.literal(pos, left) && !source.another(pos, left, none)) {
+    if (!source.literal(pos) && !source.another(pos, decoded.size() - pos, none)) {
       return false;
     }
     pos += none.token.length;
@@ -393,37 +338,178 @@ template <class Source> ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes 
   return true;
 }
 
-bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
-  const std::size_t before = corrections.size();
-  if (decoded.size() > max_decoded_) {
-    return false;
+namespace {
+
+// Whether the match of exactly `length` bytes is the longest, from two positions whose first eight bytes
+// differ by `difference`; `at` has so many.
+ETWRELOG_ALWAYS_INLINE bool is_longest(const std::uint8_t *earlier, const std::uint8_t *at,
+                                       const std::uint8_t *end, std::uint64_t difference,
+                                       std::uint32_t length) {
+  if (length < 8) {
+    return difference != 0 && static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 == length;
   }
-  Comparing comparing(compressed, decoded, corrections, stream_.data());
-  if (walk(decoded, comparing)) {
-    const std::size_t size = comparing.finish();
-    if (std::ranges::equal(Bytes(stream_.data(), size), compressed)) {
-      counts_.tokens += comparing.counts.tokens;
-      counts_.corrected += comparing.counts.corrected;
-      return true;
-    }
+  const auto differ = [&](std::uint32_t n) {
+    return load<std::uint64_t>(earlier + n) ^ load<std::uint64_t>(at + n);
+  };
+  std::uint64_t all = difference | differ(length - 8);
+  for (std::uint32_t n = 8; n + 8 < length; n += 8) {
+    all |= differ(n);
   }
-  corrections.resize(before);
-  return false;
+  return all == 0 && (at + length == end || earlier[length] != at[length]);
 }
 
-bool XpressPredictor::explains(Bytes compressed, Bytes decoded) {
-  if (decoded.size() > max_decoded_) {
+} // namespace
+
+// Whether the rules give a match of this length with the first table's candidate. If so, the tables are as
+// the search would have left them, otherwise as they were. To find that out takes fewer steps than to search.
+ETWRELOG_ALWAYS_INLINE bool XpressPredictor::confirm_first(const Lookup &here, Bytes decoded, std::size_t pos,
+                                                           std::uint32_t length) {
+  const std::uint8_t *const begin = decoded.data();
+  const std::uint64_t difference = here.theirs ^ here.key;
+  if (length >= kTakenAtOnce) {
+    return is_longest(begin + here.candidate, begin + pos, begin + decoded.size(), difference, length);
+  }
+  // What the second table has must not be longer: not even by one byte.
+  const std::uint32_t second = second_[second_slot(here.key, length)];
+  const std::uint64_t others = load<std::uint64_t>(begin + second) ^ here.key;
+  const bool longer =
+      others << (56 - 8 * length) == 0 && static_cast<std::uint32_t>(pos) - second - 1 < kMaxDistance;
+  if (longer || static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 != length) {
     return false;
   }
-  const std::optional<std::size_t> size = write(decoded, {}, compressed);
-  return size && std::ranges::equal(Bytes(stream_.data(), *size), compressed);
+  second_[second_slot(here.theirs, length)] = here.candidate;
+  return true;
+}
+
+struct XpressPredictor::Following {
+  Bytes decoded;
+  XpressReader reader;
+  std::size_t pos = 0;
+  // The token at `pos`, which was read, and what the first table had for it: where follow_first() has stopped
+  // for another() to decide.
+  XpressToken token;
+  Lookup here;
+};
+
+// As walk(), but which token comes next is taken from the stream, and what the rules say is compared with it:
+// so the branches are on what is known long before the tables have been read. Goes on as long as there are
+// literals and matches with the first candidate. There is no call in the loop, which needs all registers.
+ETWRELOG_NOINLINE XpressPredictor::Stop XpressPredictor::follow_first(Following &at) {
+  const Bytes decoded = at.decoded;
+  XpressReader reader = at.reader;
+  std::size_t pos = at.pos;
+  Stop stop = Stop::search_over;
+  while (decoded.size() - pos >= kLeftToSearch) {
+    if (!reader.more()) [[unlikely]] {
+      stop = Stop::wrong;
+      break;
+    }
+    Lookup here;
+    here.look_up(first_, decoded.data(), pos);
+    first_[here.slot] = static_cast<std::uint32_t>(pos);
+    if (reader.at_literal()) {
+      if (reader.literal() != decoded[pos]) [[unlikely]] {
+        stop = Stop::wrong;
+        break;
+      }
+      if (here.matches(pos)) [[unlikely]] {
+        at.here = here;
+        at.token = {};
+        stop = Stop::another;
+        break;
+      }
+      ++pos;
+      continue;
+    }
+    const auto [distance, length] = reader.match();
+    if (distance > pos || length > decoded.size() - pos) [[unlikely]] {
+      stop = Stop::wrong;
+      break;
+    }
+    if (distance != here.distance(pos) || !here.matches(pos) || !confirm_first(here, decoded, pos, length)) {
+      at.here = here;
+      at.token.distance = distance;
+      at.token.length = length;
+      stop = Stop::another;
+      break;
+    }
+    pos += length;
+    if (decoded.size() - pos < kLeftAfterMatch) [[unlikely]] {
+      break;
+    }
+  }
+  at.reader = reader;
+  at.pos = pos;
+  return stop;
+}
+
+bool XpressPredictor::follow(Following &at, Noting &noting) {
+  first_.fill(0);
+  second_.fill(0);
+  const std::uint8_t *const begin = at.decoded.data();
+  const std::size_t size = at.decoded.size();
+  Stop stop = follow_first(at);
+  while (stop == Stop::another) {
+    const Prediction prediction =
+        at.here.matches(at.pos) ? search(begin, at.pos, size, at.here) : Prediction{};
+    if (at.token != prediction.token &&
+        !noting.other(at.reader.tokens(), at.pos, at.token, prediction.first_distance)) {
+      return false;
+    }
+    at.pos += at.token.length;
+    const bool over = at.token.distance != 0 && size - at.pos < kLeftAfterMatch;
+    stop = over ? Stop::search_over : follow_first(at);
+  }
+  if (stop == Stop::wrong) {
+    return false;
+  }
+  while (at.pos < size) {
+    if (!at.reader.more()) {
+      return false;
+    }
+    XpressToken token;
+    if (at.reader.at_literal()) {
+      if (at.reader.literal() != begin[at.pos]) {
+        return false;
+      }
+    } else {
+      token = at.reader.match();
+      if (token.distance > at.pos || token.length > size - at.pos ||
+          !noting.other(at.reader.tokens(), at.pos, token, 0)) {
+        return false;
+      }
+    }
+    at.pos += token.length;
+  }
+  return at.reader.finish();
+}
+
+bool XpressPredictor::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
+  if (decoded.size() > max_decoded_ || compressed.size() > XpressWriter::bound(decoded.size())) {
+    return false;
+  }
+  // Where the reader may read past its end.
+  std::ranges::copy(compressed, stream_.begin());
+  std::fill_n(stream_.begin() + static_cast<std::ptrdiff_t>(compressed.size()), XpressReader::kReadAhead,
+              std::uint8_t{0});
+  const std::size_t before = corrections.size();
+  Noting noting(decoded, corrections, compressed.size() / 2);
+  Following at{decoded, XpressReader(Bytes(stream_).first(compressed.size())), 0, {}, {}};
+  if (!follow(at, noting)) {
+    corrections.resize(before);
+    return false;
+  }
+  counts_.tokens += at.reader.tokens();
+  counts_.corrected += noting.corrected();
+  return true;
 }
 
 Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableBytes compressed) {
   if (decoded.size() > max_decoded_) {
     return corrupt("XPRESS corrections: content larger than announced");
   }
-  const std::optional<std::size_t> size = write(decoded, corrections, {});
+  Restoring restoring(decoded, corrections, stream_.data());
+  const std::optional<std::size_t> size = walk(decoded, restoring) ? restoring.finish() : std::nullopt;
   if (!size) {
     return corrupt("XPRESS corrections: do not fit the content");
   }
@@ -432,11 +518,6 @@ Result<void> XpressPredictor::restore(Bytes decoded, Bytes corrections, MutableB
   }
   std::copy_n(stream_.begin(), *size, compressed.begin());
   return {};
-}
-
-std::optional<std::size_t> XpressPredictor::write(Bytes decoded, Bytes corrections, Bytes expected) {
-  Restoring restoring(decoded, corrections, stream_.data(), expected);
-  return walk(decoded, restoring) ? restoring.finish() : std::nullopt;
 }
 
 } // namespace etwrelog::codec

@@ -40,7 +40,6 @@
 #include "etwrelog/error.hpp"
 
 #include <array>
-#include <optional>
 #include <vector>
 
 namespace etwrelog::codec {
@@ -54,16 +53,16 @@ public:
   // corrections grow in the caller's vector.
   explicit XpressPredictor(std::size_t max_decoded);
 
-  // Appends to `corrections` what restore() needs beside `decoded` to give `compressed` again; has written
-  // the tokens again and compared before it says so. Whoever relies on it calls restore(): packing does, for
-  // all that it writes. False, and `corrections` as before, if the stream is not of the form that Windows
-  // writes or if corrections would cost more than half of it: store the compressed bytes as they are.
+  // Appends to `corrections` what restore() needs beside `decoded` to give `compressed` again. False, and
+  // `corrections` as before, if the stream is not of the form that Windows writes or if corrections would
+  // cost more than half of it: store the compressed bytes as they are.
+  //
+  // True is the proof that restore() gives this stream from these bytes and corrections; it need not be
+  // called to see that. Both take the same steps by the same tables. Here the next token comes from the
+  // stream, and what the rules say of it is compared with it; there it is what the rules say. As long as the
+  // two agree, or a correction says that they do not, both are in the same state. And a token has one form in
+  // which it is written: the reader takes no other.
   [[nodiscard]] bool encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections);
-
-  // Whether the rules explain all of it: runs restore() without corrections and compares, at the end all, and
-  // on the way what is there by then, so that a stream of another encoder costs little. If so, encode() would
-  // need none, and for these bytes whoever relies on restore() has no need to call it again.
-  [[nodiscard]] bool explains(Bytes compressed, Bytes decoded);
 
   // Fills `compressed` exactly, from nothing but the other two. Safe on any input; `corrupt` where the
   // corrections do not fit the content or the result does not fit `compressed`, whose bytes mean nothing
@@ -79,14 +78,22 @@ public:
 
 private:
   struct Prediction;
-  class Comparing;
+  class Noting;
   class Restoring;
   struct Lookup;
-  template <class Source> bool walk(Bytes decoded, Source &source);
+  struct Following;
+  enum class Stop {
+    another,     // it is neither a literal where one is foreseen nor a match with the first candidate
+    search_over, // all that follow are foreseen as literals
+    wrong,       // the stream is not one of the content
+  };
+  bool walk(Bytes decoded, Restoring &source);
+  Stop follow_first(Following &at);
+  bool follow(Following &at, Noting &noting);
+  bool confirm_first(const Lookup &here, Bytes decoded, std::size_t pos, std::uint32_t length);
+  Prediction search(const std::uint8_t *begin, std::size_t pos, std::size_t size, const Lookup &here);
   XpressToken search_further(const std::uint8_t *at, const std::uint8_t *end, std::uint32_t pos,
                              std::uint64_t key, std::uint64_t first, XpressToken token);
-  // To stream_; stops early where that cannot become `expected`, unless this is empty.
-  [[nodiscard]] std::optional<std::size_t> write(Bytes decoded, Bytes corrections, Bytes expected);
 
   static constexpr std::size_t kFirstSlots = 255 * (1 + 8 + 2) + 1;
   static constexpr std::size_t kSecondSlots = 3318 + (std::size_t{1} << kApartBits);
@@ -95,7 +102,8 @@ private:
   using FirstTable = std::array<std::uint32_t, kFirstSlots>;
   FirstTable first_{};                               // positions; 0 also where there is none
   std::array<std::uint32_t, kSecondSlots> second_{}; // the same
-  std::vector<std::uint8_t> stream_;                 // room for the largest stream that any tokens can make
+  // Room for the largest stream that any tokens can make, and what its reader looks ahead.
+  std::vector<std::uint8_t> stream_;
   Counts counts_;
 };
 

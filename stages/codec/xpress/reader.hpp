@@ -1,7 +1,10 @@
-// Takes a plain XPRESS stream apart into its tokens.
+// Takes a plain XPRESS stream apart into its tokens, as XpressWriter puts them together.
 #pragma once
 
+#include "base/cpu.hpp"
 #include "etwrelog/bytes.hpp"
+
+#include <bit>
 
 namespace etwrelog::codec {
 
@@ -12,93 +15,102 @@ struct XpressToken {
   bool operator==(const XpressToken &) const = default;
 };
 
-// Reads within the stream and yields no match that reaches outside the content, whatever the bytes. That
-// lengths and spare flags are written as Windows does is not looked at: whoever writes the tokens again can
-// compare.
+// A token that is not written as XpressWriter would write it makes finish() false, and so does a stream that
+// ends too soon: what was read until then may be anything. The one who reads looks at whether a match lies
+// within the content.
 class XpressReader {
 public:
+  // What 32 tokens may take, and the last one looks at beyond its end. So many bytes of any value that can be
+  // read follow the stream: only at every flag word is it seen whether there are more.
+  static constexpr std::size_t kReadAhead = 32 * (2 + 1 + 1 + 2 + 4);
+
   explicit XpressReader(Bytes in) : at_(in.data()), end_(in.data() + in.size()) {}
 
-  // The token for the content's position `pos`, with `left` > 0 bytes of content from there on.
-  [[nodiscard]] bool next(std::size_t pos, std::size_t left, XpressToken &token) {
-    if (count_ == 0) {
-      if (end_ - at_ < 4) {
-        return false;
-      }
-      flags_ = load<std::uint32_t>(at_);
-      at_ += 4;
-      count_ = 32;
-    }
-    --count_;
-    if ((flags_ >> count_ & 1) == 0) {
-      token = {};
-      if (at_ == end_) {
-        return false;
-      }
-      ++at_;
-      return true;
-    }
-    if (end_ - at_ < 2) {
-      return false;
-    }
-    const std::uint32_t word = load<std::uint16_t>(at_);
-    at_ += 2;
-    std::uint64_t length = word & 7;
-    if (length == 7 && !long_length(length)) {
-      return false;
-    }
-    const std::uint32_t distance = (word >> 3) + 1;
-    if (distance > pos || length + 3 > left) {
-      return false;
-    }
-    token = {distance, static_cast<std::uint32_t>(length + 3)};
-    return true;
-  }
-
-private:
-  [[nodiscard]] bool long_length(std::uint64_t &length) {
-    if (half_byte_ == nullptr) {
-      if (at_ == end_) {
-        return false;
-      }
-      half_byte_ = at_++;
-      length += *half_byte_ & 15u;
-    } else {
-      length += *half_byte_ >> 4;
-      half_byte_ = nullptr;
-    }
-    if (length < 7 + 15) {
-      return true;
-    }
-    if (at_ == end_) {
-      return false;
-    }
-    const std::uint8_t more = *at_++;
-    length += more;
-    if (more < 255) {
-      return true;
-    }
-    if (end_ - at_ < 2) {
-      return false;
-    }
-    length = load<std::uint16_t>(at_);
-    at_ += 2;
-    if (length != 0) {
+  // Before each token. False: there are no more flags.
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool more() {
+    if (flags_ != kMark) [[likely]] {
       return true;
     }
     if (end_ - at_ < 4) {
       return false;
     }
-    length = load<std::uint32_t>(at_);
+    flags_ = std::uint64_t{load<std::uint32_t>(at_)} << 32 | kMark >> 32;
     at_ += 4;
+    flags_read_ += 32;
     return true;
   }
+
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool at_literal() const { return (flags_ & kMark) == 0; }
+
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint8_t literal() {
+    flags_ <<= 1;
+    return *at_++;
+  }
+
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE XpressToken match() {
+    flags_ <<= 1;
+    const std::uint32_t word = load<std::uint16_t>(at_);
+    at_ += 2;
+    std::uint32_t code = word & 7;
+    if (code == 7) {
+      code = long_length();
+    }
+    return {(word >> 3) + 1, code + 3};
+  }
+
+  // Those read so far.
+  [[nodiscard]] std::uint64_t tokens() const {
+    return flags_read_ - (63u - static_cast<unsigned>(std::countr_zero(flags_)));
+  }
+
+  // Behind the last token.
+  [[nodiscard]] bool finish() {
+    if (flags_ == kMark && !more()) { // one that was used up is followed by another
+      return false;
+    }
+    const bool ones = ((flags_ | (flags_ - 1)) == ~std::uint64_t{0});
+    return regular_ && ones && at_ == end_ && (half_byte_ == nullptr || *half_byte_ >> 4 == 0);
+  }
+
+private:
+  static constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
+
+  // The largest codes give no valid length; none is as large.
+  ETWRELOG_ALWAYS_INLINE std::uint32_t long_length() {
+    std::uint32_t nibble = 0;
+    if (half_byte_ == nullptr) {
+      half_byte_ = at_++;
+      nibble = *half_byte_ & 15u;
+    } else {
+      nibble = *half_byte_ >> 4;
+      half_byte_ = nullptr;
+    }
+    if (nibble < 15) {
+      return 7 + nibble;
+    }
+    const std::uint32_t byte = *at_++;
+    if (byte < 255) [[likely]] {
+      return 7 + 15 + byte;
+    }
+    std::uint32_t code = load<std::uint16_t>(at_);
+    at_ += 2;
+    if (code == 0) {
+      code = load<std::uint32_t>(at_);
+      at_ += 4;
+      regular_ = regular_ && code > 0xFFFF;
+    }
+    regular_ = regular_ && code >= 7 + 15 + 255;
+    return code < kNoLength ? code : kNoLength;
+  }
+
+  static constexpr std::uint32_t kNoLength = 1u << 31; // longer than any content
 
   const std::uint8_t *at_;
   const std::uint8_t *end_;
   const std::uint8_t *half_byte_ = nullptr;
-  std::uint32_t flags_ = 0;
-  unsigned count_ = 0;
+  std::uint64_t flags_ = kMark; // those not used yet, the next one on top, then a one that marks the end
+  std::uint64_t flags_read_ = 0;
+  bool regular_ = true;
 };
 
 } // namespace etwrelog::codec

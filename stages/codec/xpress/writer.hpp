@@ -52,12 +52,6 @@ public:
   // Whether the next length of 10 or more finds a nibble to share.
   [[nodiscard]] bool half_byte_open() const { return half_open_ != 0; }
 
-  // How many bytes from the first on will stay as they are.
-  [[nodiscard]] std::size_t settled() const {
-    const std::uint8_t *const open = half_open_ != 0 && half_byte_ < flags_at_ ? half_byte_ : flags_at_;
-    return static_cast<std::size_t>(open - begin_);
-  }
-
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
 
 private:

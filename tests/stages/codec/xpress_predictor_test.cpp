@@ -16,6 +16,7 @@ namespace {
 
 using testing::stream_by_our_encoder;
 using testing::stream_by_the_rules;
+using testing::tokens_of;
 using Buffer = std::vector<std::uint8_t>;
 
 // Records of repeating shape, with strings and counters: the kind of content in which Windows' rules matter.
@@ -52,18 +53,99 @@ TEST(XpressPredictor, RulesMakeAStreamThatDecodesToTheContent) {
     Buffer corrections;
     ASSERT_TRUE(predictor.encode(stream, decoded, corrections)) << size;
     EXPECT_TRUE(corrections.empty());
-    EXPECT_TRUE(predictor.explains(stream, decoded)) << size;
-    Buffer longer = stream;
-    longer.push_back(0);
-    EXPECT_FALSE(predictor.explains(longer, decoded)) << size;
-    EXPECT_FALSE(predictor.explains(Bytes(stream).first(stream.size() - 1), decoded)) << size;
-    for (std::size_t i = 0; i < stream.size(); i += 1 + stream.size() / 50) {
-      Buffer other = stream;
-      other[i] ^= static_cast<std::uint8_t>(1u << (i % 8));
-      EXPECT_FALSE(predictor.explains(other, decoded)) << size << " " << i;
+  }
+}
+
+// encode() stands for the proof that restore() would give: it must never say more.
+void expect_proof(XpressPredictor &predictor, const Buffer &stream, const Buffer &decoded) {
+  Buffer corrections;
+  if (!predictor.encode(stream, decoded, corrections)) {
+    return;
+  }
+  Buffer out(stream.size());
+  ASSERT_TRUE(predictor.restore(decoded, corrections, out));
+  ASSERT_EQ(out, stream);
+}
+
+TEST(XpressPredictor, SaysOfNoStreamThatItComesBackWhereItDoesNot) {
+  XpressPredictor predictor(1 << 16);
+  for (const std::size_t size : {1, 40, 100, 3000, 9000}) {
+    const Buffer decoded = event_like(size, 7);
+    for (const Buffer &stream : {stream_by_the_rules(predictor, decoded), stream_by_our_encoder(decoded)}) {
+      for (std::size_t i = 0; i < stream.size(); i += 1 + stream.size() / 300) {
+        for (unsigned bit = 0; bit < 8; ++bit) {
+          Buffer other = stream;
+          other[i] ^= static_cast<std::uint8_t>(1u << bit);
+          expect_proof(predictor, other, decoded);
+        }
+        Buffer other = stream;
+        other.insert(other.begin() + static_cast<std::ptrdiff_t>(i), other[i]);
+        expect_proof(predictor, other, decoded);
+        expect_proof(predictor, Buffer(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(i)),
+                     decoded);
+        Buffer touched = decoded;
+        touched[i % size] ^= 0x40;
+        expect_proof(predictor, stream, touched);
+      }
     }
   }
-  EXPECT_FALSE(predictor.explains({}, Buffer((1 << 16) + 1))); // larger than announced
+}
+
+// All of these decode to the content, and none is how Windows writes it.
+TEST(XpressPredictor, RefusesWhatIsWrittenInAnotherForm) {
+  XpressPredictor predictor(1 << 18);
+  struct Case {
+    std::size_t length; // of a match with the byte before
+    Buffer stream;
+  };
+  const Buffer start = {0xFF, 0xFF, 0xFF, 0x7F, 'a', 7, 0};
+  auto with = [&start](const Buffer &rest) {
+    Buffer all = start;
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  };
+  const Case good[] = {{3 + 7 + 2, with({2})},
+                       {3 + 22 + 9, with({15, 9})},
+                       {3 + 277, with({15, 255, 277 % 256, 1})},
+                       {3 + 0x10000, with({15, 255, 0, 0, 0, 0, 1, 0})}};
+  const Case bad[] = {{3 + 7 + 2, with({2 + 16})},          // half a byte that no length uses
+                      {3 + 22 + 9, with({15, 255, 31, 0})}, // two bytes for what one can say
+                      {3 + 277, with({15, 255, 0, 0, 277 % 256, 1, 0, 0})},
+                      {3 + 22, with({15, 255, 0, 0, 22, 0, 0, 0})}};
+  for (const Case &c : good) {
+    const Buffer decoded(1 + c.length, 'a');
+    Buffer again(decoded.size()), corrections;
+    ASSERT_TRUE(decompress(Codec::xpress, c.stream, again)) << c.length;
+    ASSERT_TRUE(again == decoded);
+    EXPECT_TRUE(predictor.encode(c.stream, decoded, corrections)) << c.length;
+    expect_proof(predictor, c.stream, decoded);
+  }
+  for (const Case &c : bad) {
+    const Buffer decoded(1 + c.length, 'a');
+    Buffer again(decoded.size()), corrections;
+    ASSERT_TRUE(decompress(Codec::xpress, c.stream, again)) << c.length;
+    ASSERT_TRUE(again == decoded);
+    EXPECT_FALSE(predictor.encode(c.stream, decoded, corrections)) << c.length;
+    EXPECT_TRUE(corrections.empty());
+  }
+}
+
+// The first literal is another byte, and all the rest would fit without it.
+TEST(XpressPredictor, RefusesALiteralOfAnotherByte) {
+  XpressPredictor predictor(1 << 16);
+  const Buffer decoded(40, 'a');
+  Buffer stream = stream_by_the_rules(predictor, decoded), corrections;
+  ASSERT_TRUE(predictor.encode(stream, decoded, corrections));
+  stream[4] = 'b';
+  EXPECT_FALSE(predictor.encode(stream, decoded, corrections));
+  Buffer longer(codec::XpressWriter::bound(41));
+  codec::XpressWriter writer(longer.data());
+  writer.literal('b');
+  for (unsigned i = 0; i < 40; ++i)
+    writer.literal('a');
+  longer.resize(writer.finish());
+  EXPECT_FALSE(predictor.encode(longer, decoded, corrections));
+  EXPECT_TRUE(corrections.empty());
 }
 
 TEST(XpressPredictor, TakesTheLongerMatchOfTheSecondTable) {
@@ -73,16 +155,15 @@ TEST(XpressPredictor, TakesTheLongerMatchOfTheSecondTable) {
   const Buffer decoded(text.begin(), text.end());
   XpressPredictor predictor(1 << 16);
   const Buffer stream = stream_by_the_rules(predictor, decoded);
-  XpressReader reader(stream);
   std::size_t pos = 0;
-  XpressToken token;
-  while (pos < 24) {
-    ASSERT_TRUE(reader.next(pos, decoded.size() - pos, token));
+  for (const XpressToken &token : tokens_of(stream, decoded.size())) {
+    if (pos == 24) {
+      EXPECT_EQ(token, (XpressToken{24, 12}));
+      return;
+    }
     pos += token.length;
   }
-  ASSERT_EQ(pos, 24u);
-  ASSERT_TRUE(reader.next(pos, decoded.size() - pos, token));
-  EXPECT_EQ(token, (XpressToken{24, 12}));
+  FAIL() << "no token begins there";
 }
 
 TEST(XpressPredictor, RestoresStreamsOfAnotherEncoder) {
@@ -104,13 +185,10 @@ TEST(XpressPredictor, RestoresStreamsOfAnotherEncoder) {
 // The rules' stream with one match in `oddity` written in another way: as literals, or shorter.
 Buffer odd_stream(XpressPredictor &predictor, const Buffer &decoded, unsigned seed, unsigned oddity) {
   std::mt19937 random(seed);
-  const Buffer ruled = stream_by_the_rules(predictor, decoded);
-  XpressReader reader(ruled);
   Buffer out(codec::XpressWriter::bound(decoded.size()));
   codec::XpressWriter writer(out.data());
-  XpressToken token;
-  for (std::size_t pos = 0; pos < decoded.size();) {
-    EXPECT_TRUE(reader.next(pos, decoded.size() - pos, token));
+  std::size_t pos = 0;
+  for (const XpressToken &token : tokens_of(stream_by_the_rules(predictor, decoded), decoded.size())) {
     const std::size_t next = pos + token.length;
     if (token.distance != 0 && random() % oddity != 0) {
       writer.match(token.distance, token.length);

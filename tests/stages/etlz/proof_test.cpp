@@ -30,12 +30,16 @@ protected:
   Buffer first_ = content_of_seed(1), second_ = content_of_seed(2);
   Buffer first_stream_ = stream_by_the_rules(predictor_, first_),
          second_stream_ = stream_by_the_rules(predictor_, second_);
+  Buffer odd_stream_ = stream_by_our_encoder(first_), corrections_; // those of the odd one
   StreamProofs proofs_;
 
   void SetUp() override {
     ASSERT_FALSE(first_stream_.empty());
-    ASSERT_TRUE(proofs_.see(predictor_, 100, first_stream_, first_));
-    ASSERT_TRUE(proofs_.see(predictor_, 900, second_stream_, second_));
+    ASSERT_TRUE(proofs_.see(predictor_, 100, first_stream_, first_, corrections_));
+    ASSERT_TRUE(proofs_.see(predictor_, 900, second_stream_, second_, corrections_));
+    ASSERT_TRUE(corrections_.empty());
+    ASSERT_TRUE(proofs_.see(predictor_, 950, odd_stream_, first_, corrections_));
+    ASSERT_FALSE(corrections_.empty());
   }
 };
 
@@ -43,42 +47,53 @@ TEST_F(ProofOfStreams, HoldsForWhatWasSeen) {
   for (int again = 0; again < 2; ++again) {
     proofs_.rewind();
     const Buffer decoded = first_;
-    EXPECT_TRUE(proofs_.hold(100, first_stream_, decoded));
-    EXPECT_FALSE(proofs_.hold(500, first_stream_, first_));
-    EXPECT_TRUE(proofs_.hold(900, second_stream_, second_));
-    EXPECT_FALSE(proofs_.hold(2000, second_stream_, second_));
+    EXPECT_TRUE(proofs_.hold(100, first_stream_, decoded, {}));
+    EXPECT_FALSE(proofs_.hold(500, first_stream_, first_, {}));
+    EXPECT_TRUE(proofs_.hold(900, second_stream_, second_, {}));
+    EXPECT_TRUE(proofs_.hold(950, odd_stream_, first_, corrections_));
+    EXPECT_FALSE(proofs_.hold(2000, second_stream_, second_, {}));
   }
   proofs_.clear();
-  EXPECT_FALSE(proofs_.hold(100, first_stream_, first_));
+  EXPECT_FALSE(proofs_.hold(100, first_stream_, first_, {}));
 }
 
 TEST_F(ProofOfStreams, HoldsForNothingElse) {
-  EXPECT_FALSE(proofs_.hold(100, second_stream_, first_));
-  EXPECT_FALSE(proofs_.hold(100, first_stream_, second_));
-  EXPECT_FALSE(proofs_.hold(100, first_stream_, Bytes(first_).first(first_.size() - 1)));
-  EXPECT_FALSE(proofs_.hold(100, Bytes(first_stream_).first(first_stream_.size() - 1), first_));
+  EXPECT_FALSE(proofs_.hold(100, second_stream_, first_, {}));
+  EXPECT_FALSE(proofs_.hold(100, first_stream_, second_, {}));
+  EXPECT_FALSE(proofs_.hold(100, first_stream_, Bytes(first_).first(first_.size() - 1), {}));
+  EXPECT_FALSE(proofs_.hold(100, Bytes(first_stream_).first(first_stream_.size() - 1), first_, {}));
+  EXPECT_FALSE(proofs_.hold(100, first_stream_, first_, Buffer{0}));
   for (Buffer *const bytes : {&first_stream_, &first_}) {
     Buffer other = *bytes;
     other[other.size() / 2] ^= 4;
     EXPECT_FALSE(
-        proofs_.hold(100, bytes == &first_ ? first_stream_ : other, bytes == &first_ ? other : first_));
+        proofs_.hold(100, bytes == &first_ ? first_stream_ : other, bytes == &first_ ? other : first_, {}));
   }
 }
 
-// Then the model coded what they became, and what is decoded equals that.
-TEST_F(ProofOfStreams, DoesNotHoldOnceTheBytesThatItRanOnWereTouched) {
-  first_[30] ^= 1;
-  EXPECT_FALSE(proofs_.hold(100, first_stream_, Buffer(first_)));
+TEST_F(ProofOfStreams, DoesNotHoldWithOtherCorrections) {
+  EXPECT_FALSE(proofs_.hold(950, odd_stream_, first_, {}));
+  EXPECT_FALSE(proofs_.hold(950, odd_stream_, first_, Bytes(corrections_).first(corrections_.size() - 1)));
+  Buffer other = corrections_;
+  other.front() ^= 1;
+  EXPECT_FALSE(proofs_.hold(950, odd_stream_, first_, other));
+  EXPECT_TRUE(proofs_.hold(950, odd_stream_, first_, corrections_));
 }
 
-TEST_F(ProofOfStreams, DoesNotHoldForAStreamThatTheRulesDoNotGive) {
-  const Buffer stream = stream_by_our_encoder(first_);
-  ASSERT_NE(stream, first_stream_);
-  EXPECT_FALSE(proofs_.see(predictor_, 1000, stream, first_));
-  EXPECT_FALSE(proofs_.hold(1000, stream, first_));
-  EXPECT_TRUE(proofs_.see(predictor_, 2000, first_stream_, first_));
-  EXPECT_FALSE(proofs_.hold(1000, stream, first_));
-  EXPECT_TRUE(proofs_.hold(2000, first_stream_, first_));
+// Then the model coded what they became, and that is what is decoded.
+TEST_F(ProofOfStreams, DoesNotHoldOnceTheBytesThatItRanOnWereTouched) {
+  first_[30] ^= 1;
+  EXPECT_FALSE(proofs_.hold(100, first_stream_, Buffer(first_), {}));
+}
+
+TEST_F(ProofOfStreams, DoesNotHoldForAStreamThatCannotBePredicted) {
+  Buffer stream = first_stream_;
+  stream.push_back(0);
+  EXPECT_FALSE(proofs_.see(predictor_, 1000, stream, first_, corrections_));
+  EXPECT_FALSE(proofs_.hold(1000, stream, first_, {}));
+  EXPECT_TRUE(proofs_.see(predictor_, 2000, first_stream_, first_, corrections_));
+  EXPECT_FALSE(proofs_.hold(1000, stream, first_, {}));
+  EXPECT_TRUE(proofs_.hold(2000, first_stream_, first_, {}));
 }
 
 // A segment of buffers of which some follow from the rules, and some do not.
