@@ -18,10 +18,12 @@ enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 
 // Streams up to here are searched more thoroughly at default: of small ones that costs next to nothing.
 constexpr std::size_t kShortStream = 16 * 1024;
+// Of those up to here, level 4 of zstd makes more bytes than level 3, in more time.
+constexpr std::size_t kMiddlingStream = 128 * 1024;
 
 int zstd_level(Level level, std::size_t size) {
   if (level >= Level::max) return 19;
-  return size <= kShortStream ? 5 : 4;
+  return size <= kShortStream ? 5 : size <= kMiddlingStream ? 3 : 4;
 }
 // Of the frames that say what there is and what small streams share. Where files are small these are much of
 // the work: the last percent of a few hundred bytes is for max.
