@@ -1,8 +1,10 @@
 #include "output/trace_output.hpp"
 
 #include "base/errors.hpp"
+#include "run/runner.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include <fmt/format.h>
 
@@ -71,9 +73,32 @@ void TraceOutput::replace_header(const LogfileHeader &header, Bytes header_event
   writer_->replace_header(output_header(header, form.nominal_size, form.compressed()), header_event);
 }
 
+// Each processor leaves an open buffer: where there are many, compressing them takes a while.
+Result<void> TraceOutput::put_rest() {
+  write::Outgoing rest;
+  buffers_->close_open(rest);
+  buffers_->stamp(rest);
+  std::size_t taken = 0;
+  Steps<write::Outgoing> steps;
+  steps.next = [&](write::Outgoing &one) -> Result<bool> {
+    one.closed.clear();
+    if (taken == rest.closed.size()) return false;
+    one.closed.push_back(std::move(rest.closed[taken++]));
+    return true;
+  };
+  steps.work = [this](write::Outgoing &one) -> Result<void> {
+    buffers_->seal(one);
+    return {};
+  };
+  steps.emit = [this](write::Outgoing &one) { return buffers_->append(one); };
+  const unsigned threads =
+      rest.closed.size() > 1 && buffers_->form().compressed() ? options_->graph.threads : 1;
+  std::deque<write::Outgoing> slots(slots_for(threads));
+  return run_steps(steps, slots, {threads, options_->graph.stop});
+}
+
 Result<void> TraceOutput::finish(RelogReport &report) {
-  write::Outgoing out;
-  ETWRELOG_TRY(buffers_->put_rest(out));
+  ETWRELOG_TRY(put_rest());
   ETWRELOG_TRY(writer_->finish(buffers_->end_time()));
   report.output_bytes = writer_->size();
   report.output_buffers = writer_->buffers();

@@ -34,6 +34,7 @@ public:
 private:
   TraceOutput(const RelogOptions &options, base::OutputFile file)
       : options_(&options), writer_(std::make_unique<write::EtlWriter>(std::move(file))) {}
+  [[nodiscard]] Result<void> put_rest();
 
   const RelogOptions *options_;
   std::unique_ptr<write::EtlWriter> writer_; // stays where it is: buffers_ goes on to it

@@ -46,9 +46,4 @@ Result<void> EtlOutput::put(Outgoing &out) {
   return {};
 }
 
-Result<void> EtlOutput::put_rest(Outgoing &out) {
-  close_open(out);
-  return put(out);
-}
-
 } // namespace etwrelog::write

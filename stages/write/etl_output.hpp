@@ -81,8 +81,6 @@ public:
   [[nodiscard]] Result<void> append(const Outgoing &out);
   // Stamps, seals and appends what is closed, and forgets it: for who has nobody to share the work with.
   [[nodiscard]] Result<void> put(Outgoing &out);
-  // The end of the trace: closes what is open and puts it.
-  [[nodiscard]] Result<void> put_rest(Outgoing &out);
 
   [[nodiscard]] const OutputForm &form() const { return form_; }
   // FILETIME of the last event of all that was stamped.
