@@ -67,7 +67,7 @@ Output per_buffer(Codec codec, std::uint32_t nominal, int rank) {
   o.pack = [codec, nominal](Bytes trace) {
     Buffers buffers = rechunk(trace, nominal);
     Compressor compressor(codec, Level::normal, nominal);
-    std::vector<std::uint8_t> scratch;
+    base::RawMemory scratch;
     Packed packed;
     const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> check(XXH3_createState(), &XXH3_freeState);
     XXH3_64bits_reset(check.get());

@@ -132,7 +132,7 @@ void rechunk_and_seal(benchmark::State &state, const TraceFile &input, Codec cod
   if (!trace) return state.SkipWithError("cannot be opened");
   const auto batches = load_all(*trace);
   Compressor compressor(codec, Level::normal, kNominal);
-  std::vector<std::uint8_t> memory;
+  base::RawMemory memory;
   std::uint64_t out = 0;
   for (auto _ : state) {
     write::Rechunker rechunker(kNominal, false);

@@ -1,15 +1,15 @@
+#include "base/raw_memory.hpp"
 #include "codec/encoder.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <vector>
 
 namespace etwrelog {
 
 struct Compressor::State {
   std::unique_ptr<codec::Encoder> encoder; // null for Codec::none
-  std::vector<std::uint8_t> scratch;       // where results go that may not fit the caller's span
+  base::RawMemory scratch;                 // where results go that may not fit the caller's span
   std::size_t max_input = 0;
 };
 
@@ -21,7 +21,7 @@ Compressor::Compressor(Codec codec, Level level, std::size_t max_input) : state_
   case Codec::xpress: state_->encoder = codec::make_xpress_encoder(level, max_input); break;
   case Codec::xpress_huffman: state_->encoder = codec::make_xpress_huffman_encoder(level, max_input); break;
   }
-  state_->scratch.resize(state_->encoder->bound(max_input));
+  static_cast<void>(state_->scratch.room(state_->encoder->bound(max_input)));
 }
 
 Compressor::~Compressor() = default;
@@ -39,7 +39,7 @@ CodecResult Compressor::compress(Bytes in, MutableBytes out) {
     return {CodecStatus::ok, in.size(), in.size()};
   }
   const bool direct = out.size() >= state_->encoder->bound(in.size());
-  std::uint8_t *to = direct ? out.data() : state_->scratch.data();
+  std::uint8_t *to = direct ? out.data() : state_->scratch.room(state_->encoder->bound(in.size()));
   const std::size_t size = state_->encoder->encode(in, to, out.size());
   if (size > out.size()) {
     return too_small;

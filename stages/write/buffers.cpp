@@ -141,19 +141,19 @@ void number_stored(OutputBuffer &buffer, std::uint32_t nominal_size, bool compre
 } // namespace
 
 void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor,
-          std::vector<std::uint8_t> &scratch) {
+          base::RawMemory &scratch) {
   if (buffer.as_stored) return number_stored(buffer, nominal_size, compressor != nullptr);
   buffer.valid_bytes = static_cast<std::uint32_t>(buffer.bytes.size());
   BufferHeader header = header_of(buffer, nominal_size);
   if (compressor) {
     const Bytes events = Bytes(buffer.bytes).subspan(kBufferHeaderSize);
-    scratch.resize(buffer.bytes.size());
     const CodecResult packed =
-        events.size() < 2 ? CodecResult{CodecStatus::output_too_small}
-                          : compressor->compress(events, MutableBytes(scratch).first(events.size() - 1));
+        events.size() < 2
+            ? CodecResult{CodecStatus::output_too_small}
+            : compressor->compress(events, {scratch.room(events.size() - 1), events.size() - 1});
     if (packed) {
       header.flags |= kFlagCompressed;
-      std::copy_n(scratch.data(), packed.produced, buffer.bytes.data() + kBufferHeaderSize);
+      std::copy_n(scratch.room(packed.produced), packed.produced, buffer.bytes.data() + kBufferHeaderSize);
       buffer.bytes.resize(kBufferHeaderSize + packed.produced);
     }
   } else {

@@ -2,6 +2,7 @@
 // bytes that go to the file. Only re-chunking needs order; sealing (compression) runs on any thread.
 #pragma once
 
+#include "base/raw_memory.hpp"
 #include "etwrelog/codec.hpp"
 #include "etwrelog/error.hpp"
 #include "etwrelog/event.hpp"
@@ -88,8 +89,7 @@ private:
 // stored uncompressed at its own length, as Windows does; without, it is filled with 0xFF up to the nominal
 // size. Of a buffer as it was stored, events and header stay, but for its number, time stamp, flush marker
 // and fill. `scratch` is reused between calls.
-void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor,
-          std::vector<std::uint8_t> &scratch);
+void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor, base::RawMemory &scratch);
 
 // The first buffer of a file, header event first: `events` is what follows the buffer header. Never
 // compressed; in a compressed file its size is rounded up to 512, otherwise it is the nominal size.

@@ -12,6 +12,8 @@
 #include "etwrelog/logfile_header.hpp"
 #include "write/buffers.hpp"
 
+#include <memory>
+
 namespace etwrelog::write {
 
 // What the buffers of an output look like.
@@ -36,11 +38,9 @@ public:
   [[nodiscard]] virtual Result<void> append(const OutputBuffer &buffer) = 0;
 };
 
-// Closed buffers on their way, and what sealing them takes: one for each batch that is under way, used again.
+// Closed buffers on their way: one for each batch that is under way, used again.
 struct Outgoing {
   std::vector<OutputBuffer> closed;
-  std::optional<Compressor> compressor;
-  std::vector<std::uint8_t> scratch;
 };
 
 // Gives closed buffers their sequence numbers and time stamps: the FILETIME of the last event, never
@@ -60,9 +60,9 @@ private:
 class EtlOutput {
 public:
   // The sink must outlive this.
-  EtlOutput(TraceSink &sink, const OutputForm &form, const Clock &clock)
-      : sink_(&sink), form_(form), clock_(clock), rechunker_(form.nominal_size, form.keep_grouping),
-        stamper_(clock) {}
+  EtlOutput(TraceSink &sink, const OutputForm &form, const Clock &clock);
+  ~EtlOutput();
+  EtlOutput(EtlOutput &&) noexcept;
 
   // `last_time`: raw, of the last event of the first buffer.
   [[nodiscard]] Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events,
@@ -93,6 +93,9 @@ private:
   Rechunker rechunker_;
   Stamper stamper_;
   std::int64_t last_time_ = 0;
+
+  class Sealers;
+  std::unique_ptr<Sealers> sealers_;
 };
 
 } // namespace etwrelog::write

@@ -160,7 +160,7 @@ private:
     buffer.bytes.resize(format::kBufferHeaderSize);
     buffer.bytes.insert(buffer.bytes.end(), streams_[cpu].begin(), streams_[cpu].end());
     buffer.sequence = sequence_++;
-    Bytes8 scratch;
+    base::RawMemory scratch;
     write::seal(buffer, kNominal, nullptr, scratch);
     file_.insert(file_.end(), buffer.bytes.begin(), buffer.bytes.end());
     streams_[cpu].clear();
