@@ -28,8 +28,9 @@ Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult 
   pass.merge = [this](Batch &batch, Part &part) { return merge(batch, part); };
   ETWRELOG_TRY_LET(done, run_pass(trace_, pass, options));
   result = std::move(done);
-  if (selection_.by_process() && !looked_.empty()) threads_ = records_.threads;
-  return filter::Lifetimes(std::move(records_), processors_, one_stream());
+  filter::LifetimeRecords records = std::move(records_);
+  threads_ = std::move(records.threads);
+  return filter::Lifetimes(threads_, std::move(records), processors_, one_stream());
 }
 
 std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> FirstPass::known() const {
@@ -250,8 +251,7 @@ void FirstPass::learn() {
   learnt_from_ = records;
   filter::LifetimeRecords so_far;
   so_far.processes = records_.processes;
-  so_far.threads = records_.threads;
-  const filter::Lifetimes lifetimes(std::move(so_far), {}, one_stream());
+  const filter::Lifetimes lifetimes(records_.threads, std::move(so_far), {}, one_stream());
   const Result<filter::Targets> targets = filter::Targets::resolve(selection_, lifetimes, true);
   if (!targets) return; // the filter will say what is wrong with the selection
   auto next = std::make_shared<const filter::NonTargets>(selection_, lifetimes, *targets, records_.threads);

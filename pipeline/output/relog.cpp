@@ -67,7 +67,9 @@ public:
   // `collect_stack_keys`: read all stack definitions and references first, as most rewriting of stacks needs.
   Relogger(const Trace &trace, const RelogOptions &options, bool collect_stack_keys, RelogReport &report)
       : trace_(trace), options_(options), report_(report), collect_stack_keys_(collect_stack_keys),
-        nominal_(nominal_size(trace, options)) {}
+        nominal_(nominal_size(trace, options)), graph_(options.graph) {
+    graph_.memory = &memory_;
+  }
 
   Result<Ending> run() {
     ETWRELOG_TRY(open_output());
@@ -103,7 +105,7 @@ private:
       const bool every_event = !selective || options_.count || options_.stacks.mode != StackMode::keep;
       first_pass_.emplace(trace_, options_.selection, every_event ? 0 : options_.candidate_memory);
       PassResult met;
-      ETWRELOG_TRY_LET(collected, first_pass_->run(options_.graph, met));
+      ETWRELOG_TRY_LET(collected, first_pass_->run(graph_, met));
       lifetimes_ = std::move(collected);
       note(std::move(met));
     }
@@ -113,7 +115,7 @@ private:
     if (first_pass_) cache_ = &first_pass_->settle(lifetimes_, filter_->targets(), report_);
     if (selective) {
       filter::Marks marks;
-      ETWRELOG_TRY(first_pass_->follow_references(*filter_, lifetimes_, options_.graph, marks));
+      ETWRELOG_TRY(first_pass_->follow_references(*filter_, lifetimes_, graph_, marks));
       filter_->set_marks(std::move(marks));
       if (!filter_->targets().all())
         for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
@@ -134,7 +136,7 @@ private:
       PassResult ignored;
       const Trace *const one = &trace_;
       ETWRELOG_TRY_LET(collected,
-                       collect_stacks({&one, 1}, options_.graph, ignored, options_.stacks.for_definitions()));
+                       collect_stacks({&one, 1}, graph_, ignored, options_.stacks.for_definitions()));
       inventory = std::move(collected);
     }
     stacks_.emplace(options_.stacks, std::move(inventory), collect_stack_keys_);
@@ -157,7 +159,7 @@ private:
     };
     pass.emit = [this](RelogPart &part) { return output_->buffers().append(part.out); };
     pass.enough = [this] { return needs_stack_keys_.load(std::memory_order_relaxed); };
-    ETWRELOG_TRY_LET(done, run_pass(trace_, pass, options_.graph, cache_));
+    ETWRELOG_TRY_LET(done, run_pass(trace_, pass, graph_, cache_));
     if (!first_pass_) note(std::move(done)); // else the first pass has met the same
     return {};
   }
@@ -185,7 +187,6 @@ private:
 
   // Serial, in file order.
   Result<void> rechunk(Batch &batch, RelogPart &work) {
-    output_->buffers().reuse(work.out);
     if (stacks_ && !stacks_->collected() && work.stacks.met_key) needs_stack_keys_ = true;
     if (needs_stack_keys_) return {}; // all from here on is in vain
     work.counts.add_to(report_);
@@ -253,6 +254,8 @@ private:
   const BufferCache *cache_ = nullptr;  // what it kept
   std::atomic<bool> needs_stack_keys_{false};
   const std::uint32_t nominal_;
+  BatchMemory memory_;
+  PassOptions graph_;
 
   std::optional<TraceOutput> output_;
   filter::Lifetimes lifetimes_;

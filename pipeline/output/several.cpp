@@ -409,7 +409,6 @@ private:
 
   // Serial, in the order of the plan.
   Result<void> put_in_order(Stretch &part) {
-    output_->buffers().reuse(part.out);
     part.counts.add_to(report_);
     for (Stretch::Kept &kept : part.kept) {
       if (options_.keep_grouping) {

@@ -25,6 +25,21 @@ void add_to(PassResult &all, PassResult &&met, Traces traces, std::size_t number
                                : fmt::format("{}: {}", traces[number]->input().name(), warning));
 }
 
+void BatchMemory::take(Batch &batch) {
+  auto take_last = [](auto &spare, auto &to) {
+    if (spare.empty()) return;
+    to = std::move(spare.back());
+    spare.pop_back();
+  };
+  take_last(raw_, batch.raw);
+  take_last(decoded_, batch.decoded);
+}
+
+void BatchMemory::leave(Batch &batch) {
+  raw_.push_back(std::move(batch.raw));
+  decoded_.push_back(std::move(batch.decoded));
+}
+
 PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options,
                  const KeptBuffers *kept)
     : trace_(trace), options_(options), kept_(kept), name_(name), progress_(options.progress) {

@@ -21,6 +21,17 @@ template <class Part> struct Pass {
   std::function<bool()> enough;                       // serial: nothing more is wanted; may be empty
 };
 
+// What batches of one pass were read into, for those of the next: memory that was never touched takes longer
+// than reading.
+class BatchMemory {
+public:
+  void take(Batch &batch);
+  void leave(Batch &batch);
+
+private:
+  std::vector<std::vector<std::uint8_t>> raw_, decoded_;
+};
+
 struct PassOptions {
   unsigned threads = 0; // 0: all that the machine has
   // Decoded bytes of a batch, at least one buffer. What a core's cache holds between steps.
@@ -28,7 +39,8 @@ struct PassOptions {
   std::uint64_t in_flight_bytes = 192u << 20; // decoded, over all batches
   std::stop_token stop{};
   std::function<void(const Progress &)> progress{};
-  RunReport *report = nullptr; // gets the times of the pass, also of one that fails
+  RunReport *report = nullptr;   // gets the times of the pass, also of one that fails
+  BatchMemory *memory = nullptr; // of passes that follow each other; may be null
 
   PassOptions() = default;
   PassOptions(const RunOptions &run)
@@ -138,9 +150,10 @@ template <class Part>
   };
   PassRun run(trace, pass.name, options, kept);
   std::deque<Slot> slots(run.slots());
-  if (pass.prepare)
-    for (Slot &slot : slots)
-      pass.prepare(slot.part);
+  for (Slot &slot : slots) {
+    if (options.memory != nullptr) options.memory->take(slot.batch);
+    if (pass.prepare) pass.prepare(slot.part);
+  }
   Steps<Slot> steps;
   steps.next = [&](Slot &slot) -> Result<bool> {
     return !(pass.enough && pass.enough()) && run.next(slot.batch);
@@ -171,6 +184,9 @@ template <class Part>
   };
   steps.locate = [&](const Slot &slot, Error error) { return run.locate(slot.batch, std::move(error)); };
   ETWRELOG_TRY(run_steps(steps, slots, {options.threads, options.stop}));
+  if (options.memory != nullptr)
+    for (Slot &slot : slots)
+      options.memory->leave(slot.batch);
   return std::move(run).result();
 }
 

@@ -101,6 +101,8 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const 
 
 void LifetimeRecords::append(LifetimeRecords &&later) {
   auto move_all = [](auto &to, auto &from) {
+    // What is not used of that is never touched; to make room again and again is.
+    if (to.size() + from.size() > to.capacity()) to.reserve(4 * (to.size() + from.size()));
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   move_all(processes, later.processes);
@@ -119,8 +121,8 @@ constexpr std::size_t kAhead = 8; // records of threads may be many more than a 
 
 // Places in `records`, by id and then by time; at one time by the rank of what happened, else as they stand.
 // Those of an id nearly always stand in that order already, so that counting them is most of the work.
-template <class Record, class Id, class Rank>
-std::vector<std::uint32_t> by_id_and_time(const std::vector<Record> &records, Id id, Rank rank) {
+template <class Records, class Id, class Rank>
+std::vector<std::uint32_t> by_id_and_time(const Records &records, Id id, Rank rank) {
   base::FlatMap<std::uint32_t> next; // of each id: first how many, then where its next one goes
   const auto fetch_ahead = [&](std::size_t i) {
     if (i + kAhead < records.size()) next.prefetch(id(records[i + kAhead]));
@@ -157,12 +159,13 @@ std::vector<std::uint32_t> by_id_and_time(const std::vector<Record> &records, Id
 
 } // namespace
 
-Lifetimes::Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream)
+Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeRecords &&records,
+                     std::span<const std::uint16_t> processors, bool one_stream)
     : definitions_(std::move(records.definitions)), actors_(std::move(records.actors)),
       has_stacks_(records.has_stacks), has_switch_batches_(records.has_switch_batches),
       has_unowned_(records.has_unowned) {
   build_processes(std::move(records.processes));
-  build_threads(records.threads);
+  build_threads(threads);
   std::ranges::sort(definitions_, [](const auto &a, const auto &b) {
     return a.key != b.key ? a.key < b.key : a.time < b.time;
   });
@@ -224,7 +227,7 @@ void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
   }
 }
 
-void Lifetimes::build_threads(const std::vector<LifetimeRecords::Thread> &records) {
+void Lifetimes::build_threads(std::span<const LifetimeRecords::Thread> records) {
   const std::vector<std::uint32_t> order = by_id_and_time(
       records, [](const auto &record) { return record.tid; },
       [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode; });

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace etwrelog::filter {
@@ -116,7 +117,11 @@ public:
   Lifetimes() = default;
   // `processors`: of each buffer in reading order. `one_stream`: buffers do not tell the processor of an
   // event.
-  Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream);
+  Lifetimes(LifetimeRecords records, std::span<const std::uint16_t> processors, bool one_stream)
+      : Lifetimes(std::exchange(records.threads, {}), std::move(records), processors, one_stream) {}
+  // With these threads, which are looked at only, instead of those of the records.
+  Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeRecords &&records,
+            std::span<const std::uint16_t> processors, bool one_stream);
 
   [[nodiscard]] std::span<const ProcessInstance> processes() const { return processes_; }
 
@@ -168,7 +173,7 @@ public:
 
 private:
   void build_processes(std::vector<LifetimeRecords::Process> records);
-  void build_threads(const std::vector<LifetimeRecords::Thread> &records);
+  void build_threads(std::span<const LifetimeRecords::Thread> records);
 
   // The latest that had started; null before the first start. Spans and instances are in order of their
   // starts: what is asked for later is the same or a later one.

@@ -19,16 +19,34 @@ std::uint32_t failed_reservation(const BufferHeader &header, std::uint32_t nomin
   return plausible && failed != nominal_size ? failed : 0;
 }
 
+void SpareMemory::put(std::vector<OutputBuffer> &written) {
+  constexpr std::size_t kMost = 16u << 20;
+  {
+    const std::lock_guard lock(using_);
+    for (OutputBuffer &buffer : written) {
+      if (bytes_ + buffer.bytes.capacity() > kMost) break;
+      bytes_ += buffer.bytes.capacity();
+      spare_.push_back(std::move(buffer.bytes));
+    }
+  }
+  written.clear();
+}
+
+std::vector<std::uint8_t> SpareMemory::take() {
+  const std::lock_guard lock(using_);
+  if (spare_.empty()) return {};
+  std::vector<std::uint8_t> bytes = std::move(spare_.back());
+  spare_.pop_back();
+  bytes_ -= bytes.capacity();
+  bytes.clear();
+  return bytes;
+}
+
 OutputBuffer Rechunker::fresh(const Origin &origin) {
   OutputBuffer buffer;
   buffer.processor = origin.processor;
   buffer.type = keep_ ? origin.type : std::uint16_t{kTypeGeneric};
-  if (!spare_.empty()) {
-    buffer.bytes = std::move(spare_.back());
-    spare_.pop_back();
-    spare_bytes_ -= buffer.bytes.capacity();
-    buffer.bytes.clear();
-  }
+  buffer.bytes = spare_->take();
   buffer.bytes.reserve(nominal_);
   buffer.bytes.resize(kBufferHeaderSize);
   return buffer;
@@ -94,16 +112,6 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
 void Rechunker::flush(std::vector<OutputBuffer> &closed) {
   for (OutputBuffer &open : open_)
     if (!open.empty()) close(open, 0, closed);
-}
-
-void Rechunker::reuse(std::vector<OutputBuffer> &closed) {
-  constexpr std::size_t kMostSpare = 16u << 20;
-  for (OutputBuffer &buffer : closed) {
-    if (spare_bytes_ + buffer.bytes.capacity() > kMostSpare) break;
-    spare_bytes_ += buffer.bytes.capacity();
-    spare_.push_back(std::move(buffer.bytes));
-  }
-  closed.clear();
 }
 
 namespace {

@@ -78,18 +78,17 @@ void EtlOutput::seal(Outgoing &out) const {
   sealers_->put_back(std::move(sealer));
 }
 
-Result<void> EtlOutput::append(const Outgoing &out) {
+Result<void> EtlOutput::append(Outgoing &out) {
   for (const OutputBuffer &buffer : out.closed)
     ETWRELOG_TRY(sink_->append(buffer));
+  rechunker_.reuse(out.closed);
   return {};
 }
 
 Result<void> EtlOutput::put(Outgoing &out) {
   stamp(out);
   seal(out);
-  ETWRELOG_TRY(append(out));
-  reuse(out);
-  return {};
+  return append(out);
 }
 
 } // namespace etwrelog::write

@@ -72,14 +72,13 @@ public:
                                   Outgoing &out) {
     return rechunker_.add(origin, events, runs, out.closed);
   }
-  // Forgets what is closed, and fills its memory again. Serial with fill().
-  void reuse(Outgoing &out) { rechunker_.reuse(out.closed); }
   // Closes what is open, by processor.
   void close_open(Outgoing &out) { rechunker_.flush(out.closed); }
   void stamp(Outgoing &out);
   void seal(Outgoing &out) const;
-  [[nodiscard]] Result<void> append(const Outgoing &out);
-  // Stamps, seals and appends what is closed, and forgets it: for who has nobody to share the work with.
+  // And forgets them.
+  [[nodiscard]] Result<void> append(Outgoing &out);
+  // Stamps, seals and appends what is closed: for who has nobody to share the work with.
   [[nodiscard]] Result<void> put(Outgoing &out);
 
   [[nodiscard]] const OutputForm &form() const { return form_; }
