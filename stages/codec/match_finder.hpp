@@ -65,8 +65,7 @@ private:
 };
 
 // All earlier positions: the latest by a hash of three bytes, and chains by a hash of four.
-// No match is looked for that is longer than one of kEnough bytes.
-template <std::size_t kEnough = SIZE_MAX> class HashChain {
+class HashChain {
 public:
   HashChain(std::size_t max_input, std::size_t window)
       : mask_(std::bit_ceil(std::min(window, std::max<std::size_t>(max_input, 1)) + 1) - 1),
@@ -105,8 +104,7 @@ public:
       }
     }
     const auto room = static_cast<std::size_t>(end - at);
-    for (std::size_t candidate = head4; depth != 0 && candidate != 0 && beat < std::min(room, kEnough);
-         --depth) {
+    for (std::size_t candidate = head4; depth != 0 && candidate != 0 && beat < room; --depth) {
       const std::size_t distance = here - candidate;
       if (distance > max_distance) {
         break;

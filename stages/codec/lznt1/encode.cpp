@@ -165,7 +165,7 @@ private:
   static constexpr unsigned kLazyDepth = 32;
   static constexpr std::size_t kLazyBelow = 128;
   Bytes in_;
-  HashChain<> chain_;
+  HashChain chain_;
 };
 
 class MaxParser {
@@ -214,7 +214,7 @@ public:
 private:
   static constexpr unsigned kDepth = 96;
   Bytes in_;
-  HashChain<> chain_;
+  HashChain chain_;
   std::array<Match, kChunk> matches_{}; // the longest at each position
   std::array<std::uint32_t, kChunk + 1> costs_{};
   std::array<std::uint16_t, kChunk> steps_{};

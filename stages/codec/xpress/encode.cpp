@@ -2,6 +2,7 @@
 // it as it comes, normal looks one byte ahead, max weighs all ways through a block of input exactly.
 #include "codec/encoder.hpp"
 #include "codec/match_finder.hpp"
+#include "codec/xpress/row_finder.hpp"
 #include "codec/xpress/writer.hpp"
 
 #include <algorithm>
@@ -52,46 +53,50 @@ private:
 
 class XpressNormal final : public Encoder {
 public:
-  explicit XpressNormal(std::size_t max_input) : chain_(max_input, kWindow) {}
-
   [[nodiscard]] std::size_t bound(std::size_t raw) const override { return XpressWriter::bound(raw); }
 
   [[nodiscard]] std::size_t encode(Bytes in, std::uint8_t *out, std::size_t limit) override {
-    chain_.reset(in);
+    RowFinder finder(tables_, in, kWindow);
     XpressWriter writer(out);
+    const std::uint8_t *const begin = in.data();
+    const std::size_t searched = in.size() - std::min(in.size(), RowFinder::kNeeds - 1);
     std::size_t pos = 0;
-    Match match = chain_.find(0, kMinMatch - 1, kDepth, kWindow, match_end(in, 0));
-    while (pos < in.size()) {
+    Match match;
+    while (pos < searched) {
       if (writer.size() > limit) {
         return writer.size();
       }
-      if (match.length >= kMinMatch) {
+      if (match.length < kMinMatch) {
+        writer.literal(begin[pos++]);
+      } else {
         // A longer match at the next byte is worth the literal, unless it needs a longer escape.
-        if (match.length < kLazyBelow) {
-          const Match next = chain_.find(pos + 1, match.length, kLazyDepth, kWindow, match_end(in, pos + 1));
+        if (match.length < kLazyBelow && pos + 1 < searched) {
+          const Match next = finder.find_longer(pos + 1, match.length, match_end(in, pos + 1));
           if (next.length > match.length && saved_bits(next.length) > saved_bits(match.length)) {
-            writer.literal(in[pos++]);
+            writer.literal(begin[pos++]);
             match = next;
             continue;
           }
         }
+        // The finder does not have all positions, so that the match may have begun before.
+        while (match.length < XpressWriter::kMaxMatch && pos > match.distance &&
+               begin[pos - 1] == begin[pos - 1 - match.distance] && writer.take_back_literal()) {
+          --pos;
+          ++match.length;
+        }
         writer.match(match.distance, match.length);
         pos += match.length;
-      } else {
-        writer.literal(in[pos++]);
       }
-      if (pos < in.size()) {
-        match = chain_.find(pos, kMinMatch - 1, kDepth, kWindow, match_end(in, pos));
-      }
+      match = pos < searched ? finder.find(pos, match_end(in, pos)) : Match{};
+    }
+    while (pos < in.size()) {
+      writer.literal(begin[pos++]);
     }
     return writer.finish();
   }
 
 private:
-  // A third more depth and twice the lazy one take 1 to 2% less room, and a fifth more time.
-  static constexpr unsigned kDepth = 12;
-  static constexpr unsigned kLazyDepth = 4;
-  static constexpr std::size_t kLazyBelow = 16;
+  static constexpr std::size_t kLazyBelow = RowFinder::kNeeds;
 
   // Against literals. A nibble counts as half a byte: two matches share one.
   [[nodiscard]] static std::int64_t saved_bits(std::size_t length) {
@@ -99,7 +104,7 @@ private:
     return static_cast<std::int64_t>(9 * length) - match;
   }
 
-  HashChain<280> chain_;
+  RowTables tables_;
 };
 
 class XpressMax final : public Encoder {
@@ -198,7 +203,7 @@ private:
     }
   }
 
-  HashChain<> chain_;
+  HashChain chain_;
   std::vector<Step> matches_; // the longest at each position of the block
   std::vector<std::array<std::uint32_t, 2>> steps_;
   std::vector<std::array<std::uint32_t, 2>> costs_;
@@ -209,7 +214,7 @@ private:
 std::unique_ptr<Encoder> make_xpress_encoder(Level level, std::size_t max_input) {
   switch (level) {
   case Level::fast: return std::make_unique<XpressFast>();
-  case Level::normal: return std::make_unique<XpressNormal>(max_input);
+  case Level::normal: return std::make_unique<XpressNormal>();
   case Level::max:
   case Level::ultra: break;
   }

@@ -42,6 +42,17 @@ public:
     flag(1);
   }
 
+  // Takes the last token back. False where that is none, no literal, or its flag is written already.
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool take_back_literal() {
+    if (count_ == 0 || (flags_ & 1) != 0) {
+      return false;
+    }
+    --at_;
+    flags_ >>= 1;
+    --count_;
+    return true;
+  }
+
   // Fills the unused flags with ones, the sign of the end; a stream whose last word is used up gets another.
   [[nodiscard]] std::size_t finish() {
     const unsigned left = 32 - count_;

@@ -254,7 +254,7 @@ private:
   static constexpr int kLiteralBits = 6;
   static constexpr int kSymbolBits = 6;
   Bytes in_;
-  HashChain<> chain_;
+  HashChain chain_;
 };
 
 class MaxParser {
@@ -369,7 +369,7 @@ private:
 
   static constexpr std::uint32_t kMinMatch32 = kMinMatch;
   Bytes in_;
-  HashChain<> chain_;
+  HashChain chain_;
   HuffmanCode code_;
   std::array<std::uint32_t, HuffmanCode::kSymbols> bits_{};
   std::vector<std::uint32_t> costs_;
