@@ -33,15 +33,15 @@ struct XpressState {
 // bytes check for themselves that there is room.
 constexpr std::size_t kOneGo = 64;
 constexpr std::size_t kThreeGoes = 3 * kOneGo;
-// What a round may touch near the end: a token of up to 4 bytes, a few literals and the next token; or a
-// match with what its copy writes past the end. (Runs of more literals are rare enough for the careful
-// decoder.)
+// What a round may touch near the end: a token of up to 4 bytes, a few literals and the 8 bytes with the next
+// token; or a match with what its copy writes past the end. (Runs of more literals are rare enough for the
+// careful decoder.)
 constexpr std::size_t kFewLiterals = 16;
-constexpr std::size_t kRoundIn = 4 + kFewLiterals + 4;
+constexpr std::size_t kRoundIn = 4 + kFewLiterals + 8;
 constexpr std::size_t kRoundOut = 32 + kOneGo + kCopySlack;
 static_assert(kThreeGoes <= kOneGo + 1 + kRoundOut);
 // What the 32 tokens of a flag word may use up, and touch beyond.
-constexpr std::size_t kWordIn = 4 + 32 * 4 + 32 + 4;
+constexpr std::size_t kWordIn = 4 + 32 * 4 + 32 + 8;
 constexpr std::size_t kWordOut = 32 * kOneGo + kRoundOut;
 
 // Stands at a match, or at a flag word.
@@ -71,17 +71,16 @@ enum class Stop {
 ETWRELOG_ALWAYS_INLINE void go_on(Cursor &c, const std::uint8_t *in, std::size_t run) {
   c.in = in + run;
   c.token = load<std::uint32_t>(c.in);
-  c.flags <<= run;
-  c.flags <<= 1;
+  c.flags = c.flags << run << 1;
 }
 
-// As many literals as a flag word may have (or kFewLiterals near the end), for no branch; `run` of them
-// count.
+// Copies the `run` literals at `from`: kFewLiterals without a branch, and only once in hundreds of runs there
+// are more.
 template <bool kPerWord>
 ETWRELOG_ALWAYS_INLINE void copy_literals(Cursor &c, const std::uint8_t *from, std::size_t run) {
   copy16(c.out, from);
-  if (kPerWord) {
-    copy16(c.out + 16, from + 16);
+  if (kPerWord && run > kFewLiterals) [[unlikely]] {
+    copy16(c.out + kFewLiterals, from + kFewLiterals);
   }
   c.out += run;
 }
@@ -115,8 +114,13 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
     if (!kPerWord && run > kFewLiterals) {
       return Stop::token;
     }
+    // The next token, should this be a short length, and the bytes behind, of which it is some should it be a
+    // long one: loaded before that is known, they are there when it turns out to have been mispredicted.
+    const std::uint8_t *const behind = c.in + 2;
+    const auto next = load<std::uint64_t>(behind + run);
+    const std::uint64_t flags = c.flags << run << 1;
     std::uint8_t *const out = c.out;
-    const std::size_t less_one = (c.token & 0xFFFF) >> 3; // the distance
+    const std::size_t less_one = static_cast<std::uint16_t>(c.token) >> 3; // the distance
     const std::uint8_t *const from = out - less_one - 1;
     if (from < limits.out_begin) [[unlikely]] {
       return Stop::token;
@@ -124,8 +128,9 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
     const std::size_t code = c.token & 7;
     if (code < 7) {
       const std::size_t length = code + kMinMatch;
-      const std::uint8_t *const in = c.in + 2;
-      go_on(c, in, run);
+      c.in = behind + run;
+      c.token = static_cast<std::uint32_t>(next);
+      c.flags = flags;
       c.out += length;
       if (less_one < code + (kMinMatch - 1)) [[unlikely]] {
         copy_overlapping(out, less_one + 1, length);
@@ -135,14 +140,16 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
         store(out, first);
         store(out + 8, last);
       }
-      copy_literals<kPerWord>(c, in, run);
+      copy_literals<kPerWord>(c, behind, run);
       continue;
     }
     // Half of the nibbles are full, in no order: no branch there.
     const std::uint32_t nibble = kHasHalf ? c.half : c.token >> 16 & 15u;
     const std::size_t has_byte = (nibble + 1) >> 4;
     const std::size_t byte = (c.token >> (kHasHalf ? 16 : 24) & 0xFF) & (0 - has_byte);
-    const std::uint8_t *in = c.in + (kHasHalf ? 2 : 3) + has_byte;
+    const std::size_t more = (kHasHalf ? 0 : 1) + has_byte;
+    const std::uint8_t *in = behind + more;
+    auto token = static_cast<std::uint32_t>(next >> (8 * more));
     std::size_t length = 7 + kMinMatch + nibble + byte;
     if (length > kOneGo) {
       if (byte == 255) [[unlikely]] {
@@ -151,6 +158,7 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
         }
         length = load<std::uint16_t>(in) + kMinMatch;
         in += 2;
+        token = load<std::uint32_t>(in + run);
         if (length < kLongLengthMinimum + kMinMatch) { // bad, or 0: stated by a u32
           return Stop::token;
         }
@@ -160,7 +168,9 @@ ETWRELOG_ALWAYS_INLINE Stop until_long_length(Cursor &c, const Limits &limits) {
       }
     }
     c.half = kHasHalf ? 0 : c.token >> 20 & 15u;
-    go_on(c, in, run);
+    c.in = in + run;
+    c.token = token;
+    c.flags = flags;
     c.out += length;
     if (less_one + 1 < length) [[unlikely]] {
       copy_overlapping(out, less_one + 1, length);
