@@ -340,22 +340,16 @@ ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Restoring &sour
 
 namespace {
 
-// Whether the match of exactly `length` bytes is the longest, from two positions whose first eight bytes
-// differ by `difference`; `at` has so many.
+// Whether the match of exactly `length` bytes is the longest; `at` has these and kLeftToSearch bytes. Nearly
+// all are shorter than those that are compared without a branch.
 ETWRELOG_ALWAYS_INLINE bool is_longest(const std::uint8_t *earlier, const std::uint8_t *at,
-                                       const std::uint8_t *end, std::uint64_t difference,
-                                       std::uint32_t length) {
-  if (length < 8) {
-    return difference != 0 && static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 == length;
+                                       const std::uint8_t *end, std::uint32_t length) {
+  static_assert(kLeftToSearch == 32);
+  const std::uint32_t equal = codec::equal32(earlier, at);
+  if (length < 32) {
+    return equal == length;
   }
-  const auto differ = [&](std::uint32_t n) {
-    return load<std::uint64_t>(earlier + n) ^ load<std::uint64_t>(at + n);
-  };
-  std::uint64_t all = difference | differ(length - 8);
-  for (std::uint32_t n = 8; n + 8 < length; n += 8) {
-    all |= differ(n);
-  }
-  return all == 0 && (at + length == end || earlier[length] != at[length]);
+  return equal == 32 && 32 + codec::match_length(earlier + 32, at + 32, end) == length;
 }
 
 } // namespace
@@ -365,13 +359,13 @@ ETWRELOG_ALWAYS_INLINE bool is_longest(const std::uint8_t *earlier, const std::u
 ETWRELOG_ALWAYS_INLINE bool XpressPredictor::confirm_first(const Lookup &here, Bytes decoded, std::size_t pos,
                                                            std::uint32_t length) {
   const std::uint8_t *const begin = decoded.data();
-  const std::uint64_t difference = here.theirs ^ here.key;
   if (length >= kTakenAtOnce) {
-    return is_longest(begin + here.candidate, begin + pos, begin + decoded.size(), difference, length);
+    return is_longest(begin + here.candidate, begin + pos, begin + decoded.size(), length);
   }
   // What the second table has must not be longer: not even by one byte.
   const std::uint32_t second = second_[second_slot(here.key, length)];
   const std::uint64_t others = load<std::uint64_t>(begin + second) ^ here.key;
+  const std::uint64_t difference = here.theirs ^ here.key;
   const bool longer =
       others << (56 - 8 * length) == 0 && static_cast<std::uint32_t>(pos) - second - 1 < kMaxDistance;
   if (longer || static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 != length) {

@@ -119,21 +119,6 @@ private:
     return static_cast<std::size_t>((bytes << 40) * kFactor >> (64 - RowTables::kLatestBits));
   }
 
-  // How many of the 16 bytes at a and b are equal up to the first that is not.
-  [[nodiscard]] ETWRELOG_ALWAYS_INLINE static std::uint32_t equal16(const std::uint8_t *a,
-                                                                    const std::uint8_t *b) {
-#ifdef __SSE2__
-    const __m128i equal = _mm_cmpeq_epi8(load<__m128i>(a), load<__m128i>(b));
-    const auto bits = static_cast<std::uint32_t>(_mm_movemask_epi8(equal));
-    return static_cast<std::uint32_t>(std::countr_zero(~bits | 1u << 16));
-#else
-    const std::uint64_t low = load<std::uint64_t>(a) ^ load<std::uint64_t>(b);
-    const std::uint64_t high = load<std::uint64_t>(a + 8) ^ load<std::uint64_t>(b + 8);
-    const int bits = low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(high);
-    return static_cast<std::uint32_t>(bits) / 8;
-#endif
-  }
-
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE Match longest(const Place &place, const std::uint8_t *end) const {
     const std::uint8_t *const at = place.at;
     // The length above the offset: the greatest of them is the longest.
