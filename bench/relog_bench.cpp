@@ -116,7 +116,7 @@ template <class Run> double timed(double best, Run &&run) {
   return best == 0 ? seconds : std::min(best, seconds);
 }
 
-// To give back the pages of the last output takes as long as a tenth of a copy: nobody's time is in question.
+// To give back the pages of the last output takes as long as a tenth of a copy, and is not what is measured.
 void without_output(benchmark::State &state) {
   state.PauseTiming();
   fs::remove(grown().output());

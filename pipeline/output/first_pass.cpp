@@ -30,7 +30,9 @@ Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult 
   result = std::move(done);
   filter::LifetimeRecords records = std::move(records_);
   threads_ = std::move(records.threads);
-  return filter::Lifetimes(threads_, std::move(records), processors_, one_stream());
+  filter::Lifetimes lifetimes(threads_, std::move(records), processors_, one_stream());
+  if (!selection_.by_process() || looked_.empty()) threads_ = {};
+  return lifetimes;
 }
 
 std::pair<std::shared_ptr<const filter::NonTargets>, std::uint32_t> FirstPass::known() const {

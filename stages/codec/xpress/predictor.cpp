@@ -379,8 +379,8 @@ struct XpressPredictor::Following {
   Bytes decoded;
   XpressReader reader;
   std::size_t pos = 0;
-  // The token at `pos`, which was read, and what the first table had for it: where follow_first() has stopped
-  // for another() to decide.
+  // Where follow_first() stops at another token: that one, which was read, and what the first table had for
+  // it.
   XpressToken token;
   Lookup here;
 };
