@@ -215,7 +215,6 @@ void BM_Statistics(benchmark::State &state) {
   double best = 0;
   std::uint64_t events = 0;
   for (auto _ : state) {
-    without_output(state);
     best = timed(best, [&] {
       auto trace = pipeline::Trace::open(grown().path(), {});
       pipeline::PassOptions options;

@@ -19,7 +19,7 @@ struct PackCoder : Coder {
 
 // What one file leaves for the next. Any thread.
 struct Workspace {
-  Pool<PackCoder> packers;
+  base::Pool<PackCoder> packers;
   CoderPool coders;
   BytePool byte_pool;
 };

@@ -28,9 +28,8 @@ Result<filter::Lifetimes> FirstPass::run(const PassOptions &options, PassResult 
   pass.merge = [this](Batch &batch, Part &part) { return merge(batch, part); };
   ETWRELOG_TRY_LET(done, run_pass(trace_, pass, options));
   result = std::move(done);
-  filter::LifetimeRecords records = std::move(records_);
-  threads_ = std::move(records.threads);
-  filter::Lifetimes lifetimes(threads_, std::move(records), processors_, one_stream());
+  threads_ = std::move(records_.threads);
+  filter::Lifetimes lifetimes(threads_, std::move(records_), processors_, one_stream());
   if (!selection_.by_process() || looked_.empty()) threads_ = {};
   return lifetimes;
 }

@@ -26,18 +26,13 @@ void add_to(PassResult &all, PassResult &&met, Traces traces, std::size_t number
 }
 
 void BatchMemory::take(Batch &batch) {
-  auto take_last = [](auto &spare, auto &to) {
-    if (spare.empty()) return;
-    to = std::move(spare.back());
-    spare.pop_back();
-  };
-  take_last(raw_, batch.raw);
-  take_last(decoded_, batch.decoded);
+  batch.raw = raw_.take();
+  batch.decoded = decoded_.take();
 }
 
 void BatchMemory::leave(Batch &batch) {
-  raw_.push_back(std::move(batch.raw));
-  decoded_.push_back(std::move(batch.decoded));
+  raw_.give(std::move(batch.raw));
+  decoded_.give(std::move(batch.decoded));
 }
 
 PassRun::PassRun(const Trace &trace, std::string_view name, const PassOptions &options,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/errors.hpp"
+#include "base/pool.hpp"
 #include "run/runner.hpp"
 #include "source/trace.hpp"
 
@@ -29,7 +30,7 @@ public:
   void leave(Batch &batch);
 
 private:
-  std::vector<std::vector<std::uint8_t>> raw_, decoded_;
+  base::BytePool raw_, decoded_;
 };
 
 struct PassOptions {

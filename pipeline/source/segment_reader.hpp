@@ -1,11 +1,10 @@
 // What reading an archive's segments takes, for those who unpack it and those who read it as a trace.
 #pragma once
 
+#include "base/pool.hpp"
 #include "etlz/index.hpp"
 #include "etlz/segment.hpp"
 #include "read/input.hpp"
-
-#include <oneapi/tbb/concurrent_queue.h>
 
 namespace etwrelog::pipeline {
 
@@ -24,41 +23,8 @@ struct Coder {
   std::vector<std::uint8_t> scratch;
 };
 
-// Coders are expensive to make: one for each thread that needs one at a time.
-template <class T> class Pool {
-public:
-  std::unique_ptr<T> take() {
-    std::unique_ptr<T> item;
-    if (!free_.try_pop(item)) item = std::make_unique<T>();
-    return item;
-  }
-  void give(std::unique_ptr<T> item) { free_.push(std::move(item)); }
-
-private:
-  oneapi::tbb::concurrent_queue<std::unique_ptr<T>> free_;
-};
-using CoderPool = Pool<Coder>;
-
-// Memory of finished segments for the next ones: fresh pages cost more than what is done in them.
-class BytePool {
-public:
-  std::vector<std::uint8_t> take() {
-    std::vector<std::uint8_t> bytes;
-    static_cast<void>(free_.try_pop(bytes));
-    return bytes;
-  }
-  // So many, of any value.
-  std::vector<std::uint8_t> take(std::size_t size) {
-    std::vector<std::uint8_t> bytes = take();
-    if (bytes.capacity() < size) bytes = {}; // what it holds need not be copied
-    bytes.resize(size);
-    return bytes;
-  }
-  void give(std::vector<std::uint8_t> bytes) { free_.push(std::move(bytes)); }
-
-private:
-  oneapi::tbb::concurrent_queue<std::vector<std::uint8_t>> free_;
-};
+using base::BytePool;
+using CoderPool = base::Pool<Coder>;
 
 // Fails when the input ends before.
 [[nodiscard]] Result<std::vector<std::uint8_t>> read_exactly(const read::Input &input, std::uint64_t at,

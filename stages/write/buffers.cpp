@@ -19,34 +19,12 @@ std::uint32_t failed_reservation(const BufferHeader &header, std::uint32_t nomin
   return plausible && failed != nominal_size ? failed : 0;
 }
 
-void SpareMemory::put(std::vector<OutputBuffer> &written) {
-  constexpr std::size_t kMost = 16u << 20;
-  {
-    const std::lock_guard lock(using_);
-    for (OutputBuffer &buffer : written) {
-      if (bytes_ + buffer.bytes.capacity() > kMost) break;
-      bytes_ += buffer.bytes.capacity();
-      spare_.push_back(std::move(buffer.bytes));
-    }
-  }
-  written.clear();
-}
-
-std::vector<std::uint8_t> SpareMemory::take() {
-  const std::lock_guard lock(using_);
-  if (spare_.empty()) return {};
-  std::vector<std::uint8_t> bytes = std::move(spare_.back());
-  spare_.pop_back();
-  bytes_ -= bytes.capacity();
-  bytes.clear();
-  return bytes;
-}
-
 OutputBuffer Rechunker::fresh(const Origin &origin) {
   OutputBuffer buffer;
   buffer.processor = origin.processor;
   buffer.type = keep_ ? origin.type : std::uint16_t{kTypeGeneric};
-  buffer.bytes = spare_->take();
+  buffer.bytes = written_->take();
+  buffer.bytes.clear();
   buffer.bytes.reserve(nominal_);
   buffer.bytes.resize(kBufferHeaderSize);
   return buffer;
@@ -114,6 +92,12 @@ void Rechunker::flush(std::vector<OutputBuffer> &closed) {
     if (!open.empty()) close(open, 0, closed);
 }
 
+void Rechunker::reuse(std::vector<OutputBuffer> &closed) {
+  for (OutputBuffer &buffer : closed)
+    written_->give(std::move(buffer.bytes));
+  closed.clear();
+}
+
 namespace {
 
 BufferHeader header_of(const OutputBuffer &buffer, std::uint32_t nominal_size) {
@@ -155,13 +139,13 @@ void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compress
   BufferHeader header = header_of(buffer, nominal_size);
   if (compressor) {
     const Bytes events = Bytes(buffer.bytes).subspan(kBufferHeaderSize);
-    const CodecResult packed =
-        events.size() < 2
-            ? CodecResult{CodecStatus::output_too_small}
-            : compressor->compress(events, {scratch.room(events.size() - 1), events.size() - 1});
+    const MutableBytes room(scratch.room(events.size()), events.size());
+    const CodecResult packed = events.size() < 2
+                                   ? CodecResult{CodecStatus::output_too_small}
+                                   : compressor->compress(events, room.first(events.size() - 1));
     if (packed) {
       header.flags |= kFlagCompressed;
-      std::copy_n(scratch.room(packed.produced), packed.produced, buffer.bytes.data() + kBufferHeaderSize);
+      std::copy_n(room.data(), packed.produced, buffer.bytes.data() + kBufferHeaderSize);
       buffer.bytes.resize(kBufferHeaderSize + packed.produced);
     }
   } else {

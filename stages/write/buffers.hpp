@@ -2,13 +2,13 @@
 // bytes that go to the file. Only re-chunking needs order; sealing (compression) runs on any thread.
 #pragma once
 
+#include "base/pool.hpp"
 #include "base/raw_memory.hpp"
 #include "etwrelog/codec.hpp"
 #include "etwrelog/error.hpp"
 #include "etwrelog/event.hpp"
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace etwrelog::write {
@@ -59,18 +59,6 @@ struct Origin {
 [[nodiscard]] std::uint32_t failed_reservation(const format::BufferHeader &header,
                                                std::uint32_t nominal_size);
 
-// Memory of buffers that have been written. Any thread.
-class SpareMemory {
-public:
-  void put(std::vector<OutputBuffer> &written); // and empties it
-  [[nodiscard]] std::vector<std::uint8_t> take();
-
-private:
-  std::mutex using_;
-  std::vector<std::vector<std::uint8_t>> spare_;
-  std::size_t bytes_ = 0;
-};
-
 // Fills one open buffer per processor. Serial; the order of calls decides the order of the output.
 class Rechunker {
 public:
@@ -86,7 +74,7 @@ public:
   // Closes what is open, by processor.
   void flush(std::vector<OutputBuffer> &closed);
   // Empties `closed`; what is opened next uses the memory, of which little is held for that. Any thread.
-  void reuse(std::vector<OutputBuffer> &closed) { spare_->put(closed); }
+  void reuse(std::vector<OutputBuffer> &closed);
 
 private:
   [[nodiscard]] OutputBuffer fresh(const Origin &origin);
@@ -95,7 +83,7 @@ private:
   std::uint32_t nominal_;
   bool keep_;
   std::vector<OutputBuffer> open_; // by processor
-  std::unique_ptr<SpareMemory> spare_ = std::make_unique<SpareMemory>();
+  std::unique_ptr<base::BytePool> written_ = std::make_unique<base::BytePool>(std::size_t{16} << 20);
 };
 
 // Writes the buffer header and compresses or fills. With a compressor, a buffer that does not shrink is

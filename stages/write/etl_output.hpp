@@ -13,6 +13,7 @@
 #include "write/buffers.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace etwrelog::write {
 
@@ -60,9 +61,9 @@ private:
 class EtlOutput {
 public:
   // The sink must outlive this.
-  EtlOutput(TraceSink &sink, const OutputForm &form, const Clock &clock);
-  ~EtlOutput();
-  EtlOutput(EtlOutput &&) noexcept;
+  EtlOutput(TraceSink &sink, const OutputForm &form, const Clock &clock)
+      : sink_(&sink), form_(form), clock_(clock), rechunker_(form.nominal_size, form.keep_grouping),
+        stamper_(clock) {}
 
   // `last_time`: raw, of the last event of the first buffer.
   [[nodiscard]] Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events,
@@ -76,7 +77,7 @@ public:
   void close_open(Outgoing &out) { rechunker_.flush(out.closed); }
   void stamp(Outgoing &out);
   void seal(Outgoing &out) const;
-  // And forgets them.
+  // Behind the others; forgets them.
   [[nodiscard]] Result<void> append(Outgoing &out);
   // Stamps, seals and appends what is closed: for who has nobody to share the work with.
   [[nodiscard]] Result<void> put(Outgoing &out);
@@ -92,9 +93,14 @@ private:
   Rechunker rechunker_;
   Stamper stamper_;
   std::int64_t last_time_ = 0;
-
-  class Sealers;
-  std::unique_ptr<Sealers> sealers_;
+  // What sealing takes: as many as threads that seal at a time. That is far fewer than batches under way, so
+  // that they stay in the processor's cache.
+  struct Sealer {
+    explicit Sealer(const OutputForm &form);
+    std::optional<Compressor> compressor;
+    base::RawMemory scratch;
+  };
+  std::unique_ptr<base::Pool<Sealer>> sealers_ = std::make_unique<base::Pool<Sealer>>();
 };
 
 } // namespace etwrelog::write
