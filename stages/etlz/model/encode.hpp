@@ -202,10 +202,13 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
   std::size_t done = 0;
   bool full = false;
   Split split;
+  constexpr std::size_t kReadAhead = 512;
   const std::uint8_t *const last_word = events.size() < 8 ? nullptr : events.data() + (events.size() - 8);
   for_each_event(events, [&](const EventView &event, std::int64_t, std::uint32_t at) {
     const std::uint32_t kindred = kindred_of_event_[next_event_++];
     if (full) return;
+    // What the padding is compared with is read here and there only, too seldom for the processor to foresee.
+    if (before.size() > at + kReadAhead) __builtin_prefetch(before.data() + at + kReadAhead);
     const HeaderClass c = header_class(event.type());
     const HeaderShape &shape = header_shape(c);
     const Bytes payload = event.bytes().subspan(shape.size);

@@ -107,10 +107,9 @@ public:
 
   // The number of `content`, or size() when it is new; it has been added then.
   [[nodiscard]] std::uint64_t intern(Bytes content) {
-    if (objects_.size() * 2 > table_.size()) rehash();
-    const std::uint64_t hash = hash_bytes(content);
-    std::size_t slot = hash & (table_.size() - 1);
-    const auto tag = static_cast<std::uint32_t>(hash >> 32);
+    if (objects_.size() * 2 > table_.size()) grow();
+    const std::uint32_t tag = tag_of(content);
+    std::size_t slot = tag & (table_.size() - 1);
     while (table_[slot].id != kFree) {
       const Bytes known = objects_[table_[slot].id];
       if (table_[slot].tag == tag && known.size() == content.size() &&
@@ -128,15 +127,22 @@ private:
   struct Entry {
     std::uint32_t id = kFree, tag = 0;
   };
-  void rehash() {
-    table_.assign(std::max<std::size_t>(256, table_.size() * 4), Entry{});
-    for (std::size_t id = 0; id < objects_.size(); ++id) {
-      const std::uint64_t hash = hash_bytes(objects_[id]);
-      std::size_t slot = hash & (table_.size() - 1);
-      while (table_[slot].id != kFree)
-        slot = (slot + 1) & (table_.size() - 1);
-      table_[slot] = {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(hash >> 32)};
-    }
+  [[nodiscard]] static std::uint32_t tag_of(Bytes content) {
+    return static_cast<std::uint32_t>(hash_bytes(content) >> 32);
+  }
+  // Entries find their new place by their tags: the contents are no longer in the cache.
+  [[gnu::noinline]] void grow() {
+    std::vector<Entry> entries(std::max<std::size_t>(256, table_.size() * 4));
+    const auto place = [&entries](const Entry &entry) {
+      std::size_t slot = entry.tag & (entries.size() - 1);
+      while (entries[slot].id != kFree)
+        slot = (slot + 1) & (entries.size() - 1);
+      entries[slot] = entry;
+    };
+    if (table_.empty()) place({0, tag_of(zero_)});
+    for (const Entry &entry : table_)
+      if (entry.id != kFree) place(entry);
+    table_.swap(entries);
   }
   Bytes zero_;
   std::vector<Bytes> objects_;
