@@ -4,6 +4,8 @@
 #include "etlz/backend/mixer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include <zstd.h>
 
@@ -16,14 +18,37 @@ constexpr std::size_t kMaxStreams = 1u << 20;
 
 enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 
-// Streams up to here are searched more thoroughly at default: of small ones that costs next to nothing.
+// At default. Of small streams a thorough search costs next to nothing; of those in the middle, level 4 makes
+// more bytes than level 3, in more time.
 constexpr std::size_t kShortStream = 16 * 1024;
-// Of those up to here, level 4 of zstd makes more bytes than level 3, in more time.
 constexpr std::size_t kMiddlingStream = 128 * 1024;
+// Where matches are few, level 3 takes three to four times as long as level 1, for hardly fewer bytes or for
+// more. Whether they are few is seen in a sample: parts of a stream that is long enough to make up for it.
+constexpr std::size_t kSampledStream = 64 * 1024;
+constexpr std::size_t kSamplePart = 1024, kSampleParts = 4, kSample = kSampleParts * kSamplePart;
+constexpr std::size_t kFewMatches = kSample * 42 / 100; // bytes of a sample, compressed
 
-int zstd_level(Level level, std::size_t size) {
+std::size_t compress(ZSTD_CCtx *context, int level, Bytes in, MutableBytes out) {
+  ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  return ZSTD_compress2(context, out.data(), out.size(), in.data(), in.size());
+}
+
+bool has_few_matches(ZSTD_CCtx *context, Bytes stream) {
+  std::array<std::uint8_t, kSample> sample;
+  const std::size_t step = (stream.size() - kSamplePart) / (kSampleParts - 1);
+  for (std::size_t i = 0; i < kSampleParts; ++i)
+    std::memcpy(sample.data() + i * kSamplePart, stream.data() + i * step, kSamplePart);
+  std::array<std::uint8_t, ZSTD_COMPRESSBOUND(kSample)> packed;
+  return compress(context, 1, sample, packed) > kFewMatches;
+}
+
+int zstd_level(ZSTD_CCtx *context, Level level, Bytes stream) {
   if (level >= Level::max) return 19;
-  return size <= kShortStream ? 5 : size <= kMiddlingStream ? 3 : 4;
+  if (stream.size() <= kShortStream) return 5;
+  if (stream.size() >= kSampledStream && has_few_matches(context, stream)) return 1;
+  return stream.size() <= kMiddlingStream ? 3 : 4;
 }
 // Of the frames that say what there is and what small streams share. Where files are small these are much of
 // the work: the last percent of a few hundred bytes is for max.
@@ -122,12 +147,9 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
   State &s = *state_;
   // A frame: method, length of the content, length as stored, bytes.
   auto frame = [&s, &out](Bytes content, int zlevel, const Siblings *siblings = nullptr) {
-    ZSTD_CCtx_reset(s.compress, ZSTD_reset_session_and_parameters);
-    ZSTD_CCtx_setParameter(s.compress, ZSTD_c_compressionLevel, zlevel);
-    ZSTD_CCtx_setParameter(s.compress, ZSTD_c_contentSizeFlag, 0);
     const std::size_t bound = ZSTD_compressBound(content.size());
     std::uint8_t *const packed = s.scratch.room(bound);
-    const std::size_t n = ZSTD_compress2(s.compress, packed, bound, content.data(), content.size());
+    const std::size_t n = compress(s.compress, zlevel, content, MutableBytes(packed, bound));
     const std::size_t before = out.size();
     const std::size_t plain = ZSTD_isError(n) != 0 ? content.size() : std::min(n, content.size());
     if (siblings != nullptr) {
@@ -174,8 +196,8 @@ void Backend::pack(std::span<const Bytes> streams, Level level, std::vector<std:
       continue;
     }
     const Siblings siblings = siblings_of(streams, i);
-    const std::size_t n =
-        frame(streams[i], zstd_level(level, streams[i].size()), level >= Level::max ? &siblings : nullptr);
+    const std::size_t n = frame(streams[i], zstd_level(s.compress, level, streams[i]),
+                                level >= Level::max ? &siblings : nullptr);
     if (cost != nullptr) (*cost)[i] = n;
   }
 }
