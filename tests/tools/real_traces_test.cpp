@@ -161,10 +161,8 @@ TEST_P(RealTrace, BytesDoNotDependOnThreads) {
 
 TEST_P(RealTrace, TheOracleFindsTheSameEventsAndNothingForeign) {
   const auto oracle = *testing::shared_dir() / "tools" / "etl_oracle.py";
-  // About 1 MB/s: the large ones only on request.
-  const bool all = std::getenv("ETWRELOG_SLOW_TESTS") != nullptr; // NOLINT(concurrency-mt-unsafe)
-  if (!all && (testing::kSanitized || std::filesystem::file_size(path_) > 2u << 20))
-    GTEST_SKIP() << "slow; set ETWRELOG_SLOW_TESTS to run it";
+  if (testing::kSanitized && std::filesystem::file_size(path_) > 2u << 20)
+    GTEST_SKIP() << "takes seconds; the build without sanitizers runs it";
   static const bool has_python = std::system("python3 -c '' >/dev/null 2>&1") == 0;
   if (!has_python || !std::filesystem::exists(oracle)) GTEST_SKIP() << "no oracle or no python3";
   const TempDir directory;
