@@ -33,12 +33,14 @@ Buffer of_words(std::size_t size) {
 }
 
 // Sizes on both sides of those from which on streams are treated in another way; of each a stream that cannot
-// be compressed, one that can but in which nothing repeats, one of words that repeat, and one of zeros.
+// be compressed, two that can but in which nothing repeats (to more than half and to less than that), one of
+// words that repeat, and one of zeros.
 std::vector<Buffer> streams_of_every_kind() {
   std::vector<Buffer> streams;
   for (const std::size_t size :
        {0u, 1u, 383u, 384u, 16'384u, 16'385u, 65'535u, 65'536u, 65'537u, 131'072u, 131'073u, 300'000u}) {
     streams.push_back(of_values(size, 256));
+    streams.push_back(of_values(size, 40));
     streams.push_back(of_values(size, 7));
     streams.push_back(of_words(size));
     streams.emplace_back(size);
