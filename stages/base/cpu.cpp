@@ -2,6 +2,10 @@
 
 #include <atomic>
 
+#if ETWRELOG_X86_DISPATCH
+#include <immintrin.h>
+#endif
+
 namespace etwrelog::base {
 namespace {
 
@@ -15,6 +19,13 @@ bool detect_v3() {
 #endif
 }
 
+#if ETWRELOG_X86_DISPATCH
+__attribute__((target("avx"))) void zero_upper() {
+  _mm256_zeroupper();
+}
+const bool kHasAvx = __builtin_cpu_supports("avx") != 0;
+#endif
+
 const bool kHasV3 = detect_v3();
 std::atomic<bool> portable_only{false};
 
@@ -22,6 +33,11 @@ std::atomic<bool> portable_only{false};
 
 bool has_v3() {
   return kHasV3 && !portable_only.load(std::memory_order_relaxed);
+}
+void clear_upper_halves() {
+#if ETWRELOG_X86_DISPATCH
+  if (kHasAvx) zero_upper();
+#endif
 }
 void set_portable_only(bool on) {
   portable_only.store(on, std::memory_order_relaxed);
