@@ -1,6 +1,7 @@
 #include "etlz/model/learn.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 namespace etwrelog::etlz {
@@ -22,29 +23,37 @@ std::optional<std::size_t> text_at(Bytes payload, std::size_t at) {
   return std::nullopt;
 }
 
-// Tries out what the model could do, by its rules. Integers only: every machine learns the same.
+// Tries out what the model could do, by its rules. Integers only: every machine learns the same. Column by
+// column, as all that is asked of the samples is asked of a whole column.
 class Relations {
 public:
   Relations(Plan &plan, std::span<const Sample> samples) : plan_(plan) {
     std::size_t end = 0;
+    std::array<std::size_t, kFields> at{};
     for (const PlanField &f : plan.fields) {
-      if (!f.is_number() || fields_ == kFields) break;
-      at_[fields_++] = end;
+      if (!f.is_number() || f.width > sizeof(Value) || fields_ == kFields) break;
+      at[fields_++] = end;
       end += f.width;
     }
-    for (const Sample &s : samples) {
-      if (s.payload.size() < end) continue;
-      samples_.push_back(s);
-      for (unsigned f = 0; f < fields_; ++f)
-        values_.push_back(load_width(s.payload.data() + at_[f], plan.fields[f].width));
+    std::vector<const Sample *> whole;
+    for (const Sample &s : samples)
+      if (s.payload.size() >= end) whole.push_back(&s);
+    count_ = whole.size();
+    for (const Sample *const s : whole) {
+      threads_.push_back(s->thread);
+      processes_.push_back(s->process);
     }
-    count_ = samples_.size();
+    values_.resize(fields_ * count_);
+    for (unsigned f = 0; f < fields_; ++f)
+      for (std::size_t s = 0; s < count_; ++s)
+        values_[f * count_ + s] =
+            static_cast<Value>(load_width(whole[s]->payload.data() + at[f], plan.fields[f].width));
   }
 
   void learn() {
     if (count_ < kFewest || fields_ == 0) return;
     choose_lead();
-    open_.resize(std::size_t{kFields} * count_);
+    open_.assign(fields_ * count_, 1);
     for (unsigned f = 0; f < fields_; ++f)
       if (f != lead_) choose_predictors(f);
     for (unsigned f = 0; f < fields_; ++f)
@@ -52,6 +61,7 @@ public:
   }
 
 private:
+  using Value = std::uint32_t; // learned plans have no wider numbers
   static constexpr unsigned kFields = 40, kLeads = 10;
   static constexpr std::size_t kFewest = 24;
   static constexpr std::uint8_t kNoLead = 0xFF;
@@ -60,81 +70,95 @@ private:
     std::uint8_t arg = 0;
   };
 
-  [[nodiscard]] std::uint64_t value(std::size_t sample, unsigned field) const {
-    return values_[sample * fields_ + field];
-  }
-  [[nodiscard]] std::uint64_t mask(unsigned field) const {
-    const unsigned width = plan_.fields[field].width;
-    return width >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * width) - 1;
+  [[nodiscard]] const Value *column(unsigned field) const { return values_.data() + field * count_; }
+  [[nodiscard]] Value mask(unsigned field) const {
+    return static_cast<Value>((std::uint64_t{1} << 8 * plan_.fields[field].width) - 1);
   }
 
   // For each sample the last one before it with the same value of `field`; itself if there is none.
   void find_earlier(unsigned field, std::vector<std::uint32_t> &earlier) {
-    order_.resize(count_);
-    for (std::uint32_t s = 0; s < count_; ++s)
-      order_[s] = s;
-    std::ranges::sort(order_, [&](std::uint32_t a, std::uint32_t b) {
-      const std::uint64_t x = value(a, field), y = value(b, field);
-      return x != y ? x < y : a < b;
-    });
+    const Value *const v = column(field);
+    last_.assign(std::bit_ceil(2 * count_), 0);
     earlier.resize(count_);
-    for (std::size_t i = 0; i < count_; ++i) {
-      const bool known = i > 0 && value(order_[i - 1], field) == value(order_[i], field);
-      earlier[order_[i]] = known ? order_[i - 1] : order_[i];
+    for (std::uint32_t s = 0; s < count_; ++s) {
+      std::size_t slot = (v[s] * 0x9E37'79B9'7F4A'7C15ull >> 32) & (last_.size() - 1);
+      while (last_[slot] != 0 && v[last_[slot] - 1] != v[s])
+        slot = (slot + 1) & (last_.size() - 1);
+      earlier[s] = last_[slot] != 0 ? last_[slot] - 1 : s;
+      last_[slot] = s + 1;
     }
   }
 
-  // How often neither the last value nor that of the earlier sample is right.
-  [[nodiscard]] std::size_t misses(unsigned field, const std::vector<std::uint32_t> &earlier) const {
+  // How many values differ from the one before.
+  [[nodiscard]] std::size_t changes(unsigned field) const {
+    const Value *const v = column(field);
     std::size_t n = 0;
-    for (std::size_t s = 1; s < count_; ++s) {
-      const std::uint64_t v = value(s, field);
-      const bool hit = v == value(s - 1, field) || (earlier[s] != s && v == value(earlier[s], field));
-      n += hit ? 0 : 1;
-    }
+    for (std::size_t s = 1; s < count_; ++s)
+      n += v[s] != v[s - 1] ? 1 : 0;
+    return n;
+  }
+  // How many of these are the value of the earlier sample.
+  [[nodiscard]] std::size_t found(unsigned field, const std::vector<std::uint32_t> &earlier) const {
+    const Value *const v = column(field);
+    std::size_t n = 0;
+    for (std::size_t s = 1; s < count_; ++s)
+      n += static_cast<unsigned>(v[s] != v[s - 1]) & static_cast<unsigned>(v[s] == v[earlier[s]]) &
+           static_cast<unsigned>(earlier[s] != s);
     return n;
   }
 
   void choose_lead() {
     // Those that are neither constant nor ever new, those that change most often first.
     std::vector<std::pair<std::size_t, unsigned>> leads;
-    std::vector<std::uint32_t> earlier;
+    std::vector<std::size_t> all_changes(fields_);
     for (unsigned f = 0; f < fields_; ++f) {
-      std::size_t changes = 0, found = 0;
-      find_earlier(f, earlier);
-      for (std::size_t s = 1; s < count_; ++s) {
-        changes += value(s, f) != value(s - 1, f) ? 1 : 0;
-        found += earlier[s] != s && value(s, f) != value(s - 1, f) ? 1 : 0;
-      }
-      if (found * 8 >= count_) leads.emplace_back(changes, f);
+      all_changes[f] = changes(f);
+      if (all_changes[f] * 8 < count_) continue; // so many can be found at most
+      find_earlier(f, earlier_);
+      if (found(f, earlier_) * 8 >= count_) leads.emplace_back(all_changes[f], f);
     }
     std::ranges::stable_sort(leads, std::ranges::greater{}, &std::pair<std::size_t, unsigned>::first);
     if (leads.size() > kLeads) leads.resize(kLeads);
     std::size_t fewest = SIZE_MAX;
-    for (const auto &[changes, lead] : leads) {
-      find_earlier(lead, earlier);
-      std::size_t sum = changes;
+    for (const auto &[of_lead, lead] : leads) {
+      // How often neither the last value nor that of the earlier sample is right.
+      find_earlier(lead, earlier_);
+      std::size_t sum = of_lead;
       for (unsigned f = 0; f < fields_; ++f)
-        if (f != lead) sum += misses(f, earlier);
+        if (f != lead && all_changes[f] != 0) sum += all_changes[f] - found(f, earlier_);
       if (sum >= fewest) continue;
       fewest = sum;
       lead_ = static_cast<std::uint8_t>(lead);
     }
     if (lead_ == kNoLead) lead_ = 0; // as good as any
     find_earlier(lead_, earlier_);
+    // Where there is none, it is looked up that there is none, and the last one is taken.
+    for (std::uint32_t s = 1; s < count_; ++s)
+      if (earlier_[s] == s) earlier_[s] = s - 1;
     plan_.lead = lead_;
     PlanField &f = plan_.fields[lead_];
     f.first = P::match, f.second = P::previous;
   }
 
-  [[nodiscard]] std::uint64_t guess(Guess g, std::size_t s, unsigned field) const {
+  // Where a guess is right.
+  void mark_hits(Guess g, unsigned field, std::uint8_t *hits) const {
+    const Value *const v = column(field);
+    const auto mark = [this, v, hits, bits = mask(field)](auto &&expected) {
+      for (std::size_t s = 1; s < count_; ++s)
+        hits[s] = ((expected(s) ^ v[s]) & bits) == 0 ? 1 : 0;
+    };
     switch (g.predictor) {
-    case P::lookup: return earlier_[s] != s ? value(earlier_[s], field) : value(s - 1, field);
-    case P::field: return value(s, g.arg) + value(s - 1, field) - value(s - 1, g.arg);
-    case P::slot:
-      return g.arg == static_cast<std::uint8_t>(Slot::thread_id) ? samples_[s].thread : samples_[s].process;
-    case P::previous: return value(s - 1, field);
-    default: return 0;
+    case P::lookup: mark([v, earlier = earlier_.data()](std::size_t s) { return v[earlier[s]]; }); break;
+    case P::field:
+      mark([v, other = column(g.arg)](std::size_t s) { return other[s] + v[s - 1] - other[s - 1]; });
+      break;
+    case P::slot: {
+      const bool thread = g.arg == static_cast<std::uint8_t>(Slot::thread_id);
+      mark([id = thread ? threads_.data() : processes_.data()](std::size_t s) { return id[s]; });
+      break;
+    }
+    case P::previous: mark([v](std::size_t s) { return v[s - 1]; }); break;
+    default: mark([](std::size_t) { return Value{0}; }); break;
     }
   }
 
@@ -148,37 +172,51 @@ private:
       if (other == lead_ || (other < field && field - other <= 8))
         if (other != field && plan_.fields[other].width == plan_.fields[field].width)
           guesses.push_back({P::field, static_cast<std::uint8_t>(other)});
-    std::vector<std::uint8_t> open(count_, 1);
+    hits_.resize(guesses.size() * count_);
+    for (std::size_t g = 0; g < guesses.size(); ++g)
+      mark_hits(guesses[g], field, hits_.data() + g * count_);
+    std::uint8_t *const open = open_.data() + field * count_;
     for (const bool first : {true, false}) {
       std::size_t most = 0;
-      Guess best = first ? Guess{P::lookup, 0} : Guess{P::previous, 0};
-      for (const Guess g : guesses) {
-        std::size_t hits = 0;
+      std::size_t best = first ? 0 : 1; // lookup, previous
+      for (std::size_t g = 0; g < guesses.size(); ++g) {
+        const std::uint8_t *const hits = hits_.data() + g * count_;
+        std::size_t n = 0;
         for (std::size_t s = 1; s < count_; ++s)
-          hits += open[s] != 0 && ((guess(g, s, field) ^ value(s, field)) & mask(field)) == 0 ? 1 : 0;
+          n += hits[s] & open[s];
         // Of those that are about as good the first: it is likelier to go on being right.
-        if (hits <= most + count_ / 64) continue;
-        most = hits;
+        if (n <= most + count_ / 64) continue;
+        most = n;
         best = g;
       }
       PlanField &f = plan_.fields[field];
-      (first ? f.first : f.second) = best.predictor;
-      (first ? f.first_arg : f.second_arg) = best.arg;
+      (first ? f.first : f.second) = guesses[best].predictor;
+      (first ? f.first_arg : f.second_arg) = guesses[best].arg;
+      const std::uint8_t *const hits = hits_.data() + best * count_;
       for (std::size_t s = 1; s < count_; ++s)
-        if (((guess(best, s, field) ^ value(s, field)) & mask(field)) == 0) open[s] = 0;
+        open[s] = static_cast<std::uint8_t>(open[s] & (hits[s] ^ 1));
     }
-    std::ranges::copy(open, open_.begin() + static_cast<std::ptrdiff_t>(field * count_));
   }
 
   // How many bits a column takes, of 256 each: by how often its bytes occur, and what it takes to tell that.
   class Column {
   public:
-    void add(std::uint8_t byte) { ++counts_[byte], ++size_; }
+    void add(std::uint8_t byte) {
+      if (counts_[byte]++ == 0) bytes_[different_++] = byte;
+      ++size_;
+    }
     [[nodiscard]] std::uint64_t cost() const {
       std::uint64_t bits = 0;
-      for (const std::uint32_t n : counts_)
-        if (n != 0) bits += n * std::uint64_t{log_of(size_) - log_of(n)} + kOfEach;
+      for (std::size_t i = 0; i < different_; ++i) {
+        const std::uint32_t n = counts_[bytes_[i]];
+        bits += n * std::uint64_t{log_of(size_) - log_of(n)} + kOfEach;
+      }
       return bits;
+    }
+    void clear() {
+      while (different_ > 0)
+        counts_[bytes_[--different_]] = 0;
+      size_ = 0;
     }
 
   private:
@@ -189,53 +227,58 @@ private:
       return width * 256 + ((n << 8 >> width) & 255);
     }
     std::array<std::uint32_t, 256> counts_{};
+    std::array<std::uint8_t, 256> bytes_{}; // that occur
+    std::size_t different_ = 0;
     std::uint32_t size_ = 0;
   };
 
   // What is not predicted is written byte by byte, or as a difference where that takes less.
   void choose_residual(unsigned field) {
     PlanField &f = plan_.fields[field];
-    std::vector<Column> planes(f.width);
-    for (std::size_t s = 1; s < count_; ++s)
-      for (unsigned i = 0; i < f.width && is_open(s, field); ++i)
-        planes[i].add(static_cast<std::uint8_t>(value(s, field) >> 8 * i));
+    const Value *const v = column(field);
+    written_.clear();
+    for (std::uint32_t s = 1; s < count_; ++s)
+      if (field == lead_ ? v[s] != v[s - 1] : open_[field * count_ + s] != 0) written_.push_back(s);
     std::uint64_t least = 0;
-    for (const Column &plane : planes)
-      least += plane.cost();
+    for (unsigned i = 0; i < f.width; ++i) {
+      bytes_.clear();
+      for (const std::uint32_t s : written_)
+        bytes_.add(static_cast<std::uint8_t>(v[s] >> 8 * i));
+      least += bytes_.cost();
+    }
     least -= least / 8; // what is hard to tell stays as it is
-    for (const Guess g : {Guess{P::previous, 0}, Guess{P::lookup, 0}}) {
-      if (field == lead_ && g.predictor == P::lookup) continue;
-      Column tokens;
+    for (const P base : {P::previous, P::lookup}) {
+      if (field == lead_ && base == P::lookup) continue;
+      bytes_.clear();
       std::uint64_t raw = 0;
       const unsigned shift = 64 - 8u * f.width;
-      for (std::size_t s = 1; s < count_; ++s) {
-        if (!is_open(s, field)) continue;
-        const std::uint64_t difference = value(s, field) - guess(g, s, field);
+      for (const std::uint32_t s : written_) {
+        const std::uint64_t difference = std::uint64_t{v[s]} - v[base == P::lookup ? earlier_[s] : s - 1];
         const Token t =
             signed_token(static_cast<std::uint64_t>(static_cast<std::int64_t>(difference << shift) >> shift));
-        tokens.add(t.symbol);
+        bytes_.add(t.symbol);
         raw += t.raw_bits;
       }
-      const std::uint64_t cost = tokens.cost() + raw * 256;
+      const std::uint64_t cost = bytes_.cost() + raw * 256;
       if (cost >= least) continue;
       least = cost;
       f.residual = Residual::signed_token;
-      f.base = g.predictor;
+      f.base = base;
     }
-  }
-  [[nodiscard]] bool is_open(std::size_t s, unsigned field) const {
-    return field == lead_ ? value(s, field) != value(s - 1, field) : open_[field * count_ + s] != 0;
   }
 
   Plan &plan_;
   unsigned fields_ = 0;
-  std::array<std::size_t, kFields> at_{};
-  std::vector<Sample> samples_;
-  std::vector<std::uint64_t> values_; // row by row
   std::size_t count_ = 0;
+  std::vector<Value> values_;              // column by column
+  std::vector<Value> threads_, processes_; // of each sample
   std::uint8_t lead_ = kNoLead;
-  std::vector<std::uint32_t> earlier_, order_;
-  std::vector<std::uint8_t> open_; // what no predictor hits
+  std::vector<std::uint32_t> earlier_; // of the lead, once that is chosen: where it is looked up
+  std::vector<std::uint32_t> last_;    // by hash, plus 1
+  std::vector<std::uint8_t> hits_;     // of each guess
+  std::vector<std::uint8_t> open_;     // of each field: what no predictor hits
+  std::vector<std::uint32_t> written_;
+  Column bytes_;
 };
 
 } // namespace
