@@ -4,6 +4,7 @@
 #include "codec/xpress/predictor.hpp"
 #include "etlz/container.hpp"
 
+#include <cstring>
 #include <vector>
 
 namespace etwrelog::etlz {
@@ -22,11 +23,11 @@ public:
     next_ = 0;
   }
 
-  // As XpressPredictor::encode, of the part at `at`, which is behind all those before it.
+  // As XpressPredictor::encode, of the part at `at`, which is behind all those before it. `plain` must stay.
   [[nodiscard]] bool see(codec::XpressPredictor &xpress, std::size_t at, Bytes stream, Bytes plain,
                          std::vector<std::uint8_t> &corrections) {
     const std::size_t before = corrections.size();
-    Seen seen{at, Hashes(stream, plain, {})};
+    Seen seen{at, plain, Hashes(stream, plain, {})};
     if (!xpress.encode(stream, plain, corrections)) return false;
     seen.hashes.corrections = hash64(Bytes(corrections).subspan(before));
     seen_.push_back(seen);
@@ -44,6 +45,16 @@ public:
     return seen_[next_].hashes == Hashes(stream, plain, corrections);
   }
 
+  // The same bytes as `plain`, which was decoded of the part that hold() was asked about last: what encode()
+  // saw, which stays, if it still is that.
+  [[nodiscard]] Bytes staying(std::size_t at, Bytes plain) const {
+    if (next_ == seen_.size() || seen_[next_].at != at) return plain;
+    const Bytes seen = seen_[next_].plain;
+    const bool same =
+        seen.size() == plain.size() && std::memcmp(seen.data(), plain.data(), plain.size()) == 0;
+    return same ? seen : plain;
+  }
+
 private:
   struct Hashes {
     std::uint64_t stream, plain, corrections;
@@ -52,6 +63,7 @@ private:
   };
   struct Seen {
     std::size_t at;
+    Bytes plain;
     Hashes hashes;
   };
   std::vector<Seen> seen_;

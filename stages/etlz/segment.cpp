@@ -361,7 +361,6 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
         held = 0;
       }
       const MutableBytes plain(decompressed.room(scratch) + held, size);
-      held += size;
       if (!model.decode_events(plain, size - tail, h.processor(), before) ||
           !raw(plain.data() + (size - tail), tail))
         return false;
@@ -374,7 +373,9 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
       if (!proven && (!restore(static_cast<Content>(kind - 1), plain, corrections, content) ||
                       !target.good(begin, part)))
         return false;
-      memory.add(plain);
+      const Bytes image = target.staying(begin, plain);
+      if (image.data() == plain.data()) held += size;
+      memory.add(image);
       continue;
     }
     const std::size_t valid = valid_content(h, content.size());
@@ -454,6 +455,7 @@ bool SegmentCoder::decode(SegmentMethod method, Bytes coded, MutableBytes bytes,
     [[nodiscard]] MutableBytes room(std::size_t at, std::size_t n) const { return bytes.subspan(at, n); }
     [[nodiscard]] static bool good(std::size_t, Bytes) { return true; }
     [[nodiscard]] static bool proven(std::size_t, Bytes, Bytes, Bytes) { return false; }
+    [[nodiscard]] static Bytes staying(std::size_t, Bytes plain) { return plain; }
     [[nodiscard]] static Bytes kept(std::size_t, Bytes part) { return part; }
   };
   if (method == SegmentMethod::coupled) {
@@ -474,6 +476,7 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
     Bytes bytes;
     base::RawMemory &part;
     StreamProofs &proofs;
+    bool recycled;
     [[nodiscard]] MutableBytes room(std::size_t, std::size_t n) const {
       return {static_cast<std::uint8_t *>(std::memset(part.room(n), 0xA5, n)), n};
     }
@@ -485,6 +488,10 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
       const Bytes same = bytes.subspan(at, got.size());
       return good(at, got.first(kBufferHeaderSize)) &&
              proofs.hold(at, same.subspan(kBufferHeaderSize), plain, corrections);
+    }
+    // So that the next buffer is decoded to the same memory, which is in the cache.
+    [[nodiscard]] Bytes staying(std::size_t at, Bytes plain) const {
+      return recycled ? proofs.staying(at, plain) : plain;
     }
     // Where a part that is good stays.
     [[nodiscard]] Bytes kept(std::size_t at, Bytes same) const { return bytes.subspan(at, same.size()); }
@@ -500,7 +507,7 @@ bool SegmentCoder::gives(SegmentMethod method, Bytes coded, Bytes bytes, std::si
     state_->decoder.take_memory(state_->encoder, SIZE_MAX);
   }
   return state_->decode(method, coded, bytes.size(), limit, scratch,
-                        Compared{bytes, state_->compared, state_->proofs});
+                        Compared{bytes, state_->compared, state_->proofs, state_->recycled});
 }
 
 } // namespace etwrelog::etlz

@@ -114,7 +114,8 @@ struct SegmentCoder::State {
   template <class Encoder> void write(Encoder &model, Bytes bytes, std::span<const Part> parts);
   // `target.room(at, n)`: where n bytes of the segment go; `target.good(at, bytes)`: they are there, and stay
   // where they are for no longer than this. `target.proven(at, part, plain, corrections)`: the part, of which
-  // the header is there, needs not be restored from these.
+  // the header is there, needs not be restored from these. `target.staying(at, plain)`: where the same bytes
+  // stay, or `plain`, which then has to.
   template <class Decoder, class Target>
   [[nodiscard]] bool read(Decoder &model, std::size_t size_of_all, std::size_t scratch, Target &&target);
   template <class Encoder>

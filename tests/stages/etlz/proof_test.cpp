@@ -86,6 +86,21 @@ TEST_F(ProofOfStreams, DoesNotHoldOnceTheBytesThatItRanOnWereTouched) {
   EXPECT_FALSE(proofs_.hold(100, first_stream_, Buffer(first_), {}));
 }
 
+// What is decoded next may then take the place of what was decoded.
+TEST_F(ProofOfStreams, SaysWhereTheSameBytesStay) {
+  const Buffer decoded = first_;
+  ASSERT_TRUE(proofs_.hold(100, first_stream_, decoded, {}));
+  EXPECT_EQ(proofs_.staying(100, decoded).data(), first_.data());
+  EXPECT_EQ(proofs_.staying(900, decoded).data(), decoded.data()) << "another part";
+  EXPECT_EQ(proofs_.staying(100, second_).data(), second_.data()) << "other bytes";
+  const Bytes less = Bytes(decoded).first(decoded.size() - 1);
+  EXPECT_EQ(proofs_.staying(100, less).data(), less.data());
+  first_[30] ^= 1;
+  EXPECT_EQ(proofs_.staying(100, decoded).data(), decoded.data()) << "they are no longer the same";
+  EXPECT_FALSE(proofs_.hold(2000, first_stream_, decoded, {}));
+  EXPECT_EQ(proofs_.staying(2000, decoded).data(), decoded.data()) << "a part that was not seen";
+}
+
 TEST_F(ProofOfStreams, DoesNotHoldForAStreamThatCannotBePredicted) {
   Buffer stream = first_stream_;
   stream.push_back(0);
