@@ -367,22 +367,25 @@ open(sys.argv[3], 'w').write(str(s.server_address[1]))
 s.serve_forever()
 )");
     log_ = folder + "-log";
-    const std::string port = folder + "-port";
-    fs::remove(port);
+    port_file_ = folder + "-port";
+    fs::remove(port_file_);
     fs::remove(log_);
     pid_ = ::fork();
     if (pid_ == 0) {
-      ::execlp("python3", "python3", script_.c_str(), folder.c_str(), log_.c_str(), port.c_str(), nullptr);
+      ::execlp("python3", "python3", script_.c_str(), folder.c_str(), log_.c_str(), port_file_.c_str(),
+               nullptr);
       ::_exit(127);
     }
     for (int i = 0; i < 200 && port_.empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      port_ = read_file(port);
+      port_ = read_file(port_file_);
     }
   }
   ~Server() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
+    for (const std::string &file : {script_, log_, port_file_})
+      fs::remove(file);
   }
   [[nodiscard]] bool runs() const { return !port_.empty(); }
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + port_; }
@@ -392,7 +395,7 @@ s.serve_forever()
   }
 
 private:
-  std::string script_, log_, port_;
+  std::string script_, log_, port_file_, port_;
   pid_t pid_ = -1;
 };
 
