@@ -132,7 +132,7 @@ private:
     }
     if (lead_ == kNoLead) lead_ = 0; // as good as any
     find_earlier(lead_, earlier_);
-    // Where there is none, it is looked up that there is none, and the last one is taken.
+    // Where there is none, a look-up finds nothing, and the last value is taken.
     for (std::uint32_t s = 1; s < count_; ++s)
       if (earlier_[s] == s) earlier_[s] = s - 1;
     plan_.lead = lead_;
