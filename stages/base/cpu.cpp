@@ -23,7 +23,6 @@ bool detect_v3() {
 __attribute__((target("avx"))) void zero_upper() {
   _mm256_zeroupper();
 }
-const bool kHasAvx = __builtin_cpu_supports("avx") != 0;
 #endif
 
 const bool kHasV3 = detect_v3();
@@ -36,7 +35,7 @@ bool has_v3() {
 }
 void clear_upper_halves() {
 #if ETWRELOG_X86_DISPATCH
-  if (kHasAvx) zero_upper();
+  if (__builtin_cpu_supports("avx") != 0) zero_upper();
 #endif
 }
 void set_portable_only(bool on) {
