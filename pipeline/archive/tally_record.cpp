@@ -18,7 +18,7 @@ using etlz::TextModel;
 
 // Its first byte, which no JSON begins with: with processes, or without.
 constexpr std::uint8_t kWithProcesses = 4, kTallyRecord = 3;
-constexpr std::size_t kMostTypes = 65'536, kMostProcesses = 65'536, kMostText = 1u << 20;
+constexpr std::size_t kMostTypes = 65'536, kMostProcesses = 65'536, kMostTallyText = 1u << 20;
 
 // GUIDs that stand in many traces have a number, from 1.
 constexpr Guid kKnownGuids[] = {
@@ -191,7 +191,7 @@ template <class Coder> bool code(Coder &coder, std::vector<NamedProcesses> &proc
 // False if it cannot be.
 template <class Coder> bool code(Coder &coder, TallyRecord &record) {
   Models models;
-  std::size_t room = kMostText;
+  std::size_t room = kMostTallyText;
   Session &session = record.session;
   code(coder, models.session, session.kind);
   if (session.kind > SessionKind::merged) session.kind = SessionKind::unknown;
@@ -234,12 +234,12 @@ std::vector<std::uint8_t> write_tally(TallyRecord record) {
   std::size_t text = record.session.name.size();
   for (const TypeStatistics &row : record.statistics.types)
     text += row.name.size();
-  if (record.statistics.types.size() > kMostTypes || text > kMostText) return {};
+  if (record.statistics.types.size() > kMostTypes || text > kMostTallyText) return {};
   if (record.processes) {
     std::size_t names = text;
     for (const NamedProcesses &row : *record.processes)
       names += row.name.size();
-    if (record.processes->size() > kMostProcesses || names > kMostText) record.processes.reset();
+    if (record.processes->size() > kMostProcesses || names > kMostTallyText) record.processes.reset();
   }
   std::vector<std::uint8_t> out = {record.processes ? kWithProcesses : kTallyRecord};
   BitEncoder coder(out);

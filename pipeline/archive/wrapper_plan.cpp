@@ -43,8 +43,8 @@ std::uint64_t gzip_stream(const read::Input &input, std::uint64_t at) {
   }
   for (const unsigned text : {kName, kComment}) {
     if ((flags & text) == 0) continue;
-    constexpr std::size_t kMostText = 64u << 10;
-    std::vector<std::uint8_t> bytes(kMostText);
+    constexpr std::size_t kMostHeadText = 64u << 10;
+    std::vector<std::uint8_t> bytes(kMostHeadText);
     const Result<std::size_t> got = input.read_at(at, bytes);
     if (!got) return 0;
     const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(*got);

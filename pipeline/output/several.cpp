@@ -20,13 +20,13 @@ using namespace format;
 
 namespace {
 
-constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::min();
 
 // When the events of a buffer were; none if the first is later than the last.
 struct BufferTimes {
   std::uint32_t buffer = 0;
   std::uint16_t processor = 0;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = kNoTime;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = kBeforeAll;
 };
 
 // A buffer in the order in which those of all traces are read: that of their first events, as far as the
@@ -158,7 +158,7 @@ private:
           streams[first_number_[number] + times.buffer] =
               stream_of.try_emplace({number, times.processor}, next).first->second;
           if (times.first > times.last) continue;
-          std::int64_t &before = latest.try_emplace(times.processor, kNoTime).first->second;
+          std::int64_t &before = latest.try_emplace(times.processor, kBeforeAll).first->second;
           plan_.push_back({std::max(before, times.first), before, number, times.buffer});
           before = std::max(before, times.last);
         }
@@ -183,7 +183,7 @@ private:
     for (const DecodedBuffer &buffer : batch.buffers) {
       BufferTimes times{buffer.index, buffer.header.processor()};
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
-        if (times.last == kNoTime) times.first = time;
+        if (times.last == kBeforeAll) times.first = time;
         times.last = std::max(times.last, time);
         part.records.add(event, time, first_number_[number] + buffer.index);
       });

@@ -5,7 +5,7 @@
 namespace etwrelog::pipeline {
 namespace {
 
-struct CollectPart {
+struct LifetimesPart {
   filter::LifetimeRecords records;
   std::vector<std::uint16_t> processors;
 };
@@ -16,16 +16,16 @@ Result<filter::Lifetimes> collect_lifetimes(const Trace &trace, const PassOption
                                             PassResult &result, const char *name) {
   filter::LifetimeRecords all;
   std::vector<std::uint16_t> processors(trace.buffers().size());
-  Pass<CollectPart> pass;
+  Pass<LifetimesPart> pass;
   pass.name = name;
-  pass.work = [&](Batch &batch, CollectPart &work) {
+  pass.work = [&](Batch &batch, LifetimesPart &work) {
     work.records.clear();
     for (const DecodedBuffer &buffer : batch.buffers)
       trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t) {
         work.records.add(event, time, buffer.index);
       });
   };
-  pass.merge = [&](Batch &batch, CollectPart &work) -> Result<void> {
+  pass.merge = [&](Batch &batch, LifetimesPart &work) -> Result<void> {
     for (const DecodedBuffer &buffer : batch.buffers)
       processors[buffer.index] = buffer.header.processor();
     all.append(std::move(work.records));

@@ -10,19 +10,14 @@
 
 namespace etwrelog::base {
 
-namespace {
-
-constexpr std::size_t kPage = 2u << 20; // a large page
-
-} // namespace
-
 void RawMemory::grow(std::size_t bytes) {
   memory_.reset();
   capacity_ = 0;
   bytes += bytes / 8; // the next may be a little larger
-  const bool small = bytes < kPage;
-  const std::size_t size = small ? bytes : (bytes + kPage - 1) / kPage * kPage;
-  memory_.reset(static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kPage, size)));
+  const bool small = bytes < kLargePage;
+  const std::size_t size = small ? bytes : (bytes + kLargePage - 1) / kLargePage * kLargePage;
+  memory_.reset(
+      static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kLargePage, size)));
   if (!memory_) throw std::bad_alloc();
   if (!small) advise_large_pages(memory_.get(), size);
   capacity_ = size;
@@ -37,9 +32,10 @@ std::uint8_t *Arena::take(std::size_t bytes) {
   if (bytes > left_) {
     // What little a small trace needs is not worth a large page.
     const bool small = chunks_.empty() && bytes <= kSmall;
-    const std::size_t size = small ? kSmall : (std::max(bytes, kPage) + kPage - 1) / kPage * kPage;
+    const std::size_t size =
+        small ? kSmall : (std::max(bytes, kLargePage) + kLargePage - 1) / kLargePage * kLargePage;
     std::unique_ptr<std::uint8_t[], Free> memory(
-        static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kPage, size)));
+        static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kLargePage, size)));
     if (!memory) throw std::bad_alloc();
     if (!small) advise_large_pages(memory.get(), size);
     next_ = memory.get();

@@ -495,10 +495,10 @@ void advise_large_pages(void *memory, std::size_t bytes) noexcept {
 }
 
 void advise_large_pages_within(void *memory, std::size_t bytes) noexcept {
-  constexpr std::size_t kPage = 2u << 20;
-  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(memory)) % kPage;
-  if (bytes < before + kPage) return;
-  advise_large_pages(static_cast<std::uint8_t *>(memory) + before, (bytes - before) / kPage * kPage);
+  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(memory)) % kLargePage;
+  if (bytes < before + kLargePage) return;
+  advise_large_pages(static_cast<std::uint8_t *>(memory) + before,
+                     (bytes - before) / kLargePage * kLargePage);
 }
 
 unsigned process_id() {

@@ -92,6 +92,7 @@ void remove_file(const std::string &path) noexcept; // whether or not that works
 // Makes the names in a folder durable.
 [[nodiscard]] Result<void> sync_folder(const std::string &folder);
 [[nodiscard]] unsigned process_id();
+inline constexpr std::size_t kLargePage = 2u << 20;
 // Asks for large pages, where the system has them: touching memory for the first time then costs far less.
 void advise_large_pages(void *memory, std::size_t bytes) noexcept;
 // The same for those that lie within memory which begins and ends anywhere.

@@ -14,7 +14,7 @@
 namespace etwrelog::read {
 namespace {
 
-constexpr std::size_t kChunk = 256u << 10;
+constexpr std::size_t kUnwrapChunk = 256u << 10;
 // What a stream may ask of its decoder: xz takes 65 MiB at its highest level, zstd 128 MiB without --long.
 constexpr std::uint64_t kMostMemory = 256u << 20;
 
@@ -23,7 +23,7 @@ using Sink = std::function<Result<void>(Bytes)>;
 // The input piece by piece.
 class Source {
 public:
-  explicit Source(const Input &input) : input_(input), chunk_(kChunk) {}
+  explicit Source(const Input &input) : input_(input), chunk_(kUnwrapChunk) {}
 
   // Bytes that were not taken yet, more of them if there are none; empty at the end of the input.
   Result<Bytes> peek() {
@@ -59,7 +59,7 @@ enum class Step : std::uint8_t { more, member_end, end };
 
 // Drives a decoder: decode(in, out) takes from the front of both and says how far it is.
 template <class Decode> Result<void> drive(Source &source, const Sink &sink, Decode &&decode) {
-  std::vector<std::uint8_t> out(kChunk);
+  std::vector<std::uint8_t> out(kUnwrapChunk);
   for (;;) {
     ETWRELOG_TRY_LET(in, source.peek());
     Bytes rest = in;

@@ -15,12 +15,12 @@
 namespace etwrelog::read {
 namespace {
 
-constexpr std::size_t kChunk = 1u << 20;
+constexpr std::size_t kUnzipChunk = 1u << 20;
 
 struct ArchiveSource {
   const Input *input;
   std::uint64_t at = 0;
-  std::vector<std::uint8_t> chunk = std::vector<std::uint8_t>(kChunk);
+  std::vector<std::uint8_t> chunk = std::vector<std::uint8_t>(kUnzipChunk);
 };
 
 la_ssize_t archive_read_callback(archive *, void *client, const void **data) {
@@ -116,7 +116,7 @@ private:
     while (!head.empty()) {
       ETWRELOG_TRY(spool.append(head));
       if (stop_.stop_requested()) return interrupted(name.text());
-      ETWRELOG_TRY_LET(more, read(name, kChunk, true));
+      ETWRELOG_TRY_LET(more, read(name, kUnzipChunk, true));
       head = std::move(more);
     }
     return std::move(spool).finish(name);

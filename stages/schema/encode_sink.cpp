@@ -1,5 +1,6 @@
 #include "schema/encode_sink.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/clock.hpp"
 #include "etwrelog/guid.hpp"
 #include "etwrelog/text.hpp"
@@ -50,18 +51,10 @@ bool put_integer(std::string_view text, std::size_t bytes, bool swapped, Buffer 
   return true;
 }
 
-// The part in front of the separator; `rest` is what follows it.
-std::string_view cut(std::string_view &rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view part = rest.substr(0, at);
-  rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
-  return part;
-}
-
 bool put_ipv4(std::string_view text, Buffer &out) {
   for (int i = 0; i < 4; ++i) {
     std::uint8_t byte = 0;
-    if (!read(cut(text, '.'), byte)) return false;
+    if (!read(base::cut(text, '.'), byte)) return false;
     out.push_back(byte);
   }
   return text.empty();
@@ -77,7 +70,7 @@ bool put_ipv6(std::string_view text, Buffer &out) {
       break;
     }
     std::uint16_t group = 0;
-    if (!read(cut(text, ':'), group, 16)) return false;
+    if (!read(base::cut(text, ':'), group, 16)) return false;
     sides[side].push_back(static_cast<std::uint8_t>(group >> 8));
     sides[side].push_back(static_cast<std::uint8_t>(group));
     if (text.starts_with(':')) {
@@ -107,8 +100,8 @@ bool put_sid(std::string_view text, Buffer &out) {
   text.remove_prefix(2);
   std::uint8_t revision = 0;
   std::uint64_t authority = 0;
-  if (!read(cut(text, '-'), revision)) return false;
-  const std::string_view number = cut(text, '-');
+  if (!read(base::cut(text, '-'), revision)) return false;
+  const std::string_view number = base::cut(text, '-');
   if (number.starts_with("0x") ? !read(number.substr(2), authority, 16) : !read(number, authority))
     return false;
   out.push_back(revision);
@@ -118,7 +111,7 @@ bool put_sid(std::string_view text, Buffer &out) {
     out.push_back(static_cast<std::uint8_t>(authority >> (8 * i)));
   while (!text.empty()) {
     std::uint32_t part = 0;
-    if (!read(cut(text, '-'), part)) return false;
+    if (!read(base::cut(text, '-'), part)) return false;
     put(out, part, 4);
     ++out[count_at];
   }
@@ -141,7 +134,7 @@ bool put_systemtime(std::string_view text, Buffer &out) {
   std::array<std::uint16_t, 7> words{};
   constexpr char kSeparators[] = "--T::."; // and the zero at its end, which no text has
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (!read(cut(text, kSeparators[i]), words[i])) return false;
+    if (!read(base::cut(text, kSeparators[i]), words[i])) return false;
   if (!text.empty()) return false;
   const std::uint16_t order[] = {
       words[0], words[1], static_cast<std::uint16_t>(weekday(words[0], words[1], words[2])),

@@ -4,6 +4,8 @@
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
+#include "schema/entry.hpp"
+#include "schema/event_info_format.hpp"
 
 #include <algorithm>
 
@@ -31,12 +33,6 @@ std::string string_at(Bytes payload, std::size_t offset_field) {
   while (end + 2 <= payload.size() && load<std::uint16_t>(payload.data() + end) != 0)
     end += 2;
   return trimmed(utf8_from_utf16(payload.subspan(at, end - at)));
-}
-
-std::string task_and_opcode(std::string task, std::string_view opcode) {
-  if (opcode.starts_with("win:")) opcode.remove_prefix(4);
-  if (opcode.empty() || opcode == "Info") return task;
-  return task + "/" + std::string(opcode);
 }
 
 constexpr std::string_view kKernel = "Windows Kernel/";
@@ -105,14 +101,12 @@ void EventNames::learn(const EventView &event) {
     learn_schema(event);
 }
 
-// TRACE_EVENT_INFO (tdh.h): provider GUID, event GUID, descriptor, decoding source, then offsets of names.
 void EventNames::learn_event_info(Bytes payload) {
-  constexpr std::size_t kIdAt = 0x20, kVersionAt = 0x22, kProviderNameAt = 0x34, kTaskNameAt = 0x44,
-                        kOpcodeNameAt = 0x48, kEnd = 0x4C;
-  if (payload.size() < kEnd) return;
+  using namespace event_info;
+  if (payload.size() < kOpcodeNameAt + 4) return;
   EventType type;
   type.family = Family::event;
-  type.guid = load_guid(payload.data());
+  type.guid = load_guid(payload.data() + kProviderAt);
   type.id = load<std::uint16_t>(payload.data() + kIdAt);
   type.version = payload[kVersionAt];
   std::string provider = string_at(payload, kProviderNameAt), task = string_at(payload, kTaskNameAt);
@@ -121,7 +115,7 @@ void EventNames::learn_event_info(Bytes payload) {
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
   learned_.clear(); // a schema has the last word again
-  names_[type] = task_and_opcode(std::move(task), opcode);
+  names_[type] = task_and_opcode(task, opcode);
 }
 
 // u8 format (1 XML), u8 major, u8 minor, u8 magic 0x5B, u16 chunks, u16 chunk number, UTF-8 text.
@@ -172,7 +166,7 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
                      item.attribute("value").as_uint(), guid};
       std::string task = item.attribute("task").value();
       if (task.empty()) task = item.attribute("symbol").value();
-      if (!task.empty()) names_[type] = task_and_opcode(std::move(task), item.attribute("opcode").value());
+      if (!task.empty()) names_[type] = task_and_opcode(task, item.attribute("opcode").value());
     }
   }
   names_[{Family::event, 1, kManifestEventId, guid}] = "ManifestData";

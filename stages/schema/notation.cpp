@@ -9,7 +9,7 @@
 //   (n) bytes or characters, *n, *Field, * elements (a number, by a field, up to the end), ? optional, @role.
 // Types: u8..u64 i8..i64 f32 f64 bool x32 x64 (shown in hex) ptr time ft guid sid tsid astr utf8 wstr bin ip4
 // ip6 port status. A string of (n) characters ends at its first zero.
-#include "base/trimmed.hpp"
+#include "base/cut_text.hpp"
 #include "schema/entry.hpp"
 
 #include <array>
@@ -50,12 +50,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Role::count_)> k
     "command_line", "file_name",   "thread_name", "instruction_pointer", "method_id",     "module_id",
     "code_address", "code_size",   "type_name",   "method_name",         "signature"};
 
-// The part in front of the separator; `rest` is what follows it.
 std::string_view cut(std::string_view &rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view part = rest.substr(0, at);
-  rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
-  return base::trimmed(part);
+  return base::trimmed(base::cut(rest, separator));
 }
 
 unsigned decimal(std::string_view text) {

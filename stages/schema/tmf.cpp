@@ -8,8 +8,8 @@
 // says.
 #include "schema/entry.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
-#include "base/trimmed.hpp"
 
 #include <charconv>
 

@@ -1,6 +1,6 @@
 #include "symbols/search.hpp"
 
-#include "base/trimmed.hpp"
+#include "base/cut_text.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -11,14 +11,14 @@
 namespace etwrelog::symbols {
 namespace {
 
-constexpr std::size_t kBlock = 1u << 16;
+constexpr std::size_t kReadAtOnce = 1u << 16;
 
 std::vector<std::uint8_t> content_of(archive *zip, std::uint64_t most) {
   std::vector<std::uint8_t> bytes;
   for (;;) {
     const std::size_t had = bytes.size();
-    bytes.resize(had + kBlock);
-    const la_ssize_t got = archive_read_data(zip, bytes.data() + had, kBlock);
+    bytes.resize(had + kReadAtOnce);
+    const la_ssize_t got = archive_read_data(zip, bytes.data() + had, kReadAtOnce);
     bytes.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
     if (got <= 0) return bytes;
     if (bytes.size() > most) return {};
@@ -42,7 +42,7 @@ bool visit_some(const std::string &path, const std::string &name, const std::str
   constexpr std::size_t kMostTried = 16; // of as many builds as there are in a zip, one at most is wanted
   const std::unique_ptr<archive, decltype(&archive_read_free)> zip(archive_read_new(), archive_read_free);
   archive_read_support_format_zip(zip.get());
-  if (archive_read_open_filename(zip.get(), path.c_str(), kBlock) != ARCHIVE_OK) return false;
+  if (archive_read_open_filename(zip.get(), path.c_str(), kReadAtOnce) != ARCHIVE_OK) return false;
   archive_entry *entry = nullptr;
   for (std::size_t tried = 0;
        tried < kMostTried && archive_read_next_header(zip.get(), &entry) == ARCHIVE_OK;) {

@@ -23,10 +23,10 @@ bool is_word(char c) {
   return is_letter(c) || is_digit(c) || c == '#';
 }
 
-enum class Kind : std::uint8_t { end, word, name, number, text, sign };
+enum class TokenKind : std::uint8_t { end, word, name, number, text, sign };
 
 struct Token {
-  Kind kind = Kind::end;
+  TokenKind kind = TokenKind::end;
   std::size_t at = 0, size = 0;
   std::string text; // of a name or text: without quotes and escapes
 };
@@ -49,7 +49,7 @@ public:
     ETWRELOG_TRY(advance());
     std::uint32_t root = 0;
     ETWRELOG_TRY(condition(root, 0));
-    if (token_.kind != Kind::end) return unexpected("\"and\", \"or\" or the end");
+    if (token_.kind != TokenKind::end) return unexpected("\"and\", \"or\" or the end");
     return std::move(syntax_);
   }
 
@@ -57,7 +57,7 @@ private:
   [[nodiscard]] Error unexpected(std::string expected) const {
     Error error = error_at(syntax_.text, token_.at, "unexpected");
     error.expected = std::move(expected);
-    error.found = token_.kind == Kind::end
+    error.found = token_.kind == TokenKind::end
                       ? "the end"
                       : "'" + syntax_.text.substr(token_.at, std::min<std::size_t>(token_.size, 40)) + "'";
     error.what.erase(error.what.rfind(": unexpected"));
@@ -76,18 +76,18 @@ private:
     std::size_t end = at_;
     const bool signed_number = c == '-' && at_ + 1 < text.size() && is_digit(text[at_ + 1]);
     if (is_letter(c)) {
-      token_.kind = Kind::word;
+      token_.kind = TokenKind::word;
       while (end < text.size() && is_word(text[end]))
         ++end;
     } else if (is_digit(c) || signed_number) {
-      token_.kind = Kind::number;
+      token_.kind = TokenKind::number;
       ++end;
       while (end < text.size() && (is_word(text[end]) || text[end] == '.' ||
                                    ((text[end] == '-' || text[end] == '+') && (text[end - 1] | 32) == 'e' &&
                                     text.compare(at_, 2, "0x") != 0)))
         ++end;
     } else {
-      token_.kind = Kind::sign;
+      token_.kind = TokenKind::sign;
       end += text.find_first_of("<>=!", at_) == at_ && at_ + 1 < text.size() &&
                      (text[at_ + 1] == '=' || (c == '<' && text[at_ + 1] == '>') ||
                       (c == '!' && text[at_ + 1] == '~'))
@@ -104,7 +104,7 @@ private:
   // so that "\.dll$" is the pattern that it looks like.
   Result<void> quoted(char quote) {
     const std::string &text = syntax_.text;
-    token_.kind = quote == '`' ? Kind::name : Kind::text;
+    token_.kind = quote == '`' ? TokenKind::name : TokenKind::text;
     for (std::size_t i = at_ + 1; i < text.size(); ++i) {
       char c = text[i];
       if (c == quote) {
@@ -123,10 +123,10 @@ private:
   }
 
   [[nodiscard]] bool is_word_token(std::string_view word) const {
-    return token_.kind == Kind::word && same_word(token_.text, word);
+    return token_.kind == TokenKind::word && same_word(token_.text, word);
   }
   [[nodiscard]] bool is_sign(std::string_view sign) const {
-    return token_.kind == Kind::sign && token_.text == sign;
+    return token_.kind == TokenKind::sign && token_.text == sign;
   }
 
   Result<void> add(Node node, std::uint32_t &index) {
@@ -171,11 +171,11 @@ private:
   Result<void> path(Comparison &made) {
     made.name_at = token_.at;
     for (;;) {
-      if (token_.kind != Kind::word && token_.kind != Kind::name)
+      if (token_.kind != TokenKind::word && token_.kind != TokenKind::name)
         return unexpected(made.path.empty() ? "a name, \"not\" or \"(\"" : "a name");
       for (const std::string_view word : {"and", "or", "in"})
         if (is_word_token(word)) return unexpected("a name (in ` signs if it is called so)");
-      const bool quoted_name = token_.kind == Kind::name;
+      const bool quoted_name = token_.kind == TokenKind::name;
       made.path.push_back(std::move(token_.text));
       ETWRELOG_TRY(advance());
       if (!is_sign(".")) return {};
@@ -218,7 +218,7 @@ private:
       ETWRELOG_TRY(advance());
       made.value_at = token_.at;
       const bool pattern = made.op == Operator::match || made.op == Operator::mismatch;
-      if (pattern && token_.kind != Kind::text) return unexpected("a regular expression in quotes");
+      if (pattern && token_.kind != TokenKind::text) return unexpected("a regular expression in quotes");
       ETWRELOG_TRY(value(made));
     }
     syntax_.comparisons.push_back(std::move(made));
@@ -241,13 +241,13 @@ private:
   Result<void> value(Comparison &made) {
     Literal literal;
     literal.text = token_.text;
-    if (token_.kind == Kind::number) {
+    if (token_.kind == TokenKind::number) {
       if (!number(literal)) return error_at(syntax_.text, token_.at, "'" + token_.text + "' is no number");
     } else if (is_word_token("true") || is_word_token("false")) {
       literal.kind = Literal::Kind::boolean;
       literal.bits = is_word_token("true") ? 1 : 0;
       literal.real = static_cast<double>(literal.bits);
-    } else if (token_.kind != Kind::text) {
+    } else if (token_.kind != TokenKind::text) {
       return unexpected("a number, true, false or text in quotes");
     }
     made.values.push_back(std::move(literal));

@@ -20,7 +20,7 @@ constexpr std::array<Effort, 10> kEfforts = {{{0, 0, 0, 0},
                                               {8, 32, 128, 256},
                                               {32, 128, 258, 1024},
                                               {32, 258, 258, 4096}}};
-constexpr unsigned kFirstLazy = 4, kReserve = kLongest + kShortest + 1;
+constexpr unsigned kReserve = kLongest + kShortest + 1;
 constexpr std::uint32_t kFarForThree = 4096;
 constexpr unsigned kFilteredMost = 5;
 

@@ -12,4 +12,12 @@ namespace etwrelog::base {
                             : text.substr(begin, text.find_last_not_of(kWhite) - begin + 1);
 }
 
+// The part in front of the separator; `rest` is what follows it.
+[[nodiscard]] inline std::string_view cut(std::string_view &rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view part = rest.substr(0, at);
+  rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
+  return part;
+}
+
 } // namespace etwrelog::base
