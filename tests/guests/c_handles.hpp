@@ -4,6 +4,7 @@
 #include "etwrelog/etwrelog.h"
 #include "etwrelog/format.hpp"
 #include "tests/guests/guest_files.hpp"
+#include "tests/support/read_file.hpp"
 
 #include <memory>
 

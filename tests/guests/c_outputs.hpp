@@ -7,11 +7,6 @@
 
 namespace etwrelog::testing {
 
-inline std::vector<std::uint8_t> read(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // Two processes with samples and stacks, one that starts and ends.
 inline SyntheticTrace game_trace() {
   SyntheticTrace trace;

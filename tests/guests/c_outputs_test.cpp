@@ -38,10 +38,10 @@ TEST_F(COutputs, ASelectionIsRelogged) {
   const Result<etwrelog::Trace> input = etwrelog::Trace::open(path);
   const Result<RelogReport> expected = relog(*input, files.path("cpp.etl"), same);
   ASSERT_TRUE(expected) << expected.error().message();
-  EXPECT_EQ(read(files.path("c.etl")), read(files.path("cpp.etl")));
+  EXPECT_EQ(read_file(files.path("c.etl")), read_file(files.path("cpp.etl")));
   EXPECT_EQ(report.events_in, expected->events_in);
   EXPECT_EQ(report.events_out, expected->events_out);
-  EXPECT_EQ(report.output_bytes, read(files.path("c.etl")).size());
+  EXPECT_EQ(report.output_bytes, read_file(files.path("c.etl")).size());
   EXPECT_LT(report.events_out, report.events_in);
 
   // Not twice to the same place, unless asked to; never over the input.
@@ -53,7 +53,7 @@ TEST_F(COutputs, ASelectionIsRelogged) {
   EXPECT_FALSE(error) << text_of(error);
   error.reset(etwr_relog(trace.get(), path.c_str(), &options, nullptr, nullptr));
   ASSERT_TRUE(error);
-  EXPECT_EQ(read(path), game_trace().bytes());
+  EXPECT_EQ(read_file(path), game_trace().bytes());
 }
 
 // The events of a selection, without writing them: those that relogging keeps, in order of time.
@@ -185,9 +185,9 @@ TEST_F(COutputs, APackedFileComesBack) {
   ASSERT_FALSE(error) << text_of(error);
   const Result<PackReport> expected = pack(path, files.path("cpp.etlz"));
   ASSERT_TRUE(expected);
-  EXPECT_EQ(read(files.path("a.etlz")), read(files.path("cpp.etlz")));
-  EXPECT_EQ(packed.original, read(path).size());
-  EXPECT_EQ(packed.archived, read(files.path("a.etlz")).size());
+  EXPECT_EQ(read_file(files.path("a.etlz")), read_file(files.path("cpp.etlz")));
+  EXPECT_EQ(packed.original, read_file(path).size());
+  EXPECT_EQ(packed.archived, read_file(files.path("a.etlz")).size());
   EXPECT_EQ(packed.events, expected->events);
   EXPECT_EQ(packed.is_trace, 1);
   error.reset(etwr_verify(files.path("a.etlz").c_str(), path.c_str(), nullptr, nullptr, &checked));
@@ -197,7 +197,7 @@ TEST_F(COutputs, APackedFileComesBack) {
   error.reset(
       etwr_unpack(files.path("a.etlz").c_str(), files.path("b.etl").c_str(), nullptr, nullptr, &back));
   ASSERT_FALSE(error) << text_of(error);
-  EXPECT_EQ(read(files.path("b.etl")), read(path));
+  EXPECT_EQ(read_file(files.path("b.etl")), read_file(path));
   EXPECT_EQ(back.original, packed.original);
   EXPECT_EQ(back.missing_bytes, 0u);
 
@@ -205,7 +205,7 @@ TEST_F(COutputs, APackedFileComesBack) {
   error.reset(
       etwr_verify(files.path("a.etlz").c_str(), files.path("a.etlz").c_str(), nullptr, nullptr, nullptr));
   EXPECT_TRUE(error);
-  std::vector<std::uint8_t> damaged = read(files.path("a.etlz"));
+  std::vector<std::uint8_t> damaged = read_file(files.path("a.etlz"));
   damaged[damaged.size() / 2] ^= 0x40;
   const std::string broken = files.write("broken.etlz", damaged);
   error.reset(etwr_verify(broken.c_str(), nullptr, nullptr, nullptr, nullptr));
@@ -234,7 +234,7 @@ TEST_F(COutputs, CallsReportProgressAndStop) {
   const TracePtr trace = open_trace(path);
   error.reset(etwr_pack(path.c_str(), files.path("in.etlz").c_str(), nullptr, nullptr, nullptr));
   ASSERT_FALSE(error) << text_of(error);
-  struct Seen {
+  struct Reports {
     int reports = 0;
     bool stop = false;
     std::string phase;
@@ -243,13 +243,13 @@ TEST_F(COutputs, CallsReportProgressAndStop) {
   auto run = sized<etwr_run>();
   run.context = &seen;
   run.progress = [](void *context, const char *phase, std::uint64_t done, std::uint64_t total) {
-    auto &s = *static_cast<Seen *>(context);
+    auto &s = *static_cast<Reports *>(context);
     ++s.reports;
     s.phase = phase;
     s.done = done;
     s.total = total;
   };
-  run.stop = [](void *context) { return static_cast<Seen *>(context)->stop ? 1 : 0; };
+  run.stop = [](void *context) { return static_cast<Reports *>(context)->stop ? 1 : 0; };
   const std::string etl = files.path("out.etl"), etlz = files.path("out.etlz"),
                     archive = files.path("in.etlz");
   etwr_processes *processes = nullptr;

@@ -3,6 +3,7 @@
 #include "passes/stack_report.hpp"
 #include "stacks/stack_cache_sim.hpp"
 #include "stacks/stack_events.hpp"
+#include "tests/support/read_file.hpp"
 #include "tests/support/stack_samples.hpp"
 #include "tests/support/trace_files.hpp"
 #include "write/event_builder.hpp"
@@ -291,8 +292,7 @@ protected:
     report = {};
     const Result<void> done = pipeline::relog(trace, options, report);
     if (!done) throw std::runtime_error(done.error().message());
-    std::ifstream file(options.output, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return testing::read_file(options.output);
   }
   Bytes8 relog(const Bytes8 &input, StackMode mode) {
     pipeline::RelogOptions options;
@@ -421,8 +421,7 @@ TEST_F(StackRewrite, ChangesNoStackEventWhenStacksAreKept) {
 TEST_F(StackRewrite, HoldsOnTheRealTrace) {
   const auto path = testing::trace_path("net.4.5.2.x64");
   if (!path) GTEST_SKIP() << "net.4.5.2.x64.etl is not there";
-  std::ifstream file(*path, std::ios::binary);
-  const Bytes8 trace{std::istreambuf_iterator<char>(file), {}};
+  const Bytes8 trace = testing::read_file(path->string());
   const Reading original = read_stacks(trace);
   EXPECT_EQ(original.references, 9107u);
   EXPECT_EQ(original.definitions, 2921u);

@@ -59,4 +59,24 @@ struct DeflateWay {
   return out;
 }
 
+// What a gzip file of one member holds; nothing if it is damaged.
+[[nodiscard]] inline std::vector<std::uint8_t> gunzipped(Bytes file) {
+  std::vector<std::uint8_t> out;
+  z_stream z{};
+  if (inflateInit2(&z, 15 + 16) != Z_OK) std::abort();
+  z.next_in = const_cast<std::uint8_t *>(file.data());
+  z.avail_in = static_cast<uInt>(file.size());
+  std::vector<std::uint8_t> room(1u << 16);
+  int status = Z_OK;
+  while (status == Z_OK) {
+    z.next_out = room.data();
+    z.avail_out = static_cast<uInt>(room.size());
+    status = ::inflate(&z, Z_NO_FLUSH);
+    out.insert(out.end(), room.begin(), room.end() - static_cast<std::ptrdiff_t>(z.avail_out));
+  }
+  inflateEnd(&z);
+  if (status != Z_STREAM_END) out.clear();
+  return out;
+}
+
 } // namespace etwrelog::testing

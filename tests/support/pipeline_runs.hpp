@@ -3,6 +3,7 @@
 #pragma once
 
 #include "output/relog.hpp"
+#include "tests/support/read_file.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
 #include <algorithm>
@@ -43,10 +44,6 @@ private:
   std::filesystem::path path_;
 };
 
-inline std::vector<std::uint8_t> read_file(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 inline void write_file(const std::string &path, Bytes bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

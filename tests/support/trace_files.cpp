@@ -1,4 +1,5 @@
 #include "tests/support/trace_files.hpp"
+#include "tests/support/read_file.hpp"
 
 #include "base/sort_unique.hpp"
 
@@ -138,8 +139,7 @@ Trace trace_buffers(std::string_view name) {
   if (!path) {
     return trace;
   }
-  std::ifstream file(*path, std::ios::binary);
-  trace.bytes.assign(std::istreambuf_iterator<char>(file), {});
+  trace.bytes = read_file(path->string());
   std::size_t at = 0;
   while (trace.bytes.size() - at >= format::kBufferHeaderSize) {
     const format::BufferHeader header = format::load_buffer_header(trace.bytes.data() + at);

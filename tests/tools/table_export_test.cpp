@@ -224,7 +224,8 @@ TEST(TableExport, TablesByKindHoldWhatPayloadsOfOtherSizesHold) {
   trace.process_rundown({time}, 8, 4, "a.exe");
   for (std::uint32_t i = 0; i < 700; ++i) { // more than are made into rows at a time
     const std::size_t jump = trace.context_switch({time += 10}, 100 + i, 200 + i);
-    const std::size_t walk = trace.stack_walk({time += 10}, time - 10, 8, 100 + i, {i, i + 1, i + 2});
+    const std::int64_t of = std::exchange(time, time + 10);
+    const std::size_t walk = trace.stack_walk({time}, of, 8, 100 + i, {i, i + 1, i + 2});
     const std::size_t sample = trace.sample({time += 10}, 100 + i);
     if (i % 7 != 0) continue;
     resized(jump, static_cast<int>(i % 5) - 3);

@@ -40,11 +40,6 @@ private:
   fs::path path_;
 };
 
-Buffer slurp(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  return Buffer(std::istreambuf_iterator<char>(in), {});
-}
-
 Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {}, PackReport *result = nullptr) {
   const Scratch scratch;
   Result<base::OutputFile> out = base::OutputFile::create(scratch.file("a.etlz"), false);
@@ -54,7 +49,7 @@ Buffer pack(const Buffer &bytes, pipeline::ArchiveOptions options = {}, PackRepo
   EXPECT_TRUE(packed) << (packed ? "" : text(packed.error()));
   if (result != nullptr && packed) *result = *packed;
   EXPECT_TRUE(out->commit());
-  return slurp(scratch.file("a.etlz"));
+  return testing::read_file(scratch.file("a.etlz"));
 }
 
 struct Unpacked {
@@ -78,7 +73,7 @@ Unpacked unpack(const Buffer &archive, pipeline::ArchiveOptions options = {}) {
   }
   u.result = *r;
   EXPECT_TRUE(out->commit());
-  u.bytes = slurp(scratch.file("a.etl"));
+  u.bytes = testing::read_file(scratch.file("a.etl"));
   return u;
 }
 

@@ -1,5 +1,6 @@
 // Exports of profiles: what they must hold, whatever the names in a trace are.
 #include "etwrelog/profile_export.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/synthetic_profile.hpp"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
 namespace etwrelog {
 namespace {
@@ -35,18 +35,9 @@ Written write(const Profile &profile, ProfileFormat format, const ProfileExportO
 }
 
 std::string gunzip(const std::string &in) {
-  std::string out(in.size() * 40 + 100'000, '\0');
-  z_stream z{};
-  EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
-  std::string copy = in;
-  z.next_in = reinterpret_cast<Bytef *>(copy.data());
-  z.avail_in = static_cast<uInt>(copy.size());
-  z.next_out = reinterpret_cast<Bytef *>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
-  out.resize(z.total_out);
-  inflateEnd(&z);
-  return out;
+  const std::vector<std::uint8_t> out =
+      testing::gunzipped({reinterpret_cast<const std::uint8_t *>(in.data()), in.size()});
+  return {out.begin(), out.end()};
 }
 
 std::map<std::string, std::uint64_t> folded_lines(const std::string &text) {

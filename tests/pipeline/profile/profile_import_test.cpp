@@ -1,12 +1,12 @@
 // Exported profiles, read back: nothing that the format holds is lost, and no file does harm.
 #include "etwrelog/profile_export.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/synthetic_profile.hpp"
 
 #include <map>
 #include <sstream>
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 namespace etwrelog {
 namespace {
@@ -47,18 +47,7 @@ std::map<std::string, std::uint64_t> stacks(const Profile &profile) {
 
 Buffer unpacked(const Buffer &file) {
   if (file.size() < 2 || file[0] != 0x1F) return file;
-  Buffer out(file.size() * 40 + 100'000);
-  z_stream z{};
-  EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
-  Buffer copy = file;
-  z.next_in = copy.data();
-  z.avail_in = static_cast<uInt>(copy.size());
-  z.next_out = out.data();
-  z.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
-  out.resize(z.total_out);
-  inflateEnd(&z);
-  return out;
+  return testing::gunzipped(file);
 }
 
 TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
