@@ -1,10 +1,12 @@
 // Writes the seed corpora of the fuzz targets: small traces made in memory. Usage: make_seeds DIRECTORY
 #include "etlz/backend/mixer.hpp"
 #include "etlz/segment.hpp"
+#include "etwrelog/profile_export.hpp"
 #include "passes/statistics.hpp"
 #include "tests/fuzz/archive_parts.hpp"
 #include "tests/support/deflated.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tests/support/synthetic_profile.hpp"
 #include "tests/support/zip_files.hpp"
 #include "tools/etwgen/schema_events.hpp"
 
@@ -240,9 +242,30 @@ void write_schema_seeds(const std::filesystem::path &root) {
                                               "`n` not in (1, -2) and keyword = 0 or fields.n = true",
                                               "cpu = 0 and (level < 5 or opcode >= 1) and process_id != 4"};
   const std::vector<std::uint8_t> payload(120, 1);
-  for (const std::string_view text : kConditions)
-    write_text_seed(root / "where" / std::to_string(number), static_cast<std::uint8_t>(number++),
+  for (const std::string_view text : kConditions) {
+    write_text_seed(root / "where" / std::to_string(number), static_cast<std::uint8_t>(number),
                     {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()}, payload);
+    ++number;
+  }
+}
+
+// Packed, as they are written, and unpacked, where a change of a byte leaves something to read.
+void write_exported_profiles(const std::filesystem::path &folder) {
+  for (const bool hostile : {false, true})
+    for (const ProfileFormat format :
+         {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof}) {
+      std::vector<std::uint8_t> file;
+      static_cast<void>(write_profile(
+          test_support::synthetic_profile({.samples = 12, .leaves = 3, .hostile_names = hostile}), format, {},
+          [&file](Bytes bytes) -> Result<void> {
+            file.insert(file.end(), bytes.begin(), bytes.end());
+            return {};
+          }));
+      const std::string name = std::string(profile_format_name(format)) + (hostile ? "_hostile" : "");
+      testing::write_file((folder / name).string(), file);
+      if (file.size() > 1 && file[0] == 0x1F)
+        testing::write_file((folder / (name + "_unpacked")).string(), testing::gunzipped(file));
+    }
 }
 
 } // namespace
@@ -253,12 +276,14 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::filesystem::path root = argv[1];
-  for (const char *name : {"scan", "event", "trace", "etlz", "archive", "xpress", "lznt1", "xpress_huffman",
-                           "encoders", "xpress_predictor", "schema", "where", "deflate", "wrapper"})
+  for (const char *name :
+       {"scan", "event", "trace", "etlz", "archive", "xpress", "lznt1", "xpress_huffman", "encoders",
+        "xpress_predictor", "schema", "where", "deflate", "wrapper", "profile_import"})
     std::filesystem::create_directories(root / name);
   write_codec_seeds(root);
   write_schema_seeds(root);
   write_wrapper_seeds(root);
+  write_exported_profiles(root / "profile_import");
   int number = 0;
   for (const unsigned pointers : {4u, 8u})
     for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
