@@ -382,8 +382,9 @@ public:
   // The last record with this lead; size() when there is none.
   [[nodiscard, gnu::always_inline]] std::uint32_t find(std::uint64_t lead) const {
     if (hashed_ == 0) return size_;
-    const std::uint32_t found = by_lead_[mix(lead) & (hashed_ - 1)].one;
-    return found != 0 && row(found - 1)[lead_] == lead ? found - 1 : size_;
+    const std::uint64_t hash = mix(lead);
+    const std::uint32_t found = by_lead_[hash & (hashed_ - 1)].one ^ check(hash);
+    return may_be(found) && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
   // To be called some time before find and add, where the lead is known that early.
@@ -409,25 +410,36 @@ public:
     if (std::size_t{size_} * 2 > hashed_) grow();
     const std::uint64_t lead = row(self)[lead_];
     const std::uint64_t before = self == 0 ? 0 : row(self - 1)[lead_];
+    const std::uint64_t hash = mix(lead);
     std::uint32_t &pair = by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair;
-    std::uint32_t &one = by_lead_[mix(lead) & (hashed_ - 1)].one;
+    std::uint32_t &one = by_lead_[hash & (hashed_ - 1)].one;
+    const std::uint32_t by_pair = pair ^ check(hash), by_one = one ^ check(hash);
     if (match_ < self && row(match_)[lead_] == lead) {
       ++match_;
-    } else if (pair != 0 && row(pair - 1)[lead_] == lead) {
-      match_ = pair;
-    } else if (one != 0 && row(one - 1)[lead_] == lead) {
-      match_ = one;
+    } else if (may_be(by_pair) && row(by_pair - 1)[lead_] == lead) {
+      match_ = by_pair;
+    } else if (may_be(by_one) && row(by_one - 1)[lead_] == lead) {
+      match_ = by_one;
     } else {
       match_ = size_;
     }
-    pair = one = self + 1;
+    pair = one = (self + 1) ^ check(hash);
   }
 
 private:
   static constexpr std::uint8_t kNoLead = 0xFF;
-  struct Last { // record by hash, plus 1
+  // By hash the last record, plus 1, and above that eight bits of its lead's hash: most of those with another
+  // lead need not be looked at, which are long out of the cache.
+  struct Last {
     std::uint32_t one = 0, pair = 0;
   };
+  static constexpr unsigned kRecordBits = 24;
+  static_assert(kMaxValues / 2 < std::size_t{1} << kRecordBits); // a record costs a value more than it has
+  [[nodiscard]] static std::uint32_t check(std::uint64_t hash) {
+    return static_cast<std::uint32_t>(hash >> 56) << kRecordBits;
+  }
+  // Of a Last without its check bits: 0 if there was none, too large if they differ.
+  [[nodiscard]] static bool may_be(std::uint32_t record) { return record - 1 < (1u << kRecordBits) - 1; }
   [[gnu::noinline]] void reserve(std::size_t values) {
     const std::size_t capacity = std::max<std::size_t>(16, values * 2);
     base::RawMemory larger;
@@ -443,8 +455,9 @@ private:
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i + 1 < size_; ++i) {
       const std::uint64_t lead = row(i)[lead_];
-      by_lead_[mix(lead) & (hashed_ - 1)].one = i + 1;
-      by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair = i + 1;
+      const std::uint64_t hash = mix(lead);
+      by_lead_[hash & (hashed_ - 1)].one = (i + 1) ^ check(hash);
+      by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair = (i + 1) ^ check(hash);
       before = lead;
     }
   }
