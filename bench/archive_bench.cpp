@@ -6,12 +6,11 @@
 // told as decoded bytes a second.
 #include "etlz/segment.hpp"
 #include "etwrelog/format.hpp"
+#include "tests/support/read_file.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include <benchmark/benchmark.h>
@@ -22,11 +21,6 @@ namespace {
 
 using namespace etwrelog;
 using Buffer = std::vector<std::uint8_t>;
-
-Buffer read_file(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  return Buffer(std::istreambuf_iterator<char>(in), {});
-}
 
 // The trace with its buffers decompressed: what all competitors get to see.
 Buffer decoded(const Buffer &file, bool &was_compressed) {
@@ -67,7 +61,7 @@ const Trace &trace(const std::string &path) {
   static std::map<std::string, Trace> cache;
   Trace &t = cache[path];
   if (!t.decoded.empty()) return t;
-  t.file = read_file(path);
+  t.file = testing::read_file(path);
   t.decoded = decoded(t.file, t.was_compressed);
   if (!t.was_compressed) t.file = {};
   return t;

@@ -7,6 +7,7 @@
 #include "output/relog.hpp"
 #include "output/trace_output.hpp"
 #include "passes/statistics.hpp"
+#include "tests/support/read_file.hpp"
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 #include "tools/process.hpp"
@@ -27,10 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::uint8_t> small_trace() {
-  if (const auto path = testing::trace_path("TraceLoggingTester")) {
-    std::ifstream file(*path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
+  if (const auto path = testing::trace_path("TraceLoggingTester")) return testing::read_file(path->string());
   testing::TraceOptions options;
   options.buffer_size = 1u << 20;
   testing::SyntheticTrace trace(options);
