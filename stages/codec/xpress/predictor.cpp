@@ -250,25 +250,36 @@ ETWRELOG_ALWAYS_INLINE XpressToken XpressPredictor::search_further(const std::ui
   return token;
 }
 
-// What the first table has for a position; it and the candidate have eight bytes.
+// What the first table has for a position; it and the candidate have eight bytes. An entry is a position, and
+// above it the three bytes there: for the same bytes two entries differ by the distance, for others by far
+// more. So one comparison tells whether the candidate matches and is not too far back, of which it is hard to
+// foresee which fails, and no byte of the candidate is needed for it.
 struct XpressPredictor::Lookup {
-  std::uint64_t key = 0, theirs = 0;
-  std::uint32_t slot = 0, candidate = 0;
+  static_assert(kMaxDecoded < std::uint64_t{1} << 39);
+  static constexpr std::uint64_t kNone = std::uint64_t{1} << 39; // further from every entry than any distance
+
+  std::uint64_t key = 0, before = 0;
+  std::uint32_t slot = 0;
 
   ETWRELOG_ALWAYS_INLINE void look_up(const FirstTable &table, const std::uint8_t *begin, std::size_t pos) {
     key = load<std::uint64_t>(begin + pos);
     slot = slot3(key);
-    candidate = table[slot];
-    theirs = load<std::uint64_t>(begin + candidate);
+    before = table[slot];
   }
-  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t distance(std::size_t pos) const {
-    return static_cast<std::uint32_t>(pos) - candidate;
+  // Makes this position the one that the table has.
+  ETWRELOG_ALWAYS_INLINE void enter(FirstTable &table, std::size_t pos) const {
+    table[slot] = key << 40 | pos;
   }
-  // Whether the candidate has the same first three bytes and is not too far back: one branch for all, as
-  // which of them fails is hard to foresee. An empty slot looks like position 0, and does no harm: had that
-  // the same three bytes, it would have filled the slot.
+
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t candidate() const {
+    return static_cast<std::uint32_t>(before);
+  }
+  // To the candidate if it has the same three bytes, otherwise more than any.
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint64_t distance(std::size_t pos) const {
+    return (key << 40 | pos) - before;
+  }
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool matches(std::size_t pos) const {
-    return (((theirs ^ key) & 0xFF'FFFF) == 0) & (distance(pos) - 1 < kMaxDistance);
+    return distance(pos) - 1 < kMaxDistance;
   }
 };
 
@@ -277,16 +288,17 @@ ETWRELOG_ALWAYS_INLINE XpressPredictor::Prediction
 XpressPredictor::search(const std::uint8_t *begin, std::size_t pos, std::size_t size, const Lookup &here) {
   const std::uint8_t *const at = begin + pos;
   const std::uint8_t *const end = begin + size;
-  const std::uint32_t distance = here.distance(pos);
-  XpressToken token{distance, length_of_match(at - distance, at, end, here.theirs ^ here.key)};
+  const auto distance = static_cast<std::uint32_t>(here.distance(pos));
+  const auto theirs = load<std::uint64_t>(at - distance);
+  XpressToken token{distance, length_of_match(at - distance, at, end, theirs ^ here.key)};
   if (token.length < kTakenAtOnce) {
-    token = search_further(at, end, static_cast<std::uint32_t>(pos), here.key, here.theirs, token);
+    token = search_further(at, end, static_cast<std::uint32_t>(pos), here.key, theirs, token);
   }
   return {token, distance};
 }
 
 ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Restoring &source) {
-  first_.fill(0);
+  first_.fill(Lookup::kNone);
   second_.fill(0);
   const std::uint8_t *const begin = decoded.data();
   std::size_t pos = 0;
@@ -298,7 +310,7 @@ ETWRELOG_ALWAYS_INLINE bool XpressPredictor::walk(Bytes decoded, Restoring &sour
   }
   while (decoded.size() - pos >= kLeftToSearch) {
     const Lookup now = here;
-    first_[now.slot] = static_cast<std::uint32_t>(pos);
+    now.enter(first_, pos);
     here.look_up(first_, begin, pos + 1);
     Prediction prediction;
     if (!now.matches(pos)) {
@@ -360,18 +372,19 @@ ETWRELOG_ALWAYS_INLINE bool XpressPredictor::confirm_first(const Lookup &here, B
                                                            std::uint32_t length) {
   const std::uint8_t *const begin = decoded.data();
   if (length >= kTakenAtOnce) {
-    return is_longest(begin + here.candidate, begin + pos, begin + decoded.size(), length);
+    return is_longest(begin + here.candidate(), begin + pos, begin + decoded.size(), length);
   }
   // What the second table has must not be longer: not even by one byte.
   const std::uint32_t second = second_[second_slot(here.key, length)];
   const std::uint64_t others = load<std::uint64_t>(begin + second) ^ here.key;
-  const std::uint64_t difference = here.theirs ^ here.key;
+  const auto theirs = load<std::uint64_t>(begin + here.candidate());
+  const std::uint64_t difference = theirs ^ here.key;
   const bool longer =
       others << (56 - 8 * length) == 0 && static_cast<std::uint32_t>(pos) - second - 1 < kMaxDistance;
   if (longer || static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 != length) {
     return false;
   }
-  second_[second_slot(here.theirs, length)] = here.candidate;
+  second_[second_slot(theirs, length)] = here.candidate();
   return true;
 }
 
@@ -400,7 +413,7 @@ ETWRELOG_NOINLINE XpressPredictor::Stop XpressPredictor::follow_first(Following 
     }
     Lookup here;
     here.look_up(first_, decoded.data(), pos);
-    first_[here.slot] = static_cast<std::uint32_t>(pos);
+    here.enter(first_, pos);
     if (reader.at_literal()) {
       if (reader.literal() != decoded[pos]) [[unlikely]] {
         stop = Stop::wrong;
@@ -416,15 +429,11 @@ ETWRELOG_NOINLINE XpressPredictor::Stop XpressPredictor::follow_first(Following 
       continue;
     }
     const auto [distance, length] = reader.match();
-    if (distance > pos || length > decoded.size() - pos) [[unlikely]] {
-      stop = Stop::wrong;
-      break;
-    }
     if (distance != here.distance(pos) || !here.matches(pos) || !confirm_first(here, decoded, pos, length)) {
       at.here = here;
       at.token.distance = distance;
       at.token.length = length;
-      stop = Stop::another;
+      stop = distance > pos || length > decoded.size() - pos ? Stop::wrong : Stop::another;
       break;
     }
     pos += length;
@@ -438,7 +447,7 @@ ETWRELOG_NOINLINE XpressPredictor::Stop XpressPredictor::follow_first(Following 
 }
 
 bool XpressPredictor::follow(Following &at, Noting &noting) {
-  first_.fill(0);
+  first_.fill(Lookup::kNone);
   second_.fill(0);
   const std::uint8_t *const begin = at.decoded.data();
   const std::size_t size = at.decoded.size();

@@ -99,9 +99,9 @@ private:
   static constexpr std::size_t kSecondSlots = 3318 + (std::size_t{1} << kApartBits);
 
   std::size_t max_decoded_;
-  using FirstTable = std::array<std::uint32_t, kFirstSlots>;
-  FirstTable first_{};                               // positions; 0 also where there is none
-  std::array<std::uint32_t, kSecondSlots> second_{}; // the same
+  using FirstTable = std::array<std::uint64_t, kFirstSlots>;
+  FirstTable first_{};                               // as Lookup says
+  std::array<std::uint32_t, kSecondSlots> second_{}; // positions; 0 also where there is none
   // Room for the largest stream that any tokens can make, and what its reader looks ahead.
   std::vector<std::uint8_t> stream_;
   Counts counts_;
