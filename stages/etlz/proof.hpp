@@ -1,7 +1,6 @@
 // What was proven of compressed buffers while a segment was taken apart.
 #pragma once
 
-#include "codec/xpress/predictor.hpp"
 #include "etlz/container.hpp"
 
 #include <cstring>
@@ -10,12 +9,12 @@
 namespace etwrelog::etlz {
 
 // That unpacking brings an XPRESS stream back is proven in two halves. The first is what
-// XpressPredictor::encode says: restore() gives this stream from these decoded bytes and corrections, on
-// which alone it depends. The second is that unpacking gives it these, and is left to when the coded segment
-// is decoded: what the model then gives is compared with what encode() saw, by hashes. (For the decoded bytes
-// are kept in memory until the model codes them: were they touched in between, by a fault of the memory or of
-// the program, it would code what they became, and to compare with them would say nothing. The same for the
-// trace itself.)
+// XpressStreams::encode (or XpressPredictor::encode) says: restore() gives this stream from these decoded
+// bytes and corrections, on which alone it depends. The second is that unpacking gives it these, and is left
+// to when the coded segment is decoded: what the model then gives is compared with what encode() saw, by
+// hashes. (For the decoded bytes are kept in memory until the model codes them: were they touched in between,
+// by a fault of the memory or of the program, it would code what they became, and to compare with them would
+// say nothing. The same for the trace itself.)
 class StreamProofs {
 public:
   void clear() {
@@ -23,8 +22,9 @@ public:
     next_ = 0;
   }
 
-  // As XpressPredictor::encode, of the part at `at`, which is behind all those before it. `plain` must stay.
-  [[nodiscard]] bool see(codec::XpressPredictor &xpress, std::size_t at, Bytes stream, Bytes plain,
+  // As encode() of `xpress`, of the part at `at`, which is behind all those before it. `plain` must stay.
+  template <class Xpress>
+  [[nodiscard]] bool see(Xpress &xpress, std::size_t at, Bytes stream, Bytes plain,
                          std::vector<std::uint8_t> &corrections) {
     const std::size_t before = corrections.size();
     Seen seen{at, plain, Hashes(stream, plain, {})};

@@ -107,6 +107,7 @@ void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
   corrections.clear();
   correction_sizes.assign(parts.size(), 0);
   proofs.clear();
+  xpress.forget();
   largest_decoded = all_decoded = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part &part = parts[i];

@@ -15,6 +15,7 @@ bool SegmentCoder::encode_small(Bytes bytes, std::span<const Part> parts, std::s
                                 const std::function<bool(Bytes)> &worth, std::vector<std::uint8_t> &out) {
   std::vector<std::uint8_t> content, list, corrections, decoded;
   std::uint64_t largest = 0;
+  state_->xpress.forget();
   for (const Part &part : parts) {
     if (content.size() > most) return false;
     const Bytes whole = bytes.subspan(part.at, part.size);

@@ -5,7 +5,7 @@
 
 #include "base/raw_memory.hpp"
 #include "codec/lznt1/predictor.hpp"
-#include "codec/xpress/predictor.hpp"
+#include "codec/xpress/streams.hpp"
 #include "etlz/model/model.hpp"
 #include "etlz/proof.hpp"
 #include "etwrelog/codec.hpp"
@@ -19,7 +19,7 @@ using format::kBufferHeaderSize;
 enum class Content : std::uint8_t {
   events,   // as they are
   verbatim, // compressed in a way that cannot be predicted, kept so
-  xpress,   // decoded, and what it takes to compress it the way Windows did
+  xpress,   // decoded, and what it takes to compress it the way Windows, or an encoder of ours, did
   lznt1,    // the same
   count_,
 };
@@ -70,7 +70,7 @@ struct SegmentCoder::State {
   RecycledMemory memory;
   std::vector<BufferEvents> contents; // the events of each part, as encode() took them
   base::RawMemory decompressed;       // compressed buffers, while decoding
-  std::unique_ptr<codec::XpressPredictor> xpress;
+  codec::XpressStreams xpress;
   std::unique_ptr<codec::Lznt1Predictor> lznt1;
   std::size_t predictor_size = 0;
   StreamProofs proofs;      // of the segment that was taken apart last
@@ -79,9 +79,9 @@ struct SegmentCoder::State {
   bool lent = false, lent_coupled = false;
 
   void size_predictors(std::size_t size) {
-    if (xpress != nullptr && size <= predictor_size) return;
+    if (lznt1 != nullptr && size <= predictor_size) return;
     predictor_size = std::max<std::size_t>(size, 64 * 1024);
-    xpress = std::make_unique<codec::XpressPredictor>(predictor_size);
+    xpress.make_room(predictor_size);
     lznt1 = std::make_unique<codec::Lznt1Predictor>(predictor_size);
   }
   // How a compressed buffer is kept; fills `plain` unless it is verbatim. LZNT1 is tried first: XPRESS
@@ -92,14 +92,14 @@ struct SegmentCoder::State {
     size_predictors(plain.size());
     if (decompress(Codec::lznt1, content, plain) && lznt1->encode(content, plain, to)) return Content::lznt1;
     if (decompress(Codec::xpress, content, plain) &&
-        (at ? proofs.see(*xpress, *at, content, plain, to) : xpress->encode(content, plain, to)))
+        (at ? proofs.see(xpress, *at, content, plain, to) : xpress.encode(content, plain, to)))
       return Content::xpress;
     return Content::verbatim;
   }
   bool restore(Content kind, Bytes plain, Bytes corrected, MutableBytes content) {
     size_predictors(plain.size());
     return kind == Content::lznt1 ? static_cast<bool>(lznt1->restore(plain, corrected, content))
-                                  : static_cast<bool>(xpress->restore(plain, corrected, content));
+                                  : static_cast<bool>(xpress.restore(plain, corrected, content));
   }
 
   // What encode() finds before any model is asked; of each part in the second group.

@@ -2,6 +2,7 @@
 // a byte that picks the codec and the target, a little-endian size of the first part, the two parts.
 #include "codec/lznt1/predictor.hpp"
 #include "codec/xpress/predictor.hpp"
+#include "codec/xpress/streams.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,13 +35,18 @@ template <class Predictor> void run(Predictor &predictor, bool encode, Bytes dec
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   static etwrelog::codec::XpressPredictor xpress(kMaxDecoded);
   static etwrelog::codec::Lznt1Predictor lznt1(kMaxDecoded);
+  static etwrelog::codec::XpressStreams streams;
   if (size < 3) {
     return 0;
   }
   const std::size_t first = std::min<std::size_t>(etwrelog::load<std::uint16_t>(data + 1), size - 3);
   const Bytes decoded(data + 3, first);
   const Bytes other(data + 3 + first, size - 3 - first);
-  if ((data[0] & 1) != 0) {
+  if ((data[0] & 4) != 0) {
+    streams.make_room(kMaxDecoded);
+    streams.forget();
+    run(streams, (data[0] & 2) != 0, decoded, other);
+  } else if ((data[0] & 1) != 0) {
     run(xpress, (data[0] & 2) != 0, decoded, other);
   } else {
     run(lznt1, (data[0] & 2) != 0, decoded, other);

@@ -336,6 +336,11 @@ void make_all() {
           trace_in_recycled_memory(Codec::none, 20, 4), Level::normal);
   archive("v4-recycled-xpress.etlz", "the same in buffers compressed with XPRESS",
           trace_in_recycled_memory(Codec::xpress, 14, 3), Level::normal);
+  archive("v4-xpress-ours.etlz",
+          "buffers compressed with XPRESS by an encoder of ours, which makes them again",
+          recompressed(kinds, Codec::xpress), Level::normal);
+  archive("v4-small-xpress-ours.etlz", "the same in a small archive", recompressed(few, Codec::xpress),
+          Level::normal);
   archive("v4-machine.etlz", "a generated machine: ends of stacks by their distances", generated,
           Level::normal);
   archive("v4-ultra.etlz", "a coupled segment", generated, Level::ultra);

@@ -1,5 +1,8 @@
 // Plain XPRESS. A match costs the same at any distance, so the longest is the best at each length: fast takes
 // it as it comes, normal looks one byte ahead, max weighs all ways through a block of input exactly.
+//
+// Archives name fast and normal as what makes a stream again (xpress/streams.hpp): their choices are frozen.
+// A better one is another encoder beside them.
 #include "codec/encoder.hpp"
 #include "codec/match_finder.hpp"
 #include "codec/xpress/row_finder.hpp"
