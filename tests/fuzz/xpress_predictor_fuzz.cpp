@@ -35,7 +35,11 @@ template <class Predictor> void run(Predictor &predictor, bool encode, Bytes dec
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   static etwrelog::codec::XpressPredictor xpress(kMaxDecoded);
   static etwrelog::codec::Lznt1Predictor lznt1(kMaxDecoded);
-  static etwrelog::codec::XpressStreams streams;
+  static etwrelog::codec::XpressStreams streams = [] {
+    etwrelog::codec::XpressStreams empty;
+    empty.make_room(kMaxDecoded);
+    return empty;
+  }();
   if (size < 3) {
     return 0;
   }
@@ -43,7 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   const Bytes decoded(data + 3, first);
   const Bytes other(data + 3 + first, size - 3 - first);
   if ((data[0] & 4) != 0) {
-    streams.make_room(kMaxDecoded);
     streams.forget();
     run(streams, (data[0] & 2) != 0, decoded, other);
   } else if ((data[0] & 1) != 0) {

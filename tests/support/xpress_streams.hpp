@@ -16,8 +16,8 @@ inline std::vector<std::uint8_t> stream_by_the_rules(codec::XpressPredictor &pre
   return {};
 }
 
-inline std::vector<std::uint8_t> stream_by_our_encoder(Bytes decoded) {
-  Compressor compressor(Codec::xpress, Level::normal, decoded.size());
+inline std::vector<std::uint8_t> stream_by_our_encoder(Bytes decoded, Level level = Level::normal) {
+  Compressor compressor(Codec::xpress, level, decoded.size());
   std::vector<std::uint8_t> out(codec::XpressWriter::bound(decoded.size()));
   const CodecResult result = compressor.compress(decoded, out);
   EXPECT_TRUE(result);

@@ -266,17 +266,16 @@ struct XpressPredictor::Lookup {
     slot = slot3(key);
     before = table[slot];
   }
+  [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint64_t entry(std::size_t pos) const { return key << 40 | pos; }
   // Makes this position the one that the table has.
-  ETWRELOG_ALWAYS_INLINE void enter(FirstTable &table, std::size_t pos) const {
-    table[slot] = key << 40 | pos;
-  }
+  ETWRELOG_ALWAYS_INLINE void enter(FirstTable &table, std::size_t pos) const { table[slot] = entry(pos); }
 
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t candidate() const {
     return static_cast<std::uint32_t>(before);
   }
   // To the candidate if it has the same three bytes, otherwise more than any.
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint64_t distance(std::size_t pos) const {
-    return (key << 40 | pos) - before;
+    return entry(pos) - before;
   }
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool matches(std::size_t pos) const {
     return distance(pos) - 1 < kMaxDistance;

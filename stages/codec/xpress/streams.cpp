@@ -13,9 +13,9 @@ constexpr std::size_t kManyCorrections = 64;
 } // namespace
 
 void XpressStreams::make_room(std::size_t max_decoded) {
-  if (windows_ != nullptr && max_decoded <= max_decoded_) return;
   max_decoded_ = max_decoded;
   windows_ = std::make_unique<XpressPredictor>(max_decoded);
+  encoders_ = {};
 }
 
 void XpressStreams::forget() {
@@ -23,16 +23,17 @@ void XpressStreams::forget() {
   tries_ = kTries;
 }
 
-// The stream that this encoder of ours makes; of any size above `limit` if that is larger.
-Bytes XpressStreams::make(std::size_t number, Bytes decoded, std::size_t limit) {
-  std::unique_ptr<Encoder> &encoder = encoders_[number - 1];
-  if (encoder == nullptr) encoder = make_xpress_encoder(kEncoders[number - 1], max_decoded_);
-  made_.resize(std::max(made_.size(), encoder->bound(decoded.size())));
-  return Bytes(made_).first(std::min(encoder->encode(decoded, made_.data(), limit), made_.size()));
+// Fills `compressed` with the stream that this encoder of ours makes. False if that is of another size.
+bool XpressStreams::make(std::size_t number, Bytes decoded, MutableBytes compressed) {
+  std::optional<Compressor> &encoder = encoders_[number - 1];
+  if (!encoder) encoder.emplace(Codec::xpress, kEncoders[number - 1], max_decoded_);
+  const CodecResult made = encoder->compress(decoded, compressed);
+  return made && made.produced == compressed.size();
 }
 
 bool XpressStreams::makes(std::size_t number, Bytes compressed, Bytes decoded) {
-  return std::ranges::equal(make(number, decoded, compressed.size()), compressed);
+  made_.resize(compressed.size());
+  return make(number, decoded, made_) && std::ranges::equal(made_, compressed);
 }
 
 bool XpressStreams::encode(Bytes compressed, Bytes decoded, std::vector<std::uint8_t> &corrections) {
@@ -64,10 +65,8 @@ Result<void> XpressStreams::restore(Bytes decoded, Bytes corrections, MutableByt
   const std::size_t number = corrections[0];
   if (number == 0 || number > kEncoders.size() || decoded.size() > max_decoded_)
     return base::corrupt("XPRESS corrections: an encoder that is not known");
-  const Bytes made = make(number, decoded, compressed.size());
-  if (made.size() != compressed.size())
+  if (!make(number, decoded, compressed))
     return base::corrupt("XPRESS corrections: the stream comes out at another size");
-  std::ranges::copy(made, compressed.begin());
   return {};
 }
 

@@ -4,11 +4,12 @@
 // the archive format, as the predictions are: an encoder that makes others gets a number of its own.
 #pragma once
 
-#include "codec/encoder.hpp"
 #include "codec/xpress/predictor.hpp"
+#include "etwrelog/codec.hpp"
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace etwrelog::codec {
@@ -16,7 +17,8 @@ namespace etwrelog::codec {
 // Made once a thread and reused. Not thread-safe itself.
 class XpressStreams {
 public:
-  // Room for buffers of up to `max_decoded` bytes (at most 1 GiB); what was seen of streams stays known.
+  // Before all else, and before larger ones come: for buffers of up to `max_decoded` bytes (at most 1 GiB).
+  // What was seen of streams stays known.
   void make_room(std::size_t max_decoded);
 
   // As if no stream had been seen: what encode() tries first depends on the streams before.
@@ -35,12 +37,12 @@ private:
   static constexpr std::array kEncoders = {Level::normal, Level::fast}; // of number 1, 2
   static constexpr unsigned kTries = 2;
 
-  Bytes make(std::size_t number, Bytes decoded, std::size_t limit);
-  bool makes(std::size_t number, Bytes compressed, Bytes decoded);
+  [[nodiscard]] bool make(std::size_t number, Bytes decoded, MutableBytes compressed);
+  [[nodiscard]] bool makes(std::size_t number, Bytes compressed, Bytes decoded);
 
   std::size_t max_decoded_ = 0;
   std::unique_ptr<XpressPredictor> windows_;
-  std::array<std::unique_ptr<Encoder>, kEncoders.size()> encoders_; // where one was needed
+  std::array<std::optional<Compressor>, kEncoders.size()> encoders_; // where one was needed
   std::vector<std::uint8_t> made_;
   std::size_t last_ = 0;    // the number of the encoder that wrote the stream before; 0: none of ours
   unsigned tries_ = kTries; // left, of streams that nobody is known to have written

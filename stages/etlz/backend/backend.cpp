@@ -49,8 +49,7 @@ bool has_few_matches(ZSTD_CCtx *context, Bytes stream) {
 // `all`: the bytes of all streams of the segment.
 int zstd_level(ZSTD_CCtx *context, Level level, Bytes stream, std::size_t all) {
   if (level >= Level::max) return 19;
-  if (stream.size() <= kShortStream && all <= kLittle) return 5;
-  if (stream.size() <= kShortStream) return 1;
+  if (stream.size() <= kShortStream) return all <= kLittle ? 5 : 1;
   if (stream.size() >= kSampledStream && has_few_matches(context, stream)) return 1;
   return stream.size() <= kMiddlingStream ? 3 : 4;
 }

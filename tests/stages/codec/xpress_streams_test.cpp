@@ -1,7 +1,5 @@
 #include "codec/xpress/streams.hpp"
 
-#include "codec/xpress/writer.hpp"
-#include "etwrelog/codec.hpp"
 #include "tests/support/xpress_streams.hpp"
 
 #include <gtest/gtest.h>
@@ -13,16 +11,8 @@
 namespace etwrelog::codec {
 namespace {
 
+using testing::stream_by_our_encoder;
 using testing::stream_by_the_rules;
-
-std::vector<std::uint8_t> stream_by(Level level, Bytes content) {
-  Compressor compressor(Codec::xpress, level, content.size());
-  std::vector<std::uint8_t> out(XpressWriter::bound(content.size()));
-  const CodecResult result = compressor.compress(content, out);
-  EXPECT_TRUE(result);
-  out.resize(result.produced);
-  return out;
-}
 
 // Words that come back at every distance, runs, and bytes that nothing foretells.
 std::vector<std::uint8_t> words(std::size_t size, unsigned seed) {
@@ -69,9 +59,9 @@ TEST_F(Streams, EncodersThatArchivesNameNeverChange) {
   std::vector<std::uint8_t> normal, fast;
   for (const std::size_t size : {1, 7, 8, 15, 16, 17, 300, 5'000, 65'464, 100'000}) {
     const auto content = words(size, static_cast<unsigned>(size));
-    for (const std::uint8_t b : stream_by(Level::normal, content))
+    for (const std::uint8_t b : stream_by_our_encoder(content, Level::normal))
       normal.push_back(b);
-    for (const std::uint8_t b : stream_by(Level::fast, content))
+    for (const std::uint8_t b : stream_by_our_encoder(content, Level::fast))
       fast.push_back(b);
   }
   EXPECT_EQ(XXH3_64bits(normal.data(), normal.size()), 5717289425440631358ull) << normal.size();
@@ -82,7 +72,7 @@ TEST_F(Streams, OneByteStandsForAnEncoderOfOurs) {
   for (const auto &[level, number] : {std::pair{Level::normal, 1}, {Level::fast, 2}})
     for (const std::size_t size : {3'000, 65'464, 120'000}) {
       const auto content = words(size, 5);
-      const auto stream = stream_by(level, content);
+      const auto stream = stream_by_our_encoder(content, level);
       streams_.forget();
       for (int again = 0; again < 2; ++again) {
         corrections_.clear();
@@ -99,7 +89,7 @@ TEST_F(Streams, WhatWindowsWroteTakesItsOwnWayWhateverCameBefore) {
   const auto stream = stream_by_the_rules(windows, content);
   ASSERT_FALSE(stream.empty());
   corrections_.clear();
-  ASSERT_TRUE(streams_.encode(stream_by(Level::fast, ours), ours, corrections_));
+  ASSERT_TRUE(streams_.encode(stream_by_our_encoder(ours, Level::fast), ours, corrections_));
   corrections_.clear();
   ASSERT_TRUE(streams_.encode(stream, content, corrections_));
   EXPECT_TRUE(corrections_.empty());
@@ -109,7 +99,7 @@ TEST_F(Streams, WhatWindowsWroteTakesItsOwnWayWhateverCameBefore) {
 // One byte changed, cut off, or of an encoder that is not known.
 TEST_F(Streams, SaysOfNoStreamThatItComesBackWhereItDoesNot) {
   const auto content = words(9'000, 3);
-  const auto stream = stream_by(Level::normal, content);
+  const auto stream = stream_by_our_encoder(content, Level::normal);
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     auto other = stream;
@@ -125,7 +115,7 @@ TEST_F(Streams, SaysOfNoStreamThatItComesBackWhereItDoesNot) {
       expect_back(other, content);
     }
   }
-  const auto by_max = stream_by(Level::max, content);
+  const auto by_max = stream_by_our_encoder(content, Level::max);
   streams_.forget();
   corrections_.clear();
   if (streams_.encode(by_max, content, corrections_)) {
@@ -136,7 +126,7 @@ TEST_F(Streams, SaysOfNoStreamThatItComesBackWhereItDoesNot) {
 
 TEST_F(Streams, RefusesNumbersAndSizesThatAreNotSo) {
   const auto content = words(9'000, 3);
-  const auto stream = stream_by(Level::normal, content);
+  const auto stream = stream_by_our_encoder(content, Level::normal);
   std::vector<std::uint8_t> back(stream.size());
   for (unsigned number = 0; number < 256; ++number) {
     const std::vector<std::uint8_t> one{static_cast<std::uint8_t>(number)};
