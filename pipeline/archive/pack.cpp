@@ -43,7 +43,7 @@ std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz
   if (options.verify) {
     coder.scratch.resize(job.bytes.size());
     if (!coder.coder.decode_small(payload.subspan(kSmallHash), coder.scratch, kMostSmallFile) ||
-        coder.scratch != job.bytes)
+        !std::ranges::equal(coder.scratch, job.bytes))
       archive.clear(); // never seen; segments are checked, too
   }
   return archive;

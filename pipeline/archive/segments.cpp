@@ -27,18 +27,15 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   // Of the file; `target`: of weight, which is less where there is slack and more where buffers are
   // compressed.
   std::size_t want = last_ + kReadOn, target = target_;
-  std::vector<std::uint8_t> &bytes = job.bytes;
+  base::Buffer &bytes = job.bytes;
   bytes = byte_pool_.take(); // whatever its size: bytes that will be read need no zeros first
   // As much as there may be (part_weight). What is not touched costs nothing, and to move would cost a lot.
   const auto room = static_cast<std::size_t>(
       std::min<std::uint64_t>(input_.size() - at_, std::max(want, 3 * target_) + kReadOn));
-  if (bytes.capacity() < room) {
-    bytes = {};
-    bytes.reserve(room);
-    base::advise_large_pages_within(bytes.data(), bytes.capacity());
-  }
+  bytes.clear();
+  bytes.reserve(room);
   std::size_t have = carry_.size();
-  bytes.resize(std::max(bytes.size(), have));
+  bytes.resize(have);
   std::ranges::copy(carry_, bytes.begin());
   if (std::exchange(carry_is_hollow_, reading == Reading::headers) && reading == Reading::all)
     ETWRELOG_TRY(read(bytes, 0, have));
@@ -72,8 +69,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
         want = static_cast<std::size_t>(covered + rest);
         continue;
       }
-      carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(covered),
-                    bytes.begin() + static_cast<std::ptrdiff_t>(have));
+      carry_.assign(bytes.begin() + covered, bytes.begin() + have);
       bytes.resize(covered);
       at_ += covered;
       last_ = covered;
@@ -221,7 +217,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   if (file.trace) {
     for (const etlz::Part &part : job.parts) {
       if (!part.buffer) continue;
-      const auto from = job.bytes.begin() + static_cast<std::ptrdiff_t>(part.at);
+      const std::uint8_t *const from = job.bytes.begin() + part.at;
       job.entry.buffer_headers.insert(job.entry.buffer_headers.end(), from, from + format::kBufferHeaderSize);
     }
     job.entry.parts = std::move(job.parts);

@@ -27,7 +27,8 @@ inline constexpr std::uint64_t kMemoryFactor = 7;
 // A segment on its way; reused.
 struct PackJob {
   std::uint64_t at = 0;
-  std::vector<std::uint8_t> bytes, payload;
+  base::Buffer bytes;
+  std::vector<std::uint8_t> payload;
   std::vector<etlz::Part> parts;
   etlz::IndexEntry entry;
   std::vector<ColumnCost> explain;

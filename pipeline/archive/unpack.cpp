@@ -16,7 +16,8 @@ namespace {
 // A segment on its way; reused.
 struct UnpackJob {
   etlz::IndexEntry entry;
-  std::vector<std::uint8_t> stored, bytes;
+  std::vector<std::uint8_t> stored;
+  base::Buffer bytes;
 };
 
 // Finds the segments of a damaged archive one by one, searching for the next after each gap.

@@ -341,8 +341,8 @@ private:
   void keep_grouped(const Trace &trace, Batch &batch, const DecodedBuffer &buffer, Stretch &part) const {
     write::OutputBuffer &out = part.kept.back().grouped;
     const bool storable = !options_.codec && !buffer.cut && buffer.header.buffer_size == buffer.stored.size();
-    if (storable)
-      out.bytes.assign(buffer.stored.begin(), buffer.stored.end()); // filtering may zero paddings in place
+    out.bytes.clear();
+    if (storable) out.bytes.append(buffer.stored); // filtering may zero paddings in place
     const bool whole = filter(trace, batch, buffer, part);
     if (part.runs.empty()) {
       out.bytes.clear();
@@ -354,11 +354,10 @@ private:
     out.last_time = part.runs.back().last_time;
     out.as_stored = storable && whole;
     if (out.as_stored) return;
-    out.bytes.assign(kBufferHeaderSize, 0);
-    for (const write::Run &run : part.runs) {
-      const Bytes bytes = write::bytes_of(run, buffer.events);
-      out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
-    }
+    out.bytes.clear();
+    out.bytes.resize(kBufferHeaderSize, 0);
+    for (const write::Run &run : part.runs)
+      out.bytes.append(write::bytes_of(run, buffer.events));
   }
 
   // What stays of a buffer, in memory of its own and with the times by which it is put in order.

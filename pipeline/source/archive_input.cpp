@@ -279,7 +279,7 @@ private:
 
     BytePool &free;
     std::mutex mutex;
-    std::vector<std::uint8_t> bytes;
+    base::Buffer bytes;
     std::uint64_t used = 0;
   };
   struct Header {
@@ -302,7 +302,7 @@ private:
   Result<void> fill(Kept &kept, const etlz::IndexEntry &entry) const {
     if (!kept.bytes.empty()) return {};
     ETWRELOG_TRY_LET(stored, read_exactly(*archive_, payload_at(entry), entry.header.stored_size));
-    std::vector<std::uint8_t> bytes = free_.take(entry.header.original_size);
+    base::Buffer bytes = free_.take(entry.header.original_size);
     ETWRELOG_TRY(decode_segment(entry, stored, bytes, pool_, name()));
     kept.bytes = std::move(bytes);
     return {};

@@ -1,6 +1,7 @@
 // An opened trace: its input, header and buffers, and how a batch of buffers is brought into memory, decoded.
 #pragma once
 
+#include "base/raw_memory.hpp"
 #include "etwrelog/codec.hpp"
 #include "etwrelog/event.hpp"
 #include "read/scan.hpp"
@@ -36,8 +37,8 @@ using Stretches = std::span<const Stretch>;
 // Memory for some MiB of consecutive buffers. Reused from batch to batch.
 struct Batch {
   std::uint64_t ordinal = 0;
-  std::size_t first = 0, count = 0;       // in Trace::buffers()
-  std::vector<std::uint8_t> raw, decoded; // what `buffers` point into
+  std::size_t first = 0, count = 0; // in Trace::buffers()
+  base::Buffer raw, decoded;        // what `buffers` point into
   std::vector<DecodedBuffer> buffers;
   std::uint64_t events = 0;           // seen by visit()
   std::optional<Error> error;         // the first failure in this batch

@@ -1,7 +1,6 @@
 #include "base/arena.hpp"
 
 #include "base/platform.hpp"
-#include "base/raw_memory.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -9,19 +8,6 @@
 #include <utility>
 
 namespace etwrelog::base {
-
-void RawMemory::grow(std::size_t bytes) {
-  memory_.reset();
-  capacity_ = 0;
-  bytes += bytes / 8; // the next may be a little larger
-  const bool small = bytes < kLargePage;
-  const std::size_t size = small ? bytes : (bytes + kLargePage - 1) / kLargePage * kLargePage;
-  memory_.reset(
-      static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kLargePage, size)));
-  if (!memory_) throw std::bad_alloc();
-  if (!small) advise_large_pages(memory_.get(), size);
-  capacity_ = size;
-}
 
 // A chunk is a whole number of large pages.
 std::uint8_t *Arena::take(std::size_t bytes) {

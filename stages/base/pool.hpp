@@ -2,6 +2,8 @@
 // that came back last first, as a cache may still hold that. Any thread.
 #pragma once
 
+#include "base/raw_memory.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,22 +46,22 @@ public:
   explicit BytePool(std::size_t most) : most_(most) {}
 
   // Whatever there is, of any size.
-  [[nodiscard]] std::vector<std::uint8_t> take() {
+  [[nodiscard]] Buffer take() {
     const std::lock_guard lock(using_);
     if (free_.empty()) return {};
-    std::vector<std::uint8_t> bytes = std::move(free_.back());
+    Buffer bytes = std::move(free_.back());
     free_.pop_back();
     held_ -= bytes.capacity();
     return bytes;
   }
   // So many, of any value.
-  [[nodiscard]] std::vector<std::uint8_t> take(std::size_t size) {
-    std::vector<std::uint8_t> bytes = take();
+  [[nodiscard]] Buffer take(std::size_t size) {
+    Buffer bytes = take();
     if (bytes.capacity() < size) bytes = {}; // what it holds need not be copied
     bytes.resize(size);
     return bytes;
   }
-  void give(std::vector<std::uint8_t> bytes) {
+  void give(Buffer bytes) {
     const std::lock_guard lock(using_);
     if (bytes.capacity() == 0 || bytes.capacity() > most_ - held_) return;
     held_ += bytes.capacity();
@@ -68,7 +70,7 @@ public:
 
 private:
   std::mutex using_;
-  std::vector<std::vector<std::uint8_t>> free_;
+  std::vector<Buffer> free_;
   const std::size_t most_ = SIZE_MAX;
   std::size_t held_ = 0; // capacity of all that is free
 };

@@ -26,7 +26,7 @@ OutputBuffer Rechunker::fresh(const Origin &origin) {
   buffer.bytes = written_->take();
   buffer.bytes.clear();
   buffer.bytes.reserve(nominal_);
-  buffer.bytes.resize(kBufferHeaderSize);
+  buffer.bytes.resize(kBufferHeaderSize, 0); // the header is written last
   return buffer;
 }
 
@@ -46,7 +46,7 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
   if (met_empty) open = fresh(origin);
 
   auto append = [&open](Bytes piece, std::int64_t last_time) {
-    open.bytes.insert(open.bytes.end(), piece.begin(), piece.end());
+    open.bytes.append(piece);
     open.last_time = last_time;
   };
   for (const Run &run : runs) {

@@ -29,8 +29,7 @@ struct Run {
 }
 
 struct OutputBuffer {
-  std::vector<std::uint8_t>
-      bytes; // room for the buffer header, then events; after sealing what goes to the file
+  base::Buffer bytes; // room for the buffer header, then events; after sealing what goes to the file
   std::uint16_t processor = 0;
   std::uint16_t type = format::kTypeGeneric;
   std::uint16_t lost_flags = 0; // kFlagEventsLost, kFlagBufferLost

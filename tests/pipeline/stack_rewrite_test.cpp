@@ -158,8 +158,8 @@ private:
     if (streams_[cpu].empty()) return;
     write::OutputBuffer buffer;
     buffer.processor = static_cast<std::uint16_t>(cpu);
-    buffer.bytes.resize(format::kBufferHeaderSize);
-    buffer.bytes.insert(buffer.bytes.end(), streams_[cpu].begin(), streams_[cpu].end());
+    buffer.bytes.resize(format::kBufferHeaderSize, 0);
+    buffer.bytes.append(streams_[cpu]);
     buffer.sequence = sequence_++;
     base::RawMemory scratch;
     write::seal(buffer, kNominal, nullptr, scratch);

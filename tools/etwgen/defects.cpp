@@ -126,8 +126,10 @@ void DefectSink::damage(write::OutputBuffer &b, bool last) {
   }
   if (wants(Defect::foreign_bytes) && index_ == kForeignAfter) {
     plant(Defect::foreign_bytes, offset_ + b.bytes.size(), 0, kForeignBytes, "text after a buffer");
+    const std::size_t before = b.bytes.size();
+    b.bytes.resize(before + kForeignBytes);
     for (std::size_t i = 0; i < kForeignBytes; ++i)
-      b.bytes.push_back(static_cast<std::uint8_t>("not a buffer header; "[i % 21]));
+      b.bytes[before + i] = static_cast<std::uint8_t>("not a buffer header; "[i % 21]);
   }
   if (wants(Defect::lost_buffers) && index_ >= kLostFrom && index_ <= kLostTo && !last) {
     plant(Defect::lost_buffers, offset_, events_of(b).size(), b.bytes.size(), "buffer left out");

@@ -283,10 +283,10 @@ public:
   // One record of a type that stands for no event, such as buffer headers.
   bool code_record(std::uint32_t type, std::uint64_t *values);
 
-  [[nodiscard]] std::vector<Stream> &streams() { return streams_; }
+  [[nodiscard]] Own<Stream> &streams() { return streams_; }
   [[nodiscard]] Bits &bits() { return bits_; }
-  [[nodiscard]] const std::vector<Type> &types() const { return types_; }
-  [[nodiscard]] const std::vector<Family> &families() const { return families_; }
+  [[nodiscard]] const Own<Type> &types() const { return types_; }
+  [[nodiscard]] const Own<Family> &families() const { return families_; }
   [[nodiscard]] std::vector<StreamName> stream_names() const;
   // Memory for objects that a decoder builds: counted by the encoder, kept to by the decoder.
   [[nodiscard]] std::uint64_t object_bytes() const { return object_bytes_; }
@@ -502,13 +502,12 @@ private:
   [[nodiscard]] static std::string family_name(const Kindred &kindred, const Plan &plan);
 
   Own<Kindred> kindreds_;
-  std::vector<std::uint32_t> kindred_by_hash_ =
-      std::vector<std::uint32_t>(4 * 4096); // open addressing, plus 1
+  Own<std::uint32_t> kindred_by_hash_ = Own<std::uint32_t>(4 * 4096); // open addressing, plus 1
   std::unordered_map<std::string, std::uint32_t> family_by_plan_;
-  std::vector<std::uint16_t> kindred_of_event_; // in the order of the buffers
+  Own<std::uint16_t> kindred_of_event_; // in the order of the buffers
   std::size_t next_event_ = 0;
-  std::vector<Padding> paddings_;
-  std::vector<std::size_t> paddings_end_; // of each buffer's
+  Own<Padding> paddings_;
+  Own<std::size_t> paddings_end_; // of each buffer's
   IdSet processes_, threads_seen_;
   std::int64_t first_time_ = INT64_MAX, last_time_ = INT64_MIN;
 };

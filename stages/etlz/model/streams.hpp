@@ -6,6 +6,7 @@
 // noise.
 #pragma once
 
+#include "base/raw_memory.hpp"
 #include "etwrelog/bytes.hpp"
 
 #include <algorithm>
@@ -185,16 +186,17 @@ public:
 
 private:
   [[gnu::noinline, gnu::cold]] void grow(std::size_t more) {
-    const std::size_t capacity = std::max<std::size_t>(64, (size_ + more) * 2);
-    std::unique_ptr<std::uint8_t[]> larger(new std::uint8_t[capacity]); // not zeroed first
-    if (size_ != 0) std::memcpy(larger.get(), data_, size_);
+    base::RawMemory larger;
+    const std::size_t wanted = size_ + more;
+    std::uint8_t *const room = larger.room(std::max<std::size_t>(64, wanted + wanted / 2));
+    if (size_ != 0) std::memcpy(room, data_, size_);
     store_ = std::move(larger);
-    data_ = store_.get();
-    capacity_ = capacity;
+    data_ = room;
+    capacity_ = store_.capacity();
   }
   std::uint8_t *data_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0;
-  std::unique_ptr<std::uint8_t[]> store_;
+  base::RawMemory store_;
 };
 
 // Yields zeros past the end and remembers that it did: the model checks once per buffer, not per byte.

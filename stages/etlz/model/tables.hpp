@@ -31,9 +31,9 @@ namespace etwrelog::etlz {
 
 // A vector that does not look again at indices which the model makes itself: numbers of types, families and
 // streams, checked when they are read, and hashes cut to the size of their table.
-template <class T> class Own : public std::vector<T> {
+template <class T> class Own : public base::BlockVector<T> {
 public:
-  using std::vector<T>::vector;
+  using base::BlockVector<T>::vector;
   [[nodiscard]] T &operator[](std::size_t i) { return this->data()[i]; }
   [[nodiscard]] const T &operator[](std::size_t i) const { return this->data()[i]; }
 };
@@ -47,15 +47,14 @@ public:
     bound_ -= n;
     if (n > left_ || at_ == nullptr) {
       if (n <= kChunk && used_ < chunks_.size()) {
-        at_ = chunks_[used_++].get();
+        at_ = chunks_[used_++].room(kChunk);
         left_ = kChunk;
       } else if (n <= kChunk) {
-        chunks_.push_back(std::unique_ptr<std::uint8_t[]>(new std::uint8_t[kChunk]));
-        at_ = chunks_[used_++].get();
+        at_ = chunks_.emplace_back().room(kChunk);
+        ++used_;
         left_ = kChunk;
       } else {
-        large_.push_back(std::unique_ptr<std::uint8_t[]>(new std::uint8_t[n]));
-        return large_.back().get();
+        return large_.emplace_back().room(n);
       }
     }
     std::uint8_t *const result = at_;
@@ -81,7 +80,7 @@ public:
 private:
   static constexpr std::size_t kChunk = 256 * 1024;
   std::size_t bound_ = SIZE_MAX;
-  std::vector<std::unique_ptr<std::uint8_t[]>> chunks_, large_; // chunks are of kChunk bytes
+  std::vector<base::RawMemory> chunks_, large_; // chunks are of kChunk bytes
   std::size_t used_ = 0;
   std::uint8_t *at_ = nullptr;
   std::size_t left_ = 0;
@@ -132,7 +131,7 @@ private:
   }
   // Entries find their new place by their tags: the contents are no longer in the cache.
   [[gnu::noinline]] void grow() {
-    std::vector<Entry> entries(std::max<std::size_t>(256, table_.size() * 4));
+    base::BlockVector<Entry> entries(std::max<std::size_t>(256, table_.size() * 4));
     const auto place = [&entries](const Entry &entry) {
       std::size_t slot = entry.tag & (entries.size() - 1);
       while (entries[slot].id != kFree)
@@ -145,8 +144,8 @@ private:
     table_.swap(entries);
   }
   Bytes zero_;
-  std::vector<Bytes> objects_;
-  std::vector<Entry> table_;
+  base::BlockVector<Bytes> objects_;
+  base::BlockVector<Entry> table_;
 };
 
 // Call stacks from the outermost frame inwards; node 0 is the root. A frame remembers which frame it was last
@@ -237,10 +236,10 @@ private:
       ++slot;
     by_value_[slot & (by_value_.size() - 1)] = index;
   }
-  std::vector<Node> nodes_;
-  std::vector<std::uint64_t> frames_; // number 0 is no frame
-  std::vector<std::uint32_t> follower_;
-  std::vector<std::uint32_t> children_, by_value_;
+  base::BlockVector<Node> nodes_;
+  base::BlockVector<std::uint64_t> frames_; // number 0 is no frame
+  base::BlockVector<std::uint32_t> follower_;
+  base::BlockVector<std::uint32_t> children_, by_value_;
 };
 
 // 64 KiB pages of addresses, numbered in the order of their first occurrence up to kMaxPages.
@@ -279,8 +278,8 @@ private:
       ++slot;
     table_[slot & (table_.size() - 1)] = number + 1;
   }
-  std::vector<std::uint64_t> pages_;
-  std::vector<std::uint32_t> table_;
+  base::BlockVector<std::uint64_t> pages_;
+  base::BlockVector<std::uint32_t> table_;
 };
 
 // What a processor was last seen doing. Stacks name the event that they belong to by its time.
@@ -441,13 +440,13 @@ private:
   // Of a Last without its check bits: 0 if there was none, too large if they differ.
   [[nodiscard]] static bool may_be(std::uint32_t record) { return record - 1 < (1u << kRecordBits) - 1; }
   [[gnu::noinline]] void reserve(std::size_t values) {
-    const std::size_t capacity = std::max<std::size_t>(16, values * 2);
     base::RawMemory larger;
-    auto *const rows = reinterpret_cast<std::uint64_t *>(larger.room(capacity * sizeof(std::uint64_t)));
+    const std::size_t wanted = std::max<std::size_t>(16, values + values / 2);
+    auto *const rows = reinterpret_cast<std::uint64_t *>(larger.room(wanted * sizeof(std::uint64_t)));
     if (size_ != 0) std::memcpy(rows, rows_, std::size_t{size_} * fields_ * sizeof(std::uint64_t));
     memory_ = std::move(larger);
     rows_ = rows;
-    capacity_ = capacity;
+    capacity_ = memory_.capacity() / sizeof(std::uint64_t);
   }
   [[gnu::noinline]] void grow() {
     hashed_ = std::max<std::size_t>(64, hashed_ * 4);

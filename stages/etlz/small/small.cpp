@@ -1,5 +1,6 @@
 #include "etlz/small/small.hpp"
 
+#include "base/blocks.hpp"
 #include "etlz/backend/bit_coder.hpp"
 #include "etwrelog/format.hpp"
 
@@ -281,10 +282,10 @@ private:
   const std::uint8_t *bytes_;
   Records records_;
   unsigned bits_;
-  std::vector<Cell> cells_, guesses_;
-  std::vector<std::uint32_t> matches_; // by hash: where the byte behind stands
-  std::vector<std::int32_t> weights_;
-  std::vector<std::int16_t> rounded_; // of the weights, to mix with
+  base::BlockVector<Cell> cells_, guesses_;
+  base::BlockVector<std::uint32_t> matches_; // by hash: where the byte behind stands
+  base::BlockVector<std::int32_t> weights_;
+  base::BlockVector<std::int16_t> rounded_; // of the weights, to mix with
   std::array<std::uint32_t, kModels> contexts_{};
   std::array<std::uint32_t, kModels> places_{}, at_{};
   std::array<std::int16_t, kInputs> inputs_{};
