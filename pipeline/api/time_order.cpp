@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -124,11 +125,11 @@ bool TimeOrder::take(Window &window, std::uint64_t most) {
 }
 
 void RefList::grow(std::size_t needed) {
-  const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{1024}});
-  auto grown = std::make_unique_for_overwrite<EventRef[]>(capacity);
-  std::copy_n(refs_.get(), size_, grown.get());
-  refs_ = std::move(grown);
-  capacity_ = capacity;
+  const std::size_t wanted = std::max({needed, capacity() + capacity() / 2, std::size_t{1024}});
+  base::RawMemory larger;
+  std::uint8_t *const room = larger.room(wanted * sizeof(EventRef));
+  if (size_ != 0) std::memcpy(room, memory_.data(), size_ * sizeof(EventRef));
+  memory_ = std::move(larger);
 }
 
 namespace {

@@ -16,12 +16,14 @@
 // those of streams behind it to the next.
 #pragma once
 
+#include "base/raw_memory.hpp"
 #include "etwrelog/trace.hpp"
 #include "source/trace.hpp"
 
 #include <deque>
 #include <limits>
 #include <memory>
+#include <type_traits>
 
 namespace etwrelog::pipeline {
 
@@ -34,30 +36,34 @@ class RefList {
 public:
   void clear() { size_ = 0; }
   void push(const detail::EventRef &ref) {
-    if (size_ == capacity_) grow(size_ + 1);
-    refs_[size_++] = ref;
+    if (size_ == capacity()) grow(size_ + 1);
+    refs()[size_++] = ref;
   }
   // Room for so many; what is in it is not kept.
   void resize_for_overwrite(std::size_t size) {
     size_ = 0;
-    if (size > capacity_) grow(size);
+    if (size > capacity()) grow(size);
     size_ = size;
   }
   void swap(RefList &other) noexcept {
-    refs_.swap(other.refs_);
+    std::swap(memory_, other.memory_);
     std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
   }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::span<detail::EventRef> all() { return {refs_.get(), size_}; }
-  [[nodiscard]] std::span<const detail::EventRef> all() const { return {refs_.get(), size_}; }
-  [[nodiscard]] std::uint64_t bytes() const { return capacity_ * sizeof(detail::EventRef); }
+  [[nodiscard]] std::span<detail::EventRef> all() { return {refs(), size_}; }
+  [[nodiscard]] std::span<const detail::EventRef> all() const { return {refs(), size_}; }
+  [[nodiscard]] std::uint64_t bytes() const { return memory_.capacity(); }
 
 private:
+  [[nodiscard]] detail::EventRef *refs() const {
+    return reinterpret_cast<detail::EventRef *>(memory_.data());
+  }
+  [[nodiscard]] std::size_t capacity() const { return memory_.capacity() / sizeof(detail::EventRef); }
   void grow(std::size_t needed);
 
-  std::unique_ptr<detail::EventRef[]> refs_;
-  std::size_t size_ = 0, capacity_ = 0;
+  static_assert(std::is_trivially_copyable_v<detail::EventRef>);
+  base::RawMemory memory_;
+  std::size_t size_ = 0;
 };
 
 // A loaded buffer and references to the events of it that are wanted, sorted by time.

@@ -16,25 +16,34 @@
 namespace etwrelog::base {
 namespace {
 
-// Sizes of blocks: 16 kB and all that follow, two to a doubling, then in steps of 128 kB.
-constexpr std::size_t kLeast = std::size_t{16} << 10, kMost = kLargePage;
-constexpr std::size_t kEven = std::size_t{512} << 10, kStep = kEven / 4;
+// Sizes of blocks: 16 kB and all that follow, two to a doubling, then in steps of 128 kB. Each with a cache
+// line more, for those who need so much at a place of their own choice.
+constexpr std::size_t kLine = 64, kLeast = std::size_t{16} << 10;
+constexpr std::size_t kEven = std::size_t{512} << 10, kStep = kEven / 4; // from there on in such steps
+constexpr std::size_t kMost = kLargePage - kStep + kLine;
 
 constexpr std::size_t step_at(std::size_t bytes) {
   return bytes < kEven ? std::bit_floor(bytes) / 2 : kStep;
 }
+// The size that has room for so many bytes.
+constexpr std::size_t size_for(std::size_t bytes) {
+  const std::size_t even = std::max(bytes, kLeast + kLine) - kLine, step = step_at(even);
+  return (even + step - 1) / step * step + kLine;
+}
+// The largest size that so many bytes, which one is in, have room for.
+constexpr std::size_t size_within(std::size_t bytes) {
+  const std::size_t even = bytes - kLine;
+  return even / step_at(even) * step_at(even) + kLine;
+}
 // The number of a size.
 constexpr std::size_t kind_of(std::size_t size) {
   constexpr int kFirst = std::countr_zero(kLeast), kDoublings = std::countr_zero(kEven) - kFirst;
-  if (size >= kEven) return 2 * kDoublings + (size - kEven) / kStep;
-  const auto doublings = static_cast<std::size_t>(static_cast<int>(std::bit_width(size)) - 1 - kFirst);
-  return 2 * doublings + (std::has_single_bit(size) ? 0 : 1);
+  const std::size_t even = size - kLine;
+  if (even >= kEven) return 2 * kDoublings + (even - kEven) / kStep;
+  const auto doublings = static_cast<std::size_t>(static_cast<int>(std::bit_width(even)) - 1 - kFirst);
+  return 2 * doublings + (std::has_single_bit(even) ? 0 : 1);
 }
 constexpr std::size_t kKinds = kind_of(kMost) + 1;
-// The largest size that so many bytes have room for; they are at least kLeast.
-constexpr std::size_t largest_within(std::size_t bytes) {
-  return bytes / step_at(bytes) * step_at(bytes);
-}
 
 // A sanitizer sees only what is done with memory of the C library.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -77,19 +86,20 @@ public:
     const std::lock_guard lock(using_);
     keep(block, bytes);
     if (--in_use_ != 0) return;
-    // The first stays: jobs of one small trace after the other would take and give it each time.
     free_ = {};
-    for (; pages_.size() > 1; pages_.pop_back())
+    for (; pages_.size() > kKept; pages_.pop_back())
       std::free(pages_.back());
-    at_ = static_cast<std::uint8_t *>(pages_.front());
-    left_ = kFirstPages;
+    begun_ = left_ = 0;
   }
 
 private:
   static constexpr std::size_t kFirstPages = kLargePage, kMorePages = 4 * kLargePage;
+  // How often pages are taken that stay when all blocks were given back, 34 MB: jobs of one trace after the
+  // other would take and give them each time.
+  static constexpr std::size_t kKept = 5;
   // Bytes that nobody uses: tables that all began at multiples of 4 kB would all begin in the same few sets
   // of the caches (2% of the time of packing).
-  static constexpr std::size_t kBetween = 5 * 64;
+  static constexpr std::size_t kBetween = 4 * kLine;
 
   // The bytes of a block that is free begin with where the next one is.
   static void *next_of(const void *block) {
@@ -104,16 +114,17 @@ private:
   }
   void *cut(std::size_t bytes) {
     if (bytes > left_) {
-      const std::size_t size = pages_.empty() ? kFirstPages : kMorePages;
-      pages_.reserve(pages_.size() + 1);
-      void *const pages = take_pages(size);
-      pages_.push_back(pages);
+      const std::size_t size = begun_ == 0 ? kFirstPages : kMorePages;
+      if (begun_ == pages_.size()) {
+        pages_.reserve(begun_ + 1);
+        pages_.push_back(take_pages(size));
+      }
       // What is left of those before is there for smaller ones.
-      while (left_ >= kLeast) {
-        const std::size_t part = largest_within(left_);
+      while (left_ >= size_for(0)) {
+        const std::size_t part = size_within(left_);
         keep(cut_off(part), part);
       }
-      at_ = static_cast<std::uint8_t *>(pages);
+      at_ = static_cast<std::uint8_t *>(pages_[begun_++]);
       left_ = size;
     }
     return cut_off(bytes);
@@ -127,7 +138,8 @@ private:
   std::mutex using_;
   std::array<void *, kKinds> free_{};
   std::vector<void *> pages_;
-  std::uint8_t *at_ = nullptr; // in the last ones: what has not been cut yet
+  std::size_t begun_ = 0;      // of these, from which blocks have been cut
+  std::uint8_t *at_ = nullptr; // in the last of them: what has not been cut yet
   std::size_t left_ = 0;
   std::size_t in_use_ = 0; // blocks
 };
@@ -141,8 +153,9 @@ SharedPages &shared_pages() {
 } // namespace
 
 std::size_t block_bytes(std::size_t bytes) {
-  if (!is_shared(bytes) && (bytes <= kMost || bytes > SIZE_MAX - kLargePage)) return bytes;
-  return (bytes + step_at(bytes) - 1) / step_at(bytes) * step_at(bytes);
+  if (is_shared(bytes)) return size_for(bytes);
+  if (bytes <= kMost || bytes > SIZE_MAX - kStep) return bytes;
+  return (bytes + kStep - 1) / kStep * kStep;
 }
 
 void *take_block(std::size_t bytes) {
