@@ -33,7 +33,8 @@ namespace etwrelog::etlz {
 // streams, checked when they are read, and hashes cut to the size of their table.
 template <class T> class Own : public base::BlockVector<T> {
 public:
-  using base::BlockVector<T>::vector;
+  using Vector = base::BlockVector<T>;
+  using Vector::Vector;
   [[nodiscard]] T &operator[](std::size_t i) { return this->data()[i]; }
   [[nodiscard]] const T &operator[](std::size_t i) const { return this->data()[i]; }
 };
