@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -126,10 +125,7 @@ bool TimeOrder::take(Window &window, std::uint64_t most) {
 
 void RefList::grow(std::size_t needed) {
   const std::size_t wanted = std::max({needed, capacity() + capacity() / 2, std::size_t{1024}});
-  base::RawMemory larger;
-  std::uint8_t *const room = larger.room(wanted * sizeof(EventRef));
-  if (size_ != 0) std::memcpy(room, memory_.data(), size_ * sizeof(EventRef));
-  memory_ = std::move(larger);
+  memory_.grow_keeping(wanted * sizeof(EventRef), size_ * sizeof(EventRef));
 }
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 #include <utility>
 
 namespace etwrelog::base {
@@ -20,10 +19,7 @@ std::uint8_t *Arena::take(std::size_t bytes) {
     const bool small = chunks_.empty() && bytes <= kSmall;
     const std::size_t size =
         small ? kSmall : (std::max(bytes, kLargePage) + kLargePage - 1) / kLargePage * kLargePage;
-    std::unique_ptr<std::uint8_t[], Free> memory(
-        static_cast<std::uint8_t *>(small ? std::malloc(size) : std::aligned_alloc(kLargePage, size)));
-    if (!memory) throw std::bad_alloc();
-    if (!small) advise_large_pages(memory.get(), size);
+    std::unique_ptr<std::uint8_t[], Free> memory(static_cast<std::uint8_t *>(take_block(size)), Free{size});
     next_ = memory.get();
     last_ = &chunks_[next_];
     last_->memory = std::move(memory);

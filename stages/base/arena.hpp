@@ -2,11 +2,11 @@
 // whole.
 #pragma once
 
+#include "base/blocks.hpp"
 #include "etwrelog/bytes.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,7 +25,8 @@ public:
 
 private:
   struct Free {
-    void operator()(std::uint8_t *memory) const { std::free(memory); }
+    std::size_t bytes; // that were taken
+    void operator()(std::uint8_t *memory) const { give_block(memory, bytes); }
   };
   struct Chunk {
     std::unique_ptr<std::uint8_t[], Free> memory;

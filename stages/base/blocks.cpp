@@ -183,11 +183,11 @@ void RawMemory::grow(std::size_t bytes) {
   capacity_ = capacity;
 }
 
-void Buffer::grow(std::size_t capacity) {
+void RawMemory::grow_keeping(std::size_t bytes, std::size_t kept) {
   RawMemory larger;
-  std::uint8_t *const room = larger.room(capacity);
-  if (size_ != 0) std::memcpy(room, data(), size_);
-  memory_ = std::move(larger);
+  std::uint8_t *const room = larger.room(bytes);
+  if (kept != 0) std::memcpy(room, memory_, kept);
+  *this = std::move(larger);
 }
 
 } // namespace etwrelog::base

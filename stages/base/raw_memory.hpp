@@ -9,7 +9,6 @@
 
 namespace etwrelog::base {
 
-// What it holds is lost when it grows.
 class RawMemory {
 public:
   RawMemory() = default;
@@ -22,11 +21,13 @@ public:
     return *this;
   }
 
-  // At least so many bytes, of any value. Throws std::bad_alloc.
+  // At least so many bytes. What it holds is lost when it grows. Throws std::bad_alloc.
   [[nodiscard]] std::uint8_t *room(std::size_t bytes) {
     if (bytes > capacity_) grow(bytes);
     return memory_;
   }
+  // Grows to at least so many bytes, of which the first `kept` stay what they are. Throws std::bad_alloc.
+  void grow_keeping(std::size_t bytes, std::size_t kept);
   [[nodiscard]] std::uint8_t *data() const { return memory_; }
   // For how many there is room.
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
@@ -65,16 +66,20 @@ public:
 
   void clear() { size_ = 0; }
   void reserve(std::size_t size) {
-    if (size > capacity()) grow(size);
+    if (size > capacity()) memory_.grow_keeping(size, size_);
   }
   void resize(std::size_t size) {
-    if (size > capacity()) grow(std::max(size, size_ + size_ / 2));
+    if (size > capacity()) grow(size);
     size_ = size;
   }
   void resize(std::size_t size, std::uint8_t added) {
     const std::size_t before = size_;
     resize(size);
     if (size > before) std::memset(data() + before, added, size - before);
+  }
+  [[gnu::always_inline]] void append(std::uint8_t byte) {
+    if (size_ == capacity()) grow(size_ + 1);
+    data()[size_++] = byte;
   }
   void append(Bytes bytes) { // none of its own
     const std::size_t before = size_;
@@ -83,7 +88,9 @@ public:
   }
 
 private:
-  void grow(std::size_t capacity);
+  [[gnu::noinline, gnu::cold]] void grow(std::size_t size) {
+    memory_.grow_keeping(std::max({size, size_ + size_ / 2, std::size_t{64}}), size_);
+  }
 
   RawMemory memory_;
   std::size_t size_ = 0;

@@ -171,32 +171,14 @@ private:
 
 class OutStream {
 public:
-  [[gnu::always_inline]] void put(std::uint8_t byte) {
-    if (size_ == capacity_) grow(1);
-    data_[size_++] = byte;
-  }
-  void put(Bytes bytes) {
-    if (bytes.size() > capacity_ - size_) grow(bytes.size());
-    if (!bytes.empty()) std::memcpy(data_ + size_, bytes.data(), bytes.size());
-    size_ += bytes.size();
-  }
-  [[nodiscard]] Bytes bytes() const { return {data_, size_}; }
-  [[nodiscard]] std::size_t size() const { return size_; }
-  void clear() { size_ = 0; }
+  [[gnu::always_inline]] void put(std::uint8_t byte) { bytes_.append(byte); }
+  void put(Bytes bytes) { bytes_.append(bytes); }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+  void clear() { bytes_.clear(); }
 
 private:
-  [[gnu::noinline, gnu::cold]] void grow(std::size_t more) {
-    base::RawMemory larger;
-    const std::size_t wanted = size_ + more;
-    std::uint8_t *const room = larger.room(std::max<std::size_t>(64, wanted + wanted / 2));
-    if (size_ != 0) std::memcpy(room, data_, size_);
-    store_ = std::move(larger);
-    data_ = room;
-    capacity_ = store_.capacity();
-  }
-  std::uint8_t *data_ = nullptr;
-  std::size_t size_ = 0, capacity_ = 0;
-  base::RawMemory store_;
+  base::Buffer bytes_;
 };
 
 // Yields zeros past the end and remembers that it did: the model checks once per buffer, not per byte.

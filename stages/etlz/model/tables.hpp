@@ -7,7 +7,6 @@
 #include "etlz/model/plan.hpp"
 
 #include <array>
-#include <memory>
 
 namespace etwrelog::etlz {
 
@@ -366,17 +365,17 @@ public:
   }
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const {
-    return rows_ + std::size_t{index} * fields_;
+    return rows() + std::size_t{index} * fields_;
   }
   // The record that the run of leads suggests next; size() when there is none.
   [[nodiscard]] std::uint32_t match() const { return match_; }
-  [[nodiscard]] std::size_t memory() const { return (capacity_ + by_lead_.capacity()) * 8; }
+  [[nodiscard]] std::size_t memory() const { return memory_.capacity() + by_lead_.capacity() * 8; }
 
   // Where the next record is put together. Moves the others.
   [[nodiscard]] std::uint64_t *next_row() {
     const std::size_t end = (std::size_t{size_} + 1) * fields_;
-    if (end > capacity_) reserve(end);
-    return rows_ + (end - fields_);
+    if (end * sizeof(std::uint64_t) > memory_.capacity()) reserve(end);
+    return rows() + (end - fields_);
   }
 
   // The last record with this lead; size() when there is none.
@@ -440,14 +439,11 @@ private:
   }
   // Of a Last without its check bits: 0 if there was none, too large if they differ.
   [[nodiscard]] static bool may_be(std::uint32_t record) { return record - 1 < (1u << kRecordBits) - 1; }
+  [[nodiscard]] std::uint64_t *rows() const { return reinterpret_cast<std::uint64_t *>(memory_.data()); }
   [[gnu::noinline]] void reserve(std::size_t values) {
-    base::RawMemory larger;
     const std::size_t wanted = std::max<std::size_t>(16, values + values / 2);
-    auto *const rows = reinterpret_cast<std::uint64_t *>(larger.room(wanted * sizeof(std::uint64_t)));
-    if (size_ != 0) std::memcpy(rows, rows_, std::size_t{size_} * fields_ * sizeof(std::uint64_t));
-    memory_ = std::move(larger);
-    rows_ = rows;
-    capacity_ = memory_.capacity() / sizeof(std::uint64_t);
+    memory_.grow_keeping(wanted * sizeof(std::uint64_t),
+                         std::size_t{size_} * fields_ * sizeof(std::uint64_t));
   }
   [[gnu::noinline]] void grow() {
     hashed_ = std::max<std::size_t>(64, hashed_ * 4);
@@ -465,9 +461,7 @@ private:
   std::uint8_t lead_ = kNoLead;
   std::uint32_t size_ = 0, match_ = 0;
   std::size_t hashed_ = 0; // size of by_lead_ in use, or 0
-  std::size_t capacity_ = 0;
-  base::RawMemory memory_;
-  std::uint64_t *rows_ = nullptr;
+  base::RawMemory memory_; // of rows()
   Own<Last> by_lead_;
 };
 
