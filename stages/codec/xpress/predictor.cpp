@@ -39,32 +39,48 @@ constexpr std::uint32_t slot3(std::uint64_t key) {
   return byte(key, 0) + 8 * byte(key, 1) + 2 * byte(key, 2);
 }
 
-constexpr std::uint32_t slot4(std::uint64_t key) {
-  return slot3(key) + byte(key, 3);
-}
-
 constexpr std::uint32_t mix(std::uint64_t key) {
   return rotate(byte(key, 0) + byte(key, 3), 2) ^ rotate(byte(key, 1), 7);
 }
 
+// Slots of the second table, without the last byte, which is added.
 constexpr std::uint32_t slot5(std::uint64_t key) {
-  const std::uint32_t h = rotate(byte(key, 0), 3) ^ rotate(byte(key, 1) + byte(key, 2) + 0x61, 2);
-  return 8 * h + 2 * mix(key) + byte(key, 4);
+  return 8 * (rotate(byte(key, 0), 3) ^ rotate(byte(key, 1) + byte(key, 2) + 0x61, 2)) + 2 * mix(key);
+}
+constexpr std::uint32_t slot6(std::uint64_t key) {
+  return 8 * mix(key) + 2 * ((byte(key, 0) + 0xA8) ^ rotate(byte(key, 4), 5));
 }
 
 // How b2 and b4 enter in general is not known, except that such keys rarely meet others: they get slots of
 // their own, by any hash. A 0xC0 with b0 = 0 is the one b4 that is common, and fits the rotation.
-constexpr std::uint32_t slot6(std::uint64_t key) {
-  if (byte(key, 2) != 0 || (byte(key, 4) != 0 && byte(key, 0) != 0)) {
-    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    return kLargestKnownSlot + 1 +
-           static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
-  }
-  return 8 * mix(key) + 2 * ((byte(key, 0) + 0xA8) ^ rotate(byte(key, 4), 5)) + byte(key, 5);
+constexpr bool is_apart(std::uint64_t key) {
+  return byte(key, 2) != 0 || (byte(key, 4) != 0 && byte(key, 0) != 0);
+}
+constexpr std::uint32_t slot_apart(std::uint64_t key) {
+  constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+  return kLargestKnownSlot + 1 +
+         static_cast<std::uint32_t>((key << 16) * kGolden >> (64 - XpressPredictor::kApartBits));
 }
 
-constexpr std::uint32_t second_slot(std::uint64_t key, std::uint32_t length) {
-  return length == 3 ? slot4(key) : length == 4 ? slot5(key) : slot6(key);
+// Hands `use` what tells the slot of a key of `length` + 1 bytes, of all those that begin with the same
+// `length` bytes as this one, and so have most of the computation in common. `first_slot` is slot3(key).
+template <class Use>
+ETWRELOG_ALWAYS_INLINE auto with_second_slots(std::uint32_t first_slot, std::uint64_t key,
+                                              std::uint32_t length, Use &&use) {
+  if (length == 3) {
+    return use([first_slot](std::uint64_t k) { return first_slot + byte(k, 3); });
+  }
+  if (length == 4) {
+    return use([begin = slot5(key)](std::uint64_t k) { return begin + byte(k, 4); });
+  }
+  if (is_apart(key)) {
+    return use([](std::uint64_t k) { return slot_apart(k); });
+  }
+  return use([begin = slot6(key)](std::uint64_t k) { return begin + byte(k, 5); });
+}
+
+ETWRELOG_ALWAYS_INLINE std::uint32_t second_slot(std::uint64_t key, std::uint32_t length) {
+  return with_second_slots(slot3(key), key, length, [key](auto &&slot_of) { return slot_of(key); });
 }
 
 // From two positions whose first bytes differ by `difference`; both have 8 bytes.
@@ -262,8 +278,10 @@ struct XpressPredictor::Lookup {
   std::uint32_t slot = 0;
 
   ETWRELOG_ALWAYS_INLINE void look_up(const FirstTable &table, const std::uint8_t *begin, std::size_t pos) {
-    key = load<std::uint64_t>(begin + pos);
-    slot = slot3(key);
+    const std::uint8_t *const at = begin + pos;
+    key = load<std::uint64_t>(at);
+    // As slot3(), from the memory: fewer steps than to take the key apart.
+    slot = std::uint32_t{at[0]} + 8 * std::uint32_t{at[1]} + 2 * std::uint32_t{at[2]};
     before = table[slot];
   }
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint64_t entry(std::size_t pos) const { return key << 40 | pos; }
@@ -373,18 +391,20 @@ ETWRELOG_ALWAYS_INLINE bool XpressPredictor::confirm_first(const Lookup &here, B
   if (length >= kTakenAtOnce) {
     return is_longest(begin + here.candidate(), begin + pos, begin + decoded.size(), length);
   }
-  // What the second table has must not be longer: not even by one byte.
-  const std::uint32_t second = second_[second_slot(here.key, length)];
-  const std::uint64_t others = load<std::uint64_t>(begin + second) ^ here.key;
-  const auto theirs = load<std::uint64_t>(begin + here.candidate());
-  const std::uint64_t difference = theirs ^ here.key;
-  const bool longer =
-      others << (56 - 8 * length) == 0 && static_cast<std::uint32_t>(pos) - second - 1 < kMaxDistance;
-  if (longer || static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 != length) {
-    return false;
-  }
-  second_[second_slot(theirs, length)] = here.candidate();
-  return true;
+  return with_second_slots(here.slot, here.key, length, [&](auto &&slot_of) {
+    // What the second table has must not be longer: not even by one byte.
+    const std::uint32_t second = second_[slot_of(here.key)];
+    const std::uint64_t others = load<std::uint64_t>(begin + second) ^ here.key;
+    const auto theirs = load<std::uint64_t>(begin + here.candidate());
+    const std::uint64_t difference = theirs ^ here.key;
+    const bool longer =
+        others << (56 - 8 * length) == 0 && static_cast<std::uint32_t>(pos) - second - 1 < kMaxDistance;
+    if (longer || static_cast<std::uint32_t>(std::countr_zero(difference)) / 8 != length) {
+      return false;
+    }
+    second_[slot_of(theirs)] = here.candidate();
+    return true;
+  });
 }
 
 struct XpressPredictor::Following {

@@ -28,7 +28,7 @@ public:
 
   // Before each token. False: there are no more flags.
   [[nodiscard]] ETWRELOG_ALWAYS_INLINE bool more() {
-    if (flags_ != kMark) [[likely]] {
+    if (flags_ << 1 != 0) [[likely]] { // more than the mark
       return true;
     }
     if (end_ - at_ < 4) {
