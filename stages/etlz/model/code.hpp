@@ -8,27 +8,24 @@ namespace etwrelog::etlz {
 
 // --- Fields
 
-template <Way kWay>
-std::uint64_t ModelCore<kWay>::predict(Predictor p, std::uint8_t arg, unsigned field) const {
+template <Way kWay> std::uint64_t ModelCore<kWay>::predict(Guess g, unsigned field) const {
   const std::uint64_t *const previous = base_[kFromPrevious];
-  switch (p) {
-  case Predictor::step: return previous[field] + base_[kFromLookup][field] - before_lookup_row_[field];
-  case Predictor::field: return current_[arg] + previous[field] - previous[arg];
-  case Predictor::chain: return previous[field] + previous[arg];
+  switch (g.source) {
+  case kStep: return previous[field] + base_[kFromLookup][field] - before_lookup_row_[field];
+  case kField: return current_[g.at] + previous[field] - previous[g.at];
+  case kChain: return previous[field] + previous[g.at];
   default: return 0;
   }
 }
 
 template <Way kWay>
-[[gnu::always_inline]] inline std::uint64_t ModelCore<kWay>::guess(Guess g, Predictor p, std::uint8_t arg,
-                                                                   unsigned field) const {
-  if (g.source == kComputed) [[unlikely]]
-    return predict(p, arg, field);
+[[gnu::always_inline]] inline std::uint64_t ModelCore<kWay>::guess(Guess g, unsigned field) const {
+  if (g.source >= kComputed) [[unlikely]]
+    return predict(g, field);
   return base_[g.source][g.at];
 }
 
-template <Way kWay>
-[[gnu::noinline]] void ModelCore<kWay>::code_residual(const FieldStep &step, const Family &family) {
+template <Way kWay> [[gnu::noinline]] void ModelCore<kWay>::code_residual(const FieldStep &step) {
   std::uint64_t &value = current_[step.index];
   if constexpr (kCoupled) set_field_hint(step);
   switch (step.residual) {
@@ -40,8 +37,7 @@ template <Way kWay>
   case Residual::recent_event: code_recent(step.stream, value); return;
   default: break;
   }
-  const PlanField &f = family.plan.fields[step.index];
-  const std::uint64_t base = guess(step.base, f.base, f.base_arg, step.index);
+  const std::uint64_t base = guess(step.base, step.index);
   // Differences of narrow fields wrap at their own width.
   const unsigned shift = 64 - 8 * step.width;
   std::uint64_t difference = value - base;
@@ -61,57 +57,70 @@ template <Way kWay>
   if constexpr (kDecode) value = (base + difference) & step.mask;
 }
 
+// Of most, `kPlain` says all that steps differ in: hardly a branch is left.
 template <Way kWay>
-template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, const Family &family,
-                                                                Answers &pattern) {
+template <bool kPlain, class Answers>
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, Answers &answers) {
+  const auto guess_of = [this, &step](Guess g) {
+    return (kPlain ? base_[g.source][g.at] : guess(g, step.index)) & step.mask;
+  };
   std::uint64_t &value = current_[step.index];
-  const PlanField *const f = family.plan.fields.data() + step.index;
   bool open = true;
-  if (step.questions != 0) {
-    const std::uint64_t first = guess(step.first, f->first, f->first_arg, step.index) & step.mask;
+  if (kPlain || step.questions != 0) {
+    const std::uint64_t first = guess_of(step.first);
     if constexpr (kDecode) {
-      open = pattern.get(step.bit);
+      open = answers.get();
       value = first;
     } else {
       open = value != first;
-      pattern.put(step.bit, open);
+      answers.put(open);
     }
-    if (step.questions == 2) {
-      const std::uint64_t second = guess(step.second, f->second, f->second_arg, step.index) & step.mask;
+    if (kPlain || step.questions == 2) {
+      const std::uint64_t second = guess_of(step.second);
       if constexpr (kDecode) {
         value = open ? second : first;
-        open = open & pattern.get(step.bit + 1u);
+        open = open & answers.get();
       } else {
         open = open & (value != second);
-        pattern.put(step.bit + 1u, open);
+        answers.put(open);
       }
     }
   }
-  if (open) code_residual(step, family);
+  if (open) code_residual(step);
 }
 
 template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kWay>::code_object(const FieldStep &step, const Family &family,
-                                                                Answers &pattern) {
-  const PlanField &f = family.plan.fields[step.index];
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_object(const FieldStep &step, Answers &answers) {
   const ObjectClass c = step.object;
   Objects &objects = objects_[static_cast<std::size_t>(c)];
   std::uint64_t &value = current_[step.index];
-  const Bytes content = content_[step.index];
+  const Bytes content = kDecode ? Bytes() : content_[step.index];
+  const std::uint64_t first = base_[step.first.source][step.first.at];
+  const std::uint64_t second = base_[step.second.source][step.second.at];
   bool open = true;
-  for (unsigned i = 0; i < step.questions && open; ++i) {
-    const Guess g = i == 0 ? step.first : step.second;
-    const std::uint64_t id = base_[g.source][g.at];
-    if constexpr (kDecode) {
-      open = pattern.get(step.bit + i);
-    } else {
+  if constexpr (kDecode) {
+    // Nearly all have two questions. What the answers are is hard to foresee: no branch depends on it.
+    if (step.questions > 0) open = answers.get();
+    value = open ? second : first;
+    if (step.questions > 1) open = open & answers.get();
+  } else {
+    const auto differs_from = [&objects, content](std::uint64_t id) {
       const Bytes known = objects[id];
-      open = known.size() != content.size() || std::memcmp(known.data(), content.data(), content.size()) != 0;
-      pattern.put(step.bit + i, open);
+      return known.size() != content.size() || std::memcmp(known.data(), content.data(), content.size()) != 0;
+    };
+    value = first;
+    if (step.questions > 0) {
+      open = differs_from(first);
+      answers.put(open);
     }
-    if (!open) value = id;
+    if (step.questions > 1) {
+      if (open) {
+        open = differs_from(second);
+        value = second;
+      }
+      answers.put(open);
+    }
   }
   if constexpr (kCoupled) set_field_hint(step);
   if (step.first.source == kFromEvent) {
@@ -121,13 +130,10 @@ template <class Answers>
     by_owner_->use(value);
     event_->stack = value + 1;
   } else if (open) {
-    code_object_number(step.stream, c, kStreamText + f.text, base_[kFromPrevious][step.index], value,
+    code_object_number(step.stream, c, kStreamText + step.text, base_[kFromPrevious][step.index], value,
                        content);
   }
-  if constexpr (kDecode) {
-    content_[step.index] = objects[value];
-    if (f.kind == Kind::fixed && content_[step.index].size() != f.width) failed_ = true;
-  }
+  if constexpr (kDecode) objects.prefetch(value); // for when the fields are laid out
 }
 
 template <Way kWay> void ModelCore<kWay>::set_field_hint(const FieldStep &step) {
@@ -143,8 +149,9 @@ template <Way kWay> void ModelCore<kWay>::set_field_hint(const FieldStep &step) 
 // `current_` is the history's next row.
 template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kWay>::code_fields_as(Family &family, Answers &pattern) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_fields_as(Family &family, Answers &answers) {
   History &history = family.history;
+  unsettled_->settle();
   lead_ = 0;
   const std::uint32_t size = history.size();
   const bool matched = history.match() < size;
@@ -155,10 +162,15 @@ template <class Answers>
   base_[kFromLookup] = matched ? match : previous;
   before_lookup_row_ = matched && history.match() > 0 ? history.row(history.match() - 1) : kZeroRow.data();
   for (const FieldStep &step : family.steps) {
+    if (step.plain) {
+      code_number<true>(step, answers);
+      slots_[step.target] = current_[step.index];
+      continue;
+    }
     if (step.kind == Kind::number)
-      code_number(step, family, pattern);
+      code_number<false>(step, answers);
     else
-      code_object(step, family, pattern);
+      code_object(step, answers);
     if (step.after == 0) continue;
     const std::uint64_t value = current_[step.index];
     if ((step.after & kAfterSlot) != 0) slots_[step.target] = value;
@@ -175,15 +187,23 @@ template <class Answers>
     }
   }
   history.add(history_values_);
+  unsettled_ = &history;
 }
 
 template <Way kWay>
 [[gnu::always_inline]] inline void ModelCore<kWay>::code_fields(Family &family, Pattern &pattern) {
-  if (family.pattern_words > 1) [[unlikely]]
-    return code_fields_as(family, pattern);
-  NarrowPattern narrow{pattern.word[0]};
-  code_fields_as(family, narrow);
-  pattern.word[0] = narrow.word;
+  if (!family.narrow()) [[unlikely]] {
+    WideAnswers answers{pattern, kBitFields};
+    return code_fields_as(family, answers);
+  }
+  if constexpr (kDecode) {
+    NarrowAnswers answers{pattern.word[0] >> kBitFields};
+    code_fields_as(family, answers);
+  } else {
+    NarrowAnswers answers{0};
+    code_fields_as(family, answers);
+    pattern.word[0] |= answers.word >> 1 >> (63 - family.questions) << kBitFields;
+  }
 }
 
 template <Way kWay>
@@ -197,18 +217,18 @@ template <Way kWay>
     if (symbol < type.patterns.size()) {
       pattern.word = type.patterns[symbol];
     } else if (symbol == PatternTable::kNew) {
-      for (unsigned i = 0; i < family.pattern_words; ++i)
+      for (unsigned i = 0; i < family.pattern_words(); ++i)
         code_word(kStreamMasks, pattern.word[i]);
       type.patterns.add(pattern.word);
     } else {
       failed_ = true;
     }
   } else {
-    const unsigned symbol = type.patterns.find(pattern);
+    const unsigned symbol = type.patterns.find(pattern, family.narrow());
     pattern_symbol_ = symbol;
     code_byte(type.stream, symbol);
     if (symbol == PatternTable::kNew) {
-      for (unsigned i = 0; i < family.pattern_words; ++i)
+      for (unsigned i = 0; i < family.pattern_words(); ++i)
         code_word(kStreamMasks, pattern.word[i]);
       type.patterns.add(pattern.word);
     }

@@ -43,7 +43,6 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
   std::uint8_t *const base = events.data();
   const std::size_t room = events.size();
   while (at < coded) {
-    RecycledMemory::prefetch(before, at);
     std::uint32_t index = 0;
     code_type(index);
     if (failed_) return false;
@@ -72,20 +71,27 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
     if (failed_ || overrun()) return false;
     // Lay the fields out.
     std::size_t out = at + shape.size;
-    std::size_t i = 0;
-    for (const FieldPlace &place : family.places) {
+    unsigned i = 0;
+    // Eight bytes whatever the width, where there is room: what follows overwrites the rest.
+    if (room - out >= family.after_numbers + 8) {
+      for (; i < family.numbers; ++i)
+        store(base + out + family.places[i].at, current_[i]);
+      out += family.after_numbers;
+    }
+    for (; i < family.places.size(); ++i) {
+      const FieldPlace &place = family.places[i];
       if (place.kind == Kind::number) {
-        // Eight bytes whatever the width, where there is room: what follows overwrites the rest.
         if (room - out >= 8) {
-          store(base + out, current_[i++]);
+          store(base + out, current_[i]);
         } else {
           if (room - out < place.width) return false;
-          store_width(base + out, place.width, current_[i++]);
+          store_width(base + out, place.width, current_[i]);
         }
         out += place.width;
         continue;
       }
-      const Bytes content = content_[i++];
+      const Bytes content = object(place.object, current_[i]);
+      if (place.kind == Kind::fixed && content.size() != place.width) return false;
       const std::size_t front = place.kind == Kind::counted_stack ? 4 : place.kind == Kind::map ? 2 : 0;
       const std::size_t back = place.kind == Kind::astr ? 1 : place.kind == Kind::wstr ? 2 : 0;
       if (room - out < front + content.size() + back) return false;
@@ -101,6 +107,7 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
     if (size > format::kMaxEventSize) return false;
     store(header + shape.size_at, static_cast<std::uint16_t>(size));
     const std::size_t next = std::min<std::size_t>(align8(out), room);
+    read_ahead(before, at, next);
     if (pattern.get(kBitPadding)) {
       hint_ = {};
       for (std::size_t n = out; n < next; ++n)

@@ -89,7 +89,25 @@ std::uint32_t EncoderFor<kWay>::type_of(std::uint32_t index, HeaderClass c, unsi
   family_by_plan_.emplace(std::move(name), family);
   const std::uint32_t type = add_type(kindred.identity, c, family, header_shape(c).time ? kindred.period : 0);
   kindred.types.emplace(variant, type);
+  const std::uint8_t lead = families_[family].plan.lead;
+  if (lead < families_[family].numbers) {
+    const FieldPlace &place = families_[family].places[lead];
+    kindred.lead_family = family;
+    kindred.lead_at = header_shape(c).size + place.at;
+    kindred.lead_mask = place.mask;
+  }
   return type;
+}
+
+// Of the event at `at`, which is the next to be coded.
+template <Way kWay> void EncoderFor<kWay>::look_ahead(Bytes events, std::size_t at) const {
+  if (next_event_ == kindred_of_event_.size()) return;
+  const std::uint32_t kindred = kindred_of_event_[next_event_];
+  if (kindred == kMaxTypes) return;
+  const Kindred &k = kindreds_[kindred];
+  if (k.lead_at == 0 || at + k.lead_at + 8 > events.size()) return;
+  families_[k.lead_family].history.prefetch(load<std::uint64_t>(events.data() + at + k.lead_at) &
+                                            k.lead_mask);
 }
 
 // Of the event that ends at `end`, unless there are `most` by now.
@@ -106,6 +124,7 @@ template <Way kWay> void EncoderFor<kWay>::learn(std::span<const BufferEvents> b
     const std::size_t before = paddings_.size();
     for_each_event(buffer.events, [this, &buffer, before](const EventView &event, std::int64_t time,
                                                           std::uint32_t at) {
+      read_ahead(buffer.events, at, at + event.size());
       note_padding(buffer.events, at + event.size(), before + RecycledMemory::kSample);
       const HeaderClass c = header_class(event.type());
       const std::uint32_t index = kindred_of(event, c);
@@ -202,13 +221,14 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
   std::size_t done = 0;
   bool full = false;
   Split split;
-  constexpr std::size_t kReadAhead = 512;
   const std::uint8_t *const last_word = events.size() < 8 ? nullptr : events.data() + (events.size() - 8);
   for_each_event(events, [&](const EventView &event, std::int64_t, std::uint32_t at) {
     const std::uint32_t kindred = kindred_of_event_[next_event_++];
     if (full) return;
-    // What the padding is compared with is read here and there only, too seldom for the processor to foresee.
-    if (before.size() > at + kReadAhead) __builtin_prefetch(before.data() + at + kReadAhead);
+    const std::size_t end = at + event.size();
+    look_ahead(events, align8(end));
+    read_ahead(events, at, end);
+    read_ahead(before, at, end);
     const HeaderClass c = header_class(event.type());
     const HeaderShape &shape = header_shape(c);
     const Bytes payload = event.bytes().subspan(shape.size);
@@ -233,7 +253,13 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
     ++type.events;
     start_record(family);
     const FieldPlace *const places = family.places.data();
-    for (unsigned i = 0; i < split.fields; ++i) {
+    unsigned i = 0;
+    // Eight bytes whatever the width, where there are so many: for all numbers in front at once.
+    if (family.numbers <= split.started && payload.data() + family.after_numbers <= last_word) {
+      for (; i < family.numbers; ++i)
+        current_[i] = load<std::uint64_t>(payload.data() + places[i].at) & places[i].mask;
+    }
+    for (; i < split.fields; ++i) {
       const FieldPlace &place = places[i];
       const std::uint8_t *const p = payload.data() + (i < split.started ? place.at : split.at[i]);
       if (place.kind != Kind::number)
@@ -244,11 +270,9 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
         current_[i] = load_width(p, place.width);
     }
     if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
-    family.history.prefetch(current_);
     code_type(index);
     Pattern pattern;
     // The padding after the event, as far as the buffer has it.
-    const std::size_t end = at + event.size();
     const std::size_t next = std::min<std::size_t>(align8(end), events.size());
     if (next > end) {
       const std::uint64_t old = next <= before.size() ? load<std::uint64_t>(before.data() + (next - 8)) : 0;

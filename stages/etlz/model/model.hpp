@@ -89,6 +89,22 @@ struct NarrowPattern {
   [[nodiscard]] bool get(unsigned bit) const { return ((word >> bit) & 1) != 0; }
 };
 
+// The answers about the fields, one after the other in the order of the questions. Of a pattern of one word
+// they are shifted in from above and out from below: fewer steps than to find the place of each.
+struct NarrowAnswers {
+  std::uint64_t word;
+
+  void put(bool miss) { word = word >> 1 | std::uint64_t{miss} << 63; }
+  [[nodiscard]] bool get() { return (std::exchange(word, word >> 1) & 1) != 0; }
+};
+struct WideAnswers {
+  Pattern &pattern;
+  unsigned bit;
+
+  void put(bool miss) { pattern.put(bit++, miss); }
+  [[nodiscard]] bool get() { return pattern.get(bit++); }
+};
+
 // The questions about the header, and where those about the fields begin.
 enum PatternBit : unsigned {
   kBitPadding,
@@ -104,11 +120,12 @@ enum PatternBit : unsigned {
 class PatternTable {
 public:
   static constexpr unsigned kNew = 255;
-  [[nodiscard]] unsigned find(const Pattern &p) {
+  // `narrow`: all patterns of the type have but the first word.
+  [[nodiscard]] unsigned find(const Pattern &p, bool narrow) {
     std::uint8_t &near = near_[mix(p.word[0]) >> 3 & (near_.size() - 1)];
-    if (near < size_ && same(patterns_[near], p.word)) return near;
+    if (near < size_ && same(patterns_[near], p.word, narrow)) return near;
     for (unsigned i = 0; i < size_; ++i) {
-      if (!same(patterns_[i], p.word)) continue;
+      if (!same(patterns_[i], p.word, narrow)) continue;
       near = static_cast<std::uint8_t>(i);
       return i;
     }
@@ -124,8 +141,9 @@ public:
 
 private:
   // Comparing the arrays calls memcmp.
-  [[nodiscard]] static bool same(const std::array<std::uint64_t, 4> &a,
-                                 const std::array<std::uint64_t, 4> &b) {
+  [[nodiscard]] static bool same(const std::array<std::uint64_t, 4> &a, const std::array<std::uint64_t, 4> &b,
+                                 bool narrow) {
+    if (narrow) return a[0] == b[0];
     return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
   }
 
@@ -145,12 +163,17 @@ enum Source : std::uint8_t {
   kFromTime,
   kFromEvent,
   kFromOwner,
-  kComputed, // by `predict`
+  kComputed, // by predict(), as Predictor tells: the three that follow
+  kStep = kComputed,
+  kField,
+  kChain,
 };
 struct Guess {
   Source source = kFromZero;
-  std::uint8_t at = 0;
+  std::uint8_t at = 0; // of those that are computed: the predictor's argument
 };
+
+inline constexpr std::uint16_t kNoSlot = 256; // filled by what fills none
 
 // A field of a plan made ready to run, in the order of coding.
 struct FieldStep {
@@ -161,9 +184,10 @@ struct FieldStep {
   Residual residual = Residual::planes;
   ObjectClass object = ObjectClass::none; // of what is no number
   Guess first, second, base;
-  std::uint8_t after = 0;  // kAfter...
-  std::uint8_t target = 0; // slot or member
-  std::uint16_t bit = 0;   // of the first question
+  std::uint8_t after = 0; // kAfter...
+  bool plain = false;     // a number with two questions, nothing to compute, and nothing behind it but a slot
+  std::uint16_t target = kNoSlot; // slot or member
+  std::uint8_t text = 0;          // stream group of an object's new content
   std::uint32_t stream = 0;
   std::uint64_t mask = 0;
 };
@@ -172,6 +196,7 @@ enum : std::uint8_t { kAfterSlot = 1, kAfterMember = 2, kAfterThread = 4, kAfter
 // A field in the order of the payload.
 struct FieldPlace {
   Kind kind;
+  ObjectClass object; // of what is no number
   std::uint16_t width;
   std::uint16_t at; // of the leading fields of fixed size
   std::uint64_t mask;
@@ -182,11 +207,15 @@ struct Family {
   History history;
   std::vector<FieldStep> steps;
   std::vector<FieldPlace> places;
-  unsigned fixed = 0; // leading fields whose place is the same in every event
-  unsigned pattern_words = 1;
+  unsigned numbers = 0;       // leading fields that are numbers: their places are the same in every event
+  unsigned after_numbers = 0; // and where they end
+  unsigned questions = 0;
   bool stack = false;       // belongs to another event
   std::uint32_t stream = 0; // first of this family's
   std::array<std::uint32_t, kMaxFields> field_stream{};
+
+  [[nodiscard]] unsigned pattern_words() const { return (kBitFields + questions + 63) / 64; }
+  [[nodiscard]] bool narrow() const { return kBitFields + questions <= 64; }
 };
 
 struct Type {
@@ -301,6 +330,9 @@ protected:
   void start_buffer(std::uint16_t processor);
   void end_buffer();
   void end_event(const Type &type, const Family &family);
+  [[nodiscard]] Bytes object(ObjectClass c, std::uint64_t id) const {
+    return objects_[static_cast<std::size_t>(c)][id];
+  }
   Bytes code_run(std::uint32_t stream, Bytes given, std::size_t size);
   // A byte of a stream: given, or found.
   unsigned code_byte(std::uint32_t stream, unsigned byte);
@@ -317,8 +349,8 @@ protected:
   Own<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
   std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
-  std::array<Bytes, kMaxFields> content_{}; // and the objects' content
-  std::array<std::uint64_t, 256> slots_{};
+  std::array<Bytes, kMaxFields> content_{}; // and the objects' content, while encoding
+  std::array<std::uint64_t, kNoSlot + 1> slots_{};
   std::uint64_t time_ = 0;
   bool failed_ = false;
   Coder coder_;
@@ -339,14 +371,13 @@ private:
   static constexpr std::size_t kMostPending = 0x10000; // of raw bytes
 
   void grow_streams(std::size_t count);
-  [[nodiscard]] std::uint64_t predict(Predictor p, std::uint8_t arg, unsigned field) const;
-  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, Predictor p, std::uint8_t arg,
-                                                               unsigned field) const;
-  template <class Answers> void code_fields_as(Family &family, Answers &pattern);
-  template <class Answers> void code_number(const FieldStep &step, const Family &family, Answers &pattern);
-  template <class Answers> void code_object(const FieldStep &step, const Family &family, Answers &pattern);
+  [[nodiscard]] std::uint64_t predict(Guess g, unsigned field) const;
+  [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, unsigned field) const;
+  template <class Answers> void code_fields_as(Family &family, Answers &answers);
+  template <bool kPlain, class Answers> void code_number(const FieldStep &step, Answers &answers);
+  template <class Answers> void code_object(const FieldStep &step, Answers &answers);
   void set_field_hint(const FieldStep &step);
-  [[gnu::noinline]] void code_residual(const FieldStep &step, const Family &family);
+  [[gnu::noinline]] void code_residual(const FieldStep &step);
   void set_thread(Threads::Entry &entry) {
     thread_ = &entry;
     base_[kFromThread] = entry.member;
@@ -396,9 +427,12 @@ private:
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   unsigned periodic_ = 0; // types that have a period
   std::size_t history_values_ = 0;
+  History no_history_;
+  History *unsettled_ = &no_history_; // of the last record: settled when the next is coded
   std::uint64_t object_bytes_ = 0;
   Threads::Entry *thread_ = nullptr;
-  std::array<const std::uint64_t *, kComputed> base_{}; // by Source
+  // By Source. No std::array, which would look at each index: no other is ever made.
+  const std::uint64_t *base_[kComputed] = {};
   const std::uint64_t *before_lookup_row_ = nullptr;
   std::vector<History> spare_;           // memory of earlier families
   std::vector<OutStream> spare_streams_; // and of streams
@@ -494,7 +528,12 @@ private:
     std::uint64_t last_time = 0, period = 0;
     std::uint32_t processor = ~0u;
     SplitStart start; // the leading fields of fixed size
+    // Where the lead is in an event, 0 if that is not known, and the family that it leads in.
+    std::size_t lead_at = 0;
+    std::uint64_t lead_mask = 0;
+    std::uint32_t lead_family = 0;
   };
+  void look_ahead(Bytes events, std::size_t at) const;
   void note_padding(Bytes events, std::size_t end, std::size_t most);
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
@@ -526,7 +565,7 @@ public:
 private:
   using Core = ModelCore<kWay>;
   using Core::code_byte, Core::code_fields, Core::code_header, Core::code_pattern_symbol, Core::code_type;
-  using Core::content_, Core::current_, Core::end_buffer, Core::end_event, Core::failed_, Core::families_;
+  using Core::current_, Core::end_buffer, Core::end_event, Core::failed_, Core::families_, Core::object;
   using Core::hint_, Core::kCoupled, Core::overrun, Core::start_buffer, Core::start_record, Core::streams_,
       Core::types_;
 };

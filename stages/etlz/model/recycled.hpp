@@ -38,12 +38,6 @@ public:
   [[nodiscard]] Bytes image(std::size_t back) const {
     return back == 0 || back > std::min(images_.size(), kReach) ? Bytes() : images_[images_.size() - back];
   }
-  // For the events some way behind the one at `at`: of an image that old the cache has lost everything, and a
-  // few bytes are looked at here and there.
-  static void prefetch(Bytes image, std::size_t at) {
-    constexpr std::size_t kAhead = 512;
-    if (at + kAhead < image.size()) __builtin_prefetch(image.data() + at + kAhead);
-  }
   // How many buffers back the memory of the next buffer was in use, by some of its paddings; 0 if nothing
   // resembles them.
   [[nodiscard]] std::size_t find(std::span<const Padding> paddings) {

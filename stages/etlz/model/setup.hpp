@@ -33,9 +33,9 @@ inline Guess guess_of(Predictor p, std::uint8_t arg, std::uint8_t index) {
   case P::now: return {kFromTime, 0};
   case P::event: return {kFromEvent, 0};
   case P::owner: return {kFromOwner, 0};
-  case P::step:
-  case P::field:
-  case P::chain: return {kComputed, 0};
+  case P::step: return {kStep, 0};
+  case P::field: return {kField, arg};
+  case P::chain: return {kChain, arg};
   default: return {kFromZero, 0};
   }
 }
@@ -51,6 +51,7 @@ template <Way kWay> ModelCore<kWay>::ModelCore() {
 
 template <Way kWay> void ModelCore<kWay>::reset() {
   take_memory(*this, kKeptMemory);
+  unsettled_ = &no_history_;
   families_.clear();
   types_.clear();
   if constexpr (kDecode) {
@@ -92,7 +93,7 @@ template <Way kWay> void ModelCore<kWay>::reset() {
   pending_.clear();
   counts_costs_ = false;
   costs_.clear();
-  base_.fill(kZeroRow.data());
+  std::ranges::fill(base_, kZeroRow.data());
   base_[kFromSlots] = slots_.data();
   base_[kFromTime] = &time_;
   base_[kFromEvent] = base_[kFromOwner] = &by_event_->stack;
@@ -126,16 +127,15 @@ template <Way kWay> std::uint32_t ModelCore<kWay>::add_family(Plan plan) {
   family.stream = static_cast<std::uint32_t>(streams_.size());
   std::uint32_t next = family.stream;
   const SplitStart start = split_start(fields);
-  family.fixed = start.fields;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const PlanField &f = fields[i];
     family.stack = family.stack || (f.is_number() && f.residual == Residual::recent_event);
     family.field_stream[i] = next;
-    family.places.push_back({f.kind, f.width, start.at[i], mask_of(f.width)});
+    family.places.push_back({f.kind, f.object_class(), f.width, start.at[i], mask_of(f.width)});
     next += stream_count(f);
+    if (f.is_number() && family.numbers == i) ++family.numbers, family.after_numbers += f.width;
   }
   grow_streams(next);
-  unsigned bit = kBitFields;
   for (const std::uint8_t index : family.plan.order) {
     const PlanField &f = fields[index];
     FieldStep step;
@@ -150,17 +150,20 @@ template <Way kWay> std::uint32_t ModelCore<kWay>::add_family(Plan plan) {
     step.base = guess_of(f.base, f.base_arg, index);
     step.stream = family.field_stream[index];
     step.mask = mask_of(f.width);
-    step.bit = static_cast<std::uint16_t>(bit);
-    bit += step.questions;
+    step.text = f.text;
+    family.questions += step.questions;
     if (f.slot != 0) {
       step.after = (f.slot & kMemberIs) != 0 ? kAfterMember : kAfterSlot;
       if ((f.slot & kThreadIs) != 0) step.after |= kAfterThread;
       step.target = f.slot & kSlotMask;
     }
     if (index == family.plan.lead) step.after |= kAfterLead;
+    step.plain = f.is_number() && step.questions == 2 && step.first.source < kComputed &&
+                 step.second.source < kComputed && (step.after & ~kAfterSlot) == 0;
     family.steps.push_back(step);
   }
-  family.pattern_words = (bit + 63) / 64;
+  unsettled_->settle();
+  unsettled_ = &no_history_;
   families_.push_back(std::move(family));
   return static_cast<std::uint32_t>(families_.size() - 1);
 }

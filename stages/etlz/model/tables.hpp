@@ -28,6 +28,16 @@ namespace etwrelog::etlz {
   return mix(h ^ last);
 }
 
+// Of bytes that hold events, or what such a buffer held before: while the event from `at` to `end` is dealt
+// with, those of the next ones are fetched. What was last used a segment ago is no longer in the cache, and
+// where the next event is only this one tells: of itself, the processor reads ahead too late.
+inline void read_ahead(Bytes bytes, std::size_t at, std::size_t end) {
+  constexpr std::size_t kAhead = 512, kLine = 64;
+  const std::size_t last = std::min(end + kAhead, bytes.size());
+  for (at += kAhead; at < last; at += kLine)
+    __builtin_prefetch(bytes.data() + at);
+}
+
 // A vector that does not look again at indices which the model makes itself: numbers of types, families and
 // streams, checked when they are read, and hashes cut to the size of their table.
 template <class T> class Own : public base::BlockVector<T> {
@@ -98,6 +108,7 @@ public:
   }
 
   [[nodiscard]] Bytes operator[](std::uint64_t id) const { return objects_[id]; }
+  void prefetch(std::uint64_t id) const { __builtin_prefetch(objects_.data() + id); }
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
   std::uint64_t add_unhashed(Bytes content) { // returns its number
     objects_.push_back(content);
@@ -362,6 +373,7 @@ public:
     fields_ = fields, lead_ = lead < fields ? lead : kNoLead;
     size_ = match_ = 0;
     hashed_ = 0;
+    settled_ = true;
   }
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] const std::uint64_t *row(std::uint32_t index) const {
@@ -386,15 +398,13 @@ public:
     return may_be(found) && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
-  // To be called some time before find and add, where the lead is known that early.
-  void prefetch(const std::uint64_t *values) const {
-    if (hashed_ == 0) return;
-    const std::uint64_t lead = values[lead_], before = size_ == 0 ? 0 : row(size_ - 1)[lead_];
-    __builtin_prefetch(&by_lead_[mix(lead) & (hashed_ - 1)], 1);
-    __builtin_prefetch(&by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)], 1);
+  // To be called some time before find(), where the lead is known that early.
+  void prefetch(std::uint64_t lead) const {
+    if (hashed_ != 0) __builtin_prefetch(&by_lead_[mix(lead) & (hashed_ - 1)], 1);
   }
 
-  // The record at next_row() is complete.
+  // The record at next_row() is complete. Before anything else is asked, settle() is to be called: some time
+  // later, as what it reads is seldom in the cache.
   [[gnu::always_inline]] void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
       match_ = size_;
@@ -406,13 +416,23 @@ public:
       match_ = size_;
       return;
     }
-    if (std::size_t{size_} * 2 > hashed_) grow();
+    settled_ = false;
     const std::uint64_t lead = row(self)[lead_];
     const std::uint64_t before = self == 0 ? 0 : row(self - 1)[lead_];
-    const std::uint64_t hash = mix(lead);
-    std::uint32_t &pair = by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair;
-    std::uint32_t &one = by_lead_[hash & (hashed_ - 1)].one;
-    const std::uint32_t by_pair = pair ^ check(hash), by_one = one ^ check(hash);
+    hash_ = mix(lead), pair_hash_ = mix(lead ^ mix(before + 1));
+    if (hashed_ == 0) return;
+    __builtin_prefetch(&by_lead_[hash_ & (hashed_ - 1)], 1);
+    __builtin_prefetch(&by_lead_[pair_hash_ & (hashed_ - 1)], 1);
+  }
+  [[gnu::always_inline]] void settle() {
+    if (settled_) return;
+    settled_ = true;
+    if (std::size_t{size_} * 2 > hashed_) grow();
+    const std::uint32_t self = size_ - 1;
+    const std::uint64_t lead = row(self)[lead_];
+    std::uint32_t &pair = by_lead_[pair_hash_ & (hashed_ - 1)].pair;
+    std::uint32_t &one = by_lead_[hash_ & (hashed_ - 1)].one;
+    const std::uint32_t by_pair = pair ^ check(hash_), by_one = one ^ check(hash_);
     if (match_ < self && row(match_)[lead_] == lead) {
       ++match_;
     } else if (may_be(by_pair) && row(by_pair - 1)[lead_] == lead) {
@@ -422,7 +442,10 @@ public:
     } else {
       match_ = size_;
     }
-    pair = one = (self + 1) ^ check(hash);
+    pair = one = (self + 1) ^ check(hash_);
+    // That of the family's next event, if it goes on like this.
+    __builtin_prefetch(row(match_));
+    __builtin_prefetch(row(match_) + fields_ - 1);
   }
 
 private:
@@ -460,8 +483,10 @@ private:
   unsigned fields_ = 0;
   std::uint8_t lead_ = kNoLead;
   std::uint32_t size_ = 0, match_ = 0;
-  std::size_t hashed_ = 0; // size of by_lead_ in use, or 0
-  base::RawMemory memory_; // of rows()
+  bool settled_ = true;
+  std::uint64_t hash_ = 0, pair_hash_ = 0; // of the last record's lead, and of it and the one before
+  std::size_t hashed_ = 0;                 // size of by_lead_ in use, or 0
+  base::RawMemory memory_;                 // of rows()
   Own<Last> by_lead_;
 };
 
