@@ -61,13 +61,13 @@ template <Way kWay> [[gnu::noinline]] void ModelCore<kWay>::code_residual(const 
 template <Way kWay>
 template <bool kPlain, class Answers>
 [[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, Answers &answers) {
-  const auto guess_of = [this, &step](Guess g) {
+  const auto guessed = [this, &step](Guess g) {
     return (kPlain ? base_[g.source][g.at] : guess(g, step.index)) & step.mask;
   };
   std::uint64_t &value = current_[step.index];
   bool open = true;
   if (kPlain || step.questions != 0) {
-    const std::uint64_t first = guess_of(step.first);
+    const std::uint64_t first = guessed(step.first);
     if constexpr (kDecode) {
       open = answers.get();
       value = first;
@@ -76,7 +76,7 @@ template <bool kPlain, class Answers>
       answers.put(open);
     }
     if (kPlain || step.questions == 2) {
-      const std::uint64_t second = guess_of(step.second);
+      const std::uint64_t second = guessed(step.second);
       if constexpr (kDecode) {
         value = open ? second : first;
         open = open & answers.get();
