@@ -40,6 +40,12 @@ std::string target_name(Task task, const std::string &name) {
   return name.substr(0, name.size() - 1);
 }
 
+std::string about_strays(const PackReport &packed) {
+  return fmt::format("{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or "
+                     "damaged; packed as they are",
+                     human_count(packed.stray), packed.first_stray);
+}
+
 void note(FileResult &result, const Session &session) {
   result.session = session.name;
   result.kind = session_kind_name(session.kind);
@@ -145,6 +151,7 @@ private:
       outcome.after = packed->archived;
       outcome.decoded = packed->decoded;
       outcome.trace = packed->is_trace;
+      if (packed->stray != 0) outcome.more().warnings.push_back(about_strays(*packed));
       result.hash = to_string(packed->content);
       note(result, packed->session);
       if (options_.explain) add_explain(costs);
@@ -191,10 +198,12 @@ private:
     int status = kDone;
     std::optional<Error> error;
     if (task_ == Task::pack) {
-      if (Result<PackReport> packed = pack(source, target, packing(nullptr), run); packed)
+      if (Result<PackReport> packed = pack(source, target, packing(nullptr), run); packed) {
         before = packed->original, after = packed->archived;
-      else
+        if (packed->stray != 0) warn(source.name(), about_strays(*packed));
+      } else {
         error = std::move(packed).error();
+      }
     } else {
       Result<UnpackReport> unpacked =
           task_ == Task::unpack ? unpack(source, target, unpacking(), run) : verify(source, unpacking(), run);
@@ -256,6 +265,7 @@ private:
       if (results->failed()) return report(io_error(options_.results, "the result could not be written"));
     }
     if (!packed) return report(packed.error());
+    if (packed->stray != 0) warn(source, about_strays(*packed));
     if (!options_.quiet)
       fmt::print("{}: part {} of {}, {} of the original, {}\n", printable(target), part->number, part->of,
                  human_bytes(packed->original), human_bytes(packed->archived));

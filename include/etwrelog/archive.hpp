@@ -80,6 +80,9 @@ struct PackReport {
   std::uint64_t original = 0, archived = 0; // bytes
   std::uint64_t decoded = 0;                // bytes of the trace's buffers when decompressed
   std::uint64_t segments = 0, events = 0, buffers = 0;
+  // Bytes of a trace that are in no whole buffer and not all zero, and the offset in it of the first of them:
+  // it is cut short or damaged. They are packed as they are.
+  std::uint64_t stray = 0, first_stray = 0;
   bool is_trace = true;
   bool wrapped = false; // of a gzip or zip file the traces in it were packed, and what makes the file again
   ContentHash content{};

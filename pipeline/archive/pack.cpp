@@ -120,6 +120,7 @@ Result<Small> pack_small(const PackedFile &file, CountedSink &out, PackJob &job,
   result.events = job.entry.facts.events;
   result.buffers = job.entry.facts.buffers;
   result.decoded = job.decoded;
+  add_strays(job, result);
   result.segments = 1;
   result.archived = out.size();
   SharedProgress(options.run, input.size()).advance(input.size(), 1);

@@ -154,6 +154,17 @@ namespace {
 // Beyond this share of a segment it is cheaper to read the segment itself.
 constexpr std::uint64_t kSummaryShare = 64;
 
+// A log that was given its size in advance has zeros behind its buffers.
+void find_strays(PackJob &job) {
+  job.stray = job.first_stray = 0;
+  for (const etlz::Part &part : job.parts) {
+    const Bytes bytes = Bytes(job.bytes).subspan(part.at, part.size);
+    if (part.buffer || std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; })) continue;
+    if (job.stray == 0) job.first_stray = job.at + part.at;
+    job.stray += part.size;
+  }
+}
+
 void summarize_segment(PackJob &job, PackCoder &coder, bool tallied) {
   if (job.at == 0) return; // has the header event: nobody does without
   SegmentSummary &summary = job.entry.summary;
@@ -179,6 +190,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   header.content_hash = etlz::hash64(job.bytes);
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (file.trace) {
+    find_strays(job);
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
     header.method = coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                                         options.explain != nullptr ? &job.explain : nullptr);
@@ -258,6 +270,7 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report) {
   report.events += job.entry.facts.events;
   report.buffers += job.entry.facts.buffers;
   report.decoded += job.decoded;
+  add_strays(job, report);
   ++report.segments;
   if (file.options.explain != nullptr) add_explain(*file.options.explain, job.explain);
   file.workspace.byte_pool.give(std::move(job.bytes));

@@ -34,6 +34,7 @@ struct PackJob {
   std::vector<ColumnCost> explain;
   Tally tally; // where the file is tallied
   std::uint64_t decoded = 0;
+  std::uint64_t stray = 0, first_stray = 0; // as PackReport has them
 };
 
 // How much of a file a source brings in.
@@ -83,6 +84,12 @@ struct PackedFile {
 
 // Codes what a source has brought; checks that it comes back.
 [[nodiscard]] Result<void> encode_segment(PackJob &job, const PackedFile &file);
+
+// Of one segment, or of one trace of several, to what was found before it.
+template <class From> void add_strays(const From &from, PackReport &report) {
+  if (report.stray == 0) report.first_stray = from.first_stray;
+  report.stray += from.stray;
+}
 
 // Counts a segment that went into the archive, and takes its buffer back.
 void add_segment(PackJob &job, const PackedFile &file, PackReport &report);

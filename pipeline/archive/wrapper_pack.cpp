@@ -215,6 +215,7 @@ private:
       report_.segments += packed.segments;
       report_.events += packed.events;
       report_.buffers += packed.buffers;
+      add_strays(packed, report_);
     }
     progress_.advance(input_.size(), kPacking);
 

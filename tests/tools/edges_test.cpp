@@ -5,6 +5,7 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -183,6 +184,18 @@ TEST_F(Edges, PackKeepsAsItIsWhatCannotBeMadeAgain) {
   EXPECT_NE(run.err.find("kept as it is"), std::string::npos) << run.err;
   ASSERT_EQ(run_tool({"unpack", "-q", packed, "-o", back}).status, 0);
   EXPECT_TRUE(testing::read_file(back) == bytes);
+}
+
+TEST_F(Edges, PackSaysThatATraceIsCutShort) {
+  const BytesOf cut(trace.begin(), trace.end() - 0x8000);
+  testing::write_file(in, cut);
+  const ToolRun run = run_tool({"pack", "-q", in});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err, fmt::format("etwrelog: warning: {}: 32,768 bytes, the first at 0x{:x}, are in no whole "
+                                 "buffer: the trace is cut short or damaged; packed as they are\n",
+                                 in, cut.size() - 0x8000));
+  ASSERT_EQ(run_tool({"unpack", "-q", in + "z", "-o", out}).status, 0);
+  EXPECT_TRUE(testing::read_file(out) == cut);
 }
 
 TEST_F(Edges, NamesMayBeAnyBytes) {

@@ -323,6 +323,27 @@ TEST(Archive, AnyFileComesBack) {
   }
 }
 
+// As logs that are given their size in advance have zeros behind them, these count for nothing.
+TEST(Archive, SaysWhatIsInNoWholeBuffer) {
+  const Buffer whole = TraceMaker(11).make(600, 65536); // several segments
+  const std::size_t last = whole.size() - format::load_buffer_header(whole.data()).buffer_size;
+  struct Case {
+    std::size_t size, zeros;
+    std::uint64_t stray, first;
+  };
+  for (const auto &[size, zeros, stray, first] :
+       {Case{whole.size(), 0, 0, 0}, {whole.size(), 100'000, 0, 0}, {last + 1000, 0, 1000, last}}) {
+    Buffer trace(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    trace.resize(size + zeros);
+    PackReport packed;
+    const Unpacked back = unpack(pack(trace, {}, &packed));
+    ASSERT_TRUE(back.good) << back.error;
+    EXPECT_TRUE(back.bytes == trace);
+    EXPECT_EQ(packed.stray, stray);
+    EXPECT_EQ(packed.first_stray, first);
+  }
+}
+
 TEST(Archive, ThreadCountDoesNotChangeTheBytes) {
   const Buffer trace = TraceMaker(11).make(600, 65536); // several segments
   pipeline::ArchiveOptions options;
