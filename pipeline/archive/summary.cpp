@@ -1,5 +1,6 @@
 #include "archive/summary.hpp"
 
+#include "base/read_ahead.hpp"
 #include "filter/filter.hpp"
 #include "source/trace.hpp"
 
@@ -88,6 +89,7 @@ bool Summarizer::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   if (owners_ != nullptr) owners_->begin_buffer(header.processor());
   const WalkEnd end =
       for_each_event(*events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+        base::read_ahead(*events, at, at + event.size());
         visit(event, time, {begin, at, event.size(), 0});
       });
   if (!end) return false;

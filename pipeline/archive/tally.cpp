@@ -2,6 +2,7 @@
 
 #include "archive/segments.hpp"
 #include "archive/summary.hpp"
+#include "base/read_ahead.hpp"
 #include "filter/rules.hpp"
 #include "passes/statistics.hpp"
 
@@ -36,8 +37,11 @@ void Tally::add(Bytes segment, std::span<const etlz::Part> parts, const etlz::Se
         part.buffer ? events_of(segment.subspan(part.at, part.size),
                                 coder != nullptr ? coder->events(i) : Bytes(), decoded_)
                     : std::nullopt;
-    whole_ = events && for_each_event(*events, [this](const EventView &event, std::int64_t time,
-                                                      std::uint32_t) { count(event, time); });
+    whole_ =
+        events && for_each_event(*events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+          base::read_ahead(*events, at, at + event.size());
+          count(event, time);
+        });
   }
 }
 

@@ -107,7 +107,7 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
     if (size > format::kMaxEventSize) return false;
     store(header + shape.size_at, static_cast<std::uint16_t>(size));
     const std::size_t next = std::min<std::size_t>(align8(out), room);
-    read_ahead(before, at, next);
+    base::read_ahead(before, at, next);
     if (pattern.get(kBitPadding)) {
       hint_ = {};
       for (std::size_t n = out; n < next; ++n)

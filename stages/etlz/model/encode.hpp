@@ -124,7 +124,7 @@ template <Way kWay> void EncoderFor<kWay>::learn(std::span<const BufferEvents> b
     const std::size_t before = paddings_.size();
     for_each_event(buffer.events, [this, &buffer, before](const EventView &event, std::int64_t time,
                                                           std::uint32_t at) {
-      read_ahead(buffer.events, at, at + event.size());
+      base::read_ahead(buffer.events, at, at + event.size());
       note_padding(buffer.events, at + event.size(), before + RecycledMemory::kSample);
       const HeaderClass c = header_class(event.type());
       const std::uint32_t index = kindred_of(event, c);
@@ -227,8 +227,8 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
     if (full) return;
     const std::size_t end = at + event.size();
     look_ahead(events, align8(end));
-    read_ahead(events, at, end);
-    read_ahead(before, at, end);
+    base::read_ahead(events, at, end);
+    base::read_ahead(before, at, end);
     const HeaderClass c = header_class(event.type());
     const HeaderShape &shape = header_shape(c);
     const Bytes payload = event.bytes().subspan(shape.size);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/raw_memory.hpp"
+#include "base/read_ahead.hpp"
 #include "etlz/model/plan.hpp"
 
 #include <array>
@@ -26,16 +27,6 @@ namespace etwrelog::etlz {
   std::uint64_t last = 0;
   if (n != 0) std::memcpy(&last, p, n);
   return mix(h ^ last);
-}
-
-// Of bytes that hold events, or what such a buffer held before: while the event from `at` to `end` is dealt
-// with, those of the next ones are fetched. What was last used a segment ago is no longer in the cache, and
-// where the next event is only this one tells: of itself, the processor reads ahead too late.
-inline void read_ahead(Bytes bytes, std::size_t at, std::size_t end) {
-  constexpr std::size_t kAhead = 512, kLine = 64;
-  const std::size_t last = std::min(end + kAhead, bytes.size());
-  for (at += kAhead; at < last; at += kLine)
-    __builtin_prefetch(bytes.data() + at);
 }
 
 // A vector that does not look again at indices which the model makes itself: numbers of types, families and
