@@ -22,7 +22,7 @@ constexpr std::size_t kLeftToSearch = 32;
 constexpr std::size_t kLeftAfterMatch = 39;
 constexpr std::size_t kMaxDecoded = std::size_t{1} << 30;
 
-// 8 * 255 + 2 * 511 + 255, of slot6(); that of slot4() is 12 * 255.
+// 8 * 255 + 2 * 511 + 255, of slot6() and a byte; that of slot3() and a byte is 12 * 255.
 constexpr std::uint32_t kLargestKnownSlot = 3317;
 
 // Byte n of the eight at a position, and the rotation of one byte; in 32 bits, where the compiler keeps them
