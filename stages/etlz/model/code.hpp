@@ -151,7 +151,7 @@ template <Way kWay>
 template <class Answers>
 [[gnu::always_inline]] inline void ModelCore<kWay>::code_fields_as(Family &family, Answers &answers) {
   History &history = family.history;
-  unsettled_->settle();
+  history.settle();
   lead_ = 0;
   const std::uint32_t size = history.size();
   const bool matched = history.match() < size;
@@ -187,7 +187,6 @@ template <class Answers>
     }
   }
   history.add(history_values_);
-  unsettled_ = &history;
 }
 
 template <Way kWay>

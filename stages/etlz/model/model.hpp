@@ -427,8 +427,6 @@ private:
   std::uint32_t type_context_ = 0, type_context_short_ = 0;
   unsigned periodic_ = 0; // types that have a period
   std::size_t history_values_ = 0;
-  History no_history_;
-  History *unsettled_ = &no_history_; // of the last record: settled when the next is coded
   std::uint64_t object_bytes_ = 0;
   Threads::Entry *thread_ = nullptr;
   // By Source. No std::array, which would look at each index: no other is ever made.

@@ -51,7 +51,6 @@ template <Way kWay> ModelCore<kWay>::ModelCore() {
 
 template <Way kWay> void ModelCore<kWay>::reset() {
   take_memory(*this, kKeptMemory);
-  unsettled_ = &no_history_;
   families_.clear();
   types_.clear();
   if constexpr (kDecode) {
@@ -162,8 +161,6 @@ template <Way kWay> std::uint32_t ModelCore<kWay>::add_family(Plan plan) {
                  step.second.source < kComputed && (step.after & ~kAfterSlot) == 0;
     family.steps.push_back(step);
   }
-  unsettled_->settle();
-  unsettled_ = &no_history_;
   families_.push_back(std::move(family));
   return static_cast<std::uint32_t>(families_.size() - 1);
 }

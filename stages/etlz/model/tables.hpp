@@ -394,8 +394,8 @@ public:
     if (hashed_ != 0) __builtin_prefetch(&by_lead_[mix(lead) & (hashed_ - 1)], 1);
   }
 
-  // The record at next_row() is complete. Before anything else is asked, settle() is to be called: some time
-  // later, as what it reads is seldom in the cache.
+  // The record at next_row() is complete. Before anything but the next row is asked for, settle() is to be
+  // called: when the family has its next record, as what it reads is seldom in the cache.
   [[gnu::always_inline]] void add(std::size_t &total) {
     if (total + fields_ > kMaxValues) {
       match_ = size_;
@@ -434,9 +434,6 @@ public:
       match_ = size_;
     }
     pair = one = (self + 1) ^ check(hash_);
-    // That of the family's next event, if it goes on like this.
-    __builtin_prefetch(row(match_));
-    __builtin_prefetch(row(match_) + fields_ - 1);
   }
 
 private:
