@@ -42,7 +42,7 @@ std::string target_name(Task task, const std::string &name) {
 
 std::string about_strays(const PackReport &packed) {
   return fmt::format("{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or "
-                     "damaged; packed as they are",
+                     "damaged; packed as they are. If there is a whole copy, pack that",
                      human_count(packed.stray), packed.first_stray);
 }
 
