@@ -42,17 +42,20 @@ public:
       return issued_ - 1;
     });
     flow::limiter_node<Ordinal> limiter(graph, slots_ - 1);
+    // What is further on its way goes first: else the last, serial step may fall behind while all work on new
+    // batches, and has to catch up alone at the end.
+    constexpr flow::node_priority_t kMerge = 1, kFinish = 2, kEmit = 3;
     auto step = [this](void (Runner::*run)(Ordinal)) {
       return [this, run](Ordinal ordinal) { return (this->*run)(ordinal), ordinal; };
     };
     const auto itself = [](Ordinal ordinal) -> std::size_t { return ordinal; };
     flow::function_node<Ordinal, Ordinal> work(graph, flow::unlimited, step(&Runner::do_work));
     flow::sequencer_node<Ordinal> worked(graph, itself);
-    flow::function_node<Ordinal, Ordinal> merge(graph, flow::serial, step(&Runner::do_merge));
-    flow::function_node<Ordinal, Ordinal> finish(graph, flow::unlimited, step(&Runner::do_finish));
+    flow::function_node<Ordinal, Ordinal> merge(graph, flow::serial, step(&Runner::do_merge), kMerge);
+    flow::function_node<Ordinal, Ordinal> finish(graph, flow::unlimited, step(&Runner::do_finish), kFinish);
     flow::sequencer_node<Ordinal> finished(graph, itself);
-    flow::function_node<Ordinal, flow::continue_msg> emit(graph, flow::serial,
-                                                          [this](Ordinal ordinal) { do_emit(ordinal); });
+    flow::function_node<Ordinal, flow::continue_msg> emit(
+        graph, flow::serial, [this](Ordinal ordinal) { do_emit(ordinal); }, kEmit);
     flow::make_edge(next, limiter);
     flow::make_edge(limiter, work);
     flow::make_edge(work, worked);
