@@ -49,12 +49,37 @@ std::optional<char32_t> take_utf8(std::string_view &text) {
   return valid ? std::optional(c) : std::nullopt;
 }
 
+// How many of the units in front are ASCII: nearly all of nearly all names.
+std::size_t ascii_units(Bytes units) {
+  constexpr std::uint64_t kOthers = 0xFF80'FF80'FF80'FF80; // the bits that are set in none of these
+  std::size_t at = 0;
+  while (at + 8 <= units.size() && (load<std::uint64_t>(units.data() + at) & kOthers) == 0)
+    at += 8;
+  while (at + 2 <= units.size() && load<std::uint16_t>(units.data() + at) < 0x80)
+    at += 2;
+  return at / 2;
+}
+
+// The same of bytes.
+std::size_t ascii_bytes(Bytes text) {
+  constexpr std::uint64_t kOthers = 0x8080'8080'8080'8080;
+  std::size_t at = 0;
+  while (at + 8 <= text.size() && (load<std::uint64_t>(text.data() + at) & kOthers) == 0)
+    at += 8;
+  while (at < text.size() && text[at] < 0x80)
+    ++at;
+  return at;
+}
+
 } // namespace
 
 std::string utf8_from_utf16(Bytes units) {
   std::string text;
   text.reserve(units.size() / 2);
-  for (std::size_t at = 0; at + 2 <= units.size(); at += 2) {
+  text.resize(ascii_units(units));
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<char>(units[2 * i]);
+  for (std::size_t at = 2 * text.size(); at + 2 <= units.size(); at += 2) {
     char32_t c = load<std::uint16_t>(units.data() + at);
     if (c >= 0xD800 && c <= 0xDFFF) {
       const char32_t low = at + 4 <= units.size() ? load<std::uint16_t>(units.data() + at + 2) : char32_t{0};
@@ -72,7 +97,7 @@ std::string utf8_from_utf16(Bytes units) {
 
 std::string utf8_from_bytes(Bytes text) {
   std::string as_is(text.begin(), text.end());
-  std::string_view rest = as_is;
+  std::string_view rest = std::string_view(as_is).substr(ascii_bytes(text));
   bool valid = true;
   while (valid && !rest.empty())
     valid = take_utf8(rest).has_value();

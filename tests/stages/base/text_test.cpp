@@ -17,6 +17,23 @@ TEST(Text, ConvertsUtf16OfEveryLength) {
   EXPECT_EQ(from_units(u""), "");
 }
 
+TEST(Text, FindsWhatIsNotAsciiWhereverItStands) {
+  for (std::size_t length = 1; length < 20; ++length)
+    for (std::size_t at = 0; at < length; ++at)
+      for (const char16_t other : {u'\u0080', u'\u00ff', u'\u0100', u'\u7f00'}) {
+        std::u16string units;
+        for (std::size_t i = 0; i < length; ++i)
+          units += static_cast<char16_t>(u'a' + i);
+        units[at] = other;
+        const std::string text = from_units(units);
+        EXPECT_EQ(utf16_from_utf8(text), units) << length << ", " << at;
+        EXPECT_EQ(from_bytes(text), text);
+        std::string bytes(length, 'a');
+        bytes[at] = '\xE9';
+        EXPECT_EQ(from_bytes(bytes), std::string(at, 'a') + "\u00e9" + std::string(length - at - 1, 'a'));
+      }
+}
+
 TEST(Text, ReplacesUnpairedSurrogates) {
   const char16_t high[] = {0xD83D, u'x'}, low[] = {0xDE00, u'x'}, last[] = {u'x', 0xD83D},
                  twice[] = {0xD83D, 0xD83D, 0xDE00};
