@@ -1,7 +1,6 @@
 #include "export_profile/formats.hpp"
 
 #include <map>
-#include <unordered_map>
 
 namespace etwrelog::export_profile {
 namespace {
@@ -14,9 +13,8 @@ std::string without_id(const std::string &text) {
 
 class Merger {
 public:
-  explicit Merger(DiffTree &out) : out_(out) {
-    out_.tree.nodes.emplace_back();
-    out_.tree.nodes[0].name = name({"all", Style::root, kNoIndex});
+  explicit Merger(DiffTree &out) : out_(out), grow_(out.tree) {
+    out_.tree.nodes.push_back({kNoIndex, name({"all", Style::root, kNoIndex}), 0, 0});
   }
 
   void add(const Profile &profile, bool after) {
@@ -26,9 +24,10 @@ public:
     for (const Name &one : tree.names)
       names.push_back(
           name({one.style == Style::process ? without_id(one.text) : one.text, one.style, kNoIndex}));
-    out_.before_counts.resize(std::max(out_.before_counts.size(), out_.tree.nodes.size()));
+    for (std::uint32_t i = 1; i < tree.nodes.size(); ++i)
+      nodes[i] = grow_.child(nodes[tree.nodes[i].parent], names[tree.nodes[i].name]);
+    out_.before_counts.resize(out_.tree.nodes.size());
     for (std::uint32_t i = 0; i < tree.nodes.size(); ++i) {
-      if (i != 0) nodes[i] = child(nodes[tree.nodes[i].parent], names[tree.nodes[i].name]);
       if (after)
         out_.tree.nodes[nodes[i]].self += tree.nodes[i].self;
       else
@@ -43,19 +42,10 @@ private:
     if (fresh) out_.tree.names.push_back(one);
     return found->second;
   }
-  std::uint32_t child(std::uint32_t parent, std::uint32_t of) {
-    const auto [found, fresh] = children_.try_emplace((std::uint64_t{parent} << 32) | of,
-                                                      static_cast<std::uint32_t>(out_.tree.nodes.size()));
-    if (fresh) {
-      out_.tree.nodes.push_back({parent, of, 0, 0});
-      out_.before_counts.push_back(0);
-    }
-    return found->second;
-  }
 
   DiffTree &out_;
   std::map<std::pair<std::string, Style>, std::uint32_t> names_;
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;
+  Grower grow_;
 };
 
 } // namespace

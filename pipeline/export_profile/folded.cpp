@@ -1,6 +1,7 @@
 #include "export_profile/formats.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 namespace etwrelog::export_profile {
@@ -33,19 +34,13 @@ public:
   // `before`: by node, a second count; or empty.
   Lines(const CallTree &tree, const std::vector<std::uint64_t> &before)
       : tree_(tree), before_(before), children_(tree.children()), names_(line_names(tree)) {
-    // Where a stack goes on behind a name, ';' follows: that decides between "a.b" and "a;b".
-    std::vector<std::pair<std::string, std::uint32_t>> keys;
-    for (std::uint32_t i = 0; i < names_.size(); ++i) {
-      keys.emplace_back(names_[i], 2 * i);
-      keys.emplace_back(names_[i] + ";", 2 * i + 1);
-    }
-    std::ranges::sort(keys);
-    ranks_.resize(keys.size());
-    std::uint32_t rank = 0;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (i != 0 && keys[i].first != keys[i - 1].first) ++rank;
-      ranks_[keys[i].second] = rank;
-    }
+    // Twice the number of a name; one more where a stack goes on behind it.
+    std::vector<std::uint32_t> order(2 * names_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) { return compare(a, b) < 0; });
+    ranks_.resize(order.size());
+    for (std::size_t i = 1; i < order.size(); ++i)
+      ranks_[order[i]] = ranks_[order[i - 1]] + (compare(order[i - 1], order[i]) != 0 ? 1 : 0);
   }
 
   // emit(stack, count, before)
@@ -90,6 +85,17 @@ private:
     std::size_t begin, at, prefix;
   };
 
+  // As the lines compare: where a stack goes on, ';' follows the name, and decides between "a.b" and "a;b".
+  [[nodiscard]] int compare(std::uint32_t a, std::uint32_t b) const {
+    const std::string_view x = names_[a / 2], y = names_[b / 2];
+    const std::size_t same = std::min(x.size(), y.size());
+    if (const int difference = x.substr(0, same).compare(y.substr(0, same)); difference != 0)
+      return difference;
+    const auto next = [same](std::string_view name, bool goes_on) {
+      return name.size() > same ? static_cast<unsigned char>(name[same]) : goes_on ? int{';'} : -1;
+    };
+    return next(x, a % 2 != 0) - next(y, b % 2 != 0);
+  }
   [[nodiscard]] std::uint64_t before_of(std::uint32_t node) const {
     return before_.empty() ? 0 : before_[node];
   }

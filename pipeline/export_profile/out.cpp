@@ -1,5 +1,6 @@
 #include "export_profile/out.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -155,6 +156,8 @@ std::size_t sequence(std::string_view text) {
 } // namespace
 
 std::string clean(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  if (std::ranges::all_of(text, is_plain)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

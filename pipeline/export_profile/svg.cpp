@@ -33,7 +33,7 @@ struct Picture {
 // Iterative: a hostile stack may be thousands of frames deep.
 template <class Total> Picture lay_out(const CallTree &tree, Total total, double least) {
   Picture out;
-  const CallTree::Children children = tree.children();
+  const CallTree::Children children = tree.children_by_name();
   struct Open {
     std::uint32_t node, depth;
     double from;

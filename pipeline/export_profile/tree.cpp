@@ -23,51 +23,52 @@ Style style_of(const ProfileFrame &frame) {
   return frame.kind == FrameKind::native ? Style::native : Style::unresolved;
 }
 
-constexpr std::uint64_t pair(std::uint32_t high, std::uint32_t low) {
-  return (std::uint64_t{high} << 32) | low;
-}
-
-// Grows a CallTree; finds the child of a node by name.
-class Grower {
+// What each group, a process or a thread, has at each node of the profile: by group, then by node.
+class GroupWeights {
 public:
-  explicit Grower(CallTree &tree) : tree_(tree) { tree_.nodes.emplace_back(); }
+  struct Weight {
+    std::uint64_t key; // group, node of the profile
+    std::uint64_t weight;
+  };
 
-  std::uint32_t child(std::uint32_t parent, std::uint32_t name) {
-    const auto [found, fresh] =
-        children_.try_emplace(pair(parent, name), static_cast<std::uint32_t>(tree_.nodes.size()));
-    if (fresh) tree_.nodes.push_back({parent, name, 0, 0});
-    return found->second;
+  GroupWeights(const Profile &profile, Group group) : profile_(profile), group_(group) {
+    for (const ProfileSample &sample : profile.samples) {
+      const std::uint64_t key = key_of(sample);
+      const auto [at, fresh] = numbers_.try_emplace(key, static_cast<std::uint32_t>(weights_.size()));
+      if (fresh) weights_.push_back({key, 0});
+      weights_[at].weight += sample.weight;
+    }
+    std::ranges::sort(weights_, {}, &Weight::key);
+    for (std::uint32_t i = 0; i < weights_.size(); ++i)
+      numbers_[weights_[i].key] = i;
   }
+
+  [[nodiscard]] const std::vector<Weight> &weights() const { return weights_; }
+  // The one that has the sample.
+  [[nodiscard]] std::uint32_t of(const ProfileSample &sample) const { return *numbers_.find(key_of(sample)); }
 
 private:
-  CallTree &tree_;
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;
-};
-
-struct Weight {
-  std::uint64_t key; // group, node of the profile
-  std::uint64_t weight;
-};
-
-std::uint64_t key_of(const Profile &profile, const ProfileSample &sample, Group group) {
-  return pair(group == Group::thread ? sample.thread : profile.threads[sample.thread].process, sample.node);
-}
-
-std::vector<Weight> weights_by_node(const Profile &profile, Group group) {
-  std::vector<Weight> all;
-  all.reserve(profile.samples.size());
-  for (const ProfileSample &sample : profile.samples)
-    all.push_back({key_of(profile, sample, group), sample.weight});
-  std::ranges::sort(all, {}, &Weight::key);
-  std::size_t kept = 0;
-  for (const Weight &next : all) {
-    if (kept != 0 && all[kept - 1].key == next.key)
-      all[kept - 1].weight += next.weight;
-    else
-      all[kept++] = next;
+  [[nodiscard]] std::uint64_t key_of(const ProfileSample &sample) const {
+    const std::uint32_t group =
+        group_ == Group::thread ? sample.thread : profile_.threads[sample.thread].process;
+    return std::uint64_t{group} << 32 | sample.node;
   }
-  all.resize(kept);
-  return all;
+
+  const Profile &profile_;
+  const Group group_;
+  std::vector<Weight> weights_;
+  base::FlatMap<std::uint32_t, std::uint64_t> numbers_; // by key
+};
+
+// Of each name its place in their order; the same for those that read the same.
+std::vector<std::uint32_t> ranks_of(const std::vector<Name> &names) {
+  std::vector<std::uint32_t> order(names.size()), ranks(names.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto key = [&names](std::uint32_t i) { return std::tie(names[i].text, names[i].style); };
+  std::ranges::sort(order, {}, key);
+  for (std::size_t i = 1; i < order.size(); ++i)
+    ranks[order[i]] = ranks[order[i - 1]] + (key(order[i - 1]) == key(order[i]) ? 0 : 1);
+  return ranks;
 }
 
 } // namespace
@@ -93,8 +94,8 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
     tree.names.push_back({std::move(text), style, kNoIndex});
     return static_cast<std::uint32_t>(tree.names.size() - 1);
   };
+  tree.nodes.push_back({kNoIndex, name("all", Style::root), 0, 0});
   Grower grow(tree);
-  tree.nodes[0].name = name("all", Style::root);
 
   std::vector<std::uint32_t> top_of_process(profile.processes.size() + 1, kNoIndex);
   const auto process_node = [&](std::uint32_t process) {
@@ -108,17 +109,22 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
   };
 
   // A group's part of the profile's tree is walked once: `place` knows where its nodes went.
-  std::unordered_map<std::uint32_t, std::uint32_t> place;
+  std::vector<std::uint32_t> place(profile.nodes.size(), kNoIndex), walked, path;
+  const auto put = [&](std::uint32_t node, std::uint32_t at) {
+    place[node] = at;
+    walked.push_back(node);
+  };
+  const GroupWeights all(profile, group);
   std::uint32_t current = kNoIndex;
-  std::vector<std::uint32_t> path;
-  const std::vector<Weight> weights = weights_by_node(profile, group);
-  std::vector<std::uint32_t> placed; // as `weights`
-  placed.reserve(weights.size());
-  for (const Weight &weight : weights) {
+  std::vector<std::uint32_t> placed; // as the weights
+  placed.reserve(all.weights().size());
+  for (const GroupWeights::Weight &weight : all.weights()) {
     const auto of = static_cast<std::uint32_t>(weight.key >> 32);
-    if (of != current || place.empty()) {
+    if (of != current || walked.empty()) {
       current = of;
-      place.clear();
+      for (const std::uint32_t node : walked)
+        place[node] = kNoIndex;
+      walked.clear();
       std::uint32_t top = 0;
       if (group == Group::thread) {
         const ProfileThread &thread = profile.threads[of];
@@ -126,30 +132,25 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
       } else {
         top = process_node(of);
       }
-      place.emplace(0, top);
+      put(0, top);
     }
     path.clear();
-    std::uint32_t node = static_cast<std::uint32_t>(weight.key);
-    auto known = place.find(node);
-    while (known == place.end()) {
+    auto node = static_cast<std::uint32_t>(weight.key);
+    for (; place[node] == kNoIndex; node = profile.nodes[node].parent)
       path.push_back(node);
-      node = profile.nodes[node].parent;
-      known = place.find(node);
-    }
-    std::uint32_t at = known->second;
+    std::uint32_t at = place[node];
     for (; !path.empty(); path.pop_back()) {
       at = grow.child(at, frames.of_frame[profile.nodes[path.back()].frame]);
-      place.emplace(path.back(), at);
+      put(path.back(), at);
     }
     tree.nodes[at].self += weight.weight;
     placed.push_back(at);
   }
   if (node_of != nullptr) {
     node_of->clear();
-    for (const ProfileSample &sample : profile.samples) {
-      const auto found = std::ranges::lower_bound(weights, key_of(profile, sample, group), {}, &Weight::key);
-      node_of->push_back(placed[static_cast<std::size_t>(found - weights.begin())]);
-    }
+    node_of->reserve(profile.samples.size());
+    for (const ProfileSample &sample : profile.samples)
+      node_of->push_back(placed[all.of(sample)]);
   }
   for (std::size_t i = tree.nodes.size(); i-- > 0;) {
     TreeNode &node = tree.nodes[i];
@@ -170,9 +171,14 @@ CallTree::Children CallTree::children() const {
   std::vector<std::uint32_t> next(out.first.begin(), out.first.end());
   for (std::uint32_t i = 1; i < nodes.size(); ++i)
     out.order[next[nodes[i].parent]++] = i;
+  return out;
+}
+
+CallTree::Children CallTree::children_by_name() const {
+  Children out = children();
+  const std::vector<std::uint32_t> ranks = ranks_of(names);
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
-    const Name &x = names[nodes[a].name], &y = names[nodes[b].name];
-    return std::tie(x.text, x.style, a) < std::tie(y.text, y.style, b);
+    return std::pair(ranks[nodes[a].name], a) < std::pair(ranks[nodes[b].name], b);
   };
   for (std::size_t i = 0; i < nodes.size(); ++i)
     std::sort(out.order.begin() + out.first[i], out.order.begin() + out.first[i + 1], before);

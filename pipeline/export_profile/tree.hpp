@@ -1,6 +1,7 @@
 // The samples of a profile as one tree of names: what flame graphs, folded lines and tables are drawn from.
 #pragma once
 
+#include "base/flat_map.hpp"
 #include "etwrelog/profile.hpp"
 
 #include <string>
@@ -47,11 +48,29 @@ struct CallTree {
   std::vector<TreeNode> nodes;
   std::uint64_t total = 0;
 
-  // The children of each node, by name; those of node n are order[first[n]] up to order[first[n + 1]].
+  // The children of each node: those of node n are order[first[n]] up to order[first[n + 1]].
   struct Children {
     std::vector<std::uint32_t> first, order;
   };
-  [[nodiscard]] Children children() const;
+  [[nodiscard]] Children children() const; // in the order of nodes
+  [[nodiscard]] Children children_by_name() const;
+};
+
+// Grows a CallTree that has its root: finds the child of a node by name.
+class Grower {
+public:
+  explicit Grower(CallTree &tree) : tree_(tree) {}
+
+  std::uint32_t child(std::uint32_t parent, std::uint32_t name) {
+    const auto [child, fresh] = children_.try_emplace(std::uint64_t{parent} << 32 | name,
+                                                      static_cast<std::uint32_t>(tree_.nodes.size()));
+    if (fresh) tree_.nodes.push_back({parent, name, 0, 0});
+    return child;
+  }
+
+private:
+  CallTree &tree_;
+  base::FlatMap<std::uint32_t, std::uint64_t> children_; // by parent and name
 };
 
 enum class Group : std::uint8_t { process, thread };

@@ -1,6 +1,7 @@
 #include "etwrelog/profile_report.hpp"
 
 #include "base/errors.hpp"
+#include "base/flat_map.hpp"
 #include "filter/targets.hpp"
 
 #include <algorithm>
@@ -185,7 +186,7 @@ std::vector<ProfileTreeRow> profile_tree(const Profile &profile, double min_shar
     std::vector<std::uint32_t> children;
   };
   std::vector<Node> nodes(1);
-  std::unordered_map<std::uint64_t, std::uint32_t> known;
+  base::FlatMap<std::uint32_t, std::uint64_t> known; // by parent and label
   std::vector<std::uint32_t> merged(profile.nodes.size());
   for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
     if (weights.total[i] == 0) continue;
@@ -194,11 +195,11 @@ std::vector<ProfileTreeRow> profile_tree(const Profile &profile, double min_shar
         known.try_emplace(std::uint64_t{parent} << 32 | label, static_cast<std::uint32_t>(nodes.size()));
     if (fresh) {
       nodes.push_back({label, nodes[parent].depth + 1, 0, 0, {}});
-      nodes[parent].children.push_back(place->second);
+      nodes[parent].children.push_back(place);
     }
-    merged[i] = place->second;
-    nodes[place->second].self += weights.self[i];
-    nodes[place->second].total += weights.total[i];
+    merged[i] = place;
+    nodes[place].self += weights.self[i];
+    nodes[place].total += weights.total[i];
   }
   const double least = min_share * static_cast<double>(total_weight(profile));
   std::vector<ProfileTreeRow> rows;

@@ -1,19 +1,20 @@
-// A hash map from 32-bit ids to small values for look-ups per event: open addressing, one array, built once.
+// A hash map from numbers to small values for look-ups per event: open addressing, one array, built once.
 #pragma once
 
 #include "base/seed.hpp"
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace etwrelog::base {
 
-template <class Value> class FlatMap {
+template <class Value, std::unsigned_integral Key = std::uint32_t> class FlatMap {
 public:
   // Null if absent. The pointer is valid until the next insertion.
-  [[nodiscard]] const Value *find(std::uint32_t key) const {
+  [[nodiscard]] const Value *find(Key key) const {
     if (slots_.empty()) return nullptr;
     for (std::size_t i = hash(key);; ++i) {
       const Slot &slot = slots_[i & mask_];
@@ -21,21 +22,23 @@ public:
       if (slot.key == key) return &slot.value;
     }
   }
-  [[nodiscard]] Value *find(std::uint32_t key) { return const_cast<Value *>(std::as_const(*this).find(key)); }
+  [[nodiscard]] Value *find(Key key) { return const_cast<Value *>(std::as_const(*this).find(key)); }
 
   // The value of the key, made if absent.
-  Value &operator[](std::uint32_t key) {
-    if (Value *value = find(key)) return *value;
-    if ((size_ + 1) * 2 > slots_.size()) grow();
-    ++size_;
-    return insert(key, Value{});
-  }
+  Value &operator[](Key key) { return try_emplace(key, Value{}).first; }
   // Fetches the place of a key that is soon asked for, where so many are that no cache holds the map.
-  void prefetch(std::uint32_t key) const {
+  void prefetch(Key key) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[hash(key) & mask_]);
   }
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  // The value of the key, made as `value` if absent, and whether that was so.
+  std::pair<Value &, bool> try_emplace(Key key, Value value) {
+    if (Value *known = find(key)) return {*known, false};
+    if ((size_ + 1) * 2 > slots_.size()) grow();
+    ++size_;
+    return {insert(key, std::move(value)), true};
+  }
   // In another order in each run of the program.
   template <class Visit> void for_each(Visit &&visit) const {
     for (const Slot &slot : slots_)
@@ -44,17 +47,15 @@ public:
 
 private:
   struct Slot {
-    std::uint32_t key = 0;
+    Key key = 0;
     bool used = false;
     Value value{};
   };
 
   // The highest bits of a product with a random odd number: two keys, whatever they are, rarely meet.
-  [[nodiscard]] std::size_t hash(std::uint32_t key) const {
-    return static_cast<std::size_t>(key * factor_ >> shift_);
-  }
+  [[nodiscard]] std::size_t hash(Key key) const { return static_cast<std::size_t>(key * factor_ >> shift_); }
 
-  Value &insert(std::uint32_t key, Value value) {
+  Value &insert(Key key, Value value) {
     std::size_t i = hash(key);
     while (slots_[i & mask_].used)
       ++i;

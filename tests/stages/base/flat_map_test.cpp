@@ -28,5 +28,22 @@ TEST(FlatMap, HoldsWhatAMapHolds) {
   EXPECT_EQ(all, expected);
 }
 
+TEST(FlatMap, TellsWhatIsNewUnderKeysOf64Bits) {
+  FlatMap<std::uint32_t, std::uint64_t> map;
+  std::map<std::uint64_t, std::uint32_t> expected;
+  // Pairs of numbers: many with the same half; and all again.
+  for (unsigned round = 0; round < 2; ++round)
+    for (std::uint64_t high = 0; high < 60; ++high)
+      for (std::uint64_t low = 0; low < 60; ++low)
+        for (const std::uint64_t key : {high << 32 | low, ~(high << 32 | low), high << 58 | low}) {
+          const std::uint32_t value = static_cast<std::uint32_t>(expected.size());
+          const auto [found, fresh] = map.try_emplace(key, value);
+          EXPECT_EQ(fresh, expected.try_emplace(key, value).second) << key;
+          EXPECT_EQ(found, expected[key]) << key;
+        }
+  EXPECT_EQ(map.size(), expected.size());
+  EXPECT_EQ(map.find(std::uint64_t{61} << 32), nullptr);
+}
+
 } // namespace
 } // namespace etwrelog::base
