@@ -18,8 +18,9 @@ Out::Out(const WriteBytes &write, bool gzip) : write_(write) {
   buffer_.reserve(kPiece + 4096);
   if (!gzip) return;
   gzip_ = std::make_unique<Gzip>();
-  // 15 + 16: a gzip header. zlib writes no time into it, so the same input gives the same bytes.
-  if (deflateInit2(&gzip_->stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+  // 15 + 16: a gzip header. zlib writes no time into it, so the same input gives the same bytes. At level 6 a
+  // profile came to 8% less, in two and a half times the time.
+  if (deflateInit2(&gzip_->stream, 4, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     gzip_.reset();
     error_.emplace();
     error_->kind = ErrorKind::io;

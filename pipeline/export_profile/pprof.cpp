@@ -26,6 +26,10 @@ public:
     data_.append(value);
     return *this;
   }
+  Message &append(const Message &fields) {
+    data_.append(fields.data_);
+    return *this;
+  }
   Message &message(unsigned field, const Message &value) { return bytes(field, value.data_); }
   Message &packed(unsigned field, const std::vector<std::uint64_t> &values) {
     Message inside;
@@ -67,7 +71,9 @@ std::uint64_t estimate(const Profile &profile) { // before compression
 
 class Writer {
 public:
-  Writer(const Profile &profile, Out &out) : profile_(profile), frames_(profile), out_(out) {}
+  Writer(const Profile &profile, Out &out)
+      : profile_(profile), frames_(profile), out_(out), labels_(profile.threads.size()),
+        location_of_frame_(profile.frames.size()) {}
 
   void write(const ProfileExportOptions &options) {
     const bool waits = profile_.kind != ProfileKind::cpu;
@@ -76,8 +82,10 @@ public:
                                                             : "ready";
     if (!waits) emit(1, value_type("samples", "count"));
     emit(1, value_type(what, "nanoseconds"));
-    for (const auto &[key, weight] : weights())
-      emit(2, sample(static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key), weight));
+    // In order, so that the file is the same every time.
+    const GroupWeights by_thread(profile_, Group::thread);
+    for (const GroupWeights::Weight &weight : by_thread.weights())
+      emit(2, sample(weight.group(), weight.node(), weight.weight));
     for (std::size_t i = 0; i < profile_.modules.size(); ++i)
       emit(3, mapping(i));
     for (const Message &location : locations_)
@@ -112,14 +120,6 @@ private:
     return std::move(Message().varint(1, strings_(type)).varint(2, strings_(unit)));
   }
 
-  // By thread and stack; in order, so that the file is the same every time.
-  std::map<std::uint64_t, std::uint64_t> weights() const {
-    std::map<std::uint64_t, std::uint64_t> out;
-    for (const ProfileSample &sample : profile_.samples)
-      out[(std::uint64_t{sample.thread} << 32) | sample.node] += sample.weight;
-    return out;
-  }
-
   Message sample(std::uint32_t thread_index, std::uint32_t node, std::uint64_t weight) {
     std::vector<std::uint64_t> locations, chain;
     for (std::uint32_t at = node; at != 0; at = profile_.nodes[at].parent) {
@@ -127,7 +127,7 @@ private:
       chain.push_back(profile_.nodes[at].frame);
       const std::uint32_t parent = profile_.nodes[at].parent;
       if (profile_.frames[profile_.nodes[at].frame].kind == FrameKind::inlined && parent != 0) continue;
-      locations.push_back(location(chain));
+      locations.push_back(chain.size() == 1 ? location_of(chain) : location(chain));
       chain.clear();
     }
     Message out;
@@ -136,6 +136,12 @@ private:
       out.packed(2, {weight, weight * std::max<std::uint64_t>(1, profile_.interval_ns())});
     else
       out.packed(2, {weight * 1000});
+    return std::move(out.append(labels(thread_index)));
+  }
+
+  const Message &labels(std::uint32_t thread_index) {
+    Message &out = labels_[thread_index];
+    if (!out.data().empty()) return out;
     const ProfileThread &thread = profile_.threads[thread_index];
     if (thread.process < profile_.processes.size()) {
       const ProfileProcess &process = profile_.processes[thread.process];
@@ -154,6 +160,12 @@ private:
     sample.message(3, Message().varint(1, strings_(key)).varint(3, value));
   }
 
+  // Of a frame alone, as nearly all are.
+  std::uint64_t location_of(const std::vector<std::uint64_t> &chain) {
+    std::uint64_t &known = location_of_frame_[chain.front()];
+    if (known == 0) known = location(chain);
+    return known;
+  }
   std::uint64_t location(const std::vector<std::uint64_t> &chain) {
     const auto [found, fresh] = known_locations_.try_emplace(chain, locations_.size() + 1);
     if (!fresh) return found->second;
@@ -196,6 +208,8 @@ private:
   FrameNames frames_;
   Out &out_;
   Strings strings_;
+  std::vector<Message> labels_;                  // by thread, where one was needed
+  std::vector<std::uint64_t> location_of_frame_; // 0: not known yet
   std::vector<Message> locations_, functions_;
   std::map<std::vector<std::uint64_t>, std::uint64_t> known_locations_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> known_functions_;

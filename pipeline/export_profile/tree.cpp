@@ -23,43 +23,6 @@ Style style_of(const ProfileFrame &frame) {
   return frame.kind == FrameKind::native ? Style::native : Style::unresolved;
 }
 
-// What each group, a process or a thread, has at each node of the profile: by group, then by node.
-class GroupWeights {
-public:
-  struct Weight {
-    std::uint64_t key; // group, node of the profile
-    std::uint64_t weight;
-  };
-
-  GroupWeights(const Profile &profile, Group group) : profile_(profile), group_(group) {
-    for (const ProfileSample &sample : profile.samples) {
-      const std::uint64_t key = key_of(sample);
-      const auto [at, fresh] = numbers_.try_emplace(key, static_cast<std::uint32_t>(weights_.size()));
-      if (fresh) weights_.push_back({key, 0});
-      weights_[at].weight += sample.weight;
-    }
-    std::ranges::sort(weights_, {}, &Weight::key);
-    for (std::uint32_t i = 0; i < weights_.size(); ++i)
-      numbers_[weights_[i].key] = i;
-  }
-
-  [[nodiscard]] const std::vector<Weight> &weights() const { return weights_; }
-  // The one that has the sample.
-  [[nodiscard]] std::uint32_t of(const ProfileSample &sample) const { return *numbers_.find(key_of(sample)); }
-
-private:
-  [[nodiscard]] std::uint64_t key_of(const ProfileSample &sample) const {
-    const std::uint32_t group =
-        group_ == Group::thread ? sample.thread : profile_.threads[sample.thread].process;
-    return std::uint64_t{group} << 32 | sample.node;
-  }
-
-  const Profile &profile_;
-  const Group group_;
-  std::vector<Weight> weights_;
-  base::FlatMap<std::uint32_t, std::uint64_t> numbers_; // by key
-};
-
 // Of each name its place in their order; the same for those that read the same.
 std::vector<std::uint32_t> ranks_of(const std::vector<Name> &names) {
   std::vector<std::uint32_t> order(names.size()), ranks(names.size());
@@ -84,6 +47,18 @@ FrameNames::FrameNames(const Profile &profile) {
     if (fresh) names.push_back({std::move(text), style, frame.module});
     of_frame.push_back(found->second);
   }
+}
+
+GroupWeights::GroupWeights(const Profile &profile, Group group) : profile_(profile), group_(group) {
+  for (const ProfileSample &sample : profile.samples) {
+    const std::uint64_t key = key_of(sample);
+    const auto [at, fresh] = numbers_.try_emplace(key, static_cast<std::uint32_t>(weights_.size()));
+    if (fresh) weights_.push_back({key, 0});
+    weights_[at].weight += sample.weight;
+  }
+  std::ranges::sort(weights_, {}, &Weight::key);
+  for (std::uint32_t i = 0; i < weights_.size(); ++i)
+    numbers_[weights_[i].key] = i;
 }
 
 CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32_t> *node_of) {
@@ -119,7 +94,7 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
   std::vector<std::uint32_t> placed; // as the weights
   placed.reserve(all.weights().size());
   for (const GroupWeights::Weight &weight : all.weights()) {
-    const auto of = static_cast<std::uint32_t>(weight.key >> 32);
+    const std::uint32_t of = weight.group();
     if (of != current || walked.empty()) {
       current = of;
       for (const std::uint32_t node : walked)
@@ -135,7 +110,7 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
       put(0, top);
     }
     path.clear();
-    auto node = static_cast<std::uint32_t>(weight.key);
+    std::uint32_t node = weight.node();
     for (; place[node] == kNoIndex; node = profile.nodes[node].parent)
       path.push_back(node);
     std::uint32_t at = place[node];

@@ -74,6 +74,35 @@ private:
 };
 
 enum class Group : std::uint8_t { process, thread };
+
+// What each group has at each node of a profile: by group, then by node. The profile must outlive it.
+class GroupWeights {
+public:
+  struct Weight {
+    std::uint64_t key; // group, node
+    std::uint64_t weight;
+    [[nodiscard]] std::uint32_t group() const { return static_cast<std::uint32_t>(key >> 32); }
+    [[nodiscard]] std::uint32_t node() const { return static_cast<std::uint32_t>(key); }
+  };
+
+  GroupWeights(const Profile &profile, Group group);
+  [[nodiscard]] const std::vector<Weight> &weights() const { return weights_; }
+  // The number of the one that has the sample.
+  [[nodiscard]] std::uint32_t of(const ProfileSample &sample) const { return *numbers_.find(key_of(sample)); }
+
+private:
+  [[nodiscard]] std::uint64_t key_of(const ProfileSample &sample) const {
+    const std::uint32_t group =
+        group_ == Group::thread ? sample.thread : profile_.threads[sample.thread].process;
+    return std::uint64_t{group} << 32 | sample.node;
+  }
+
+  const Profile &profile_;
+  const Group group_;
+  std::vector<Weight> weights_;
+  base::FlatMap<std::uint32_t, std::uint64_t> numbers_; // by key
+};
+
 // `node_of`, if wanted, gets the node of each sample.
 [[nodiscard]] CallTree build_tree(const Profile &profile, Group group,
                                   std::vector<std::uint32_t> *node_of = nullptr);
