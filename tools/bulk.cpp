@@ -411,6 +411,7 @@ void Bulk::print_json(double seconds) const {
     if (!one.target.empty()) entry["target"] = one.target;
     if (!o.trace) entry["plain"] = true;
     if (o.trouble && o.trouble->error) entry["error"] = message(*o.trouble->error);
+    if (o.trouble && !o.trouble->warnings.empty()) entry["warnings"] = o.trouble->warnings;
     if (o.trouble)
       for (const Skipped &m : o.trouble->missing)
         entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});

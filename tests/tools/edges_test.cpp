@@ -189,12 +189,16 @@ TEST_F(Edges, PackKeepsAsItIsWhatCannotBeMadeAgain) {
 TEST_F(Edges, PackSaysThatATraceIsCutShort) {
   const BytesOf cut(trace.begin(), trace.end() - 0x8000);
   testing::write_file(in, cut);
-  const ToolRun run = run_tool({"pack", "-q", in});
+  const std::string says = fmt::format(
+      "32,768 bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
+      "packed as they are. If there is a whole copy, pack that",
+      cut.size() - 0x8000);
+  const ToolRun run = run_tool({"pack", "--json", in});
   EXPECT_EQ(run.status, 0);
-  EXPECT_EQ(run.err, fmt::format("etwrelog: warning: {}: 32,768 bytes, the first at 0x{:x}, are in no whole "
-                                 "buffer: the trace is cut short or damaged; packed as they are. If there is "
-                                 "a whole copy, pack that\n",
-                                 in, cut.size() - 0x8000));
+  EXPECT_EQ(run.err, fmt::format("etwrelog: warning: {}: {}\n", in, says));
+  const nlohmann::json file = nlohmann::json::parse(run.out)["files"][0];
+  EXPECT_EQ(file["state"], "done");
+  EXPECT_EQ(file["warnings"], nlohmann::json::array({says}));
   ASSERT_EQ(run_tool({"unpack", "-q", in + "z", "-o", out}).status, 0);
   EXPECT_TRUE(testing::read_file(out) == cut);
 }
