@@ -410,11 +410,12 @@ void Bulk::print_json(double seconds) const {
                             {"decoded", o.decoded}, {"seconds", o.seconds}, {"state", state_name(o)}};
     if (!one.target.empty()) entry["target"] = one.target;
     if (!o.trace) entry["plain"] = true;
-    if (o.trouble && o.trouble->error) entry["error"] = message(*o.trouble->error);
-    if (o.trouble && !o.trouble->warnings.empty()) entry["warnings"] = o.trouble->warnings;
-    if (o.trouble)
+    if (o.trouble) {
+      if (o.trouble->error) entry["error"] = message(*o.trouble->error);
+      if (!o.trouble->warnings.empty()) entry["warnings"] = o.trouble->warnings;
       for (const Skipped &m : o.trouble->missing)
         entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
+    }
     list.push_back(std::move(entry));
   }
   fmt::print("{}\n", text_of({{"files", list}, {"seconds", seconds}}));

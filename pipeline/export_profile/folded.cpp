@@ -1,7 +1,6 @@
 #include "export_profile/formats.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 namespace etwrelog::export_profile {
@@ -33,14 +32,8 @@ class Lines {
 public:
   // `before`: by node, a second count; or empty.
   Lines(const CallTree &tree, const std::vector<std::uint64_t> &before)
-      : tree_(tree), before_(before), children_(tree.children()), names_(line_names(tree)) {
-    // Twice the number of a name; one more where a stack goes on behind it.
-    std::vector<std::uint32_t> order(2 * names_.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) { return compare(a, b) < 0; });
-    ranks_.resize(order.size());
-    for (std::size_t i = 1; i < order.size(); ++i)
-      ranks_[order[i]] = ranks_[order[i - 1]] + (compare(order[i - 1], order[i]) != 0 ? 1 : 0);
+      : tree_(tree), before_(before), children_(tree.children()), names_(line_names(tree)),
+        ranks_(ranks_of(2 * names_.size(), [this](std::uint32_t a, std::uint32_t b) { return less(a, b); })) {
   }
 
   // emit(stack, count, before)
@@ -85,16 +78,17 @@ private:
     std::size_t begin, at, prefix;
   };
 
-  // As the lines compare: where a stack goes on, ';' follows the name, and decides between "a.b" and "a;b".
-  [[nodiscard]] int compare(std::uint32_t a, std::uint32_t b) const {
+  // Twice the number of a name; one more where a stack goes on behind it. As the lines compare: there ';'
+  // follows the name, and decides between "a.b" and "a;b".
+  [[nodiscard]] bool less(std::uint32_t a, std::uint32_t b) const {
     const std::string_view x = names_[a / 2], y = names_[b / 2];
     const std::size_t same = std::min(x.size(), y.size());
     if (const int difference = x.substr(0, same).compare(y.substr(0, same)); difference != 0)
-      return difference;
+      return difference < 0;
     const auto next = [same](std::string_view name, bool goes_on) {
       return name.size() > same ? static_cast<unsigned char>(name[same]) : goes_on ? int{';'} : -1;
     };
-    return next(x, a % 2 != 0) - next(y, b % 2 != 0);
+    return next(x, a % 2 != 0) < next(y, b % 2 != 0);
   }
   [[nodiscard]] std::uint64_t before_of(std::uint32_t node) const {
     return before_.empty() ? 0 : before_[node];

@@ -127,7 +127,7 @@ private:
       chain.push_back(profile_.nodes[at].frame);
       const std::uint32_t parent = profile_.nodes[at].parent;
       if (profile_.frames[profile_.nodes[at].frame].kind == FrameKind::inlined && parent != 0) continue;
-      locations.push_back(chain.size() == 1 ? location_of(chain) : location(chain));
+      locations.push_back(location(chain));
       chain.clear();
     }
     Message out;
@@ -160,18 +160,14 @@ private:
     sample.message(3, Message().varint(1, strings_(key)).varint(3, value));
   }
 
-  // Of a frame alone, as nearly all are.
-  std::uint64_t location_of(const std::vector<std::uint64_t> &chain) {
-    std::uint64_t &known = location_of_frame_[chain.front()];
-    if (known == 0) known = location(chain);
-    return known;
-  }
   std::uint64_t location(const std::vector<std::uint64_t> &chain) {
-    const auto [found, fresh] = known_locations_.try_emplace(chain, locations_.size() + 1);
-    if (!fresh) return found->second;
+    // Nearly all are of one frame.
+    std::uint64_t &number = chain.size() == 1 ? location_of_frame_[chain.front()] : known_locations_[chain];
+    if (number != 0) return number;
+    number = locations_.size() + 1;
     const ProfileFrame &outer = profile_.frames[chain.back()];
     Message out;
-    out.varint(1, found->second)
+    out.varint(1, number)
         .varint(2, outer.module == kNoIndex ? 0 : outer.module + 1)
         .varint(3, outer.address - (outer.caller && outer.address != 0 ? 1 : 0)); // a call, not its return
     for (const std::uint64_t frame : chain)
@@ -180,7 +176,7 @@ private:
                          .varint(2, profile_.frames[frame].line)
                          .varint(3, profile_.frames[frame].column));
     locations_.push_back(std::move(out));
-    return found->second;
+    return number;
   }
 
   std::uint64_t function(std::uint64_t frame) {
@@ -209,7 +205,7 @@ private:
   Out &out_;
   Strings strings_;
   std::vector<Message> labels_;                  // by thread, where one was needed
-  std::vector<std::uint64_t> location_of_frame_; // 0: not known yet
+  std::vector<std::uint64_t> location_of_frame_; // as known_locations_, of a frame alone; 0: not known yet
   std::vector<Message> locations_, functions_;
   std::map<std::vector<std::uint64_t>, std::uint64_t> known_locations_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> known_functions_;

@@ -23,17 +23,6 @@ Style style_of(const ProfileFrame &frame) {
   return frame.kind == FrameKind::native ? Style::native : Style::unresolved;
 }
 
-// Of each name its place in their order; the same for those that read the same.
-std::vector<std::uint32_t> ranks_of(const std::vector<Name> &names) {
-  std::vector<std::uint32_t> order(names.size()), ranks(names.size());
-  std::iota(order.begin(), order.end(), 0u);
-  const auto key = [&names](std::uint32_t i) { return std::tie(names[i].text, names[i].style); };
-  std::ranges::sort(order, {}, key);
-  for (std::size_t i = 1; i < order.size(); ++i)
-    ranks[order[i]] = ranks[order[i - 1]] + (key(order[i - 1]) == key(order[i]) ? 0 : 1);
-  return ranks;
-}
-
 } // namespace
 
 FrameNames::FrameNames(const Profile &profile) {
@@ -151,7 +140,9 @@ CallTree::Children CallTree::children() const {
 
 CallTree::Children CallTree::children_by_name() const {
   Children out = children();
-  const std::vector<std::uint32_t> ranks = ranks_of(names);
+  const std::vector<std::uint32_t> ranks = ranks_of(names.size(), [this](std::uint32_t a, std::uint32_t b) {
+    return std::tie(names[a].text, names[a].style) < std::tie(names[b].text, names[b].style);
+  });
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(ranks[nodes[a].name], a) < std::pair(ranks[nodes[b].name], b);
   };

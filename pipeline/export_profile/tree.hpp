@@ -4,6 +4,8 @@
 #include "base/flat_map.hpp"
 #include "etwrelog/profile.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,16 @@ private:
   CallTree &tree_;
   base::FlatMap<std::uint32_t, std::uint64_t> children_; // by parent and name
 };
+
+// Of each number below `count` its place in an order; the same for those of which neither is less.
+template <class Less> std::vector<std::uint32_t> ranks_of(std::size_t count, Less &&less) {
+  std::vector<std::uint32_t> order(count), ranks(count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, less);
+  for (std::size_t i = 1; i < count; ++i)
+    ranks[order[i]] = ranks[order[i - 1]] + (less(order[i - 1], order[i]) ? 1 : 0);
+  return ranks;
+}
 
 enum class Group : std::uint8_t { process, thread };
 

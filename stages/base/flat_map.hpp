@@ -16,11 +16,8 @@ public:
   // Null if absent. The pointer is valid until the next insertion.
   [[nodiscard]] const Value *find(Key key) const {
     if (slots_.empty()) return nullptr;
-    for (std::size_t i = hash(key);; ++i) {
-      const Slot &slot = slots_[i & mask_];
-      if (!slot.used) return nullptr;
-      if (slot.key == key) return &slot.value;
-    }
+    const Slot &slot = slots_[place(key)];
+    return slot.used ? &slot.value : nullptr;
   }
   [[nodiscard]] Value *find(Key key) { return const_cast<Value *>(std::as_const(*this).find(key)); }
 
@@ -34,10 +31,15 @@ public:
 
   // The value of the key, made as `value` if absent, and whether that was so.
   std::pair<Value &, bool> try_emplace(Key key, Value value) {
-    if (Value *known = find(key)) return {*known, false};
-    if ((size_ + 1) * 2 > slots_.size()) grow();
-    ++size_;
-    return {insert(key, std::move(value)), true};
+    if (slots_.empty()) grow();
+    Slot *slot = &slots_[place(key)];
+    if (slot->used) return {slot->value, false};
+    if (++size_ * 2 > slots_.size()) {
+      grow();
+      slot = &slots_[place(key)];
+    }
+    *slot = {key, true, std::move(value)};
+    return {slot->value, true};
   }
   // In another order in each run of the program.
   template <class Visit> void for_each(Visit &&visit) const {
@@ -55,12 +57,12 @@ private:
   // The highest bits of a product with a random odd number: two keys, whatever they are, rarely meet.
   [[nodiscard]] std::size_t hash(Key key) const { return static_cast<std::size_t>(key * factor_ >> shift_); }
 
-  Value &insert(Key key, Value value) {
-    std::size_t i = hash(key);
-    while (slots_[i & mask_].used)
-      ++i;
-    slots_[i & mask_] = {key, true, std::move(value)};
-    return slots_[i & mask_].value;
+  // Where a key is, or would be; there is always a free slot.
+  [[nodiscard]] std::size_t place(Key key) const {
+    std::size_t i = hash(key) & mask_;
+    while (slots_[i].used && slots_[i].key != key)
+      i = (i + 1) & mask_;
+    return i;
   }
 
   void grow() {
@@ -69,7 +71,7 @@ private:
     mask_ = slots_.size() - 1;
     shift_ = 64 - std::bit_width(mask_);
     for (Slot &slot : old)
-      if (slot.used) insert(slot.key, std::move(slot.value));
+      if (slot.used) slots_[place(slot.key)] = std::move(slot);
   }
 
   std::vector<Slot> slots_;

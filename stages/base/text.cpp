@@ -50,25 +50,15 @@ std::optional<char32_t> take_utf8(std::string_view &text) {
 }
 
 // How many of the units in front are ASCII: nearly all of nearly all names.
-std::size_t ascii_units(Bytes units) {
-  constexpr std::uint64_t kOthers = 0xFF80'FF80'FF80'FF80; // the bits that are set in none of these
-  std::size_t at = 0;
-  while (at + 8 <= units.size() && (load<std::uint64_t>(units.data() + at) & kOthers) == 0)
-    at += 8;
-  while (at + 2 <= units.size() && load<std::uint16_t>(units.data() + at) < 0x80)
-    at += 2;
-  return at / 2;
-}
-
-// The same of bytes.
-std::size_t ascii_bytes(Bytes text) {
-  constexpr std::uint64_t kOthers = 0x8080'8080'8080'8080;
+template <class Unit> std::size_t leading_ascii(Bytes text) {
+  constexpr std::uint64_t kOthers = // the bits that are set in none of these, of as many units as a word has
+      sizeof(Unit) == 1 ? 0x8080'8080'8080'8080 : 0xFF80'FF80'FF80'FF80;
   std::size_t at = 0;
   while (at + 8 <= text.size() && (load<std::uint64_t>(text.data() + at) & kOthers) == 0)
     at += 8;
-  while (at < text.size() && text[at] < 0x80)
-    ++at;
-  return at;
+  while (at + sizeof(Unit) <= text.size() && load<Unit>(text.data() + at) < 0x80)
+    at += sizeof(Unit);
+  return at / sizeof(Unit);
 }
 
 } // namespace
@@ -76,7 +66,7 @@ std::size_t ascii_bytes(Bytes text) {
 std::string utf8_from_utf16(Bytes units) {
   std::string text;
   text.reserve(units.size() / 2);
-  text.resize(ascii_units(units));
+  text.resize(leading_ascii<std::uint16_t>(units));
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<char>(units[2 * i]);
   for (std::size_t at = 2 * text.size(); at + 2 <= units.size(); at += 2) {
@@ -97,7 +87,7 @@ std::string utf8_from_utf16(Bytes units) {
 
 std::string utf8_from_bytes(Bytes text) {
   std::string as_is(text.begin(), text.end());
-  std::string_view rest = std::string_view(as_is).substr(ascii_bytes(text));
+  std::string_view rest = std::string_view(as_is).substr(leading_ascii<std::uint8_t>(text));
   bool valid = true;
   while (valid && !rest.empty())
     valid = take_utf8(rest).has_value();
