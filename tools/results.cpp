@@ -37,6 +37,9 @@ std::string line_of(const FileResult &r) {
 std::optional<FileResult> parse_result(std::string_view line) {
   const json from = json::parse(line, nullptr, false);
   if (!from.is_object()) return std::nullopt;
+  for (const char *count :
+       {"bytes", "result_bytes", "decoded"}) // of another number, such as 1e300, nothing is made
+    if (from.contains(count) && !from.at(count).is_number_unsigned()) return std::nullopt;
   try {
     FileResult r;
     r.task = from.at("task").get<std::string>();

@@ -2,13 +2,12 @@
 
 #include "archive/segments.hpp"
 #include "archive/summary.hpp"
+#include "base/json.hpp"
 #include "base/read_ahead.hpp"
 #include "filter/rules.hpp"
 #include "passes/statistics.hpp"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
 
 namespace etwrelog::pipeline {
 
@@ -97,13 +96,8 @@ namespace {
 
 // As versions before wrote it, as JSON.
 std::optional<TallyRecord> read_json_tally(std::string_view text) {
-  // Turned into an integer, a number that is none may be out of range.
-  const auto integers_only = [](int, json::parse_event_t, const json &value) {
-    if (value.is_number_float()) throw std::invalid_argument("a number that is no integer");
-    return true;
-  };
   try {
-    const json object = json::parse(text, integers_only);
+    const json object = base::parse_whole_numbers(text);
     if (object.at("record_version") != kJsonTally) return std::nullopt;
     TallyRecord record;
     Statistics &s = record.statistics;

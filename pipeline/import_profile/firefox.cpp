@@ -2,36 +2,45 @@
 #include "import_profile/import.hpp"
 
 #include "base/errors.hpp"
+#include "base/json.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace etwrelog::import_profile {
 namespace {
 
+using base::whole_number;
 using nlohmann::json;
 
 enum Category : unsigned { kOtherCategory, kUser, kKernel, kJit, kNote };
 
 std::int64_t ns_of(const json &ms) {
-  return static_cast<std::int64_t>(std::llround(std::clamp(ms.get<double>(), -9e12, 9e12) * 1e6));
+  constexpr double kMost = kLongest / 1e6;
+  return static_cast<std::int64_t>(std::llround(std::clamp(ms.get<double>(), -kMost, kMost) * 1e6));
 }
 
 // One of the tables of columns.
 class Table {
 public:
-  Table(const json &parent, const char *name) : table_(parent.at(name)), size_(table_.at("length")) {}
+  Table(const json &parent, const char *name)
+      : table_(parent.at(name)), size_(whole_number<std::size_t>(table_.at("length"))) {}
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] const json &at(const char *column, std::size_t row) const {
     return table_.at(column).at(row);
   }
+  template <class T = std::uint32_t> [[nodiscard]] T number(const char *column, std::size_t row) const {
+    return whole_number<T>(at(column, row));
+  }
+  [[nodiscard]] std::uint32_t number_or_0(const char *column, std::size_t row) const { // null: 0
+    return at(column, row).is_null() ? 0 : number(column, row);
+  }
   [[nodiscard]] std::uint32_t index(const char *column, std::size_t row) const { // none: null or -1
     const json &value = at(column, row);
-    if (value.is_null() || (value.is_number() && value.get<double>() < 0)) return kNoIndex;
-    return value.get<std::uint32_t>();
+    const bool none = value.is_null() || (value.is_number() && value.get<double>() < 0);
+    return none ? kNoIndex : whole_number<std::uint32_t>(value);
   }
 
 private:
@@ -45,14 +54,14 @@ public:
 
   Result<ReadProfile> read() {
     const json &meta = file_.at("meta");
-    constexpr int kVersion = 66;
-    if (const int version = meta.value("preprocessedProfileVersion", 0); version != kVersion)
+    constexpr unsigned kVersion = 66;
+    if (const auto version = whole_number(meta, "preprocessedProfileVersion", 0u); version != kVersion)
       return base::unsupported("a profile of Firefox of another version")
           .expected(std::to_string(kVersion))
           .found(std::to_string(version));
     std::string title = meta.value("product", std::string());
     Profile &profile = builder_.profile;
-    profile.processors = meta.value("logicalCPUs", 0u);
+    profile.processors = whole_number(meta, "logicalCPUs", 0u);
     constexpr double kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
     profile.start_time = static_cast<std::int64_t>(
         std::llround(std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + kUnixEpoch));
@@ -96,22 +105,22 @@ private:
     const Table frames(shared, "frameTable"), functions(shared, "funcTable"), sources(shared, "sources"),
         resources(shared, "resourceTable");
     for (std::size_t i = 0; i < frames.size(); ++i) {
-      const std::uint32_t function = frames.at("func", i);
-      auto name = strings.at(functions.at("name", function).get<std::uint32_t>()).get<std::string>();
+      const auto function = frames.number("func", i);
+      auto name = strings.at(functions.number("name", function)).get<std::string>();
       ProfileFrame frame;
       if (const std::uint32_t resource = functions.index("resource", function); resource != kNoIndex)
-        frame.module = resources.at("lib", resource);
-      const auto category = frames.at("category", i).get<unsigned>();
+        frame.module = resources.number("lib", resource);
+      const auto category = frames.number("category", i);
       frame.in_kernel = category == kKernel;
-      frame.line = frames.at("line", i).is_null() ? 0 : frames.at("line", i).get<std::uint32_t>();
-      frame.column = frames.at("column", i).is_null() ? 0 : frames.at("column", i).get<std::uint32_t>();
+      frame.line = frames.number_or_0("line", i);
+      frame.column = frames.number_or_0("column", i);
       if (const std::uint32_t source = functions.index("source", function); source != kNoIndex)
-        frame.file = strings.at(sources.at("filename", source).get<std::uint32_t>());
+        frame.file = strings.at(sources.number("filename", source));
       // Of callers the address is that of the call, as for a look-up.
       if (const std::uint32_t at = frames.index("address", i); at != kNoIndex) frame.rva = frame.address = at;
       if (category == kNote)
         frame.kind = FrameKind::annotation;
-      else if (frames.at("inlineDepth", i).get<unsigned>() != 0)
+      else if (frames.number("inlineDepth", i) != 0)
         frame.kind = FrameKind::inlined;
       else if (category == kJit)
         frame.kind = FrameKind::jit;
@@ -134,9 +143,9 @@ private:
   void stacks(const json &shared) {
     const Table stacks(shared, "stackTable");
     for (std::size_t i = 0; i < stacks.size(); ++i) {
-      const std::uint32_t offset = stacks.at("prefixOffset", i), node = static_cast<std::uint32_t>(i + 1);
+      const std::uint32_t offset = stacks.number("prefixOffset", i), node = static_cast<std::uint32_t>(i + 1);
       builder_.profile.nodes.push_back(
-          {offset == 0 || offset > node ? 0 : node - offset, stacks.at("frame", i).get<std::uint32_t>()});
+          {offset == 0 || offset > node ? 0 : node - offset, stacks.number("frame", i)});
     }
   }
 
@@ -175,8 +184,7 @@ private:
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {
       ProfileSample sample;
-      const std::int64_t delta = ns_of(table.at("timeDeltas", i));
-      if (__builtin_add_overflow(time, delta, &time)) time = kForever;
+      time = std::clamp(time + ns_of(table.at("timeDeltas", i)), -kLongest, kLongest);
       sample.time = time;
       const double weight = std::clamp(table.at("weight", i).get<double>(), 0.0, 1e15);
       sample.weight = static_cast<std::uint64_t>(std::llround(waits ? weight * 1000 : weight));
@@ -193,16 +201,16 @@ private:
     const json &strings = file_.at("shared").at("stringArray");
     for (std::size_t i = 0; i < markers.size(); ++i) {
       const json &data = markers.at("data", i);
-      const std::string name = strings.at(markers.at("name", i).get<std::uint32_t>());
+      const std::string name = strings.at(markers.number("name", i));
       ProfileSlice slice;
       slice.start = ns_of(markers.at("startTime", i));
       slice.end = ns_of(markers.at("endTime", i));
       slice.thread = number;
-      slice.processor = data.at("processor");
+      slice.processor = whole_number<decltype(slice.processor)>(data.at("processor"));
       slice.state = name == "Running" ? SliceState::running
                     : name == "Ready" ? SliceState::ready
                                       : SliceState::waiting;
-      slice.wait_reason = data.value("reason", std::uint8_t{0});
+      slice.wait_reason = whole_number(data, "reason", std::uint8_t{0});
       builder_.profile.slices.push_back(slice);
     }
   }

@@ -127,6 +127,8 @@ Result<ReadProfile> read_json(Bytes file) {
     if (parsed.is_object() && parsed.contains("shared")) return read_speedscope(parsed);
   } catch (const nlohmann::json::exception &error) {
     return broken(fmt::format("JSON: {}", error.what()));
+  } catch (const std::out_of_range &error) {
+    return broken(fmt::format("JSON: {}", error.what()));
   }
   return base::unsupported("JSON of another kind").expected("a profile of Firefox or speedscope");
 }

@@ -2,14 +2,15 @@
 // to those without one, and the list of modules.
 #include "import_profile/import.hpp"
 
+#include "base/json.hpp"
+
 #include <algorithm>
 #include <cmath>
-
-#include <nlohmann/json.hpp>
 
 namespace etwrelog::import_profile {
 namespace {
 
+using base::whole_number;
 using nlohmann::json;
 
 class Reader {
@@ -28,7 +29,7 @@ public:
       else if (!one.at("samples").empty())
         samples(one);
     Profile &profile = builder_.profile;
-    const std::uint64_t interval = file_.value("interval_ns", std::uint64_t{0});
+    const std::uint64_t interval = whole_number(file_, "interval_ns", std::uint64_t{0});
     if (interval != 0) profile.intervals.push_back({0, interval});
     return ReadProfile{std::move(profile), ProfileFormat::speedscope, file_.value("name", std::string())};
   }
@@ -45,8 +46,8 @@ private:
   static ProfileFrame frame_of(const json &from) {
     ProfileFrame frame;
     if (from.contains("module")) {
-      frame.module = from.at("module");
-      frame.rva = frame.address = from.at("rva");
+      frame.module = whole_number<std::uint32_t>(from.at("module"));
+      frame.rva = frame.address = whole_number<std::uint64_t>(from.at("rva"));
       frame.caller = from.value("caller", false);
       frame.in_kernel = from.value("kernel", false);
       frame.kind = frame.in_kernel ? FrameKind::kernel : FrameKind::native;
@@ -54,8 +55,8 @@ private:
     }
     frame = named_frame(from.at("name"));
     frame.file = from.value("file", std::string());
-    frame.line = from.value("line", 0u);
-    frame.column = from.value("col", 0u);
+    frame.line = whole_number(from, "line", 0u);
+    frame.column = whole_number(from, "col", 0u);
     return frame;
   }
 
@@ -84,7 +85,7 @@ private:
       ProfileSample sample;
       sample.thread = thread;
       for (const json &frame : stacks.at(i))
-        sample.node = builder_.node(sample.node, frame);
+        sample.node = builder_.node(sample.node, whole_number<std::uint32_t>(frame));
       const double weight = std::clamp(weights.at(i).get<double>(), 0.0, 1e15);
       sample.weight = static_cast<std::uint64_t>(std::llround(unit > 0 ? std::min(weight / unit, 1e15) : 1));
       profile.samples.push_back(sample);

@@ -1,6 +1,6 @@
 #include "passes/statistics.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 // The statistics record of archives, a format of its own: stages/etlz/spec.md describes it. The names below
 // are what stands in files, whatever the members are called. Whoever changes their set or meaning, or what
@@ -140,9 +140,8 @@ std::string statistics_record(const Statistics &statistics, const std::optional<
 }
 
 std::optional<Session> read_session_record(std::string_view record) {
-  const json object = json::parse(record, nullptr, false);
-  if (!object.is_object() || !object.contains("recorded_by")) return std::nullopt;
   try {
+    const json object = base::parse_whole_numbers(record);
     const json &from = object.at("recorded_by");
     Session session;
     const auto kind = from.at("kind").get<unsigned>();
@@ -152,19 +151,14 @@ std::optional<Session> read_session_record(std::string_view record) {
     session.events_lost = from.at("events_lost").get<std::uint64_t>();
     session.buffers_lost = from.at("buffers_lost").get<std::uint64_t>();
     return session;
-  } catch (const std::exception &) {
+  } catch (const std::exception &) { // there is none, or it was made by hand
     return std::nullopt;
   }
 }
 
 std::optional<Statistics> read_statistics_record(std::string_view record) {
-  // Turned into an integer, a number that is none may be out of range.
-  auto integers_only = [](int, json::parse_event_t, const json &value) {
-    if (value.is_number_float()) throw std::invalid_argument("a number that is no integer");
-    return true;
-  };
   try {
-    const json object = json::parse(record, integers_only);
+    const json object = base::parse_whole_numbers(record);
     if (object.at("record_version").get<unsigned>() != kRecordVersion) return std::nullopt;
     Statistics s;
     read(object, s);

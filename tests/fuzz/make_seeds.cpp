@@ -259,21 +259,23 @@ void write_schema_seeds(const std::filesystem::path &root) {
 
 // Packed, as they are written, and unpacked, where a change of a byte leaves something to read.
 void write_exported_profiles(const std::filesystem::path &folder) {
-  for (const bool hostile : {false, true})
+  for (const bool hostile : {false, true}) {
+    Profile profile = test_support::synthetic_profile(
+        {.samples = 12, .leaves = 3, .slices = true, .hostile_names = hostile});
+    profile.slices.resize(3);
     for (const ProfileFormat format :
          {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof}) {
       std::vector<std::uint8_t> file;
-      static_cast<void>(write_profile(
-          test_support::synthetic_profile({.samples = 12, .leaves = 3, .hostile_names = hostile}), format, {},
-          [&file](Bytes bytes) -> Result<void> {
-            file.insert(file.end(), bytes.begin(), bytes.end());
-            return {};
-          }));
+      static_cast<void>(write_profile(profile, format, {}, [&file](Bytes bytes) -> Result<void> {
+        file.insert(file.end(), bytes.begin(), bytes.end());
+        return {};
+      }));
       const std::string name = std::string(profile_format_name(format)) + (hostile ? "_hostile" : "");
       testing::write_file((folder / name).string(), file);
       if (file.size() > 1 && file[0] == 0x1F)
         testing::write_file((folder / (name + "_unpacked")).string(), testing::gunzipped(file));
     }
+  }
 }
 
 } // namespace

@@ -115,5 +115,47 @@ TEST(ProfileImport, DamagedFilesAreErrorsOrProfilesThatHoldTogether) {
   EXPECT_FALSE(read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(nested.data()), nested.size())));
 }
 
+// Every number of a file in turn, by one that its place has no room for. What is not a number of the format's
+// is an error; what is left can be written in every format. (What undefined conversions do, sanitizers see.)
+TEST(ProfileImport, NumbersOutOfRangeAreErrorsOrWhatTheFormatAllows) {
+  Profile profile = synthetic_profile({.samples = 12, .leaves = 3, .slices = true});
+  profile.slices.resize(6);
+  for (const ProfileFormat format : {ProfileFormat::firefox, ProfileFormat::speedscope}) {
+    SCOPED_TRACE(profile_format_name(format));
+    const Buffer bytes = unpacked(write(profile, format));
+    const std::string file(bytes.begin(), bytes.end());
+    std::size_t numbers = 0, refused = 0;
+    bool quoted = false;
+    for (std::size_t at = 0, end = 0; at < file.size(); at = std::max(at + 1, end)) {
+      if (file[at] == '"' && file[at - 1] != '\\') quoted = !quoted;
+      if (quoted || std::isdigit(static_cast<unsigned char>(file[at])) == 0) continue;
+      end = file.find_first_not_of("0123456789.e+-", at);
+      ++numbers;
+      for (const char *other :
+           {"1e300", "-1e300", "-1", "4294967296", "18446744073709551615", "9e18", "0.5"}) {
+        const std::string damaged = file.substr(0, at) + other + file.substr(end);
+        const Result<ReadProfile> read =
+            read_profile({reinterpret_cast<const std::uint8_t *>(damaged.data()), damaged.size()});
+        if (!read) {
+          ++refused;
+          EXPECT_TRUE(read.error().kind == ErrorKind::corrupt || read.error().kind == ErrorKind::unsupported)
+              << read.error().message();
+          continue;
+        }
+        for (const ProfileFormat written : kFormats)
+          EXPECT_FALSE(write(read->profile, written).empty());
+      }
+    }
+    EXPECT_GT(numbers, 50u);
+    EXPECT_GT(refused, numbers); // places of a table, most of them
+  }
+  const std::string_view count = R"({"meta":{"preprocessedProfileVersion":1e300}})";
+  EXPECT_NE(read_profile({reinterpret_cast<const std::uint8_t *>(count.data()), count.size()})
+                .error()
+                .message()
+                .find("1e+300 is not a whole number from 0 to 4294967295"),
+            std::string::npos);
+}
+
 } // namespace
 } // namespace etwrelog
