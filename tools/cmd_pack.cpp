@@ -40,12 +40,6 @@ std::string target_name(Task task, const std::string &name) {
   return name.substr(0, name.size() - 1);
 }
 
-std::string about_strays(const PackReport &packed) {
-  return fmt::format("{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or "
-                     "damaged; packed as they are. If there is a whole copy, pack that",
-                     human_count(packed.stray), packed.first_stray);
-}
-
 void note(FileResult &result, const Session &session) {
   result.session = session.name;
   result.kind = session_kind_name(session.kind);
@@ -151,7 +145,7 @@ private:
       outcome.after = packed->archived;
       outcome.decoded = packed->decoded;
       outcome.trace = packed->is_trace;
-      if (packed->stray != 0) outcome.more().warnings.push_back(about_strays(*packed));
+      if (!packed->warnings.empty()) outcome.more().warnings = packed->warnings;
       result.hash = to_string(packed->content);
       note(result, packed->session);
       if (options_.explain) add_explain(costs);
@@ -200,7 +194,7 @@ private:
     if (task_ == Task::pack) {
       if (Result<PackReport> packed = pack(source, target, packing(nullptr), run); packed) {
         before = packed->original, after = packed->archived;
-        if (packed->stray != 0) warn(source.name(), about_strays(*packed));
+        status = report_damage(source.name(), packed->warnings, {});
       } else {
         error = std::move(packed).error();
       }
@@ -265,11 +259,11 @@ private:
       if (results->failed()) return report(io_error(options_.results, "the result could not be written"));
     }
     if (!packed) return report(packed.error());
-    if (packed->stray != 0) warn(source, about_strays(*packed));
+    const int status = report_damage(source, packed->warnings, {});
     if (!options_.quiet)
       fmt::print("{}: part {} of {}, {} of the original, {}\n", printable(target), part->number, part->of,
                  human_bytes(packed->original), human_bytes(packed->archived));
-    return kDone;
+    return status;
   }
 
   void add_explain(const std::vector<ColumnCost> &costs) {

@@ -8,6 +8,8 @@
 #include "etwrelog/logfile_header.hpp"
 #include "passes/statistics.hpp"
 
+#include <fmt/format.h>
+
 namespace etwrelog {
 
 struct ArchiveWorkspace::State : pipeline::Workspace {};
@@ -50,6 +52,15 @@ Result<std::unique_ptr<read::Input>> open_original(const Input &input, const std
   return bytes;
 }
 
+void add_warnings(PackReport &report, const RunOptions &run) {
+  if (report.stray == 0) return;
+  report.warnings.push_back(
+      fmt::format("{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
+                  "packed as they are. If there is a whole copy, pack that",
+                  report.stray, report.first_stray));
+  if (run.report != nullptr) run.report->warnings.push_back(report.warnings.back());
+}
+
 Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report) {
   if (report && report->segments == 0 && report->original == 0 && !report->hash_checked)
     return base::corrupt("holds no whole segment").in(archive.name());
@@ -64,6 +75,7 @@ Result<PackReport> pack(const Input &input, const Output &output, const PackOpti
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
+  add_warnings(report, run);
   return report;
 }
 
@@ -77,6 +89,7 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
+  add_warnings(report, run);
   return report;
 }
 

@@ -312,5 +312,22 @@ TEST_F(COutputs, WhatWasSteppedOverIsTold) {
   })) << (told.empty() ? "nothing told" : told.front());
 }
 
+TEST_F(COutputs, PackingATraceThatIsCutShortIsTold) {
+  std::vector<std::uint8_t> bytes = game_trace().bytes();
+  bytes.resize(bytes.size() - 100);
+  std::vector<std::string> told;
+  auto run = sized<etwr_run>();
+  run.context = &told;
+  run.warning = [](void *context, const char *text) {
+    static_cast<std::vector<std::string> *>(context)->emplace_back(text);
+  };
+  auto report = sized<etwr_archive_report>();
+  error.reset(etwr_pack(files.write("cut.etl", bytes).c_str(), files.path("cut.etlz").c_str(), nullptr, &run,
+                        &report));
+  ASSERT_FALSE(error) << text_of(error);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("are in no whole buffer"), std::string::npos) << told[0];
+}
+
 } // namespace
 } // namespace etwrelog::testing

@@ -190,7 +190,7 @@ TEST_F(Edges, PackSaysThatATraceIsCutShort) {
   const BytesOf cut(trace.begin(), trace.end() - 0x8000);
   testing::write_file(in, cut);
   const std::string says = fmt::format(
-      "32,768 bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
+      "32768 bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
       "packed as they are. If there is a whole copy, pack that",
       cut.size() - 0x8000);
   const ToolRun run = run_tool({"pack", "--json", in});
