@@ -109,6 +109,10 @@ enum class SampleClass : std::uint8_t {
 };
 [[nodiscard]] const char *sample_class_text(SampleClass sample_class);
 
+// Times of samples, slices and intervals, in nanoseconds, end there on both sides (126 years), whatever a
+// trace says: any two of them have a difference.
+inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
+
 struct ProfileSample {
   std::int64_t time = 0;    // ns since trace start; of a wait, when it began
   std::uint64_t weight = 1; // CPU: samples; waits: microseconds

@@ -18,7 +18,7 @@ using nlohmann::json;
 enum Category : unsigned { kOtherCategory, kUser, kKernel, kJit, kNote };
 
 std::int64_t ns_of(const json &ms) {
-  constexpr double kMost = kLongest / 1e6;
+  constexpr double kMost = kProfileTimeLimit / 1e6;
   return static_cast<std::int64_t>(std::llround(std::clamp(ms.get<double>(), -kMost, kMost) * 1e6));
 }
 
@@ -184,7 +184,7 @@ private:
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {
       ProfileSample sample;
-      time = std::clamp(time + ns_of(table.at("timeDeltas", i)), -kLongest, kLongest);
+      time = std::clamp(time + ns_of(table.at("timeDeltas", i)), -kProfileTimeLimit, kProfileTimeLimit);
       sample.time = time;
       const double weight = std::clamp(table.at("weight", i).get<double>(), 0.0, 1e15);
       sample.weight = static_cast<std::uint64_t>(std::llround(waits ? weight * 1000 : weight));

@@ -10,9 +10,6 @@
 
 namespace etwrelog::import_profile {
 
-// Times and durations that are longer are as long as this: of any two of them there is a difference.
-constexpr std::int64_t kLongest = 4'000'000'000'000'000'000; // ns, 126 years
-
 // May throw what nlohmann::json and base::whole_number throw at values that are not what they should be.
 [[nodiscard]] Result<ReadProfile> read_firefox(const nlohmann::json &file);
 [[nodiscard]] Result<ReadProfile> read_speedscope(const nlohmann::json &file);

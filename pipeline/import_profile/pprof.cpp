@@ -86,7 +86,8 @@ public:
         strings_.emplace_back(reinterpret_cast<const char *>(field.bytes.data()), field.bytes.size());
         break;
       case 10:
-        builder_.profile.duration = static_cast<std::int64_t>(std::min<std::uint64_t>(field.value, kLongest));
+        builder_.profile.duration =
+            static_cast<std::int64_t>(std::min<std::uint64_t>(field.value, kProfileTimeLimit));
         break;
       case 12: interval_ = field.value; break;
       case 13: comments.push_back(field.value); break;

@@ -49,7 +49,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   Profile &profile = result.profile;
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
   profile.start_time = first.header().start_time;
-  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max() / 100;
+  constexpr std::int64_t kLongest = kProfileTimeLimit / 100;
   for (const Trace *trace : traces) {
     const LogfileHeader &header = trace->header();
     profile.processors = std::max(profile.processors, header.processors);

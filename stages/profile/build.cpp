@@ -14,7 +14,7 @@
 namespace etwrelog::profile {
 namespace {
 
-// Raw time stamps as nanoseconds since the trace began.
+// Raw time stamps as nanoseconds since the trace began, within kProfileTimeLimit.
 class Nanoseconds {
 public:
   explicit Nanoseconds(const Clock &clock) : first_(clock.first_stamp) {
@@ -26,18 +26,21 @@ public:
     if (divisor_ <= 0) divisor_ = 1'000'000'000; // a header that says nothing of use
   }
   [[nodiscard]] std::int64_t operator()(std::int64_t raw) const {
-    if (raw == kBeginning || raw == kForever) return raw;
-    constexpr std::int64_t kSecond = 1'000'000'000,
-                           kLimit = std::numeric_limits<std::int64_t>::max() / kSecond - 1;
+    constexpr std::int64_t kSecond = 1'000'000'000, kLimit = kProfileTimeLimit / kSecond;
+    const std::int64_t end = raw < first_ ? -kProfileTimeLimit : kProfileTimeLimit;
     std::int64_t ticks = 0;
-    if (__builtin_sub_overflow(raw, first_, &ticks)) return raw < first_ ? kBeginning + 1 : kForever - 1;
+    if (__builtin_sub_overflow(raw, first_, &ticks)) return end;
     const std::int64_t seconds = ticks / divisor_, rest = ticks % divisor_;
-    if (seconds > kLimit || seconds < -kLimit) return seconds < 0 ? kBeginning + 1 : kForever - 1;
+    if (seconds >= kLimit || seconds <= -kLimit) return end;
     const auto part = divisor_ <= kSecond * 9
                           ? rest * kSecond / divisor_
                           : static_cast<std::int64_t>(static_cast<long double>(rest) * kSecond /
                                                       static_cast<long double>(divisor_));
     return seconds * kSecond + part;
+  }
+  // Of the start or end of a process or thread, which the trace may not tell: then it is not converted.
+  [[nodiscard]] std::int64_t of_span(std::int64_t raw) const {
+    return raw == kBeginning || raw == kForever ? raw : (*this)(raw);
   }
 
 private:
@@ -225,8 +228,8 @@ private:
     process.name = span == Timeline::kNone ? "?" : names_[process_times_[span].value];
     if (span != Timeline::kNone) {
       process.command_line = command_lines_[span];
-      process.start = to_ns_(process_times_[span].start);
-      process.end = to_ns_(process_times_[span].end);
+      process.start = to_ns_.of_span(process_times_[span].start);
+      process.end = to_ns_.of_span(process_times_[span].end);
     }
     profile_.accounting.by_process.emplace_back();
     return static_cast<std::uint32_t>(profile_.processes.size() - 1);
@@ -263,8 +266,8 @@ private:
     thread.tid = tid;
     thread.process = process;
     if (span != Timeline::kNone) {
-      thread.start = to_ns_(thread_times_[span].start);
-      thread.end = to_ns_(thread_times_[span].end);
+      thread.start = to_ns_.of_span(thread_times_[span].start);
+      thread.end = to_ns_.of_span(thread_times_[span].end);
     }
     const std::vector<ThreadName> &names = records_.thread_names;
     for (auto name = std::ranges::lower_bound(names, tid, {}, &ThreadName::tid);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace {
 
@@ -21,6 +22,14 @@ constexpr std::uint16_t kHooks[] = {
     0x0524, 0x0532, 0x0F48, 0x0F49};
 constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190}, kRundown[] = {143, 144, 149, 150, 153, 154},
                         kScript[] = {5, 6, 9, 10, 39, 40, 41};
+
+// A little later or earlier; or at times of which not all have a difference.
+std::int64_t moved(std::int64_t time, std::uint8_t step) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  constexpr std::int64_t kFar[] = {Limits::max(), Limits::min(), Limits::max() - 1, 0};
+  if (step >= 0xF0) return kFar[step % std::size(kFar)];
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + step % 16 - 2); // may wrap
+}
 
 // One event: what it is, its version, the time since the one before, the size of its payload; the payload.
 void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, std::uint8_t version,
@@ -76,7 +85,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   std::int64_t time = 2'000'000;
   for (Bytes rest(data + 2, size - 2); rest.size() >= 4;) {
     const std::size_t length = std::min<std::size_t>(rest[3], rest.size() - 4);
-    emit(trace, time += rest[2] % 16 - 2, rest[0], rest[1], rest.subspan(4, length));
+    time = moved(time, rest[2]);
+    emit(trace, time, rest[0], rest[1], rest.subspan(4, length));
     rest = rest.subspan(4 + length);
   }
   const Result<pipeline::Trace> opened =

@@ -2,6 +2,7 @@
 // a stack is accounted for, and a trace that was cut down, re-cached or packed gives the same profile of a
 // process.
 #include "etwrelog/profile_diff.hpp"
+#include "etwrelog/profile_export.hpp"
 #include "tests/pipeline/profile/profile_runs.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
@@ -385,6 +386,43 @@ TEST(GeneratedProfile, OfAProcessIsTheSameWhateverWasDoneToTheTrace) {
       ASSERT_TRUE(select(again, {{pid}, {}, {}, {}})) << what;
       EXPECT_TRUE(folded(again) == expected) << what;
     }
+  }
+}
+
+// Of a damaged trace, or one that is made up. What is wrong about a difference that does not exist,
+// sanitizers see.
+TEST(Profile, AnyTwoTimesHaveADifference) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max(),
+                         kFirst = std::numeric_limits<std::int64_t>::min();
+  SyntheticTrace trace;
+  trace.process_rundown({1'000'001}, 8, 4, "game.exe");
+  for (const std::uint32_t tid : {80u, 81u})
+    trace.thread_rundown({1'000'002}, tid, 8);
+  for (const std::int64_t time :
+       {std::int64_t{2'000'000}, kFirst, kFirst + 1, kLast - 1, kLast, std::int64_t{0}}) {
+    trace.sample({time}, 80);
+    trace.context_switch({time}, 80, 81);
+    trace.context_switch({time}, 81, 80);
+    trace.stack_walk({time}, time, 8, 80, {kUser});
+    trace.dpc({time});
+    trace.isr({time});
+  }
+  for (const ProfileKind kind : {ProfileKind::cpu, ProfileKind::wait, ProfileKind::ready}) {
+    pipeline::ProfileOptions options;
+    options.kind = kind;
+    options.slices = true;
+    const Profile profile = profile_of(trace, options).profile;
+    ASSERT_FALSE(profile.slices.empty());
+    if (kind != ProfileKind::ready) { // nobody is readied
+      EXPECT_FALSE(profile.samples.empty());
+    }
+    for (const ProfileSample &sample : profile.samples)
+      EXPECT_TRUE(sample.time >= -kProfileTimeLimit && sample.time <= kProfileTimeLimit) << sample.time;
+    for (const ProfileSlice &slice : profile.slices)
+      EXPECT_TRUE(slice.start >= -kProfileTimeLimit && slice.end <= kProfileTimeLimit) << slice.start;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(ProfileFormat::count_); ++i)
+      EXPECT_TRUE(
+          write_profile(profile, static_cast<ProfileFormat>(i), {}, [](Bytes) { return Result<void>(); }));
   }
 }
 
