@@ -4,13 +4,24 @@
 
 #include "etwrelog/format.hpp"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace etwrelog {
 
-inline constexpr std::int64_t kFiletimePerSecond = 10'000'000; // FILETIME: 100 ns since 1601-01-01 UTC
+inline constexpr std::int64_t kFiletimePerSecond = 10'000'000;      // FILETIME: 100 ns since 1601-01-01 UTC
+inline constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // 1970-01-01 UTC, as FILETIME
+
+// Nanoseconds since 1970, as databases have times. What is further away, before 1677 or after 2262, is at the
+// end.
+[[nodiscard]] constexpr std::int64_t unix_nanoseconds(std::int64_t filetime) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (filetime < kUnixEpoch - kMost / 100) return -kMost;
+  if (filetime > kUnixEpoch + kMost / 100) return kMost;
+  return (filetime - kUnixEpoch) * 100;
+}
 
 // A raw time stamp t is (t - first_stamp) ticks after start_time.
 struct Clock {
@@ -23,6 +34,9 @@ struct Clock {
   // Saturates instead of overflowing, whatever the fields say.
   [[nodiscard]] std::int64_t to_filetime(std::int64_t raw) const;
   [[nodiscard]] double to_seconds(std::int64_t raw) const; // since the trace began
+  [[nodiscard]] double span_seconds(std::int64_t ticks) const;
+  // FILETIME of the moment of which to_seconds() is that.
+  [[nodiscard]] std::int64_t filetime_after(double seconds) const;
   // The first raw time stamp at or after this moment; the inverse of to_filetime up to the tick.
   [[nodiscard]] std::int64_t from_filetime(std::int64_t filetime) const;
 };

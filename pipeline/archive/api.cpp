@@ -222,8 +222,10 @@ Session session_of(const LogfileHeader &header) {
   session.name = header.session_name;
   session.events_lost = header.events_lost;
   session.buffers_lost = header.buffers_lost;
+  constexpr std::int64_t kMost =
+      9'000'000'000'000'000'000; // less than the last: as a double, that is one more
   if (header.end_time > header.start_time && header.start_time > 0)
-    session.seconds = static_cast<double>(header.end_time - header.start_time) / 1e7;
+    session.seconds = static_cast<double>(std::min(header.end_time - header.start_time, kMost)) / 1e7;
   if (header.file_name == "[multiple files]")
     session.kind = SessionKind::merged;
   else if ((header.log_file_mode & kModeSystemLogger) != 0 || header.session_name == "NT Kernel Logger" ||

@@ -14,9 +14,6 @@
 
 namespace etwrelog::pipeline {
 
-// 100 ns between 1601 and 1970.
-inline constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
-
 [[nodiscard]] const std::vector<tables::Column> &common_columns();
 
 // Numbers where a column of numbers holds every value, else the text that JSON lines have.
@@ -44,7 +41,7 @@ public:
   template <std::size_t Index, class Put>
   void put(const Event &event, const Schema *schema, Put &&put) const {
     if constexpr (Index == 0) {
-      put.number((clock_.to_filetime(event.time()) - kUnixEpoch) * 100);
+      put.number(unix_nanoseconds(clock_.to_filetime(event.time())));
     } else if constexpr (Index == 1) {
       put.number(event.time());
     } else if constexpr (Index == 2) {

@@ -163,10 +163,10 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
   }
   if (wanted_.stack) stack(event, owner.process, column++, scratch);
   if (wanted_.duration) {
+    constexpr double kMost = 9e18; // of what damage says; 285 years
     std::optional<std::int64_t> ns;
     if (const auto ticks = known_.duration_of(event))
-      ns = std::llround(
-          (clock_.to_seconds(clock_.first_stamp + *ticks) - clock_.to_seconds(clock_.first_stamp)) * 1e9);
+      ns = std::llround(std::clamp(clock_.span_seconds(*ticks) * 1e9, -kMost, kMost));
     number(ns);
   }
 }

@@ -251,12 +251,11 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   };
   constexpr Severity kSeverities[] = {{0, "LOG_ALWAYS"}, {21, "CRITICAL"}, {17, "ERROR"},
                                       {13, "WARNING"},   {9, "INFO"},      {5, "VERBOSE"}};
-  constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
   const Severity severity = kSeverities[event.level() < std::size(kSeverities) ? event.level() : 5];
   std::string provider, name;
   names_of(catalog_, &event, schema, provider, name);
   out += "{\"Timestamp\":";
-  schema::append_signed(out, (clock_.to_filetime(context.time) - kUnixEpoch) * 100);
+  schema::append_signed(out, unix_nanoseconds(clock_.to_filetime(context.time)));
   out += ",\"SeverityNumber\":";
   append_unsigned(out, severity.number);
   out += ",\"SeverityText\":";
@@ -292,7 +291,6 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
 // plaso's JSON lines, which Timesketch reads too.
 void JsonLines::timeline(const EventView &event, const Context &context, const Schema *schema,
                          std::string &out, Outcome &outcome) const {
-  constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000;
   const std::int64_t filetime = clock_.to_filetime(context.time);
   std::string provider, name;
   names_of(catalog_, &event, schema, provider, name);
@@ -301,7 +299,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
          "\"date_time\":{\"__class_name__\":\"Filetime\",\"__type__\":\"DateTimeValues\",\"timestamp\":";
   schema::append_signed(out, filetime);
   out += "},\"timestamp\":";
-  schema::append_signed(out, (filetime - kUnixEpoch) / 10);
+  schema::append_signed(out, unix_nanoseconds(filetime) / 1000);
   out += ",\"datetime\":\"";
   if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
   out += "\",\"timestamp_desc\":\"Event Time\",\"parser\":\"etwrelog\",\"source_short\":\"ETL\","

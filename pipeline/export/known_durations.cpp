@@ -141,7 +141,9 @@ Result<void> Knowledge::collect_durations(const Trace &trace, const RunOptions &
               problem("more durations than memory has room for: some are missing");
               continue;
             }
-            ended_.push_back({edge.position, edge.time - found->second.back().time});
+            std::int64_t ticks = 0; // of times that damage says, the difference may not exist
+            if (__builtin_sub_overflow(edge.time, found->second.back().time, &ticks)) ticks = kForever;
+            ended_.push_back({edge.position, ticks});
             found->second.pop_back();
             if (found->second.empty()) open.erase(found);
             --still_open;

@@ -281,7 +281,7 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
   std::optional<std::uint32_t> process;
   WantedKinds kinds(impl, *table->kind);
   // A little more than asked for, as FILETIME is coarser than the clock; SQLite drops it.
-  std::int64_t from = INT64_MIN, to = INT64_MAX;
+  pipeline::AskedTimes times;
   for (int i = 0; i < argc; ++i) {
     const char op = plan[i];
     if (op == 'p' || op == 'g' || op == 'v') {
@@ -302,16 +302,15 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     const bool raw = op == 'a' || op == 'b' || op == 'e';
     const auto filetime = pipeline::filetime_asked(impl.trace.clock(), raw, value);
     if (!filetime) continue;
-    if (op == '>' || op == 'a' || op == '=' || op == 'e') from = std::max(from, *filetime - 1);
-    if (op == '<' || op == 'b' || op == '=' || op == 'e') to = std::min(to, *filetime + 1);
+    if (op == '>' || op == 'a' || op == '=' || op == 'e') times.not_before(*filetime);
+    if (op == '<' || op == 'b' || op == '=' || op == 'e') times.not_after(*filetime);
   }
-  if (impl.asked.from != INT64_MIN)
-    from = std::max(from, impl.trace.clock().to_filetime(impl.asked.from) - 1);
-  if (impl.asked.to != INT64_MAX) to = std::min(to, impl.trace.clock().to_filetime(impl.asked.to) + 1);
-  if (from != INT64_MIN) query.from = Moment{false, 0, from};
-  if (to != INT64_MAX) query.to = Moment{false, 0, to};
+  if (impl.asked.from != INT64_MIN) times.not_before(impl.trace.clock().to_filetime(impl.asked.from));
+  if (impl.asked.to != INT64_MAX) times.not_after(impl.trace.clock().to_filetime(impl.asked.to));
+  if (times.from != INT64_MIN) query.from = Moment{false, 0, times.from};
+  if (times.to != INT64_MAX) query.to = Moment{false, 0, times.to};
   const pipeline::Reading reading{.processor = cursor->processor, .process = process};
-  cursor->nothing = from > to || !kinds.make(query.kinds);
+  cursor->nothing = times.from > times.to || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));
   cursor->row = 0;
   return next(base);
@@ -460,16 +459,15 @@ std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace,
         return source.access == Access::archive;
       }))
     return std::nullopt;
-  const std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
+  std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
   if (!times) return std::nullopt;
   const filter::TimeRange asked = filter::selected_time(whole, trace.clock());
-  std::int64_t from = times->from, to = times->to;
-  if (asked.from != INT64_MIN) from = std::max(from, trace.clock().to_filetime(asked.from) - 1);
-  if (asked.to != INT64_MAX) to = std::min(to, trace.clock().to_filetime(asked.to) + 1);
-  if (from > to) return std::nullopt;
+  if (asked.from != INT64_MIN) times->not_before(trace.clock().to_filetime(asked.from));
+  if (asked.to != INT64_MAX) times->not_after(trace.clock().to_filetime(asked.to));
+  if (times->from > times->to) return std::nullopt;
   Selection selection = whole;
-  if (from != INT64_MIN) selection.from = Moment{false, 0, from};
-  if (to != INT64_MAX) selection.to = Moment{false, 0, to};
+  if (times->from != INT64_MIN) selection.from = Moment{false, 0, times->from};
+  if (times->to != INT64_MAX) selection.to = Moment{false, 0, times->to};
   return selection;
 }
 

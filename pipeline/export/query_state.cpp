@@ -52,7 +52,7 @@ private:
 // Null: since before the trace began, and after it ended.
 void add_moment(Insert &insert, const Clock &clock, std::int64_t time, bool known) {
   if (known)
-    insert.number((clock.to_filetime(time) - kUnixEpoch) * 100);
+    insert.number(unix_nanoseconds(clock.to_filetime(time)));
   else
     insert.null();
 }

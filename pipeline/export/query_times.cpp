@@ -70,8 +70,8 @@ int best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
     const std::optional<std::int64_t> filetime =
         filetime_asked(plan.clock, constraint.iColumn == 1, sqlite3_value_int64(value));
     if (!filetime) continue;
-    if (from) times.from = std::max(times.from, *filetime - 1);
-    if (to) times.to = std::min(times.to, *filetime + 1);
+    if (from) times.not_before(*filetime);
+    if (to) times.not_after(*filetime);
   }
   plan.times.from = std::min(plan.times.from, times.from);
   plan.times.to = std::max(plan.times.to, times.to);
@@ -139,7 +139,7 @@ Outcome make_plan(const std::string &sql, Plan &plan) {
 
 std::optional<std::int64_t> filetime_asked(const Clock &clock, bool raw, std::int64_t value) {
   if (raw) return clock.to_filetime(value);
-  if (value < 0 || value / 100 > INT64_MAX - kUnixEpoch - 1) return std::nullopt;
+  if (value < 0 || value == INT64_MAX) return std::nullopt;
   return value / 100 + kUnixEpoch;
 }
 

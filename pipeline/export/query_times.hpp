@@ -3,6 +3,7 @@
 
 #include "etwrelog/clock.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,13 @@ namespace etwrelog::pipeline {
 // FILETIMEs, both ends included, a little more than asked for.
 struct AskedTimes {
   std::int64_t from = INT64_MIN, to = INT64_MAX;
+
+  void not_before(std::int64_t filetime) {
+    if (filetime != INT64_MIN) from = std::max(from, filetime - 1);
+  }
+  void not_after(std::int64_t filetime) {
+    if (filetime != INT64_MAX) to = std::min(to, filetime + 1);
+  }
 };
 
 // The times outside of which no row of a table of events matters to the statements: by the conditions on
@@ -20,8 +28,8 @@ struct AskedTimes {
 // Tables of processes, threads and images do not count: they are known whole whatever time is read.
 [[nodiscard]] std::optional<AskedTimes> times_of(const std::string &sql, const Clock &clock);
 
-// The FILETIME of a value of `time` (nanoseconds since 1970), or of `timestamp` (`raw`); none before 1970, or
-// where it is too late to be one.
+// The FILETIME of a value of `time` (nanoseconds since 1970), or of `timestamp` (`raw`); none before 1970,
+// or where all that are later are, too.
 [[nodiscard]] std::optional<std::int64_t> filetime_asked(const Clock &clock, bool raw, std::int64_t value);
 
 } // namespace etwrelog::pipeline

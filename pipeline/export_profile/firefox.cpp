@@ -2,6 +2,8 @@
 // viewer can ask a symbol server later (samply load). What a thread did when stands in it as markers.
 #include "export_profile/fit.hpp"
 
+#include "etwrelog/clock.hpp"
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -63,11 +65,11 @@ private:
     const bool named = std::ranges::any_of(profile_.frames, [](const ProfileFrame &f) {
       return f.kind != FrameKind::annotation && !f.function.empty();
     });
-    constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
     const double interval = static_cast<double>(profile_.interval_ns()) / 1e6;
     out_.text("{\"preprocessedProfileVersion\":66,\"version\":24,\"interval\":")
         .fixed(interval > 0 ? interval : 1, 6);
-    out_.text(",\"startTime\":").fixed(static_cast<double>(profile_.start_time - kUnixEpoch) / 1e4, 3);
+    out_.text(",\"startTime\":")
+        .fixed(static_cast<double>(unix_nanoseconds(profile_.start_time) / 100) / 1e4, 3);
     out_.text(",\"processType\":0,\"product\":")
         .json(title_of(profile_, options_))
         .text(",\"oscpu\":\"Windows\",\"platform\":\"Windows\"");

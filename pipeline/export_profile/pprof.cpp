@@ -2,6 +2,7 @@
 #include "export_profile/fit.hpp"
 
 #include "base/errors.hpp"
+#include "etwrelog/clock.hpp"
 
 #include <algorithm>
 #include <map>
@@ -102,9 +103,8 @@ public:
     for (const std::string &text : strings_.all())
       emit_bytes(6, text);
     Message rest;
-    constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
     if (profile_.start_time > kUnixEpoch)
-      rest.varint(9, static_cast<std::uint64_t>(profile_.start_time - kUnixEpoch) * 100);
+      rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time)));
     rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.duration)));
     rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
     for (const std::uint64_t comment : comments)

@@ -3,6 +3,7 @@
 
 #include "base/errors.hpp"
 #include "base/json.hpp"
+#include "etwrelog/clock.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,9 +63,8 @@ public:
     std::string title = meta.value("product", std::string());
     Profile &profile = builder_.profile;
     profile.processors = whole_number(meta, "logicalCPUs", 0u);
-    constexpr double kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
-    profile.start_time = static_cast<std::int64_t>(
-        std::llround(std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + kUnixEpoch));
+    profile.start_time = static_cast<std::int64_t>(std::llround(
+        std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + static_cast<double>(kUnixEpoch)));
     profile.intervals.push_back(
         {0, static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))))});
     for (const json &lib : file_.at("libs"))

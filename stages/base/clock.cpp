@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 std::int64_t saturated(long double value) {
   // Both bounds are exact in the 64-bit mantissa; where long double is shorter they round outwards.
-  if (value >= static_cast<long double>(kMax)) return kMax;
+  if (!(value < static_cast<long double>(kMax))) return kMax; // nor is what is no number
   if (value <= static_cast<long double>(kMin)) return kMin;
   return static_cast<std::int64_t>(value);
 }
@@ -69,10 +70,20 @@ std::int64_t Clock::to_filetime(std::int64_t raw) const {
 }
 
 double Clock::to_seconds(std::int64_t raw) const {
+  return span_seconds(subtract_saturated(raw, first_stamp));
+}
+
+double Clock::span_seconds(std::int64_t ticks) const {
   const Rate r = rate(*this);
   if (r.ticks <= 0) return 0;
-  return static_cast<double>(subtract_saturated(raw, first_stamp)) / static_cast<double>(r.ticks) *
-         static_cast<double>(r.filetime) / static_cast<double>(kFiletimePerSecond);
+  return static_cast<double>(ticks) / static_cast<double>(r.ticks) * static_cast<double>(r.filetime) /
+         static_cast<double>(kFiletimePerSecond);
+}
+
+std::int64_t Clock::filetime_after(double seconds) const {
+  const std::int64_t begin = type == format::ClockType::system_time ? first_stamp : start_time;
+  const std::int64_t ticks = saturated(std::round(seconds * static_cast<double>(kFiletimePerSecond)));
+  return ticks == kMin || ticks == kMax ? ticks : add_saturated(begin, ticks);
 }
 
 std::int64_t Clock::from_filetime(std::int64_t filetime) const {

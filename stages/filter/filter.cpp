@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
 namespace etwrelog {
 
@@ -53,18 +52,9 @@ void Marks::Part::shrink() {
 namespace {
 
 std::int64_t raw_time(const Moment &moment, const Clock &clock) {
-  std::int64_t filetime = moment.filetime;
-  if (moment.relative) {
-    const double ticks = moment.seconds * static_cast<double>(kFiletimePerSecond);
-    const double limit = 9e18;
-    const std::int64_t begin =
-        clock.type == format::ClockType::system_time ? clock.first_stamp : clock.start_time;
-    const double sum = static_cast<double>(begin) + ticks;
-    if (sum > limit) return kForever;
-    if (sum < -limit) return kBeginning;
-    filetime = begin + static_cast<std::int64_t>(std::llround(ticks));
-  }
-  return clock.from_filetime(filetime);
+  const std::int64_t filetime = moment.relative ? clock.filetime_after(moment.seconds) : moment.filetime;
+  const bool is_end = filetime == kForever || filetime == kBeginning;
+  return is_end ? filetime : clock.from_filetime(filetime);
 }
 
 } // namespace

@@ -8,15 +8,13 @@
 #include "where/compare.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 
 namespace etwrelog::where {
 namespace {
 
-constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // as FILETIME
-constexpr std::size_t kMaxSteps = 4'000'000;                 // of all kinds
+constexpr std::size_t kMaxSteps = 4'000'000; // of all kinds
 
 enum class Column : std::uint8_t {
   time,
@@ -64,14 +62,6 @@ std::optional<std::size_t> field_of(std::span<const Field> fields, std::span<con
     if (depth + 1 == path.size()) return i;
     begin = i + 1, end = i + 1 + fields[i].members;
   }
-}
-
-// Nanoseconds since 1970, as tables have them.
-std::int64_t nanoseconds(std::int64_t filetime) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (filetime < kUnixEpoch - kMost / 100) return -kMost;
-  if (filetime - kUnixEpoch > kMost / 100) return kMost;
-  return (filetime - kUnixEpoch) * 100;
 }
 
 // Hears nothing of a run.
@@ -227,9 +217,8 @@ Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) cons
         return error_at(syntax.text, comparison.value_at,
                         "'" + literal.text +
                             "' is neither a date and time nor seconds since the trace began");
-      std::int64_t filetime = moment->filetime;
-      if (moment->relative) filetime = clock.start_time + std::llround(moment->seconds * kFiletimePerSecond);
-      const std::int64_t ns = nanoseconds(filetime);
+      const std::int64_t ns =
+          unix_nanoseconds(moment->relative ? clock.filetime_after(moment->seconds) : moment->filetime);
       literal.kind = Literal::Kind::integer;
       literal.negative = ns < 0;
       literal.bits = static_cast<std::uint64_t>(ns);
@@ -350,6 +339,9 @@ void Condition::Impl::narrow_times(std::uint32_t index) {
   if (literal.kind != Literal::Kind::integer) return;
   const auto value = static_cast<std::int64_t>(literal.bits);
   if (!literal.negative && value < 0) return;
+  constexpr std::int64_t kEnd =
+      std::numeric_limits<std::int64_t>::max(); // where all times are that are further away
+  if (*column == Column::time && (value == kEnd || value <= -kEnd)) return;
   // A little more than asked for: units differ.
   const std::int64_t filetime = *column == Column::time ? value / 100 + kUnixEpoch : clock.to_filetime(value);
   const bool from = test.op() == Operator::greater || test.op() == Operator::greater_equal,
@@ -407,7 +399,7 @@ bool Condition::Impl::test_column(const Event &event, const Schema *schema, cons
   case Column::time: {
     const std::int64_t filetime = clock.to_filetime(event.time());
     if (!test.is_pattern()) {
-      const std::int64_t ns = nanoseconds(filetime);
+      const std::int64_t ns = unix_nanoseconds(filetime);
       return test.integer(static_cast<std::uint64_t>(ns), ns < 0);
     }
     scratch.text.clear();

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 #include <sys/stat.h>
 
 namespace etwrelog {
@@ -201,6 +203,66 @@ TEST_F(Edges, PackSaysThatATraceIsCutShort) {
   EXPECT_EQ(file["warnings"], nlohmann::json::array({says}));
   ASSERT_EQ(run_tool({"unpack", "-q", in + "z", "-o", out}).status, 0);
   EXPECT_TRUE(testing::read_file(out) == cut);
+}
+
+// As damage may say it. What is wrong about a difference or a number of seconds that does not exist,
+// sanitizers see.
+TEST_F(Edges, TimesMayBeAny) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max(),
+                         kFirst = std::numeric_limits<std::int64_t>::min();
+  testing::TraceOptions options;
+  options.start_time = 1;
+  testing::SyntheticTrace t(options);
+  t.process_rundown({kFirst}, 100, 4, "target.exe");
+  t.thread_rundown({kFirst}, 110, 100);
+  for (const std::int64_t time : {kFirst, std::int64_t{-1}, std::int64_t{2'000'000}, kLast - 1, kLast}) {
+    t.process_start({time}, 200, 100, "short.exe");
+    t.thread_start({time}, 210, 200);
+    t.disk_init({time}, 110, 110, 100);
+    t.sample({time}, 110);
+    t.stack_walk({time}, time, 100, 110, {0x7FF6'0000'1000, 0x7FF6'0000'2000});
+    t.context_switch({time}, 110, 210);
+    t.context_switch({time}, 210, 110);
+  }
+  t.disk_read({kLast}, 110, 1);
+  t.thread_end({kLast}, 210, 200);
+  t.process_end({kLast}, 200, "short.exe");
+  testing::write_file(in, t.bytes());
+  const Names commands[] = {{"info", "--json"},
+                            {"stats", "--json"},
+                            {"stacks"},
+                            {"profile"},
+                            {"profile", "--kind", "wait"},
+                            {"schema"},
+                            {"query", "select count(*), min(time), max(time) from events"},
+                            {"export", "--join", "all"},
+                            {"export", "--profile", "otel"},
+                            {"export", "--profile", "timeline"},
+                            {"export", "--format", "csv"}};
+  for (Names command : commands) {
+    command.insert(command.begin() + 1, in);
+    const ToolRun run = run_tool(command);
+    EXPECT_EQ(run.status, 0) << command[0] << ": " << run.err;
+    EXPECT_FALSE(run.out.empty()) << command[0];
+  }
+  // The events at the very ends are where all later and earlier moments are.
+  const std::string everything = run_tool({"export", in}).out;
+  EXPECT_TRUE(run_tool({"export", in, "--from", "-1e12h", "--to", "1e12h"}).out == everything);
+  EXPECT_TRUE(run_tool({"export", in, "--where", "time >= '-1e12h' and time <= '1e12h'"}).out == everything);
+  const Names outputs[] = {{"relog", "-o"},
+                           {"relog", "-p", "100", "-o"},
+                           {"relog", "--stacks", "cache", "-o"},
+                           {"merge", "-o"},
+                           {"pack", "-o"},
+                           {"profile", "-o"},
+                           {"export", "--format", "sqlite", "-o"},
+                           {"export", "--format", "arrow", "-o"}};
+  for (Names command : outputs) {
+    command.push_back(command[0] == "profile" ? out + ".firefox.json.gz" : out);
+    command.insert(command.begin() + 1, {in, "-f"});
+    const ToolRun run = run_tool(command);
+    EXPECT_EQ(run.status, 0) << command[0] << ": " << run.err;
+  }
 }
 
 TEST_F(Edges, NamesMayBeAnyBytes) {

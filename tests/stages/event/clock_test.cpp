@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -71,8 +72,26 @@ TEST(Clock, SaturatesWhateverTheFieldsSay) {
               (void)clock.to_filetime(time);
               (void)clock.to_seconds(time);
               (void)clock.from_filetime(time); // neither overflows, divides by zero nor searches for ever
+              (void)clock.span_seconds(time);
             }
+            for (const double seconds : {-1e300, -1e12, 0.0, 1e12, 1e300, std::nan("")})
+              (void)clock.filetime_after(seconds);
           }
+}
+
+TEST(Clock, SecondsAfterTheBeginningAreWhereToSecondsHasThem) {
+  const std::int64_t first = 1'000'000;
+  for (const ClockType type : {ClockType::qpc, ClockType::system_time, ClockType::cpu_cycles}) {
+    // Of a system clock the stamps are times of day: its trace begins at the first, whatever else is said.
+    const Clock clock{type, 3'000'000, 2'400, type == ClockType::system_time ? kStart + 77 : first, kStart};
+    for (const double seconds : {0.0, 0.5, 12.25, -3.0}) {
+      const std::int64_t raw = clock.from_filetime(clock.filetime_after(seconds));
+      EXPECT_NEAR(clock.to_seconds(raw), seconds, 1e-6);
+      EXPECT_NEAR(clock.span_seconds(raw - clock.first_stamp), seconds, 1e-6);
+    }
+    EXPECT_EQ(clock.filetime_after(1e300), kMax);
+    EXPECT_EQ(clock.filetime_after(-1e300), kMin);
+  }
 }
 
 TEST(Clock, PrintsAndParsesUtc) {
