@@ -14,13 +14,17 @@ namespace etwrelog {
 inline constexpr std::int64_t kFiletimePerSecond = 10'000'000;      // FILETIME: 100 ns since 1601-01-01 UTC
 inline constexpr std::int64_t kUnixEpoch = 116'444'736'000'000'000; // 1970-01-01 UTC, as FILETIME
 
-// Nanoseconds since 1970, as databases have times. What is further away, before 1677 or after 2262, is at the
-// end.
+// Units of 100 ns since 1970; the least there is for FILETIMEs that only damage can say.
+[[nodiscard]] constexpr std::int64_t unix_ticks(std::int64_t filetime) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  return filetime < kLeast + kUnixEpoch ? kLeast : filetime - kUnixEpoch;
+}
+// Nanoseconds since 1970, as databases have times. Before 1677 and after 2262 there are none: those of then
+// are the least and the most, -INT64_MAX and INT64_MAX.
 [[nodiscard]] constexpr std::int64_t unix_nanoseconds(std::int64_t filetime) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (filetime < kUnixEpoch - kMost / 100) return -kMost;
-  if (filetime > kUnixEpoch + kMost / 100) return kMost;
-  return (filetime - kUnixEpoch) * 100;
+  const std::int64_t ticks = unix_ticks(filetime);
+  return ticks < -kMost / 100 ? -kMost : ticks > kMost / 100 ? kMost : ticks * 100;
 }
 
 // A raw time stamp t is (t - first_stamp) ticks after start_time.
@@ -33,8 +37,8 @@ struct Clock {
 
   // Saturates instead of overflowing, whatever the fields say.
   [[nodiscard]] std::int64_t to_filetime(std::int64_t raw) const;
-  [[nodiscard]] double to_seconds(std::int64_t raw) const; // since the trace began
-  [[nodiscard]] double span_seconds(std::int64_t ticks) const;
+  [[nodiscard]] double to_seconds(std::int64_t raw) const;     // since the trace began
+  [[nodiscard]] double span_seconds(std::int64_t ticks) const; // how long so many ticks of raw time are
   // FILETIME of the moment of which to_seconds() is that.
   [[nodiscard]] std::int64_t filetime_after(double seconds) const;
   // The first raw time stamp at or after this moment; the inverse of to_filetime up to the tick.

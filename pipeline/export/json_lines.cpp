@@ -299,7 +299,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
          "\"date_time\":{\"__class_name__\":\"Filetime\",\"__type__\":\"DateTimeValues\",\"timestamp\":";
   schema::append_signed(out, filetime);
   out += "},\"timestamp\":";
-  schema::append_signed(out, unix_nanoseconds(filetime) / 1000);
+  schema::append_signed(out, unix_ticks(filetime) / 10);
   out += ",\"datetime\":\"";
   if (!schema::append_filetime(out, filetime)) schema::append_signed(out, filetime);
   out += "\",\"timestamp_desc\":\"Event Time\",\"parser\":\"etwrelog\",\"source_short\":\"ETL\","

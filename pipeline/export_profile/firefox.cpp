@@ -68,8 +68,7 @@ private:
     const double interval = static_cast<double>(profile_.interval_ns()) / 1e6;
     out_.text("{\"preprocessedProfileVersion\":66,\"version\":24,\"interval\":")
         .fixed(interval > 0 ? interval : 1, 6);
-    out_.text(",\"startTime\":")
-        .fixed(static_cast<double>(unix_nanoseconds(profile_.start_time) / 100) / 1e4, 3);
+    out_.text(",\"startTime\":").fixed(static_cast<double>(unix_ticks(profile_.start_time)) / 1e4, 3);
     out_.text(",\"processType\":0,\"product\":")
         .json(title_of(profile_, options_))
         .text(",\"oscpu\":\"Windows\",\"platform\":\"Windows\"");

@@ -94,6 +94,21 @@ TEST(Clock, SecondsAfterTheBeginningAreWhereToSecondsHasThem) {
   }
 }
 
+TEST(Clock, TimesSince1970EndWhereTheirNumbersEnd) {
+  EXPECT_EQ(unix_ticks(kUnixEpoch + 3), 3);
+  EXPECT_EQ(unix_ticks(0), -kUnixEpoch);
+  EXPECT_EQ(unix_ticks(kMin), kMin);
+  EXPECT_EQ(unix_ticks(kMax), kMax - kUnixEpoch);
+  EXPECT_EQ(unix_nanoseconds(kUnixEpoch - 1), -100);
+  EXPECT_EQ(unix_nanoseconds(*parse_filetime("2262-04-11 23:47:16.8547758")), kMax - 7);
+  EXPECT_EQ(unix_nanoseconds(*parse_filetime("2262-04-11 23:47:16.8547759")), kMax);
+  EXPECT_EQ(unix_nanoseconds(*parse_filetime("1677-09-21 00:12:43.1452242")), -kMax + 7);
+  EXPECT_EQ(unix_nanoseconds(*parse_filetime("1677-09-21 00:12:43.1452241")), -kMax);
+  EXPECT_EQ(unix_nanoseconds(0), -kMax);
+  EXPECT_EQ(unix_nanoseconds(kMin), -kMax);
+  EXPECT_EQ(unix_nanoseconds(kMax), kMax);
+}
+
 TEST(Clock, PrintsAndParsesUtc) {
   EXPECT_EQ(filetime_text(0), "-");
   EXPECT_EQ(filetime_text(1), "1601-01-01 00:00:00.0000001Z");
