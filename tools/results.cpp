@@ -37,8 +37,8 @@ std::string line_of(const FileResult &r) {
 std::optional<FileResult> parse_result(std::string_view line) {
   const json from = json::parse(line, nullptr, false);
   if (!from.is_object()) return std::nullopt;
-  for (const char *count :
-       {"bytes", "result_bytes", "decoded"}) // of another number, such as 1e300, nothing is made
+  // Of a number that is no count, such as 1e300, json makes one all the same.
+  for (const char *count : {"bytes", "result_bytes", "decoded"})
     if (from.contains(count) && !from.at(count).is_number_unsigned()) return std::nullopt;
   try {
     FileResult r;

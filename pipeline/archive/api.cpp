@@ -8,6 +8,8 @@
 #include "etwrelog/logfile_header.hpp"
 #include "passes/statistics.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace etwrelog {
@@ -222,8 +224,8 @@ Session session_of(const LogfileHeader &header) {
   session.name = header.session_name;
   session.events_lost = header.events_lost;
   session.buffers_lost = header.buffers_lost;
-  constexpr std::int64_t kMost =
-      9'000'000'000'000'000'000; // less than the last: as a double, that is one more
+  // Back in these units, the most that 64 bits hold would be one more than they hold: seconds are a double.
+  constexpr std::int64_t kMost = 9'000'000'000'000'000'000;
   if (header.end_time > header.start_time && header.start_time > 0)
     session.seconds = static_cast<double>(std::min(header.end_time - header.start_time, kMost)) / 1e7;
   if (header.file_name == "[multiple files]")

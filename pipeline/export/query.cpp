@@ -57,6 +57,17 @@ struct KindTable {
   }
 };
 
+// Selects the times that are asked for within those of the whole; false if there are none.
+template <class Selected>
+bool narrow(Selected &selected, pipeline::AskedTimes times, const filter::TimeRange &whole,
+            const Clock &clock) {
+  if (whole.from != INT64_MIN) times.not_before(clock.to_filetime(whole.from));
+  if (whole.to != INT64_MAX) times.not_after(clock.to_filetime(whole.to));
+  if (times.from != INT64_MIN) selected.from = Moment{false, 0, times.from};
+  if (times.to != INT64_MAX) selected.to = Moment{false, 0, times.to};
+  return times.from <= times.to;
+}
+
 } // namespace
 
 struct TraceQuery::Impl {
@@ -305,12 +316,8 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     if (op == '>' || op == 'a' || op == '=' || op == 'e') times.not_before(*filetime);
     if (op == '<' || op == 'b' || op == '=' || op == 'e') times.not_after(*filetime);
   }
-  if (impl.asked.from != INT64_MIN) times.not_before(impl.trace.clock().to_filetime(impl.asked.from));
-  if (impl.asked.to != INT64_MAX) times.not_after(impl.trace.clock().to_filetime(impl.asked.to));
-  if (times.from != INT64_MIN) query.from = Moment{false, 0, times.from};
-  if (times.to != INT64_MAX) query.to = Moment{false, 0, times.to};
   const pipeline::Reading reading{.processor = cursor->processor, .process = process};
-  cursor->nothing = times.from > times.to || !kinds.make(query.kinds);
+  cursor->nothing = !narrow(query, times, impl.asked, impl.trace.clock()) || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));
   cursor->row = 0;
   return next(base);
@@ -459,15 +466,11 @@ std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace,
         return source.access == Access::archive;
       }))
     return std::nullopt;
-  std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
+  const std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
   if (!times) return std::nullopt;
-  const filter::TimeRange asked = filter::selected_time(whole, trace.clock());
-  if (asked.from != INT64_MIN) times->not_before(trace.clock().to_filetime(asked.from));
-  if (asked.to != INT64_MAX) times->not_after(trace.clock().to_filetime(asked.to));
-  if (times->from > times->to) return std::nullopt;
   Selection selection = whole;
-  if (times->from != INT64_MIN) selection.from = Moment{false, 0, times->from};
-  if (times->to != INT64_MAX) selection.to = Moment{false, 0, times->to};
+  if (!narrow(selection, *times, filter::selected_time(whole, trace.clock()), trace.clock()))
+    return std::nullopt;
   return selection;
 }
 

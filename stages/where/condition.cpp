@@ -339,8 +339,8 @@ void Condition::Impl::narrow_times(std::uint32_t index) {
   if (literal.kind != Literal::Kind::integer) return;
   const auto value = static_cast<std::int64_t>(literal.bits);
   if (!literal.negative && value < 0) return;
-  constexpr std::int64_t kEnd =
-      std::numeric_limits<std::int64_t>::max(); // where all times are that are further away
+  // At the ends are all times that are further away, too.
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   if (*column == Column::time && (value == kEnd || value <= -kEnd)) return;
   // A little more than asked for: units differ.
   const std::int64_t filetime = *column == Column::time ? value / 100 + kUnixEpoch : clock.to_filetime(value);

@@ -285,6 +285,16 @@ TEST_F(COutputs, CallsReportProgressAndStop) {
   etwr_string_free(text);
 }
 
+// A run that keeps its warnings there.
+etwr_run telling(std::vector<std::string> &told) {
+  auto run = sized<etwr_run>();
+  run.context = &told;
+  run.warning = [](void *context, const char *text) {
+    static_cast<std::vector<std::string> *>(context)->emplace_back(text);
+  };
+  return run;
+}
+
 TEST_F(COutputs, WhatWasSteppedOverIsTold) {
   SyntheticTrace more = game_trace();
   for (int i = 0; i < 4'000; ++i)
@@ -297,11 +307,7 @@ TEST_F(COutputs, WhatWasSteppedOverIsTold) {
   const TracePtr trace = open({files.write("a.etl", bytes)}, error, &how);
   ASSERT_TRUE(trace) << text_of(error);
   std::vector<std::string> told;
-  auto run = sized<etwr_run>();
-  run.context = &told;
-  run.warning = [](void *context, const char *text) {
-    static_cast<std::vector<std::string> *>(context)->emplace_back(text);
-  };
+  const etwr_run run = telling(told);
   auto report = sized<etwr_relog_report>();
   error.reset(etwr_relog(trace.get(), files.path("b.etl").c_str(), nullptr, &run, &report));
   ASSERT_FALSE(error) << text_of(error);
@@ -316,11 +322,7 @@ TEST_F(COutputs, PackingATraceThatIsCutShortIsTold) {
   std::vector<std::uint8_t> bytes = game_trace().bytes();
   bytes.resize(bytes.size() - 100);
   std::vector<std::string> told;
-  auto run = sized<etwr_run>();
-  run.context = &told;
-  run.warning = [](void *context, const char *text) {
-    static_cast<std::vector<std::string> *>(context)->emplace_back(text);
-  };
+  const etwr_run run = telling(told);
   auto report = sized<etwr_archive_report>();
   error.reset(etwr_pack(files.write("cut.etl", bytes).c_str(), files.path("cut.etlz").c_str(), nullptr, &run,
                         &report));
