@@ -95,11 +95,22 @@ public:
 
   // The provider: of EVENT_HEADER its GUID, of classic events the class GUID, of kernel events the class GUID
   // of the hook's group (zero for a group that is not documented), of WPP messages their message GUID if any.
-  [[nodiscard]] Guid provider() const;
-  [[nodiscard]] std::uint16_t
-  id() const; // EVENT_HEADER Id, hook id, WPP message number; 0 for classic events
+  [[nodiscard]] Guid provider() const {
+    if (is_event()) return load_guid(at_ + format::kEventProviderAt);
+    return is_classic() ? load_guid(at_ + format::kClassicGuidAt) : cold_provider();
+  }
+  // EVENT_HEADER Id, hook id, WPP message number; 0 for classic events.
+  [[nodiscard]] std::uint16_t id() const {
+    if (is_event()) return load<std::uint16_t>(at_ + format::kEventIdAt);
+    return has_hook() ? hook() : cold_id();
+  }
   [[nodiscard]] std::uint16_t version() const { return has_hook() ? at_[0] : cold_version(); }
-  [[nodiscard]] std::uint8_t opcode() const; // of kernel events the low byte of the hook
+  // Of kernel events the low byte of the hook.
+  [[nodiscard]] std::uint8_t opcode() const {
+    if (is_event()) return at_[format::kEventOpcodeAt];
+    if (has_hook()) return static_cast<std::uint8_t>(hook());
+    return is_classic() ? at_[format::kClassicOpcodeAt] : std::uint8_t{0};
+  }
   [[nodiscard]] std::uint8_t
   level() const; // 0 where the type has none, as for channel, task, keyword, activity
   [[nodiscard]] std::uint8_t channel() const {
@@ -151,6 +162,8 @@ private:
   [[nodiscard]] bool message_has_time() const;
   [[nodiscard]] std::int64_t message_time() const;
   [[nodiscard]] Bytes cold_payload() const;
+  [[nodiscard]] Guid cold_provider() const;
+  [[nodiscard]] std::uint16_t cold_id() const;
   [[nodiscard]] std::uint16_t cold_version() const;
 
   const std::uint8_t *at_ = nullptr;

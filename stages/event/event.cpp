@@ -78,28 +78,18 @@ Bytes EventView::cold_payload() const {
   return walk.ok() ? walk.rest() : Bytes();
 }
 
-Guid EventView::provider() const {
-  if (is_event()) return load_guid(at_ + kEventProviderAt);
-  if (is_classic()) return load_guid(at_ + kClassicGuidAt);
+Guid EventView::cold_provider() const {
   if (has_hook()) return kernel::group_guid(static_cast<std::uint8_t>(hook() >> 8));
   return is_message() ? message().guid : Guid{};
 }
 
-std::uint16_t EventView::id() const {
-  if (is_event()) return load<std::uint16_t>(at_ + kEventIdAt);
-  if (has_hook()) return hook();
+std::uint16_t EventView::cold_id() const {
   return is_message() ? load<std::uint16_t>(at_ + kMessageNumberAt) : std::uint16_t{0};
 }
 
 std::uint16_t EventView::cold_version() const {
   if (is_event()) return at_[kEventVersionAt];
   return is_classic() ? load<std::uint16_t>(at_ + kClassicVersionAt) : std::uint16_t{0};
-}
-
-std::uint8_t EventView::opcode() const {
-  if (is_event()) return at_[kEventOpcodeAt];
-  if (has_hook()) return static_cast<std::uint8_t>(hook());
-  return is_classic() ? at_[kClassicOpcodeAt] : std::uint8_t{0};
 }
 
 std::uint8_t EventView::level() const {

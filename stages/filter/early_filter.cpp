@@ -231,14 +231,18 @@ std::optional<Reason> EarlyFilter::drops_other(const EventView &event, std::int6
                                                EarlyWalk &walk) const {
   if (!event.is_classic()) return drops_rest(event, time, walk);
   const Guid provider = event.provider();
-  if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
-      provider == format::kEventTraceGuid || provider == format::kMetaDataGuid)
-    return std::nullopt;
-  if (provider != format::kImageIdGuid) return drops_rest(event, time, walk);
-  const FieldOffsets &at = image_id_offsets(event.opcode(), event.pointer_size());
-  const auto base = FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
-  const std::uint32_t pid = FieldOffsets::u32(event.payload(), at.process_id).value_or(event.process_id());
-  const bool kernel = base ? format::is_kernel_address(*base, event.pointer_size()) : pid == kIdleProcess;
+  if (provider != format::kImageIdGuid) {
+    if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
+        provider == format::kEventTraceGuid || provider == format::kMetaDataGuid)
+      return std::nullopt;
+    return drops_rest(event, time, walk);
+  }
+  const Bytes payload = event.payload();
+  const unsigned pointer_size = event.pointer_size();
+  const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
+  const auto base = FieldOffsets::pointer(payload, at.image_base, pointer_size);
+  const std::uint32_t pid = FieldOffsets::u32(payload, at.process_id).value_or(event.process_id());
+  const bool kernel = base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess;
   return kernel ? std::nullopt : by_process(walk, pid, time);
 }
 

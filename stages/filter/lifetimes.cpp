@@ -232,13 +232,15 @@ void Lifetimes::build_threads(std::span<const LifetimeRecords::Thread> records) 
       records, [](const auto &record) { return record.tid; },
       [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode; });
   std::uint32_t current = 0;
+  Range *range = nullptr; // of the current thread
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i + kAhead < order.size()) __builtin_prefetch(&records[order[i + kAhead]]);
     const LifetimeRecords::Thread &record = records[order[i]];
-    const bool same = i > 0 && current == record.tid;
-    current = record.tid;
-    Range &range = threads_[record.tid];
-    if (range.count == 0) range.first = static_cast<std::uint32_t>(spans_.size());
+    const bool same = range != nullptr && current == record.tid;
+    if (!same) {
+      current = record.tid;
+      range = &(threads_[current] = {static_cast<std::uint32_t>(spans_.size()), 0});
+    }
     const bool open = same && spans_.back().end == kForever;
     const bool joins = open && spans_.back().pid == record.pid && record.opcode != kStart;
     if (joins) {
@@ -253,7 +255,7 @@ void Lifetimes::build_threads(std::span<const LifetimeRecords::Thread> records) 
     if (open) spans_.back().end = record.opcode == kStart ? record.time : fresh.start; // its own end was lost
     if (record.opcode == kEnd) fresh.end = record.time;
     spans_.push_back(fresh);
-    ++range.count;
+    ++range->count;
   }
 }
 

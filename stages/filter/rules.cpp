@@ -71,9 +71,9 @@ const HookRules &hook_rules() {
   return table;
 }
 
-const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size) {
-  static const auto table = [] {
-    std::array<std::array<FieldOffsets, 256>, 2> all{};
+const ImageIdRules &image_id_rules() {
+  static const ImageIdRules table = [] {
+    ImageIdRules all{};
     for (unsigned op = 0; op < 256; ++op)
       if (const provider::Layout *layout =
               provider::find_layout(format::kImageIdGuid, static_cast<std::uint16_t>(op), 0))
@@ -81,7 +81,7 @@ const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size)
           all[size / 8][op] = compile(layout->fields, size);
     return all;
   }();
-  return table[pointer_size / 8][opcode];
+  return table;
 }
 
 } // namespace etwrelog::filter

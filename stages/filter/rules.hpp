@@ -68,8 +68,14 @@ struct HookRules {
   return *rule;
 }
 
-// Offsets in an image-identity event of KernelTraceControl, by opcode; all absent where the opcode is not
-// known.
-[[nodiscard]] const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size);
+// Of the image-identity events of KernelTraceControl, for pointer size 4 and 8, by opcode; all offsets are
+// absent where the opcode is not known.
+using ImageIdRules = std::array<std::array<FieldOffsets, 256>, 2>;
+[[nodiscard]] const ImageIdRules &image_id_rules();
+
+[[nodiscard]] inline const FieldOffsets &image_id_offsets(std::uint8_t opcode, unsigned pointer_size) {
+  static const ImageIdRules &rules = image_id_rules();
+  return rules[pointer_size / 8][opcode];
+}
 
 } // namespace etwrelog::filter
