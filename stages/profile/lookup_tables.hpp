@@ -31,22 +31,29 @@ public:
   }
 
 private:
+  using Words = std::array<std::uint64_t, 2>; // a key
   struct Slot {
     Key key{};
     std::uint32_t value = kNoIndex;
   };
   // A slot. The highest bits of a product know all of its factors.
   [[nodiscard]] std::size_t hash(const Key &key) const {
-    std::uint64_t hash = ((key[0] | std::uint64_t{key[1]} << 32) ^ seed_) * 0x9E37'79B9'7F4A'7C15ull;
+    const Words words = std::bit_cast<Words>(key);
+    std::uint64_t hash = (words[0] ^ seed_) * 0x9E37'79B9'7F4A'7C15ull;
     hash ^= hash >> 29;
-    hash ^= key[2] | std::uint64_t{key[3]} << 32;
+    hash ^= words[1];
     hash *= 0xD6E8'FEB8'6659'FD93ull;
     return static_cast<std::size_t>(hash >> shift_);
   }
   [[nodiscard]] std::size_t position(const Key &key) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t i = hash(key);; i = (i + 1) & mask)
-      if (slots_[i].value == kNoIndex || slots_[i].key == key) return i;
+      if (slots_[i].value == kNoIndex || equal(slots_[i].key, key)) return i;
+  }
+  // In registers: arrays are compared by a call.
+  [[nodiscard]] static bool equal(const Key &a, const Key &b) {
+    const Words x = std::bit_cast<Words>(a), y = std::bit_cast<Words>(b);
+    return x[0] == y[0] && x[1] == y[1];
   }
   void grow() {
     std::vector<Slot> old = std::move(slots_);
@@ -61,59 +68,62 @@ private:
   int shift_ = 0;
 };
 
-// The children of nodes: by far the most entries, and each is far from the one before it in memory. Where a
-// child stands follows from the frames of its whole path, not from the number of its parent, so that all
-// steps of a path can be fetched before the first one is known.
+// The children of nodes. Most nodes stand right behind their parent, as the frames of a stack are added one
+// after the other: such a child is found there, beside it in memory. The table has the others.
 class Children {
 public:
-  // The hash of the path without a frame.
-  [[nodiscard]] std::uint64_t root() const { return root_; }
-  // For nodes whose children are never reached by a path.
-  [[nodiscard]] std::uint64_t of_node(std::uint32_t node) const {
-    return node == 0 ? root_ : root_ ^ node * 0xD6E8'FEB8'6659'FD93ull;
-  }
-  // Of a path by one frame more.
-  static std::uint64_t hash(std::uint64_t path, std::uint32_t frame) {
-    const std::uint64_t h = (path ^ frame) * 0x9E37'79B9'7F4A'7C15ull;
-    return (h ^ h >> 31) * 0xD6E8'FEB8'6659'FD93ull;
-  }
-  void prefetch(std::uint64_t path) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[place(path) & (slots_.size() - 1)]);
-  }
-  // The child by that frame; kNoIndex, to be set, if it is new. `path`: the hash with the frame; always the
-  // same for a parent and frame.
-  std::uint32_t &at(std::uint64_t path, std::uint32_t parent, std::uint32_t frame) {
-    if ((size_ + 1) * 4 > slots_.size() * 3) grow();
-    for (std::size_t i = place(path) & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
-      Slot &slot = slots_[i];
-      if (slot.value == kNoIndex) {
-        ++size_;
-        slot = {parent, frame, kNoIndex, place(path)};
-        return slot.value;
-      }
-      if (slot.parent == parent && slot.frame == frame) return slot.value;
-    }
+  // The child of `parent` by that frame; it is added to `nodes`, all of which were added here, if it is new.
+  std::uint32_t at(std::uint32_t parent, std::uint32_t frame, std::vector<ProfileNode> &nodes) {
+    const auto count = static_cast<std::uint32_t>(nodes.size());
+    const std::uint32_t behind = parent + 1;
+    if (behind < count) {
+      if (nodes[behind].parent == parent && nodes[behind].frame == frame) return behind;
+      std::uint32_t &child = find(parent, frame);
+      if (child != kNoIndex) return child;
+      child = count;
+    } // else the last one, which has no children yet
+    nodes.push_back({parent, frame});
+    return count;
   }
 
 private:
   struct Slot {
-    std::uint32_t parent = 0, frame = 0, value = kNoIndex, place = 0;
+    std::uint32_t parent = 0, frame = 0, child = kNoIndex;
   };
-  static std::uint32_t place(std::uint64_t path) { return static_cast<std::uint32_t>(path >> 32); }
+  [[nodiscard]] std::size_t place(std::uint32_t parent, std::uint32_t frame) const {
+    std::uint64_t hash = ((parent | std::uint64_t{frame} << 32) ^ seed_) * 0x9E37'79B9'7F4A'7C15ull;
+    hash = (hash ^ hash >> 32) * 0xD6E8'FEB8'6659'FD93ull;
+    return static_cast<std::size_t>(hash >> shift_);
+  }
+  // kNoIndex, to be set, if it is new.
+  std::uint32_t &find(std::uint32_t parent, std::uint32_t frame) {
+    if ((size_ + 1) * 4 > slots_.size() * 3) grow();
+    for (std::size_t i = place(parent, frame);; i = (i + 1) & (slots_.size() - 1)) {
+      Slot &slot = slots_[i];
+      if (slot.child == kNoIndex) {
+        ++size_;
+        slot = {parent, frame, kNoIndex};
+        return slot.child;
+      }
+      if (slot.parent == parent && slot.frame == frame) return slot.child;
+    }
+  }
   void grow() {
     std::vector<Slot> old = std::move(slots_);
     slots_.assign(old.empty() ? 1024 : old.size() * 2, Slot{});
+    shift_ = 64 - std::bit_width(slots_.size() - 1);
     for (const Slot &slot : old) {
-      if (slot.value == kNoIndex) continue;
-      std::size_t i = slot.place & (slots_.size() - 1);
-      while (slots_[i].value != kNoIndex)
+      if (slot.child == kNoIndex) continue;
+      std::size_t i = place(slot.parent, slot.frame);
+      while (slots_[i].child != kNoIndex)
         i = (i + 1) & (slots_.size() - 1);
       slots_[i] = slot;
     }
   }
   std::vector<Slot> slots_;
   std::size_t size_ = 0;
-  std::uint64_t root_ = base::hash_seed();
+  std::uint64_t seed_ = base::hash_seed();
+  int shift_ = 0;
 };
 
 } // namespace etwrelog::profile

@@ -3,43 +3,30 @@
 namespace etwrelog::profile {
 
 std::uint32_t StackTree::node_of(const SampledStack &stack) {
-  Path path{0, children_.root()};
+  std::uint32_t node = 0;
   switch (stack.sample_class) {
-  case SampleClass::no_stack: {
-    const std::uint32_t note = annotate(0, "[no stack]");
-    return child(note, frame(stack, stack.ip, true));
-  }
-  case SampleClass::user_missing: {
-    const std::uint32_t note = annotation("[user stack missing]");
-    path = {child(0, note), Children::hash(children_.root(), note)};
-    break;
-  }
+  case SampleClass::no_stack:
+    node = annotate(0, "[no stack]");
+    return child(node, frame(stack, stack.ip, true));
+  case SampleClass::user_missing: node = annotate(0, "[user stack missing]"); break;
   default: break;
   }
-  if (stack.user != Subject::kNoFragment) path = user_path(stack);
-  if (stack.kernel != Subject::kNoFragment) extend(path, frames_of(stack, stack.kernel));
-  return path.node;
+  if (stack.user != Subject::kNoFragment) node = user_node(stack);
+  return stack.kernel != Subject::kNoFragment ? below(node, frames_of(stack, stack.kernel)) : node;
 }
 
 // Many kernel parts stand on one user part.
-StackTree::Path StackTree::user_path(const SampledStack &stack) {
+std::uint32_t StackTree::user_node(const SampledStack &stack) {
   bool fresh = false;
-  std::uint32_t &known = user_paths_.at({stack.pid, stack.epoch, stack.user, 0}, fresh);
-  if (!fresh) return user_ends_[known];
-  known = static_cast<std::uint32_t>(user_ends_.size());
-  Path path{0, children_.root()};
-  extend(path, frames_of(stack, stack.user));
-  return user_ends_.emplace_back(path);
+  std::uint32_t &node = user_nodes_.at({stack.pid, stack.epoch, stack.user, 0}, fresh);
+  if (fresh) node = below(0, frames_of(stack, stack.user));
+  return node;
 }
 
-void StackTree::extend(Path &path, std::span<const std::uint32_t> frames) {
-  std::uint64_t hash = path.hash;
+std::uint32_t StackTree::below(std::uint32_t node, std::span<const std::uint32_t> frames) {
   for (const std::uint32_t frame : frames)
-    children_.prefetch(hash = Children::hash(hash, frame));
-  for (const std::uint32_t frame : frames) {
-    path.hash = Children::hash(path.hash, frame);
-    path.node = child(path.hash, path.node, frame);
-  }
+    node = child(node, frame);
+  return node;
 }
 
 // The frames of a stack in this process, outermost first. Valid until the next call.
@@ -56,19 +43,6 @@ std::span<const std::uint32_t> StackTree::frames_of(const SampledStack &stack, s
       resolved_frames_.push_back(frame(stack, addresses_[i], i == 0));
   }
   return std::span(resolved_frames_).subspan(place + 1u, resolved_frames_[place]);
-}
-
-// Of a node whose path nobody kept: by a note, or below one.
-std::uint32_t StackTree::child(std::uint32_t parent, std::uint32_t frame) {
-  return child(Children::hash(children_.of_node(parent), frame), parent, frame);
-}
-std::uint32_t StackTree::child(std::uint64_t path, std::uint32_t parent, std::uint32_t frame) {
-  std::uint32_t &node = children_.at(path, parent, frame);
-  if (node == kNoIndex) {
-    node = static_cast<std::uint32_t>(profile_.nodes.size());
-    profile_.nodes.push_back({parent, frame});
-  }
-  return node;
 }
 
 std::uint32_t StackTree::annotation(const std::string &text) {

@@ -47,15 +47,12 @@ public:
   static WordMap::Key address_key(const SampledStack &stack, std::uint64_t address, bool innermost);
 
 private:
-  struct Path { // a node, and the hash of the frames that lead to it
-    std::uint32_t node = 0;
-    std::uint64_t hash = 0;
-  };
-  Path user_path(const SampledStack &stack);
-  void extend(Path &path, std::span<const std::uint32_t> frames);
+  std::uint32_t user_node(const SampledStack &stack);
+  std::uint32_t below(std::uint32_t node, std::span<const std::uint32_t> frames);
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
+    return children_.at(parent, frame, profile_.nodes);
+  }
   std::span<const std::uint32_t> frames_of(const SampledStack &stack, std::uint32_t frames);
-  std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
-  std::uint32_t child(std::uint64_t path, std::uint32_t parent, std::uint32_t frame);
   std::uint32_t annotation(const std::string &text);
   std::uint32_t frame(const SampledStack &stack, std::uint64_t address, bool innermost);
   std::uint32_t resolve(const SampledStack &stack, std::uint64_t address, bool innermost);
@@ -68,9 +65,8 @@ private:
   const Methods *methods_;
   const ReadFrames &read_frames_;
   Profile &profile_;
-  WordMap user_paths_, resolved_, resolved_addresses_, frame_numbers_;
+  WordMap user_nodes_, resolved_, resolved_addresses_, frame_numbers_;
   Children children_;
-  std::vector<Path> user_ends_;
   std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
   std::unordered_map<std::string, std::uint32_t> annotations_;
   std::vector<std::uint32_t> module_of_image_;
