@@ -1,8 +1,8 @@
 #include "profile/build.hpp"
 
 #include "profile/by_time.hpp"
+#include "profile/frames.hpp"
 #include "profile/images.hpp"
-#include "profile/lookup_tables.hpp"
 #include "profile/stack_tree.hpp"
 #include "profile/timeline.hpp"
 #include "profile/waits.hpp"
@@ -54,7 +54,8 @@ public:
 
   void run(const ReadFrames &read_frames, const ParallelFor &parallel) {
     learn();
-    tree_.emplace(images_, options_.methods, read_frames, profile_);
+    frames_.emplace(images_, options_.methods, read_frames, profile_);
+    tree_.emplace(profile_);
     for (const IntervalRecord &interval : records_.intervals)
       if (interval.source == 0)
         profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
@@ -69,22 +70,28 @@ public:
   }
 
 private:
-  // Whose the samples are and which of them have the same stack is found out a stretch ahead of what these
-  // stacks are in the tree: the two have nothing in common but the list of stacks.
+  // Whose the samples are, and which of them have the same stack; what the frames of a stack are; where in
+  // the tree it stands: each is found out a stretch ahead of the next, as they have nothing in common but
+  // what one hands on to the other.
   void take_samples(const ParallelFor &parallel) {
     const std::vector<std::uint32_t> order = by_time(records_.subjects);
     profile_.samples.reserve(order.size());
     std::vector<std::uint32_t> left(records_.subjects.chunks());
     for (std::size_t i = 0; i < left.size(); ++i)
       left[i] = static_cast<std::uint32_t>(records_.subjects.chunk(i).size());
-    std::vector<SampledStack> placed; // of the stretch before
+    std::vector<SampledStack> taken; // in the stretch before
+    FramedStacks framed, before;     // of the stretch before that, and of the one before
     constexpr std::size_t kStretch = std::size_t{1} << 16;
-    for (std::size_t i = 0; i < order.size() || !stacks_.empty(); i += kStretch) {
-      placed.clear();
-      placed.swap(stacks_);
-      parallel(2, [&](std::size_t part) {
+    for (std::size_t i = 0; i < order.size() || !stacks_.empty() || !framed.stacks.empty(); i += kStretch) {
+      taken.clear();
+      taken.swap(stacks_);
+      before.clear();
+      std::swap(before, framed);
+      parallel(3, [&](std::size_t part) {
         if (part == 0)
-          place(placed);
+          frame(taken, framed);
+        else if (part == 1)
+          tree_->add(before, nodes_);
         else if (i < order.size())
           take(std::span(order).subspan(i, std::min(kStretch, order.size() - i)), left);
       });
@@ -94,20 +101,29 @@ private:
     records_.subjects.clear();
   }
 
-  // What stands early in the file is early in time, nearly: memory of subjects goes as that of samples comes.
-  void take(std::span<const std::uint32_t> order, std::span<std::uint32_t> left) {
-    constexpr std::size_t kAhead = 16;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (i + kAhead < order.size()) __builtin_prefetch(&records_.subjects[order[i + kAhead]]);
-      take(records_.subjects[order[i]]);
-      const std::size_t chunk = order[i] >> Sequence<Subject>::kChunkBits;
-      if (--left[chunk] == 0) records_.subjects.release_chunk(chunk);
+  void frame(std::span<const SampledStack> stacks, FramedStacks &framed) {
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      if (i + kAhead < stacks.size()) frames_->prefetch(stacks[i + kAhead]);
+      frames_->add(stacks[i], framed);
     }
   }
 
-  void place(std::span<const SampledStack> stacks) {
-    for (const SampledStack &stack : stacks)
-      nodes_.push_back(tree_->node_of(stack));
+  // What stands early in the file is early in time, nearly: memory of subjects goes as that of samples comes.
+  void take(std::span<const std::uint32_t> order, std::span<std::uint32_t> left) {
+    constexpr std::size_t kAtOnce = 32; // stacks that are looked up together: memory is fetched ahead
+    for (std::size_t begin = 0; begin < order.size(); begin += kAtOnce) {
+      waiting_.clear();
+      const std::size_t end = std::min(begin + kAtOnce, order.size());
+      for (std::size_t i = begin; i < end; ++i) {
+        if (i + kAhead < order.size()) __builtin_prefetch(&records_.subjects[order[i + kAhead]]);
+        take(records_.subjects[order[i]]);
+        const std::size_t chunk = order[i] >> Sequence<Subject>::kChunkBits;
+        if (--left[chunk] == 0) records_.subjects.release_chunk(chunk);
+      }
+      for (const Waiting &sample : waiting_)
+        profile_.samples.push_back({to_ns_(sample.stack.time), 1, sample.thread, stack_of(sample.stack),
+                                    sample.processor, sample.stack.sample_class});
+    }
   }
 
   // Every switch is in a class; those that end a wait are its sample.
@@ -119,9 +135,13 @@ private:
       if (at.pid == 0) ++profile_.accounting.idle_left_out;
     }
     std::uint64_t timed = 0;
+    FramedStacks framed;
+    const auto annotate = [this](std::uint32_t node, const std::string &text) {
+      return tree_->child(node, frames_->note(text));
+    };
     for (const Wait &wait : find_waits(records_)) {
       const Subject &subject = records_.subjects[wait.subject];
-      Context &at = context(subject.thread, subject.time);
+      const Context &at = context(subject.thread, subject.time);
       if (at.pid == 0) continue;
       const bool ready = options_.kind == ProfileKind::ready;
       const std::int64_t from = to_ns_(ready ? wait.ready : wait.out),
@@ -132,17 +152,19 @@ private:
       const SampleClass sample_class = class_of(subject, at.pid);
       std::uint32_t node = 0;
       if (sample_class == SampleClass::no_stack) {
-        node = tree_->annotate(0, "[no stack]");
+        node = annotate(0, "[no stack]");
       } else {
-        const std::uint32_t stack = stack_of(subject, at, sample_class);
-        place(stacks_);
+        const std::uint32_t stack = stack_of(sampled_stack(subject, at, sample_class));
+        framed.clear();
+        frame(stacks_, framed);
         stacks_.clear();
+        tree_->add(framed, nodes_);
         node = nodes_[stack];
       }
       const std::uint32_t thread = at.thread;
       if (wait.waker != kUnknownId) {
         const std::uint32_t waker = context(wait.waker, wait.ready).process;
-        node = tree_->annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
+        node = annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
       }
       profile_.samples.push_back({from, micros, thread, node, wait.processor, sample_class});
     }
@@ -155,6 +177,7 @@ private:
     known_ = known_alone_ = WordMap();
     stacks_ = {};
     nodes_ = {};
+    frames_.reset();
     tree_.reset();
   }
 
@@ -182,7 +205,12 @@ private:
     std::uint32_t tid = 0, pid = kNoIndex, process = 0, thread = 0;
     std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
     TimeRange valid;
-    std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment, stack = 0; // its last one
+  };
+  // A sample on its way to Profile::samples, where its node is at first the number of its stack.
+  struct Waiting {
+    SampledStack stack;
+    std::uint32_t thread;
+    std::uint16_t processor;
   };
   struct ProcessAt {
     std::uint32_t pid = 0, number = 0;
@@ -284,9 +312,8 @@ private:
     }
   }
 
-  // Its node is the number of its stack, for now.
   void take(const Subject &subject) {
-    Context &at = context(subject.thread, subject.time);
+    const Context &at = context(subject.thread, subject.time);
     const SampleClass sample_class = class_of(subject, at.pid);
     count(at.process, sample_class);
     if ((subject.flags & (Subject::kInDpc | Subject::kInIsr)) != 0) ++profile_.accounting.in_dpc_or_isr;
@@ -294,8 +321,9 @@ private:
       ++profile_.accounting.idle_left_out;
       return;
     }
-    profile_.samples.push_back({to_ns_(subject.time), 1, at.thread, stack_of(subject, at, sample_class),
-                                subject.processor, sample_class});
+    const Waiting &sample =
+        waiting_.emplace_back(sampled_stack(subject, at, sample_class), at.thread, subject.processor);
+    if (sample_class != SampleClass::no_stack) known_.prefetch(parts_of(sample.stack));
   }
 
   [[nodiscard]] static SampleClass class_of(const Subject &subject, std::uint32_t pid) {
@@ -304,24 +332,28 @@ private:
     return pid == 0 || pid == 4 ? SampleClass::kernel_complete : SampleClass::user_missing;
   }
 
-  // The number of its stack, a new one at the end of `stacks_`. Stacks repeat, as long as the images of the
-  // process stay as they are.
-  std::uint32_t stack_of(const Subject &subject, Context &at, SampleClass sample_class) {
-    const bool alone = sample_class == SampleClass::no_stack;
-    if (!alone && at.kernel == subject.kernel && at.user == subject.user) return at.stack;
-    const SampledStack stack{subject.time,   subject.ip,   at.pid,       at.kernel_epoch,     at.epoch,
-                             subject.kernel, subject.user, sample_class, subject.pointer_size};
+  [[nodiscard]] static SampledStack sampled_stack(const Subject &subject, const Context &at,
+                                                  SampleClass sample_class) {
+    return {subject.time,   subject.ip,   at.pid,       at.kernel_epoch,     at.epoch,
+            subject.kernel, subject.user, sample_class, subject.pointer_size};
+  }
+
+  // Stacks repeat, as long as the images of the process stay as they are.
+  [[nodiscard]] static WordMap::Key parts_of(const SampledStack &stack) {
+    return {stack.pid, stack.epoch, stack.kernel, stack.user};
+  }
+
+  // The number of a stack, a new one at the end of `stacks_`.
+  std::uint32_t stack_of(const SampledStack &stack) {
     bool fresh = false;
-    std::uint32_t &number = alone ? known_alone_.at(StackTree::address_key(stack, stack.ip, true), fresh)
-                                  : known_.at({at.pid, at.epoch, subject.kernel, subject.user}, fresh);
+    std::uint32_t &number = stack.sample_class == SampleClass::no_stack
+                                ? known_alone_.at(Frames::address_key(stack, stack.ip, true), fresh)
+                                : known_.at(parts_of(stack), fresh);
     if (fresh) {
       number = distinct_++;
       stacks_.push_back(stack);
     }
-    if (alone) return number;
-    at.kernel = subject.kernel;
-    at.user = subject.user;
-    return at.stack = number;
+    return number;
   }
 
   void count_fragments() {
@@ -362,6 +394,8 @@ private:
   const BuildOptions &options_;
   Profile &profile_;
   Timeline process_times_, thread_times_;
+  static constexpr std::size_t kAhead = 16; // how far memory is fetched ahead
+  std::vector<Waiting> waiting_;
   static constexpr int kProcessMemoBits = 10, kContextBits = 12;
   std::vector<ProcessAt> process_memo_ = std::vector<ProcessAt>(1u << kProcessMemoBits);
   std::vector<Context> contexts_ = std::vector<Context>(1u << kContextBits);
@@ -370,8 +404,9 @@ private:
   WordMap process_numbers_, thread_numbers_;
   WordMap known_, known_alone_;      // stacks by their parts; of one frame, by that
   std::uint32_t distinct_ = 0;       // of them
-  std::vector<SampledStack> stacks_; // the last ones, not in the tree yet
-  std::vector<std::uint32_t> nodes_; // of the others
+  std::vector<SampledStack> stacks_; // the last ones, whose frames are not asked for yet
+  std::vector<std::uint32_t> nodes_; // of those that are in the tree
+  std::optional<Frames> frames_;
   std::optional<StackTree> tree_;
 };
 

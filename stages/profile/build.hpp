@@ -20,7 +20,7 @@ struct BuildOptions {
 // The frames of Fragment::stack, innermost first.
 using ReadFrames = std::function<void(std::uint32_t stack, std::vector<std::uint64_t> &frames)>;
 
-// Two threads of `parallel` are made use of; read_frames is called by one at a time. Fills everything but
+// Three threads of `parallel` are made use of; read_frames is called by one at a time. Fills everything but
 // what the header of the trace tells (Profile::trace, start_time, duration, processors, losses) and
 // ProfileAccounting::lent_user_halves. Takes the records, which must be joined, apart.
 void build(Records &records, const Clock &clock, const ReadFrames &read_frames, const BuildOptions &options,

@@ -2,179 +2,20 @@
 
 namespace etwrelog::profile {
 
-std::uint32_t StackTree::node_of(const SampledStack &stack) {
-  std::uint32_t node = 0;
-  switch (stack.sample_class) {
-  case SampleClass::no_stack:
-    node = annotate(0, "[no stack]");
-    return child(node, frame(stack, stack.ip, true));
-  case SampleClass::user_missing: node = annotate(0, "[user stack missing]"); break;
-  default: break;
+void StackTree::add(const FramedStacks &stacks, std::vector<std::uint32_t> &innermost) {
+  std::span<const std::uint32_t> rest(stacks.frames);
+  const auto take = [&rest](std::size_t count) {
+    const auto frames = rest.first(count);
+    rest = rest.subspan(count);
+    return frames;
+  };
+  for (const FramedStacks::Stack &stack : stacks.stacks) {
+    std::uint32_t node = stack.note != kNoIndex ? child(0, stack.note) : 0;
+    const auto user = take(stack.user_frames);
+    if (stack.user == users_.size()) users_.push_back(below(0, user));
+    if (stack.user != kNoIndex) node = users_[stack.user];
+    innermost.push_back(below(node, take(stack.other_frames)));
   }
-  if (stack.user != Subject::kNoFragment) node = user_node(stack);
-  return stack.kernel != Subject::kNoFragment ? below(node, frames_of(stack, stack.kernel)) : node;
-}
-
-// Many kernel parts stand on one user part.
-std::uint32_t StackTree::user_node(const SampledStack &stack) {
-  bool fresh = false;
-  std::uint32_t &node = user_nodes_.at({stack.pid, stack.epoch, stack.user, 0}, fresh);
-  if (fresh) node = below(0, frames_of(stack, stack.user));
-  return node;
-}
-
-std::uint32_t StackTree::below(std::uint32_t node, std::span<const std::uint32_t> frames) {
-  for (const std::uint32_t frame : frames)
-    node = child(node, frame);
-  return node;
-}
-
-// The frames of a stack in this process, outermost first. Valid until the next call.
-std::span<const std::uint32_t> StackTree::frames_of(const SampledStack &stack, std::uint32_t frames) {
-  bool fresh = false;
-  std::uint32_t &place = resolved_.at({stack.pid, stack.epoch, frames, stack.pointer_size}, fresh);
-  if (fresh) {
-    read_frames_(frames, addresses_);
-    place = static_cast<std::uint32_t>(resolved_frames_.size());
-    resolved_frames_.push_back(static_cast<std::uint32_t>(addresses_.size()));
-    for (std::size_t i = 0; i < addresses_.size(); ++i)
-      resolved_addresses_.prefetch(address_key(stack, addresses_[i], i == 0));
-    for (std::size_t i = addresses_.size(); i-- > 0;)
-      resolved_frames_.push_back(frame(stack, addresses_[i], i == 0));
-  }
-  return std::span(resolved_frames_).subspan(place + 1u, resolved_frames_[place]);
-}
-
-std::uint32_t StackTree::annotation(const std::string &text) {
-  const auto [place, fresh] =
-      annotations_.try_emplace(text, static_cast<std::uint32_t>(profile_.frames.size()));
-  if (fresh) {
-    ProfileFrame frame;
-    frame.function = text;
-    frame.kind = FrameKind::annotation;
-    frame.why = Unresolved::none;
-    profile_.frames.push_back(std::move(frame));
-  }
-  return place->second;
-}
-
-// Addresses repeat more than stacks.
-std::uint32_t StackTree::frame(const SampledStack &stack, std::uint64_t address, bool innermost) {
-  bool fresh = false;
-  std::uint32_t &number = resolved_addresses_.at(address_key(stack, address, innermost), fresh);
-  if (fresh) number = resolve(stack, address, innermost);
-  return number;
-}
-
-WordMap::Key StackTree::address_key(const SampledStack &stack, std::uint64_t address, bool innermost) {
-  const bool in_kernel = format::is_kernel_address(address, stack.pointer_size);
-  return {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
-          in_kernel ? kNoIndex : stack.pid,
-          (in_kernel ? stack.kernel_epoch : stack.epoch) << 1 | (innermost ? 1u : 0u)};
-}
-
-// A caller's address is the one that it returns to, which may lie behind the end of its function.
-std::uint32_t StackTree::resolve(const SampledStack &stack, std::uint64_t address, bool innermost) {
-  const bool in_kernel = format::is_kernel_address(address, stack.pointer_size);
-  const std::uint64_t look = innermost ? address : address - 1;
-  std::uint32_t image = Images::kNone, method = Methods::kNone;
-  if (innermost || address != 0) {
-    image = in_kernel ? images_.find_kernel(stack.time, look) : images_.find(stack.pid, stack.time, look);
-    if (methods_ != nullptr && !in_kernel) method = methods_->find(stack.pid, stack.time, look);
-  }
-  const std::uint32_t module = image == Images::kNone ? kNoIndex : module_of(image);
-  bool fresh = false;
-  std::uint32_t &number =
-      frame_numbers_.at({static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
-                         module, (method + 1) << 2 | (innermost ? 2u : 0u) | (in_kernel ? 1u : 0u)},
-                        fresh);
-  if (!fresh) return number;
-  number = static_cast<std::uint32_t>(profile_.frames.size());
-  ProfileFrame made;
-  made.address = address;
-  made.module = module;
-  made.in_kernel = in_kernel;
-  made.caller = !innermost;
-  if (module != kNoIndex) {
-    made.rva = address - images_[image].base;
-    made.kind = in_kernel ? FrameKind::kernel : FrameKind::native;
-  } else {
-    made.why = Unresolved::no_image;
-    if (methods_ != nullptr && !in_kernel && has_runtime(stack.pid)) made.why = Unresolved::rundown_missing;
-  }
-  if (method != Methods::kNone) {
-    name(made, (*methods_)[method]);
-    made.il_offset = methods_->il_offset((*methods_)[method], look);
-  }
-  profile_.frames.push_back(std::move(made));
-  return number;
-}
-
-// Code made at run time belongs to the runtime's module, precompiled code to its image.
-void StackTree::name(ProfileFrame &frame, const Methods::Method &method) {
-  frame.function = method.name;
-  frame.tier = method.tier;
-  frame.file = method.file;
-  frame.line = method.line;
-  frame.column = method.column;
-  frame.why = Unresolved::none;
-  if (frame.module != kNoIndex) return;
-  frame.kind = FrameKind::jit;
-  if (method.module.empty()) return;
-  const auto [place, fresh] =
-      managed_modules_.try_emplace(method.module, static_cast<std::uint32_t>(profile_.modules.size()));
-  if (fresh) {
-    ProfileModule &module = profile_.modules.emplace_back();
-    module.name = module.path = method.module;
-    module.symbols = Unresolved::none; // its methods name themselves
-  }
-  frame.module = place->second;
-}
-
-// Whether the process runs compiled code: then what lies in no image most likely is such.
-bool StackTree::has_runtime(std::uint32_t pid) {
-  if (methods_->knows(pid)) return true;
-  if (!runtimes_) find_runtimes();
-  return runtimes_->contains(pid);
-}
-
-void StackTree::find_runtimes() {
-  runtimes_.emplace();
-  for (std::size_t i = 0; i < images_.size(); ++i) {
-    const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
-    std::string file(last_part(image.path));
-    for (char &c : file)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    if (file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" || file == "chakra.dll" ||
-        file == "chakracore.dll" || file == "v8.dll")
-      runtimes_->insert(image.pid);
-  }
-}
-
-// One module for all processes that have the same image at the same base.
-std::uint32_t StackTree::module_of(std::uint32_t image_number) {
-  std::uint32_t &module = module_of_image_[image_number];
-  if (module != kNoIndex) return module;
-  const Images::Image &image = images_[image_number];
-  const IdentityRecord *identity = image.identity;
-  ProfileModule made;
-  made.name = last_part(image.path);
-  made.path = image.path;
-  made.base = image.base;
-  made.size = image.size;
-  made.time_stamp = image.time_stamp;
-  made.kernel = image.pid == 0 || image.pid == 4;
-  if (identity != nullptr) {
-    made.pdb_name = identity->pdb_name;
-    made.pdb_guid = identity->guid;
-    made.pdb_age = identity->age;
-    if (made.time_stamp == 0) made.time_stamp = identity->time_stamp;
-  }
-  const auto key =
-      std::tuple(made.path, made.base, made.size, made.time_stamp, made.pdb_guid, made.pdb_age, made.kernel);
-  const auto [place, fresh] = modules_.try_emplace(key, static_cast<std::uint32_t>(profile_.modules.size()));
-  if (fresh) profile_.modules.push_back(std::move(made));
-  return module = place->second;
 }
 
 } // namespace etwrelog::profile

@@ -1,81 +1,97 @@
-// The stacks of a profile as a tree: addresses become frames, frames become nodes.
-//
-// Numbers of modules, frames and nodes are given in the order in which stacks are asked for. One thread at a
-// time.
+// The stacks of a profile as a tree: frames become nodes, numbered in the order in which stacks are added.
+// One thread at a time.
 #pragma once
 
-#include "profile/build.hpp"
-#include "profile/images.hpp"
-#include "profile/lookup_tables.hpp"
+#include "base/seed.hpp"
+#include "profile/frames.hpp"
 
-#include <map>
-#include <optional>
+#include <bit>
 #include <span>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace etwrelog::profile {
 
-// One of the stacks that samples have.
-struct SampledStack {
-  std::int64_t time = 0; // one at which the process had it
-  std::uint64_t ip = 0;  // its one frame, without a stack
-  std::uint32_t pid = 0;
-  std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
-  std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment; // by the numbers of their frames
-  SampleClass sample_class = SampleClass::no_stack;
-  std::uint8_t pointer_size = 8;
+// The children of nodes. Most nodes stand right behind their parent, as the frames of a stack are added one
+// after the other: such a child is found there, beside it in memory. The table has the others.
+class Children {
+public:
+  // The child of `parent` by that frame; it is added to `nodes`, all of which were added here, if it is new.
+  std::uint32_t at(std::uint32_t parent, std::uint32_t frame, std::vector<ProfileNode> &nodes) {
+    const auto count = static_cast<std::uint32_t>(nodes.size());
+    const std::uint32_t behind = parent + 1;
+    if (behind < count) {
+      if (nodes[behind].parent == parent && nodes[behind].frame == frame) return behind;
+      std::uint32_t &child = find(parent, frame);
+      if (child != kNoIndex) return child;
+      child = count;
+    } // else the last one, which has no children yet
+    nodes.push_back({parent, frame});
+    return count;
+  }
+
+private:
+  struct Slot {
+    std::uint32_t parent = 0, frame = 0, child = kNoIndex;
+  };
+  [[nodiscard]] std::size_t place(std::uint32_t parent, std::uint32_t frame) const {
+    std::uint64_t hash = ((parent | std::uint64_t{frame} << 32) ^ seed_) * 0x9E37'79B9'7F4A'7C15ull;
+    hash = (hash ^ hash >> 32) * 0xD6E8'FEB8'6659'FD93ull;
+    return static_cast<std::size_t>(hash >> shift_);
+  }
+  // kNoIndex, to be set, if it is new.
+  std::uint32_t &find(std::uint32_t parent, std::uint32_t frame) {
+    if ((size_ + 1) * 4 > slots_.size() * 3) grow();
+    for (std::size_t i = place(parent, frame);; i = (i + 1) & (slots_.size() - 1)) {
+      Slot &slot = slots_[i];
+      if (slot.child == kNoIndex) {
+        ++size_;
+        slot = {parent, frame, kNoIndex};
+        return slot.child;
+      }
+      if (slot.parent == parent && slot.frame == frame) return slot.child;
+    }
+  }
+  void grow() {
+    std::vector<Slot> old = std::move(slots_);
+    slots_.assign(old.empty() ? 1024 : old.size() * 2, Slot{});
+    shift_ = 64 - std::bit_width(slots_.size() - 1);
+    for (const Slot &slot : old) {
+      if (slot.child == kNoIndex) continue;
+      std::size_t i = place(slot.parent, slot.frame);
+      while (slots_[i].child != kNoIndex)
+        i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = slot;
+    }
+  }
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+  std::uint64_t seed_ = base::hash_seed();
+  int shift_ = 0;
 };
 
 class StackTree {
 public:
-  // Fills modules, frames and nodes of `profile`, which it refers to, as it does to all others.
-  StackTree(const Images &images, const Methods *methods, const ReadFrames &read_frames, Profile &profile)
-      : images_(images), methods_(methods), read_frames_(read_frames), profile_(profile),
-        module_of_image_(images.size(), kNoIndex) {}
+  // Fills the nodes of `profile`, which it refers to.
+  explicit StackTree(Profile &profile) : nodes_(profile.nodes) {}
 
-  // The node of its innermost frame.
-  std::uint32_t node_of(const SampledStack &stack);
-  // A note behind a node.
-  std::uint32_t annotate(std::uint32_t node, const std::string &text) {
-    return child(node, annotation(text));
+  // Appends the node of the innermost frame of each of the stacks. All that Frames has given go through here,
+  // in its order.
+  void add(const FramedStacks &stacks, std::vector<std::uint32_t> &innermost);
+
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
+    return children_.at(parent, frame, nodes_);
   }
-  // What of an address decides about its frame: the same key, the same frame.
-  static WordMap::Key address_key(const SampledStack &stack, std::uint64_t address, bool innermost);
 
 private:
-  std::uint32_t user_node(const SampledStack &stack);
-  std::uint32_t below(std::uint32_t node, std::span<const std::uint32_t> frames);
-  std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
-    return children_.at(parent, frame, profile_.nodes);
+  std::uint32_t below(std::uint32_t node, std::span<const std::uint32_t> frames) {
+    for (const std::uint32_t frame : frames)
+      node = child(node, frame);
+    return node;
   }
-  std::span<const std::uint32_t> frames_of(const SampledStack &stack, std::uint32_t frames);
-  std::uint32_t annotation(const std::string &text);
-  std::uint32_t frame(const SampledStack &stack, std::uint64_t address, bool innermost);
-  std::uint32_t resolve(const SampledStack &stack, std::uint64_t address, bool innermost);
-  void name(ProfileFrame &frame, const Methods::Method &method);
-  bool has_runtime(std::uint32_t pid);
-  void find_runtimes();
-  std::uint32_t module_of(std::uint32_t image_number);
 
-  const Images &images_;
-  const Methods *methods_;
-  const ReadFrames &read_frames_;
-  Profile &profile_;
-  WordMap user_nodes_, resolved_, resolved_addresses_, frame_numbers_;
+  std::vector<ProfileNode> &nodes_;
   Children children_;
-  std::vector<std::uint32_t> resolved_frames_; // of each stack the number, then the frames
-  std::unordered_map<std::string, std::uint32_t> annotations_;
-  std::vector<std::uint32_t> module_of_image_;
-  std::unordered_map<std::string, std::uint32_t> managed_modules_;
-  std::optional<std::unordered_set<std::uint32_t, base::SeededHash>> runtimes_; // processes, by their images
-  std::map<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t, Guid, std::uint32_t, bool>,
-           std::uint32_t>
-      modules_;
-  std::vector<std::uint64_t> addresses_;
+  std::vector<std::uint32_t> users_; // of each user part the node
 };
 
 } // namespace etwrelog::profile
