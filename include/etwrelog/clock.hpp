@@ -35,6 +35,8 @@ struct Clock {
   std::int64_t first_stamp = 0;        // raw time of the logfile header event
   std::int64_t start_time = 0;         // FILETIME of the same moment
 
+  // Of raw time; 0 where the header says nothing of use.
+  [[nodiscard]] std::int64_t ticks_per_second() const;
   // Saturates instead of overflowing, whatever the fields say.
   [[nodiscard]] std::int64_t to_filetime(std::int64_t raw) const;
   [[nodiscard]] double to_seconds(std::int64_t raw) const;     // since the trace began

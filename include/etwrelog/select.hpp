@@ -5,6 +5,7 @@
 //   trace->events({.order = Order::time, .filter = &*filter})
 #pragma once
 
+#include "etwrelog/clock.hpp"
 #include "etwrelog/event.hpp"
 #include "etwrelog/run.hpp"
 
@@ -23,6 +24,11 @@ struct Moment {
   bool relative = true;
   double seconds = 0;
   std::int64_t filetime = 0;
+
+  // As FILETIME, of a trace with this clock.
+  [[nodiscard]] std::int64_t of(const Clock &clock) const {
+    return relative ? clock.filetime_after(seconds) : filetime;
+  }
 };
 // "12.5s", "250ms", "3m", "1h", plain seconds, or what parse_filetime() takes.
 [[nodiscard]] std::optional<Moment> parse_moment(std::string_view text);

@@ -63,6 +63,11 @@ Rate rate(const Clock &clock) {
 
 } // namespace
 
+std::int64_t Clock::ticks_per_second() const {
+  const Rate r = rate(*this);
+  return scale(kFiletimePerSecond, r.ticks, r.filetime);
+}
+
 std::int64_t Clock::to_filetime(std::int64_t raw) const {
   if (type == format::ClockType::system_time) return raw;
   const Rate r = rate(*this);

@@ -52,7 +52,7 @@ void Marks::Part::shrink() {
 namespace {
 
 std::int64_t raw_time(const Moment &moment, const Clock &clock) {
-  const std::int64_t filetime = moment.relative ? clock.filetime_after(moment.seconds) : moment.filetime;
+  const std::int64_t filetime = moment.of(clock);
   const bool is_end = filetime == kForever || filetime == kBeginning;
   return is_end ? filetime : clock.from_filetime(filetime);
 }

@@ -17,13 +17,8 @@ namespace {
 // Raw time stamps as nanoseconds since the trace began, within kProfileTimeLimit.
 class Nanoseconds {
 public:
-  explicit Nanoseconds(const Clock &clock) : first_(clock.first_stamp) {
-    switch (clock.type) {
-    case format::ClockType::system_time: divisor_ = 10'000'000; break;
-    case format::ClockType::cpu_cycles: divisor_ = std::int64_t{clock.cpu_mhz} * 1'000'000; break;
-    default: divisor_ = clock.perf_freq; break;
-    }
-    if (divisor_ <= 0) divisor_ = 1'000'000'000; // a header that says nothing of use
+  explicit Nanoseconds(const Clock &clock) : first_(clock.first_stamp), divisor_(clock.ticks_per_second()) {
+    if (divisor_ == 0) divisor_ = 1'000'000'000; // a header that says nothing of use
   }
   [[nodiscard]] std::int64_t operator()(std::int64_t raw) const {
     constexpr std::int64_t kSecond = 1'000'000'000, kLimit = kProfileTimeLimit / kSecond;
@@ -44,7 +39,7 @@ public:
   }
 
 private:
-  std::int64_t first_, divisor_ = 1;
+  std::int64_t first_, divisor_;
 };
 
 class Builder {

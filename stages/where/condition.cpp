@@ -217,8 +217,7 @@ Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) cons
         return error_at(syntax.text, comparison.value_at,
                         "'" + literal.text +
                             "' is neither a date and time nor seconds since the trace began");
-      const std::int64_t ns =
-          unix_nanoseconds(moment->relative ? clock.filetime_after(moment->seconds) : moment->filetime);
+      const std::int64_t ns = unix_nanoseconds(moment->of(clock));
       literal.kind = Literal::Kind::integer;
       literal.negative = ns < 0;
       literal.bits = static_cast<std::uint64_t>(ns);

@@ -20,6 +20,9 @@ TEST(Clock, CountsQpcTicksFromTheHeaderEvent) {
   EXPECT_EQ(clock.to_filetime(clock.first_stamp + 2'337'949), kStart + kFiletimePerSecond);
   EXPECT_DOUBLE_EQ(clock.to_seconds(clock.first_stamp + 2'337'949 * 3), 3.0);
   EXPECT_DOUBLE_EQ(clock.to_seconds(clock.first_stamp - 2'337'949), -1.0);
+  EXPECT_EQ(clock.ticks_per_second(), 2'337'949);
+  for (const std::int64_t frequency : {std::int64_t{10'000'000}, std::int64_t{2'995'200'000}})
+    EXPECT_EQ((Clock{ClockType::qpc, frequency, 0, 0, kStart}.ticks_per_second()), frequency);
 }
 
 TEST(Clock, TakesSystemTimeAsItIs) {
@@ -27,12 +30,14 @@ TEST(Clock, TakesSystemTimeAsItIs) {
   EXPECT_EQ(clock.to_filetime(kStart + 77), kStart + 77);
   EXPECT_EQ(clock.from_filetime(kStart + 77), kStart + 77);
   EXPECT_DOUBLE_EQ(clock.to_seconds(kStart + 15'000'000), 1.5);
+  EXPECT_EQ(clock.ticks_per_second(), kFiletimePerSecond);
 }
 
 TEST(Clock, DividesCpuCyclesByTheCpuSpeed) {
   const Clock clock{ClockType::cpu_cycles, 10'000'000, 2400, 1000, kStart};
   EXPECT_EQ(clock.to_filetime(1000 + 2'400'000'000), kStart + kFiletimePerSecond);
   EXPECT_DOUBLE_EQ(clock.to_seconds(1000 + 1'200'000'000), 0.5);
+  EXPECT_EQ(clock.ticks_per_second(), 2'400'000'000);
 }
 
 TEST(Clock, FindsTheFirstTickAtOrAfterAMoment) {
@@ -68,6 +73,7 @@ TEST(Clock, SaturatesWhateverTheFieldsSay) {
         for (const std::int64_t first : edges)
           for (const std::int64_t start : edges) {
             const Clock clock{type, frequency, mhz, first, start};
+            EXPECT_GE(clock.ticks_per_second(), 0);
             for (const std::int64_t time : edges) {
               (void)clock.to_filetime(time);
               (void)clock.to_seconds(time);
