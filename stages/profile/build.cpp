@@ -316,9 +316,8 @@ private:
       ++profile_.accounting.idle_left_out;
       return;
     }
-    const Waiting &sample =
-        waiting_.emplace_back(sampled_stack(subject, at, sample_class), at.thread, subject.processor);
-    if (sample_class != SampleClass::no_stack) known_.prefetch(parts_of(sample.stack));
+    waiting_.push_back({sampled_stack(subject, at, sample_class), at.thread, subject.processor});
+    if (sample_class != SampleClass::no_stack) known_.prefetch(parts_of(waiting_.back().stack));
   }
 
   [[nodiscard]] static SampleClass class_of(const Subject &subject, std::uint32_t pid) {
@@ -389,14 +388,14 @@ private:
   const BuildOptions &options_;
   Profile &profile_;
   Timeline process_times_, thread_times_;
-  static constexpr std::size_t kAhead = 16; // how far memory is fetched ahead
-  std::vector<Waiting> waiting_;
   static constexpr int kProcessMemoBits = 10, kContextBits = 12;
   std::vector<ProcessAt> process_memo_ = std::vector<ProcessAt>(1u << kProcessMemoBits);
   std::vector<Context> contexts_ = std::vector<Context>(1u << kContextBits);
   Images images_;
   std::vector<std::string> names_, command_lines_;
   WordMap process_numbers_, thread_numbers_;
+  static constexpr std::size_t kAhead = 16; // how far memory is fetched ahead
+  std::vector<Waiting> waiting_;
   WordMap known_, known_alone_;      // stacks by their parts; of one frame, by that
   std::uint32_t distinct_ = 0;       // of them
   std::vector<SampledStack> stacks_; // the last ones, whose frames are not asked for yet
