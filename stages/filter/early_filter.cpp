@@ -237,13 +237,8 @@ std::optional<Reason> EarlyFilter::drops_other(const EventView &event, std::int6
       return std::nullopt;
     return drops_rest(event, time, walk);
   }
-  const Bytes payload = event.payload();
-  const unsigned pointer_size = event.pointer_size();
-  const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
-  const auto base = FieldOffsets::pointer(payload, at.image_base, pointer_size);
-  const std::uint32_t pid = FieldOffsets::u32(payload, at.process_id).value_or(event.process_id());
-  const bool kernel = base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess;
-  return kernel ? std::nullopt : by_process(walk, pid, time);
+  const IdentifiedImage image = identified_image(event);
+  return image.in_kernel ? std::nullopt : by_process(walk, image.pid, time);
 }
 
 std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64_t time,

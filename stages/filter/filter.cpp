@@ -228,16 +228,10 @@ Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time)
     return {Reason::kept_always};
   if (provider == format::kMetaDataGuid) return {Reason::kept_reference, Need::provider};
   if (provider != format::kImageIdGuid) return {Reason::count_};
-  // Identity of an image goes with the image: the process in the payload, or in the header where the payload
-  // has none.
-  const Bytes payload = event.payload();
-  const unsigned pointer_size = event.pointer_size();
-  const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
-  const std::uint32_t pid = FieldOffsets::u32(payload, at.process_id).value_or(event.process_id());
-  if (targets_.contains(pid, time)) return {Reason::kept_process};
-  const auto base = FieldOffsets::pointer(payload, at.image_base, pointer_size);
-  const bool kernel = base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess;
-  return {kernel ? Reason::kept_context : Reason::dropped_process};
+  // Identity of an image goes with the image.
+  const IdentifiedImage image = identified_image(event);
+  if (targets_.contains(image.pid, time)) return {Reason::kept_process};
+  return {image.in_kernel ? Reason::kept_context : Reason::dropped_process};
 }
 
 Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) const {

@@ -36,6 +36,21 @@ struct SwitchedThreads {
   return SwitchedThreads{*old_thread, *new_thread};
 }
 
+// Whose image an image-identity event of KernelTraceControl is about: the process in the payload, or in the
+// header where the payload has none; and whether it is the kernel's.
+struct IdentifiedImage {
+  std::uint32_t pid;
+  bool in_kernel;
+};
+[[nodiscard]] inline IdentifiedImage identified_image(const EventView &event) {
+  const Bytes payload = event.payload();
+  const unsigned pointer_size = event.pointer_size();
+  const FieldOffsets &at = image_id_offsets(event.opcode(), pointer_size);
+  const std::uint32_t pid = FieldOffsets::u32(payload, at.process_id).value_or(event.process_id());
+  const auto base = FieldOffsets::pointer(payload, at.image_base, pointer_size);
+  return {pid, base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess};
+}
+
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.
 struct LifetimeRecords {
