@@ -133,6 +133,7 @@ void add_query_command(CLI::App &app, int &exit_status) {
   flags->add_to(*command);
   flags->add_json_to(*command, "A JSON object a row");
   command->footer("  etwrelog query T.etl \"select process, count(*) from PerfInfo_SampleProf group by 1\"\n"
+                  "  etwrelog query T.etl \"select count(*) from events where time < at('2.5s')\"\n"
                   "  etwrelog query T.etl \"select name from sqlite_master\"");
   command->callback([flags, &exit_status] { exit_status = run_query(*flags); });
 }

@@ -12,6 +12,7 @@
 #include "export/virtual_table.hpp"
 #include "filter/filter.hpp"
 #include "schema/event_names.hpp"
+#include "tables/sqlite_base.hpp"
 #include "where/condition.hpp"
 
 #include <algorithm>
@@ -23,15 +24,10 @@
 namespace etwrelog {
 
 using pipeline::execute;
-using pipeline::quoted_name;
 using pipeline::sql_error;
+using tables::quoted_name;
 
 namespace {
-
-struct Close {
-  void operator()(sqlite3 *database) const { sqlite3_close(database); }
-  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
-};
 
 // Puts a value where SQLite asks for one.
 struct Put {
@@ -88,7 +84,7 @@ struct TraceQuery::Impl {
   std::vector<Guid> undescribed; // providers of events without a schema
   Error failure;                 // of a traversal, until run() returns it
   bool failed = false;
-  std::unique_ptr<sqlite3, Close> database; // last: its tables refer to the rest
+  tables::SqliteDatabase database; // last: its tables refer to the rest
 };
 
 namespace {
@@ -282,6 +278,16 @@ private:
   std::optional<std::string> provider_, provider_id_, event_;
 };
 
+// SQL has every number before any text: all events would be before '2s'.
+int refuse_text(sqlite3_vtab &table, bool raw, sqlite3_value *value) {
+  sqlite3_free(table.zErrMsg);
+  table.zErrMsg = sqlite3_mprintf(raw ? "timestamp is a number as the trace has it, and '%s' is none"
+                                      : "time counts nanoseconds since 1970, and '%s' is no number: "
+                                        "at('2.5s') and at('2026-01-31T12:00:00Z') are such times",
+                                  sqlite3_value_text(value));
+  return SQLITE_ERROR;
+}
+
 int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_value **argv) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
@@ -301,16 +307,18 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
       kinds.restrict(op, {text, static_cast<std::size_t>(sqlite3_value_bytes(argv[i]))});
       continue;
     }
+    const bool of_time = op != 'c' && op != 'i';
+    const bool raw = op == 'a' || op == 'b' || op == 'e';
     const int type = sqlite3_value_numeric_type(argv[i]);
+    if (of_time && type == SQLITE_TEXT) return refuse_text(*base->pVtab, raw, argv[i]);
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) continue; // no number: SQLite knows what that means
     const std::int64_t value = sqlite3_value_int64(argv[i]);
-    if (op == 'c' || op == 'i') {
+    if (!of_time) {
       if (type != SQLITE_INTEGER) continue;
       if (op == 'i' && value >= 0 && value < kUnknownId) process = static_cast<std::uint32_t>(value);
       if (op == 'c' && value >= 0 && value <= 0xFFFF) cursor->processor = static_cast<std::uint16_t>(value);
       continue;
     }
-    const bool raw = op == 'a' || op == 'b' || op == 'e';
     const auto filetime = pipeline::filetime_asked(impl.trace.clock(), raw, value);
     if (!filetime) continue;
     if (op == '>' || op == 'a' || op == '=' || op == 'e') times.not_before(*filetime);
@@ -542,7 +550,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
   while (*rest != '\0') {
     sqlite3_stmt *raw = nullptr;
     if (sqlite3_prepare_v2(database, rest, -1, &raw, &rest) != SQLITE_OK) return sql_error(database);
-    const std::unique_ptr<sqlite3_stmt, Close> statement(raw);
+    const tables::SqliteStatement statement(raw);
     if (!statement) continue; // white space or a comment
     const auto count = static_cast<std::size_t>(sqlite3_column_count(raw));
     std::vector<std::string> names;
@@ -573,7 +581,7 @@ bool TraceQuery::prepares(const std::string &sql) const {
   for (const char *rest = sql.c_str(); *rest != '\0';) {
     sqlite3_stmt *raw = nullptr;
     const int prepared = sqlite3_prepare_v2(impl_->database.get(), rest, -1, &raw, &rest);
-    const std::unique_ptr<sqlite3_stmt, Close> statement(raw);
+    const tables::SqliteStatement statement(raw);
     if (prepared != SQLITE_OK) return false;
   }
   return true;

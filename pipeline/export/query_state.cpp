@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "export/event_columns.hpp"
 #include "schema/value_text.hpp"
+#include "tables/sqlite_base.hpp"
 
 #include <charconv>
 
@@ -11,10 +12,6 @@
 
 namespace etwrelog::pipeline {
 namespace {
-
-struct Finalize {
-  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
-};
 
 // Rows for one table, bound from left to right.
 class Insert {
@@ -44,7 +41,7 @@ public:
 
 private:
   sqlite3 *database_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  tables::SqliteStatement statement_;
   int place_ = 0;
   bool good_ = false;
 };
@@ -182,6 +179,20 @@ void utc(sqlite3_context *context, int, sqlite3_value **argv) {
   if (schema::append_filetime(text, ticks + kUnixEpoch)) put_text(context, text);
 }
 
+void fail(sqlite3_context *context, const std::string &what) {
+  sqlite3_result_error(context, what.c_str(), static_cast<int>(what.size()));
+}
+
+void at(sqlite3_context *context, int, sqlite3_value **argv) {
+  if (sqlite3_value_type(argv[0]) == SQLITE_NULL) return;
+  const std::string_view text = text_of(argv[0]);
+  const std::optional<Moment> moment = parse_moment(text);
+  if (!moment)
+    return fail(context,
+                fmt::format("'{}' is neither a date and time nor seconds since the trace began", text));
+  sqlite3_result_int64(context, unix_nanoseconds(moment->of(state_of(context).clock)));
+}
+
 void regexp(sqlite3_context *context, int, sqlite3_value **argv) {
   if (sqlite3_value_type(argv[0]) == SQLITE_NULL || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
   auto *pattern = static_cast<re2::RE2 *>(sqlite3_get_auxdata(context, 0));
@@ -191,11 +202,7 @@ void regexp(sqlite3_context *context, int, sqlite3_value **argv) {
     options.set_dot_nl(true);
     const std::string_view text = text_of(argv[0]);
     auto made = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
-    if (!made->ok()) {
-      const std::string what = "no regular expression (RE2): " + made->error();
-      sqlite3_result_error(context, what.c_str(), static_cast<int>(what.size()));
-      return;
-    }
+    if (!made->ok()) return fail(context, "no regular expression (RE2): " + made->error());
     const std::string_view tested = text_of(argv[1]);
     sqlite3_result_int(context,
                        re2::RE2::PartialMatch(re2::StringPiece(tested.data(), tested.size()), *made) ? 1 : 0);
@@ -208,15 +215,6 @@ void regexp(sqlite3_context *context, int, sqlite3_value **argv) {
 }
 
 } // namespace
-
-std::string quoted_name(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
 
 Error sql_error(sqlite3 *database) {
   return base::ErrorBuilder(ErrorKind::usage,
@@ -238,6 +236,7 @@ Result<void> add_state(sqlite3 *database, const QueryState &state) {
                                      {"process_name", 2, process_name},
                                      {"module", 3, module},
                                      {"utc", 1, utc},
+                                     {"at", 1, at},
                                      {"regexp", 2, regexp}};
   for (const Function &f : kFunctions)
     if (sqlite3_create_function(database, f.name, f.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
@@ -262,7 +261,7 @@ Result<void> add_samples(sqlite3 *database, std::span<const std::string> tables)
                           "InstructionPointer AS address, "
                           "module(process_of_thread(ThreadId, timestamp), timestamp, InstructionPointer) AS "
                           "module, Count AS count FROM {}",
-                          quoted_name(table));
+                          tables::quoted_name(table));
   }
   return execute(database, "CREATE VIEW samples AS " + select);
 }

@@ -19,6 +19,7 @@ struct QueryState {
 //   process_name(process, timestamp)            image name
 //   module(process, timestamp, address)         "ntoskrnl.exe+0x1f0"; address: a number or "0x..."
 //   utc(time)                                   "2020-09-14T22:49:57.2118091Z"
+//   at(moment)                                  a time: of what parse_moment() takes
 //   text REGEXP pattern                         RE2, anywhere in the text
 // Of the first machine, where a trace has several.
 [[nodiscard]] Result<void> add_state(sqlite3 *database, const QueryState &state);
@@ -26,7 +27,6 @@ struct QueryState {
 // A view `samples` over these tables of profile samples; without rows if there are none.
 [[nodiscard]] Result<void> add_samples(sqlite3 *database, std::span<const std::string> tables);
 
-[[nodiscard]] std::string quoted_name(std::string_view name);
 [[nodiscard]] Error sql_error(sqlite3 *database);
 [[nodiscard]] Result<void> execute(sqlite3 *database, const std::string &sql);
 

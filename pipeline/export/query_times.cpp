@@ -5,6 +5,7 @@
 #include "export/event_columns.hpp"
 #include "export/query_state.hpp"
 #include "export/virtual_table.hpp"
+#include "tables/sqlite_base.hpp"
 
 #include <algorithm>
 #include <set>
@@ -14,11 +15,6 @@
 
 namespace etwrelog::pipeline {
 namespace {
-
-struct Close {
-  void operator()(sqlite3 *database) const { sqlite3_close(database); }
-  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
-};
 
 struct Plan {
   const Clock &clock;
@@ -35,10 +31,10 @@ int connect(sqlite3 *database, void *context, int, const char *const *, sqlite3_
   auto *plan = static_cast<Plan *>(context);
   std::string columns;
   for (const tables::Column &column : common_columns())
-    columns += fmt::format("{}{}{}", columns.empty() ? "" : ", ", quoted_name(column.name),
+    columns += fmt::format("{}{}{}", columns.empty() ? "" : ", ", tables::quoted_name(column.name),
                            column.type == tables::ColumnType::text ? " TEXT" : " INTEGER");
   for (const std::string &name : plan->columns)
-    columns += ", " + quoted_name(name);
+    columns += ", " + tables::quoted_name(name);
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
   if (declared != SQLITE_OK) return declared;
   auto *table = new Table;
@@ -118,17 +114,17 @@ Outcome make_plan(const std::string &sql, Plan &plan) {
   const QueryState empty{nothing, unknown, plan.clock}; // outlives the database
   sqlite3 *raw = nullptr;
   const int opened = sqlite3_open(":memory:", &raw);
-  const std::unique_ptr<sqlite3, Close> database(raw);
+  const tables::SqliteDatabase database(raw);
   if (opened != SQLITE_OK || sqlite3_create_module(raw, "plan", &kModule, &plan) != SQLITE_OK)
     return Outcome::unclear;
   if (!add_state(raw, empty)) return Outcome::unclear;
   for (const std::string &table : plan.tables)
-    if (!execute(raw, fmt::format("CREATE VIRTUAL TABLE {} USING plan", quoted_name(table))))
+    if (!execute(raw, fmt::format("CREATE VIRTUAL TABLE {} USING plan", tables::quoted_name(table))))
       return Outcome::unclear;
   for (const char *rest = sql.c_str(); *rest != '\0';) {
     sqlite3_stmt *prepared = nullptr;
     if (sqlite3_prepare_v2(raw, rest, -1, &prepared, &rest) != SQLITE_OK) return learn_name(raw, plan);
-    const std::unique_ptr<sqlite3_stmt, Close> statement(prepared);
+    const tables::SqliteStatement statement(prepared);
     // What makes views or tables may give its own meaning to `time`.
     if (statement && sqlite3_stmt_readonly(prepared) == 0) return Outcome::unclear;
   }

@@ -1,6 +1,7 @@
 #include "tables/table.hpp"
 
 #include "base/errors.hpp"
+#include "tables/sqlite_base.hpp"
 #include "tables/sqlite_batch.hpp"
 #include "tables/sqlite_file.hpp"
 
@@ -8,16 +9,6 @@
 
 namespace etwrelog::tables {
 namespace {
-
-// A name between double quotes, as SQL takes any.
-std::string quoted_name(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    if (c != '\0') out += c;
-  }
-  return out + "\"";
-}
 
 std::string quoted_text(std::string_view text) {
   std::string out = "'";
@@ -27,11 +18,6 @@ std::string quoted_text(std::string_view text) {
   }
   return out + "'";
 }
-
-struct Close {
-  void operator()(sqlite3 *database) const { sqlite3_close(database); }
-  void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
-};
 
 class SqliteWriter final : public TableWriter {
 public:
@@ -132,7 +118,7 @@ private:
     std::string name;
     std::vector<Column> columns;
     SqliteBatch *rows = nullptr; // what it takes, one of batches_
-    std::unique_ptr<sqlite3_stmt, Close> insert;
+    SqliteStatement insert;
   };
   static constexpr std::size_t kRowsOfTransaction = 100'000;
   static constexpr std::size_t kMostInView = 500; // SQLite's own limit on the terms of a compound SELECT
@@ -182,7 +168,7 @@ private:
 
   SqliteFile file_;
   std::vector<std::unique_ptr<SqliteBatch>> batches_;
-  std::unique_ptr<sqlite3, Close> database_; // behind what it knows, before the statements that it has
+  SqliteDatabase database_; // behind what it knows, before the statements that it has
   std::vector<Table> tables_;
   std::size_t rows_ = 0;
   bool open_ = false;
