@@ -3,9 +3,9 @@
 // otherwise gets another number.
 #include "archive/tally.hpp"
 #include "etlz/backend/bit_coder.hpp"
+#include "passes/statistics.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace etwrelog::pipeline {
 namespace {
@@ -195,9 +195,9 @@ template <class Coder> bool code(Coder &coder, TallyRecord &record) {
   Session &session = record.session;
   code(coder, models.session, session.kind);
   if (session.kind > SessionKind::merged) session.kind = SessionKind::unknown;
-  auto duration = std::llround(session.seconds * 1e7);
+  std::int64_t duration = recorded_duration(session);
   code(coder, models.duration, duration);
-  session.seconds = static_cast<double>(duration) / 1e7;
+  session.seconds = seconds_of_duration(duration);
   code(coder, models.lost, session.events_lost);
   code(coder, models.lost, session.buffers_lost);
   if (!models.text.code(coder, session.name, 0, room)) return false;

@@ -33,6 +33,10 @@ struct CountedTrace {
 [[nodiscard]] Result<Statistics> count_traces(std::span<const CountedTrace> traces,
                                               const PassOptions &options, const CountLimits &limits = {});
 
+// Of a session's length, how records have it: units of 100 ns.
+[[nodiscard]] std::int64_t recorded_duration(const Session &session);
+[[nodiscard]] double seconds_of_duration(std::int64_t duration);
+
 // For archives: JSON of all but warnings and skipped, and back; nullopt if it is none.
 [[nodiscard]] std::string statistics_record(const Statistics &statistics,
                                             const std::optional<Session> &session = std::nullopt);

@@ -2,6 +2,8 @@
 
 #include "base/json.hpp"
 
+#include <cmath>
+
 // The statistics record of archives, a format of its own: stages/etlz/spec.md describes it. The names below
 // are what stands in files, whatever the members are called. Whoever changes their set or meaning, or what
 // names of events look like, raises kRecordVersion; a reader counts anew where it meets another version than
@@ -126,6 +128,14 @@ template <class T> void read(const json &from, T &value) {
 
 } // namespace
 
+std::int64_t recorded_duration(const Session &session) {
+  return std::llround(session.seconds * 1e7); // which seconds were made of: the nearest is that
+}
+
+double seconds_of_duration(std::int64_t duration) {
+  return static_cast<double>(duration) / 1e7;
+}
+
 // Beside the counts, and not among what `fields` names: a record without it is whole.
 std::string statistics_record(const Statistics &statistics, const std::optional<Session> &session) {
   json record = written(statistics);
@@ -133,7 +143,7 @@ std::string statistics_record(const Statistics &statistics, const std::optional<
   if (session)
     record["recorded_by"] = {{"kind", static_cast<unsigned>(session->kind)},
                              {"name", session->name},
-                             {"duration", static_cast<std::int64_t>(session->seconds * 1e7)},
+                             {"duration", recorded_duration(*session)},
                              {"events_lost", session->events_lost},
                              {"buffers_lost", session->buffers_lost}};
   return record.dump();
@@ -147,7 +157,7 @@ std::optional<Session> read_session_record(std::string_view record) {
     const auto kind = from.at("kind").get<unsigned>();
     if (kind <= static_cast<unsigned>(SessionKind::merged)) session.kind = static_cast<SessionKind>(kind);
     session.name = from.at("name").get<std::string>();
-    session.seconds = static_cast<double>(from.at("duration").get<std::int64_t>()) / 1e7;
+    session.seconds = seconds_of_duration(from.at("duration").get<std::int64_t>());
     session.events_lost = from.at("events_lost").get<std::uint64_t>();
     session.buffers_lost = from.at("buffers_lost").get<std::uint64_t>();
     return session;

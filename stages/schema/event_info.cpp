@@ -9,20 +9,6 @@ using namespace event_info;
 
 constexpr std::size_t kMaxName = 8192; // characters of a name or message
 
-// A wide string at a stated offset; empty for 0 or one outside. Manifests put a blank behind names.
-std::string wide_at(Bytes data, std::size_t at) {
-  if (at == 0 || at >= data.size()) return {};
-  std::size_t end = at;
-  while (end + 2 <= data.size() && end - at < 2 * kMaxName && load<std::uint16_t>(data.data() + end) != 0)
-    end += 2;
-  std::string text = utf8_from_utf16(data.subspan(at, end - at));
-  while (!text.empty() &&
-         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\0'))
-    text.pop_back();
-  const std::size_t begin = text.find_first_not_of(" \r\n");
-  return begin == std::string::npos || begin == 0 ? text : text.substr(begin);
-}
-
 class Flattener {
 public:
   Flattener(Bytes payload, std::size_t count, Entry &entry, const Guid &provider, MapFinder &maps)
@@ -59,7 +45,7 @@ private:
     }
     if ((p.flags & kStruct) == 0 && !scalar(p, field)) return false;
     if ((p.flags & kStruct) != 0) field.type = FieldType::structure;
-    const auto index = entry_.add(field, wide_at(payload_, p.name));
+    const auto index = entry_.add(field, text_at(payload_, p.name));
     if (!index) {
       problem = "more than 4096 fields";
       return false;
@@ -87,7 +73,7 @@ private:
       else if (in == kBinary && field.format == Format::ip_address)
         field.length = Measure::constant, field.size = 16;
     }
-    if (const std::string map = wide_at(payload_, p.map); !map.empty())
+    if (const std::string map = text_at(payload_, p.map); !map.empty())
       field.map = entry_.add_map(maps_.find(provider_, map));
     return true;
   }
@@ -101,6 +87,19 @@ private:
 };
 
 } // namespace
+
+std::string event_info::text_at(Bytes record, std::size_t at) {
+  if (at == 0 || at >= record.size()) return {};
+  std::size_t end = at;
+  while (end + 2 <= record.size() && end - at < 2 * kMaxName && load<std::uint16_t>(record.data() + end) != 0)
+    end += 2;
+  std::string text = utf8_from_utf16(record.subspan(at, end - at));
+  while (!text.empty() &&
+         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\0'))
+    text.pop_back();
+  const std::size_t begin = text.find_first_not_of(" \r\n");
+  return begin == std::string::npos || begin == 0 ? text : text.substr(begin);
+}
 
 std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::string &problem) {
   if (payload.size() < kPropertiesAt) {
@@ -128,10 +127,10 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
     problem = name + "more fields than its bytes hold";
     return std::nullopt;
   }
-  s.provider_name = entry.keep(wide_at(payload, u32(kProviderNameAt)));
-  s.task = entry.keep(wide_at(payload, u32(kTaskNameAt)));
-  s.opcode_name = entry.keep(wide_at(payload, u32(kOpcodeNameAt)));
-  s.message = entry.keep(wide_at(payload, u32(kMessageAt)));
+  s.provider_name = entry.keep(text_at(payload, u32(kProviderNameAt)));
+  s.task = entry.keep(text_at(payload, u32(kTaskNameAt)));
+  s.opcode_name = entry.keep(text_at(payload, u32(kOpcodeNameAt)));
+  s.message = entry.keep(text_at(payload, u32(kMessageAt)));
   std::string shown =
       task_and_opcode(s.task.empty() && !s.opcode_name.empty() ? "EventID(" + std::to_string(s.id) + ")"
                                                                : std::string(s.task),
@@ -156,7 +155,7 @@ bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
   const Bytes info = payload.subspan(sizeof(Guid));
   auto u32 = [info](std::size_t at) { return load<std::uint32_t>(info.data() + at); };
   const std::uint32_t flags = u32(kMapFlagsAt), count = u32(kMapCountAt), value_type = u32(kMapValueTypeAt);
-  const std::string name = wide_at(info, u32(kMapNameAt));
+  const std::string name = text_at(info, u32(kMapNameAt));
   if (name.empty() || (flags & kPatternMap) != 0 || (flags > kPatternMap && value_type == kTextValues))
     return false; // maps from texts to texts: nothing for numbers
   if (count > (info.size() - kMapHeader) / kMapEntry) {
@@ -168,7 +167,7 @@ bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
   map->bits = (flags & (kManifestBits | kWbemBits)) != 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t at = kMapHeader + kMapEntry * std::size_t{i};
-    map->entries.push_back({u32(at + 4), wide_at(info, u32(at))});
+    map->entries.push_back({u32(at + 4), text_at(info, u32(at))});
   }
   std::stable_sort(map->entries.begin(), map->entries.end(),
                    [](const auto &a, const auto &b) { return a.value < b.value; });

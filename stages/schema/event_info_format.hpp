@@ -5,6 +5,8 @@
 
 #include "etwrelog/bytes.hpp"
 
+#include <string>
+
 namespace etwrelog::schema::event_info {
 
 inline constexpr std::size_t kProviderAt = 0, kEventGuidAt = 0x10, kIdAt = 0x20, kVersionAt = 0x22,
@@ -54,5 +56,9 @@ inline constexpr std::size_t kMapNameAt = 0, kMapFlagsAt = 4, kMapCountAt = 8, k
                              kMapHeader = 16, kMapEntry = 8;
 inline constexpr std::uint32_t kManifestValues = 1, kManifestBits = 2, kPatternMap = 4, kWbemBits = 16;
 inline constexpr std::uint32_t kNumberValues = 0, kTextValues = 1;
+
+// The text at an offset that a record states, without white space around it: manifests put a blank behind
+// names. Empty for none, and for one outside.
+[[nodiscard]] std::string text_at(Bytes record, std::size_t at);
 
 } // namespace etwrelog::schema::event_info

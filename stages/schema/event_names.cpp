@@ -18,23 +18,6 @@ using namespace format;
 
 namespace {
 
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\0'))
-    text.pop_back();
-  return text;
-}
-
-// A wide string at an offset that the record itself states; empty for 0 or one outside.
-std::string string_at(Bytes payload, std::size_t offset_field) {
-  if (payload.size() < offset_field + 4) return {};
-  const std::uint32_t at = load<std::uint32_t>(payload.data() + offset_field);
-  if (at == 0 || at >= payload.size()) return {};
-  std::size_t end = at;
-  while (end + 2 <= payload.size() && load<std::uint16_t>(payload.data() + end) != 0)
-    end += 2;
-  return trimmed(utf8_from_utf16(payload.subspan(at, end - at)));
-}
-
 constexpr std::string_view kKernel = "Windows Kernel/";
 constexpr std::size_t kLearned = 64; // TraceLogging schemas remembered, each in the place of its hash
 constexpr const char *kTraceLogging = "TraceLogging"; // several names under one id
@@ -109,9 +92,12 @@ void EventNames::learn_event_info(Bytes payload) {
   type.guid = load_guid(payload.data() + kProviderAt);
   type.id = load<std::uint16_t>(payload.data() + kIdAt);
   type.version = payload[kVersionAt];
-  std::string provider = string_at(payload, kProviderNameAt), task = string_at(payload, kTaskNameAt);
+  const auto text = [payload](std::size_t field) {
+    return text_at(payload, load<std::uint32_t>(payload.data() + field));
+  };
+  std::string provider = text(kProviderNameAt), task = text(kTaskNameAt);
   if (!provider.empty()) providers_[type.guid] = std::move(provider);
-  const std::string opcode = string_at(payload, kOpcodeNameAt);
+  const std::string opcode = text(kOpcodeNameAt);
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
   learned_.clear(); // a schema has the last word again

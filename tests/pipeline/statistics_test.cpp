@@ -168,6 +168,17 @@ TEST(Statistics, AttributeByWhoHadAnIdAtThatTime) {
   }
 }
 
+// Of many lengths, ten million times their seconds are a little less than what the seconds were made of.
+TEST(Statistics, RecordsKeepHowLongASessionLasted) {
+  for (std::int64_t ticks = 1; ticks < 40'000'000'000'000; ticks = ticks * 9 / 8 + 1) {
+    Session session;
+    session.seconds = static_cast<double>(ticks) / 1e7;
+    const std::optional<Session> back = read_session_record(statistics_record({}, session));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->seconds, session.seconds) << ticks;
+  }
+}
+
 // Who asks for processes alone is told the same of them, and of all but types and stacks.
 TEST(Statistics, OfProcessesAloneAreTheSame) {
   const Result<Trace> trace = testing::open_trace(reusing().bytes());
