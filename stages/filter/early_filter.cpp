@@ -232,9 +232,7 @@ std::optional<Reason> EarlyFilter::drops_other(const EventView &event, std::int6
   if (!event.is_classic()) return drops_rest(event, time, walk);
   const Guid provider = event.provider();
   if (provider != format::kImageIdGuid) {
-    if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
-        provider == format::kEventTraceGuid || provider == format::kMetaDataGuid)
-      return std::nullopt;
+    if (describes_system(provider) || provider == format::kMetaDataGuid) return std::nullopt;
     return drops_rest(event, time, walk);
   }
   const IdentifiedImage image = identified_image(event);

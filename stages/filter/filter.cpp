@@ -84,8 +84,7 @@ bool is_state(const EventView &event) {
   if (event.has_hook()) return is_state(rule_for(event.hook(), event.version()).scope);
   const Guid provider = event.provider();
   if (event.is_classic())
-    return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
-           provider == format::kEventTraceGuid || provider == format::kMetaDataGuid ||
+    return describes_system(provider) || provider == format::kMetaDataGuid ||
            provider == format::kImageIdGuid;
   return event.is_event() &&
          (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid ||
@@ -223,9 +222,7 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
 
 Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time) const {
   const Guid provider = event.provider();
-  if (provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
-      provider == format::kEventTraceGuid)
-    return {Reason::kept_always};
+  if (describes_system(provider)) return {Reason::kept_always};
   if (provider == format::kMetaDataGuid) return {Reason::kept_reference, Need::provider};
   if (provider != format::kImageIdGuid) return {Reason::count_};
   // Identity of an image goes with the image.

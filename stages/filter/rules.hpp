@@ -78,4 +78,10 @@ using ImageIdRules = std::array<std::array<FieldOffsets, 256>, 2>;
   return rules[pointer_size / 8][opcode];
 }
 
+// Of classic events: whether they say what machine and session it was.
+[[nodiscard]] inline bool describes_system(const Guid &provider) {
+  return provider == format::kSysConfigGuid || provider == format::kWinSatGuid ||
+         provider == format::kEventTraceGuid;
+}
+
 } // namespace etwrelog::filter
