@@ -31,7 +31,9 @@ constexpr Topic kTopics[] = {
   --from, --to      a time: 12.5s after the start, or UTC such as 2026-01-31T10:00:00; ends included
   --provider P[:KEYWORDS[:LEVEL]]   by name or GUID
   --event ID        event ids, hook ids of kernel events, opcodes of classic events
+  --opcode, --task, --channel, --activity   by what the header says of them
   --cpu N           of that processor
+  --keep-system     with a process also events of no process: DPC, ISR and others
 With a process go the stacks, images, file names and manifests that its events refer to.)"},
     {"inputs", "What is read",
      R"(Traces (.etl) from Windows 7 on, 32 and 64-bit, compressed or not, logs never closed, circular logs and files cut
@@ -42,7 +44,8 @@ input. All traces of a .zip, as PerfView's .etl.zip and Visual Studio's .diagses
 file that the same run has made, never anything but a regular file.)"},
     {"exit-status", "What the exit status says",
      R"(0  done
-1  failed; no output was written
+1  failed: what failed left no output (of several files the others are there), or a condition of diff --fail-if
+   holds
 2  wrong usage
 3  done; damage was skipped on request (--salvage)
 4  what was asked for is written, whole, but what was to follow could not be done: the original not deleted, the

@@ -129,7 +129,7 @@ constexpr std::string_view kExitStatus = R"(.SH EXIT STATUS
 Done.
 .TP
 .B 1
-Failed; no output was written.
+Failed: what failed left no output (of several files the others are there), or a condition of diff \-\-fail\-if holds.
 .TP
 .B 2
 Wrong usage.

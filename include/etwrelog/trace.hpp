@@ -150,7 +150,8 @@ struct Query {
   const Filter *filter = nullptr;     // prepared for this trace; needed until the traversal has begun
   std::optional<Moment> from{}, to{}; // events in between, ends included
   // With a time: also events outside it that say what is true inside: processes, threads, images, names of
-  // files, stack definitions, schemas, loaded code.
+  // files, stack definitions, schemas, loaded code; and StackWalk events, whatever the time of the event is
+  // that they name.
   bool with_state = false;
 };
 

@@ -61,7 +61,11 @@ void write_file_header(const FileHeader &h, std::uint8_t *out) {
 }
 
 Result<FileHeader> read_file_header(Bytes bytes) {
-  if (!is_archive(bytes)) return corrupt("no .etlz archive: the first bytes are not its signature");
+  if (!is_archive(bytes)) {
+    Error e = corrupt("no .etlz archive: the first bytes are not its signature");
+    e.kind = ErrorKind::unsupported;
+    return e;
+  }
   if (bytes.size() < kFileHeaderSize) return corrupt("the archive ends inside its header");
   FileHeader h;
   h.version = load<std::uint16_t>(bytes.data() + 8);
