@@ -179,7 +179,7 @@ int run_relog(const RelogFlags &options) {
   relog.level = level_of(options.level);
   if (!options.buffer_size.empty())
     relog.buffer_size = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), format::kMaxBufferSize + 1ull));
+        std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), UINT32_MAX));
   relog.keep_grouping = options.keep_order;
   relog.stacks = stack_mode_of(options.stacks);
   relog.stack_window = options.stack_window;

@@ -2,12 +2,14 @@
 
 #include "api/traversal.hpp"
 #include "base/errors.hpp"
+#include "base/platform.hpp"
 #include "run/runner.hpp"
 
 #include <algorithm>
 #include <exception>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,8 +104,32 @@ Result<Trace> Trace::open(Input input, const OpenOptions &options, const RunOpti
   return open(std::move(inputs), options, run);
 }
 
+namespace {
+
+// Otherwise every event of it would be there twice.
+Result<void> check_named_once(const std::vector<Input> &inputs) {
+  std::set<base::FileId> files;
+  bool standard = false;
+  for (const Input &input : inputs) {
+    std::optional<base::FileId> file;
+    bool again = false;
+    if (input.kind() == Input::Kind::standard_input) {
+      again = std::exchange(standard, true);
+      file = base::standard_input_id();
+    } else if (input.kind() == Input::Kind::path) {
+      file = base::file_id(input.name());
+    }
+    if (again || (file && !files.insert(*file).second))
+      return base::bad_option(Option::input, "is named twice").in(input.name());
+  }
+  return {};
+}
+
+} // namespace
+
 Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options, const RunOptions &run) {
   if (inputs.empty()) return base::bad_option(Option::input, "no input is given");
+  ETWRELOG_TRY(check_named_once(inputs));
   auto impl = std::make_unique<Impl>();
   for (const Input &input : inputs) {
     const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;

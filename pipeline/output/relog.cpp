@@ -88,7 +88,7 @@ private:
   Result<void> open_output() {
     const Trace *const one = &trace_;
     ETWRELOG_TRY(check_no_input({&one, 1}, options_.output));
-    ETWRELOG_TRY(check_nominal_size(nominal_));
+    ETWRELOG_TRY(check_nominal_size(nominal_, options_));
     ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
     output_.emplace(std::move(output));
     report_.input_bytes = trace_.input().size();

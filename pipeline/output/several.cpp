@@ -117,7 +117,7 @@ public:
 private:
   Result<void> open_output() {
     ETWRELOG_TRY(check_no_input(traces_, options_.output));
-    ETWRELOG_TRY(check_nominal_size(nominal_));
+    ETWRELOG_TRY(check_nominal_size(nominal_, options_));
     ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
     output_.emplace(std::move(output));
     for (const Trace *trace : traces_) {
@@ -396,7 +396,10 @@ private:
     --part.counts.events_out;
     part.counts.bytes_in -= size;
     part.counts.bytes_out -= size;
-    --part.counts.by_reason[static_cast<std::size_t>(filter::Reason::kept_always)];
+    // As Filter::decide counted it.
+    const auto reason =
+        options_.selection.everything() ? filter::Reason::kept_process : filter::Reason::kept_always;
+    --part.counts.by_reason[static_cast<std::size_t>(reason)];
     if (!options_.count) return;
     const EventView event(buffer.events.data(), size, static_cast<HeaderType>(buffer.events[2]));
     schema::TypeCount &type = part.counts.types.at(type_of(event));

@@ -119,7 +119,7 @@ private:
     header_ = std::move(header);
     header_known_ = true;
     nominal_ = nominal_size(header_.buffer_size, options_);
-    return check_nominal_size(nominal_);
+    return check_nominal_size(nominal_, options_);
   }
 
   Result<void> take(Bytes stored) {

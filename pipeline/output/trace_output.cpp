@@ -34,11 +34,12 @@ std::uint32_t nominal_size(std::uint32_t input, const RelogOptions &options) {
   return options.buffer_size != 0 ? options.buffer_size : std::max(input, kSmallestDefaultBufferSize);
 }
 
-Result<void> check_nominal_size(std::uint32_t nominal_size) {
-  constexpr std::uint32_t kSmallest = 1024; // what Windows takes
-  if (nominal_size >= kSmallest && nominal_size <= kMaxBufferSize && nominal_size % 8 == 0) return {};
+Result<void> check_nominal_size(std::uint32_t nominal_size, const RelogOptions &options) {
+  constexpr std::uint32_t kSmallest = 1024, kLargestOfWindows = 16 << 20;
+  const std::uint32_t largest = options.buffer_size != 0 ? kLargestOfWindows : kMaxBufferSize;
+  if (nominal_size >= kSmallest && nominal_size <= largest && nominal_size % 8 == 0) return {};
   return base::ErrorBuilder(ErrorKind::usage, fmt::format("a buffer size of {} bytes", nominal_size))
-      .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, kMaxBufferSize));
+      .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, largest));
 }
 
 Result<TraceOutput> TraceOutput::create(const RelogOptions &options) {

@@ -11,7 +11,7 @@ namespace etwrelog::pipeline {
 [[nodiscard]] std::uint32_t nominal_size(std::uint32_t input, const RelogOptions &options);
 
 // What no buffer can have is refused.
-[[nodiscard]] Result<void> check_nominal_size(std::uint32_t nominal_size);
+[[nodiscard]] Result<void> check_nominal_size(std::uint32_t nominal_size, const RelogOptions &options);
 
 class TraceOutput {
 public:

@@ -245,7 +245,8 @@ std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
-    if (!in_time && clr::names_code(event.provider(), event.id()))
+    if (!in_time && clr::names_code(event.provider(), event.id()) &&
+        (!by_kind_ || of_selected_kind(selection_, event, walk.position.processor)))
       return by_process(walk, event.process_id(), time);
   }
   if (!in_time) return Reason::dropped_time;

@@ -166,7 +166,7 @@ bool Filter::of_kind(const EventView &event, const Position &position) const {
 Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Position &position) const {
   if (event.has_hook()) return judge_hook(event, time, position);
   // Kept whatever the time and kind: what gives stacks their names and events their meaning.
-  const Verdict state = event.is_classic() ? judge_classic(event, time) : judge_event(event, time);
+  const Verdict state = event.is_classic() ? judge_classic(event, time) : judge_event(event, time, position);
   if (state.reason != Reason::count_) return state;
   if (!in_time(time)) return {Reason::dropped_time};
   if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
@@ -231,7 +231,8 @@ Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time)
   return {image.in_kernel ? Reason::kept_context : Reason::dropped_process};
 }
 
-Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) const {
+Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time,
+                                    const Position &position) const {
   if (!event.is_event()) return {Reason::count_};
   if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode) {
     // Of a selected process it stays for itself; of another while a kept process uses the provider.
@@ -239,7 +240,8 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time) c
     return own ? Verdict{Reason::kept_process} : Verdict{Reason::kept_reference, Need::provider};
   }
   // JIT methods and modules outside the time name the frames of stacks inside it.
-  if (!in_time(time) && clr::names_code(event.provider(), event.id()))
+  if (!in_time(time) && clr::names_code(event.provider(), event.id()) &&
+      (!by_kind_ || of_kind(event, position)))
     return {by_process(event.process_id(), time)};
   return {Reason::count_};
 }
@@ -299,6 +301,20 @@ std::optional<Guid> provider_needed(const EventView &event) {
   return event.provider();
 }
 
+namespace {
+
+// The thread whose stack belongs to the event: the one that caused it; of a switch the one switched in.
+std::uint32_t walked_thread(const EventView &event, const HookRule &rule, const FieldOffsets &at,
+                            const Position &position) {
+  if (rule.scope == Scope::context_switch || rule.scope == Scope::ready_thread ||
+      rule.scope == Scope::current_thread)
+    return position.current_thread;
+  if (event.has_ids()) return event.thread_id();
+  return FieldOffsets::u32(event.payload(), at.thread_id).value_or(kUnknownId);
+}
+
+} // namespace
+
 void Filter::mark(const EventView &event, std::int64_t time, Position &position, Marks::Part &part) const {
   const Verdict verdict = judge(event, time, position);
   const Bytes payload = event.payload();
@@ -319,22 +335,14 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
       const bool whose =
           verdict.reason == Reason::dropped_unknown || verdict.reason == Reason::dropped_system;
       if (whose && lifetimes_->has_stacks() && rule.scope != Scope::system)
-        part.dropped_events.push_back(
-            {time, FieldOffsets::u32(payload, at.thread_id).value_or(event.thread_id())});
+        part.dropped_events.push_back({time, walked_thread(event, rule, at, position)});
       return;
     }
     for (const std::uint16_t offset : {at.file_object, at.file_key}) // as HookRule::refers_to_file
       if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
         part.files.push_back(*file);
-    if (by_kind_ && lifetimes_->has_stacks()) {
-      // The walked thread is the one that caused the event; of a switch the one switched in.
-      std::uint32_t tid = event.thread_id();
-      if (!event.has_ids()) tid = FieldOffsets::u32(payload, at.thread_id).value_or(kUnknownId);
-      if (rule.scope == Scope::context_switch) tid = position.current_thread;
-      if (rule.scope == Scope::ready_thread || rule.scope == Scope::current_thread)
-        tid = position.current_thread;
-      part.kept_events.push_back({time, tid});
-    }
+    if (by_kind_ && lifetimes_->has_stacks())
+      part.kept_events.push_back({time, walked_thread(event, rule, at, position)});
     return;
   }
   if (verdict.need != Need::none || !is_kept(verdict.reason)) return;

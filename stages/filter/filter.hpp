@@ -157,7 +157,8 @@ private:
   [[nodiscard]] Verdict judge_hook(const EventView &event, std::int64_t time, Position &position) const;
   // Reason::count_ where no special rule applies.
   [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time) const;
-  [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time) const;
+  [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time,
+                                    const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
   void mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,

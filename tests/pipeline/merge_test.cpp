@@ -119,6 +119,10 @@ TEST(Merge, KeepsEveryEventInTheOrderOfTime) {
   expect_merged(inputs, out.contents);
   EXPECT_EQ(out.report.events_in, out.report.events_out);
   EXPECT_EQ(out.report.events_out, out.contents.events.size() + 1);
+  // The headers that are not kept are counted nowhere.
+  const auto &reasons = out.report.by_reason;
+  EXPECT_EQ(reasons[static_cast<std::size_t>(filter::Reason::kept_process)], out.report.events_in);
+  EXPECT_EQ(reasons[static_cast<std::size_t>(filter::Reason::kept_always)], 0u);
   EXPECT_TRUE(out.contents.buffers.back().compressed()) << "as the compressed input";
   const Merged again = merged({inputs[2], inputs[0], inputs[1]});
   expect_merged(inputs, again.contents);

@@ -1,0 +1,120 @@
+// What is selected, by the tool: in one step or in two, of files that may be named in any way.
+#include "tests/support/run_tool.hpp"
+#include "tests/support/trace_files.hpp"
+#include "tools/etwgen/generate.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+using Line = std::vector<std::string>;
+
+class Selected : public ::testing::Test {
+protected:
+  std::string generated(std::size_t size) {
+    gen::Options options;
+    options.profile = gen::find_profile("medium");
+    options.size = size, options.cpus = 32, options.seed = 7, options.threads = 1;
+    gen::MemorySink sink;
+    EXPECT_TRUE(gen::generate(options, sink));
+    const std::string name = directory.file("generated.etl");
+    testing::write_file(name, sink.bytes);
+    return name;
+  }
+  // The report of a relog to this file.
+  json relog(const std::string &in, const std::string &out, Line selection) {
+    Line line{"relog", "-q", "-f", in, "-o", directory.file(out), "--report", directory.file("report.json")};
+    line.insert(line.end(), selection.begin(), selection.end());
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 0) << run.err;
+    const auto text = testing::read_file(directory.file("report.json"));
+    return json::parse(text.begin(), text.end());
+  }
+  json stats(const std::string &name) {
+    return json::parse(run_tool({"stats", "--json", directory.file(name)}).out);
+  }
+  TempDir directory;
+};
+
+// A switch of a thread whose process nobody knows says nothing of what happened elsewhere at the same moment.
+TEST_F(Selected, StacksStayWithTheirEventsWhateverElseHasTheSameTime) {
+  const std::string in = generated(2 << 20);
+  relog(in, "x.etl", {"--exclude", "chrome*", "--exclude", "svchost*", "--exclude", "devenv*"});
+  relog(directory.file("x.etl"), "two.etl", {"-p", "game.exe", "--keep-order", "--codec", "none"});
+  relog(in, "one.etl", {"-p", "game.exe", "--keep-order", "--codec", "none"});
+  EXPECT_EQ(stats("two.etl").at("by_type"), stats("one.etl").at("by_type"));
+}
+
+TEST_F(Selected, ATimeAddsNoKindsToASelectionOfKinds) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const Line provider = {"--provider", "Microsoft-Windows-DotNETRuntime:0x10:4"};
+  Line timed = provider;
+  timed.insert(timed.end(), {"--from", "3.1s", "--to", "4.2s"});
+  relog(trace->string(), "kinds.etl", provider);
+  relog(trace->string(), "timed.etl", timed);
+  EXPECT_LE(stats("timed.etl").at("by_type").size(), stats("kinds.etl").at("by_type").size());
+  EXPECT_LE(stats("timed.etl").at("events").at("count"), stats("kinds.etl").at("events").at("count"));
+}
+
+TEST_F(Selected, AFileIsNamedOnce) {
+  const std::string in = generated(1 << 20), link = directory.file("link.etl"), out = directory.file("o.etl");
+  std::filesystem::create_symlink(in, link);
+  testing::ToolOptions standard;
+  standard.input = in;
+  for (const Line &line : {Line{"relog", "-", "-", "-o", out}, Line{"relog", "-", in, "-o", out},
+                           Line{"merge", in, link, "-o", out}, Line{"stats", in, link, "--as-one"},
+                           Line{"info", in, in, "--as-one"}, Line{"export", in, "-"}}) {
+    const ToolRun run = run_tool(line, standard);
+    EXPECT_EQ(run.status, 2) << line[0] << run.err;
+    EXPECT_NE(run.err.find("is named twice"), std::string::npos) << run.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(run_tool({"stats", in, link}).status, 0) << "each by itself";
+}
+
+TEST_F(Selected, FilesOfOneRecordingAreOfOneBoot) {
+  const auto one = testing::trace_path("Process"), other = testing::trace_path("AMSITrace");
+  if (!one || !other) GTEST_SKIP() << "the real traces are not here";
+  for (const char *command : {"info", "stats", "stacks"}) {
+    const ToolRun run = run_tool({command, one->string(), other->string(), "--as-one"});
+    EXPECT_EQ(run.status, 1) << command;
+    EXPECT_NE(run.err.find("cannot be one trace with"), std::string::npos) << run.err;
+  }
+}
+
+TEST_F(Selected, BuffersAreAsLargeAsWindowsTakes) {
+  const std::string in = generated(1 << 20), out = directory.file("o.etl");
+  for (const auto &[size, said] : {std::pair("17M", "17825792"), {"1G", "1073741824"}, {"1000", "1000"}}) {
+    const ToolRun run = run_tool({"relog", in, "-o", out, "--buffer-size", size});
+    EXPECT_EQ(run.status, 2) << size;
+    EXPECT_NE(run.err.find(std::string("a buffer size of ") + said + " bytes"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("from 1024 to 16777216"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(run_tool({"relog", "-q", in, "-o", out, "--buffer-size", "2M"}).status, 0);
+}
+
+TEST_F(Selected, ReasonsOfSeveralTracesAreCounts) {
+  const auto one = testing::trace_path("diaghub"), other = testing::trace_path("diaghub.kernel.1");
+  if (!one || !other) GTEST_SKIP() << "the real traces are not here";
+  for (const Line &how : {Line{}, Line{"--keep-order"}, Line{"--cpu", "0"}}) {
+    Line line = how;
+    line.insert(line.begin(), other->string());
+    const json report = relog(one->string(), "o.etl", line);
+    std::uint64_t sum = 0;
+    for (const auto &[reason, count] : report.at("by_reason").items()) {
+      EXPECT_LE(count.get<std::uint64_t>(), 1'000'000u) << reason;
+      sum += count.get<std::uint64_t>();
+    }
+    EXPECT_EQ(sum, report.at("input").at("events").get<std::uint64_t>());
+  }
+}
+
+} // namespace
+} // namespace etwrelog
