@@ -210,6 +210,7 @@ int Bulk::run() {
     outcomes_[i].more().error = error;
   };
   const RunOptions all = run_.run(bar_);
+  memory_ = all.memory;
   jobs.finish = [&](std::size_t i) { return finish_file(i, all); };
   experimental::JobOptions bulk;
   bulk.phase = task_.phase;
@@ -222,6 +223,7 @@ int Bulk::run() {
 Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
   const Item one = item(index);
   Outcome &outcome = outcomes_[index];
+  outcome = {};
   Work work;
   work.began = now();
   outcome.before = one.size;
@@ -233,6 +235,8 @@ Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
     e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
     done = e;
   }
+  // It comes once more, alone and with all the memory.
+  if (!done && done.error().advice == Advice::raise_memory && run.memory < memory_) return done;
   if (!done || !work.later) return record(index, one, work, std::move(done));
   const std::lock_guard lock(waiting_mutex_);
   waiting_.emplace(index, std::move(work));
@@ -354,7 +358,8 @@ int Bulk::finish(double seconds) {
         warn(files_.path(i), warning);
     for (const Skipped &m : o.trouble->missing)
       warn(files_.path(i),
-           fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
+           m.bytes == 0 ? m.why
+                        : fmt::format("{} bytes of the original from 0x{:x} are missing", m.bytes, m.offset));
   }
   if (warned > kMostWarned)
     print_line(fmt::format(
@@ -414,7 +419,7 @@ void Bulk::print_json(double seconds) const {
       if (o.trouble->error) entry["error"] = message(*o.trouble->error);
       if (!o.trouble->warnings.empty()) entry["warnings"] = o.trouble->warnings;
       for (const Skipped &m : o.trouble->missing)
-        entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}});
+        entry["missing"].push_back({{"offset", m.offset}, {"bytes", m.bytes}, {"why", m.why}});
     }
     list.push_back(std::move(entry));
   }

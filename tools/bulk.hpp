@@ -105,6 +105,7 @@ private:
   std::optional<ResultsFile> results_;
   std::unordered_map<std::string, std::uint64_t> known_; // done, by the results of an earlier run
   std::string node_;
+  std::uint64_t memory_ = 0; // of the whole run
   std::mutex waiting_mutex_;
   std::map<std::size_t, Work> waiting_; // with something left to do later
   std::mutex folders_mutex_;

@@ -219,7 +219,8 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
   c->add_flag("--json", flags->json, "Of report: print JSON");
   c->footer("Every night, on as many machines as there are, and again after any failure:\n"
             "  etwrelog fleet list traces -r > traces.list\n"
-            "  etwrelog pack --files-from traces.list --shard 3/8 --skip-existing --results results-3.jsonl\n"
+            "  etwrelog pack --files-from traces.list --out-dir archives --shard 3/8 --skip-existing "
+            "--results results-3.jsonl\n"
             "  etwrelog fleet report results-*.jsonl --files-from traces.list\n"
             "The report ends with status 1 if a file failed, or has no result although the list names it.\n"
             "tools/slurm and tools/kubernetes hold the scripts for clusters.");

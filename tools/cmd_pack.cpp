@@ -51,6 +51,8 @@ public:
 
   int run() {
     const bool from_pipe = std::ranges::find(options_.inputs, "-") != options_.inputs.end();
+    if (options_.explain && options_.json)
+      return report(usage_error("--explain prints a table, and --json a list: one of them"));
     if (!options_.part.empty()) return run_part();
     if (options_.output == "-" || from_pipe) return run_pipe();
     static constexpr std::string_view kNames[] = {"pack", "unpack", "verify"};
@@ -131,6 +133,8 @@ private:
   Result<void> process(const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
+    if (std::error_code failed; options_.delete_original && fs::is_symlink(item.source, failed))
+      return io_error(item.source, "is a link, and --delete-original would delete that alone");
     if (task_ == Task::pack) {
       std::vector<ColumnCost> costs;
       // Of a small file, the archive waits in memory for its turn on the disk.
@@ -229,6 +233,15 @@ private:
         !options_.output.empty()
             ? options_.output
             : fmt::format("{}.{}-of-{}", target_name(Task::pack, source), part->number, part->of);
+    std::optional<ResultsFile> results; // opened first: what cannot be told is not worked for
+    if (!options_.results.empty()) {
+      std::error_code failed;
+      if (fs::weakly_canonical(options_.results, failed) == fs::weakly_canonical(target, failed))
+        return report(usage_error("the results would go into the part"));
+      Result<ResultsFile> opened = ResultsFile::open(options_.results);
+      if (!opened) return report(opened.error());
+      results.emplace(*std::move(opened));
+    }
     Bar bar(options_.progress);
     const auto began = std::chrono::steady_clock::now();
     const Result<PackReport> packed =
@@ -252,9 +265,7 @@ private:
     } else {
       result.error = message(packed.error());
     }
-    if (!options_.results.empty()) {
-      Result<ResultsFile> results = ResultsFile::open(options_.results);
-      if (!results) return report(results.error());
+    if (results) {
       results->add(result);
       if (results->failed()) return report(io_error(options_.results, "the result could not be written"));
     }

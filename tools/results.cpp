@@ -4,8 +4,10 @@
 #include "tools/process.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace etwrelog::cli {
@@ -72,6 +74,13 @@ bool for_each_line(const std::string &path, const std::function<void(std::string
 
 Result<ResultsFile> ResultsFile::open(const std::string &path) {
   bool cut = false;
+  // A trace, an archive or a list that is named by mistake, or through a link, stays what it is.
+  std::error_code unknown;
+  if (std::ifstream before(path, std::ios::binary); std::filesystem::is_regular_file(path, unknown) &&
+                                                    before && before.peek() != EOF && before.get() != '{')
+    return usage_error(fmt::format("the results would go into \"{}\", which is no file of results", path));
+  if (const std::filesystem::path folder = std::filesystem::path(path).parent_path(); !folder.empty())
+    std::filesystem::create_directories(folder, unknown); // where that fails, opening the file says why
   if (std::ifstream before(path, std::ios::binary | std::ios::ate); before && before.tellg() > 0) {
     before.seekg(-1, std::ios::end);
     cut = before.get() != '\n';
@@ -96,9 +105,10 @@ std::unordered_map<std::string, std::uint64_t> done_of(const std::string &result
   std::unordered_map<std::string, std::uint64_t> done;
   static_cast<void>(for_each_line(results, [&](std::string_view line) {
     if (const std::optional<FileResult> r = parse_result(line); r && r->task == task) {
+      // The size of the file itself: what is counted of an archive says first how large its original is.
       if (r->state == "done")
-        done[r->path] = r->bytes;
-      else if (r->state == "failed")
+        done[r->path] = task != "verify" && r->result_bytes != 0 ? r->result_bytes : r->bytes;
+      else if (r->state != "skipped") // failed, or found damaged
         done.erase(r->path);
     }
   }));

@@ -124,8 +124,8 @@ Result<void> read_folder(const std::string &folder, const std::function<bool(std
                          WorkList &files) {
   const std::size_t root = files.add_root(folder), first = files.size();
   std::error_code failed;
-  for (fs::recursive_directory_iterator i(folder, fs::directory_options::skip_permission_denied, failed), end;
-       !failed && i != end; i.increment(failed)) {
+  // A folder that cannot be looked into is an error: what is in it would be missing without a word.
+  for (fs::recursive_directory_iterator i(folder, failed), end; !failed && i != end; i.increment(failed)) {
     const std::string &path = i->path().native();
     std::error_code gone;
     if (takes(path) && i->is_regular_file(gone)) {

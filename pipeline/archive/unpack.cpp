@@ -7,7 +7,9 @@
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include <fmt/format.h>
 #include <zstd.h>
 
 namespace etwrelog::pipeline {
@@ -25,6 +27,8 @@ class SegmentScan {
 public:
   explicit SegmentScan(const read::Input &archive) : archive_(archive) {}
 
+  // False at the end, and where another archive begins: its segments are those of another original. (That of
+  // a wrapped trace begins right behind the file's own header.)
   Result<bool> next(etlz::IndexEntry &entry) {
     while (at_ + etlz::kSegmentHeaderSize <= archive_.size()) {
       if (window_at_ > at_ || at_ + etlz::kSegmentHeaderSize > window_at_ + window_.size()) {
@@ -41,24 +45,50 @@ public:
         entry.header = *header;
         return true;
       }
+      if (at_ != etlz::kFileHeaderSize && etlz::is_archive(here) && etlz::read_file_header(here)) {
+        other_at_ = at_;
+        return false;
+      }
       ++at_;
     }
     return false;
   }
   void skip(std::uint64_t bytes) { at_ += bytes; }
+  [[nodiscard]] std::optional<std::uint64_t> other_at() const { return other_at_; }
 
 private:
   const read::Input &archive_;
   std::uint64_t at_ = etlz::kFileHeaderSize, window_at_ = 0;
+  std::optional<std::uint64_t> other_at_;
   std::vector<std::uint8_t> window_;
 };
 
-Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
+std::optional<etlz::FileHeader> file_header(const read::Input &archive) {
+  std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
+  const Result<std::size_t> got = archive.read_at(0, first);
+  if (!got || *got != first.size()) return std::nullopt;
+  Result<etlz::FileHeader> header = etlz::read_file_header(first);
+  return header ? std::optional(*header) : std::nullopt;
+}
+
+// Of a wrapped trace: what there is of the first trace.
+Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options,
+                             bool wrapped) {
   UnpackReport result;
   result.archived = archive.size();
+  const auto say = [&result](std::uint64_t at, std::uint64_t bytes, std::string why) {
+    result.missing.push_back({0, at, bytes, std::move(why)});
+  };
+  // The size of the original, by header or footer; those of a wrapped trace tell that of the wrapper.
+  const Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
+  const std::optional<etlz::FileHeader> header = file_header(archive);
+  std::optional<std::uint64_t> size;
+  if (!wrapped && header) size = header->original_size;
+  if (!wrapped && !header && index) size = index->footer.original_size;
   SegmentScan scan(archive);
   const WorkspaceUse workspace(options.workspace);
   CoderPool &pool = workspace->coders;
+  etlz::ContentHasher hasher;
   std::uint64_t expected = 0;
   ProgressMeter progress(options.run.progress);
   progress.begin("unpacking", 0);
@@ -66,11 +96,12 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
     etlz::IndexEntry entry;
     ETWRELOG_TRY_LET(found, scan.next(entry));
     if (!found) break;
-    if (!check_decode_memory(entry.header, options.run.memory, archive.name()) ||
-        entry.header.original_at < expected) {
+    const std::uint64_t at = entry.header.original_at;
+    if (at < expected || (size && (at > *size || entry.header.original_size > *size - at))) {
       scan.skip(1);
       continue;
     }
+    ETWRELOG_TRY(check_decode_memory(entry.header, options.run.memory, archive.name()));
     ETWRELOG_TRY_LET(
         stored, read_exactly(archive, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size));
     std::vector<std::uint8_t> bytes(entry.header.original_size);
@@ -78,35 +109,38 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
       scan.skip(1);
       continue;
     }
-    if (entry.header.original_at > expected)
-      result.missing.push_back({0, expected, entry.header.original_at - expected, "damaged"});
+    if (at > expected) say(expected, at - expected, "damaged");
     if (out != nullptr) ETWRELOG_TRY(out->write(bytes));
+    hasher.update(bytes);
     result.original += bytes.size();
     ++result.segments;
-    expected = entry.header.original_at + bytes.size();
+    expected = at + bytes.size();
     scan.skip(etlz::kSegmentHeaderSize + entry.header.stored_size);
     progress.advance(bytes.size());
     if (options.run.stop.stop_requested())
       return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
   }
-  // What is missing at the end, if header or footer still tells the size.
-  std::uint64_t size = expected;
-  if (archive.size() >= etlz::kFileHeaderSize) {
-    const Result<std::vector<std::uint8_t>> first = read_exactly(archive, 0, etlz::kFileHeaderSize);
-    if (first)
-      if (const Result<etlz::FileHeader> header = etlz::read_file_header(*first))
-        size = header->wrapped ? expected : header->original_size; // which is the wrapper's, not the trace's
-  }
-  if (size > expected) result.missing.push_back({0, expected, size - expected, "damaged"});
+  if (size && *size > expected) say(expected, *size - expected, "damaged");
+  if (wrapped)
+    say(expected, 0,
+        "the file around the traces cannot be made again; what there is of its first trace is all");
+  else if (scan.other_at())
+    say(expected, 0, fmt::format("another archive begins at 0x{:x}, which is not read", *scan.other_at()));
+  else if (!size)
+    say(expected, 0, "neither header nor footer tells how much followed");
+  if (!result.missing.empty()) return result;
+  if (!header)
+    say(expected, 0, "the header of the archive is damaged, and nothing of the original is missing");
+  else if (!index)
+    say(expected, 0, "the index of the archive is damaged, and nothing of the original is missing");
+  else if (hasher.finish() != index->footer.content)
+    say(expected, 0, "the content hash of the whole does not match");
   return result;
 }
 
 // All of it is one piece, which is whole or not: nothing to salvage.
 bool is_small(const read::Input &archive) {
-  std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
-  const Result<std::size_t> got = archive.read_at(0, first);
-  if (!got || *got != first.size()) return false;
-  const Result<etlz::FileHeader> header = etlz::read_file_header(first);
+  const std::optional<etlz::FileHeader> header = file_header(archive);
   return header && header->small;
 }
 
@@ -129,7 +163,7 @@ Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std
 Result<UnpackReport> salvage_wrapped(const read::Input &archive, ByteSink *out,
                                      const ArchiveOptions &options) {
   if (const Result<UnpackReport> whole = unpack_wrapped(archive, nullptr, options); !whole)
-    return whole.error().kind == ErrorKind::cancelled ? whole : salvage(archive, out, options);
+    return whole.error().kind == ErrorKind::cancelled ? whole : salvage(archive, out, options, true);
   return unpack_wrapped(archive, out, options);
 }
 
@@ -158,7 +192,7 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
   if (is_wrapped(archive))
     return options.salvage ? salvage_wrapped(archive, out, options) : unpack_wrapped(archive, out, options);
-  if (options.salvage && !is_small(archive)) return salvage(archive, out, options);
+  if (options.salvage && !is_small(archive)) return salvage(archive, out, options, false);
   ETWRELOG_TRY_LET(index, read_archive_index(archive, options.run.memory));
   UnpackReport result;
   result.archived = archive.size();

@@ -31,10 +31,10 @@ private:
   pipeline::ProgressMeter meter_;
 };
 
-Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &share,
-                     CommonProgress &common) {
+// `told`: bytes of it of which the progress was told before.
+Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &share, CommonProgress &common,
+                     std::uint64_t told = 0) {
   if (share.stop.stop_requested()) return base::cancelled();
-  std::uint64_t told = 0;
   const std::uint64_t bytes = jobs.bytes(number);
   RunOptions own = share;
   own.report = nullptr;
@@ -143,11 +143,21 @@ void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &opti
     return true;
   };
   Finishers finishers(jobs, jobs.finish && small > 1 && threads > 1 ? kFinishers : 0);
+  // What does not fit into its share is done once more, alone and with all there is: the result must not
+  // depend on how many threads there are.
+  std::mutex guard;
+  std::vector<std::size_t> alone;
   steps.work = [&](std::size_t &job) -> Result<void> {
-    if (Result<void> done = run_job(jobs, job, share, common); !done)
-      jobs.failed(job, done.error());
-    else
+    if (Result<void> done = run_job(jobs, job, share, common); !done) {
+      if (done.error().advice != Advice::raise_memory || share.memory >= run.memory) {
+        jobs.failed(job, done.error());
+        return {};
+      }
+      const std::lock_guard lock(guard);
+      alone.push_back(job);
+    } else {
       finishers.add(job);
+    }
     return {};
   };
   if (small > 1) {
@@ -158,12 +168,15 @@ void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &opti
         if (is_small(next)) jobs.failed(next, ran.error());
   }
   for (std::size_t i = 0; i < jobs.count; ++i)
-    if (!is_small(i)) {
-      if (Result<void> done = run_job(jobs, i, run, common); !done)
-        jobs.failed(i, done.error());
-      else
-        finishers.add(i);
-    }
+    if (!is_small(i)) alone.push_back(i);
+  std::ranges::sort(alone);
+  for (const std::size_t job : alone) {
+    const std::uint64_t told = is_small(job) ? jobs.bytes(job) : 0;
+    if (Result<void> done = run_job(jobs, job, run, common, told); !done)
+      jobs.failed(job, done.error());
+    else
+      finishers.add(job);
+  }
 }
 
 std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,

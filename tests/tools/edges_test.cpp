@@ -4,6 +4,7 @@
 #include "read/input.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
+#include "tools/etwgen/generate.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <limits>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace etwrelog {
 namespace {
@@ -439,6 +441,98 @@ TEST(HostileIndex, BombsFailFastAndInLittleMemory) {
       EXPECT_EQ(run.status, 1) << name << ' ' << run.signal;
       EXPECT_LT(run.peak_bytes, 200u << 20) << name << ' ' << command;
     }
+}
+
+// What comes of a whole archive does not depend on how many are done at once.
+TEST_F(Edges, MemoryThatIsSharedIsEnoughForEachAlone) {
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 20 << 20, options.cpus = 4, options.threads = 1;
+  gen::MemorySink sink;
+  ASSERT_TRUE(gen::generate(options, sink));
+  testing::write_file(directory.file("a.etl"), sink.bytes);
+  const std::string folder = directory.file("packed");
+  ASSERT_EQ(run_tool({"pack", "-q", directory.file("a.etl"), "--out-dir", folder}).status, 0);
+  std::filesystem::copy_file(folder + "/a.etlz", folder + "/b.etlz");
+  std::uint64_t needed = 32 << 20;
+  const auto verify = [&folder](std::uint64_t memory, const Names &more) {
+    Names line{"verify", "-r", folder, "--memory-limit", std::to_string(memory)};
+    line.insert(line.end(), more.begin(), more.end());
+    return run_tool(line);
+  };
+  while (verify(needed, {"-t", "1"}).status != 0)
+    ASSERT_LT(needed *= 2, 1u << 30);
+  const ToolRun together = verify(needed, {"-t", "2"});
+  EXPECT_EQ(together.status, 0) << together.err;
+  EXPECT_EQ(together.err.find("error"), std::string::npos) << together.err;
+  const ToolRun little = verify(8 << 20, {"--salvage"});
+  EXPECT_EQ(little.status, 1) << "memory that does not do is no damage";
+  EXPECT_NE(little.err.find("--memory-limit"), std::string::npos) << little.err;
+}
+
+TEST_F(Edges, ResultsGoIntoFilesOfResultsAlone) {
+  const std::string archive = directory.file("in.etlz"), link = directory.file("link");
+  ASSERT_EQ(run_tool({"pack", "-q", in, "-o", archive}).status, 0);
+  const BytesOf packed = testing::read_file(archive);
+  std::filesystem::create_symlink(archive, link);
+  const std::string list = directory.file("list");
+  testing::write_file(list, BytesOf(in.begin(), in.end()));
+  for (const Names &line :
+       {Names{"verify", archive, "--results", link},
+        {"verify", archive, "--results", in},
+        {"pack", "--part", "1/2", in, "-o", out, "--results", in},
+        {"pack", "--part", "1/2", in, "-o", out, "--results", out},
+        {"pack", "--files-from", list, "--out-dir", directory.file("o"), "--results", list}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0] << run.err;
+    EXPECT_NE(run.err.find("the results would go into"), std::string::npos) << run.err;
+  }
+  EXPECT_TRUE(testing::read_file(archive) == packed);
+  EXPECT_TRUE(testing::read_file(in) == trace);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const std::string results = directory.file("new/results");
+  EXPECT_EQ(run_tool({"verify", "-q", archive, "--results", results}).status, 0);
+  EXPECT_EQ(run_tool({"verify", "-q", archive, "--results", results}).status, 0);
+  EXPECT_TRUE(std::filesystem::exists(results));
+}
+
+// Whatever is damaged: less than all, or all with something to be said of it, is no success.
+TEST_F(Edges, SalvageNeverIsSilent) {
+  const std::string archive = directory.file("in.etlz"), other = directory.file("other.etlz");
+  const BytesOf large = trace_bytes(30'000);
+  testing::write_file(in, large);
+  ASSERT_EQ(run_tool({"pack", "-q", in, "-o", archive}).status, 0);
+  testing::write_file(directory.file("other.etl"), trace_bytes(20'000));
+  ASSERT_EQ(run_tool({"pack", "-q", directory.file("other.etl"), "-o", other}).status, 0);
+  const BytesOf whole = testing::read_file(archive), second = testing::read_file(other);
+  const auto salvaged = [this](const BytesOf &bytes) {
+    testing::write_file(directory.file("bad.etlz"), bytes);
+    return run_tool({"unpack", "--salvage", "-f", directory.file("bad.etlz"), "-o", out});
+  };
+  for (const std::size_t at : {std::size_t{9}, std::size_t{17}, whole.size() / 2, whole.size() - 9}) {
+    BytesOf bad = whole;
+    bad[at] ^= 0x10;
+    const ToolRun run = salvaged(bad);
+    EXPECT_TRUE(run.status == 3 || run.status == 1) << at << run.err;
+    EXPECT_NE(run.err.find("etwrelog: "), std::string::npos) << at;
+  }
+  BytesOf both = whole;
+  both.insert(both.end(), second.begin(), second.end());
+  const ToolRun run = salvaged(both);
+  EXPECT_EQ(run.status, 3);
+  EXPECT_NE(run.err.find("another archive begins"), std::string::npos) << run.err;
+  EXPECT_TRUE(testing::read_file(out) == large) << "and nothing of the second";
+}
+
+TEST_F(Edges, AFolderThatCannotBeReadIsAnError) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read all folders";
+  const std::string folder = directory.file("closed/no");
+  std::filesystem::create_directories(folder);
+  testing::write_file(folder + "/x.etl", trace);
+  std::filesystem::permissions(folder, std::filesystem::perms::none);
+  const ToolRun run = run_tool({"pack", "-r", directory.file("closed"), "--out-dir", directory.file("o")});
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  EXPECT_EQ(run.status, 1) << run.err;
 }
 
 TEST(Salvage, GivesReadableOutputOfEveryKnownDefect) {
