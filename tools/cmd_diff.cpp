@@ -155,13 +155,18 @@ int run_diff(DiffFlags options) {
   const ProfileDiff diff = profile_diff(*before, *after);
   json failures = json::array();
   std::string messages;
-  for (std::size_t i = 0; i < conditions.size(); ++i)
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (!names_any(diff, conditions[i]))
+      messages +=
+          fmt::format("etwrelog: warning: --fail-if \"{}\": no function of either side has that name\n",
+                      printable(options.conditions[i]));
     for (const ProfileChange &change : matching_changes(diff, conditions[i])) {
       failures.push_back({{"condition", options.conditions[i]}, {"change", change_json(change)}});
       messages += fmt::format("etwrelog: failed: {}: {} {} [{} {}]\n", options.conditions[i], change.name,
                               relative_text(change.relative()), relative_text(change.relative_low),
                               relative_text(change.relative_high));
     }
+  }
   if (!options.output.empty())
     if (Result<void> done = write_picture(options, *before, *after); !done) return report(done.error());
   if (options.json) {

@@ -42,13 +42,17 @@ const std::map<std::string, TableFormat> kTables = {{"csv", TableFormat::csv},
                                                     {"parquet", TableFormat::parquet},
                                                     {"duckdb", TableFormat::duckdb}};
 
-// By --format, else by the output's ending; JSON lines where neither says anything.
+// By --format, else by the output's ending; JSON lines where neither says anything. Empty for an ending that
+// says something else.
 std::string format_of(const ExportFlags &flags) {
   if (!flags.format.empty()) return flags.format;
   const std::size_t dot = flags.output.rfind('.');
   if (dot == std::string::npos || flags.output.find('/', dot) != std::string::npos) return "jsonl";
-  const std::string ending = flags.output.substr(dot + 1);
-  return kTables.contains(ending) ? ending : "jsonl";
+  const std::string ending = CLI::detail::to_lower(flags.output.substr(dot + 1));
+  if (kTables.contains(ending)) return ending;
+  for (const char *const lines : {"jsonl", "ndjson", "json", "txt", "log", "out"})
+    if (ending == lines) return "jsonl";
+  return {};
 }
 
 std::string_view source_of(const ExportKind &kind) {
@@ -235,6 +239,12 @@ int run_export(const ExportFlags &flags) {
     return export_each(flags);
   if (flags.inputs.empty()) {
     return report(usage_error("no trace is given (- is standard input)"));
+  }
+  if (format_of(flags).empty()) {
+    return report(usage_error(fmt::format("\"{}\" has an ending that tells no format: give --format, or an "
+                                          "output that ends in .jsonl, .csv, .tsv, "
+                                          ".arrow, .arrows, .sqlite, .parquet or .duckdb",
+                                          flags.output)));
   }
   Bar bar(flags.progress);
   const Result<int> done = export_one(flags, flags.run(bar));

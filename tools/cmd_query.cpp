@@ -62,6 +62,11 @@ TraceQuery::Visitor as_json(std::shared_ptr<std::vector<std::string>> names) {
 int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
   int status = kDone;
   std::string statement, line;
+  const auto ask = [&] {
+    if (Result<void> done = query.run(std::exchange(statement, {}), visitor); !done)
+      status = report(done.error());
+    std::fflush(stdout);
+  };
   for (;;) {
     fmt::print(stderr, "{}", statement.empty() ? "etwrelog> " : "      ... ");
     if (!std::getline(std::cin, line)) break;
@@ -72,11 +77,9 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
       continue;
     }
     statement += line + "\n";
-    if (line.find(';') == std::string::npos) continue;
-    if (Result<void> done = query.run(std::exchange(statement, {}), visitor); !done)
-      status = report(done.error());
-    std::fflush(stdout);
+    if (line.find(';') != std::string::npos) ask();
   }
+  if (!statement.empty()) ask(); // the last one needs no semicolon
   return status;
 }
 

@@ -42,5 +42,7 @@ struct ProfileCondition {
 // The changes that fulfil it even at the near end of their interval.
 [[nodiscard]] std::vector<ProfileChange> matching_changes(const ProfileDiff &diff,
                                                           const ProfileCondition &condition);
+// Whether any function of either side has the condition's name, which can hold of nothing otherwise.
+[[nodiscard]] bool names_any(const ProfileDiff &diff, const ProfileCondition &condition);
 
 } // namespace etwrelog

@@ -346,6 +346,9 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   case tables::ColumnType::text:
     cursor.text.clear();
     value.append_text(cursor.text);
+    if (value.field->type >= FieldType::sid && value.field->type <= FieldType::token_sid &&
+        cursor.text == "null")
+      return put.null();
     put.text(cursor.text);
     return;
   default:

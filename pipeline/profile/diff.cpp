@@ -214,9 +214,16 @@ Result<ProfileCondition> parse_condition(std::string_view text) {
   if (number.empty() || number.back() != '%' || condition.name.empty()) return error;
   number.remove_suffix(1);
   const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), condition.limit);
-  if (code != std::errc() || end != number.data() + number.size()) return error;
+  if (code != std::errc() || end != number.data() + number.size() || !std::isfinite(condition.limit))
+    return error;
   condition.limit /= 100;
   return condition;
+}
+
+bool names_any(const ProfileDiff &diff, const ProfileCondition &condition) {
+  return condition.name == "total" || std::ranges::any_of(diff.changes, [&](const ProfileChange &change) {
+           return filter::matches_wildcard(condition.name, change.name);
+         });
 }
 
 std::vector<ProfileChange> matching_changes(const ProfileDiff &diff, const ProfileCondition &condition) {

@@ -131,6 +131,12 @@ std::string filetime_text(std::int64_t filetime) {
 
 std::optional<std::int64_t> parse_filetime(std::string_view text) {
   if (!text.empty() && (text.back() == 'Z' || text.back() == 'z')) text.remove_suffix(1);
+  std::string whole;
+  if (text.size() == 10 || text.size() == 16) { // a day, a minute: their beginning
+    whole = text;
+    whole += text.size() == 10 ? " 00:00:00" : ":00";
+    text = whole;
+  }
   auto number = [&text](std::size_t at, std::size_t digits) -> int {
     int value = 0;
     for (std::size_t i = at; i < at + digits; ++i) {

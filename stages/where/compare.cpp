@@ -130,6 +130,8 @@ bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const 
       const auto ticks = load<std::int64_t>(data.data());
       return std::ranges::any_of(moments_, [&](const Literal &literal) {
                if (literal.kind == Literal::Kind::text) return false;
+               if (literal.kind == Literal::Kind::real)
+                 return fits(op_, order_of(static_cast<double>(ticks), literal.real));
                const bool negative = ticks < 0;
                if (negative != literal.negative) return fits(op_, negative ? -1 : 1);
                return fits(op_, order_of(static_cast<std::uint64_t>(ticks), literal.bits));

@@ -221,7 +221,22 @@ private:
       if (pattern && token_.kind != TokenKind::text) return unexpected("a regular expression in quotes");
       ETWRELOG_TRY(value(made));
     }
-    syntax_.comparisons.push_back(std::move(made));
+    // Numbers are compared as numbers and texts as text, also where a list has both.
+    const auto is_text = [](const Literal &literal) { return literal.kind == Literal::Kind::text; };
+    Comparison texts = made;
+    std::erase_if(texts.values, [&](const Literal &literal) { return !is_text(literal); });
+    if (texts.values.empty() || texts.values.size() == made.values.size())
+      return add_comparison(std::move(made), index);
+    std::erase_if(made.values, is_text);
+    const Node::Kind kind = negated ? Node::Kind::both : Node::Kind::either;
+    std::uint32_t right = 0;
+    ETWRELOG_TRY(add_comparison(std::move(made), index));
+    ETWRELOG_TRY(add_comparison(std::move(texts), right));
+    return add({kind, index, right}, index);
+  }
+
+  Result<void> add_comparison(Comparison comparison, std::uint32_t &index) {
+    syntax_.comparisons.push_back(std::move(comparison));
     return add({Node::Kind::comparison, static_cast<std::uint32_t>(syntax_.comparisons.size() - 1), 0},
                index);
   }

@@ -38,6 +38,20 @@ std::string fresh_folder(const std::string &name) {
 
 // The name of a process stands in every line of its events: one of 40,000 letters, and as many small events
 // as there may be, would be more than any memory.
+TEST(Export, AnEndingThatTellsAnotherFormatIsRefused) {
+  const auto trace = testing::trace_path("AMSITrace");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  for (const char *name : {"x.csv.gz", "x.parquet.zst", "x.foo"}) {
+    const ToolRun run = run_tool({"export", trace->string(), "-o", directory.file(name)});
+    EXPECT_EQ(run.status, 2) << name;
+    EXPECT_NE(run.err.find("tells no format"), std::string::npos) << run.err;
+  }
+  EXPECT_TRUE(directory.names().empty());
+  ASSERT_EQ(run_tool({"export", trace->string(), "-o", directory.file("x.CSV")}).status, 0);
+  EXPECT_EQ(testing::read_file(directory.file("x.CSV"))[0], 't') << "time, the first column";
+}
+
 TEST(Export, NamesOfAnyLengthAreShownAsFarAsWindowsHasThem) {
   const TempDir directory;
   TraceOptions options;

@@ -134,6 +134,24 @@ TEST(Query, KnowsThreadsImagesAndSamples) {
   EXPECT_NE(run_tool({"query", trace->string(), "select 'a' regexp '('"}).err.find("RE2"), std::string::npos);
 }
 
+TEST(Query, WhatThePromptIsToldLastNeedsNoSemicolon) {
+  const auto trace = testing::trace_path("AMSITrace");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string sql = "select 1 as one;\nselect count(*) > 0\nas some from events\n";
+  testing::write_file(directory.file("sql"), std::vector<std::uint8_t>(sql.begin(), sql.end()));
+  testing::ToolOptions standard;
+  standard.input = directory.file("sql");
+  EXPECT_EQ(run_tool({"query", trace->string()}, standard).out, "one\n1\nsome\n1\n");
+}
+
+TEST(Query, SidsThatAreNotThereAreNull) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  EXPECT_EQ(answer(trace->string(), "select count(*) from Process_DCStart where UserSID = 'null'"),
+            "count(*)\n0\n");
+}
+
 TEST(Query, RefusesOtherFilesAndWrongSql) {
   const auto trace = testing::trace_path("AMSITrace");
   if (!trace) GTEST_SKIP() << "the real traces are not here";

@@ -117,6 +117,9 @@ TEST(Where, MeansWhatTheExportedEventsSay) {
          return ends_with_dll(e) && has(e, "ImageSize") && number(field(e, "ImageSize")) > 65536 &&
                 (field(e, "ProcessId") == 4 || field(e, "ProcessId") == 0);
        }},
+      {"cpu in (0x1, 'x', 2)", [](const json &e) { return e["cpu"] == 1 || e["cpu"] == 2; }},
+      {"cpu not in (0x1, 'x')", [](const json &e) { return e["cpu"] != 1; }},
+      {"event in ('Image/Load', 7)", [](const json &e) { return e["event"] == "Image/Load"; }},
       {"cpu = 0", [](const json &e) { return e["cpu"] == 0; }},
       {"cpu != 0 and opcode not in (10, 36)",
        [](const json &e) { return e["cpu"] != 0 && e["opcode"] != 10 && e["opcode"] != 36; }},

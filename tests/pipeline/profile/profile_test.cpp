@@ -222,6 +222,11 @@ TEST(ProfileDiff, TellsAChangeFromNoise) {
   EXPECT_TRUE(matching_changes(profile_diff(before, noise), slower).empty());
   EXPECT_TRUE(matching_changes(profile_diff(before, noise), total).empty());
   EXPECT_EQ(matching_changes(profile_diff(before, after), slower).size(), 1u);
+  EXPECT_TRUE(names_any(profile_diff(before, noise), slower)) << "whether it changed or not";
+  EXPECT_TRUE(names_any(profile_diff(before, noise), total));
+  EXPECT_FALSE(names_any(profile_diff(before, after), {"nosuch.exe!f", true, 0}));
+  for (const char *endless : {"total > +nan%", "total > +inf%"})
+    EXPECT_FALSE(parse_condition(endless)) << endless;
   EXPECT_EQ(matching_changes(profile_diff(before, after), total).size(), 1u);
   const Profile gone[] = {counted(0, 9'000)};
   EXPECT_EQ(profile_diff(before, gone).changes[0].verdict, ProfileVerdict::vanished);
