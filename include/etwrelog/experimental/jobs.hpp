@@ -18,8 +18,9 @@ struct JobOptions {
 };
 
 // Small jobs side by side, each on one thread; then the large ones, each on all, and with them once more the
-// small ones whose share of the memory did not do (Advice::raise_memory). Results in the order of the jobs: a failed job stops no other, and one that a stop request came before is cancelled. What a job throws
-// is its error.
+// small ones whose share of the memory did not do (Advice::raise_memory). Results in the order of the jobs: a
+// failed job stops no other, and one that a stop request came before is cancelled. What a job throws is its
+// error.
 [[nodiscard]] std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
                                                  const JobOptions &options = {});
 
