@@ -235,8 +235,7 @@ Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
     e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
     done = e;
   }
-  // It comes once more, alone and with all the memory.
-  if (!done && done.error().advice == Advice::raise_memory && run.memory < memory_) return done;
+  if (!done && experimental::is_run_again(done.error(), run.memory, memory_)) return done;
   if (!done || !work.later) return record(index, one, work, std::move(done));
   const std::lock_guard lock(waiting_mutex_);
   waiting_.emplace(index, std::move(work));

@@ -303,24 +303,9 @@ std::vector<std::vector<std::string>> CommonOptions::together() const {
 OpenOptions CommonOptions::opening() const {
   OpenOptions options;
   options.salvage = salvage;
+  options.one_recording = as_one && inputs.size() > 1;
   options.file_order = true;
   return options;
-}
-
-Result<void> CommonOptions::check_one_recording(const Trace &trace) const {
-  if (!as_one || inputs.size() < 2) return {};
-  const SourceInfo &first = trace.sources().front();
-  for (const SourceInfo &other : trace.sources()) {
-    if (other.header.boot_time == first.header.boot_time) continue;
-    Error error;
-    error.kind = ErrorKind::unsupported;
-    error.file = other.name;
-    error.what = fmt::format("cannot be one trace with {}: another time of boot", first.name);
-    error.expected = filetime_text(first.header.boot_time);
-    error.found = filetime_text(other.header.boot_time);
-    return error;
-  }
-  return {};
 }
 
 } // namespace etwrelog::cli

@@ -99,8 +99,6 @@ struct CommonOptions : RunFlags {
   [[nodiscard]] std::vector<std::vector<std::string>> together() const;
   // For commands whose result does not depend on which buffer of a circular log comes first.
   [[nodiscard]] OpenOptions opening() const;
-  // For --as-one: that the files of the opened trace are of one boot of one machine, as one recording's are.
-  [[nodiscard]] Result<void> check_one_recording(const Trace &trace) const;
 };
 
 // What a command calls the trace that it opened of these: its one source, or else what was given.

@@ -276,10 +276,6 @@ int run_info(InfoOptions &options) {
       failed(trace.error());
       continue;
     }
-    if (Result<void> one = options.check_one_recording(*trace); !one) {
-      failed(one.error());
-      continue;
-    }
     const Result<Statistics> statistics = collect_statistics(*trace, run, Counted::processes);
     if (!statistics) {
       failed(statistics.error());

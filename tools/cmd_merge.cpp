@@ -56,9 +56,7 @@ int run_merge(const MergeFlags &flags) {
                     : flags.codec == "xpress" ? Codec::xpress
                                               : Codec::lznt1;
   options.level = level_of(flags.level);
-  if (!flags.buffer_size.empty())
-    options.buffer_size = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(parse_size(flags.buffer_size).value_or(0), UINT32_MAX));
+  if (!flags.buffer_size.empty()) options.buffer_size = buffer_size_of(flags.buffer_size);
   options.stacks = stack_mode_of(flags.stacks);
   options.keep_grouping = flags.keep_buffers;
   if (Result<void> fits = check_outputs(flags.inputs, {flags.output}, flags.force); !fits)

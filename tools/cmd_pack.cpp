@@ -118,7 +118,14 @@ private:
     return e;
   }
 
+  static Result<void> check_no_link(const std::string &original) {
+    std::error_code failed;
+    if (!fs::is_symlink(original, failed)) return {};
+    return io_error(original, "is a link, and --delete-original would delete that alone");
+  }
+
   Result<void> delete_original(const Item &item, const RunOptions &run) {
+    if (Result<void> file = check_no_link(item.source); !file) return file;
     if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same) {
       Error e = std::move(same).error();
       e.what = "its original is kept: " + e.what;
@@ -133,8 +140,8 @@ private:
   Result<void> process(const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
-    if (std::error_code failed; options_.delete_original && fs::is_symlink(item.source, failed))
-      return io_error(item.source, "is a link, and --delete-original would delete that alone");
+    if (options_.delete_original)
+      if (Result<void> file = check_no_link(item.source); !file) return file;
     if (task_ == Task::pack) {
       std::vector<ColumnCost> costs;
       // Of a small file, the archive waits in memory for its turn on the disk.

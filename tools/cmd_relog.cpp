@@ -177,9 +177,7 @@ int run_relog(const RelogFlags &options) {
                   : options.codec == "xpress" ? Codec::xpress
                                               : Codec::lznt1;
   relog.level = level_of(options.level);
-  if (!options.buffer_size.empty())
-    relog.buffer_size = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(parse_size(options.buffer_size).value_or(0), UINT32_MAX));
+  if (!options.buffer_size.empty()) relog.buffer_size = buffer_size_of(options.buffer_size);
   relog.keep_grouping = options.keep_order;
   relog.stacks = stack_mode_of(options.stacks);
   relog.stack_window = options.stack_window;

@@ -105,7 +105,6 @@ Result<int> one_stats(const StatsOptions &options, const std::vector<std::string
                       const RunOptions &run, json &all, bool titled) {
   const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
   if (!trace) return trace.error();
-  if (Result<void> one = options.check_one_recording(*trace); !one) return one.error();
   const Result<Statistics> statistics = collect_statistics(*trace, run);
   if (!statistics) return statistics.error();
   const std::string name = name_of(*trace, inputs);

@@ -72,6 +72,10 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return value << shift;
 }
 
+std::uint32_t buffer_size_of(std::string_view text) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(parse_size(text).value_or(0), UINT32_MAX));
+}
+
 CLI::Validator size_validator() {
   return CLI::Validator(
       [](std::string &text) {

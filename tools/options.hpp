@@ -18,6 +18,9 @@ class Bar;
 
 // "64K", "1M", "3G" (powers of 1024) or plain bytes.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
+// What --buffer-size says, which CLI11 has found to be a size; what 32 bits cannot hold as the most they can,
+// which is too large all the same.
+[[nodiscard]] std::uint32_t buffer_size_of(std::string_view text);
 // For CLI11: complains about what parse_size does not take.
 [[nodiscard]] CLI::Validator size_validator();
 

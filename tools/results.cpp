@@ -74,17 +74,17 @@ bool for_each_line(const std::string &path, const std::function<void(std::string
 
 Result<ResultsFile> ResultsFile::open(const std::string &path) {
   bool cut = false;
-  // A trace, an archive or a list that is named by mistake, or through a link, stays what it is.
   std::error_code unknown;
-  if (std::ifstream before(path, std::ios::binary); std::filesystem::is_regular_file(path, unknown) &&
-                                                    before && before.peek() != EOF && before.get() != '{')
-    return usage_error(fmt::format("the results would go into \"{}\", which is no file of results", path));
+  if (std::filesystem::is_regular_file(path, unknown)) {
+    std::ifstream before(path, std::ios::binary);
+    const int first = before.get();
+    // A trace, an archive or a list that is named by mistake, or through a link, stays what it is.
+    if (first != EOF && first != '{')
+      return usage_error(fmt::format("the results would go into \"{}\", which is no file of results", path));
+    if (first != EOF && before.seekg(-1, std::ios::end)) cut = before.get() != '\n';
+  }
   if (const std::filesystem::path folder = std::filesystem::path(path).parent_path(); !folder.empty())
     std::filesystem::create_directories(folder, unknown); // where that fails, opening the file says why
-  if (std::ifstream before(path, std::ios::binary | std::ios::ate); before && before.tellg() > 0) {
-    before.seekg(-1, std::ios::end);
-    cut = before.get() != '\n';
-  }
   ResultsFile results;
   results.file_.reset(std::fopen(path.c_str(), "ab")); // each write at the end, whoever else writes there
   if (!results.file_) return io_error(path, "the results cannot be written");

@@ -36,6 +36,8 @@ struct OpenOptions {
   bool salvage = false;    // step over damage, listed in the report; never over the header event
   bool file_order = false; // leave a wrapped circular log as it lies; else its oldest buffer comes first
   bool spool = true;       // a stream goes to a nameless temporary file; false: a single-pass trace
+  // The inputs are files of one recording: of one boot of one machine, with one clock; else `unsupported`.
+  bool one_recording = false;
   // Of one path, whose session may still be writing: a single-pass trace that waits for what is appended,
   // also for the rest of a buffer that is half there, until the session closes the log or `enough` is set.
   // Reading fails where the file becomes shorter than what was read, or is replaced. Circular logs are not

@@ -2,7 +2,8 @@
 
 #include "api/traversal.hpp"
 #include "base/errors.hpp"
-#include "base/platform.hpp"
+#include "base/io.hpp"
+#include "output/several.hpp"
 #include "run/runner.hpp"
 
 #include <algorithm>
@@ -91,6 +92,20 @@ Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput open
   return {};
 }
 
+// Otherwise every event of it would be there twice.
+Result<void> check_named_once(const std::vector<Input> &inputs) {
+  std::set<base::FileId> files;
+  bool standard = false;
+  for (const Input &input : inputs) {
+    const std::optional<base::FileId> file = base::file_id(input);
+    const bool pipe_again =
+        input.kind() == Input::Kind::standard_input && std::exchange(standard, true); // which is no file
+    if (pipe_again || (file && !files.insert(*file).second))
+      return base::bad_option(Option::input, "is named twice").in(input.name());
+  }
+  return {};
+}
+
 } // namespace
 
 Trace::Trace(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -103,29 +118,6 @@ Result<Trace> Trace::open(Input input, const OpenOptions &options, const RunOpti
   inputs.push_back(std::move(input));
   return open(std::move(inputs), options, run);
 }
-
-namespace {
-
-// Otherwise every event of it would be there twice.
-Result<void> check_named_once(const std::vector<Input> &inputs) {
-  std::set<base::FileId> files;
-  bool standard = false;
-  for (const Input &input : inputs) {
-    std::optional<base::FileId> file;
-    bool again = false;
-    if (input.kind() == Input::Kind::standard_input) {
-      again = std::exchange(standard, true);
-      file = base::standard_input_id();
-    } else if (input.kind() == Input::Kind::path) {
-      file = base::file_id(input.name());
-    }
-    if (again || (file && !files.insert(*file).second))
-      return base::bad_option(Option::input, "is named twice").in(input.name());
-  }
-  return {};
-}
-
-} // namespace
 
 Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options, const RunOptions &run) {
   if (inputs.empty()) return base::bad_option(Option::input, "no input is given");
@@ -153,6 +145,12 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
     ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run.memory, run.stop));
     for (pipeline::OpenedInput &opened : sources)
       ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run.threads));
+  }
+  if (options.one_recording && !impl->sources.empty()) {
+    std::vector<const pipeline::Trace *> sources;
+    for (const auto &source : impl->sources)
+      sources.push_back(source.get());
+    ETWRELOG_TRY(pipeline::check_one_boot(sources));
   }
   report_opening(impl->sources, run.report);
   return Trace(std::move(impl));

@@ -63,28 +63,18 @@ private:
   std::vector<std::uint8_t> window_;
 };
 
-std::optional<etlz::FileHeader> file_header(const read::Input &archive) {
-  std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
-  const Result<std::size_t> got = archive.read_at(0, first);
-  if (!got || *got != first.size()) return std::nullopt;
-  Result<etlz::FileHeader> header = etlz::read_file_header(first);
-  return header ? std::optional(*header) : std::nullopt;
-}
-
-// Of a wrapped trace: what there is of the first trace.
-Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options,
-                             bool wrapped) {
+// `header`: the archive's, if that can be read. Of a wrapped trace: what there is of the first trace.
+Result<UnpackReport> salvage_segments(const read::Input &archive, ByteSink *out,
+                                      const ArchiveOptions &options,
+                                      const std::optional<etlz::FileHeader> &header) {
   UnpackReport result;
   result.archived = archive.size();
   const auto say = [&result](std::uint64_t at, std::uint64_t bytes, std::string why) {
     result.missing.push_back({0, at, bytes, std::move(why)});
   };
-  // The size of the original, by header or footer; those of a wrapped trace tell that of the wrapper.
-  const Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
-  const std::optional<etlz::FileHeader> header = file_header(archive);
-  std::optional<std::uint64_t> size;
-  if (!wrapped && header) size = header->original_size;
-  if (!wrapped && !header && index) size = index->footer.original_size;
+  const bool wrapped = header && header->wrapped;
+  std::optional<std::uint64_t> size; // of the original; the header of a wrapped trace tells the wrapper's
+  if (header && !wrapped) size = header->original_size;
   SegmentScan scan(archive);
   const WorkspaceUse workspace(options.workspace);
   CoderPool &pool = workspace->coders;
@@ -127,21 +117,15 @@ Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const Ar
   else if (scan.other_at())
     say(expected, 0, fmt::format("another archive begins at 0x{:x}, which is not read", *scan.other_at()));
   else if (!size)
-    say(expected, 0, "neither header nor footer tells how much followed");
+    say(expected, 0, "the header is damaged, and nothing else tells how much followed");
   if (!result.missing.empty()) return result;
-  if (!header)
-    say(expected, 0, "the header of the archive is damaged, and nothing of the original is missing");
-  else if (!index)
+  const Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
+  if (!index && index.error().advice == Advice::raise_memory) return index.error();
+  if (!index)
     say(expected, 0, "the index of the archive is damaged, and nothing of the original is missing");
   else if (hasher.finish() != index->footer.content)
     say(expected, 0, "the content hash of the whole does not match");
   return result;
-}
-
-// All of it is one piece, which is whole or not: nothing to salvage.
-bool is_small(const read::Input &archive) {
-  const std::optional<etlz::FileHeader> header = file_header(archive);
-  return header && header->small;
 }
 
 Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std::string &name) {
@@ -159,12 +143,15 @@ Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std
   return {};
 }
 
-// Of a wrapped trace: the wrapper, if all is whole; otherwise segments of the first trace.
-Result<UnpackReport> salvage_wrapped(const read::Input &archive, ByteSink *out,
-                                     const ArchiveOptions &options) {
-  if (const Result<UnpackReport> whole = unpack_wrapped(archive, nullptr, options); !whole)
-    return whole.error().kind == ErrorKind::cancelled ? whole : salvage(archive, out, options, true);
-  return unpack_wrapped(archive, out, options);
+// Of a wrapped trace: the wrapper, if all is whole.
+Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options,
+                             const std::optional<etlz::FileHeader> &header) {
+  if (!header || !header->wrapped) return salvage_segments(archive, out, options, header);
+  const Result<UnpackReport> whole = unpack_wrapped(archive, nullptr, options);
+  if (whole) return unpack_wrapped(archive, out, options);
+  const Error &error = whole.error();
+  if (error.kind == ErrorKind::cancelled || error.advice == Advice::raise_memory) return whole;
+  return salvage_segments(archive, out, options, header);
 }
 
 } // namespace
@@ -190,9 +177,10 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
 }
 
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
-  if (is_wrapped(archive))
-    return options.salvage ? salvage_wrapped(archive, out, options) : unpack_wrapped(archive, out, options);
-  if (options.salvage && !is_small(archive)) return salvage(archive, out, options, false);
+  const std::optional<etlz::FileHeader> header = read_file_header(archive);
+  const bool one_piece = header && header->small; // which is whole or not: nothing to salvage
+  if (options.salvage && !one_piece) return salvage(archive, out, options, header);
+  if (header && header->wrapped) return unpack_wrapped(archive, out, options);
   ETWRELOG_TRY_LET(index, read_archive_index(archive, options.run.memory));
   UnpackReport result;
   result.archived = archive.size();

@@ -18,6 +18,10 @@ namespace etwrelog::pipeline {
 
 // Numbers where a column of numbers holds every value, else the text that JSON lines have.
 [[nodiscard]] tables::ColumnType column_type(const Field &field);
+// Of these a value may be none, which is null.
+[[nodiscard]] constexpr bool is_sid(FieldType type) {
+  return type == FieldType::sid || type == FieldType::token_sid;
+}
 
 // "DiskIo_Read"; of other than kernel events with the provider in front. Not in `taken`, and then it is.
 [[nodiscard]] std::string table_name(const SchemaCatalog &catalog, const Schema *schema,

@@ -346,9 +346,7 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   case tables::ColumnType::text:
     cursor.text.clear();
     value.append_text(cursor.text);
-    if (value.field->type >= FieldType::sid && value.field->type <= FieldType::token_sid &&
-        cursor.text == "null")
-      return put.null();
+    if (cursor.text == "null" && pipeline::is_sid(value.field->type)) return put.null();
     put.text(cursor.text);
     return;
   default:

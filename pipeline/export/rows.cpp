@@ -125,8 +125,7 @@ public:
     case Way::list:
     case Way::text: break;
     }
-    if ((op.type == FieldType::sid || op.type == FieldType::token_sid) && data.size() < 8)
-      return column.add_null(); // none
+    if (is_sid(op.type) && data.size() < 8) return column.add_null(); // none
     add_text(column, op, data, pointer_size);
   }
 

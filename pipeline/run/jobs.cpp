@@ -148,15 +148,13 @@ void run_jobs(const JobList &jobs, const RunOptions &run, const JobOptions &opti
   std::mutex guard;
   std::vector<std::size_t> alone;
   steps.work = [&](std::size_t &job) -> Result<void> {
-    if (Result<void> done = run_job(jobs, job, share, common); !done) {
-      if (done.error().advice != Advice::raise_memory || share.memory >= run.memory) {
-        jobs.failed(job, done.error());
-        return {};
-      }
+    if (Result<void> done = run_job(jobs, job, share, common); done) {
+      finishers.add(job);
+    } else if (is_run_again(done.error(), share.memory, run.memory)) {
       const std::lock_guard lock(guard);
       alone.push_back(job);
     } else {
-      finishers.add(job);
+      jobs.failed(job, done.error());
     }
     return {};
   };

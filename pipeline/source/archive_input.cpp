@@ -40,11 +40,16 @@ Result<etlz::Footer> read_small_footer(const read::Input &archive, const etlz::F
 
 } // namespace
 
-bool is_wrapped(const read::Input &archive) {
+std::optional<etlz::FileHeader> read_file_header(const read::Input &archive) {
   std::array<std::uint8_t, etlz::kFileHeaderSize> first{};
   const Result<std::size_t> got = archive.read_at(0, first);
-  if (!got || *got != first.size()) return false;
+  if (!got || *got != first.size()) return std::nullopt;
   const Result<etlz::FileHeader> header = etlz::read_file_header(first);
+  return header ? std::optional(*header) : std::nullopt;
+}
+
+bool is_wrapped(const read::Input &archive) {
+  const std::optional<etlz::FileHeader> header = read_file_header(archive);
   return header && header->wrapped;
 }
 
@@ -151,8 +156,7 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   ETWRELOG_TRY_LET(footer, read_archive_footer(archive));
   index.footer = footer;
   if (footer.index_size == 0) { // only a small archive has none
-    ETWRELOG_TRY_LET(bytes, read_exactly(archive, 0, etlz::kFileHeaderSize));
-    const Result<etlz::FileHeader> header = etlz::read_file_header(bytes);
+    const std::optional<etlz::FileHeader> header = read_file_header(archive);
     if (!header || !header->small)
       return damaged(archive.name(), "index: checksum mismatch", footer.index_at);
     index.segments.push_back(small_entry(*header, archive.size()));

@@ -19,6 +19,8 @@ struct WrapperIndex {
   std::vector<etlz::WrappedTrace> traces;
   std::uint64_t recipe_at = 0, recipe_end = 0;
 };
+// What an archive begins with; nothing where that cannot be read.
+[[nodiscard]] std::optional<etlz::FileHeader> read_file_header(const read::Input &archive);
 // Whether it is one. An archive that cannot be read is none.
 [[nodiscard]] bool is_wrapped(const read::Input &archive);
 [[nodiscard]] Result<WrapperIndex> read_wrapper_index(const read::Input &archive);

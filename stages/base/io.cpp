@@ -69,12 +69,16 @@ Output Output::sink(std::string name, std::shared_ptr<ByteSink> sink) {
 
 namespace base {
 
+std::optional<FileId> file_id(const Input &input) {
+  if (input.kind() == Input::Kind::standard_input) return standard_input_id();
+  return input.kind() == Input::Kind::path ? file_id(input.name()) : std::nullopt;
+}
+
 Result<void> check_output(const Output &output, std::span<const Input> inputs) {
   if (output.kind() != Output::Kind::path) return {};
   const std::optional<FileId> there = file_id(output.name());
   for (const Input &input : inputs)
-    if (there && ((input.kind() == Input::Kind::path && file_id(input.name()) == there) ||
-                  (input.kind() == Input::Kind::standard_input && standard_input_id() == there)))
+    if (there && file_id(input) == there)
       return bad_option(Option::output, "is the input itself").in(output.name()).advise(Advice::other_output);
   return check_target(output.name(), output.existing() == Existing::replace);
 }
@@ -86,12 +90,8 @@ Result<void> check_outputs(std::span<const Output> outputs, std::span<const Inpu
     return base::ErrorBuilder(ErrorKind::usage, what).in(output.name()).advise(Advice::other_output);
   };
   std::vector<base::FileId> sources;
-  for (const Input &input : inputs) {
-    const bool standard = input.kind() == Input::Kind::standard_input;
-    if (!standard && input.kind() != Input::Kind::path) continue;
-    if (const auto id = standard ? base::standard_input_id() : base::file_id(input.name()))
-      sources.push_back(*id);
-  }
+  for (const Input &input : inputs)
+    if (const std::optional<base::FileId> id = base::file_id(input)) sources.push_back(*id);
   std::vector<base::Place> places;
   for (const Output &output : outputs) {
     if (output.kind() != Output::Kind::path) continue;

@@ -1,6 +1,7 @@
 // The parts of inputs and outputs that callers do not see.
 #pragma once
 
+#include "base/platform.hpp"
 #include "etwrelog/io.hpp"
 
 namespace etwrelog {
@@ -18,6 +19,9 @@ struct OutputParts {
 };
 
 namespace base {
+
+// The file that an input is, under whatever name; nothing for what is none.
+[[nodiscard]] std::optional<FileId> file_id(const Input &input);
 
 // The error for an output that is one of the inputs, under whatever name, or that exists and is not to be
 // replaced.

@@ -24,6 +24,11 @@ struct JobOptions {
 [[nodiscard]] std::vector<Result<void>> run_jobs(const std::vector<Job> &jobs, const RunOptions &run,
                                                  const JobOptions &options = {});
 
+// Whether a job that failed so with `share` of `all` the memory is run once more.
+[[nodiscard]] inline bool is_run_again(const Error &error, std::uint64_t share, std::uint64_t all) {
+  return error.advice == Advice::raise_memory && share < all;
+}
+
 // The same for any number of jobs, of which nothing is kept. The functions are called by any thread.
 struct JobList {
   std::size_t count = 0;
