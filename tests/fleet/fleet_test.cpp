@@ -205,6 +205,20 @@ TEST_F(Fleet, VerifyLeavesOutWhatItsResultsSayIsGood) {
   EXPECT_EQ(skipped, 21u);
 }
 
+TEST_F(Fleet, VerifyLooksAgainAtWhatItFoundDamaged) {
+  ASSERT_EQ(in_folder({"pack", "in", "-r", "--out-dir", "out", "-q"}).status, 0);
+  ASSERT_EQ(in_folder({"verify", "out", "-r", "--results", "results", "-q"}).status, 0);
+  const std::string archive = directory.file("out/trace.etlz");
+  Buffer bad = testing::read_file(archive);
+  ASSERT_GT(bad.size(), 9u);
+  bad[9] ^= 1; // in the header, which --salvage does without
+  testing::write_file(archive, bad);
+  EXPECT_EQ(in_folder({"verify", "out", "-r", "--results", "results", "-q", "--salvage"}).status, 3);
+  const ToolRun again = in_folder({"verify", "out", "-r", "--skip-existing", "--results", "results", "-q"});
+  EXPECT_EQ(again.status, 1);
+  EXPECT_NE(again.err.find("trace.etlz"), std::string::npos) << again.err;
+}
+
 TEST_F(Fleet, ExportAndProfileMakeAFileOfEachTrace) {
   fs::create_directories(directory.path() / "other");
   testing::write_file(directory.file("other/b.etl"), generated(1'000'000, 5));

@@ -353,5 +353,20 @@ TEST(Sum, AddsUpWhatEachHas) {
   EXPECT_FALSE(info["processes"].empty());
 }
 
+TEST(Sum, LeavesOutWhatItsResultsSayIsCounted) {
+  TempDir directory;
+  const std::string folder = directory.file("traces");
+  fs::create_directories(folder);
+  testing::write_file(folder + "/a.etl", generated(1'000'000));
+  ASSERT_EQ(run_tool({"pack", "-q", folder + "/a.etl", "-o", folder + "/b.etlz"}).status, 0);
+  const auto files = [&] {
+    return json::parse(run_tool({"stats", "--sum", "--json", "-r", folder, "--skip-existing", "--results",
+                                 directory.file("results")})
+                           .out)["counted"]["files"];
+  };
+  EXPECT_EQ(files(), 2);
+  EXPECT_EQ(files(), 0);
+}
+
 } // namespace
 } // namespace etwrelog

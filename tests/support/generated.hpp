@@ -7,6 +7,13 @@
 
 namespace etwrelog::testing {
 
+inline std::vector<std::uint8_t> generated(gen::Options options) {
+  options.threads = 1;
+  gen::MemorySink sink;
+  EXPECT_TRUE(gen::generate(options, sink));
+  return std::move(sink.bytes);
+}
+
 inline std::vector<std::uint8_t> generated(std::uint64_t size, std::uint64_t seed = 1,
                                            Codec codec = Codec::none) {
   gen::Options options;
@@ -17,10 +24,7 @@ inline std::vector<std::uint8_t> generated(std::uint64_t size, std::uint64_t see
   options.processes = 4;
   options.buffer_size = 16u << 10;
   options.codec = codec;
-  options.threads = 1;
-  gen::MemorySink sink;
-  EXPECT_TRUE(gen::generate(options, sink));
-  return std::move(sink.bytes);
+  return generated(options);
 }
 
 } // namespace etwrelog::testing

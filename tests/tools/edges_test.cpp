@@ -2,9 +2,9 @@
 // names that mean one file.
 #include "etlz/index.hpp"
 #include "read/input.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
-#include "tools/etwgen/generate.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -445,12 +445,7 @@ TEST(HostileIndex, BombsFailFastAndInLittleMemory) {
 
 // What comes of a whole archive does not depend on how many are done at once.
 TEST_F(Edges, MemoryThatIsSharedIsEnoughForEachAlone) {
-  gen::Options options;
-  options.profile = gen::find_profile("medium");
-  options.size = 20 << 20, options.cpus = 4, options.threads = 1;
-  gen::MemorySink sink;
-  ASSERT_TRUE(gen::generate(options, sink));
-  testing::write_file(directory.file("a.etl"), sink.bytes);
+  testing::write_file(directory.file("a.etl"), testing::generated(20 << 20));
   const std::string folder = directory.file("packed");
   ASSERT_EQ(run_tool({"pack", "-q", directory.file("a.etl"), "--out-dir", folder}).status, 0);
   std::filesystem::copy_file(folder + "/a.etlz", folder + "/b.etlz");
@@ -522,6 +517,29 @@ TEST_F(Edges, SalvageNeverIsSilent) {
   EXPECT_EQ(run.status, 3);
   EXPECT_NE(run.err.find("another archive begins"), std::string::npos) << run.err;
   EXPECT_TRUE(testing::read_file(out) == large) << "and nothing of the second";
+}
+
+// A link stands for a file that somebody else may need, and what is deleted would be the link.
+TEST_F(Edges, TheOriginalBehindALinkIsNotDeleted) {
+  const std::string link = directory.file("link.etl");
+  std::filesystem::create_symlink(in, link);
+  for (const Names &more : {Names{}, Names{"--skip-existing"}}) {
+    Names line{"pack", "-q", link, "--delete-original"};
+    line.insert(line.end(), more.begin(), more.end());
+    const ToolRun run = run_tool(line);
+    EXPECT_NE(run.status, 0);
+    EXPECT_NE(run.err.find("is a link"), std::string::npos) << run.err;
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_TRUE(testing::read_file(in) == trace);
+    ASSERT_EQ(run_tool({"pack", "-q", "-f", link}).status, 0); // for the next round to find
+  }
+}
+
+TEST_F(Edges, ATableIsNotPrintedIntoJson) {
+  const ToolRun run = run_tool({"pack", "--explain", "--json", in, "-o", out});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("--explain"), std::string::npos) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST_F(Edges, AFolderThatCannotBeReadIsAnError) {

@@ -36,8 +36,6 @@ std::string fresh_folder(const std::string &name) {
   return folder.string();
 }
 
-// The name of a process stands in every line of its events: one of 40,000 letters, and as many small events
-// as there may be, would be more than any memory.
 TEST(Export, AnEndingThatTellsAnotherFormatIsRefused) {
   const auto trace = testing::trace_path("AMSITrace");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
@@ -52,6 +50,8 @@ TEST(Export, AnEndingThatTellsAnotherFormatIsRefused) {
   EXPECT_EQ(testing::read_file(directory.file("x.CSV"))[0], 't') << "time, the first column";
 }
 
+// The name of a process stands in every line of its events: one of 40,000 letters, and as many small events
+// as there may be, would be more than any memory.
 TEST(Export, NamesOfAnyLengthAreShownAsFarAsWindowsHasThem) {
   const TempDir directory;
   TraceOptions options;

@@ -1,7 +1,7 @@
 // SQL over a trace itself gives what the exported database gives.
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
-#include "tools/etwgen/generate.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -171,11 +171,9 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
   gen::Options options;
   options.profile = gen::find_profile("medium");
   options.size = 100'000'000;
-  options.cpus = 4, options.processes = 16, options.threads = 1;
-  gen::MemorySink sink;
-  ASSERT_TRUE(gen::generate(options, sink));
+  options.cpus = 4, options.processes = 16;
   const std::string trace = directory.file("x.etl"), archive = directory.file("x.etlz");
-  testing::write_file(trace, sink.bytes);
+  testing::write_file(trace, testing::generated(options));
   ASSERT_EQ(run_tool({"pack", trace, "-o", archive}).status, 0);
   std::vector<std::uint8_t> bytes = testing::read_file(archive);
   for (std::size_t at = bytes.size() * 2 / 10; at < bytes.size() * 5 / 10; at += 512)

@@ -1,7 +1,7 @@
 // What is selected, by the tool: in one step or in two, of files that may be named in any way.
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
-#include "tools/etwgen/generate.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -17,14 +17,9 @@ using Line = std::vector<std::string>;
 
 class Selected : public ::testing::Test {
 protected:
-  std::string generated(std::size_t size) {
-    gen::Options options;
-    options.profile = gen::find_profile("medium");
-    options.size = size, options.cpus = 32, options.seed = 7, options.threads = 1;
-    gen::MemorySink sink;
-    EXPECT_TRUE(gen::generate(options, sink));
+  std::string write(const std::vector<std::uint8_t> &bytes) {
     const std::string name = directory.file("generated.etl");
-    testing::write_file(name, sink.bytes);
+    testing::write_file(name, bytes);
     return name;
   }
   // The report of a relog to this file.
@@ -44,7 +39,10 @@ protected:
 
 // A switch of a thread whose process nobody knows says nothing of what happened elsewhere at the same moment.
 TEST_F(Selected, StacksStayWithTheirEventsWhateverElseHasTheSameTime) {
-  const std::string in = generated(2 << 20);
+  gen::Options many; // processors, so that some of their events have the same time
+  many.profile = gen::find_profile("medium");
+  many.size = 2 << 20, many.cpus = 32, many.seed = 7;
+  const std::string in = write(testing::generated(many));
   relog(in, "x.etl", {"--exclude", "chrome*", "--exclude", "svchost*", "--exclude", "devenv*"});
   relog(directory.file("x.etl"), "two.etl", {"-p", "game.exe", "--keep-order", "--codec", "none"});
   relog(in, "one.etl", {"-p", "game.exe", "--keep-order", "--codec", "none"});
@@ -64,7 +62,8 @@ TEST_F(Selected, ATimeAddsNoKindsToASelectionOfKinds) {
 }
 
 TEST_F(Selected, AFileIsNamedOnce) {
-  const std::string in = generated(1 << 20), link = directory.file("link.etl"), out = directory.file("o.etl");
+  const std::string in = write(testing::generated(1 << 20)), link = directory.file("link.etl"),
+                    out = directory.file("o.etl");
   std::filesystem::create_symlink(in, link);
   testing::ToolOptions standard;
   standard.input = in;
@@ -90,7 +89,7 @@ TEST_F(Selected, FilesOfOneRecordingAreOfOneBoot) {
 }
 
 TEST_F(Selected, BuffersAreAsLargeAsWindowsTakes) {
-  const std::string in = generated(1 << 20), out = directory.file("o.etl");
+  const std::string in = write(testing::generated(1 << 20)), out = directory.file("o.etl");
   for (const auto &[size, said] : {std::pair("17M", "17825792"), {"1G", "1073741824"}, {"1000", "1000"}}) {
     const ToolRun run = run_tool({"relog", in, "-o", out, "--buffer-size", size});
     EXPECT_EQ(run.status, 2) << size;

@@ -162,6 +162,16 @@ TEST(Where, MeansWhatTheExportedEventsSay) {
   check("time < '1e12h' and time > '-1e12h'", [](const json &) { return true; });
 }
 
+TEST(Where, ComparesFiletimesWithAllNumbers) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const std::size_t all = matching(trace->string(), "CreateTime < 1000000000000000000").size();
+  EXPECT_GT(all, 0u);
+  EXPECT_EQ(matching(trace->string(), "CreateTime < 1e18").size(), all);
+  EXPECT_EQ(matching(trace->string(), "CreateTime < 1.5e17").size(), all);
+  EXPECT_EQ(matching(trace->string(), "CreateTime > 1e30").size(), 0u);
+}
+
 TEST(Where, ReachesMembersAndElements) {
   const auto trace = testing::trace_path("SelfDescribingSingleEvent");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
