@@ -162,7 +162,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   RunReport told;
   RunOptions run = given;
   run.report = &told;
-  Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
+  Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
   if (flags.verify) {
     const Result<ExportReport> verified = verify_decoding(*trace, options, run);

@@ -271,7 +271,7 @@ int run_info(InfoOptions &options) {
     Bar bar(options.progress);
     auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
     const RunOptions run = options.run(bar);
-    const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
+    const Result<Trace> trace = open_trace(inputs, options.opening(), run);
     if (!trace) {
       failed(trace.error());
       continue;

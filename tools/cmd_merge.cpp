@@ -63,7 +63,7 @@ int run_merge(const MergeFlags &flags) {
     return report(fits.error());
   Bar bar(flags.progress);
   const RunOptions run = flags.run(bar);
-  const Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
+  const Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   const Result<RelogReport> merged =
       relog(*trace, Output(flags.output, flags.force ? Existing::replace : Existing::refuse), options, run);

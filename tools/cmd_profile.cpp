@@ -81,7 +81,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   for (const std::vector<std::string> &inputs : options.together()) {
     Bar bar(options.progress);
     const RunOptions run = options.run(bar);
-    const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
+    const Result<Trace> trace = open_trace(inputs, options.opening(), run);
     if (!trace) return trace.error();
     const std::string name = name_of(*trace, inputs);
     ProfileOptions profile_options;

@@ -97,7 +97,7 @@ int run_query(QueryFlags &flags) {
   RunReport told;
   RunOptions run = flags.run(bar);
   run.report = &told;
-  Result<Trace> trace = Trace::open(inputs_of(flags.words), {.salvage = flags.salvage}, run);
+  Result<Trace> trace = open_trace(flags.words, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   ExportOptions options;
   options.schemas = known;

@@ -214,7 +214,7 @@ int run_relog(const RelogFlags &options) {
       opening.enough = run.stop;
       run.stop = {};
     }
-    const Result<Trace> trace = Trace::open(inputs_of(options.inputs), opening, run);
+    const Result<Trace> trace = open_trace(options.inputs, opening, run);
     if (!trace) return trace.error();
     names = source_names(*trace);
     run.report = &timing;

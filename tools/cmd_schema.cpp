@@ -65,7 +65,7 @@ int run_schema(const SchemaFlags &flags) {
   RunReport told;
   RunOptions run = flags.run(bar);
   run.report = &told;
-  Result<Trace> trace = Trace::open(inputs_of(flags.inputs), {.salvage = flags.salvage}, run);
+  Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   const Result<ExportReport> done = describe_kinds(*trace, options, run);
   if (!done) return report(done.error());

@@ -224,7 +224,7 @@ Result<void> run_one(const StacksOptions &options, const std::vector<std::string
                      int &status, json &all) {
   Bar bar(options.progress);
   const RunOptions run = options.run(bar);
-  const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
+  const Result<Trace> trace = open_trace(inputs, options.opening(), run);
   if (!trace) return trace.error();
   StackReportOptions report_options;
   report_options.top = options.top;

@@ -103,7 +103,7 @@ struct StatsOptions : CommonOptions {
 
 Result<int> one_stats(const StatsOptions &options, const std::vector<std::string> &inputs,
                       const RunOptions &run, json &all, bool titled) {
-  const Result<Trace> trace = Trace::open(inputs_of(inputs), options.opening(), run);
+  const Result<Trace> trace = open_trace(inputs, options.opening(), run);
   if (!trace) return trace.error();
   const Result<Statistics> statistics = collect_statistics(*trace, run);
   if (!statistics) return statistics.error();

@@ -96,6 +96,13 @@ std::vector<Input> inputs_of(const std::vector<std::string> &names) {
   return inputs;
 }
 
+Result<Trace> open_trace(const std::vector<std::string> &names, const OpenOptions &options,
+                         const RunOptions &run) {
+  std::vector<Input> inputs = inputs_of(names);
+  if (Result<void> once = check_inputs(inputs); !once) return once.error();
+  return Trace::open(std::move(inputs), options, run);
+}
+
 Output output_of(const std::string &name, bool force) {
   return Output(name, force ? Existing::replace : Existing::refuse);
 }

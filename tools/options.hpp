@@ -4,6 +4,7 @@
 #include "etwrelog/io.hpp"
 #include "etwrelog/run.hpp"
 #include "etwrelog/select.hpp"
+#include "etwrelog/trace.hpp"
 
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ class Bar;
 // "-" is standard input, anything else a path.
 [[nodiscard]] Input input_of(const std::string &name);
 [[nodiscard]] std::vector<Input> inputs_of(const std::vector<std::string> &names);
+// Opens them as one trace; each is to be named once.
+[[nodiscard]] Result<Trace> open_trace(const std::vector<std::string> &names, const OpenOptions &options,
+                                       const RunOptions &run);
 // A path, also of a file that is called "-". `force`: may replace a file.
 [[nodiscard]] Output output_of(const std::string &name, bool force);
 

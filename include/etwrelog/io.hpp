@@ -115,6 +115,10 @@ private:
   std::unique_ptr<State> state_;
 };
 
+// For a program that reads several inputs as one: that no file and no stream is there twice, whatever names
+// it goes by. (Trace::open does not look: the same trace twice is twice as much.)
+[[nodiscard]] Result<void> check_inputs(std::span<const Input> inputs);
+
 // For a program that makes several outputs: before any work, that each of them can be written, is none of the
 // inputs, and no two are one file, whatever names they go by. The error names the output in question, not an
 // option.

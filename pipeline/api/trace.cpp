@@ -2,7 +2,6 @@
 
 #include "api/traversal.hpp"
 #include "base/errors.hpp"
-#include "base/io.hpp"
 #include "output/several.hpp"
 #include "run/runner.hpp"
 
@@ -10,7 +9,6 @@
 #include <exception>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -92,20 +90,6 @@ Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput open
   return {};
 }
 
-// Otherwise every event of it would be there twice.
-Result<void> check_named_once(const std::vector<Input> &inputs) {
-  std::set<base::FileId> files;
-  bool standard = false;
-  for (const Input &input : inputs) {
-    const std::optional<base::FileId> file = base::file_id(input);
-    const bool pipe_again =
-        input.kind() == Input::Kind::standard_input && std::exchange(standard, true); // which is no file
-    if (pipe_again || (file && !files.insert(*file).second))
-      return base::bad_option(Option::input, "is named twice").in(input.name());
-  }
-  return {};
-}
-
 } // namespace
 
 Trace::Trace(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -121,7 +105,6 @@ Result<Trace> Trace::open(Input input, const OpenOptions &options, const RunOpti
 
 Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options, const RunOptions &run) {
   if (inputs.empty()) return base::bad_option(Option::input, "no input is given");
-  ETWRELOG_TRY(check_named_once(inputs));
   auto impl = std::make_unique<Impl>();
   for (const Input &input : inputs) {
     const bool streamed = input.kind() == Input::Kind::stream || input.kind() == Input::Kind::standard_input;

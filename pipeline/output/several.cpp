@@ -454,6 +454,9 @@ Result<void> check_one_boot(Traces traces) {
     const auto differ = [&](const char *what, const std::string &expected, const std::string &found) {
       return not_together(first, *trace, what, expected, found);
     };
+    if (first.input().member() == trace->input().member() &&
+        base::same_file(first.input().file(), trace->input().file()))
+      return base::bad_option(Option::input, "is named twice").in(trace->input().name());
     if (a.clock_type != b.clock_type)
       return differ("kind of clock", std::to_string(a.clock_type), std::to_string(b.clock_type));
     if (a.perf_freq != b.perf_freq)

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <random>
+#include <utility>
 
 namespace etwrelog {
 namespace {
@@ -84,6 +85,20 @@ Result<void> check_output(const Output &output, std::span<const Input> inputs) {
 }
 
 } // namespace base
+
+Result<void> check_inputs(std::span<const Input> inputs) {
+  std::vector<base::FileId> files;
+  bool standard = false;
+  for (const Input &input : inputs) {
+    const bool standard_again =
+        input.kind() == Input::Kind::standard_input && std::exchange(standard, true); // a pipe is no file
+    const std::optional<base::FileId> file = base::file_id(input);
+    if (standard_again || (file && std::ranges::find(files, *file) != files.end()))
+      return base::bad_option(Option::input, "is named twice").in(input.name());
+    if (file) files.push_back(*file);
+  }
+  return {};
+}
 
 Result<void> check_outputs(std::span<const Output> outputs, std::span<const Input> inputs) {
   auto wrong = [](const Output &output, const char *what) {

@@ -6,6 +6,8 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/zip_files.hpp"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -167,6 +169,18 @@ TEST_F(Several, CountsAreTheSumOfEach) {
       EXPECT_GE(s.by_instance[0].events, 200u + 2 * 200u);
       EXPECT_EQ(s.by_instance[0].samples, 200u);
     }
+}
+
+// Whether that was meant is for a program to ask.
+TEST_F(Several, TheSameTraceTwiceIsTwiceAsMuch) {
+  EXPECT_EQ(counted({kernel, kernel}).events, 2 * counted({kernel}).events);
+  EXPECT_TRUE(check_inputs(std::vector<Input>{kernel, user}));
+  const std::string link = directory.file("link.etl");
+  std::filesystem::create_symlink(kernel, link);
+  const Result<void> twice = check_inputs(std::vector<Input>{kernel, user, link});
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().file, link);
+  EXPECT_FALSE(check_inputs(std::vector<Input>{Input::standard_input(), Input::standard_input()}));
 }
 
 TEST_F(Several, TracesOfTwoMachinesAreCountedEachWithItsOwnProcesses) {
