@@ -21,10 +21,9 @@ struct QueryFlags : RunFlags {
 };
 
 // Columns by tabs; line ends and tabs inside a value as \n and \t.
-std::string cell(const std::optional<std::string> &value) {
-  if (!value) return "";
+std::string cell(std::string_view value) {
   std::string out;
-  for (const char c : *value) {
+  for (const char c : value) {
     if (c == '\t')
       out += "\\t";
     else if (c == '\n')
@@ -40,19 +39,43 @@ TraceQuery::Visitor as_text() {
   visitor.columns = [](std::span<const std::string> names) { fmt::print("{}\n", fmt::join(names, "\t")); };
   visitor.row = [](TraceQuery::Row row) {
     for (std::size_t i = 0; i < row.size(); ++i)
-      fmt::print("{}{}", i == 0 ? "" : "\t", cell(row[i]));
+      fmt::print("{}{}", i == 0 ? "" : "\t", cell(row[i].text));
     fmt::print("\n");
   };
   return visitor;
 }
 
+// An object has a name once: "count(*)" and "count(*)#2".
+std::vector<std::string> told_apart(std::span<const std::string> columns) {
+  std::vector<std::string> names;
+  for (const std::string &column : columns) {
+    std::string name = column;
+    for (int i = 2; std::ranges::find(names, name) != names.end(); ++i)
+      name = fmt::format("{}#{}", column, i);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+nlohmann::ordered_json json_value(const TraceQuery::Value &value) {
+  switch (value.type) {
+  case TraceQuery::Value::Type::null: break;
+  case TraceQuery::Value::Type::text: return value.text;
+  case TraceQuery::Value::Type::integer:
+  case TraceQuery::Value::Type::real: // what JSON has no number for, as infinity, is null
+    if (auto number = nlohmann::ordered_json::parse(value.text, nullptr, false); number.is_number())
+      return number;
+  }
+  return nullptr;
+}
+
 TraceQuery::Visitor as_json(std::shared_ptr<std::vector<std::string>> names) {
   TraceQuery::Visitor visitor;
-  visitor.columns = [names](std::span<const std::string> all) { names->assign(all.begin(), all.end()); };
+  visitor.columns = [names](std::span<const std::string> all) { *names = told_apart(all); };
   visitor.row = [names](TraceQuery::Row row) {
     nlohmann::ordered_json object;
     for (std::size_t i = 0; i < row.size(); ++i)
-      object[(*names)[i]] = row[i] ? nlohmann::ordered_json(*row[i]) : nlohmann::ordered_json();
+      object[(*names)[i]] = json_value(row[i]);
     fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   return visitor;

@@ -3,11 +3,12 @@
 
 #include "etwrelog/export.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace etwrelog {
@@ -31,10 +32,15 @@ public:
   TraceQuery &operator=(TraceQuery &&) noexcept;
   ~TraceQuery();
 
-  // Values as text, null where SQL has NULL. Valid during the call.
-  using Row = std::span<const std::optional<std::string>>;
+  // A value, as SQLite writes it (a real with 15 digits; a BLOB is text). Valid during the call.
+  struct Value {
+    enum class Type : std::uint8_t { null, integer, real, text };
+    Type type = Type::null;
+    std::string_view text{};
+  };
+  using Row = std::span<const Value>;
   struct Visitor {
-    std::function<void(std::span<const std::string> names)> columns{};
+    std::function<void(std::span<const std::string> names)> columns{}; // SQL may give several the same name
     std::function<void(Row row)> row{};
   };
   // One or several statements. Errors of SQL are `usage`; statements that would write a file are refused.

@@ -36,7 +36,13 @@ ColumnType column_type(const Field &field) {
   }
 }
 
-std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
+std::string folded_name(std::string name) {
+  for (char &c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return name;
+}
+
+std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
   std::string name = "undescribed";
   if (schema) {
     name = schema->name;
@@ -51,11 +57,13 @@ std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::
     const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (!word) c = '_';
   }
-  // SQL compares names without regard to case.
+  return name;
+}
+
+std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
+  const std::string name = table_base(catalog, schema);
   auto free = [&](const std::string &candidate) {
-    std::string folded = candidate;
-    for (char &c : folded)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    const std::string folded = folded_name(candidate);
     return folded != "events" && taken.insert(folded).second;
   };
   if (free(name)) return name;

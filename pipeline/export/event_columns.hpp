@@ -23,7 +23,13 @@ namespace etwrelog::pipeline {
   return type == FieldType::sid || type == FieldType::token_sid;
 }
 
-// "DiskIo_Read"; of other than kernel events with the provider in front. Not in `taken`, and then it is.
+// SQL compares names without regard to case.
+[[nodiscard]] std::string folded_name(std::string name);
+
+// "DiskIo_Read"; of other than kernel events with the provider in front. Versions of a kind share it.
+[[nodiscard]] std::string table_base(const SchemaCatalog &catalog, const Schema *schema);
+
+// The same, or with a version or number behind it where another table has it. Not in `taken`, and then it is.
 [[nodiscard]] std::string table_name(const SchemaCatalog &catalog, const Schema *schema,
                                      std::set<std::string> &taken);
 

@@ -7,6 +7,7 @@
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 #include "export/json_lines.hpp"
+#include "export/query_kinds.hpp"
 #include "export/query_state.hpp"
 #include "export/query_times.hpp"
 #include "export/virtual_table.hpp"
@@ -25,6 +26,7 @@ namespace etwrelog {
 
 using pipeline::execute;
 using pipeline::sql_error;
+using tables::ColumnType;
 using tables::quoted_name;
 
 namespace {
@@ -48,7 +50,9 @@ struct KindTable {
   std::vector<std::size_t> fields; // indices of top-level fields
   // Of those that have another name: hidden columns behind the others.
   std::vector<std::size_t> renamed{};
-  [[nodiscard]] std::size_t field_of_column(std::size_t number) const { // behind the common ones
+  // Columns behind the common ones: fields, or all of them as JSON; what is renamed; the machine.
+  [[nodiscard]] std::size_t columns() const { return schema ? fields.size() + renamed.size() : 1; }
+  [[nodiscard]] std::size_t field_of_column(std::size_t number) const {
     return number < fields.size() ? fields[number] : renamed[number - fields.size()];
   }
 };
@@ -117,18 +121,19 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
       all.push_back(
           {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
   else
-    all.push_back({"fields", tables::ColumnType::text});
+    all.push_back({"fields", ColumnType::text});
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
     all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
                    pipeline::column_type(kind.schema->fields[field])});
+  all.push_back({"machine", ColumnType::integer});
   tables::tell_apart(all);
   std::string columns;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!columns.empty()) columns += ", ";
-    columns += quoted_name(all[i].name) + (all[i].type == tables::ColumnType::text   ? " TEXT"
-                                           : all[i].type == tables::ColumnType::real ? " REAL"
-                                                                                     : " INTEGER");
+    columns += quoted_name(all[i].name) + (all[i].type == ColumnType::text   ? " TEXT"
+                                           : all[i].type == ColumnType::real ? " REAL"
+                                                                             : " INTEGER");
     if (i >= shown) columns += " HIDDEN"; // not part of *
   }
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
@@ -337,13 +342,13 @@ int at_end(sqlite3_vtab_cursor *base) {
 
 void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   switch (pipeline::column_type(*value.field)) {
-  case tables::ColumnType::real:
+  case ColumnType::real:
     if (const auto real = value.real())
       sqlite3_result_double(put.context, *real);
     else
       put.null();
     return;
-  case tables::ColumnType::text:
+  case ColumnType::text:
     cursor.text.clear();
     value.append_text(cursor.text);
     if (cursor.text == "null" && pipeline::is_sid(value.field->type)) return put.null();
@@ -381,6 +386,10 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   }
   if (number < common) {
     impl.common->put_one(*cursor->event, cursor->schema, number, put);
+    return SQLITE_OK;
+  }
+  if (number - common == table->kind->columns()) {
+    put.number(cursor->event->machine());
     return SQLITE_OK;
   }
   if (cursor->schema == nullptr) {
@@ -426,39 +435,6 @@ int authorize(void *, int action, const char *, const char *, const char *, cons
   return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-struct Seen {
-  std::vector<bool> ordinals;
-  std::vector<Guid> undescribed; // providers
-  void clear() { *this = {}; }
-  void add(const Guid &provider) {
-    if (std::ranges::find(undescribed, provider) == undescribed.end()) undescribed.push_back(provider);
-  }
-};
-
-// The schemas that events of the trace have, by ordinal.
-Result<Seen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const Selection &selection,
-                        const RunOptions &run) {
-  Query query;
-  query.from = selection.from, query.to = selection.to;
-  return trace.fold<Seen>(
-      [&](Seen &part, EventBatch &batch) {
-        part.ordinals.assign(schemas.all().size(), false);
-        for (const Event &event : batch)
-          if (const Schema *schema = schemas.find(event))
-            part.ordinals[schema->ordinal] = true;
-          else
-            part.add(event.provider());
-      },
-      [&](Seen &total, Seen &part) {
-        total.ordinals.resize(schemas.all().size());
-        for (std::size_t i = 0; i < part.ordinals.size(); ++i)
-          if (part.ordinals[i]) total.ordinals[i] = true;
-        for (const Guid &provider : part.undescribed)
-          total.add(provider);
-      },
-      query, run);
-}
-
 } // namespace
 
 TraceQuery::TraceQuery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -499,7 +475,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, selection));
   impl->survey = std::move(survey);
   const SchemaCatalog &schemas = impl->survey.schemas;
-  ETWRELOG_TRY_LET(seen, kinds_seen(trace, schemas, selection, run));
+  if (impl->narrowed && pipeline::may_mean_several(sql, schemas, trace)) return open(trace, options, run);
+  ETWRELOG_TRY_LET(seen, pipeline::kinds_seen(trace, schemas, selection, run));
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
   impl->kinds.push_back({"events", nullptr, {}});
@@ -540,6 +517,21 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   return TraceQuery(std::move(impl));
 }
 
+namespace {
+
+TraceQuery::Value value_of(sqlite3_stmt *row, int column) {
+  using Type = TraceQuery::Value::Type;
+  const int type = sqlite3_column_type(row, column);
+  const auto *text = reinterpret_cast<const char *>(sqlite3_column_text(row, column));
+  if (text == nullptr) return {};
+  return {type == SQLITE_INTEGER ? Type::integer
+          : type == SQLITE_FLOAT ? Type::real
+                                 : Type::text,
+          {text, static_cast<std::size_t>(sqlite3_column_bytes(row, column))}};
+}
+
+} // namespace
+
 Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
   // What it was opened for may name tables that only other times have; and it may be asked something else.
   if (impl_->narrowed && (sql != impl_->sql || !prepares(sql))) {
@@ -558,7 +550,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
     for (std::size_t i = 0; i < count; ++i)
       names.emplace_back(sqlite3_column_name(raw, static_cast<int>(i)));
     if (count != 0 && visitor.columns) visitor.columns(names);
-    std::vector<std::optional<std::string>> values(count);
+    std::vector<Value> values(count);
     for (;;) {
       const int step = sqlite3_step(raw);
       if (step == SQLITE_DONE) break;
@@ -566,12 +558,8 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
         if (!std::exchange(impl_->failed, false)) return sql_error(database);
         return impl_->failure;
       }
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto *text = reinterpret_cast<const char *>(sqlite3_column_text(raw, static_cast<int>(i)));
-        const int size = sqlite3_column_bytes(raw, static_cast<int>(i));
-        values[i] = text ? std::optional<std::string>(std::string(text, static_cast<std::size_t>(size)))
-                         : std::nullopt;
-      }
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = value_of(raw, static_cast<int>(i));
       if (visitor.row) visitor.row(values);
     }
   }

@@ -134,18 +134,25 @@ std::optional<std::uint32_t> id_of(sqlite3_value *value) {
   return static_cast<std::uint32_t>(number);
 }
 
-void process_of_thread(sqlite3_context *context, int, sqlite3_value **argv) {
+// The last argument of functions that may be told one; the first machine if they are not.
+std::optional<std::uint32_t> machine_of(const QueryState &state, int argc, sqlite3_value **argv, int others) {
+  const std::optional<std::uint32_t> machine = argc > others ? id_of(argv[others]) : 0;
+  return machine && *machine < state.survey.lifetimes.size() ? machine : std::nullopt;
+}
+
+void process_of_thread(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const QueryState &state = state_of(context);
-  const auto thread = id_of(argv[0]);
-  if (!thread || state.survey.lifetimes.empty()) return;
-  if (const auto pid = state.survey.lifetimes[0].pid_of_thread(*thread, sqlite3_value_int64(argv[1])))
+  const auto thread = id_of(argv[0]), machine = machine_of(state, argc, argv, 2);
+  if (!thread || !machine) return;
+  if (const auto pid = state.survey.lifetimes[*machine].pid_of_thread(*thread, sqlite3_value_int64(argv[1])))
     sqlite3_result_int64(context, *pid);
 }
 
-void process_name(sqlite3_context *context, int, sqlite3_value **argv) {
-  const auto pid = id_of(argv[0]);
-  if (!pid) return;
-  const ProcessInstance *process = state_of(context).known.process(0, *pid, sqlite3_value_int64(argv[1]));
+void process_name(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  const QueryState &state = state_of(context);
+  const auto pid = id_of(argv[0]), machine = machine_of(state, argc, argv, 2);
+  if (!pid || !machine) return;
+  const ProcessInstance *process = state.known.process(*machine, *pid, sqlite3_value_int64(argv[1]));
   if (process != nullptr && !process->image_name.empty()) put_text(context, process->image_name);
 }
 
@@ -161,12 +168,13 @@ std::optional<std::uint64_t> address_of(sqlite3_value *value) {
   return address;
 }
 
-void module(sqlite3_context *context, int, sqlite3_value **argv) {
+void module(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const QueryState &state = state_of(context);
   const auto address = address_of(argv[2]);
-  if (!address || state.survey.lifetimes.empty()) return;
+  const auto machine = machine_of(state, argc, argv, 3);
+  if (!address || !machine) return;
   std::string name;
-  if (state.known.append_module(0, id_of(argv[0]).value_or(kUnknownId), sqlite3_value_int64(argv[1]),
+  if (state.known.append_module(*machine, id_of(argv[0]).value_or(kUnknownId), sqlite3_value_int64(argv[1]),
                                 *address, name))
     put_text(context, name);
 }
@@ -233,8 +241,11 @@ Result<void> add_state(sqlite3 *database, const QueryState &state) {
     void (*call)(sqlite3_context *, int, sqlite3_value **);
   };
   constexpr Function kFunctions[] = {{"process_of_thread", 2, process_of_thread},
+                                     {"process_of_thread", 3, process_of_thread},
                                      {"process_name", 2, process_name},
+                                     {"process_name", 3, process_name},
                                      {"module", 3, module},
+                                     {"module", 4, module},
                                      {"utc", 1, utc},
                                      {"at", 1, at},
                                      {"regexp", 2, regexp}};
@@ -249,19 +260,19 @@ Result<void> add_state(sqlite3 *database, const QueryState &state) {
 
 Result<void> add_samples(sqlite3 *database, std::span<const std::string> tables) {
   if (tables.empty())
-    return execute(database,
-                   "CREATE TABLE samples (time INTEGER, timestamp INTEGER, cpu INTEGER, process_id INTEGER, "
-                   "thread_id INTEGER, process TEXT, address TEXT, module TEXT, count INTEGER)");
+    return execute(
+        database,
+        "CREATE TABLE samples (time INTEGER, timestamp INTEGER, cpu INTEGER, process_id INTEGER, "
+        "thread_id INTEGER, process TEXT, address TEXT, module TEXT, count INTEGER, machine INTEGER)");
   std::string select;
   for (const std::string &table : tables) {
     if (!select.empty()) select += " UNION ALL ";
-    select += fmt::format("SELECT time, timestamp, cpu, process_of_thread(ThreadId, timestamp) AS "
-                          "process_id, ThreadId AS thread_id, "
-                          "process_name(process_of_thread(ThreadId, timestamp), timestamp) AS process, "
-                          "InstructionPointer AS address, "
-                          "module(process_of_thread(ThreadId, timestamp), timestamp, InstructionPointer) AS "
-                          "module, Count AS count FROM {}",
-                          tables::quoted_name(table));
+    const std::string process = "process_of_thread(ThreadId, timestamp, machine)";
+    select += fmt::format("SELECT time, timestamp, cpu, {0} AS process_id, ThreadId AS thread_id, "
+                          "process_name({0}, timestamp, machine) AS process, InstructionPointer AS address, "
+                          "module({0}, timestamp, InstructionPointer, machine) AS module, Count AS count, "
+                          "machine FROM {1}",
+                          process, tables::quoted_name(table));
   }
   return execute(database, "CREATE VIEW samples AS " + select);
 }

@@ -18,10 +18,10 @@ struct QueryState {
 //   process_of_thread(thread, timestamp)        process id
 //   process_name(process, timestamp)            image name
 //   module(process, timestamp, address)         "ntoskrnl.exe+0x1f0"; address: a number or "0x..."
+//                                               (these three: of machine 0, or what a last argument says)
 //   utc(time)                                   "2020-09-14T22:49:57.2118091Z"
 //   at(moment)                                  a time: of what parse_moment() takes
 //   text REGEXP pattern                         RE2, anywhere in the text
-// Of the first machine, where a trace has several.
 [[nodiscard]] Result<void> add_state(sqlite3 *database, const QueryState &state);
 
 // A view `samples` over these tables of profile samples; without rows if there are none.

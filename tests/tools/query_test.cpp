@@ -1,6 +1,7 @@
 // SQL over a trace itself gives what the exported database gives.
 #include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
 #include <algorithm>
@@ -134,6 +135,48 @@ TEST(Query, KnowsThreadsImagesAndSamples) {
   EXPECT_NE(run_tool({"query", trace->string(), "select 'a' regexp '('"}).err.find("RE2"), std::string::npos);
 }
 
+// A sample at the same address in a process of the same id, in two traces of different boots.
+TEST(Query, EachMachineHasItsOwnProcesses) {
+  const TempDir directory;
+  std::vector<std::string> line{"query"};
+  for (const char *name : {"one.exe", "two.exe"}) {
+    testing::SyntheticTrace made;
+    made.header().boot_time += 10'000'000 * static_cast<std::int64_t>(line.size());
+    made.process_rundown({1'000'100}, 100, 4, name);
+    made.thread_rundown({1'000'101}, 104, 100);
+    made.sample({1'100'000}, 104, 0x7FF6'0000'1000);
+    testing::write_file(directory.file(std::string(name) + ".etl"), made.bytes());
+    line.push_back(directory.file(std::string(name) + ".etl"));
+  }
+  line.emplace_back();
+  auto ask = [&line](const std::string &sql) {
+    line.back() = sql;
+    return run_tool(line).out;
+  };
+  const std::string expected = "machine\tprocess_id\tprocess\n0\t100\tone.exe\n1\t100\ttwo.exe\n";
+  EXPECT_EQ(ask("select machine, process_id, process from samples order by 1"), expected);
+  EXPECT_EQ(ask("select machine, process_of_thread(ThreadId, timestamp, machine) as process_id, "
+                "process_name(100, timestamp, machine) as process from PerfInfo_SampleProf order by 1"),
+            expected);
+  EXPECT_EQ(ask("select machine, count(*) > 3 as some from events group by 1"),
+            "machine\tsome\n0\t1\n1\t1\n");
+  EXPECT_EQ(ask("select process_name(100, 1100000) as a, process_name(100, 1100000, 7) is null as b"),
+            "a\tb\none.exe\t1\n");
+}
+
+TEST(Query, JsonHasNumbersAndEveryColumn) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, testing::SyntheticTrace().bytes());
+  EXPECT_EQ(
+      run_tool({"query", trace, "--json",
+                "select 1 as n, 'x' as n, null as n, 9223372036854775807 as big, -0.5 as real, '7' as text, "
+                "9e999 as endless"})
+          .out,
+      "{\"n\":1,\"n#2\":\"x\",\"n#3\":null,\"big\":9223372036854775807,\"real\":-0.5,\"text\":\"7\","
+      "\"endless\":null}\n");
+}
+
 TEST(Query, WhatThePromptIsToldLastNeedsNoSemicolon) {
   const auto trace = testing::trace_path("AMSITrace");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
@@ -201,7 +244,7 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
                 "d from events"});
   ASSERT_EQ(ends.status, 0) << ends.err;
   const nlohmann::json row = nlohmann::json::parse(ends.out);
-  const auto number = [&](const char *name) { return row[name].get<std::string>(); };
+  const auto number = [&](const char *name) { return row[name].dump(); };
   const std::string times = " time between " + number("a") + " and " + number("b"),
                     stamps = " timestamp >= " + number("c") + " and timestamp <= " + number("d");
   for (const std::string &sql :
@@ -225,6 +268,20 @@ TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
         "select count(*) from events a, PerfInfo_SampleProf b where a." + times.substr(1),
         std::string("select count(*) from events where time > 0 + (select 1)")})
     EXPECT_NE(run_tool({"query", damaged, sql}).status, 0) << sql;
+}
+
+// Of a short time only the second version of the kind is seen, and it still has the name of the second.
+TEST(Query, TablesOfAnArchiveAreCalledAsThoseOfItsTraceAreWhateverTimeIsAskedFor) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string archive = directory.file("x.etlz");
+  ASSERT_EQ(run_tool({"pack", *trace, "-o", archive}).status, 0);
+  for (const std::string name : {"GarbageCollection_Start", "garbagecollection_start_V2"}) {
+    const std::string sql = "select count(*), min(version) from Microsoft_Windows_DotNETRuntime_" + name +
+                            " where time between 1595981223852396000 and 1595981223852400000";
+    EXPECT_EQ(answer(archive, sql), answer(*trace, sql)) << sql;
+  }
 }
 
 // What xperf and WPA call the size of a request; all columns at once are those of the documentation.

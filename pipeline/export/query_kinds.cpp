@@ -1,0 +1,59 @@
+#include "export/query_kinds.hpp"
+
+#include "etwrelog/kernel_events.hpp"
+#include "export/event_columns.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace etwrelog::pipeline {
+namespace {
+
+struct Part : KindsSeen {
+  void clear() { *this = {}; }
+  void add(const Guid &provider) {
+    if (std::ranges::find(undescribed, provider) == undescribed.end()) undescribed.push_back(provider);
+  }
+};
+
+} // namespace
+
+Result<KindsSeen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const Selection &selection,
+                             const RunOptions &run) {
+  Query query;
+  query.from = selection.from, query.to = selection.to;
+  Result<Part> seen = trace.fold<Part>(
+      [&](Part &part, EventBatch &batch) {
+        part.ordinals.assign(schemas.all().size(), false);
+        for (const Event &event : batch)
+          if (const Schema *schema = schemas.find(event))
+            part.ordinals[schema->ordinal] = true;
+          else
+            part.add(event.provider());
+      },
+      [&](Part &total, Part &part) {
+        total.ordinals.resize(schemas.all().size());
+        for (std::size_t i = 0; i < part.ordinals.size(); ++i)
+          if (part.ordinals[i]) total.ordinals[i] = true;
+        for (const Guid &provider : part.undescribed)
+          total.add(provider);
+      },
+      query, run);
+  if (!seen) return std::move(seen).error();
+  return KindsSeen(*std::move(seen));
+}
+
+bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const Trace &trace) {
+  const bool one_source = trace.sources().size() == 1;
+  const std::string folded = folded_name(sql);
+  std::set<std::string> bases;
+  for (const Schema *schema : schemas.all()) {
+    if (one_source && kernel::hook_of_class(schema->provider, schema->opcode)) continue;
+    std::string base = folded_name(table_base(schemas, schema));
+    if (folded.find(base) == std::string::npos) continue;
+    if (schema->origin == Origin::trace_logging || !bases.insert(std::move(base)).second) return true;
+  }
+  return false;
+}
+
+} // namespace etwrelog::pipeline
