@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -167,23 +168,25 @@ public:
       db_.data_chunk_set_size(table.chunk, rows);
       if (db_.append_data_chunk(table.appender, table.chunk) != 0) return appender_failure(table);
     }
-    return {};
+    if (!std::exchange(table.holds_rows, true)) columns_held_ += table.types.size();
+    if (columns_held_ <= kMostColumnsHeld) return {};
+    if (Result<void> done = flush(); !done) return done;
+    return run("CHECKPOINT");
   }
 
   Result<void> finish() override {
-    std::string select;
+    if (Result<void> done = flush(); !done) return done;
+    std::vector<std::string> selects;
     for (Table &table : tables_) {
-      if (db_.appender_flush(table.appender) != 0) return appender_failure(table);
       release(table);
-      if (!select.empty()) select += " UNION ALL ";
-      select += "SELECT time, timestamp, cpu, process_id, thread_id, process, provider, event FROM " +
-                quoted(table.name, '"');
+      selects.push_back("SELECT time, timestamp, cpu, process_id, thread_id, process, provider, event FROM " +
+                        quoted(table.name, '"'));
     }
     if (!parquet_.empty())
       return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),
                              quoted(parquet_, '\'')));
-    if (!select.empty())
-      if (Result<void> made = run("CREATE VIEW events AS " + select); !made) return made;
+    if (!selects.empty())
+      if (Result<void> made = run("CREATE VIEW events AS " + union_of(selects)); !made) return made;
     return run("CHECKPOINT");
   }
 
@@ -192,7 +195,10 @@ private:
     std::string name;
     std::vector<ColumnType> types;
     DuckDb::Handle chunk = nullptr, appender = nullptr;
+    bool holds_rows = false; // in memory
   };
+  // However few rows there are, each of their columns takes at least one vector of DuckDB's 256 MiB.
+  static constexpr std::size_t kMostColumnsHeld = 4'000;
 
   static std::pair<int, const char *> type_of(ColumnType type) {
     switch (type) {
@@ -237,6 +243,15 @@ private:
     std::memcpy(data, column.numbers().data() + first, rows * 8);
   }
 
+  // What is appended becomes part of the tables; a CHECKPOINT writes it to the disk.
+  Result<void> flush() {
+    for (Table &table : tables_)
+      if (std::exchange(table.holds_rows, false) && db_.appender_flush(table.appender) != 0)
+        return appender_failure(table);
+    columns_held_ = 0;
+    return {};
+  }
+
   void release(Table &table) {
     if (table.appender != nullptr) db_.appender_destroy(&table.appender);
     if (table.chunk != nullptr) db_.destroy_data_chunk(&table.chunk);
@@ -268,6 +283,7 @@ private:
   std::string path_, parquet_;
   DuckDb::Handle database_ = nullptr, connection_ = nullptr;
   std::vector<Table> tables_;
+  std::size_t columns_held_ = 0; // of tables that hold rows
 };
 
 } // namespace

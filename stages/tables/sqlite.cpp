@@ -121,7 +121,6 @@ private:
     SqliteStatement insert;
   };
   static constexpr std::size_t kRowsOfTransaction = 100'000;
-  static constexpr std::size_t kMostInView = 500; // SQLite's own limit on the terms of a compound SELECT
 
   static const char *sql_type(ColumnType type) {
     switch (type) {
@@ -143,16 +142,14 @@ private:
   Result<void> add_view() {
     constexpr std::string_view kCommon =
         "time, timestamp, cpu, process_id, thread_id, process, provider, event";
-    std::string select;
-    std::size_t terms = 0;
+    std::vector<std::string> selects;
     for (const Table &table : tables_) {
       if (table.name == "events") return {};
-      if (!has(table, "timestamp") || ++terms > kMostInView) continue;
-      if (!select.empty()) select += " UNION ALL ";
-      select += fmt::format("SELECT {} FROM {}", kCommon, quoted_name(table.name));
+      if (has(table, "timestamp"))
+        selects.push_back(fmt::format("SELECT {} FROM {}", kCommon, quoted_name(table.name)));
     }
-    if (select.empty()) return {};
-    return run("CREATE VIEW events AS " + select);
+    if (selects.empty()) return {};
+    return run("CREATE VIEW events AS " + union_of(selects));
   }
 
   Result<void> run(const std::string &sql) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace etwrelog::tables {
 
 void tell_apart(std::vector<Column> &columns) {
@@ -21,6 +23,17 @@ void tell_apart(std::vector<Column> &columns) {
       column.name = name + "#" + std::to_string((*again)++);
     }
   }
+}
+
+std::string union_of(std::span<const std::string> selects) {
+  constexpr std::size_t kMostTerms = 500;
+  constexpr std::string_view kAnd = " UNION ALL ";
+  if (selects.size() <= kMostTerms) return fmt::format("{}", fmt::join(selects, kAnd));
+  std::vector<std::string> groups;
+  for (; !selects.empty(); selects = selects.subspan(std::min(kMostTerms, selects.size())))
+    groups.push_back(
+        fmt::format("SELECT * FROM ({})", union_of(selects.first(std::min(kMostTerms, selects.size())))));
+  return union_of(groups);
 }
 
 void ColumnData::add_bits(std::size_t count, bool valid) const {

@@ -44,6 +44,10 @@ struct Column {
 // compares names like that, and data frames are easier to use with it.
 void tell_apart(std::vector<Column> &columns);
 
+// SQL for the rows of all these SELECTs: in groups, as databases take no more than 500 terms, or nest no
+// deeper than some 1,000.
+[[nodiscard]] std::string union_of(std::span<const std::string> selects);
+
 // Numbers that are appended one by one, millions of them: a vector whose push_back() is a comparison and a
 // store.
 template <class T> class Numbers {

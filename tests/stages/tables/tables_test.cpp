@@ -5,6 +5,7 @@
 #include "etwrelog/bytes.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -200,6 +201,46 @@ TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
       "1600000000000000001|NULL|18446744073709551614|1|5\n"
       "1600000000000000002|-2|18446744073709551613|0|NULL\n");
   sqlite3_close(database);
+}
+
+// More than the terms that SQLite takes in one SELECT.
+TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
+  constexpr std::size_t kTables = 1'201;
+  std::vector<Column> columns;
+  for (const char *name : {"time", "timestamp", "cpu", "process_id", "thread_id"})
+    columns.push_back({name, ColumnType::integer});
+  for (const char *name : {"process", "provider", "event", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+    columns.push_back({name, ColumnType::text});
+  const auto fill = [&](TableWriter &writer) {
+    for (std::size_t i = 0; i < kTables; ++i) {
+      ASSERT_TRUE(writer.add_table(fmt::format("kind_{}", i), columns));
+      Batch batch(columns);
+      batch.rows = 1;
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        if (columns[c].type == ColumnType::integer)
+          batch.columns[c].add_number(i);
+        else
+          batch.columns[c].add_text(columns[c].name);
+      ASSERT_TRUE(writer.write(i, batch));
+    }
+    const Result<void> done = writer.finish();
+    ASSERT_TRUE(done) << done.error().message();
+  };
+  const testing::TempDir directory;
+  const std::string path = directory.file("t.db");
+  auto file = base::OutputFile::create(path, false);
+  ASSERT_TRUE(file) << file.error().message();
+  auto writer = sqlite_writer(*file);
+  ASSERT_TRUE(writer) << writer.error().message();
+  fill(**writer);
+  ASSERT_TRUE(file->commit());
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(ask(database, "select count(*), sum(time), min(event) from events"), "1201|720600|event\n");
+  EXPECT_EQ(ask(database, "select cpu from events where time > 1198 order by timestamp"), "1199\n1200\n");
+  sqlite3_close(database);
+  // Where its library is on the machine; consumers/tables reads what it writes.
+  if (auto duck = duckdb_writer(directory.file("t.duckdb"), "")) fill(**duck);
 }
 
 } // namespace
