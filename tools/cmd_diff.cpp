@@ -1,13 +1,17 @@
 // etwrelog diff: what changed between traces, and whether that is more than noise.
 #include "etwrelog/profile_diff.hpp"
 #include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_symbols.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/process.hpp"
+#include "tools/symbol_options.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -16,11 +20,11 @@ namespace {
 
 using nlohmann::json;
 
-struct DiffFlags : RunFlags {
+struct DiffFlags : RunFlags, SymbolFlags {
   std::vector<std::string> before, after, processes, conditions;
   std::string output;
   std::size_t top = 20;
-  bool salvage = false, force = false, names = true;
+  bool salvage = false, force = false;
 };
 
 Result<Profile> read_one(const DiffFlags &options, const std::string &input,
@@ -30,9 +34,11 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input,
   const Result<Trace> trace =
       Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
   if (!trace) return trace.error();
-  Result<ProfileResult> result = make_profile(*trace, {.names = options.names}, run);
+  Result<ProfileResult> result = make_profile(*trace, {.names = !options.none()}, run);
   if (!result) return std::move(result).error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
+  if (!result->profile.samples.empty() && result->profile.interval_ns() == 0)
+    warn(input, "the sampling interval is not recorded: processor time is that of one sample every 1 ms");
   ProfileSelection selection;
   selection.processes = processes;
   Result<void> done;
@@ -140,6 +146,46 @@ Result<void> write_picture(const DiffFlags &options, const std::vector<Profile> 
   return file->commit();
 }
 
+// The modules that have names, or lack their PDB.
+std::set<std::string> modules_with(const std::vector<Profile> &side, bool names) {
+  std::set<std::string> found;
+  for (const Profile &profile : side)
+    for (const ProfileFrame &frame : profile.frames)
+      if (frame.module != kNoIndex) {
+        const ProfileModule &module = profile.modules[frame.module];
+        const bool lacks = module.symbols != Unresolved::none && module.symbols != Unresolved::not_asked;
+        if (names ? module.symbols == Unresolved::none : lacks) found.insert(module.name);
+      }
+  return found;
+}
+
+// All functions of such a module seem to be new, or gone.
+void warn_of_names_on_one_side(const std::vector<Profile> &before, const std::vector<Profile> &after) {
+  for (const auto &[with, without, which] :
+       {std::tuple(&after, &before, "old"), std::tuple(&before, &after, "new")}) {
+    const std::set<std::string> named = modules_with(*with, true), also = modules_with(*without, true);
+    for (const std::string &module : modules_with(*without, false))
+      if (named.contains(module) && !also.contains(module))
+        warn("symbols", fmt::format("{} has no names on the {} side alone (see etwrelog symbols), so its "
+                                    "functions cannot be compared; --symbols none compares modules",
+                                    module, which));
+  }
+}
+
+// Only of what is left after the selection; of both sides by one resolver, as most modules are on both.
+void name_frames(const DiffFlags &options, std::vector<Profile> &before, std::vector<Profile> &after) {
+  if (options.none()) return;
+  std::vector<std::string> traces = options.before;
+  traces.insert(traces.end(), options.after.begin(), options.after.end());
+  SymbolResolver resolver(options.SymbolFlags::options(traces, options.threads));
+  for (std::vector<Profile> *side : {&before, &after})
+    for (Profile &profile : *side)
+      name_native_code(profile, resolver);
+  for (const std::string &warning : resolver.warnings())
+    warn("symbols", warning);
+  warn_of_names_on_one_side(before, after);
+}
+
 int run_diff(DiffFlags options) {
   std::vector<ProfileCondition> conditions;
   for (const std::string &text : options.conditions) {
@@ -152,6 +198,7 @@ int run_diff(DiffFlags options) {
   if (!before) return report(before.error());
   Result<std::vector<Profile>> after = read_side(options, options.after, options.processes, status);
   if (!after) return report(after.error());
+  name_frames(options, *before, *after);
   const ProfileDiff diff = profile_diff(*before, *after);
   json failures = json::array();
   std::string messages;
@@ -196,7 +243,9 @@ void add_diff_command(CLI::App &app, int &exit_status) {
   c->add_option("-o,--output", options->output, "Differential flame graph (.svg) or folded stacks (.folded)");
   c->add_flag("-f,--force", options->force, "Replace an existing output");
   c->add_flag("--salvage", options->salvage, "Step over damage");
-  options->add_to(*c);
+  options->SymbolFlags::add_to(
+      *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules only");
+  options->RunFlags::add_to(*c);
   options->add_json_to(*c);
   c->callback([options, &exit_status] { exit_status = run_diff(*options); });
 }

@@ -72,6 +72,12 @@ Error nothing_there(const std::string &file, ProfileKind kind, bool all_of_it, c
   return error;
 }
 
+std::string interval_text(const Profile &profile) {
+  const std::uint64_t interval = profile.interval_ns();
+  return interval == 0 ? "an interval not recorded"
+                       : fmt::format("{:.3f} ms", static_cast<double>(interval) * 1e-6);
+}
+
 Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   const Result<std::optional<Moment>> from = moment_of(options.from, Option::from),
                                       to = moment_of(options.to, Option::to);
@@ -102,6 +108,9 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
                              human_count(result->unreadable)));
     if (result->profile.accounting.total.samples == 0)
       return nothing_there(name, profile_options.kind, !*from && !*to, *result);
+    if (all && all->kind == ProfileKind::cpu && all->interval_ns() != result->profile.interval_ns())
+      warn(name, fmt::format("a sample stands for {}, of the traces before for {}: each counts as one sample",
+                             interval_text(result->profile), interval_text(*all)));
     if (all)
       append(*all, std::move(result->profile));
     else
@@ -144,11 +153,9 @@ Result<void> write_file(const ProfileFlags &options, const Profile &profile) {
   const std::optional<ProfileFormat> format =
       options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
   if (!format)
-    return bad_option(Option::output,
-                      options.format.empty()
-                          ? fmt::format("\"{}\" has no ending that tells a format", options.output)
-                          : fmt::format("\"{}\" is no format", options.format),
-                      ".svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz or .trace.json");
+    return no_profile_format(options.format.empty()
+                                 ? fmt::format("\"{}\" has no ending that tells a format", options.output)
+                                 : fmt::format("\"{}\" is no format", options.format));
   Result<OutputStream> file =
       OutputStream::open(output_of(options.output, options.force), inputs_of(options.inputs));
   if (!file) return std::move(file).error();
@@ -184,6 +191,8 @@ Result<int> profile_one(const ProfileFlags &options) {
   text.all = profile_overview(*all);
   Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
   if (!profile) return std::move(profile).error();
+  text.of_some = !options.processes.empty() || !options.threads_of.empty() || !options.only_threads.empty();
+  if (text.of_some) text.all.processes = profile_overview(*profile).processes;
   if (profile->samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;
@@ -251,6 +260,12 @@ int run_profile(const ProfileFlags &options) {
     return profile_each(options);
   if (options.inputs.empty())
     return report(bad_option(Option::input, "no trace is given (- is standard input)", {}));
+  if (options.output.empty())
+    for (const auto &[given, name] :
+         {std::pair(!options.format.empty(), "--format"), std::pair(!options.max_size.empty(), "--max-size"),
+          std::pair(options.icicle, "--icicle"), std::pair(options.force, "--force")})
+      if (given)
+        return report(usage_error(fmt::format("is not given, and {} is about it", name), Option::output));
   const Result<int> done = profile_one(options);
   return done ? *done : report(done.error());
 }

@@ -168,6 +168,8 @@ std::string named_path(const std::string &path) {
 }
 
 Result<void> apply_one(const SymbolsFlags &options, const std::string &input, SymbolResolver &resolver) {
+  if (!options.output.empty() && !profile_format_of_path(options.output))
+    return no_profile_format(fmt::format("\"{}\" has no ending that tells a format", options.output));
   const Result<std::vector<std::uint8_t>> bytes = read_export(input);
   if (!bytes) return bytes.error();
   Result<ReadProfile> read = read_profile(*bytes);
@@ -199,6 +201,8 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   };
   fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", output,
              profile_format_name(format), human_bytes(report->bytes), share(without_name()), share(before));
+  for (const std::string &note : report->notes)
+    fmt::print(stderr, "{}: {}\n", output, note);
   constexpr std::size_t kShown = 10; // the largest first
   std::size_t missing = 0;
   for (const ProfileUnresolved &row : profile_unresolved(read->profile))

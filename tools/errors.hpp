@@ -13,6 +13,12 @@ namespace etwrelog::cli {
   return error;
 }
 
+[[nodiscard]] inline Error no_profile_format(std::string what) {
+  Error error = usage_error(std::move(what), Option::output);
+  error.expected = ".svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz or .trace.json";
+  return error;
+}
+
 [[nodiscard]] inline Error io_error(std::string file, std::string what) {
   Error error;
   error.kind = ErrorKind::io;

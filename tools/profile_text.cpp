@@ -308,7 +308,7 @@ void print_profile(const Profile &profile, const ProfileText &text) {
   print_head(profile, text);
   if (text.by == ProfileBy::process) {
     print_processes(profile, text, text.top);
-    print_accounting(profile, text.top);
+    if (!text.of_some) print_accounting(profile, text.top); // which is told of the whole trace alone
   } else {
     if (!text.chosen.empty()) {
       print_processes(profile, text, kScreenRows);

@@ -20,7 +20,8 @@ struct ProfileText {
   bool tree = false;
   double min_share = 0.01;
   ProfileOverview all;
-  std::string chosen; // the process that was chosen because it is the busiest
+  bool of_some = false; // processes or threads, which were asked for
+  std::string chosen;   // the process that was chosen because it is the busiest
 };
 
 void print_profile(const Profile &profile, const ProfileText &text);

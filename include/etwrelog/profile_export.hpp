@@ -33,8 +33,9 @@ profile_format_of_path(std::string_view path); // "x.pb.gz" is pprof
 struct ProfileExportOptions {
   std::string title{};              // of pictures; empty: made from the profile
   std::string program = "etwrelog"; // who wrote the file
-  std::uint64_t max_bytes =
-      0; // the file is kept below by merging what is least; 0: 20 MB for html, 256 MB for others
+  // The file is kept below by merging what is least; of pprof and firefox what is estimated before
+  // compression counts. 0: 20 MB for html, 256 MB for others, no limit for folded.
+  std::uint64_t max_bytes = 0;
   bool icicle = false;  // svg: the root on top
   bool threads = false; // folded, svg: a thread's frames stand above the thread, not the process
 };

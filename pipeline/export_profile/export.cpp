@@ -62,6 +62,12 @@ Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat 
   const std::uint64_t max_bytes = options.max_bytes != 0          ? options.max_bytes
                                   : format == ProfileFormat::html ? kPageBytes
                                                                   : kOtherBytes;
+  const bool shows_times =
+      format == ProfileFormat::html || format == ProfileFormat::firefox || format == ProfileFormat::chrome;
+  if (shows_times && profile.samples.size() > 1 &&
+      std::ranges::all_of(profile.samples, [](const ProfileSample &sample) { return sample.time == 0; }))
+    report.notes.push_back(
+        "the samples have no times, as after pprof or speedscope: all stand at the beginning");
   const Job job{profile, options, max_bytes, report};
   Out out(write, format == ProfileFormat::firefox || format == ProfileFormat::pprof);
   Result<void> done;

@@ -76,6 +76,7 @@ private:
         .json(clean(options_.program))
         .text(",\"logicalCPUs\":")
         .unsigned_number(profile_.processors);
+    if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\""); // of our own
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
               "\"sourceCodeIsNotOnSearchfox\":true,"

@@ -117,8 +117,9 @@ Profile reduce_profile(const Profile &profile, std::size_t nodes, std::size_t bu
   return out;
 }
 
-Result<const Profile *>
-fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> &estimate, Profile &room) {
+Result<const Profile *> fit_profile(const Job &job,
+                                    const std::function<std::uint64_t(const Profile &)> &estimate,
+                                    Profile &room, bool timed) {
   if (estimate(job.profile) <= job.max_bytes) return &job.profile;
   struct Step {
     std::size_t nodes, buckets;
@@ -126,7 +127,8 @@ fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> 
   constexpr Step kSteps[] = {{500'000, 0},   {200'000, 0},  {200'000, 4096}, {100'000, 2048}, {50'000, 1024},
                              {20'000, 1024}, {10'000, 512}, {5'000, 256},    {2'000, 128},    {500, 64},
                              {100, 32},      {20, 16},      {5, 4}};
-  for (const Step &step : kSteps) {
+  for (Step step : kSteps) {
+    if (!timed) step.buckets = 0;
     std::uint64_t merged = 0;
     room = {}; // before there is another
     room = reduce_profile(job.profile, step.nodes, step.buckets, merged);

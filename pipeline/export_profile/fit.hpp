@@ -9,9 +9,11 @@
 namespace etwrelog::export_profile {
 
 // `profile` itself, or a smaller one in `room`, for which `estimate` says at most `job.max_bytes`. An error
-// if even the smallest is too large.
+// if even the smallest is too large. `timed`: the format has a place for each sample, so that fewer of them
+// help.
 [[nodiscard]] Result<const Profile *>
-fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> &estimate, Profile &room);
+fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> &estimate, Profile &room,
+            bool timed = true);
 
 // At most `nodes` stacks of their own; samples of the others stand at "[other]" below their deepest remaining
 // frame. At most `buckets` points of time (0: all): samples of one thread and stack within one are added up.

@@ -1,4 +1,6 @@
-#include "export_profile/formats.hpp"
+#include "export_profile/fit.hpp"
+
+#include "base/errors.hpp"
 
 #include <algorithm>
 #include <span>
@@ -126,9 +128,25 @@ private:
 } // namespace
 
 Result<void> write_folded(const Job &job, Out &out) {
-  const CallTree tree = build_tree(job.profile, job.options.threads ? Group::thread : Group::process);
-  const std::vector<std::uint64_t> none;
-  Lines(tree, none).each([&](std::string_view stack, std::uint64_t count, std::uint64_t) {
+  const auto lines = [&job](const Profile &profile, auto &&emit) {
+    const CallTree tree = build_tree(profile, job.options.threads ? Group::thread : Group::process);
+    const std::vector<std::uint64_t> none;
+    Lines(tree, none).each(emit);
+  };
+  const auto bytes = [&lines](const Profile &profile) {
+    std::uint64_t all = 0;
+    lines(profile, [&all](std::string_view stack, std::uint64_t count, std::uint64_t) {
+      all += stack.size() + std::to_string(count).size() + 2;
+    });
+    return all;
+  };
+  Profile room;
+  const Profile *fitting = &job.profile;
+  if (job.options.max_bytes != 0) { // scripts read it, whatever its size
+    ETWRELOG_TRY_LET(smaller, fit_profile(job, bytes, room, false));
+    fitting = smaller;
+  }
+  lines(*fitting, [&out](std::string_view stack, std::uint64_t count, std::uint64_t) {
     out.text(stack).text(" ").unsigned_number(count).text("\n");
   });
   return {};

@@ -82,7 +82,7 @@ public:
                        : profile_.kind == ProfileKind::wait ? "wait"
                                                             : "ready";
     if (!waits) emit(1, value_type("samples", "count"));
-    emit(1, value_type(what, "nanoseconds"));
+    if (timed()) emit(1, value_type(what, "nanoseconds"));
     // In order, so that the file is the same every time.
     const GroupWeights by_thread(profile_, Group::thread);
     for (const GroupWeights::Weight &weight : by_thread.weights())
@@ -99,14 +99,14 @@ public:
     for (std::size_t i = 0; i < profile_.modules.size(); ++i)
       if (!profile_.modules[i].pdb_name.empty())
         comments.push_back(strings_(clean(fmt::format("pdb {} {}", i + 1, profile_.modules[i].pdb_name))));
-    const Message type = value_type(what, "nanoseconds");
+    const Message type = timed() ? value_type(what, "nanoseconds") : Message();
     for (const std::string &text : strings_.all())
       emit_bytes(6, text);
     Message rest;
     if (profile_.start_time > kUnixEpoch)
       rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time)));
     rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.duration)));
-    rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
+    if (timed()) rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
     for (const std::uint64_t comment : comments)
       rest.varint(13, comment);
     out_.text(rest.data());
@@ -118,6 +118,11 @@ private:
 
   Message value_type(const char *type, const char *unit) {
     return std::move(Message().varint(1, strings_(type)).varint(2, strings_(unit)));
+  }
+
+  // Without the interval nobody knows what time a sample stands for.
+  [[nodiscard]] bool timed() const {
+    return profile_.kind != ProfileKind::cpu || profile_.interval_ns() != 0;
   }
 
   Message sample(std::uint32_t thread_index, std::uint32_t node, std::uint64_t weight) {
@@ -132,10 +137,12 @@ private:
     }
     Message out;
     out.packed(1, locations);
-    if (profile_.kind == ProfileKind::cpu)
-      out.packed(2, {weight, weight * std::max<std::uint64_t>(1, profile_.interval_ns())});
-    else
+    if (profile_.kind != ProfileKind::cpu)
       out.packed(2, {weight * 1000});
+    else if (timed())
+      out.packed(2, {weight, weight * profile_.interval_ns()});
+    else
+      out.packed(2, {weight});
     return std::move(out.append(labels(thread_index)));
   }
 

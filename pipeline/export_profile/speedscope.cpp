@@ -58,7 +58,7 @@ Result<void> write_speedscope(const Job &job, Out &out) {
   Profile room;
   ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
   const Profile &profile = *fitting;
-  const FrameNames frames(profile);
+  const FrameNames frames(profile, true);
   std::vector<const ProfileFrame *> first(frames.names.size(), nullptr);
   for (std::size_t i = 0; i < profile.frames.size(); ++i)
     if (first[frames.of_frame[i]] == nullptr) first[frames.of_frame[i]] = &profile.frames[i];
@@ -89,7 +89,9 @@ Result<void> write_speedscope(const Job &job, Out &out) {
     }
     out.text("}");
   }
-  out.text("]},\"interval_ns\":").unsigned_number(profile.interval_ns()).text(",\"modules\":[");
+  out.text("]},");
+  if (profile.kind == ProfileKind::ready) out.text("\"kind\":\"ready\",");
+  out.text("\"interval_ns\":").unsigned_number(profile.interval_ns()).text(",\"modules\":[");
   for (std::size_t i = 0; i < profile.modules.size(); ++i)
     write_module(profile.modules[i], i == 0, out);
   out.text("],\"profiles\":[");

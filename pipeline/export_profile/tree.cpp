@@ -25,14 +25,16 @@ Style style_of(const ProfileFrame &frame) {
 
 } // namespace
 
-FrameNames::FrameNames(const Profile &profile) {
+FrameNames::FrameNames(const Profile &profile, bool builds_apart) {
   std::unordered_map<std::string, std::uint32_t> known;
   of_frame.reserve(profile.frames.size());
   for (const ProfileFrame &frame : profile.frames) {
     const Style style = style_of(frame);
     std::string text = clean(frame_text(profile, frame));
-    const auto [found, fresh] =
-        known.try_emplace(text + static_cast<char>(style), static_cast<std::uint32_t>(names.size()));
+    std::string key = text + static_cast<char>(style);
+    if (builds_apart && frame.function.empty() && frame.module != kNoIndex)
+      key += identity_text(profile.modules[frame.module]);
+    const auto [found, fresh] = known.try_emplace(std::move(key), static_cast<std::uint32_t>(names.size()));
     if (fresh) names.push_back({std::move(text), style, frame.module});
     of_frame.push_back(found->second);
   }

@@ -31,9 +31,10 @@ struct Name {
   std::uint32_t module = kNoIndex; // in Profile::modules
 };
 
-// The names of a profile's frames; frames that read the same share one.
+// The names of a profile's frames; frames that read the same share one. `builds_apart`: not those without a
+// function's name in different builds of a module, of which each is to get a name of its own later.
 struct FrameNames {
-  explicit FrameNames(const Profile &profile);
+  explicit FrameNames(const Profile &profile, bool builds_apart = false);
   std::vector<Name> names;
   std::vector<std::uint32_t> of_frame; // by Profile::frames
 };

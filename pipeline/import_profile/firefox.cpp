@@ -179,7 +179,9 @@ private:
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");
     const bool waits = thread.at("samples").at("weightType") != "samples";
-    if (waits) profile.kind = ProfileKind::wait;
+    if (waits)
+      profile.kind = file_.at("meta").value("profileKind", std::string()) == "ready" ? ProfileKind::ready
+                                                                                     : ProfileKind::wait;
     slices(thread, number);
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {

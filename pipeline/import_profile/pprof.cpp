@@ -73,11 +73,11 @@ class Reader {
 public:
   Result<ReadProfile> read(Bytes file) {
     Message top(file);
-    std::vector<Bytes> samples, mappings, locations, functions;
+    std::vector<Bytes> values, samples, mappings, locations, functions;
     std::vector<std::uint64_t> comments;
     for (Field field; top.next(field);) {
       switch (field.number) {
-      case 1: ++values_; break;
+      case 1: values.push_back(field.bytes); break;
       case 2: samples.push_back(field.bytes); break;
       case 3: mappings.push_back(field.bytes); break;
       case 4: locations.push_back(field.bytes); break;
@@ -96,6 +96,7 @@ public:
     }
     if (!top.ok() || strings_.empty() || samples.empty())
       return broken("neither JSON nor a profile of pprof");
+    read_kind(values);
     for (const Bytes one : mappings)
       add_mapping(one);
     for (const std::uint64_t comment : comments)
@@ -107,16 +108,25 @@ public:
     for (const Bytes one : samples)
       if (!add_sample(one)) return broken("pprof: a sample that names what is not there");
     Profile &profile = builder_.profile;
-    if (values_ < 2)
-      profile.kind = ProfileKind::wait;
-    else if (interval_ != 0)
-      profile.intervals.push_back({0, interval_});
+    if (profile.kind == ProfileKind::cpu && interval_ != 0) profile.intervals.push_back({0, interval_});
     return ReadProfile{std::move(profile), ProfileFormat::pprof, std::move(title_)};
   }
 
 private:
   [[nodiscard]] std::string text(std::uint64_t index) const {
     return index < strings_.size() ? strings_[index] : std::string();
+  }
+
+  // Samples of the processor are counted, and timed where their interval is known; waits are timed alone.
+  void read_kind(const std::vector<Bytes> &values) {
+    if (values.size() > 1) return;
+    std::string name;
+    if (!values.empty()) {
+      Message message(values.front());
+      for (Field field; message.next(field);)
+        if (field.number == 1) name = text(field.value);
+    }
+    if (name != "samples") builder_.profile.kind = name == "ready" ? ProfileKind::ready : ProfileKind::wait;
   }
 
   void add_mapping(Bytes bytes) {
@@ -257,7 +267,9 @@ private:
       for (const std::uint32_t frame : location->second)
         sample.node = builder_.node(sample.node, frame);
     }
-    sample.weight = values.empty() ? 0 : values_ < 2 ? values[0] / 1000 : values[0];
+    sample.weight = values.empty()                              ? 0
+                    : builder_.profile.kind == ProfileKind::cpu ? values[0]
+                                                                : values[0] / 1000;
     sample.thread = builder_.thread(builder_.process(process, pid), thread, tid);
     builder_.profile.samples.push_back(sample);
     return true;
@@ -268,7 +280,6 @@ private:
   std::map<std::uint64_t, std::uint32_t> modules_;
   std::map<std::uint64_t, Function> functions_;
   std::map<std::uint64_t, std::vector<std::uint32_t>> locations_;
-  std::size_t values_ = 0; // of a sample
   std::uint64_t interval_ = 0;
   std::string title_;
 };

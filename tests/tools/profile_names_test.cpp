@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -173,6 +174,38 @@ TEST_F(ProfileNames, AnExportIsNamedLater) {
         << "no input is replaced";
   }
   EXPECT_EQ(run_tool({"symbols", "--apply", trace}).status, 1);
+  const testing::ToolRun wrong =
+      run_tool({"symbols", "--apply", folder + "/x.pb.gz", "-o", folder + "/x.xyz"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("no ending that tells a format"), std::string::npos) << wrong.err;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/x.xyz"));
+}
+
+TEST_F(ProfileNames, DifferencesHaveThem) {
+  const std::string name = "demo.exe!" + places[caller - 1].back().function;
+  const auto named = [&](const std::string &symbols) {
+    const std::string output = folder + "/diff.folded";
+    EXPECT_EQ(run_tool({"diff", trace, "--new", trace, "--symbols", symbols, "-f", "-o", output}).status, 0);
+    return read_file(output).find(name) != std::string::npos;
+  };
+  EXPECT_TRUE(named(demo_pdb()->folder));
+  EXPECT_FALSE(named("none"));
+  // Of another build there is no PDB: what has names on one side alone is told.
+  std::string other = read_file(trace);
+  const auto *const id = reinterpret_cast<const char *>(&demo_pdb()->guid);
+  const std::size_t at = other.find(std::string(id, sizeof demo_pdb()->guid));
+  ASSERT_NE(at, std::string::npos);
+  other[at] = static_cast<char>(other[at] + 1);
+  write_file(folder + "/other.etl", other);
+  for (const auto &[before, after, which] :
+       {std::tuple("other", "demo", "old"), std::tuple("demo", "other", "new")}) {
+    const testing::ToolRun run = run_tool({"diff", folder + "/" + before + ".etl", "--new",
+                                           folder + "/" + after + ".etl", "--symbols", demo_pdb()->folder});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_NE(run.err.find("demo.exe has no names on the " + std::string(which) + " side alone"),
+              std::string::npos)
+        << run.err;
+  }
 }
 
 // No folder with the PDB: every frame keeps module and offset, and the reason is there with its cost.

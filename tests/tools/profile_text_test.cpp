@@ -82,5 +82,79 @@ TEST(ProfileText, TheAccountingOfProcessesAddsUp) {
   }
 }
 
+using Samples = std::map<std::string, unsigned>;
+
+// A trace with that many samples of each process; an interval (100 ns) of 0 is not recorded.
+std::string sampled(const std::string &name, const Samples &samples, std::uint32_t interval = 0) {
+  testing::SyntheticTrace t;
+  if (interval != 0)
+    t.emit({1'000'000}, [&](write::EventBuilder &e) {
+      e.perfinfo(0x0F49, 3, 8, 1'000'000).value(0).value(interval).value(interval);
+    });
+  std::uint32_t process = 0;
+  std::int64_t time = 2'000'000;
+  for (const auto &[image, count] : samples) {
+    process += 100;
+    t.process_rundown({1'000'000 + process}, process, 4, image);
+    t.thread_rundown({1'100'000 + process}, process + 1, process);
+  }
+  process = 0;
+  for (const auto &[image, count] : samples) {
+    process += 100;
+    t.context_switch({time += 1000}, process + 1, 0);
+    for (unsigned i = 0; i < count; ++i) {
+      time += 10'000;
+      t.sample({time}, process + 1, 0x7FF6'0000'1000);
+      t.stack_walk({time + 1}, time, process, process + 1, {0x7FF6'0000'1000, 0x7FF6'0000'2000});
+    }
+  }
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  std::string trace = new_folder(name) + "/x.etl";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  return trace;
+}
+
+TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
+  const std::string slow = sampled("slow", {{"game.exe", 20}}, 10'000),
+                    fast = sampled("fast", {{"game.exe", 20}}, 1'250);
+  const testing::ToolRun run = testing::run_tool({"profile", slow, fast});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_NE(run.err.find("a sample stands for 0.125 ms, of the traces before for 1.000 ms"),
+            std::string::npos)
+      << run.err;
+  EXPECT_EQ(testing::run_tool({"profile", slow, slow}).err.find("stands for"), std::string::npos);
+}
+
+TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
+  const std::string trace = sampled("by_process", {{"game.exe", 20}, {"quiet.exe", 5}});
+  const std::string all = testing::run_tool({"profile", trace, "--by", "process"}).out,
+                    some = testing::run_tool({"profile", trace, "--by", "process", "-p", "quiet.exe"}).out;
+  EXPECT_NE(all.find("game.exe"), std::string::npos) << all;
+  EXPECT_EQ(some.find("game.exe"), std::string::npos) << some;
+  EXPECT_NE(some.find("20.0%  quiet.exe"), std::string::npos) << some; // of all samples
+}
+
+TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
+  const std::string trace = sampled("no_file", {{"game.exe", 20}});
+  for (const std::vector<std::string> &more :
+       {std::vector<std::string>{"--format", "svg"}, {"--max-size", "1M"}, {"--icicle"}, {"-f"}}) {
+    std::vector<std::string> line{"profile", trace};
+    line.insert(line.end(), more.begin(), more.end());
+    const testing::ToolRun run = testing::run_tool(line);
+    EXPECT_EQ(run.status, 2) << more[0];
+    EXPECT_EQ(run.out, "");
+  }
+}
+
+TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {
+  const auto said = [](const std::string &trace) {
+    const testing::ToolRun run = testing::run_tool({"diff", trace, "--new", trace});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.err.find("the sampling interval is not recorded") != std::string::npos;
+  };
+  EXPECT_TRUE(said(sampled("unknown", {{"game.exe", 20}})));
+  EXPECT_FALSE(said(sampled("known", {{"game.exe", 20}}, 10'000)));
+}
+
 } // namespace
 } // namespace etwrelog

@@ -266,6 +266,18 @@ TEST(ProfileExport, EveryFormatKeepsItsLimitAndItsSum) {
   EXPECT_LE(write(profile, ProfileFormat::pprof, {.max_bytes = 60'000}).text.size(), 60'000u);
 }
 
+TEST(ProfileExport, FoldedLinesHaveALimitOnlyWhereOneIsAskedFor) {
+  const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 10'000});
+  const Written whole = write(profile, ProfileFormat::folded);
+  ASSERT_GT(whole.text.size(), 200'000u);
+  const Written small = write(profile, ProfileFormat::folded, {.max_bytes = 20'000});
+  EXPECT_LE(small.text.size(), 20'000u);
+  EXPECT_EQ(sum(folded_lines(small.text)), sum(folded_lines(whole.text)));
+  EXPECT_NE(small.text.find(";[other] "), std::string::npos);
+  ASSERT_EQ(small.report.notes.size(), 1u);
+  EXPECT_NE(small.report.notes[0].find("summed up"), std::string::npos);
+}
+
 TEST(ProfileExport, PageIsClosedAgainstMarkupInNames) {
   const std::string page = write(synthetic_profile({.hostile_names = true}), ProfileFormat::html).text;
   const std::size_t from = page.find("id=\"data\">") + 10, to = page.find("</script>", from);

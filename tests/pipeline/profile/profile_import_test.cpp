@@ -1,8 +1,10 @@
 // Exported profiles, read back: nothing that the format holds is lost, and no file does harm.
 #include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
 #include "tests/support/deflated.hpp"
 #include "tests/support/synthetic_profile.hpp"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -79,6 +81,75 @@ TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_GT(read->profile.slices.size(), 0u);
   EXPECT_EQ(unpacked(write(read->profile, ProfileFormat::firefox, read->title)), unpacked(first));
+}
+
+TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
+  Profile profile = synthetic_profile();
+  profile.intervals.clear();
+  for (const ProfileFormat format : kFormats) {
+    SCOPED_TRACE(profile_format_name(format));
+    const Buffer file = write(profile, format);
+    if (format == ProfileFormat::pprof) {
+      const Buffer plain = unpacked(file);
+      EXPECT_EQ(std::string(plain.begin(), plain.end()).find("nanoseconds"), std::string::npos);
+    }
+    const Result<ReadProfile> read = read_profile(file);
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->profile.kind, ProfileKind::cpu);
+    EXPECT_EQ(total_weight(read->profile), total_weight(profile));
+  }
+}
+
+TEST(ProfileImport, WhatIsMeasuredIsTheSame) {
+  Profile profile = synthetic_profile();
+  for (const ProfileKind kind : {ProfileKind::cpu, ProfileKind::wait, ProfileKind::ready})
+    for (const ProfileFormat format : kFormats) {
+      profile.kind = kind;
+      const Result<ReadProfile> read = read_profile(write(profile, format));
+      ASSERT_TRUE(read) << read.error().message();
+      EXPECT_EQ(read->profile.kind, kind) << profile_format_name(format);
+    }
+}
+
+// Names are looked for by the build, so no two builds may share a frame that has none yet.
+TEST(ProfileImport, UnnamedFramesOfTwoBuildsOfAModuleStayApart) {
+  Profile profile = synthetic_profile();
+  const auto unnamed = std::ranges::find_if(
+      profile.frames, [](const ProfileFrame &f) { return f.function.empty() && f.module != kNoIndex; });
+  ASSERT_NE(unnamed, profile.frames.end());
+  ProfileFrame other = *unnamed;
+  ProfileModule build = profile.modules[other.module];
+  build.pdb_age += 1;
+  other.module = static_cast<std::uint32_t>(profile.modules.size());
+  profile.modules.push_back(build);
+  profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size())});
+  profile.frames.push_back(other);
+  ProfileSample sample = profile.samples.back();
+  sample.node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+  sample.weight = 1234;
+  profile.samples.push_back(sample);
+  for (const ProfileFormat format : kFormats) {
+    const Result<ReadProfile> read = read_profile(write(profile, format));
+    ASSERT_TRUE(read) << read.error().message();
+    std::uint64_t weight = 0;
+    for (const ProfileSample &s : read->profile.samples) {
+      if (s.node == 0) continue;
+      const ProfileFrame &frame = read->profile.frames[read->profile.nodes[s.node].frame];
+      if (frame.module != kNoIndex && read->profile.modules[frame.module].pdb_age == build.pdb_age)
+        weight += s.weight;
+    }
+    EXPECT_EQ(weight, 1234u) << profile_format_name(format);
+  }
+}
+
+TEST(ProfileImport, WhatHasLostItsTimesSaysSoInThePage) {
+  for (const ProfileFormat format : kFormats) {
+    const Result<ReadProfile> read = read_profile(write(synthetic_profile(), format));
+    ASSERT_TRUE(read) << read.error().message();
+    const Buffer bytes = write(read->profile, ProfileFormat::html);
+    const bool told = std::string(bytes.begin(), bytes.end()).find("have no times") != std::string::npos;
+    EXPECT_EQ(told, format != ProfileFormat::firefox) << profile_format_name(format);
+  }
 }
 
 TEST(ProfileImport, HostileNamesSurvive) {
