@@ -75,6 +75,7 @@ struct ArchiveOptions {
 [[nodiscard]] Result<ContentHash> hash_of(const read::Input &input, const std::stop_token &stop);
 
 // One part of what pack_file makes, and all parts as one: part.cpp.
+inline constexpr std::size_t kPartEndSize = 80; // bytes of its header, and of its trailer
 [[nodiscard]] Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink &out,
                                            const ArchiveOptions &options);
 [[nodiscard]] Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> parts,

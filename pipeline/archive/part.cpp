@@ -1,10 +1,9 @@
 // One archive made by several machines. A part holds some of the segments as the archive is to have them, and
 // their entries of its index; joining copies the ones and writes the others anew. What belongs to the whole
-// (the hash of the original, its counts) is in part 1. Parts are no archives and outlive no version of this
-// program:
+// (hashes of the original and of its segments, its counts) is in part 1. Parts are no archives and outlive no
+// version of this program:
 //
-//   header (64 bytes, sealed) | segments, or of a small file a whole archive | index | trailer (64 bytes,
-//   sealed)
+//   header | segments, or of a small file a whole archive | index | trailer; the ends are sealed
 #include "archive/archive.hpp"
 
 #include "archive/segments.hpp"
@@ -19,10 +18,9 @@
 namespace etwrelog::pipeline {
 namespace {
 
-// The last character is a version: segments of 2 need a reader of archives of version 4.
-constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '2'};
-constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '1'};
-constexpr std::size_t kPartHeaderSize = 64, kTrailerSize = 64;
+// The last character is a version.
+constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '3'};
+constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '3'};
 constexpr std::uint32_t kMostParts = 1u << 20;
 constexpr std::uint64_t kSampled = 1u << 20; // bytes of both ends that tell one original from another
 
@@ -37,11 +35,11 @@ struct PartHeader {
 struct PartTrailer {
   std::uint64_t begin = 0, end = 0; // in the original
   std::uint64_t index_at = 0, index_size = 0;
-  ContentHash content{}; // in part 1
+  ContentHash content{}, segments{}; // in part 1
 };
 
 void write_header(const PartHeader &h, std::uint8_t *out) {
-  std::memset(out, 0, kPartHeaderSize);
+  std::memset(out, 0, kPartEndSize);
   std::memcpy(out, kPartMagic, 8);
   store(out + 8, h.part.number);
   store(out + 12, h.part.of);
@@ -49,18 +47,19 @@ void write_header(const PartHeader &h, std::uint8_t *out) {
   store(out + 20, static_cast<std::uint32_t>(h.level));
   store(out + 24, h.original_size);
   std::ranges::copy(h.sample, out + 32);
-  etlz::seal(out, kPartHeaderSize);
+  etlz::seal(out, kPartEndSize);
 }
 
 void write_trailer(const PartTrailer &t, std::uint8_t *out) {
-  std::memset(out, 0, kTrailerSize);
+  std::memset(out, 0, kPartEndSize);
   std::memcpy(out, kTrailerMagic, 8);
   store(out + 8, t.begin);
   store(out + 16, t.end);
   store(out + 24, t.index_at);
   store(out + 32, t.index_size);
   std::ranges::copy(t.content, out + 40);
-  etlz::seal(out, kTrailerSize);
+  std::ranges::copy(t.segments, out + 56);
+  etlz::seal(out, kPartEndSize);
 }
 
 Result<std::array<std::uint8_t, 16>> sample_of(const read::Input &input) {
@@ -99,6 +98,35 @@ Result<Cuts> find_cuts(const PackedFile &file) {
   cuts.perhaps_small = file.trace && file.input.size() <= kMostSmallFile && !file.options.counts &&
                        content <= small_content(file.options.level);
   return cuts;
+}
+
+// Over the hashes of what all segments hold: tells whether parts are of one original.
+class SegmentsHasher {
+public:
+  void add(std::uint64_t content_hash) {
+    std::uint8_t bytes[8];
+    store(bytes, content_hash);
+    hasher_.update(bytes);
+  }
+  [[nodiscard]] ContentHash finish() const { return hasher_.finish(); }
+
+private:
+  etlz::ContentHasher hasher_;
+};
+
+Result<void> hash_whole(const read::Input &input, const Cuts &cuts, const std::stop_token &stop,
+                        PartTrailer &trailer) {
+  etlz::ContentHasher content;
+  SegmentsHasher segments;
+  for (std::size_t i = 0; i + 1 < cuts.at.size(); ++i) {
+    if (stop.stop_requested()) return base::cancelled().in(input.name());
+    ETWRELOG_TRY_LET(bytes, read_exactly(input, cuts.at[i], cuts.at[i + 1] - cuts.at[i]));
+    content.update(bytes);
+    segments.add(etlz::hash64(bytes));
+  }
+  trailer.content = content.finish();
+  trailer.segments = segments.finish();
+  return {};
 }
 
 // As pack_file tallies, segment by segment.
@@ -162,9 +190,9 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   PartHeader header{part, trace, whole, options.level, input.size(), {}};
   ETWRELOG_TRY_LET(sample, sample_of(input));
   header.sample = sample;
-  std::uint8_t fixed[kPartHeaderSize];
+  std::uint8_t fixed[kPartEndSize];
   write_header(header, fixed);
-  ETWRELOG_TRY(out.append(Bytes(fixed, kPartHeaderSize)));
+  ETWRELOG_TRY(out.append(Bytes(fixed, kPartEndSize)));
 
   PartTrailer trailer;
   std::vector<std::uint8_t> index_bytes;
@@ -186,8 +214,8 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
         ETWRELOG_TRY_LET(tallied, tally_all(file, report.session));
         facts = std::move(tallied);
       }
-      ETWRELOG_TRY_LET(content, hash_of(input, options.run.stop));
-      report.content = trailer.content = content;
+      ETWRELOG_TRY(hash_whole(input, cuts, options.run.stop, trailer));
+      report.content = trailer.content;
     }
     const auto [first, last] = stretch(cuts, part, whole_work(file));
     trailer.begin = cuts.at[first];
@@ -222,7 +250,7 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   trailer.index_size = index_bytes.size();
   ETWRELOG_TRY(out.append(index_bytes));
   write_trailer(trailer, fixed);
-  ETWRELOG_TRY(out.append(Bytes(fixed, kTrailerSize)));
+  ETWRELOG_TRY(out.append(Bytes(fixed, kPartEndSize)));
   report.archived = out.size();
   return report;
 }
@@ -244,13 +272,15 @@ Error broken(const read::Input &part, std::string what, std::uint64_t at) {
 
 Result<Opened> open_part(const read::Input &input) {
   const std::uint64_t size = input.size();
-  std::vector<std::uint8_t> bytes(kPartHeaderSize);
+  std::vector<std::uint8_t> bytes(kPartEndSize);
   ETWRELOG_TRY_LET(got, input.read_at(0, bytes));
-  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 7) != 0 || bytes[7] < '1' || bytes[7] > kPartMagic[7])
+  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 7) != 0)
     return base::unsupported("is no part of an archive, as packing one stretch of a trace makes it")
         .in(input.name())
         .at(0);
-  if (got < kPartHeaderSize || size < kPartHeaderSize + kTrailerSize || !etlz::sealed(bytes, kPartHeaderSize))
+  if (bytes[7] != kPartMagic[7])
+    return base::unsupported("is a part that another version of this program made").in(input.name()).at(7);
+  if (got < kPartEndSize || size < 2 * kPartEndSize || !etlz::sealed(bytes, kPartEndSize))
     return broken(input, "part header: checksum mismatch, or the part was cut", 0);
   Opened part{&input, {}, {}};
   PartHeader &h = part.header;
@@ -265,9 +295,9 @@ Result<Opened> open_part(const read::Input &input) {
     return broken(input, "part header: impossible values", 8);
   h.level = static_cast<Level>(level);
 
-  const std::uint64_t trailer_at = size - kTrailerSize;
-  ETWRELOG_TRY_LET(end, read_exactly(input, trailer_at, kTrailerSize));
-  if (std::memcmp(end.data(), kTrailerMagic, 8) != 0 || !etlz::sealed(end, kTrailerSize))
+  const std::uint64_t trailer_at = size - kPartEndSize;
+  ETWRELOG_TRY_LET(end, read_exactly(input, trailer_at, kPartEndSize));
+  if (std::memcmp(end.data(), kTrailerMagic, 8) != 0 || !etlz::sealed(end, kPartEndSize))
     return broken(input, "end of part: checksum mismatch, or the part was cut", trailer_at);
   PartTrailer &t = part.trailer;
   t.begin = load<std::uint64_t>(end.data() + 8);
@@ -275,7 +305,8 @@ Result<Opened> open_part(const read::Input &input) {
   t.index_at = load<std::uint64_t>(end.data() + 24);
   t.index_size = load<std::uint64_t>(end.data() + 32);
   std::copy_n(end.begin() + 40, t.content.size(), t.content.begin());
-  if (t.begin > t.end || t.end > h.original_size || t.index_at < kPartHeaderSize || t.index_at > trailer_at ||
+  std::copy_n(end.begin() + 56, t.segments.size(), t.segments.begin());
+  if (t.begin > t.end || t.end > h.original_size || t.index_at < kPartEndSize || t.index_at > trailer_at ||
       t.index_size != trailer_at - t.index_at)
     return broken(input, "end of part: contradicts the rest", trailer_at);
   return part;
@@ -334,13 +365,14 @@ Result<void> copy(const read::Input &from, std::uint64_t at, std::uint64_t size,
 // The segments of a part, each compared with what its header and the index say; their entries go into
 // `index`.
 Result<void> join_part(const Opened &part, std::uint64_t memory, std::uint64_t &original, CountedSink &out,
-                       etlz::IndexWriter &index, std::vector<std::uint8_t> &facts, PackReport &report) {
+                       etlz::IndexWriter &index, SegmentsHasher &hashes, std::vector<std::uint8_t> &facts,
+                       PackReport &report) {
   const read::Input &input = *part.input;
   ETWRELOG_TRY_LET(bytes, read_exactly(input, part.trailer.index_at, part.trailer.index_size));
   const std::uint64_t most = part.trailer.index_at / etlz::kSegmentHeaderSize;
   Result<etlz::Index> read = etlz::read_index(bytes, {memory, most, part.header.original_size});
   if (!read) return base::in_file(std::move(read).error(), input.name(), part.trailer.index_at);
-  std::uint64_t at = kPartHeaderSize;
+  std::uint64_t at = kPartEndSize;
   if (part.trailer.begin != original)
     return broken(input, "the part does not begin where the one before ends", part.trailer.index_at);
   for (const etlz::IndexEntry &entry : read->segments) {
@@ -356,6 +388,7 @@ Result<void> join_part(const Opened &part, std::uint64_t memory, std::uint64_t &
       return broken(input, "segment: checksum mismatch", at);
     ETWRELOG_TRY(out.append(segment));
     index.add(entry);
+    hashes.add(entry.header.content_hash);
     report.events += entry.facts.events;
     report.buffers += entry.facts.buffers;
     ++report.segments;
@@ -372,15 +405,15 @@ Result<void> join_part(const Opened &part, std::uint64_t memory, std::uint64_t &
 Result<void> join_whole(const std::vector<Opened> &parts, std::uint64_t memory, CountedSink &out,
                         PackReport &report) {
   const Opened &first = parts.front();
-  if (first.trailer.index_at - kPartHeaderSize > memory)
+  if (first.trailer.index_at - kPartEndSize > memory)
     return base::over_limit("a part that is a whole archive")
         .in(first.input->name())
         .expected(fmt::format("at most {} bytes", memory))
-        .found(fmt::format("{}", first.trailer.index_at - kPartHeaderSize))
+        .found(fmt::format("{}", first.trailer.index_at - kPartEndSize))
         .advise(Advice::raise_memory);
-  ETWRELOG_TRY(copy(*first.input, kPartHeaderSize, first.trailer.index_at - kPartHeaderSize, out));
+  ETWRELOG_TRY(copy(*first.input, kPartEndSize, first.trailer.index_at - kPartEndSize, out));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(out.size()));
-  ETWRELOG_TRY_LET(got, first.input->read_at(kPartHeaderSize, bytes));
+  ETWRELOG_TRY_LET(got, first.input->read_at(kPartEndSize, bytes));
   bytes.resize(got);
   const std::unique_ptr<read::Input> archive = read::memory_input(first.input->name(), std::move(bytes));
   ArchiveOptions check;
@@ -416,15 +449,20 @@ Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> inpu
   etlz::IndexWriter index;
   std::vector<std::uint8_t> facts;
   std::uint64_t original = 0;
+  SegmentsHasher hashes;
   ProgressMeter progress(run.progress);
   progress.begin("joining", first.header.original_size);
   for (const Opened &part : parts) {
     if (run.stop.stop_requested()) return base::cancelled();
-    ETWRELOG_TRY(join_part(part, run.memory, original, out, index, facts, report));
+    ETWRELOG_TRY(join_part(part, run.memory, original, out, index, hashes, facts, report));
     progress.advance(part.trailer.end - part.trailer.begin);
   }
   if (original != first.header.original_size)
     return broken(*parts.back().input, "the parts do not cover the original", 0);
+  if (hashes.finish() != first.trailer.segments)
+    return Error(
+        base::bad_option(Option::input, "another part was made of a file that differs from this one's")
+            .in(first.input->name()));
   etlz::Footer footer;
   footer.index_at = out.size();
   footer.original_size = first.header.original_size;

@@ -446,6 +446,11 @@ TEST(Parts, ThatDoNotBelongTogetherAreNamed) {
   EXPECT_NE(error({parts[0], packed_parts(*a, 2, options)[1], parts[2]}).find("number of parts"),
             std::string::npos);
   EXPECT_NE(error({first}).find("is no part"), std::string::npos);
+  Buffer changed = first; // in the middle: its ends and its size are those of the first
+  changed[changed.size() / 2 + 100] ^= 1;
+  const std::vector<Buffer> of_changed = packed_parts(*read::memory_input("a", changed), 3, options);
+  EXPECT_NE(error({parts[0], of_changed[1], parts[2]}).find("differs from this one's"), std::string::npos);
+  EXPECT_NE(error({of_changed[0], parts[1], parts[2]}).find("differs from this one's"), std::string::npos);
   options.level = Level::max;
   EXPECT_NE(error({parts[0], packed_parts(*a, 3, options)[1], parts[2]}).find("level"), std::string::npos);
 }

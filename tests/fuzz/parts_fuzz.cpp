@@ -13,7 +13,7 @@ namespace {
 using namespace etwrelog;
 using testing::ArchiveBytes;
 
-constexpr std::size_t kFixed = 64, kSealed = kFixed - 8; // header and trailer of a part
+constexpr std::size_t kFixed = pipeline::kPartEndSize, kSealed = kFixed - 8; // header and trailer of a part
 constexpr std::uint64_t kMemory = 64u << 20;
 
 const std::array<ArchiveBytes, 3> &parts() {
