@@ -120,6 +120,13 @@ bool Test::texts(std::string_view value, std::string_view other) const {
   return (positive(value) || positive(other)) != is_negation(op_);
 }
 
+bool Test::guid(std::string_view shown) const {
+  if (pattern_) return text(shown);
+  return std::ranges::any_of(guids_, [&](const std::string &guid) {
+           return fits(op_, shown.compare(guid));
+         }) != is_negation(op_);
+}
+
 bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const ValueMap *map,
                  std::string &scratch) const {
   const bool one = op.repeat == Measure::natural || op.format != Format::characters;
@@ -162,10 +169,7 @@ bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const 
   schema::append_value(scratch, op, data, pointer_size, nullptr);
   if (scratch == "null") return false; // no SID, no number
   schema::unquote_json(scratch, 0);
-  if (op.type == FieldType::guid && one && !pattern_)
-    return std::ranges::any_of(guids_, [&](const std::string &guid) {
-             return fits(op_, scratch.compare(guid));
-           }) != is_negation(op_);
+  if (op.type == FieldType::guid && one) return guid(scratch);
   if (map != nullptr && one && whole)
     if (const std::string name = map->text(schema::load_unsigned(data)); !name.empty())
       return texts(scratch, name);

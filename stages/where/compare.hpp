@@ -23,6 +23,8 @@ public:
   [[nodiscard]] bool single(float value) const;
   [[nodiscard]] bool text(std::string_view value) const;
   [[nodiscard]] bool texts(std::string_view value, std::string_view other) const; // two names of one thing
+  // Whatever case and braces the literals have.
+  [[nodiscard]] bool guid(std::string_view shown) const;
   // With a field's value; what stands in `scratch` is lost.
   [[nodiscard]] bool value(const schema::Op &op, Bytes data, unsigned pointer_size, const ValueMap *map,
                            std::string &scratch) const;

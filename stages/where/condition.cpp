@@ -160,6 +160,7 @@ struct Condition::Impl {
 
   Result<void> prepare();
   Result<void> check_names() const;
+  Result<void> check_dates(const Comparison &comparison) const;
   Result<void> bind_time(Comparison &comparison, Test &test) const;
   Result<void> compile(const Schema *schema, Kind &kind);
   std::int32_t build(const Schema *schema, Kind &kind, const std::vector<unsigned> &costs, std::uint32_t node,
@@ -176,15 +177,27 @@ struct Condition::Impl {
                                 Scratch &scratch) const;
 };
 
+// No FILETIME is before or after what is no date.
+Result<void> Condition::Impl::check_dates(const Comparison &comparison) const {
+  const bool pattern = comparison.op == Operator::match || comparison.op == Operator::mismatch;
+  for (const Literal &literal : comparison.values)
+    if (!pattern && literal.kind == Literal::Kind::text && !parse_filetime(literal.text))
+      return error_at(syntax.text, comparison.value_at, "'" + literal.text + "' is no date and time");
+  return {};
+}
+
 Result<void> Condition::Impl::check_names() const {
   for (const Comparison &comparison : syntax.comparisons) {
     if (column_of(comparison)) continue;
-    bool known = false;
+    bool known = false, of_times = true;
     std::string close;
     for (const Schema *schema : catalog.all()) {
-      if (field_of(schema->fields, comparison.path)) {
+      if (const auto field = field_of(schema->fields, comparison.path)) {
         known = true;
-        break;
+        of_times = of_times && schema->fields[*field].type == FieldType::filetime &&
+                   !schema->fields[*field].is_array();
+        if (!of_times) break;
+        continue;
       }
       for (const Field &field : schema->fields)
         if (close.empty() && std::ranges::equal(field.name, comparison.path.back(), [](char a, char b) {
@@ -193,6 +206,7 @@ Result<void> Condition::Impl::check_names() const {
             }))
           close = field.name;
     }
+    if (known && of_times) ETWRELOG_TRY(check_dates(comparison));
     if (known) continue;
     std::string name;
     for (const std::string &part : comparison.path)
@@ -246,7 +260,7 @@ std::optional<bool> Condition::Impl::constant(const Schema *schema, std::uint32_
     return std::nullopt;
   }
   if (schema == nullptr) return std::nullopt;
-  if (*column == Column::provider_id) return tests[number].text(to_string(schema->provider));
+  if (*column == Column::provider_id) return tests[number].guid(to_string(schema->provider));
   if (*column != Column::provider && *column != Column::event) return std::nullopt;
   std::string provider, name;
   surroundings.names(nullptr, schema, provider, name);
@@ -392,7 +406,7 @@ bool Condition::Impl::test_column(const Event &event, const Schema *schema, cons
   auto guid = [&](const Guid &value) {
     scratch.text.clear();
     schema::append_guid(scratch.text, value);
-    return test.text(scratch.text);
+    return test.guid(scratch.text);
   };
   switch (step.column) {
   case Column::time: {

@@ -170,6 +170,26 @@ TEST(Where, ComparesFiletimesWithAllNumbers) {
   EXPECT_EQ(matching(trace->string(), "CreateTime < 1e18").size(), all);
   EXPECT_EQ(matching(trace->string(), "CreateTime < 1.5e17").size(), all);
   EXPECT_EQ(matching(trace->string(), "CreateTime > 1e30").size(), 0u);
+  EXPECT_EQ(matching(trace->string(), "CreateTime < '2200-01-01'").size(), all);
+  const ToolRun run =
+      run_tool({"export", trace->string(), "--where", "CreateTime in ('2020-01-01', 'soon')"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("'soon' is no date and time"), std::string::npos) << run.err;
+}
+
+TEST(Where, TakesGuidsAsPeopleWriteThem) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const std::size_t all =
+      matching(trace->string(), "provider_id = 'e13c0d23-ccbc-4e12-931b-d9cc2eee27e4'").size();
+  EXPECT_GT(all, 0u);
+  EXPECT_EQ(matching(trace->string(), "provider_id = '{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}'").size(), all);
+  EXPECT_EQ(
+      matching(trace->string(), "provider_id in ('{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}', 'x') and "
+                                "activity != '{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}'")
+          .size(),
+      matching(trace->string(), "provider_id = 'e13c0d23-ccbc-4e12-931b-d9cc2eee27e4' and activity != ''")
+          .size());
 }
 
 TEST(Where, ReachesMembersAndElements) {
