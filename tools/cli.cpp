@@ -170,10 +170,12 @@ std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : std::string("-");
 }
 
-nlohmann::json to_json(const std::vector<Skipped> &skipped) {
+nlohmann::json to_json(const std::vector<Skipped> &skipped, const std::vector<std::string> &sources) {
   nlohmann::json list = nlohmann::json::array();
-  for (const Skipped &part : skipped)
+  for (const Skipped &part : skipped) {
     list.push_back({{"offset", part.offset}, {"bytes", part.bytes}, {"why", part.why}});
+    if (sources.size() > 1) list.back()["file"] = sources[part.source];
+  }
   return list;
 }
 

@@ -51,7 +51,9 @@ void warn(std::string_view file, std::string_view text);
 // another of them, whatever names they go by.
 [[nodiscard]] Result<void> check_outputs(const std::vector<std::string> &inputs,
                                          const std::vector<std::string> &outputs, bool force);
-[[nodiscard]] nlohmann::json to_json(const std::vector<Skipped> &skipped);
+// `sources`: of several each part has the name of its own.
+[[nodiscard]] nlohmann::json to_json(const std::vector<Skipped> &skipped,
+                                     const std::vector<std::string> &sources);
 
 // --level fast|default|max. The value is looked up when it is used: CLI11 shows an enum's names badly.
 // `of_archive`: ultra is one of them.

@@ -161,7 +161,7 @@ json info_json(const Trace &trace, const std::string &name, const Statistics &s)
                {"images_by_pid", counts_json(s.images_by_pid, false)},
                {"events_by_header_pid", counts_json(s.events_by_header_pid, false)},
                {"warnings", s.warnings},
-               {"skipped", to_json(s.skipped)}});
+               {"skipped", to_json(s.skipped, source_names(trace))}});
   return info;
 }
 

@@ -40,7 +40,8 @@ json merge_json(const Trace &trace, const MergeFlags &flags, const RelogReport &
             {"event_bytes", report.event_bytes_out}}},
           {"events_in", report.events_in},
           {"seconds", report.seconds},
-          {"warnings", report.warnings}};
+          {"warnings", report.warnings},
+          {"skipped", to_json(report.skipped, source_names(trace))}};
 }
 
 int run_merge(const MergeFlags &flags) {

@@ -24,7 +24,7 @@ struct RelogFlags : CommonOptions {
   std::string stacks = "keep", stack_memory;
   bool embed = false;
   std::vector<std::string> schemas;
-  std::uint64_t stack_window = RelogOptions{}.stack_window;
+  std::optional<std::uint64_t> stack_window;
   SelectionFlags selection;
   bool force = false, keep_order = false, single_pass = false, follow = false;
 };
@@ -128,7 +128,7 @@ json report_json(const std::vector<std::string> &inputs, const RelogFlags &optio
           {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
           {"peak_memory_bytes", process::peak_memory_bytes()},
           {"warnings", r.warnings},
-          {"skipped", to_json(r.skipped)}};
+          {"skipped", to_json(r.skipped, inputs)}};
 }
 
 // From the relogged trace to the output.
@@ -180,7 +180,11 @@ int run_relog(const RelogFlags &options) {
   if (!options.buffer_size.empty()) relog.buffer_size = buffer_size_of(options.buffer_size);
   relog.keep_grouping = options.keep_order;
   relog.stacks = stack_mode_of(options.stacks);
-  relog.stack_window = options.stack_window;
+  const bool caches = relog.stacks == StackMode::cache || relog.stacks == StackMode::cache_native;
+  if ((options.stack_window || !options.stack_memory.empty()) && !caches)
+    return report(usage_error("is for --stacks cache",
+                              options.stack_window ? Option::stack_window : Option::stack_memory));
+  if (options.stack_window) relog.stack_window = *options.stack_window;
   if (!options.stack_memory.empty())
     relog.stack_memory = parse_size(options.stack_memory).value_or(relog.stack_memory);
   relog.count = !options.report.empty();

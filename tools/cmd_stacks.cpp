@@ -43,7 +43,7 @@ json simulation_json(const CacheSimulation &s) {
           {"bytes_plain", s.plain_bytes},  {"bytes_cached", s.cached_bytes}};
 }
 
-json stacks_json(const std::string &name, const StackReport &r) {
+json stacks_json(const std::string &name, const std::vector<std::string> &sources, const StackReport &r) {
   json kinds = json::object(), processes = json::array(), processors = json::array(), repeats = json::array(),
        depths = json::array(), top = json::array(), simulations = json::array();
   for (std::size_t i = 0; i < kStackKinds; ++i)
@@ -92,7 +92,7 @@ json stacks_json(const std::string &name, const StackReport &r) {
                 {"clr", r.clr_bytes}}},
               {"table_memory_bytes", r.table_bytes},
               {"warnings", r.warnings},
-              {"skipped", to_json(r.skipped)}};
+              {"skipped", to_json(r.skipped, sources)}};
   if (!r.simulations.empty()) {
     out["cache_simulations"] = std::move(simulations);
     if (r.recorded)
@@ -239,7 +239,7 @@ Result<void> run_one(const StacksOptions &options, const std::vector<std::string
   const int damage = report_damage(source_names(*trace), report->warnings, report->skipped);
   if (status == kDone) status = damage;
   if (options.json) {
-    all.push_back(stacks_json(name_of(*trace, inputs), *report));
+    all.push_back(stacks_json(name_of(*trace, inputs), source_names(*trace), *report));
     return {};
   }
   if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
@@ -280,15 +280,18 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
       ->required();
   options->add_as_one_to(*c);
   c->add_option("--top", options->top, "Show that many processes, processors and stacks (default: 10)");
-  c->add_flag("--simulate-cache", options->simulate,
-              "Play the kernel's stack cache over the trace and recommend its settings");
+  CLI::Option *simulate =
+      c->add_flag("--simulate-cache", options->simulate,
+                  "Play the kernel's stack cache over the trace and recommend its settings");
   c->add_option("--buckets", options->buckets,
                 "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
+      ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
   c->add_option("--cache-size", options->cache_sizes,
                 "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
+      ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(size_validator());

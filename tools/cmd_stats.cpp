@@ -31,7 +31,7 @@ std::vector<TypeStatistics> sorted_rows(const Statistics &s) {
   return rows;
 }
 
-json stats_json(const std::string &name, const Statistics &s) {
+json stats_json(const std::string &name, const std::vector<std::string> &sources, const Statistics &s) {
   json types = json::array();
   for (const TypeStatistics &row : sorted_rows(s))
     types.push_back(
@@ -57,7 +57,7 @@ json stats_json(const std::string &name, const Statistics &s) {
             {"clr_stacks", k.clr_stacks},
             {"clr_frames", k.clr_frames}}},
           {"warnings", s.warnings},
-          {"skipped", to_json(s.skipped)}};
+          {"skipped", to_json(s.skipped, sources)}};
 }
 
 void print_stats(const Statistics &s, std::size_t top) {
@@ -110,7 +110,7 @@ Result<int> one_stats(const StatsOptions &options, const std::vector<std::string
   const std::string name = name_of(*trace, inputs);
   const int damage = report_damage(source_names(*trace), statistics->warnings, statistics->skipped);
   if (options.json) {
-    all.push_back(stats_json(name, *statistics));
+    all.push_back(stats_json(name, source_names(*trace), *statistics));
   } else {
     if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
     print_stats(*statistics, options.top);

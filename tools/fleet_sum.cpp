@@ -258,11 +258,13 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
 void SumFlags::add_to(CLI::App &command) {
   BulkFlags::add_to(command, ".etl and .etlz",
                     "Leave out what the results file says is done, and has its size");
-  command
-      .add_flag("--sum", sum,
-                "All files added up; of archives only the index is read, if it tells what is asked")
-      ->group("Fleet");
+  CLI::Option *all =
+      command
+          .add_flag("--sum", sum,
+                    "All files added up; of archives only the index is read, if it tells what is asked")
+          ->group("Fleet");
   command.add_flag("--decode", decode, "With --sum: decode archives whose index holds no counts")
+      ->needs(all)
       ->group("Fleet");
 }
 

@@ -147,11 +147,12 @@ Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::st
                                           const HeadCheck &check) {
   std::string name = path == "-" ? "standard input" : path;
   ETWRELOG_TRY_LET(file, open_file(path, stop));
-  // `< trace.etl` is as good as its name, unless somebody has read some of it already.
-  if (!file.is_regular() || !file.at_start())
+  ETWRELOG_TRY_LET(size, file.size());
+  // `< trace.etl` is as good as its name, unless somebody has read some of it already. Files that a system
+  // makes while they are read, as in /proc, have no size.
+  if (!file.is_regular() || !file.at_start() || size == 0)
     return spool_sequential(std::move(name), stop, check,
                             [&](MutableBytes into) { return file.read_next(into, stop); });
-  ETWRELOG_TRY_LET(size, file.size());
   return file_input(std::move(name), std::move(file), size);
 }
 

@@ -1,6 +1,5 @@
 // What the tool does at its edges: standard streams that are closed or full, targets that are something else,
 // names that mean one file.
-#include "etlz/index.hpp"
 #include "read/input.hpp"
 #include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
@@ -357,92 +356,6 @@ TEST_F(Edges, AnEmptyArchiveIsNoArchiveOfNothing) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
-// --- Salvage with a damaged first buffer.
-
-struct FirstBuffer : ::testing::Test {
-  FirstBuffer() {
-    t.in_first_buffer(true);
-    t.process_rundown({1'000'100}, 100, 4, "target.exe");
-    t.in_first_buffer(false);
-    t.thread_rundown({1'000'101}, 110, 100);
-    for (int i = 0; i < 100; ++i)
-      t.sample({2'000'000 + i}, 110);
-  }
-  testing::SyntheticTrace t;
-};
-
-TEST_F(FirstBuffer, EveryFlipInItsHeaderIsSalvagedOrRefused) {
-  const BytesOf whole = t.bytes();
-  std::size_t salvaged = 0, all = 0;
-  for (std::size_t bit = 0; bit < 8 * format::kBufferHeaderSize; ++bit) {
-    BytesOf bytes = whole;
-    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    const testing::Relogged r = testing::relog_bytes(bytes, {}, {.salvage = true});
-    if (r.error) continue;
-    ++salvaged;
-    ASSERT_EQ(r.contents.error, "") << "bit " << bit << ": the output reads back";
-    all += r.contents.events.size() == t.count() ? 1u : 0u;
-  }
-  EXPECT_EQ(salvaged, 8 * format::kBufferHeaderSize) << "the logfile header was there each time";
-  EXPECT_GE(all, 8 * format::kBufferHeaderSize - 40) << "and what else the first buffer holds";
-}
-
-TEST_F(FirstBuffer, ItsOtherEventsAreKept) {
-  BytesOf bytes = t.bytes();
-  bytes[3] = 2; // BufferSize: 32 MiB more
-  const testing::Relogged r = testing::relog_bytes(bytes, {}, {.salvage = true});
-  ASSERT_FALSE(r.error) << r.error->message();
-  EXPECT_EQ(r.contents.events.size(), t.count());
-  ASSERT_EQ(r.report.skipped.size(), 1u);
-  EXPECT_EQ(r.report.skipped[0].offset, 0u);
-  EXPECT_EQ(r.report.skipped[0].bytes, format::kBufferHeaderSize);
-}
-
-TEST_F(FirstBuffer, WithoutALogfileHeaderThereIsAnError) {
-  BytesOf bytes = t.bytes();
-  bytes[format::kBufferHeaderSize + 3] = 0;
-  const Result<pipeline::Trace> trace = testing::open_trace(bytes, {.salvage = true});
-  ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message().find("logfile header"), std::string::npos) << trace.error().message();
-}
-
-// --- Archives that claim more than they hold.
-
-TEST(HostileIndex, TakesNoMoreMemoryThanAllowed) {
-  etlz::IndexEntry many;
-  many.parts.assign(3'000'000, {false, 0, 0}); // 24 bytes each in memory, next to nothing in the file
-  etlz::IndexEntry ids;
-  ids.facts.processes.assign(3'000'000, 7);
-  etlz::IndexEntry streams;
-  streams.header.stream_bytes = std::uint64_t{1} << 63;
-  for (const etlz::IndexEntry &entry : {many, ids, streams}) {
-    etlz::IndexWriter writer(true); // which keeps the ids of one that is alone
-    writer.add(entry);
-    BytesOf bytes;
-    writer.finish({}, bytes);
-    EXPECT_FALSE(etlz::read_index(bytes, {10u << 20, 1000, 1u << 20}));
-  }
-  etlz::IndexWriter writer;
-  for (int i = 0; i < 100; ++i)
-    writer.add({});
-  BytesOf bytes;
-  writer.finish({}, bytes);
-  EXPECT_TRUE(etlz::read_index(bytes, {10u << 20, 100, 0}));
-  EXPECT_FALSE(etlz::read_index(bytes, {10u << 20, 99, 0})) << "more segments than the archive has room for";
-  EXPECT_FALSE(etlz::read_index(bytes, {10'000, 100, 0})) << "the limit counts";
-}
-
-TEST(HostileIndex, BombsFailFastAndInLittleMemory) {
-  const auto shared = testing::shared_dir();
-  if (!shared || !std::filesystem::exists(*shared / "defects")) GTEST_SKIP() << "no folder of defects";
-  for (const char *name : {"bomb-parts.etlz", "bomb-stream.etlz"})
-    for (const char *command : {"info", "stats", "verify"}) {
-      const ToolRun run = run_tool({command, (*shared / "defects" / name).string()});
-      EXPECT_EQ(run.status, 1) << name << ' ' << run.signal;
-      EXPECT_LT(run.peak_bytes, 200u << 20) << name << ' ' << command;
-    }
-}
-
 // What comes of a whole archive does not depend on how many are done at once.
 TEST_F(Edges, MemoryThatIsSharedIsEnoughForEachAlone) {
   testing::write_file(directory.file("a.etl"), testing::generated(20 << 20));
@@ -535,6 +448,55 @@ TEST_F(Edges, TheOriginalBehindALinkIsNotDeleted) {
   }
 }
 
+// Systems make some files while they are read: their size is none.
+TEST_F(Edges, AFileWithoutASizeIsReadToItsEnd) {
+  const std::string source = "/proc/self/limits", archive = directory.file("x.etlz");
+  if (!std::filesystem::exists(source) || std::filesystem::file_size(source) != 0)
+    GTEST_SKIP() << "no such file here";
+  ASSERT_EQ(run_tool({"pack", source, "-o", archive}).status, 0);
+  ASSERT_EQ(run_tool({"unpack", archive, "-o", directory.file("back")}).status, 0);
+  const std::vector<std::uint8_t> back = testing::read_file(directory.file("back"));
+  EXPECT_GT(back.size(), 500u);
+  EXPECT_EQ(std::string(back.begin(), back.begin() + 5), "Limit");
+  // An empty file is still one.
+  testing::write_file(directory.file("empty"), {});
+  ASSERT_EQ(run_tool({"pack", directory.file("empty")}).status, 0);
+  ASSERT_EQ(run_tool({"unpack", directory.file("empty.etlz"), "-o", directory.file("empty2")}).status, 0);
+  EXPECT_EQ(std::filesystem::file_size(directory.file("empty2")), 0u);
+}
+
+TEST_F(Edges, OptionsThatWouldDoNothingAreRefused) {
+  for (const Names &line :
+       {Names{"relog", in, "-o", out, "--stack-window", "9"},
+        Names{"relog", in, "-o", out, "--stacks", "expand", "--stack-memory", "9M"},
+        Names{"stacks", in, "--buckets", "512"}, Names{"stacks", in, "--cache-size", "4M"},
+        Names{"stats", in, "--decode"}, Names{"info", in, "--decode"}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0] << " " << line.back();
+    EXPECT_EQ(run.out, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(Edges, WhatIsSkippedOfSeveralTracesNamesItsFile) {
+  const std::string damaged = directory.file("damaged.etl");
+  BytesOf bytes = trace_bytes(30'000);
+  std::fill_n(bytes.begin() + 3 * 0x10000, 200, std::uint8_t{0xFF});
+  testing::write_file(damaged, bytes);
+  for (const Names &line :
+       {Names{"info", "--as-one", in, damaged}, Names{"stats", "--as-one", in, damaged},
+        Names{"stacks", "--as-one", in, damaged}, Names{"merge", in, damaged, "-f", "-o", out},
+        Names{"relog", in, damaged, "-f", "-o", out}}) {
+    Names all = line;
+    all.insert(all.end(), {"--salvage", "--json"});
+    const ToolRun run = run_tool(all);
+    ASSERT_EQ(run.status, 3) << line[0] << run.err;
+    const nlohmann::json skipped = nlohmann::json::parse(run.out)["skipped"];
+    ASSERT_FALSE(skipped.empty()) << line[0];
+    EXPECT_EQ(skipped[0]["file"], damaged) << line[0];
+  }
+}
+
 TEST_F(Edges, ATableIsNotPrintedIntoJson) {
   const ToolRun run = run_tool({"pack", "--explain", "--json", in, "-o", out});
   EXPECT_EQ(run.status, 2);
@@ -551,25 +513,6 @@ TEST_F(Edges, AFolderThatCannotBeReadIsAnError) {
   const ToolRun run = run_tool({"pack", "-r", directory.file("closed"), "--out-dir", directory.file("o")});
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
   EXPECT_EQ(run.status, 1) << run.err;
-}
-
-TEST(Salvage, GivesReadableOutputOfEveryKnownDefect) {
-  const auto shared = testing::shared_dir();
-  if (!shared || !std::filesystem::exists(*shared / "defects")) GTEST_SKIP() << "no folder of defects";
-  const TempDir directory;
-  for (const char *name : {"relog-salvage-segv.etl", "ub-05e3ad.etl", "ub-939970.etl",
-                           "trace_fuzz-crash-unreadable-output", "pack-assert.etl"}) {
-    const std::string in = (*shared / "defects" / name).string(), out = directory.file("out.etl");
-    const ToolRun run = run_tool({"relog", "--salvage", in, "-f", "-o", out});
-    EXPECT_EQ(run.signal, 0) << name;
-    if (run.status == 0 || run.status == 3) {
-      EXPECT_EQ(run_tool({"info", out}).status, 0) << name;
-    }
-    EXPECT_EQ(run_tool({"pack", "-q", "-f", in, "-o", directory.file("p")}).status, 0) << name;
-    EXPECT_EQ(run_tool({"unpack", "-q", "-f", directory.file("p"), "-o", directory.file("b")}).status, 0)
-        << name;
-    EXPECT_TRUE(testing::read_file(in) == testing::read_file(directory.file("b"))) << name;
-  }
 }
 
 } // namespace
