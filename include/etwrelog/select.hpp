@@ -19,8 +19,9 @@
 
 namespace etwrelog {
 
-// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces begin with
-// the earliest for relog() and make_profile(), and with the first (Trace::clock()) for queries and exports.
+// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces begin
+// with the earliest for relog() and make_profile(), and with the first (Trace::clock()) for queries and
+// exports.
 struct Moment {
   bool relative = true;
   double seconds = 0;
