@@ -137,6 +137,7 @@ public:
 
   Result<void> add_table(const std::string &, const std::vector<Column> &columns) override {
     columns_ = columns;
+    tell_apart(columns_);
     dictionaries_.resize(columns.size());
     written_texts_.resize(columns.size());
     if (file_)

@@ -25,10 +25,11 @@ public:
 
   Result<void> add_table(const std::string &, const std::vector<Column> &columns) override {
     columns_ = columns;
+    tell_apart(columns_);
     line_.clear();
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (i != 0) line_ += separator_;
-      append_cell(line_, columns[i].name, separator_);
+      append_cell(line_, columns_[i].name, separator_);
     }
     line_ += "\r\n";
     return target_.append(line_);

@@ -85,7 +85,8 @@ for (const file of readdirSync(`${folder}/x.kinds`)) {
   for (const row of table) {
     ++typedRows;
     const candidates = byKey.get(keyOf(name => row[name])) ?? [];
-    const at = candidates.findIndex(fields => names.every(name => same(row[name], fields[name])));
+    const fieldOf = (fields, name) => name in fields ? fields[name] : fields[name.replace(/#\d+$/, '')];
+    const at = candidates.findIndex(fields => names.every(name => same(row[name], fieldOf(fields, name))));
     if (at < 0) {
       console.log(`${file}: no line for ${JSON.stringify(names.map(name => simple(row[name])))}`);
       process.exit(1);

@@ -158,7 +158,9 @@ Events from_folder(const std::string &path) {
         if (c < 15)
           common[rows[0][c]] = rows[i][c];
         else
-          fields[rows[0][c]] = rows[i][c] == "true" ? "1" : rows[i][c] == "false" ? "0" : rows[i][c];
+          fields[field_of(rows[0][c])] = rows[i][c] == "true"    ? "1"
+                                         : rows[i][c] == "false" ? "0"
+                                                                 : rows[i][c];
       events.insert(key_of(common, fields));
     }
   }

@@ -131,6 +131,16 @@ TEST(Tables, CsvQuotesWhatNeedsItAndKeepsEveryDigit) {
                           "1600000000000000002,-2,18446744073709551613,0.2,false,\r\n");
 }
 
+TEST(Tables, FilesTellColumnsOfOneNameApartAsDatabasesDo) {
+  std::vector<Column> columns = kColumns;
+  columns[4].name = "SMALL";
+  Memory csv, arrow;
+  ASSERT_TRUE(csv_writer(csv)->add_table("t", columns));
+  EXPECT_EQ(csv.bytes, "time,small,big,real,SMALL#2,text\r\n");
+  ASSERT_TRUE(arrow_writer(arrow, false)->add_table("t", columns));
+  EXPECT_NE(arrow.bytes.find("SMALL#2"), std::string::npos);
+}
+
 // The parts of an Arrow file that its readers look for; tests/consumers has Arrow's own library read one.
 TEST(Tables, ArrowFilesBeginAndEndAsTheFormatSays) {
   for (const bool file : {false, true}) {
