@@ -7,6 +7,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/errors.hpp"
+#include "tools/pipes.hpp"
 #include "tools/profile_text.hpp"
 #include "tools/symbol_options.hpp"
 
@@ -149,28 +150,34 @@ void name_frames(const ProfileFlags &options, Profile &profile) {
     warn("symbols", warning);
 }
 
-Result<void> write_file(const ProfileFlags &options, const Profile &profile) {
+Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
   const std::optional<ProfileFormat> format =
       options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
   if (!format)
     return no_profile_format(options.format.empty()
                                  ? fmt::format("\"{}\" has no ending that tells a format", options.output)
                                  : fmt::format("\"{}\" is no format", options.format));
+  const bool to_standard_output = options.output == "-";
+  const auto standard_output = std::make_shared<StandardOutputSink>();
   Result<OutputStream> file =
-      OutputStream::open(output_of(options.output, options.force), inputs_of(options.inputs));
+      OutputStream::open(to_standard_output ? Output::sink("standard output", standard_output)
+                                            : output_of(options.output, options.force),
+                         inputs_of(options.inputs));
   if (!file) return std::move(file).error();
   ProfileExportOptions how;
   how.icicle = options.icicle;
   if (!options.max_size.empty()) how.max_bytes = parse_size(options.max_size).value_or(0);
   const Result<ProfileExportReport> report =
       write_profile(profile, *format, how, [&](Bytes bytes) { return file->write(bytes); });
-  if (!report) return report.error();
-  if (Result<void> done = file->commit(); !done) return done;
-  fmt::print(stderr, "{}: {}, {}\n", options.output, profile_format_name(*format),
-             human_bytes(report->bytes));
+  Result<void> done = report ? file->commit() : Result<void>(report.error());
+  if (done && to_standard_output) done = standard_output->flush();
+  if (standard_output->reader_gone()) return kFailed;
+  if (!done) return std::move(done).error();
+  const std::string &name = to_standard_output ? "standard output" : options.output;
+  fmt::print(stderr, "{}: {}, {}\n", name, profile_format_name(*format), human_bytes(report->bytes));
   for (const std::string &note : report->notes)
-    fmt::print(stderr, "{}: {}\n", options.output, note);
-  return {};
+    fmt::print(stderr, "{}: {}\n", name, note);
+  return kDone;
 }
 
 Result<int> profile_one(const ProfileFlags &options) {
@@ -204,8 +211,9 @@ Result<int> profile_one(const ProfileFlags &options) {
     if (!text.chosen.empty())
       fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
                  text.chosen);
-    if (Result<void> done = write_file(options, *profile); !done) return std::move(done).error();
-    return status;
+    Result<int> done = write_file(options, *profile);
+    if (!done) return done;
+    return std::max(status, *done);
   }
   if (options.json) {
     fmt::print("{}\n", text_of(profile_json(*profile, text)));
@@ -314,10 +322,10 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   options->SymbolFlags::add_to(
       *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules "
           "and offsets only");
-  c->add_option(
-       "-o,--output", options->output,
-       "File to write; its ending tells the format: .svg .html .folded .speedscope.json .firefox.json.gz "
-       ".pb.gz .trace.json")
+  c->add_option("-o,--output", options->output,
+                "File to write (- with --format: standard output); its ending tells the format: .svg .html "
+                ".folded .speedscope.json .firefox.json.gz "
+                ".pb.gz .trace.json")
       ->group("Output");
   c->add_option("--format", options->format, "Its format, whatever the ending")->group("Output");
   c->add_option("--max-size", options->max_size,

@@ -47,7 +47,8 @@ struct ProfileExportReport {
   std::vector<std::string> notes; // lines for people
 };
 
-// Called with the file's bytes in order; a failure ends the export and is its result.
+// Called with the file's bytes in order; a failure ends the export and is its result. What does not fit into
+// `max_bytes` is an error (usage), maybe behind the last byte.
 using WriteBytes = std::function<Result<void>(Bytes)>;
 
 // The same profile gives the same bytes. What a format cannot hold is an error (unsupported) before anything

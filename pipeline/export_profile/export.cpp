@@ -1,4 +1,4 @@
-#include "export_profile/formats.hpp"
+#include "export_profile/fit.hpp"
 
 #include "base/errors.hpp"
 
@@ -83,6 +83,7 @@ Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat 
   }
   if (!done) return std::move(done).error();
   ETWRELOG_TRY_LET(bytes, out.finish());
+  if (options.max_bytes != 0 && bytes > options.max_bytes) return does_not_fit(options.max_bytes);
   report.bytes = bytes;
   return report;
 }
@@ -104,6 +105,7 @@ Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
     write_diff_svg(diff, unit_of(after[0]), options, options.max_bytes != 0 ? options.max_bytes : 256'000'000,
                    report, out);
   ETWRELOG_TRY_LET(bytes, out.finish());
+  if (options.max_bytes != 0 && bytes > options.max_bytes) return does_not_fit(options.max_bytes);
   report.bytes = bytes;
   return report;
 }

@@ -145,9 +145,13 @@ Result<const Profile *> fit_profile(const Job &job,
                       static_cast<double>(job.profile.duration) / 1e6 / static_cast<double>(step.buckets)));
     return &room;
   }
+  return does_not_fit(job.max_bytes);
+}
+
+Error does_not_fit(std::uint64_t max_bytes) {
   return base::ErrorBuilder(
       ErrorKind::usage, fmt::format("the profile does not fit into {} bytes, however much of it is merged",
-                                    grouped(job.max_bytes)));
+                                    grouped(max_bytes)));
 }
 
 std::int64_t least_slice(const Job &job, std::size_t most) {

@@ -15,6 +15,8 @@ namespace etwrelog::export_profile {
 fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> &estimate, Profile &room,
             bool timed = true);
 
+[[nodiscard]] Error does_not_fit(std::uint64_t max_bytes);
+
 // At most `nodes` stacks of their own; samples of the others stand at "[other]" below their deepest remaining
 // frame. At most `buckets` points of time (0: all): samples of one thread and stack within one are added up.
 // `merged` is the weight that went into "[other]".

@@ -146,6 +146,16 @@ TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
   }
 }
 
+TEST(ProfileText, AProfileGoesDownAPipe) {
+  const std::string trace = sampled("pipe", {{"game.exe", 20}}), file = new_folder("pipe_out") + "/x.folded";
+  ASSERT_EQ(testing::run_tool({"profile", trace, "-o", file}).status, 0);
+  const testing::ToolRun piped = testing::run_tool({"profile", trace, "--format", "folded", "-o", "-"});
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(piped.out, read_file(file));
+  EXPECT_FALSE(piped.out.empty());
+  EXPECT_EQ(testing::run_tool({"profile", trace, "-o", "-"}).status, 2) << "which format?";
+}
+
 TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {
   const auto said = [](const std::string &trace) {
     const testing::ToolRun run = testing::run_tool({"diff", trace, "--new", trace});
