@@ -270,8 +270,7 @@ TEST(ProfileExport, WhatCannotBeMadeSoSmallIsAnError) {
   const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 10'000, .slices = true});
   for (std::size_t i = 0; i < static_cast<std::size_t>(ProfileFormat::count_); ++i) {
     const auto format = static_cast<ProfileFormat>(i);
-    const auto done =
-        write_profile(profile, format, {.max_bytes = 60}, [](Bytes) { return Result<void>(); });
+    const auto done = write_profile(profile, format, {.max_bytes = 60}, [](Bytes) { return Result<void>(); });
     ASSERT_FALSE(done) << profile_format_name(format);
     EXPECT_EQ(done.error().kind, ErrorKind::usage) << profile_format_name(format);
   }
