@@ -199,7 +199,6 @@ Result<int> profile_one(const ProfileFlags &options) {
   Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
   if (!profile) return std::move(profile).error();
   text.of_some = !options.processes.empty() || !options.threads_of.empty() || !options.only_threads.empty();
-  if (text.of_some) text.all.processes = profile_overview(*profile).processes;
   if (profile->samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;

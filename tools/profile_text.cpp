@@ -63,20 +63,21 @@ void print_head(const Profile &profile, const ProfileText &text) {
                counts_samples(profile) ? "samples (--idle)" : "switches");
 }
 
-void print_processes(const Profile &profile, const ProfileText &text, std::size_t rows) {
+void print_processes(const Profile &profile, const std::vector<ProfileRow> &processes, std::uint64_t whole,
+                     std::size_t rows) {
   fmt::print("\n{:>12} {:>7}  Process\n", counts_samples(profile) ? "Samples" : "Time", "");
   std::uint64_t rest = 0;
-  for (std::size_t i = 0; i < text.all.processes.size(); ++i) {
-    const ProfileRow &row = text.all.processes[i];
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const ProfileRow &row = processes[i];
     if (rows != 0 && i >= rows)
       rest += row.self;
     else
-      fmt::print("{:>12} {:>6.1f}%  {}\n", weight_text(profile, row.self),
-                 100 * share(row.self, text.all.weight), row.name);
+      fmt::print("{:>12} {:>6.1f}%  {}\n", weight_text(profile, row.self), 100 * share(row.self, whole),
+                 row.name);
   }
   if (rest != 0)
-    fmt::print("{:>12} {:>6.1f}%  ({} others)\n", weight_text(profile, rest),
-               100 * share(rest, text.all.weight), text.all.processes.size() - rows);
+    fmt::print("{:>12} {:>6.1f}%  ({} others)\n", weight_text(profile, rest), 100 * share(rest, whole),
+               processes.size() - rows);
 }
 
 const char *by_text(ProfileBy by) {
@@ -307,11 +308,15 @@ ProfileOverview profile_overview(const Profile &profile) {
 void print_profile(const Profile &profile, const ProfileText &text) {
   print_head(profile, text);
   if (text.by == ProfileBy::process) {
-    print_processes(profile, text, text.top);
-    if (!text.of_some) print_accounting(profile, text.top); // which is told of the whole trace alone
+    if (text.of_some) {
+      print_processes(profile, profile_rows(profile, ProfileBy::process), text.all.weight, text.top);
+    } else {
+      print_processes(profile, text.all.processes, text.all.weight, text.top);
+      print_accounting(profile, text.top);
+    }
   } else {
     if (!text.chosen.empty()) {
-      print_processes(profile, text, kScreenRows);
+      print_processes(profile, text.all.processes, text.all.weight, kScreenRows);
       fmt::print("\nThe busiest: {}, {} {}\n", text.chosen, weight_text(profile, total_weight(profile)),
                  unit_text(profile));
     }

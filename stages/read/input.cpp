@@ -8,6 +8,7 @@
 #include "read/unzip.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,16 +58,21 @@ private:
 template <class Read>
 Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop,
                                                 const HeadCheck &check, Read &&read) {
-  ETWRELOG_TRY_LET(spool, Spool::create());
+  std::optional<Spool> spool; // not of what is empty
   std::vector<std::uint8_t> chunk(kChunk);
   for (;;) {
     if (stop.stop_requested()) return base::cancelled().in(name).found("while reading");
     ETWRELOG_TRY_LET(got, read(MutableBytes(chunk)));
     if (got == 0) break;
-    if (check && spool.size() == 0) ETWRELOG_TRY(check(Bytes(chunk).first(got)));
-    ETWRELOG_TRY(spool.append(Bytes(chunk).first(got)));
+    if (!spool) {
+      if (check) ETWRELOG_TRY(check(Bytes(chunk).first(got)));
+      ETWRELOG_TRY_LET(made, Spool::create());
+      spool = std::move(made);
+    }
+    ETWRELOG_TRY(spool->append(Bytes(chunk).first(got)));
   }
-  return std::move(spool).finish(std::move(name));
+  if (!spool) return memory_input(std::move(name), {});
+  return std::move(*spool).finish(std::move(name));
 }
 
 using Inputs = std::vector<std::unique_ptr<Input>>;

@@ -463,6 +463,12 @@ TEST_F(Edges, AFileWithoutASizeIsReadToItsEnd) {
   ASSERT_EQ(run_tool({"pack", directory.file("empty")}).status, 0);
   ASSERT_EQ(run_tool({"unpack", directory.file("empty.etlz"), "-o", directory.file("empty2")}).status, 0);
   EXPECT_EQ(std::filesystem::file_size(directory.file("empty2")), 0u);
+  // And needs no room of its own to be looked at.
+  testing::ToolOptions nowhere;
+  nowhere.temporary = directory.file("none");
+  const ToolRun run = run_tool({"info", directory.file("empty")}, nowhere);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("empty: at 0x0: the file is empty"), std::string::npos) << run.err;
 }
 
 TEST_F(Edges, OptionsThatWouldDoNothingAreRefused) {
