@@ -65,7 +65,7 @@ struct ProfileSelection {
 [[nodiscard]] std::uint32_t busiest_process(const Profile &profile);
 
 // Adds another trace's profile, as if its samples had been taken in the same run: each keeps its own times,
-// processes and threads.
+// processes and threads. Where their intervals differ, no sample stands for any time: `intervals` is empty.
 void append(Profile &profile, Profile &&other);
 
 } // namespace etwrelog

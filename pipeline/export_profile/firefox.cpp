@@ -76,7 +76,9 @@ private:
         .json(clean(options_.program))
         .text(",\"logicalCPUs\":")
         .unsigned_number(profile_.processors);
-    if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\""); // of our own
+    // Of our own: what the viewer has no word for.
+    if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\"");
+    if (profile_.interval_ns() == 0) out_.text(",\"intervalRecorded\":false");
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
               "\"sourceCodeIsNotOnSearchfox\":true,"

@@ -65,8 +65,9 @@ public:
     profile.processors = whole_number(meta, "logicalCPUs", 0u);
     profile.start_time = static_cast<std::int64_t>(std::llround(
         std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + static_cast<double>(kUnixEpoch)));
-    profile.intervals.push_back(
-        {0, static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))))});
+    if (meta.value("intervalRecorded", true))
+      profile.intervals.push_back(
+          {0, static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))))});
     for (const json &lib : file_.at("libs"))
       module(lib);
     const json &shared = file_.at("shared");
@@ -179,9 +180,7 @@ private:
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");
     const bool waits = thread.at("samples").at("weightType") != "samples";
-    if (waits)
-      profile.kind = file_.at("meta").value("profileKind", std::string()) == "ready" ? ProfileKind::ready
-                                                                                     : ProfileKind::wait;
+    if (waits) profile.kind = timed_kind(file_.at("meta").value("profileKind", std::string()));
     slices(thread, number);
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {

@@ -126,7 +126,7 @@ private:
       for (Field field; message.next(field);)
         if (field.number == 1) name = text(field.value);
     }
-    if (name != "samples") builder_.profile.kind = name == "ready" ? ProfileKind::ready : ProfileKind::wait;
+    if (name != "samples") builder_.profile.kind = timed_kind(name);
   }
 
   void add_mapping(Bytes bytes) {

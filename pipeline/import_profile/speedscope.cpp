@@ -77,8 +77,7 @@ private:
     const std::uint32_t thread = thread_of(from.at("name"));
     Profile &profile = builder_.profile;
     const bool waits = from.at("unit") == "microseconds";
-    if (waits)
-      profile.kind = file_.value("kind", std::string()) == "ready" ? ProfileKind::ready : ProfileKind::wait;
+    if (waits) profile.kind = timed_kind(file_.value("kind", std::string()));
     const json &stacks = from.at("samples"), &weights = from.at("weights");
     // A sample of the processor weighs one interval.
     const double unit = waits || from.at("unit") == "none" ? 1 : file_.value("interval_ns", 0.0) / 1e6;

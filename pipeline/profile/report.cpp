@@ -296,6 +296,7 @@ void append(Profile &profile, Profile &&other) {
              nodes = static_cast<std::uint32_t>(profile.nodes.size() - 1), // both roots are one
       processes = static_cast<std::uint32_t>(profile.processes.size()),
              threads = static_cast<std::uint32_t>(profile.threads.size());
+  if (profile.interval_ns() != other.interval_ns()) profile.intervals.clear();
   std::ranges::move(other.modules, std::back_inserter(profile.modules));
   for (ProfileFrame &frame : other.frames) {
     if (frame.module != kNoIndex) frame.module += modules;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace etwrelog {
 namespace {
@@ -123,6 +124,13 @@ TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
             std::string::npos)
       << run.err;
   EXPECT_EQ(testing::run_tool({"profile", slow, slow}).err.find("stands for"), std::string::npos);
+  // And no time is made of them, whichever comes first.
+  const auto interval = [](const std::string &one, const std::string &other) {
+    return nlohmann::json::parse(testing::run_tool({"profile", one, other, "--json"}).out)["interval_ns"];
+  };
+  EXPECT_EQ(interval(slow, fast), 0);
+  EXPECT_EQ(interval(fast, slow), 0);
+  EXPECT_EQ(interval(fast, fast), 125'000);
 }
 
 TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
@@ -132,6 +140,9 @@ TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
   EXPECT_NE(all.find("game.exe"), std::string::npos) << all;
   EXPECT_EQ(some.find("game.exe"), std::string::npos) << some;
   EXPECT_NE(some.find("20.0%  quiet.exe"), std::string::npos) << some; // of all samples
+  // What a program reads tells of the whole trace, whatever is selected.
+  const testing::ToolRun json = testing::run_tool({"profile", trace, "-p", "quiet.exe", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["processes"].size(), 2u) << json.out;
 }
 
 TEST(ProfileText, WhatIsAboutAFileNeedsOne) {

@@ -96,6 +96,7 @@ TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
     const Result<ReadProfile> read = read_profile(file);
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->profile.kind, ProfileKind::cpu);
+    EXPECT_EQ(read->profile.interval_ns(), 0u);
     EXPECT_EQ(total_weight(read->profile), total_weight(profile));
   }
 }
