@@ -449,13 +449,17 @@ private:
 Result<void> check_one_boot(Traces traces) {
   const Trace &first = *traces.front();
   const LogfileHeader &a = first.header();
-  for (const Trace *trace : traces.subspan(1)) {
+  for (std::size_t i = 1; i < traces.size(); ++i) {
+    const Trace *const trace = traces[i];
     const LogfileHeader &b = trace->header();
     const auto differ = [&](const char *what, const std::string &expected, const std::string &found) {
       return not_together(first, *trace, what, expected, found);
     };
-    if (first.input().member() == trace->input().member() &&
-        base::same_file(first.input().file(), trace->input().file()))
+    const auto same = [trace](const Trace *other) {
+      return other->input().member() == trace->input().member() &&
+             base::same_file(other->input().file(), trace->input().file());
+    };
+    if (std::ranges::any_of(traces.first(i), same))
       return base::bad_option(Option::input, "is named twice").in(trace->input().name());
     if (a.clock_type != b.clock_type)
       return differ("kind of clock", std::to_string(a.clock_type), std::to_string(b.clock_type));

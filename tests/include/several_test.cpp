@@ -181,6 +181,11 @@ TEST_F(Several, TheSameTraceTwiceIsTwiceAsMuch) {
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().file, link);
   EXPECT_FALSE(check_inputs(std::vector<Input>{Input::standard_input(), Input::standard_input()}));
+  // One trace made of them would have each event twice.
+  const Result<RelogReport> relogged = relog(opened({kernel, user, user}), Output(directory.file("out.etl")));
+  ASSERT_FALSE(relogged);
+  EXPECT_NE(relogged.error().message().find("is named twice"), std::string::npos)
+      << relogged.error().message();
 }
 
 TEST_F(Several, TracesOfTwoMachinesAreCountedEachWithItsOwnProcesses) {
