@@ -11,7 +11,6 @@
 #include <cmath>
 #include <memory>
 #include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -146,30 +145,27 @@ Result<void> write_picture(const DiffFlags &options, const std::vector<Profile> 
   return file->commit();
 }
 
-// The modules that have names, or lack their PDB.
-std::set<std::string> modules_with(const std::vector<Profile> &side, bool names) {
-  std::set<std::string> found;
-  for (const Profile &profile : side)
-    for (const ProfileFrame &frame : profile.frames)
-      if (frame.module != kNoIndex) {
-        const ProfileModule &module = profile.modules[frame.module];
-        const bool lacks = module.symbols != Unresolved::none && module.symbols != Unresolved::not_asked;
-        if (names ? module.symbols == Unresolved::none : lacks) found.insert(module.name);
-      }
-  return found;
-}
-
-// All functions of such a module seem to be new, or gone.
-void warn_of_names_on_one_side(const std::vector<Profile> &before, const std::vector<Profile> &after) {
-  for (const auto &[with, without, which] :
-       {std::tuple(&after, &before, "old"), std::tuple(&before, &after, "new")}) {
-    const std::set<std::string> named = modules_with(*with, true), also = modules_with(*without, true);
-    for (const std::string &module : modules_with(*without, false))
-      if (named.contains(module) && !also.contains(module))
-        warn("symbols", fmt::format("{} has no names on the {} side alone (see etwrelog symbols), so its "
-                                    "functions cannot be compared; --symbols none compares modules",
-                                    module, which));
+// Modules by whether their names were found.
+struct ModuleNames {
+  explicit ModuleNames(const std::vector<Profile> &side) {
+    for (const Profile &profile : side)
+      for (const ProfileFrame &frame : profile.frames)
+        if (frame.module != kNoIndex) {
+          const ProfileModule &module = profile.modules[frame.module];
+          if (module.symbols != Unresolved::not_asked)
+            (module.symbols == Unresolved::none ? found : missing).insert(module.name);
+        }
   }
+  std::set<std::string> found, missing;
+};
+
+// All functions of a module that has names on the `other` side alone seem to be new, or gone.
+void warn_of_names_missing(const char *which, const ModuleNames &side, const ModuleNames &other) {
+  for (const std::string &module : side.missing)
+    if (!side.found.contains(module) && other.found.contains(module))
+      warn("symbols", fmt::format("{} has no names on the {} side alone (see etwrelog symbols), so its "
+                                  "functions cannot be compared; --symbols none compares modules",
+                                  module, which));
 }
 
 // Only of what is left after the selection; of both sides by one resolver, as most modules are on both.
@@ -183,7 +179,9 @@ void name_frames(const DiffFlags &options, std::vector<Profile> &before, std::ve
       name_native_code(profile, resolver);
   for (const std::string &warning : resolver.warnings())
     warn("symbols", warning);
-  warn_of_names_on_one_side(before, after);
+  const ModuleNames old_names(before), new_names(after);
+  warn_of_names_missing("old", old_names, new_names);
+  warn_of_names_missing("new", new_names, old_names);
 }
 
 int run_diff(DiffFlags options) {

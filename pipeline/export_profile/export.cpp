@@ -33,6 +33,15 @@ Error unsupported(std::string what) {
   return base::unsupported(std::move(what));
 }
 
+Result<ProfileExportReport> finished(export_profile::Out &out, const ProfileExportOptions &options,
+                                     ProfileExportReport report) {
+  ETWRELOG_TRY_LET(bytes, out.finish());
+  if (options.max_bytes != 0 && bytes > options.max_bytes)
+    return export_profile::does_not_fit(options.max_bytes);
+  report.bytes = bytes;
+  return report;
+}
+
 } // namespace
 
 std::string_view profile_format_name(ProfileFormat format) {
@@ -82,10 +91,7 @@ Result<ProfileExportReport> write_profile(const Profile &profile, ProfileFormat 
   case ProfileFormat::count_: return unsupported("no such format of a profile");
   }
   if (!done) return std::move(done).error();
-  ETWRELOG_TRY_LET(bytes, out.finish());
-  if (options.max_bytes != 0 && bytes > options.max_bytes) return does_not_fit(options.max_bytes);
-  report.bytes = bytes;
-  return report;
+  return finished(out, options, std::move(report));
 }
 
 Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
@@ -104,10 +110,7 @@ Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
   else
     write_diff_svg(diff, unit_of(after[0]), options, options.max_bytes != 0 ? options.max_bytes : 256'000'000,
                    report, out);
-  ETWRELOG_TRY_LET(bytes, out.finish());
-  if (options.max_bytes != 0 && bytes > options.max_bytes) return does_not_fit(options.max_bytes);
-  report.bytes = bytes;
-  return report;
+  return finished(out, options, std::move(report));
 }
 
 namespace export_profile {
