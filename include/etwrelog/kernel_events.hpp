@@ -27,7 +27,7 @@ namespace etwrelog::kernel {
 // Hooks that code outside the table has to name.
 inline constexpr std::uint16_t kHookSample = 0x0F2E, kHookStackWalk = 0x1820, kHookStackKeyDelete = 0x1823,
                                kHookStackKeyRundown = 0x1824, kHookStackKeyKernel = 0x1825,
-                               kHookStackKeyUser = 0x1826;
+                               kHookStackKeyUser = 0x1826, kHookFileRundown = 0x0424;
 
 enum class FieldType : std::uint8_t {
   u8,

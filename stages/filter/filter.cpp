@@ -57,6 +57,12 @@ std::int64_t raw_time(const Moment &moment, const Clock &clock) {
   return is_end ? filetime : clock.from_filetime(filetime);
 }
 
+// Whether the selection says which kinds of events it wants, and not only of which processors.
+bool names_kinds(const Selection &selection) {
+  return !selection.providers.empty() || !selection.events.empty() || !selection.channels.empty() ||
+         !selection.tasks.empty() || !selection.opcodes.empty() || !selection.activities.empty();
+}
+
 } // namespace
 
 TimeRange selected_time(const Selection &selection, const Clock &clock) {
@@ -100,6 +106,7 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.targets_ = std::move(targets);
   filter.everything_ = selection.everything();
   filter.by_kind_ = selection.by_kind();
+  filter.names_kinds_ = names_kinds(selection);
   filter.so_far_ = so_far;
   filter.time_ = selected_time(selection, clock);
   if (filter.time_.from > filter.time_.to) {
@@ -163,10 +170,22 @@ bool Filter::of_kind(const EventView &event, const Position &position) const {
   return of_selected_kind(selection_, event, position.processor);
 }
 
+bool Filter::is_named(const EventView &event, std::int64_t time, const Position &position) const {
+  return names_kinds_ && in_time(time) && of_kind(event, position);
+}
+
+// Nobody asks for names of files but to read what refers to them, unless the user names this kind, or the
+// event says what happened to a file at its time, as all but the rundown do.
+bool Filter::selects_name(const EventView &event, std::int64_t time, const Position &position) const {
+  if (event.hook() == kernel::kHookFileRundown) return is_named(event, time, position);
+  return in_time(time) && (!by_kind_ || of_kind(event, position));
+}
+
 Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Position &position) const {
   if (event.has_hook()) return judge_hook(event, time, position);
   // Kept whatever the time and kind: what gives stacks their names and events their meaning.
-  const Verdict state = event.is_classic() ? judge_classic(event, time) : judge_event(event, time, position);
+  const Verdict state =
+      event.is_classic() ? judge_classic(event, time, position) : judge_event(event, time, position);
   if (state.reason != Reason::count_) return state;
   if (!in_time(time)) return {Reason::dropped_time};
   if (by_kind_ && !of_kind(event, position)) return {Reason::dropped_kind};
@@ -193,13 +212,19 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
     const auto base = FieldOffsets::pointer(event.payload(), at.image_base, event.pointer_size());
     return {base && format::is_kernel_address(*base, event.pointer_size()) ? Reason::kept_context : reason};
   }
-  case Scope::stack_definition: return {Reason::kept_reference, Need::definition};
-  case Scope::file_name: return {Reason::kept_reference, Need::file};
+  case Scope::stack_definition:
+  case Scope::file_name: {
+    const bool names_file = rule.scope == Scope::file_name;
+    const bool selected = names_file ? selects_name(event, time, position) : is_named(event, time, position);
+    if (const Reason reason = by_owner({}, time); selected && is_kept(reason)) return {reason};
+    return {Reason::kept_reference, names_file ? Need::file : Need::definition};
+  }
   case Scope::stack_walk:
   case Scope::stack_reference: {
     const std::int64_t event_time = FieldOffsets::i64(event.payload(), at.event_time).value_or(time);
     const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), event_time);
-    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::stack} : Verdict{reason};
+    if (!is_kept(reason)) return {reason};
+    return {Reason::kept_stack, is_named(event, time, position) ? Need::none : Need::stack};
   }
   default: break;
   }
@@ -220,10 +245,18 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   return {other_pid && targets_.contains(*other_pid, time) ? Reason::kept_process : reason};
 }
 
-Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time) const {
+Filter::Verdict Filter::judge_description(const EventView &event, std::int64_t time,
+                                          Position &position) const {
+  if (is_named(event, time, position))
+    if (const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), time); is_kept(reason))
+      return {reason};
+  return {Reason::kept_reference, Need::provider};
+}
+
+Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time, Position &position) const {
   const Guid provider = event.provider();
   if (describes_system(provider)) return {Reason::kept_always};
-  if (provider == format::kMetaDataGuid) return {Reason::kept_reference, Need::provider};
+  if (provider == format::kMetaDataGuid) return judge_description(event, time, position);
   if (provider != format::kImageIdGuid) return {Reason::count_};
   // Identity of an image goes with the image.
   const IdentifiedImage image = identified_image(event);
@@ -231,13 +264,12 @@ Filter::Verdict Filter::judge_classic(const EventView &event, std::int64_t time)
   return {image.in_kernel ? Reason::kept_context : Reason::dropped_process};
 }
 
-Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time,
-                                    const Position &position) const {
+Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, Position &position) const {
   if (!event.is_event()) return {Reason::count_};
   if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode) {
     // Of a selected process it stays for itself; of another while a kept process uses the provider.
     const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
-    return own ? Verdict{Reason::kept_process} : Verdict{Reason::kept_reference, Need::provider};
+    return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
   }
   // JIT methods and modules outside the time name the frames of stacks inside it.
   if (!in_time(time) && clr::names_code(event.provider(), event.id()) &&
@@ -289,10 +321,14 @@ void Filter::mark_reference(std::uint64_t key, std::int64_t time, const EventKey
   if (!settled) {
     part.references.push_back({key, time, event});
   } else if (stack_kept(event)) {
-    const auto [first, last] = definition_range(key, time);
-    for (std::size_t i = first; i < last; ++i)
-      part.definitions.push_back(static_cast<std::uint32_t>(i));
+    mark_definitions(key, time, part);
   }
+}
+
+void Filter::mark_definitions(std::uint64_t key, std::int64_t time, Marks::Part &part) const {
+  const auto [first, last] = definition_range(key, time);
+  for (std::size_t i = first; i < last; ++i)
+    part.definitions.push_back(static_cast<std::uint32_t>(i));
 }
 
 std::optional<Guid> provider_needed(const EventView &event) {
@@ -329,7 +365,12 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
       if (key && event_time && pid && tid) mark_reference(*key, time, {*event_time, *tid}, *pid, part);
       return;
     }
-    if (verdict.need != Need::none) return;
+    if (verdict.need != Need::none || rule.scope == Scope::stack_definition) return;
+    if (is_stack(rule.scope)) { // that is kept for itself, or goes
+      const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
+      if (key && is_kept(verdict.reason)) mark_definitions(*key, time, part);
+      return;
+    }
     const bool kept = is_kept(verdict.reason);
     if (!kept) {
       const bool whose =
@@ -338,9 +379,10 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
         part.dropped_events.push_back({time, walked_thread(event, rule, at, position)});
       return;
     }
-    for (const std::uint16_t offset : {at.file_object, at.file_key}) // as HookRule::refers_to_file
-      if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
-        part.files.push_back(*file);
+    if (rule.scope != Scope::file_name) // which needs no other name of the file
+      for (const std::uint16_t offset : {at.file_object, at.file_key}) // as HookRule::refers_to_file
+        if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
+          part.files.push_back(*file);
     if (by_kind_ && lifetimes_->has_stacks())
       part.kept_events.push_back({time, walked_thread(event, rule, at, position)});
     return;
@@ -357,10 +399,7 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
     const bool narrow = item.type == format::ItemType::stack_key32,
                wide = item.type == format::ItemType::stack_key64;
     if ((!narrow && !wide) || item.data.size() < 16) continue;
-    const std::uint64_t key = load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4);
-    const auto [first, last] = definition_range(key, time);
-    for (std::size_t i = first; i < last; ++i)
-      part.definitions.push_back(static_cast<std::uint32_t>(i));
+    mark_definitions(load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4), time, part);
   }
 }
 

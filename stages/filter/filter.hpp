@@ -71,6 +71,11 @@ private:
                              const Lifetimes &lifetimes);
 [[nodiscard]] Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes);
 
+// The process that an event names: in its header, else in its payload, by itself or by one of its threads.
+// kUnknownId: none.
+[[nodiscard]] std::uint32_t named_process(const EventView &event, std::int64_t time,
+                                          const Lifetimes &lifetimes);
+
 // State events: those that a filter keeps, or may keep, also outside the selected time. Of stacks it depends
 // on the event that they belong to; they count as such.
 [[nodiscard]] bool is_state(const EventView &event);
@@ -156,13 +161,19 @@ private:
   [[nodiscard]] Verdict judge(const EventView &event, std::int64_t time, Position &position) const;
   [[nodiscard]] Verdict judge_hook(const EventView &event, std::int64_t time, Position &position) const;
   // Reason::count_ where no special rule applies.
-  [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time) const;
-  [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time,
-                                    const Position &position) const;
+  [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time, Position &position) const;
+  [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time, Position &position) const;
+  // Of a manifest or metadata.
+  [[nodiscard]] Verdict judge_description(const EventView &event, std::int64_t time,
+                                          Position &position) const;
+  // Of what otherwise goes with the events that refer to it: whether it is asked for by its own kind.
+  [[nodiscard]] bool is_named(const EventView &event, std::int64_t time, const Position &position) const;
+  [[nodiscard]] bool selects_name(const EventView &event, std::int64_t time, const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
   void mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
                       Marks::Part &part) const;
+  void mark_definitions(std::uint64_t key, std::int64_t time, Marks::Part &part) const;
   [[nodiscard]] bool in_time(std::int64_t time) const { return time_.contains(time); }
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
@@ -174,6 +185,7 @@ private:
   Targets targets_;
   bool everything_ = true;
   bool by_kind_ = false;
+  bool names_kinds_ = false; // and not only processors
   bool so_far_ = false;
   TimeRange time_;
   struct ActorVerdict {

@@ -71,4 +71,12 @@ Owner owner_of(const EventView &event, std::int64_t time, Position &position, co
   return owner_of(claim_of(event, position), time, lifetimes);
 }
 
+std::uint32_t named_process(const EventView &event, std::int64_t time, const Lifetimes &lifetimes) {
+  const std::uint32_t pid = event.process_id();
+  if (pid != kUnknownId || !event.has_hook()) return pid;
+  Position nobody_ran;
+  const Owner owner = owner_of(event, time, nobody_ran, lifetimes);
+  return owner.kind == Owner::Kind::process ? owner.pid : kUnknownId;
+}
+
 } // namespace etwrelog::filter

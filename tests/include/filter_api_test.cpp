@@ -101,6 +101,7 @@ std::vector<std::pair<std::string, Selection>> selections() {
       {"process and time", {.processes = {"two.exe"}, .from = Moment{true, 0.102, 0}}},
       {"provider", {.providers = {*provider}}},
       {"event id", {.events = {2, 0x0F2E}}},
+      {"names and stacks", {.events = {0x0424, 0x1820}}},
       {"opcode", {.opcodes = {1, 0x2E}}},
       {"channel", {.channels = {17}}},
       {"task", {.tasks = {3}}},
@@ -126,6 +127,7 @@ TEST(FilterApi, GivesWhatRelogWritesOfRealTraces) {
       const PublicTrace trace = opened({Input(path->string())});
       expect_as_relogged(trace, {.processes = {process}, .children = true}, name);
       expect_as_relogged(trace, {.events = {0x0F2E}, .processors = {1}}, name);
+      expect_as_relogged(trace, {.events = {0x0420, 0x0424, 0x1823, 0x1826}}, name);
     }
   if (!any) GTEST_SKIP() << "no real traces";
 }

@@ -157,6 +157,63 @@ TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
         << event;
 }
 
+// What goes with the events that refer to it stays for itself where its own kind is named.
+TEST_F(FilterTest, KindsThatAreNamedAreKeptThoughNothingRefersToThem) {
+  const auto stack = t.stack_walk({2'000'010}, 1'999'999, kTarget, kT1, {1}),
+             reference = t.stack_key({2'000'020}, 1'999'999, kOther, kO1, kKey),
+             definition = t.stack_definition({2'000'030, 3}, kKey, {1}),
+             alone = t.stack_definition({2'000'031, 3}, kKey + 8, {1}),
+             rundown = t.file_name({2'000'040}, 0x5000, "a"),
+             again = t.file_name({2'000'041, 1}, 0x5000, "b"),
+             created = t.file_name({2'000'050}, 0x5000, "a", 0x0420),
+             late = t.file_name({12'000'050}, 0x5000, "c", 0x0420),
+             manifest = t.manifest({2'000'060}, kProvider, kT1, kTarget, "<a/>"),
+             other = t.manifest({2'000'061}, kProvider2, kO1, kOther, "<b/>");
+  const std::vector<std::size_t> all{stack, reference, definition, alone,    rundown,
+                                     again, created,   late,       manifest, other};
+  const auto expect = [&](const char *what, const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto event : all)
+      EXPECT_EQ(kept(event), std::ranges::count(yes, event) == 1) << what << ' ' << event;
+  };
+  expect("walks", {.events = {0x1820}}, {stack});
+  expect("references need what they refer to", {.events = {0x1826}}, {reference, definition});
+  expect("definitions", {.events = {0x1823}}, {definition, alone});
+  expect("rundown", {.events = {0x0424}}, {rundown, again});
+  expect("created", {.events = {0x0420}}, {created, late});
+  expect("of a time", {.to = Moment{true, 1, 0}, .events = {0x0420}}, {created});
+  expect("of a processor", {.events = {0x0424}, .processors = {1}}, {again});
+  expect("by opcode", {.opcodes = {0x24}}, {rundown, again});
+  expect("manifests", {.events = {0xFFFE}}, {manifest, other});
+  expect("of a provider", {.providers = {{false, kProvider2, 0, 0}}}, {other});
+  expect("kernel", {.providers = {{true, {}, 0, 0}}},
+         {stack, reference, definition, alone, rundown, again, created, late});
+  expect("of a process", {.processes = {"other.exe"}, .events = {0x1820, 0x1826, 0xFFFE}},
+         {reference, definition, other});
+  expect("of nobody", {.processes = {"other.exe"}, .events = {0x0424}, .keep_system = true},
+         {rundown, again});
+}
+
+// Names are for those who refer to them, but the creation of a file is something that happened.
+TEST_F(FilterTest, FilesThatAreCreatedAndDeletedAreEventsOfTheirTime) {
+  const auto created = t.file_name({2'000'050}, 0x5000, "a", 0x0420),
+             deleted = t.file_name({2'000'060, 1}, 0x5000, "a", 0x0423),
+             rundown = t.file_name({2'000'070}, 0x5000, "a"),
+             late = t.file_name({12'000'050}, 0x6000, "c", 0x0420);
+  const auto expect = [&](const char *what, const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto event : {created, deleted, rundown, late})
+      EXPECT_EQ(kept(event), std::ranges::count(yes, event) == 1) << what << ' ' << event;
+  };
+  expect("time", {.to = Moment{true, 1, 0}}, {created, deleted});
+  expect("processor", {.processors = {0}}, {created, late});
+  expect("another kind", {.events = {0x0F2E}}, {});
+  expect("all but one process", {.exclude = {"other.exe"}}, {created, deleted, late});
+  expect("one process", {.processes = {"target.exe"}}, {});
+  expect("and what is nobody's", {.processes = {"target.exe"}, .keep_system = true},
+         {created, deleted, late});
+}
+
 TEST_F(FilterTest, SelectsSingleEventsByIdHookAndOpcode) {
   const auto event = t.manifest_event({2'000'000}, {.provider = kProvider, .id = 77}, kUnknownId, kUnknownId);
   const auto classic = t.classic({2'000'001}, kProvider, 77, kT1, kTarget);
