@@ -24,7 +24,7 @@ enum class ExportProfile : std::uint8_t {
 
 // What an event gets beside its own fields, out of other events of the trace. Each costs passes and memory.
 struct ExportJoins {
-  bool process = false; // command_line of the header's process
+  bool process = false; // command_line of the process in the column `process`
   bool owner =
       false; // owner_process_id, owner_thread_id, owner_process: also of events whose header has no ids
   bool file = false;   // file: the path of a FileObject or FileKey

@@ -73,28 +73,6 @@ std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::
     if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
 }
 
-void CommonColumns::find_processes() {
-  for (const filter::Lifetimes &lifetimes : survey_.lifetimes) {
-    std::vector<std::uint32_t> &only = only_.emplace_back();
-    const auto processes = lifetimes.processes();
-    for (std::uint32_t i = 0; i < processes.size(); ++i) {
-      const std::uint32_t pid = processes[i].pid;
-      if (pid % 4 != 0 || pid / 4 >= kMostPids) continue;
-      if (pid / 4 >= only.size()) only.resize(pid / 4 + 1u, kMany); // what is none is looked up
-      const bool seen = i != 0 && processes[i - 1].pid == pid,
-                 again = i + 1 < processes.size() && processes[i + 1].pid == pid;
-      only[pid / 4] = seen || again ? kMany : processes[i].image_name.empty() ? kNone : i;
-    }
-  }
-}
-
-std::uint32_t CommonColumns::look_up_process(const Event &event) const {
-  if (event.process_id() == kUnknownId || event.machine() >= survey_.lifetimes.size()) return kNone;
-  const filter::Lifetimes &lifetimes = survey_.lifetimes[event.machine()];
-  const auto found = lifetimes.process_at(event.process_id(), event.time());
-  return found && !lifetimes.processes()[*found].image_name.empty() ? *found : kNone;
-}
-
 std::string CommonColumns::text_of(const Guid &guid) {
   std::string text;
   schema::append_guid(text, guid);

@@ -42,7 +42,6 @@ public:
       names_of(survey.schemas, nullptr, schema, names[0], names[2]);
       names[1] = to_string(schema->provider);
     }
-    find_processes();
   }
 
   // Calls put.null(), put.number(i64), put.text(string_view) or put.repeated(u64, [] { return text; }), where
@@ -60,8 +59,8 @@ public:
       const std::uint32_t id = Index == 3 ? event.process_id() : event.thread_id();
       id == kUnknownId ? put.null() : put.number(id);
     } else if constexpr (Index == kProcess) {
-      const std::uint32_t process = process_of(event);
-      if (process == kNone) return put.null();
+      const std::uint32_t process = survey_.process_of(event);
+      if (process == ExportSurvey::kNone) return put.null();
       put.repeated(std::uint64_t{event.machine()} << 32 | process, [&]() -> std::string_view {
         return shown_name(survey_.lifetimes[event.machine()].processes()[process].image_name);
       });
@@ -117,8 +116,7 @@ public:
   [[nodiscard]] static constexpr bool is_number(std::size_t index) {
     return index <= 2 || (index >= 9 && index <= 12);
   }
-  // "process": empty where the header has no process.
-  static constexpr std::size_t kProcess = 5;
+  static constexpr std::size_t kProcess = 5; // as ExportSurvey::process_of() tells it
   // provider, provider_id and event of a kind: columns from kFirstName on.
   static constexpr std::size_t kFirstName = 6;
   [[nodiscard]] const std::array<std::string, 3> &names(const Schema &schema) const {
@@ -127,23 +125,10 @@ public:
 
 private:
   static constexpr std::size_t kColumns = 15;
-  // Index among the processes of its machine; kNone where its name is not known.
-  [[nodiscard]] std::uint32_t process_of(const Event &event) const {
-    const std::uint32_t pid = event.process_id(), machine = event.machine();
-    if (pid == kUnknownId) return kNone;
-    if (machine < only_.size() && pid % 4 == 0 && pid / 4 < only_[machine].size())
-      if (const std::uint32_t found = only_[machine][pid / 4]; found != kMany) return found;
-    return look_up_process(event);
-  }
-  [[nodiscard]] std::uint32_t look_up_process(const Event &event) const;
-  void find_processes();
   [[nodiscard]] static std::string text_of(const Guid &guid);
   [[nodiscard]] static std::string keyword(const Event &event);
 
   using Names = std::array<std::string, 3>; // provider, provider_id, event
-  // By machine and pid / 4 (pids are multiples of that): the process, where that id meant only one; or kMany.
-  static constexpr std::uint32_t kMany = 0xFFFF'FFFF, kNone = 0xFFFF'FFFE, kMostPids = 1u << 18;
-  std::vector<std::vector<std::uint32_t>> only_;
   Clock clock_;
   const ExportSurvey &survey_;
   std::vector<Names> names_; // by ordinal

@@ -145,11 +145,11 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
                                 const std::function<Result<void>(std::string_view)> &write,
                                 const RunOptions &run) {
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
-  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey));
+  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
   const pipeline::Decoders decoders(survey.schemas);
-  const JsonLines lines(survey.schemas, decoders, trace.clock(), survey.lifetimes, how);
+  const JsonLines lines(survey, decoders, trace.clock(), how);
   std::optional<pipeline::Joins> joins;
   if (with_text && options.joins.any()) {
     ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options.joins, run));
@@ -209,7 +209,7 @@ Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &opt
 Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &options,
                                      const RunOptions &run) {
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
-  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey));
+  ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   const pipeline::Decoders decoders(survey.schemas);
   struct Part {
     Tallies tallies;

@@ -144,7 +144,7 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
     return value == kUnknownId ? std::nullopt : std::optional<std::int64_t>(value);
   };
   if (wanted_.process) {
-    const ProcessInstance *process = known_.process(event.machine(), event.process_id(), event.time());
+    const ProcessInstance *process = known_.process_of(event);
     text(process ? std::string_view(process->command_line) : std::string_view());
   }
   if (wanted_.owner) {

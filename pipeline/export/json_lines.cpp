@@ -85,15 +85,15 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
 
 } // namespace
 
-JsonLines::JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, const Clock &clock,
-                     std::span<const filter::Lifetimes> lifetimes, const Options &options)
-    : catalog_(catalog), decoders_(decoders), clock_(clock), lifetimes_(lifetimes), options_(options) {
-  for (const Schema *schema : catalog.all()) {
+JsonLines::JsonLines(const ExportSurvey &survey, const Decoders &decoders, const Clock &clock,
+                     const Options &options)
+    : survey_(survey), catalog_(survey.schemas), decoders_(decoders), clock_(clock), options_(options) {
+  for (const Schema *schema : catalog_.all()) {
     const std::string_view known =
-        schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
+        schema->provider_name.empty() ? catalog_.provider_name(schema->provider) : schema->provider_name;
     put_names(names_.emplace_back(), known, schema->provider, schema->name);
   }
-  for (const filter::Lifetimes &of_machine : lifetimes) {
+  for (const filter::Lifetimes &of_machine : survey.lifetimes) {
     processes_.emplace_back();
     for (const filter::ProcessInstance &instance : of_machine.processes())
       schema::append_json_string(processes_.back().emplace_back(), shown_name(instance.image_name));
@@ -101,12 +101,8 @@ JsonLines::JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, con
 }
 
 std::string_view JsonLines::process(const EventView &event, const Context &context) const {
-  const std::uint32_t pid = event.process_id();
-  if (pid == kUnknownId || context.machine >= lifetimes_.size()) return "null";
-  const auto found = lifetimes_[context.machine].process_at(pid, context.time);
-  if (!found) return "null";
-  const std::string &name = processes_[context.machine][*found];
-  return name.size() > 2 ? std::string_view(name) : "null";
+  const std::uint32_t found = survey_.process_of(event, context.time, context.machine);
+  return found == ExportSurvey::kNone ? std::string_view("null") : processes_[context.machine][found];
 }
 
 std::string_view shown_name(std::string_view utf8) {

@@ -5,7 +5,7 @@
 #include "etwrelog/clock.hpp"
 #include "etwrelog/export.hpp"
 #include "export/decoders.hpp"
-#include "filter/lifetimes.hpp"
+#include "export/survey.hpp"
 
 #include <string>
 #include <vector>
@@ -37,9 +37,8 @@ public:
     bool messages = false; // texts of events that have one
     ExportProfile profile = ExportProfile::etwrelog;
   };
-  // Catalog, its decoders and lifetimes (by machine) outlive this.
-  JsonLines(const SchemaCatalog &catalog, const Decoders &decoders, const Clock &clock,
-            std::span<const filter::Lifetimes> lifetimes, const Options &options);
+  // The survey and the decoders of its schemas outlive this.
+  JsonLines(const ExportSurvey &survey, const Decoders &decoders, const Clock &clock, const Options &options);
 
   // What decoding an event gave.
   struct Outcome {
@@ -72,10 +71,10 @@ private:
   void members(const EventView &event, const Schema *schema, std::string &out, Outcome &outcome) const;
   [[nodiscard]] std::string message(const EventView &event, const Schema &schema) const;
 
-  const SchemaCatalog &catalog_;
+  const ExportSurvey &survey_;
+  const SchemaCatalog &catalog_; // the survey's
   const Decoders &decoders_;
   Clock clock_;
-  std::span<const filter::Lifetimes> lifetimes_;
   Options options_;
   std::vector<std::string> names_; // by ordinal: ,"provider":"..","provider_id":"..","event":".."
   std::vector<std::vector<std::string>> processes_; // names as JSON, by machine and index in processes()

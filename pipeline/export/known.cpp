@@ -113,10 +113,8 @@ struct Knowledge::Part {
 private:
   // FileIo/Name and its kin give the name of a key; FileIo/Create that of the object that it opens.
   static void add_file(const Event &event, std::uint16_t hook, OfMachine &mine) {
-    constexpr std::uint16_t kName = 0x0400, kFileCreate = 0x0420, kFileDelete = 0x0423, kRundown = 0x0424,
-                            kCreate = 0x0440;
-    if (hook != kName && hook != kFileCreate && hook != kFileDelete && hook != kRundown && hook != kCreate)
-      return;
+    constexpr std::uint16_t kCreate = 0x0440;
+    if (kernel::scope_of(hook) != Scope::file_name && hook != kCreate) return;
     const kernel::Layout *layout = kernel::find_layout(hook, event.version());
     if (layout == nullptr) return;
     std::optional<std::uint64_t> object;
@@ -313,6 +311,11 @@ Knowledge::Owner Knowledge::owner_of(const Event &event) const {
   if (owner.process == kUnknownId && owner.thread != kUnknownId)
     if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time())) owner.process = *pid;
   return owner;
+}
+
+const ProcessInstance *Knowledge::process_of(const Event &event) const {
+  const filter::Lifetimes &lifetimes = survey_->lifetimes[event.machine()];
+  return process(event.machine(), filter::named_process(event, event.time(), lifetimes), event.time());
 }
 
 const ProcessInstance *Knowledge::process(std::uint32_t machine, std::uint32_t pid, std::int64_t time) const {

@@ -28,6 +28,8 @@ public:
     std::uint32_t process = kUnknownId, thread = kUnknownId;
   };
   [[nodiscard]] Owner owner_of(const Event &event) const;
+  // The process that an event names (filter::named_process); null: none, or not known.
+  [[nodiscard]] const ProcessInstance *process_of(const Event &event) const;
   // The instance of a process at that time; null: not known.
   [[nodiscard]] const ProcessInstance *process(std::uint32_t machine, std::uint32_t pid,
                                                std::int64_t time) const;

@@ -364,15 +364,6 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   }
 }
 
-// Who asks for disk accesses by process means those that they were done for, though their headers name
-// nobody.
-void put_owner(const TraceQuery::Impl &impl, const Event &event, Put put) {
-  const std::uint32_t owner = impl.known.owner_of(event).process;
-  const ProcessInstance *const process = impl.known.process(event.machine(), owner, event.time());
-  if (process == nullptr || process->image_name.empty()) return put.null();
-  put.text(pipeline::shown_name(process->image_name));
-}
-
 int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
@@ -380,10 +371,6 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   Put put{context};
   const auto number = static_cast<std::size_t>(index);
   const std::size_t common = pipeline::common_columns().size();
-  if (number == pipeline::CommonColumns::kProcess && cursor->event->process_id() == kUnknownId) {
-    put_owner(impl, *cursor->event, put);
-    return SQLITE_OK;
-  }
   if (number < common) {
     impl.common->put_one(*cursor->event, cursor->schema, number, put);
     return SQLITE_OK;

@@ -405,7 +405,7 @@ Result<std::unique_ptr<TableRows>> TableRows::make(const Trace &trace, const Exp
   auto made = std::make_unique<TableRows>();
   ETWRELOG_TRY_LET(survey, survey_for_export(trace, options.schemas, run));
   made->survey = std::move(survey);
-  ETWRELOG_TRY_LET(selected, Selected::make(trace, options.selection, options.where, made->survey));
+  ETWRELOG_TRY_LET(selected, Selected::make(trace, options.selection, options.where, made->survey, run));
   made->selected = std::move(selected);
   made->decoders.emplace(made->survey.schemas);
   if (options.joins.any()) {

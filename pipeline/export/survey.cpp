@@ -22,6 +22,27 @@ struct SurveyPart {
 
 } // namespace
 
+void ExportSurvey::add(filter::Lifetimes of_machine) {
+  std::vector<std::uint32_t> &only = only_.emplace_back();
+  const auto processes = of_machine.processes();
+  for (std::uint32_t i = 0; i < processes.size(); ++i) {
+    const std::uint32_t pid = processes[i].pid;
+    if (pid % 4 != 0 || pid / 4 >= kMostPids) continue;
+    if (pid / 4 >= only.size()) only.resize(pid / 4 + 1u, kMany); // what is none is looked up
+    const bool seen = i != 0 && processes[i - 1].pid == pid,
+               again = i + 1 < processes.size() && processes[i + 1].pid == pid;
+    only[pid / 4] = seen || again ? kMany : processes[i].image_name.empty() ? kNone : i;
+  }
+  lifetimes.push_back(std::move(of_machine));
+}
+
+std::uint32_t ExportSurvey::look_up_process(std::uint32_t machine, std::uint32_t pid,
+                                            std::int64_t time) const {
+  const auto found = pid == kUnknownId ? std::nullopt : lifetimes[machine].process_at(pid, time);
+  if (!found || lifetimes[machine].processes()[*found].image_name.empty()) return kNone;
+  return *found;
+}
+
 Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known, const RunOptions &run,
                                        const Selection &selection) {
   std::size_t machines = 1;
@@ -58,7 +79,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
   if (!done) return std::move(done).error();
   const std::uint16_t processors[1] = {0};
   for (filter::LifetimeRecords &records : all)
-    survey.lifetimes.emplace_back(std::move(records), processors, true);
+    survey.add(filter::Lifetimes(std::move(records), processors, true));
   return survey;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -302,6 +303,35 @@ TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
   const std::string large = lines("event = 'DiskIo/Read' and IoSize > 16384");
   EXPECT_FALSE(large.empty());
   EXPECT_EQ(large, lines("event = 'DiskIo/Read' and TransferSize > 16384"));
+}
+
+// In files, conditions and SQL, also where only the payload tells.
+TEST(Query, TheProcessOfAnEventIsTheSameAsInExports) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
+  testing::write_file(trace, testing::generated(4 << 20));
+  const auto of_game = [](const std::string &lines) {
+    std::map<std::string, int> events;
+    std::istringstream in(lines);
+    for (std::string line; std::getline(in, line);)
+      if (const auto event = nlohmann::json::parse(line); event.at("process") == "game.exe")
+        ++events[event.at("event").get<std::string>()];
+    return events;
+  };
+  const std::map<std::string, int> events = of_game(run_tool({"export", trace}).out);
+  const std::string chosen = run_tool({"export", trace, "--where", "process = 'game.exe'"}).out;
+  EXPECT_EQ(of_game(chosen), events);
+  std::string expected = "event\tcount(*)\n";
+  int sum = 0;
+  for (const auto &[event, count] : events)
+    expected += event + '\t' + std::to_string(count) + '\n', sum += count;
+  EXPECT_EQ(std::count(chosen.begin(), chosen.end(), '\n'), sum);
+  const std::string sql = "select event, count(*) from events where process = 'game.exe' group by 1";
+  ASSERT_EQ(run_tool({"export", trace, "-o", database}).status, 0);
+  EXPECT_EQ(answer(trace, sql), expected);
+  EXPECT_EQ(exported(database, sql), expected);
+  for (const char *kind : {"PerfInfo/SampleProf", "Thread/CSwitch", "StackWalk/Stack", "TcpIp/RecvIPV4"})
+    EXPECT_TRUE(events.contains(kind)) << kind;
 }
 
 // Disk accesses name nobody in their headers, but the thread that they were done for in their payload.

@@ -3,6 +3,9 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 
+#include <map>
+#include <sstream>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +62,36 @@ TEST_F(Selected, ATimeAddsNoKindsToASelectionOfKinds) {
   relog(trace->string(), "timed.etl", timed);
   EXPECT_LE(stats("timed.etl").at("by_type").size(), stats("kinds.etl").at("by_type").size());
   EXPECT_LE(stats("timed.etl").at("events").at("count"), stats("kinds.etl").at("events").at("count"));
+}
+
+// Of each kind as much; the events themselves are compared where a Filter is tested.
+TEST_F(Selected, AnExportOfAProcessIsWhatItsRelogHas) {
+  std::vector<std::pair<std::string, std::string>> traces = {
+      {write(testing::generated(8 << 20)), "game.exe"}};
+  if (const auto real = testing::trace_path("net.4.5.2.x64"))
+    traces.emplace_back(real->string(), "Test.x64.exe");
+  for (const auto &[trace, process] : traces)
+    for (const Line &more : {Line{}, Line{"--from", "100ms", "--to", "5s"}, Line{"--keep-system"}}) {
+      Line selection = {"-p", process};
+      selection.insert(selection.end(), more.begin(), more.end());
+      relog(trace, "one.etl", selection);
+      const auto counts = [&](Line line) {
+        std::map<std::string, int> kinds;
+        const ToolRun run = run_tool(line);
+        EXPECT_EQ(run.status, 0) << run.err;
+        std::istringstream lines(run.out);
+        for (std::string text; std::getline(lines, text);)
+          ++kinds[json::parse(text).at("event").get<std::string>()];
+        return kinds;
+      };
+      Line exported = {"export", trace}, of_relog = {"export", directory.file("one.etl")};
+      exported.insert(exported.end(), selection.begin(), selection.end());
+      if (!more.empty() && more[0] == "--from") // without what else must be known
+        of_relog.insert(of_relog.end(), more.begin(), more.end());
+      const std::map<std::string, int> kinds = counts(exported);
+      EXPECT_EQ(kinds, counts(of_relog)) << trace << (more.empty() ? "" : more[0]);
+      EXPECT_GT(kinds.size(), 10u);
+    }
 }
 
 TEST_F(Selected, AFileIsNamedOnce) {
