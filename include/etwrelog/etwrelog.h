@@ -142,7 +142,7 @@ ETWR_API size_t etwr_source_count(const etwr_trace *trace);
 ETWR_API const etwr_source *etwr_source_at(const etwr_trace *trace, size_t index);
 
 /* Of a time as events have it. */
-ETWR_API double etwr_seconds(const etwr_trace *trace, int64_t time); /* since the first file began */
+ETWR_API double etwr_seconds(const etwr_trace *trace, int64_t time); /* since the trace began */
 ETWR_API int64_t etwr_filetime(const etwr_trace *trace, int64_t time);
 
 /* --- Selection --- */
@@ -193,7 +193,7 @@ enum {                          /* etwr_event.kind */
 
 typedef struct etwr_event {
   size_t struct_size;
-  int64_t time;         /* ticks of the clock of the first file */
+  int64_t time;         /* ticks of the clock of the trace, as etwr_seconds() takes them */
   uint8_t provider[16]; /* a GUID as Windows stores it */
   uint8_t activity[16];
   uint64_t keyword;
@@ -345,7 +345,7 @@ ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
  * keyword, activity; `raw`: what no field covers, as hex. Texts that repeat themselves are dictionaries. */
 
 enum { /* etwr_table_options.joins: columns out of other events; each costs passes and memory */
-       ETWR_JOIN_PROCESS = 1,  /* command_line of the header's process */
+       ETWR_JOIN_PROCESS = 1,  /* command_line of the process in the column `process` */
        ETWR_JOIN_OWNER = 2,    /* owner_process_id, owner_thread_id, owner_process */
        ETWR_JOIN_FILE = 4,     /* file: path of a FileObject or FileKey */
        ETWR_JOIN_MODULE = 8,   /* modules: of fields that are addresses, as JSON */

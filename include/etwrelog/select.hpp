@@ -19,9 +19,8 @@
 
 namespace etwrelog {
 
-// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces begin
-// with the earliest for relog() and make_profile(), and with the first (Trace::clock()) for queries and
-// exports.
+// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces of one
+// machine begin with the earliest of them (Trace::clock()).
 struct Moment {
   bool relative = true;
   double seconds = 0;
@@ -125,8 +124,10 @@ class Lifetimes;
 // A selection made ready for one trace: the events that relog() would keep, as a part of a Query. An event
 // belongs to the process that its payload, its thread at that time, its header or the processor's running
 // thread names; with the events of the selected processes go what gives them their meaning: stacks and their
-// definitions, processes, threads, images, names of files, schemas. Sources of one machine are one: a process
-// that one of them tells of owns the events in the others. Immutable, cheap to copy, any thread.
+// definitions, processes, threads, images, names of files, schemas. What goes with others stays for itself,
+// too, where providers, events and the like name its kind, and creations and deletions of files in the time
+// and on the processors asked for do. Sources of one machine are one: a process that one of them tells of
+// owns the events in the others. Immutable, cheap to copy, any thread.
 class Filter {
 public:
   // Reads the trace for processes and threads (not if `known`, of the same trace, is given) and once more for

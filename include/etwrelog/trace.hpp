@@ -376,7 +376,9 @@ public:
   ~Trace();
 
   [[nodiscard]] std::span<const SourceInfo> sources() const;
-  [[nodiscard]] const Clock &clock() const; // of the first source; the times of all events are given in it
+  // The times of all events are given in it: the clock of the source that begins first among those of the
+  // first one's machine.
+  [[nodiscard]] const Clock &clock() const;
   // A stream that was not spooled (OpenOptions::spool), or a file that is followed: one source, read once, by
   // relog() alone so far. What else asks for its events, or a second call, fails as unsupported with
   // Advice::allow_spool.

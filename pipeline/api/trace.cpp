@@ -83,11 +83,21 @@ Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput open
   ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
   SourceInfo info = info_of(source, opened.archive);
   info.machine = machine_of(info.header, trace.infos);
-  trace.clocks.push_back(info.machine == 0 ? pipeline::ClockMap()
-                                           : pipeline::ClockMap(info.clock, trace.infos.front().clock));
   trace.infos.push_back(std::move(info));
   trace.sources.push_back(std::make_unique<const pipeline::Trace>(std::move(source)));
   return {};
+}
+
+// Sources of one machine share their time stamps, but each counts from when its own session began: a relog of
+// them all begins with the earliest, and so does the trace.
+void choose_clock(pipeline::OpenedTrace &trace) {
+  const SourceInfo *first = &trace.infos.front();
+  for (const SourceInfo &info : trace.infos)
+    if (info.machine == 0 && info.header.first_stamp < first->header.first_stamp) first = &info;
+  trace.clock = first->clock;
+  for (const SourceInfo &info : trace.infos)
+    trace.clocks.push_back(info.machine == 0 ? pipeline::ClockMap()
+                                             : pipeline::ClockMap(info.clock, trace.clock));
 }
 
 } // namespace
@@ -121,7 +131,6 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
                                    ? pipeline::StreamSource::follow(input, options.enough, run.stop)
                                    : pipeline::StreamSource::open(input, run.stop));
       impl->infos.push_back(info_of(*stream));
-      impl->clocks.emplace_back();
       impl->stream = std::move(stream);
       break;
     }
@@ -135,6 +144,7 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
       sources.push_back(source.get());
     ETWRELOG_TRY(pipeline::check_one_boot(sources));
   }
+  choose_clock(*impl);
   report_opening(impl->sources, run.report);
   return Trace(std::move(impl));
 }
@@ -144,7 +154,7 @@ std::span<const SourceInfo> Trace::sources() const {
 }
 
 const Clock &Trace::clock() const {
-  return impl_->infos.front().clock;
+  return impl_->clock;
 }
 
 bool Trace::single_pass() const {

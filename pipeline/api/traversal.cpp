@@ -35,7 +35,7 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading,
     Selection selection;
     selection.from = query.from;
     selection.to = query.to;
-    const filter::TimeRange range = filter::selected_time(selection, trace_.infos.front().clock);
+    const filter::TimeRange range = filter::selected_time(selection, trace_.clock);
     from_ = range.from;
     to_ = range.to;
   }

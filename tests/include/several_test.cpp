@@ -229,6 +229,39 @@ TEST_F(Several, StacksAndProfileAreThoseOfTheMergedTrace) {
   EXPECT_GE(profile->profile.samples.front().time, 0);
 }
 
+TEST_F(Several, TimesCountFromTheEarliestWhicheverIsNamedFirst) {
+  const auto lines = [](const std::vector<std::string> &traces) {
+    std::vector<std::string> words = {"export"};
+    words.insert(words.end(), traces.begin(), traces.end());
+    words.insert(words.end(), {"--from", "12ms", "--to", "14ms"});
+    const ToolRun run = run_tool(words);
+    EXPECT_EQ(run.status, 0) << run.err;
+    std::vector<std::string> out;
+    for (std::size_t at = 0; at < run.out.size();) {
+      const std::size_t end = run.out.find('\n', at);
+      out.push_back(run.out.substr(at, end - at));
+      at = end + 1;
+    }
+    std::ranges::sort(out); // of what happened at the same time the trace named first has the word
+    return out;
+  };
+  const std::string merged = directory.file("merged.etl");
+  ASSERT_EQ(run_tool({"merge", user, kernel, "-o", merged}).status, 0);
+  const std::vector<std::string> expected = lines({merged});
+  EXPECT_GT(expected.size(), 100u);
+  EXPECT_EQ(lines({kernel, user}), expected);
+  EXPECT_EQ(lines({user, kernel}), expected);
+  const auto asked = [](const std::vector<std::string> &traces) {
+    std::vector<std::string> words = {"query"};
+    words.insert(words.end(), traces.begin(), traces.end());
+    words.push_back("select count(*), min(timestamp), utc(min(time)) from events where time >= at('12ms')");
+    return run_tool(words).out;
+  };
+  EXPECT_EQ(asked({user, kernel}), asked({merged}));
+  const json info = json_of({"info", "--json", "--as-one", user, kernel});
+  EXPECT_EQ(info["processes"], json_of({"info", "--json", merged})["processes"]);
+}
+
 TEST_F(Several, EveryReadingCommandTakesThem) {
   const json info = json_of({"info", "--json", zip}), stats = json_of({"stats", "--json", diagsession});
   EXPECT_EQ(info["traces"].size(), 3u);
