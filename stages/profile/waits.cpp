@@ -30,13 +30,38 @@ struct Away {
   bool away = false, readied = false;
 };
 
+// Of each readied thread, which one ran on the processor where that was logged: the one switched to before,
+// if the next switch there is away from it. Where it is not, or there is none, switches are missing (lost, or
+// left out with the process that they were of), and others may have run in between.
+std::vector<std::uint32_t> find_wakers(const std::vector<SwitchRecord> &switches,
+                                       const std::vector<ReadyRecord> &readies) {
+  struct Processor {
+    std::uint32_t running = kUnknownId;
+    std::vector<std::size_t> pending; // since that was switched to
+  };
+  std::unordered_map<std::uint16_t, Processor> processors;
+  std::vector<std::uint32_t> wakers(readies.size(), kUnknownId);
+  std::size_t next = 0;
+  for (const SwitchRecord &record : switches) {
+    for (; next < readies.size() && readies[next].time <= record.time; ++next)
+      processors[readies[next].processor].pending.push_back(next);
+    Processor &here = processors[record.processor];
+    if (here.running == record.old_thread)
+      for (const std::size_t ready : here.pending)
+        wakers[ready] = here.running;
+    here.pending.clear();
+    here.running = record.new_thread;
+  }
+  return wakers;
+}
+
 } // namespace
 
 std::vector<Wait> find_waits(const Records &records) {
   const std::vector<SwitchRecord> switches = in_time(records.switches);
   const std::vector<ReadyRecord> readies = in_time(records.readies);
+  const std::vector<std::uint32_t> wakers = find_wakers(switches, readies);
   std::unordered_map<std::uint32_t, Away, base::SeededHash> threads;
-  std::unordered_map<std::uint16_t, std::uint32_t> running;
   std::vector<Wait> waits;
   std::size_t next = 0;
   for (const SwitchRecord &record : switches) {
@@ -46,8 +71,7 @@ std::vector<Wait> find_waits(const Records &records) {
       if (away == threads.end() || !away->second.away || away->second.readied) continue;
       away->second.readied = true;
       away->second.ready = readies[next].time;
-      if (const auto waker = running.find(readies[next].processor); waker != running.end())
-        away->second.waker = waker->second;
+      away->second.waker = wakers[next];
     }
     if (record.old_thread != 0) {
       Away &away = threads[record.old_thread];
@@ -59,7 +83,6 @@ std::vector<Wait> find_waits(const Records &records) {
       away.away = true;
       away.readied = record.state == kStateReady;
     }
-    running[record.processor] = record.new_thread;
     if (record.new_thread == 0) continue;
     Away &away = threads[record.new_thread];
     if (away.away)

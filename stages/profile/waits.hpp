@@ -11,7 +11,7 @@ struct Wait {
   std::uint32_t subject = 0; // the switch that ended it, whose stack tells where the thread stood
   std::uint32_t thread = 0;
   std::int64_t out = 0, ready = 0, in = 0; // it waited from `out` to `ready` and was ready until `in`
-  std::uint32_t waker = kUnknownId;        // thread that readied it; kUnknownId if that was not seen
+  std::uint32_t waker = kUnknownId;        // thread that readied it; kUnknownId if switches do not tell
   std::uint16_t processor = 0;             // where it ran before
   std::uint8_t reason = 0;
 };

@@ -170,6 +170,30 @@ TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBac
   EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
 }
 
+// A trace that was cut down to one process has not the switches between others.
+TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
+  trace.process_rundown({1'000'001}, 9, 4, "other.exe");
+  trace.thread_rundown({1'000'003}, 84, 8);
+  for (std::uint32_t tid = 90; tid < 93; ++tid)
+    trace.thread_rundown({1'000'004}, tid, 9);
+  const std::string stack = "game.exe (8);0x7ff600001000;0xfffff80000001000_[k]";
+  const auto wait = [&](std::int64_t begin, std::uint32_t ran, std::uint32_t ran_at_last) {
+    trace.context_switch({begin, 1}, ran, 0);
+    trace.context_switch({begin + 1'000}, 0, 80);
+    trace.ready_thread({begin + 11'000, 1}, 80);
+    trace.context_switch({begin + 12'000}, 80, 0);
+    trace.stack_walk({begin + 12'001}, begin + 12'000, 8, 80, {kKernel});
+    trace.stack_walk({begin + 12'002}, begin + 12'000, 8, 80, {kUser});
+    if (ran_at_last != kUnknownId) trace.context_switch({begin + 13'000, 1}, 0, ran_at_last);
+  };
+  wait(2'000'000, 90, 90);
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{stack + ";readied by other.exe (9)_[w]", 1'000}}));
+  wait(3'000'000, 91, 84);         // which nothing had switched to
+  wait(4'000'000, 92, kUnknownId); // nothing follows there
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)),
+            (Lines{{stack, 2'000}, {stack + ";readied by other.exe (9)_[w]", 1'000}}));
+}
+
 TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {
   Profile profile;
   for (const char *name : {"main", "work"}) {
