@@ -10,15 +10,21 @@ namespace etwrelog::pipeline {
 using tables::ColumnType;
 
 const std::vector<tables::Column> &common_columns() {
-  static const std::vector<tables::Column> columns = {
-      {"time", ColumnType::timestamp},      {"timestamp", ColumnType::integer},
-      {"cpu", ColumnType::integer},         {"process_id", ColumnType::integer},
-      {"thread_id", ColumnType::integer},   {"process", ColumnType::text, true},
-      {"provider", ColumnType::text, true}, {"provider_id", ColumnType::text, true},
-      {"event", ColumnType::text, true},    {"id", ColumnType::integer},
-      {"version", ColumnType::integer},     {"opcode", ColumnType::integer},
-      {"level", ColumnType::integer},       {"keyword", ColumnType::text, true},
-      {"activity", ColumnType::text, true}};
+  static const std::vector<tables::Column> columns = {{"time", ColumnType::timestamp},
+                                                      {"timestamp", ColumnType::integer},
+                                                      {"cpu", ColumnType::integer},
+                                                      {"process_id", ColumnType::integer},
+                                                      {"thread_id", ColumnType::integer},
+                                                      {"process", ColumnType::text, true},
+                                                      {"provider", ColumnType::text, true},
+                                                      {"provider_id", ColumnType::text, true, {}, true},
+                                                      {"event", ColumnType::text, true},
+                                                      {"id", ColumnType::integer},
+                                                      {"version", ColumnType::integer},
+                                                      {"opcode", ColumnType::integer},
+                                                      {"level", ColumnType::integer},
+                                                      {"keyword", ColumnType::text, true},
+                                                      {"activity", ColumnType::text, true, {}, true}};
   return columns;
 }
 

@@ -134,6 +134,7 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     columns += quoted_name(all[i].name) + (all[i].type == ColumnType::text   ? " TEXT"
                                            : all[i].type == ColumnType::real ? " REAL"
                                                                              : " INTEGER");
+    if (all[i].any_case) columns += " COLLATE NOCASE";
     if (i >= shown) columns += " HIDDEN"; // not part of *
   }
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
@@ -170,11 +171,11 @@ char letter_of(sqlite3_index_info *info, int i) {
   }
   case 2: return equal ? 'c' : 0;
   case 3: return equal ? 'i' : 0;
+  case 7: return equal ? 'g' : 0;
   case 6:
-  case 7:
   case 8: // letter by letter
     if (!equal || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY") return 0;
-    return constraint.iColumn == 6 ? 'p' : constraint.iColumn == 7 ? 'g' : 'v';
+    return constraint.iColumn == 6 ? 'p' : 'v';
   default: return 0;
   }
 }
@@ -236,7 +237,7 @@ public:
   WantedKinds(const TraceQuery::Impl &impl, const KindTable &table) : impl_(impl), table_(table) {}
   void restrict(char letter, std::string_view text) {
     if (letter == 'p') provider_ = text;
-    if (letter == 'g') provider_id_ = text;
+    if (letter == 'g') provider_id_ = pipeline::folded_name(std::string(text));
     if (letter == 'v') event_ = text;
     restricted_ = true;
   }

@@ -179,8 +179,7 @@ public:
     std::vector<std::string> selects;
     for (Table &table : tables_) {
       release(table);
-      selects.push_back("SELECT time, timestamp, cpu, process_id, thread_id, process, provider, event FROM " +
-                        quoted(table.name, '"'));
+      selects.push_back(fmt::format("SELECT {} FROM {}", kColumnsOfEvents, quoted(table.name, '"')));
     }
     if (!parquet_.empty())
       return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),

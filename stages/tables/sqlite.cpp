@@ -48,6 +48,7 @@ public:
       const Column &column = table.columns[i];
       if (!definitions.empty()) definitions += ", ";
       definitions += quoted_name(column.name) + sql_type(column.type);
+      if (column.any_case) definitions += " COLLATE NOCASE";
       if (column.constant) { // said once, not in every row
         definitions += fmt::format(" GENERATED ALWAYS AS ({}) VIRTUAL", quoted_text(*column.constant));
         continue;
@@ -140,13 +141,11 @@ private:
 
   // What every table has, over all of them.
   Result<void> add_view() {
-    constexpr std::string_view kCommon =
-        "time, timestamp, cpu, process_id, thread_id, process, provider, event";
     std::vector<std::string> selects;
     for (const Table &table : tables_) {
       if (table.name == "events") return {};
       if (has(table, "timestamp"))
-        selects.push_back(fmt::format("SELECT {} FROM {}", kCommon, quoted_name(table.name)));
+        selects.push_back(fmt::format("SELECT {} FROM {}", kColumnsOfEvents, quoted_name(table.name)));
     }
     if (selects.empty()) return {};
     return run("CREATE VIEW events AS " + union_of(selects));

@@ -38,11 +38,17 @@ struct Column {
   ColumnType type = ColumnType::text;
   bool repeats = false; // texts of which most rows have one of a few: each is kept once, a row has its code
   std::optional<std::string> constant{}; // every row has this text
+  bool any_case = false;                 // GUIDs: compared without regard to case, where SQL can
 };
 
 // Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL
 // compares names like that, and data frames are easier to use with it.
 void tell_apart(std::vector<Column> &columns);
+
+// What every event has, as SQL: the columns of the view over all kinds of events.
+inline constexpr std::string_view kColumnsOfEvents = "time, timestamp, cpu, process_id, thread_id, process, "
+                                                     "provider, provider_id, event, id, version, opcode, "
+                                                     "level, keyword, activity";
 
 // SQL for the rows of all these SELECTs: in groups, as databases take no more than 500 terms, or nest no
 // deeper than some 1,000.

@@ -305,6 +305,24 @@ TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
   EXPECT_EQ(large, lines("event = 'DiskIo/Read' and TransferSize > 16384"));
 }
 
+TEST(Query, ProvidersAreFoundByTheirIdInEitherCaseAsInTheExportedDatabase) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
+  testing::SyntheticTrace made;
+  const Guid provider = make_guid(0xABCDEF01, 0x2345, 0x6789, 0xABCD, 0xEF0123456789);
+  for (std::uint16_t i = 0; i < 3; ++i)
+    made.trace_logging({2'000'000 + i}, provider, "Prov", "Event", 5, 4);
+  testing::write_file(trace, made.bytes());
+  ASSERT_EQ(run_tool({"export", trace, "-o", database}).status, 0);
+  std::string lower = to_string(provider), upper = lower;
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const std::string &id : {lower, upper}) {
+    const std::string sql = "select count(*), min(level) from events where provider_id = '" + id + "'";
+    EXPECT_EQ(answer(trace, sql), exported(database, sql)) << id;
+    EXPECT_EQ(answer(trace, sql).substr(0, 21), "count(*)\tmin(level)\n3") << id;
+  }
+}
+
 // In files, conditions and SQL, also where only the payload tells.
 TEST(Query, TheProcessOfAnEventIsTheSameAsInExports) {
   const TempDir directory;

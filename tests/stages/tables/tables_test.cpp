@@ -219,7 +219,8 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   std::vector<Column> columns;
   for (const char *name : {"time", "timestamp", "cpu", "process_id", "thread_id"})
     columns.push_back({name, ColumnType::integer});
-  for (const char *name : {"process", "provider", "event", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+  for (const char *name : {"process", "provider", "provider_id", "event", "id", "version", "opcode", "level",
+                           "keyword", "activity", "a", "b", "c"})
     columns.push_back({name, ColumnType::text});
   const auto fill = [&](TableWriter &writer) {
     for (std::size_t i = 0; i < kTables; ++i) {
@@ -248,6 +249,7 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
   EXPECT_EQ(ask(database, "select count(*), sum(time), min(event) from events"), "1201|720600|event\n");
   EXPECT_EQ(ask(database, "select cpu from events where time > 1198 order by timestamp"), "1199\n1200\n");
+  EXPECT_EQ(ask(database, "select level, activity from events limit 1"), "level|activity\n");
   sqlite3_close(database);
   // Where its library is on the machine; consumers/tables reads what it writes.
   if (auto duck = duckdb_writer(directory.file("t.duckdb"), "")) fill(**duck);
