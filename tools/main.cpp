@@ -41,7 +41,10 @@ int main(int argc, char **argv) {
   } catch (const std::system_error &error) {
     // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
     if (error.code() == std::errc::broken_pipe) return cli::kFailed;
-    process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
+    const std::string what = std::ferror(stdout) != 0
+                                 ? "cannot write to standard output: " + error.code().message()
+                                 : error.what();
+    process::print_message(fmt::format("etwrelog: error: {}\n", what));
     return cli::kFailed;
   } catch (const std::bad_alloc &) {
     process::print_message("etwrelog: error: out of memory; use fewer --threads\n");
@@ -50,8 +53,14 @@ int main(int argc, char **argv) {
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
     return cli::kFailed;
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    if (errno != EPIPE) process::print_message("etwrelog: error: cannot write to standard output\n");
+  const bool flushed = std::fflush(stdout) == 0;
+  const int reason = errno; // where it was flushed, of what failed last
+  if (!flushed || std::ferror(stdout) != 0) {
+    // A command that has failed has said so, and more.
+    if (reason != EPIPE && exit_status != cli::kFailed)
+      process::print_message(
+          fmt::format("etwrelog: error: cannot write to standard output{}\n",
+                      flushed ? std::string() : ": " + std::generic_category().message(reason)));
     return cli::kFailed;
   }
   return exit_status;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 namespace etwrelog::cli {
 
@@ -21,8 +22,9 @@ public:
 
 private:
   [[nodiscard]] Error failure() {
-    reader_gone_ = errno == EPIPE;
-    return io_error("standard output", "cannot be written");
+    const int reason = errno;
+    reader_gone_ = reason == EPIPE;
+    return io_error("standard output", "cannot be written: " + std::generic_category().message(reason));
   }
   bool reader_gone_ = false;
 };

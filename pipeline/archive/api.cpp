@@ -65,7 +65,8 @@ void add_warnings(PackReport &report, const RunOptions &run) {
 
 Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report) {
   if (report && report->segments == 0 && report->original == 0 && !report->hash_checked)
-    return base::corrupt("holds no whole segment").in(archive.name());
+    return base::corrupt("holds no whole segment of an archive: it is none, or nothing of it can be restored")
+        .in(archive.name());
   return report;
 }
 

@@ -74,9 +74,21 @@ TEST_F(Edges, NoMessageIsWorthAnAbort) {
     EXPECT_EQ(run_tool({"stats", "--progress", in}, silent).status, 0);
     EXPECT_EQ(run_tool({"pack", "-f", in}, silent).status, 0);
   }
-  const ToolRun full = run_tool({"info", in}, {.output = "/dev/full"});
-  EXPECT_EQ(full.status, 1) << full.signal;
-  EXPECT_NE(full.err.find("etwrelog: error: "), std::string::npos) << full.err;
+}
+
+TEST_F(Edges, AFullDiskBehindStandardOutputIsOneLineThatSaysWhy) {
+  for (const Names &command : {Names{"info", in},
+                               {"stats", "--json", in},
+                               {"export", in},
+                               {"profile", in, "-o", "-", "--format", "folded", "--symbols", "none"},
+                               {"query", in, "select * from events"}}) {
+    const ToolRun full = run_tool(command, {.output = "/dev/full"});
+    EXPECT_EQ(full.status, 1) << command[0] << full.signal;
+    EXPECT_TRUE(full.err.starts_with("etwrelog: error: ")) << full.err;
+    EXPECT_EQ(std::ranges::count(full.err, '\n'), 1) << full.err;
+    EXPECT_NE(full.err.find("standard output"), std::string::npos) << full.err;
+    EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << command[0] << full.err;
+  }
 }
 
 TEST_F(Edges, ForceReplacesRegularFilesOnly) {
