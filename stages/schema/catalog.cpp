@@ -1,5 +1,6 @@
 // Which schema an event has: the trace's own first, then what was added, then the built-in tables.
 #include "base/seed.hpp"
+#include "etwrelog/clr_events.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
@@ -434,6 +435,10 @@ void SchemaCatalog::append_name(const EventView &event, std::string &out) const 
     out += "Message(" + std::to_string(event.id()) + ")";
   else if (event.is_classic())
     out += "Opcode(" + std::to_string(event.opcode()) + ")";
+  else if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
+    out += "ManifestData";
+  else if (const std::string_view name = clr::event_name(provider, event.id()); !name.empty())
+    out += name; // of which the name alone is known
   else
     out += "EventID(" + std::to_string(event.id()) + ")";
 }

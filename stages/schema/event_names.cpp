@@ -236,6 +236,15 @@ std::string_view other_field_name(std::string_view field) {
   return {};
 }
 
+std::string_view other_event_name(const Schema &kind) {
+  std::string_view name;
+  if (!kind.classic)
+    name = clr::event_name(kind.provider, kind.id);
+  else if (const auto hook = kernel::hook_of_class(kind.provider, kind.opcode))
+    if (const kernel::HookInfo *info = kernel::find_hook(*hook)) name = info->name;
+  return name == kind.name ? std::string_view() : name;
+}
+
 } // namespace etwrelog::schema
 
 namespace etwrelog {

@@ -2,6 +2,7 @@
 // records that a merge adds, EventSource manifests, TraceLogging schemas).
 #pragma once
 
+#include "etwrelog/schema.hpp"
 #include "schema/type_counts.hpp"
 
 #include <map>
@@ -48,5 +49,8 @@ private:
 // Another name by which people know a field of kernel events: what xperf and WPA call what Microsoft's
 // documentation calls `field`; empty for most. Conditions and SQL take both.
 [[nodiscard]] std::string_view other_field_name(std::string_view field);
+// What PerfView, and with it `stats`, calls events of a kind of the kernel or .NET that Microsoft's
+// documentation calls otherwise: "TcpIp/Recv" for "TcpIp/RecvIPV4"; empty for others. Conditions take both.
+[[nodiscard]] std::string_view other_event_name(const Schema &kind);
 
 } // namespace etwrelog::schema

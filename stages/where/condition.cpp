@@ -264,7 +264,9 @@ std::optional<bool> Condition::Impl::constant(const Schema *schema, std::uint32_
   if (*column != Column::provider && *column != Column::event) return std::nullopt;
   std::string provider, name;
   surroundings.names(nullptr, schema, provider, name);
-  return tests[number].text(*column == Column::provider ? provider : name);
+  if (*column == Column::provider) return tests[number].text(provider);
+  const std::string_view other = schema::other_event_name(*schema);
+  return other.empty() ? tests[number].text(name) : tests[number].texts(name, other);
 }
 
 unsigned Condition::Impl::cost(const Schema *schema, const Comparison &comparison, const Test &test) const {

@@ -1,10 +1,12 @@
 // Conditions: the language itself, what it means for events, and that it costs nothing where nothing fits.
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 #include "where/condition.hpp"
 #include "where/syntax.hpp"
 
 #include <functional>
+#include <map>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -228,6 +230,36 @@ TEST(Where, AppliesToTablesAndSchemasToo) {
   ASSERT_EQ(report["kinds"].size(), 1u) << report;
   EXPECT_EQ(report["kinds"][0]["events"], rows);
   EXPECT_GT(rows, 0u);
+}
+
+// `stats` names kinds as PerfView does, exports as Microsoft's documentation.
+TEST(Where, KindsAnswerToTheNamesThatStatsHasForThem) {
+  const TempDir directory;
+  std::vector<std::string> traces = {directory.file("t.etl")};
+  testing::write_file(traces[0], testing::generated(4 << 20));
+  if (const auto real = testing::trace_path("net.4.5.2.x64")) traces.push_back(real->string());
+  for (const std::string &trace : traces) {
+    std::map<std::string, std::uint64_t> counts;
+    const json stats = json::parse(run_tool({"stats", "--json", trace}).out);
+    for (const json &type : stats.at("by_type"))
+      counts[type.at("name").get<std::string>()] += type.at("events").get<std::uint64_t>();
+    std::size_t checked = 0;
+    for (const auto &[whole, count] : counts) {
+      const bool kernel =
+          whole.starts_with("Windows Kernel/") && !whole.starts_with("Windows Kernel/SysConfig");
+      if (!kernel && !whole.starts_with("Microsoft-Windows-DotNETRuntime/")) continue;
+      const std::size_t slash = whole.find('/');
+      const std::string provider = whole.substr(0, slash), name = whole.substr(slash + 1),
+                        with = "provider = '" + provider + "' and event = '" + name + "'",
+                        without = "provider = '" + provider + "' and event not in ('" + name + "', 'x')";
+      if (++checked % 3 != 0) continue; // a third will do
+      EXPECT_EQ(matching(trace, with).size(), count) << whole;
+      if (count > 1'000) continue;
+      for (const json &event : matching(trace, without + " and " + with))
+        ADD_FAILURE() << event;
+    }
+    EXPECT_GT(checked, 20u);
+  }
 }
 
 TEST(Where, LooksAtNoEventOfKindsThatCannotFit) {
