@@ -8,7 +8,7 @@
 namespace etwrelog {
 namespace {
 
-// Seconds since the trace began mean its first source's clock, whichever source an event is in.
+// Seconds since the trace began mean its clock, whichever source an event is in.
 Selection in_clock_of(Selection selection, const Clock &clock, bool first) {
   if (first) return selection;
   for (std::optional<Moment> *moment : {&selection.from, &selection.to})

@@ -69,10 +69,8 @@ struct Knowledge::Part {
     case Scope::thread:
     case Scope::image:
       if (wanted.images) {
-        const profile::Instant moment{event.time(), std::uint64_t{event.position().source} << 56 |
-                                                        std::uint64_t{event.position().buffer} << 26 |
-                                                        event.position().offset};
-        add_kernel_state(event, *hook, moment, mine.state);
+        const Place place = place_of(event);
+        add_kernel_state(event, *hook, {place.time, place.order}, mine.state);
       }
       return;
     case Scope::stack_walk:
@@ -81,10 +79,10 @@ struct Knowledge::Part {
       const auto time = FieldOffsets::i64(payload, at.event_time);
       const auto thread = FieldOffsets::u32(payload, at.thread_id);
       if (!time || !thread) return;
-      RawFragment raw{
-          {*time, *thread, 0, 0, event.time(), 0, event.processor(), static_cast<std::uint8_t>(size)},
-          mine.frames.size(),
-          0};
+      RawFragment raw{{*time, *thread, 0, 0, place_of(event), event.processor(),
+                       static_cast<std::uint8_t>(size), *hook == kernel::kHookStackKeyKernel},
+                      mine.frames.size(),
+                      0};
       if (rule.scope == Scope::stack_reference) {
         const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
         if (!key) return;
@@ -99,9 +97,10 @@ struct Knowledge::Part {
     case Scope::stack_definition: {
       const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
       if (!wanted.stacks || !key || at.frames == FieldOffsets::kAbsent || payload.size() <= at.frames) return;
-      RawDefinition raw{{*key, event.time(), 0}, mine.frames.size(), 0};
+      RawDefinition raw{{*key, false, place_of(event), 0}, mine.frames.size(), 0};
       read_frames(payload.subspan(at.frames), size, mine.frames);
       raw.end = mine.frames.size();
+      raw.definition.kernel = raw.end > raw.begin && format::is_kernel_address(mine.frames.back(), size);
       mine.definitions.push_back(raw);
       return;
     }
@@ -174,7 +173,6 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
   std::vector<std::unordered_map<std::string, std::uint32_t>> names(machines);
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20); // of each table
   Stacks stacks(known, room);
-  std::uint32_t order = 0;
   auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
     Machine &into = known.machines_[number];
     states[number].append(std::move(from.state));
@@ -199,7 +197,6 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
         break;
       }
       Fragment fragment = raw.fragment;
-      fragment.order = order++;
       if (fragment.stack != kByKey) {
         fragment.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
         if (fragment.stack == kByKey) {
@@ -238,9 +235,9 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
     Machine &machine = known.machines_[i];
     std::ranges::stable_sort(machine.files, {}, [](const FileName &f) { return std::pair(f.key, f.time); });
     std::ranges::stable_sort(machine.definitions, {},
-                             [](const Definition &d) { return std::pair(d.key, d.time); });
+                             [](const Definition &d) { return std::tuple(d.key, d.kernel, d.place); });
     std::ranges::sort(machine.fragments, {},
-                      [](const Fragment &f) { return std::tuple(f.time, f.thread, f.order); });
+                      [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
     for (std::vector<Running> &running : machine.running)
       std::ranges::stable_sort(running, {}, &Running::time);
@@ -352,20 +349,28 @@ void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frame
                 frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[stack + 1]));
 }
 
-// Windows defines a key when it gives it up: the next definition is the one.
-void Knowledge::add_definition(const Machine &machine, std::uint64_t key, std::int64_t time,
+Knowledge::Place Knowledge::place_of(const Event &event) {
+  return {event.time(), std::uint64_t{event.position().source} << 56 |
+                            std::uint64_t{event.position().buffer} << 26 | event.position().offset};
+}
+
+// Windows defines a key when it gives it up: the next definition is the one, as in
+// stacks/stack_definitions.hpp.
+bool Knowledge::add_definition(const Machine &machine, std::uint64_t key, bool kernel, Place reference,
                                std::vector<std::uint64_t> &frames) const {
-  const auto of = [](const Definition &d) { return std::pair(d.key, d.time); };
-  auto at = std::ranges::lower_bound(machine.definitions, std::pair(key, time), {}, of);
-  if (at == machine.definitions.end() || at->key != key) {
-    if (at == machine.definitions.begin() || std::prev(at)->key != key) return;
-    --at;
-  }
+  const auto of = [](const Definition &d) { return std::tuple(d.key, d.kernel, d.place); };
+  const auto at = std::ranges::lower_bound(machine.definitions, std::tuple(key, kernel, reference), {}, of);
+  if (at == machine.definitions.end() || at->key != key || at->kernel != kernel) return false;
   add_stack(at->stack, frames);
+  return true;
 }
 
 void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
   const Machine &machine = machines_[event.machine()];
+  const auto add_either = [&](std::uint64_t key) {
+    if (!add_definition(machine, key, true, place_of(event), frames))
+      add_definition(machine, key, false, place_of(event), frames);
+  };
   ExtendedItems items = event.items();
   ExtendedItem item{};
   while (items.next(item)) {
@@ -375,10 +380,10 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     case format::ItemType::stack_trace32: read_frames(data, 4, frames); break;
     case format::ItemType::stack_trace64: read_frames(data, 8, frames); break;
     case format::ItemType::stack_key32:
-      if (data.size() >= 4) add_definition(machine, load<std::uint32_t>(data.data()), event.time(), frames);
+      if (data.size() >= 4) add_either(load<std::uint32_t>(data.data()));
       break;
     case format::ItemType::stack_key64:
-      if (data.size() >= 8) add_definition(machine, load<std::uint64_t>(data.data()), event.time(), frames);
+      if (data.size() >= 8) add_either(load<std::uint64_t>(data.data()));
       break;
     default: break;
     }
@@ -408,7 +413,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
 void Knowledge::add_fragment(const Machine &machine, const Fragment &fragment,
                              std::vector<std::uint64_t> &frames) const {
   if (fragment.stack == kByKey)
-    add_definition(machine, fragment.key, fragment.written, frames);
+    add_definition(machine, fragment.key, fragment.kernel, fragment.written, frames);
   else
     add_stack(fragment.stack, frames);
 }
@@ -421,7 +426,7 @@ void Knowledge::collect_user_halves(Machine &machine) const {
     add_fragment(machine, fragment, frames);
     if (frames.empty() || format::is_kernel_address(frames.front(), fragment.pointer_size)) continue;
     machine.user_halves.push_back(
-        {fragment.thread, fragment.written, fragment.time, static_cast<std::uint32_t>(i)});
+        {fragment.thread, fragment.written.time, fragment.time, static_cast<std::uint32_t>(i)});
   }
   std::ranges::sort(machine.user_halves, {},
                     [](const UserHalf &h) { return std::tuple(h.thread, h.written, h.fragment); });

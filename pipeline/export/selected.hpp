@@ -30,13 +30,8 @@ public:
       selected.where_ = std::move(made);
     }
     selected.selection_ = selection;
-    if (!selection.by_process()) return selected;
-    Selection whose;
-    whose.processes = selection.processes, whose.exclude = selection.exclude;
-    whose.children = selection.children, whose.command_line = selection.command_line;
-    whose.keep_system = selection.keep_system;
-    whose.from = selection.from, whose.to = selection.to;
-    ETWRELOG_TRY_LET(made, Filter::prepare(trace, whose, run));
+    if (!selection.by_process() || selected.nothing()) return selected;
+    ETWRELOG_TRY_LET(made, Filter::prepare(trace, selection, run));
     selected.filter_ = std::move(made);
     return selected;
   }

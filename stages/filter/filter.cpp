@@ -223,8 +223,8 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   case Scope::stack_reference: {
     const std::int64_t event_time = FieldOffsets::i64(event.payload(), at.event_time).value_or(time);
     const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), event_time);
-    if (!is_kept(reason)) return {reason};
-    return {Reason::kept_stack, is_named(event, time, position) ? Need::none : Need::stack};
+    if (!is_kept(reason) || is_named(event, time, position)) return {reason};
+    return {Reason::kept_stack, Need::stack};
   }
   default: break;
   }
@@ -298,37 +298,50 @@ bool Filter::stack_kept(const EventKey &event) const {
   return in_time(event.time) && !dropped(event) && !dropped({event.time, kUnknownId});
 }
 
-std::pair<std::size_t, std::size_t> Filter::definition_range(std::uint64_t key,
-                                                             std::int64_t reference) const {
-  // A definition answers the references since the key's previous definition: the next one in time is the one.
+// A definition answers the references since the key's previous definition: the next one in time is the one.
+// One of the very time of the reference may stand before it in the trace or behind: a key is given up and
+// used again at one moment. Then that one is meant or the next; both are kept. Where none of a key's kind
+// follows, those of the other are, for tools that do not tell them apart.
+template <class Each> void Filter::for_definitions(const KeyReference &to, Each &&each) const {
   const auto all = lifetimes_->definitions();
-  const auto before = [](const LifetimeRecords::Definition &a, const LifetimeRecords::Definition &b) {
-    return a.key != b.key ? a.key < b.key : a.time < b.time;
+  const auto of_kind = [&](bool kernel) {
+    const LifetimeRecords::Definition wanted{to.key, to.time, kernel};
+    const auto first = std::ranges::lower_bound(all, wanted);
+    auto last = std::upper_bound(first, all.end(), wanted);
+    if (last != all.end() && last->key == to.key && last->kernel == kernel)
+      last = std::upper_bound(last, all.end(), *last);
+    for (auto i = first; i != last; ++i)
+      each(static_cast<std::size_t>(i - all.begin()));
+    return first != last;
   };
-  const auto first =
-      std::lower_bound(all.begin(), all.end(), LifetimeRecords::Definition{key, reference}, before);
-  if (first == all.end() || first->key != key) return {0, 0};
-  const auto last = std::upper_bound(first, all.end(), *first, before);
-  return {static_cast<std::size_t>(first - all.begin()), static_cast<std::size_t>(last - all.begin())};
+  const bool kernel_first = to.kind == KeyReference::Kind::kernel;
+  if (!of_kind(kernel_first) || to.kind == KeyReference::Kind::either) of_kind(!kernel_first);
 }
 
-void Filter::mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
-                            Marks::Part &part) const {
+void Filter::mark_definitions(const KeyReference &to, Marks::Part &part) const {
+  for_definitions(to, [&](std::size_t i) { part.definitions.push_back(static_cast<std::uint32_t>(i)); });
+}
+
+// Of the definition itself, which no two have of one key and time but by chance.
+bool Filter::needs_definition(std::uint64_t key, std::int64_t time) const {
+  const auto all = lifetimes_->definitions();
+  for (const bool kernel : {false, true}) {
+    const auto [first, last] = std::ranges::equal_range(all, LifetimeRecords::Definition{key, time, kernel});
+    for (auto i = first; i != last; ++i)
+      if (marks_.definitions[static_cast<std::size_t>(i - all.begin())]) return true;
+  }
+  return false;
+}
+
+void Filter::mark_reference(const Marks::Reference &reference, std::uint32_t pid, Marks::Part &part) const {
   // Where the stack's own thread is known to be of the stack's process, its event is decided the same way as
   // the stack; the rest waits until all events are decided.
-  const bool settled =
-      !by_kind_ && !lifetimes_->has_unowned() && lifetimes_->pid_of_thread(event.tid, event.time) == pid;
-  if (!settled) {
-    part.references.push_back({key, time, event});
-  } else if (stack_kept(event)) {
-    mark_definitions(key, time, part);
-  }
-}
-
-void Filter::mark_definitions(std::uint64_t key, std::int64_t time, Marks::Part &part) const {
-  const auto [first, last] = definition_range(key, time);
-  for (std::size_t i = first; i < last; ++i)
-    part.definitions.push_back(static_cast<std::uint32_t>(i));
+  const bool settled = !by_kind_ && !lifetimes_->has_unowned() &&
+                       lifetimes_->pid_of_thread(reference.event.tid, reference.event.time) == pid;
+  if (!settled)
+    part.references.push_back(reference);
+  else if (stack_kept(reference.event))
+    mark_definitions(reference.to, part);
 }
 
 std::optional<Guid> provider_needed(const EventView &event) {
@@ -338,6 +351,11 @@ std::optional<Guid> provider_needed(const EventView &event) {
 }
 
 namespace {
+
+KeyReference::Kind kind_of_key(const EventView &event) {
+  if (event.hook() == kernel::kHookStackKeyKernel) return KeyReference::Kind::kernel;
+  return event.hook() == kernel::kHookStackKeyUser ? KeyReference::Kind::user : KeyReference::Kind::either;
+}
 
 // The thread whose stack belongs to the event: the one that caused it; of a switch the one switched in.
 std::uint32_t walked_thread(const EventView &event, const HookRule &rule, const FieldOffsets &at,
@@ -362,13 +380,14 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
       const auto event_time = FieldOffsets::i64(payload, at.event_time);
       const auto pid = FieldOffsets::u32(payload, at.process_id),
                  tid = FieldOffsets::u32(payload, at.thread_id);
-      if (key && event_time && pid && tid) mark_reference(*key, time, {*event_time, *tid}, *pid, part);
+      if (key && event_time && pid && tid)
+        mark_reference({{*key, time, kind_of_key(event)}, {*event_time, *tid}}, *pid, part);
       return;
     }
     if (verdict.need != Need::none || rule.scope == Scope::stack_definition) return;
     if (is_stack(rule.scope)) { // that is kept for itself, or goes
       const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
-      if (key && is_kept(verdict.reason)) mark_definitions(*key, time, part);
+      if (key && is_kept(verdict.reason)) mark_definitions({*key, time, kind_of_key(event)}, part);
       return;
     }
     const bool kept = is_kept(verdict.reason);
@@ -399,7 +418,8 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
     const bool narrow = item.type == format::ItemType::stack_key32,
                wide = item.type == format::ItemType::stack_key64;
     if ((!narrow && !wide) || item.data.size() < 16) continue;
-    mark_definitions(load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4), time, part);
+    const std::uint64_t key = load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4);
+    mark_definitions({key, time, KeyReference::Kind::either}, part);
   }
 }
 
@@ -421,10 +441,8 @@ void Filter::set_marks(Marks marks) {
   std::ranges::sort(marks_.kept_events);
   std::ranges::sort(marks_.dropped_events);
   for (const Marks::Reference &reference : marks_.references) {
-    if (!stack_kept(reference.event)) continue;
-    const auto [first, last] = definition_range(reference.key, reference.time);
-    for (std::size_t i = first; i < last; ++i)
-      marks_.definitions[i] = true;
+    if (stack_kept(reference.event))
+      for_definitions(reference.to, [this](std::size_t i) { marks_.definitions[i] = true; });
   }
   marks_.references.clear();
 }
@@ -454,11 +472,7 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     return file && marks_.files.contains(*file) ? Reason::kept_reference : Reason::dropped_unreferenced;
   }
   const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
-  if (key) {
-    const auto [first, last] = definition_range(*key, time);
-    for (std::size_t i = first; i < last; ++i)
-      if (marks_.definitions[i]) return Reason::kept_reference;
-  }
+  if (key && needs_definition(*key, time)) return Reason::kept_reference;
   return Reason::dropped_unreferenced;
 }
 

@@ -96,6 +96,14 @@ struct EventKey {
   auto operator<=>(const EventKey &) const = default;
 };
 
+// To a stack by its key. A kernel and a user key of the same value are two keys.
+struct KeyReference {
+  enum class Kind : std::uint8_t { user, kernel, either };
+  std::uint64_t key;
+  std::int64_t time; // of the reference itself
+  Kind kind;
+};
+
 // What the events that will be kept refer to.
 struct Marks {
   std::vector<bool> definitions;           // by index in Lifetimes::definitions()
@@ -105,9 +113,8 @@ struct Marks {
   std::vector<EventKey> dropped_events; // dropped because whose they are is not known
 
   struct Reference { // of a stack to its definition
-    std::uint64_t key;
-    std::int64_t time; // of the reference itself
-    EventKey event;    // that the stack belongs to
+    KeyReference to;
+    EventKey event; // that the stack belongs to
   };
   std::vector<Reference> references; // decided when all kept events are known
 
@@ -171,14 +178,14 @@ private:
   [[nodiscard]] bool selects_name(const EventView &event, std::int64_t time, const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
-  void mark_reference(std::uint64_t key, std::int64_t time, const EventKey &event, std::uint32_t pid,
-                      Marks::Part &part) const;
-  void mark_definitions(std::uint64_t key, std::int64_t time, Marks::Part &part) const;
+  void mark_reference(const Marks::Reference &reference, std::uint32_t pid, Marks::Part &part) const;
+  // Calls each(index) for the definitions that a reference may mean.
+  template <class Each> void for_definitions(const KeyReference &to, Each &&each) const;
+  void mark_definitions(const KeyReference &to, Marks::Part &part) const;
+  [[nodiscard]] bool needs_definition(std::uint64_t key, std::int64_t time) const;
   [[nodiscard]] bool in_time(std::int64_t time) const { return time_.contains(time); }
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
-  [[nodiscard]] std::pair<std::size_t, std::size_t> definition_range(std::uint64_t key,
-                                                                     std::int64_t reference) const;
 
   Selection selection_;
   const Lifetimes *lifetimes_ = nullptr;

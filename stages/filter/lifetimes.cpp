@@ -37,6 +37,15 @@ std::optional<ProcessInstance> read_process(const EventView &event) {
   return has_id ? std::optional(std::move(process)) : std::nullopt;
 }
 
+// As stacks are told apart (stacks/stack_events.hpp).
+bool ends_in_kernel(const EventView &event, const FieldOffsets &at) {
+  const unsigned size = event.pointer_size();
+  const std::size_t bytes = event.payload().size();
+  if (at.frames == FieldOffsets::kAbsent || bytes < at.frames + std::size_t{size}) return false;
+  const std::size_t last = at.frames + ((bytes - at.frames) / size - 1) * size;
+  return format::is_kernel_address(load_pointer(event.payload().data() + last, size), size);
+}
+
 } // namespace
 
 void LifetimeRecords::clear() {
@@ -93,7 +102,7 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const 
   case Scope::context_switch_batch: has_switch_batches = true; break;
   case Scope::stack_definition:
     if (const auto key = FieldOffsets::pointer(event.payload(), at.stack_key, event.pointer_size()))
-      definitions.push_back({*key, time});
+      definitions.push_back({*key, time, ends_in_kernel(event, at)});
     break;
   default: break;
   }
@@ -166,9 +175,7 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
       has_unowned_(records.has_unowned) {
   build_processes(std::move(records.processes));
   build_threads(threads);
-  std::ranges::sort(definitions_, [](const auto &a, const auto &b) {
-    return a.key != b.key ? a.key < b.key : a.time < b.time;
-  });
+  std::ranges::sort(definitions_);
   std::ranges::stable_sort(actors_, [](const auto &a, const auto &b) {
     return a.time != b.time ? a.time < b.time : a.tid < b.tid;
   });

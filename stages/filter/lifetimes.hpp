@@ -8,6 +8,7 @@
 
 #include <limits>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -77,6 +78,11 @@ struct LifetimeRecords {
   struct Definition {
     std::uint64_t key;
     std::int64_t time;
+    bool kernel; // by the outermost frame: a kernel and a user key of the same value are two keys
+    auto operator<=>(const Definition &other) const {
+      return std::tuple(key, kernel, time) <=> std::tuple(other.key, other.kernel, other.time);
+    }
+    bool operator==(const Definition &) const = default;
   };
   struct Switches { // of one buffer that has context switches
     std::uint32_t buffer;
@@ -176,7 +182,7 @@ public:
     return buffer < thread_at_start_.size() ? thread_at_start_[buffer] : kUnknownId;
   }
 
-  // Sorted by key and time.
+  // Sorted by key, kind and time.
   [[nodiscard]] std::span<const LifetimeRecords::Definition> definitions() const { return definitions_; }
   [[nodiscard]] std::span<const LifetimeRecords::Actor> actors() const {
     return actors_;
