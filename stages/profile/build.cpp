@@ -8,6 +8,7 @@
 #include "profile/waits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -134,7 +135,9 @@ private:
     const auto annotate = [this](std::uint32_t node, const std::string &text) {
       return tree_->child(node, frames_->note(text));
     };
-    for (const Wait &wait : find_waits(records_)) {
+    const Waits found = find_waits(records_);
+    const bool all_told = found.whole && !of_one_process();
+    for (const Wait &wait : found.waits) {
       const Subject &subject = records_.subjects[wait.subject];
       const Context &at = context(subject.thread, subject.time);
       if (at.pid == 0) continue;
@@ -158,8 +161,9 @@ private:
       }
       const std::uint32_t thread = at.thread;
       if (wait.waker != kUnknownId) {
-        const std::uint32_t waker = context(wait.waker, wait.ready).process;
-        node = annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
+        const std::uint32_t own = at.process, waker = context(wait.waker, wait.ready).process;
+        if (all_told || waker == own)
+          node = annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
       }
       profile_.samples.push_back({from, micros, thread, node, wait.processor, sample_class});
     }
@@ -176,6 +180,25 @@ private:
     tree_.reset();
   }
 
+  // Whether all switches are to one process or away from it: then the trace was cut down to it, and between
+  // two of them others may have run.
+  [[nodiscard]] bool of_one_process() const {
+    const auto pid_of = [this](std::uint32_t tid, std::int64_t time) {
+      const std::uint32_t span = thread_times_.find(tid, time);
+      return span == Timeline::kNone ? std::uint32_t{0} : thread_times_[span].value;
+    };
+    std::array<std::uint32_t, 2> left{}; // 0, Idle: none
+    for (std::size_t i = 0; i < records_.switches.size(); ++i) {
+      const SwitchRecord &record = records_.switches[i];
+      const std::array both{pid_of(record.old_thread, record.time), pid_of(record.new_thread, record.time)};
+      if (i == 0) left = both;
+      for (std::uint32_t &pid : left)
+        if (pid != both[0] && pid != both[1]) pid = 0;
+      if (left[0] == 0 && left[1] == 0) return false;
+    }
+    return records_.switches.size() > 0;
+  }
+
   void take_slices() {
     profile_.slices.reserve(3 * records_.switches.size()); // at most: a switch ends a run and a wait
     const auto add = [&](std::uint32_t thread, std::int64_t from, std::int64_t to, std::uint16_t processor,
@@ -186,7 +209,7 @@ private:
     };
     for (const Running &run : find_running(records_, options_.time))
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
-    for (const Wait &wait : find_waits(records_)) {
+    for (const Wait &wait : find_waits(records_).waits) {
       add(wait.thread, wait.out, wait.ready, wait.processor, SliceState::waiting, wait.reason);
       add(wait.thread, wait.ready, wait.in, wait.processor, SliceState::ready, 0);
     }

@@ -33,36 +33,42 @@ struct Away {
 // Of each readied thread, which one ran on the processor where that was logged: the one switched to before,
 // if the next switch there is away from it. Where it is not, or there is none, switches are missing (lost, or
 // left out with the process that they were of), and others may have run in between.
+// `whole`: Waits::whole.
 std::vector<std::uint32_t> find_wakers(const std::vector<SwitchRecord> &switches,
-                                       const std::vector<ReadyRecord> &readies) {
+                                       const std::vector<ReadyRecord> &readies, bool &whole) {
   struct Processor {
     std::uint32_t running = kUnknownId;
     std::vector<std::size_t> pending; // since that was switched to
   };
   std::unordered_map<std::uint16_t, Processor> processors;
   std::vector<std::uint32_t> wakers(readies.size(), kUnknownId);
-  std::size_t next = 0;
+  std::size_t next = 0, missing = 0;
   for (const SwitchRecord &record : switches) {
     for (; next < readies.size() && readies[next].time <= record.time; ++next)
       processors[readies[next].processor].pending.push_back(next);
     Processor &here = processors[record.processor];
-    if (here.running == record.old_thread)
+    if (here.running == record.old_thread) {
       for (const std::size_t ready : here.pending)
         wakers[ready] = here.running;
+    } else if (here.running != kUnknownId) {
+      ++missing;
+    }
     here.pending.clear();
     here.running = record.new_thread;
   }
+  whole = missing <= switches.size() / 100; // what a lost buffer leaves out is less
   return wakers;
 }
 
 } // namespace
 
-std::vector<Wait> find_waits(const Records &records) {
+Waits find_waits(const Records &records) {
   const std::vector<SwitchRecord> switches = in_time(records.switches);
   const std::vector<ReadyRecord> readies = in_time(records.readies);
-  const std::vector<std::uint32_t> wakers = find_wakers(switches, readies);
+  Waits found;
+  const std::vector<std::uint32_t> wakers = find_wakers(switches, readies, found.whole);
   std::unordered_map<std::uint32_t, Away, base::SeededHash> threads;
-  std::vector<Wait> waits;
+  std::vector<Wait> &waits = found.waits;
   std::size_t next = 0;
   for (const SwitchRecord &record : switches) {
     // A thread is readied before it is switched to, also where both bear the same time.
@@ -90,7 +96,7 @@ std::vector<Wait> find_waits(const Records &records) {
                        record.time, away.waker, away.processor, away.reason});
     away.away = false;
   }
-  return waits;
+  return found;
 }
 
 std::vector<Running> find_running(const Records &records, TimeRange time) {

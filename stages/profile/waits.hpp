@@ -16,8 +16,12 @@ struct Wait {
   std::uint8_t reason = 0;
 };
 
-// In the order of `in`. A thread's first switch in the trace ends a wait that began before and is left out.
-[[nodiscard]] std::vector<Wait> find_waits(const Records &records);
+struct Waits {
+  std::vector<Wait> waits; // in the order of `in`
+  bool whole = true; // nearly all switches are there; else a processor may have run others than they tell
+};
+// A thread's first switch in the trace ends a wait that began before and is left out.
+[[nodiscard]] Waits find_waits(const Records &records);
 
 struct Running { // a stretch that a thread ran
   std::uint32_t thread = 0;

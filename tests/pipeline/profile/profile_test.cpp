@@ -170,13 +170,15 @@ TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBac
   EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
 }
 
-// A trace that was cut down to one process has not the switches between others.
 TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
   trace.process_rundown({1'000'001}, 9, 4, "other.exe");
   trace.thread_rundown({1'000'003}, 84, 8);
-  for (std::uint32_t tid = 90; tid < 93; ++tid)
+  for (std::uint32_t tid = 90; tid < 94; ++tid)
     trace.thread_rundown({1'000'004}, tid, 9);
-  const std::string stack = "game.exe (8);0x7ff600001000;0xfffff80000001000_[k]";
+  for (int i = 0; i < 600; ++i) // of a whole trace nearly all switches are there
+    trace.context_switch({1'100'000 + 1'000 * i, 2}, i % 2 == 0 ? 93 : 0, i % 2 == 0 ? 0 : 93);
+  const std::string stack = "game.exe (8);0x7ff600001000;0xfffff80000001000_[k]",
+                    told = stack + ";readied by other.exe (9)_[w]";
   const auto wait = [&](std::int64_t begin, std::uint32_t ran, std::uint32_t ran_at_last) {
     trace.context_switch({begin, 1}, ran, 0);
     trace.context_switch({begin + 1'000}, 0, 80);
@@ -186,12 +188,36 @@ TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
     trace.stack_walk({begin + 12'002}, begin + 12'000, 8, 80, {kUser});
     if (ran_at_last != kUnknownId) trace.context_switch({begin + 13'000, 1}, 0, ran_at_last);
   };
+  const auto of_game = [&] {
+    Lines lines = folded(run_kind(ProfileKind::wait));
+    std::erase_if(lines, [](const auto &line) { return !line.first.starts_with("game.exe"); });
+    return lines;
+  };
   wait(2'000'000, 90, 90);
-  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{stack + ";readied by other.exe (9)_[w]", 1'000}}));
+  EXPECT_EQ(of_game(), (Lines{{told, 1'000}}));
   wait(3'000'000, 91, 84);         // which nothing had switched to
   wait(4'000'000, 92, kUnknownId); // nothing follows there
+  EXPECT_EQ(of_game(), (Lines{{stack, 2'000}, {told, 1'000}}));
+}
+
+// Between two switches of the process that a trace was cut down to, any other may have run.
+TEST_F(Waits, OfATraceThatWasCutDownToOneProcessNoOtherIsSaidToHaveReadiedIt) {
+  trace.process_rundown({1'000'001}, 0, 0, "Idle");
+  trace.process_rundown({1'000'001}, 9, 4, "other.exe");
+  trace.thread_rundown({1'000'003}, 84, 8);
+  trace.thread_rundown({1'000'004}, 90, 9);
+  trace.context_switch({2'000'000, 1}, 0, 84);
+  trace.context_switch({2'001'000}, 0, 80);
+  trace.ready_thread({2'011'000, 1}, 80);
+  trace.context_switch({2'012'000}, 80, 0);
+  trace.context_switch({2'013'000, 1}, 84, 0);
+  const std::string of_80 = "game.exe (8);[no stack]";
+  const Lines cut{{of_80, 1'000 + 1'300}}; // and 84's
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), cut);
+  trace.context_switch({2'020'000, 2}, 90, 0); // now it is a whole one
+  trace.context_switch({2'021'000, 2}, 0, 90);
   EXPECT_EQ(folded(run_kind(ProfileKind::wait)),
-            (Lines{{stack, 2'000}, {stack + ";readied by other.exe (9)_[w]", 1'000}}));
+            (Lines{{of_80, 1'300}, {of_80 + ";readied by Idle (0)_[w]", 1'000}}));
 }
 
 TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {
