@@ -176,16 +176,15 @@ public:
 
   Result<void> finish() override {
     if (Result<void> done = flush(); !done) return done;
-    std::vector<std::string> selects;
+    std::vector<std::string> tables;
     for (Table &table : tables_) {
       release(table);
-      selects.push_back(fmt::format("SELECT {} FROM {}", kColumnsOfEvents, quoted(table.name, '"')));
+      tables.push_back(quoted(table.name, '"'));
     }
     if (!parquet_.empty())
       return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),
                              quoted(parquet_, '\'')));
-    if (!selects.empty())
-      if (Result<void> made = run("CREATE VIEW events AS " + union_of(selects)); !made) return made;
+    if (Result<void> made = run(view_of_events(tables)); !made) return made;
     return run("CHECKPOINT");
   }
 

@@ -141,14 +141,12 @@ private:
 
   // What every table has, over all of them.
   Result<void> add_view() {
-    std::vector<std::string> selects;
+    std::vector<std::string> tables;
     for (const Table &table : tables_) {
       if (table.name == "events") return {};
-      if (has(table, "timestamp"))
-        selects.push_back(fmt::format("SELECT {} FROM {}", kColumnsOfEvents, quoted_name(table.name)));
+      if (has(table, "timestamp")) tables.push_back(quoted_name(table.name));
     }
-    if (selects.empty()) return {};
-    return run("CREATE VIEW events AS " + union_of(selects));
+    return tables.empty() && !tables_.empty() ? Result<void>() : run(view_of_events(tables));
   }
 
   Result<void> run(const std::string &sql) {

@@ -25,6 +25,10 @@ void tell_apart(std::vector<Column> &columns) {
   }
 }
 
+namespace {
+
+// The rows of all these SELECTs: in groups, as databases take no more than 500 terms, or nest no deeper than
+// some 1,000.
 std::string union_of(std::span<const std::string> selects) {
   constexpr std::size_t kMostTerms = 500;
   constexpr std::string_view kAnd = " UNION ALL ";
@@ -34,6 +38,22 @@ std::string union_of(std::span<const std::string> selects) {
     groups.push_back(
         fmt::format("SELECT * FROM ({})", union_of(selects.first(std::min(kMostTerms, selects.size())))));
   return union_of(groups);
+}
+
+} // namespace
+
+std::string view_of_events(std::span<const std::string> tables) {
+  static constexpr std::array kColumns = {"time",    "timestamp", "cpu",         "process_id", "thread_id",
+                                          "process", "provider",  "provider_id", "event",      "id",
+                                          "version", "opcode",    "level",       "keyword",    "activity"};
+  const std::string columns = fmt::format("{}", fmt::join(kColumns, ", "));
+  if (tables.empty())
+    return fmt::format("CREATE VIEW events AS SELECT NULL AS {} WHERE 1 = 0",
+                       fmt::join(kColumns, ", NULL AS "));
+  std::vector<std::string> selects;
+  for (const std::string &table : tables)
+    selects.push_back(fmt::format("SELECT {} FROM {}", columns, table));
+  return "CREATE VIEW events AS " + union_of(selects);
 }
 
 void ColumnData::add_bits(std::size_t count, bool valid) const {

@@ -45,14 +45,9 @@ struct Column {
 // compares names like that, and data frames are easier to use with it.
 void tell_apart(std::vector<Column> &columns);
 
-// What every event has, as SQL: the columns of the view over all kinds of events.
-inline constexpr std::string_view kColumnsOfEvents = "time, timestamp, cpu, process_id, thread_id, process, "
-                                                     "provider, provider_id, event, id, version, opcode, "
-                                                     "level, keyword, activity";
-
-// SQL for the rows of all these SELECTs: in groups, as databases take no more than 500 terms, or nest no
-// deeper than some 1,000.
-[[nodiscard]] std::string union_of(std::span<const std::string> selects);
+// The statement that makes the view `events`: what every event has, of all these tables (their names quoted),
+// and no rows where there are no tables.
+[[nodiscard]] std::string view_of_events(std::span<const std::string> tables);
 
 // Numbers that are appended one by one, millions of them: a vector whose push_back() is a comparison and a
 // store.

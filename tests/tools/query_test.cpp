@@ -323,6 +323,14 @@ TEST(Query, ProvidersAreFoundByTheirIdInEitherCaseAsInTheExportedDatabase) {
   }
 }
 
+TEST(Query, ADatabaseWithoutEventsHasTheViewOfThemToo) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
+  testing::write_file(trace, testing::generated(1 << 20));
+  ASSERT_EQ(run_tool({"export", trace, "--from", "1000s", "-o", database}).status, 0);
+  EXPECT_EQ(exported(database, "select count(*), min(level) from events"), "count(*)\tmin(level)\n0\t\n");
+}
+
 // In files, conditions and SQL, also where only the payload tells.
 TEST(Query, TheProcessOfAnEventIsTheSameAsInExports) {
   const TempDir directory;
