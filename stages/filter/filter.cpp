@@ -326,8 +326,8 @@ void Filter::mark_definitions(const KeyReference &to, Marks::Part &part) const {
 bool Filter::needs_definition(std::uint64_t key, std::int64_t time) const {
   const auto all = lifetimes_->definitions();
   for (const bool kernel : {false, true}) {
-    const auto [first, last] = std::ranges::equal_range(all, LifetimeRecords::Definition{key, time, kernel});
-    for (auto i = first; i != last; ++i)
+    const LifetimeRecords::Definition wanted{key, time, kernel};
+    for (auto i = std::ranges::lower_bound(all, wanted); i != all.end() && *i == wanted; ++i)
       if (marks_.definitions[static_cast<std::size_t>(i - all.begin())]) return true;
   }
   return false;

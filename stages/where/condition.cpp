@@ -265,8 +265,8 @@ std::optional<bool> Condition::Impl::constant(const Schema *schema, std::uint32_
   std::string provider, name;
   surroundings.names(nullptr, schema, provider, name);
   if (*column == Column::provider) return tests[number].text(provider);
-  const std::string_view other = schema::other_event_name(*schema);
-  return other.empty() ? tests[number].text(name) : tests[number].texts(name, other);
+  const std::string_view in_tools = schema::other_event_name(*schema);
+  return in_tools.empty() ? tests[number].text(name) : tests[number].texts(name, in_tools);
 }
 
 unsigned Condition::Impl::cost(const Schema *schema, const Comparison &comparison, const Test &test) const {
