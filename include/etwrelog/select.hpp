@@ -64,10 +64,11 @@ struct Selection {
   [[nodiscard]] bool by_process() const {
     return !processes.empty() || !exclude.empty() || !command_line.empty();
   }
-  [[nodiscard]] bool by_kind() const {
-    return !providers.empty() || !events.empty() || !processors.empty() || !channels.empty() ||
-           !tasks.empty() || !opcodes.empty() || !activities.empty();
+  [[nodiscard]] bool names_kinds() const { // and not only processors
+    return !providers.empty() || !events.empty() || !channels.empty() || !tasks.empty() || !opcodes.empty() ||
+           !activities.empty();
   }
+  [[nodiscard]] bool by_kind() const { return names_kinds() || !processors.empty(); }
   [[nodiscard]] bool everything() const { return !by_process() && !by_kind() && !from && !to; }
 };
 

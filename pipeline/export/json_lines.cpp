@@ -87,10 +87,11 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
 
 JsonLines::JsonLines(const ExportSurvey &survey, const Decoders &decoders, const Clock &clock,
                      const Options &options)
-    : survey_(survey), catalog_(survey.schemas), decoders_(decoders), clock_(clock), options_(options) {
-  for (const Schema *schema : catalog_.all()) {
-    const std::string_view known =
-        schema->provider_name.empty() ? catalog_.provider_name(schema->provider) : schema->provider_name;
+    : survey_(survey), decoders_(decoders), clock_(clock), options_(options) {
+  for (const Schema *schema : survey_.schemas.all()) {
+    const std::string_view known = schema->provider_name.empty()
+                                       ? survey_.schemas.provider_name(schema->provider)
+                                       : schema->provider_name;
     put_names(names_.emplace_back(), known, schema->provider, schema->name);
   }
   for (const filter::Lifetimes &of_machine : survey.lifetimes) {
@@ -136,7 +137,7 @@ void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema
 
 void JsonLines::append_names(const EventView &event, std::string &out) const {
   std::string provider, name;
-  names_of(catalog_, &event, nullptr, provider, name);
+  names_of(survey_.schemas, &event, nullptr, provider, name);
   put_names(out, provider, event.provider(), name);
 }
 
@@ -249,7 +250,7 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
                                       {13, "WARNING"},   {9, "INFO"},      {5, "VERBOSE"}};
   const Severity severity = kSeverities[event.level() < std::size(kSeverities) ? event.level() : 5];
   std::string provider, name;
-  names_of(catalog_, &event, schema, provider, name);
+  names_of(survey_.schemas, &event, schema, provider, name);
   out += "{\"Timestamp\":";
   schema::append_signed(out, unix_nanoseconds(clock_.to_filetime(context.time)));
   out += ",\"SeverityNumber\":";
@@ -289,7 +290,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
                          std::string &out, Outcome &outcome) const {
   const std::int64_t filetime = clock_.to_filetime(context.time);
   std::string provider, name;
-  names_of(catalog_, &event, schema, provider, name);
+  names_of(survey_.schemas, &event, schema, provider, name);
   out += "{\"__container_type__\":\"event\",\"__type__\":\"AttributeContainer\",\"data_type\":\"windows:etl:"
          "event\","
          "\"date_time\":{\"__class_name__\":\"Filetime\",\"__type__\":\"DateTimeValues\",\"timestamp\":";
@@ -327,7 +328,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
 
 void JsonLines::format(const EventView &event, const Context &context, std::string &out,
                        Outcome &outcome) const {
-  const Schema *const schema = catalog_.find(event);
+  const Schema *const schema = survey_.schemas.find(event);
   switch (options_.profile) {
   case ExportProfile::etwrelog: return plain(event, context, schema, out, outcome);
   case ExportProfile::otel: return otel(event, context, schema, out, outcome);

@@ -72,7 +72,6 @@ private:
   [[nodiscard]] std::string message(const EventView &event, const Schema &schema) const;
 
   const ExportSurvey &survey_;
-  const SchemaCatalog &catalog_; // the survey's
   const Decoders &decoders_;
   Clock clock_;
   Options options_;

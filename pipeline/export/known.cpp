@@ -7,6 +7,7 @@
 #include "filter/filter.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/value_text.hpp"
+#include "stacks/stack_events.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -38,7 +39,7 @@ struct Knowledge::Part {
     std::size_t begin, end; // in `frames`
   };
   struct RawDefinition {
-    Definition definition;
+    stacks::KeyDefinition definition;
     std::size_t begin, end;
   };
   struct OfMachine {
@@ -69,7 +70,7 @@ struct Knowledge::Part {
     case Scope::thread:
     case Scope::image:
       if (wanted.images) {
-        const Place place = place_of(event);
+        const stacks::Place place = place_of(event);
         add_kernel_state(event, *hook, {place.time, place.order}, mine.state);
       }
       return;
@@ -97,10 +98,10 @@ struct Knowledge::Part {
     case Scope::stack_definition: {
       const auto key = FieldOffsets::pointer(payload, at.stack_key, size);
       if (!wanted.stacks || !key || at.frames == FieldOffsets::kAbsent || payload.size() <= at.frames) return;
-      RawDefinition raw{{*key, false, place_of(event), 0}, mine.frames.size(), 0};
+      RawDefinition raw{{*key, false, place_of(event)}, mine.frames.size(), 0};
       read_frames(payload.subspan(at.frames), size, mine.frames);
       raw.end = mine.frames.size();
-      raw.definition.kernel = raw.end > raw.begin && format::is_kernel_address(mine.frames.back(), size);
+      raw.definition.kernel = stacks::is_kernel_stack(std::span(mine.frames).subspan(raw.begin), size);
       mine.definitions.push_back(raw);
       return;
     }
@@ -207,12 +208,12 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
       into.fragments.push_back(fragment);
     }
     for (const Part::RawDefinition &raw : from.definitions) {
-      Definition definition = raw.definition;
+      stacks::KeyDefinition definition = raw.definition;
       definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
       if (definition.stack == kByKey)
         known.problem("more different stacks than memory has room for: some are not joined");
       else
-        into.definitions.push_back(definition);
+        into.definitions.add(definition);
     }
   };
   const KnowledgeWanted once{wanted.files, wanted.images, wanted.running, wanted.stacks, false};
@@ -234,8 +235,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
   for (std::size_t i = 0; i < machines; ++i) {
     Machine &machine = known.machines_[i];
     std::ranges::stable_sort(machine.files, {}, [](const FileName &f) { return std::pair(f.key, f.time); });
-    std::ranges::stable_sort(machine.definitions, {},
-                             [](const Definition &d) { return std::tuple(d.key, d.kernel, d.place); });
+    machine.definitions.sort();
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
@@ -349,27 +349,16 @@ void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frame
                 frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[stack + 1]));
 }
 
-Knowledge::Place Knowledge::place_of(const Event &event) {
+stacks::Place Knowledge::place_of(const Event &event) {
   return {event.time(), std::uint64_t{event.position().source} << 56 |
                             std::uint64_t{event.position().buffer} << 26 | event.position().offset};
-}
-
-// Windows defines a key when it gives it up: the next definition is the one, as in
-// stacks/stack_definitions.hpp.
-bool Knowledge::add_definition(const Machine &machine, std::uint64_t key, bool kernel, Place reference,
-                               std::vector<std::uint64_t> &frames) const {
-  const auto of = [](const Definition &d) { return std::tuple(d.key, d.kernel, d.place); };
-  const auto at = std::ranges::lower_bound(machine.definitions, std::tuple(key, kernel, reference), {}, of);
-  if (at == machine.definitions.end() || at->key != key || at->kernel != kernel) return false;
-  add_stack(at->stack, frames);
-  return true;
 }
 
 void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
   const Machine &machine = machines_[event.machine()];
   const auto add_either = [&](std::uint64_t key) {
-    if (!add_definition(machine, key, true, place_of(event), frames))
-      add_definition(machine, key, false, place_of(event), frames);
+    if (const auto *found = machine.definitions.resolve_any(key, place_of(event)))
+      add_stack(found->stack, frames);
   };
   ExtendedItems items = event.items();
   ExtendedItem item{};
@@ -412,10 +401,10 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
 
 void Knowledge::add_fragment(const Machine &machine, const Fragment &fragment,
                              std::vector<std::uint64_t> &frames) const {
-  if (fragment.stack == kByKey)
-    add_definition(machine, fragment.key, fragment.kernel, fragment.written, frames);
-  else
+  if (fragment.stack != kByKey)
     add_stack(fragment.stack, frames);
+  else if (const auto *found = machine.definitions.resolve(fragment.key, fragment.kernel, fragment.written))
+    add_stack(found->stack, frames);
 }
 
 void Knowledge::collect_user_halves(Machine &machine) const {

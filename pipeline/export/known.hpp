@@ -4,6 +4,7 @@
 
 #include "export/survey.hpp"
 #include "profile/images.hpp"
+#include "stacks/stack_definitions.hpp"
 
 #include <unordered_map>
 
@@ -67,27 +68,15 @@ private:
     std::int64_t time;
     std::uint32_t thread;
   };
-  // A moment, and where times are equal the place in the file.
-  struct Place {
-    std::int64_t time = 0;
-    std::uint64_t order = 0;
-    auto operator<=>(const Place &) const = default;
-  };
   struct Fragment {
     std::int64_t time; // of the event that it belongs to
     std::uint32_t thread;
     std::uint32_t stack; // or kByKey, then `key` and when
     std::uint64_t key;
-    Place written;
+    stacks::Place written;
     std::uint16_t processor;
     std::uint8_t pointer_size;
     bool kernel; // of a key: which of the two of that value
-  };
-  struct Definition {
-    std::uint64_t key;
-    bool kernel;
-    Place place;
-    std::uint32_t stack;
   };
   // A fragment without a kernel part: written when the thread left the kernel, for all that it had done
   // there.
@@ -104,7 +93,7 @@ private:
     std::vector<profile::IdentityRecord> identities;
     std::vector<std::vector<Running>> running; // by processor
     std::vector<Fragment> fragments;           // by time, thread, order
-    std::vector<Definition> definitions;       // by key, kind and place
+    stacks::StackDefinitions definitions;      // with the numbers that stacks have here
     std::vector<UserHalf> user_halves;         // by thread and when they were written
   };
   struct Ended {
@@ -119,10 +108,7 @@ private:
   class Stacks;
   [[nodiscard]] std::uint32_t running_on(const Event &event) const;
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
-  static Place place_of(const Event &event);
-  // False: none follows.
-  bool add_definition(const Machine &machine, std::uint64_t key, bool kernel, Place reference,
-                      std::vector<std::uint64_t> &frames) const;
+  static stacks::Place place_of(const Event &event);
   void collect_user_halves(Machine &machine) const;
   void add_fragment(const Machine &machine, const Fragment &fragment,
                     std::vector<std::uint64_t> &frames) const;

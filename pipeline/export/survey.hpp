@@ -21,7 +21,7 @@ public:
                                          std::uint32_t machine) const {
     if (machine >= lifetimes.size()) return kNone;
     const std::uint32_t pid = filter::named_process(event, time, lifetimes[machine]);
-    if (machine < only_.size() && pid % 4 == 0 && pid / 4 < only_[machine].size())
+    if (pid % 4 == 0 && pid / 4 < only_[machine].size())
       if (const std::uint32_t found = only_[machine][pid / 4]; found != kMany) return found;
     return look_up_process(machine, pid, time);
   }

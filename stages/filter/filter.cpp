@@ -57,12 +57,6 @@ std::int64_t raw_time(const Moment &moment, const Clock &clock) {
   return is_end ? filetime : clock.from_filetime(filetime);
 }
 
-// Whether the selection says which kinds of events it wants, and not only of which processors.
-bool names_kinds(const Selection &selection) {
-  return !selection.providers.empty() || !selection.events.empty() || !selection.channels.empty() ||
-         !selection.tasks.empty() || !selection.opcodes.empty() || !selection.activities.empty();
-}
-
 } // namespace
 
 TimeRange selected_time(const Selection &selection, const Clock &clock) {
@@ -106,7 +100,7 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.targets_ = std::move(targets);
   filter.everything_ = selection.everything();
   filter.by_kind_ = selection.by_kind();
-  filter.names_kinds_ = names_kinds(selection);
+  filter.names_kinds_ = selection.names_kinds();
   filter.so_far_ = so_far;
   filter.time_ = selected_time(selection, clock);
   if (filter.time_.from > filter.time_.to) {

@@ -192,7 +192,7 @@ private:
   Targets targets_;
   bool everything_ = true;
   bool by_kind_ = false;
-  bool names_kinds_ = false; // and not only processors
+  bool names_kinds_ = false;
   bool so_far_ = false;
   TimeRange time_;
   struct ActorVerdict {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace etwrelog::stacks {
 
@@ -24,10 +25,13 @@ const KeyDefinition *StackDefinitions::resolve(std::uint64_t key, bool kernel, P
   return &*found;
 }
 
-KeyDefinition *StackDefinitions::resolve_any(std::uint64_t key, Place reference) {
+const KeyDefinition *StackDefinitions::resolve_any(std::uint64_t key, Place reference) const {
   const KeyDefinition *user = resolve(key, false, reference), *kernel = resolve(key, true, reference);
-  if (user == nullptr || (kernel != nullptr && kernel->place < user->place)) user = kernel;
-  return const_cast<KeyDefinition *>(user);
+  return user == nullptr || (kernel != nullptr && kernel->place < user->place) ? kernel : user;
+}
+
+KeyDefinition *StackDefinitions::resolve_any(std::uint64_t key, Place reference) {
+  return const_cast<KeyDefinition *>(std::as_const(*this).resolve_any(key, reference));
 }
 
 const KeyDefinition *StackDefinitions::at(std::uint64_t key, bool kernel, Place place) const {

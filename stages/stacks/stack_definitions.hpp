@@ -34,6 +34,7 @@ public:
   // Null when no definition follows.
   [[nodiscard]] const KeyDefinition *resolve(std::uint64_t key, bool kernel, Place reference) const;
   // For a reference that does not tell its part: the first definition of either kind.
+  [[nodiscard]] const KeyDefinition *resolve_any(std::uint64_t key, Place reference) const;
   [[nodiscard]] KeyDefinition *resolve_any(std::uint64_t key, Place reference);
   // The definition event that stands at this place.
   [[nodiscard]] const KeyDefinition *at(std::uint64_t key, bool kernel, Place place) const;

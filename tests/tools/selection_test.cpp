@@ -94,14 +94,11 @@ TEST_F(Selected, StacksOfCachedTracesAreThoseOfPlainOnes) {
     EXPECT_TRUE(stacks(directory.file("cut.etl")) == stacks(directory.file("plain.etl"))) << selection[0];
   }
   // Joined to events, too.
-  const auto joined = [&](const std::string &trace) {
-    return run_tool({"export", trace, "--from", "900ms", "--where", "event = 'PerfInfo/SampleProf'", "--join",
-                     "stack"})
-        .out;
-  };
   const auto times_and_stacks = [&](const std::string &trace) {
     std::multimap<std::int64_t, std::string> all;
-    std::istringstream in(joined(trace));
+    std::istringstream in(run_tool({"export", trace, "--from", "900ms", "--where",
+                                    "event = 'PerfInfo/SampleProf'", "--join", "stack"})
+                              .out);
     for (std::string line; std::getline(in, line);) {
       const json event = json::parse(line);
       all.emplace(event.at("timestamp").get<std::int64_t>(), event.value("stack", json()).dump());
@@ -120,11 +117,10 @@ TEST_F(Selected, AnExportOfAProcessIsWhatItsRelogHas) {
   if (const auto real = testing::trace_path("net.4.5.2.x64"))
     traces.emplace_back(real->string(), "Test.x64.exe");
   for (const auto &[trace, process] : traces)
-    for (const Line &more :
+    for (const Line &selection :
          {Line{"-p", process}, Line{"--from", "100ms", "--to", "5s", "-p", process},
           Line{"-p", process, "--keep-system"}, Line{"--exclude", process},
           Line{"--event", "0x0424", "--exclude", process}, Line{"--event", "0x1823", "-p", process}}) {
-      const Line selection = more;
       relog(trace, "one.etl", selection);
       const auto counts = [&](Line line) {
         std::map<std::string, int> kinds;
@@ -138,11 +134,12 @@ TEST_F(Selected, AnExportOfAProcessIsWhatItsRelogHas) {
       Line exported = {"export", trace}, of_relog = {"export", directory.file("one.etl")};
       exported.insert(exported.end(), selection.begin(), selection.end());
       // Without what else must be known.
-      if (more[0] == "--event") of_relog.insert(of_relog.end(), more.begin(), more.begin() + 2);
-      if (more[0] == "--from") of_relog.insert(of_relog.end(), more.begin(), more.begin() + 4);
+      if (selection[0] == "--event")
+        of_relog.insert(of_relog.end(), selection.begin(), selection.begin() + 2);
+      if (selection[0] == "--from") of_relog.insert(of_relog.end(), selection.begin(), selection.begin() + 4);
       const std::map<std::string, int> kinds = counts(exported);
-      EXPECT_EQ(kinds, counts(of_relog)) << trace << more[0] << more[1];
-      EXPECT_TRUE(more[0] == "--event" || kinds.size() > 10u);
+      EXPECT_EQ(kinds, counts(of_relog)) << trace << selection[0] << selection[1];
+      EXPECT_TRUE(selection[0] == "--event" || kinds.size() > 10u);
     }
 }
 
