@@ -52,9 +52,7 @@ Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Qu
 }
 
 Result<void> Walk::plan() {
-  if (from_ > to_)
-    return base::bad_option(Option::from, "lies after the end of the time asked for")
-        .about(Option::from, Option::to);
+  ETWRELOG_TRY(filter::check_range({from_, to_}));
   for (const auto &source : trace_.sources)
     total_bytes_ += source->stored_bytes();
   progress_.begin("reading events", total_bytes_);

@@ -21,9 +21,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   selection.from = options.from;
   selection.to = options.to;
   const filter::TimeRange selected = filter::selected_time(selection, first.clock());
-  if (selected.from > selected.to)
-    return base::bad_option(Option::from, "lies after the end of the time asked for")
-        .about(Option::from, Option::to);
+  ETWRELOG_TRY(filter::check_range(selected));
   const profile::TimeRange time{selected.from, selected.to};
   std::deque<Trace> narrowed;
   std::vector<const Trace *> read;

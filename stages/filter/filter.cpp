@@ -66,6 +66,12 @@ TimeRange selected_time(const Selection &selection, const Clock &clock) {
   return range;
 }
 
+Result<void> check_range(const TimeRange &range) {
+  if (range.from <= range.to) return {};
+  return base::ErrorBuilder(ErrorKind::usage, "the range is empty: its beginning lies after its end")
+      .about(Option::from, Option::to);
+}
+
 bool is_state(Scope scope) {
   switch (scope) {
   case Scope::always:
@@ -103,10 +109,7 @@ Result<Filter> Filter::make(const Selection &selection, const Lifetimes &lifetim
   filter.names_kinds_ = selection.names_kinds();
   filter.so_far_ = so_far;
   filter.time_ = selected_time(selection, clock);
-  if (filter.time_.from > filter.time_.to) {
-    return base::ErrorBuilder(ErrorKind::usage, "the range is empty: its beginning lies after its end")
-        .about(Option::from, Option::to);
-  }
+  ETWRELOG_TRY(check_range(filter.time_));
   for (const LifetimeRecords::Actor &actor : lifetimes.actors()) {
     const Scope scope = kernel::scope_of(actor.hook);
     const bool start_or_end = scope == Scope::process || scope == Scope::thread,

@@ -87,6 +87,8 @@ struct TimeRange {
   [[nodiscard]] bool contains(std::int64_t time) const { return from <= time && time <= to; }
 };
 [[nodiscard]] TimeRange selected_time(const Selection &selection, const Clock &clock);
+// The error of a range that the user gave and that ends before it begins.
+[[nodiscard]] Result<void> check_range(const TimeRange &range);
 
 // An event by its time and thread, as stacks refer to it. Events without a known thread stand for themselves
 // with the thread kUnknownId.

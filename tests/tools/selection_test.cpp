@@ -143,6 +143,19 @@ TEST_F(Selected, AnExportOfAProcessIsWhatItsRelogHas) {
     }
 }
 
+TEST_F(Selected, ATimeThatEndsBeforeItBeginsIsTheSameMistakeEverywhere) {
+  const std::string in = write(testing::generated(1 << 20)), out = directory.file("o.etl");
+  for (const Line &line :
+       {Line{"relog", in, "-o", out}, Line{"export", in}, Line{"export", in, "-p", "game.exe"},
+        Line{"profile", in, "--symbols", "none"}, Line{"query", in, "select 1"}}) {
+    Line words = line;
+    words.insert(words.end(), {"--from", "2s", "--to", "1s"});
+    const ToolRun run = run_tool(words);
+    EXPECT_EQ(run.status, 2) << line[0] << run.err;
+    EXPECT_NE(run.err.find("--from and --to: the range is empty"), std::string::npos) << line[0] << run.err;
+  }
+}
+
 TEST_F(Selected, AFileIsNamedOnce) {
   const std::string in = write(testing::generated(1 << 20)), link = directory.file("link.etl"),
                     out = directory.file("o.etl");
