@@ -187,10 +187,10 @@ int main(int argc, char **argv) {
   for (const auto &f : std::filesystem::directory_iterator(folder, ignored)) {
     if (f.path().extension() != ".etl") continue;
     const std::string path = f.path().string(), name = f.path().stem().string();
-    for (const auto &[level, label] : {std::pair{Level::normal, "default"}, {Level::max, "max"}}) {
-      const auto l = level;
-      auto add = [&](const std::string &what, auto run) {
-        benchmark::RegisterBenchmark((name + "/" + what + "/" + label).c_str(), run)
+    for (const Level l : {Level::normal, Level::max}) {
+      auto add = [&name, l](const std::string &what, auto run) {
+        const std::string level = l == Level::max ? "max" : "default";
+        benchmark::RegisterBenchmark((name + "/" + what + "/" + level).c_str(), run)
             ->Unit(benchmark::kMillisecond);
       };
       add("pack", [path, l](benchmark::State &s) { bm_pack(s, path, l, true, false); });
