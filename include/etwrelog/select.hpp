@@ -19,8 +19,8 @@
 
 namespace etwrelog {
 
-// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces of one
-// machine begin with the earliest of them (Trace::clock()).
+// A moment as the user gives it: seconds since the trace began, or a FILETIME (UTC). Several traces
+// begin with the earliest of them (Trace::clock()).
 struct Moment {
   bool relative = true;
   double seconds = 0;
@@ -132,10 +132,10 @@ class Lifetimes;
 class Filter {
 public:
   // Reads the trace for processes and threads (not if `known`, of the same trace, is given) and once more for
-  // what the kept events refer to; not at all for a selection of everything. Errors: no_match where a name or
-  // id fits no process of the trace, usage for a regular expression that is none or a time that ends before
-  // it begins, unsupported of a single-pass trace; those of reading. Memory: 24 bytes for each definition of
-  // a stack and each reference to one.
+  // what the kept events refer to, of an archive only where the selection's time is; not at all for a
+  // selection of everything. Errors: no_match where a name or id fits no process of the trace, usage for a
+  // regular expression that is none or a time that ends before it begins, unsupported of a single-pass trace;
+  // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one.
   [[nodiscard]] static Result<Filter> prepare(const Trace &trace, const Selection &selection,
                                               const RunOptions &run = {}, const Lifetimes *known = nullptr);
 

@@ -20,13 +20,13 @@ Selection in_clock_of(Selection selection, const Clock &clock, bool first) {
   return selection;
 }
 
-Result<void> follow_references(const pipeline::OpenedTrace &opened, Filter::Impl &impl, std::uint32_t machine,
-                               const RunOptions &run) {
+Result<void> follow_references(const pipeline::OpenedTrace &opened, const pipeline::SourcesInTime &sources,
+                               Filter::Impl &impl, std::uint32_t machine, const RunOptions &run) {
   filter::Marks marks;
-  for (std::size_t s = 0; s < opened.sources.size(); ++s)
+  for (std::size_t s = 0; s < sources.size(); ++s)
     if (opened.infos[s].machine == machine)
-      ETWRELOG_TRY(pipeline::collect_references(*opened.sources[s], *impl.machines[machine],
-                                                impl.first_buffer[s], run, marks));
+      ETWRELOG_TRY(pipeline::collect_references(sources[s], *impl.machines[machine], impl.first_buffer[s],
+                                                run, marks));
   impl.machines[machine]->set_marks(std::move(marks));
   return {};
 }
@@ -45,10 +45,14 @@ Result<Filter> Filter::prepare(const Trace &trace, const Selection &selection, c
   impl->opened = &opened;
   impl->everything = selection.everything();
   if (impl->everything) return FilterParts::make(std::move(impl));
+  const filter::TimeRange time = filter::selected_time(selection, trace.clock());
+  const bool timed = selection.from || selection.to;
+  const auto sources =
+      timed ? pipeline::SourcesInTime(opened, time.from, time.to) : pipeline::SourcesInTime(opened);
   if (known != nullptr) {
     impl->lifetimes = *known;
   } else {
-    ETWRELOG_TRY_LET(collected, pipeline::collect_state(trace, run, nullptr));
+    ETWRELOG_TRY_LET(collected, pipeline::collect_state(trace, sources, run, nullptr));
     impl->lifetimes = std::move(collected);
   }
   const Lifetimes::Impl &state = *StateParts::of(impl->lifetimes);
@@ -73,7 +77,7 @@ Result<Filter> Filter::prepare(const Trace &trace, const Selection &selection, c
       for (std::uint32_t i = 0; i < machine.lifetimes->processes().size(); ++i)
         if (made->targets().is_target(i)) impl->processes.push_back(machine.first_process + i);
     impl->machines.back() = *std::move(made);
-    ETWRELOG_TRY(follow_references(opened, *impl, m, run));
+    ETWRELOG_TRY(follow_references(opened, sources, *impl, m, run));
   }
   if (!any && nothing) return base::in_file(*std::move(nothing), opened.infos[0].name);
   return FilterParts::make(std::move(impl));

@@ -180,7 +180,8 @@ void add_instances(Lifetimes::Impl &all, Lifetimes::Impl::Machine &machine, std:
 
 } // namespace
 
-Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const RunOptions &run, SchemaCatalog *schemas) {
+Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTime &sources,
+                                const RunOptions &run, SchemaCatalog *schemas) {
   const OpenedTrace &opened = detail::Traversal::of(trace);
   if (opened.stream) return detail::Traversal::needs_spool(trace);
   std::uint32_t machines = 0;
@@ -188,13 +189,13 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const RunOptions &
     machines = std::max(machines, info.machine + 1);
   std::vector<MachineState> states(machines);
   auto all = std::make_shared<Lifetimes::Impl>();
-  std::vector<std::size_t> first_source(machines, opened.sources.size());
-  for (std::size_t s = 0; s < opened.sources.size(); ++s) {
+  std::vector<std::size_t> first_source(machines, sources.size());
+  for (std::size_t s = 0; s < sources.size(); ++s) {
     const std::uint32_t machine = opened.infos[s].machine;
     first_source[machine] = std::min(first_source[machine], s);
     all->first_buffer.push_back(states[machine].buffers());
-    detail::Traversal::add_input(run.report, *opened.sources[s]);
-    ETWRELOG_TRY(states[machine].add(*opened.sources[s], run, schemas));
+    detail::Traversal::add_input(run.report, sources[s]);
+    ETWRELOG_TRY(states[machine].add(sources[s], run, schemas));
   }
   for (std::uint32_t m = 0; m < machines; ++m) {
     std::vector<profile::ThreadName> names;
@@ -213,12 +214,13 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const RunOptions &
 Lifetimes::Lifetimes() : impl_(std::make_shared<const Impl>()) {}
 
 Result<Lifetimes> Lifetimes::collect(const Trace &trace, const RunOptions &run) {
-  return pipeline::collect_state(trace, run, nullptr);
+  return pipeline::collect_state(trace, pipeline::SourcesInTime(detail::Traversal::of(trace)), run, nullptr);
 }
 
 Result<Survey> survey(const Trace &trace, const RunOptions &run) {
   Survey out;
-  ETWRELOG_TRY_LET(lifetimes, pipeline::collect_state(trace, run, &out.schemas));
+  const pipeline::SourcesInTime whole(detail::Traversal::of(trace));
+  ETWRELOG_TRY_LET(lifetimes, pipeline::collect_state(trace, whole, run, &out.schemas));
   out.lifetimes = std::move(lifetimes);
   return out;
 }

@@ -1,7 +1,7 @@
 // What stands behind Lifetimes, and the pass that collects it.
 #pragma once
 
-#include "api/internals.hpp"
+#include "api/sources_in_time.hpp"
 #include "etwrelog/state.hpp"
 #include "filter/lifetimes.hpp"
 #include "profile/images.hpp"
@@ -40,9 +40,10 @@ struct StateParts {
 
 namespace pipeline {
 
-// With `schemas`: those that the trace holds are added to it in the same pass.
-[[nodiscard]] Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const RunOptions &run,
-                                              SchemaCatalog *schemas);
+// What the sources tell, which are the trace's. With `schemas`: those that they hold are added to it in the
+// same pass.
+[[nodiscard]] Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTime &sources,
+                                              const RunOptions &run, SchemaCatalog *schemas);
 
 } // namespace pipeline
 } // namespace etwrelog

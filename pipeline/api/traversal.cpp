@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostOfWindow =
 
 Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run)
     : trace_(trace), order_(query.order), run_(run), kind_set_(query.kinds), with_state_(query.with_state),
-      reading_(reading), began_(std::chrono::steady_clock::now()), progress_(run_.progress) {
+      reading_(reading), sources_(trace), began_(std::chrono::steady_clock::now()), progress_(run_.progress) {
   if (!kind_set_.empty()) kinds_ = &kind_set_;
   if (query.filter != nullptr) {
     const std::shared_ptr<const Filter::Impl> &filter = FilterParts::of(*query.filter);
@@ -60,17 +60,12 @@ Result<void> Walk::plan() {
   return order_ == Order::time ? plan_time_order() : Result<void>();
 }
 
-// Of an archive, segments whose events are all outside the time asked for are not decoded. Where state is
-// wanted, too, they are, as the index has its events, but not the place where each stands; unless nobody asks
-// for that.
+// Where state is wanted, too, all of an archive is read, as the index has its events, but not the place where
+// each stands; unless nobody asks for that.
 void Walk::leave_out_by_time() {
   if (!timed_ || (with_state_ && !reading_.state_from_index)) return;
-  narrowed_.resize(trace_.sources.size());
-  for (std::uint32_t s = 0; s < trace_.sources.size(); ++s) {
-    if (trace_.infos[s].access != Access::archive || !trace_.clocks[s].same()) continue;
-    narrowed_[s] = trace_.sources[s]->within(from_, to_);
-    sum_.buffers_left_out += narrowed_[s]->buffers_left_out();
-  }
+  sources_ = SourcesInTime(trace_, from_, to_);
+  sum_.buffers_left_out += sources_.buffers_left_out();
 }
 
 // Of `reading_.process` nothing is known before a buffer is read.
@@ -400,7 +395,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
 }
 
 Result<void> Walk::load_stored(WalkSlot &slot) {
-  loader(slot.source).load(slot.batch);
+  sources_[slot.source].load(slot.batch);
   if (slot.batch.error) return *std::move(slot.batch.error);
   for (const DecodedBuffer &buffer : slot.batch.buffers) {
     slot.buffers.push_back(view_of(slot.source, buffer));
@@ -435,7 +430,7 @@ Result<std::unique_ptr<Block>> Walk::load_block(const Planned &planned, WalkSlot
   block->refs.clear();
   block->has_events = false;
   block->taken = 0;
-  loader(planned.source).load(batch);
+  sources_[planned.source].load(batch);
   if (!batch.error && !batch.buffers.empty()) {
     block->view = view_of(planned.source, batch.buffers.front());
     refer(planned.source, *block);

@@ -8,6 +8,7 @@
 #include "api/internals.hpp"
 #include "api/pump.hpp"
 #include "api/reading.hpp"
+#include "api/sources_in_time.hpp"
 #include "api/time_order.hpp"
 #include "run/runner.hpp"
 
@@ -63,10 +64,6 @@ private:
   Result<void> plan();
   Result<void> plan_time_order();
   void leave_out_by_time();
-  // What load() is asked of: the source, or the same without what the time leaves out.
-  [[nodiscard]] const Trace &loader(std::uint32_t source) const {
-    return narrowed_.empty() || !narrowed_[source] ? *trace_.sources[source] : *narrowed_[source];
-  }
   [[nodiscard]] std::size_t slots(unsigned threads) const;
 
   bool next_stored(WalkSlot &slot); // false when there are no more buffers
@@ -126,7 +123,7 @@ private:
   std::int64_t from_ = kFirstTime, to_ = kLastTime;
 
   // The plan.
-  std::vector<std::optional<Trace>> narrowed_; // by source
+  SourcesInTime sources_; // what load() is asked of
   std::uint64_t total_bytes_ = 0;
   std::uint32_t next_source_ = 0;
   std::size_t next_buffer_ = 0;

@@ -403,7 +403,7 @@ void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Jo
 Result<std::unique_ptr<TableRows>> TableRows::make(const Trace &trace, const ExportOptions &options,
                                                    FieldColumns fields, const RunOptions &run) {
   auto made = std::make_unique<TableRows>();
-  ETWRELOG_TRY_LET(survey, survey_for_export(trace, options.schemas, run));
+  ETWRELOG_TRY_LET(survey, survey_for_export(trace, options.schemas, run, options.selection));
   made->survey = std::move(survey);
   ETWRELOG_TRY_LET(selected, Selected::make(trace, options.selection, options.where, made->survey, run));
   made->selected = std::move(selected);

@@ -1,5 +1,6 @@
 // etwrelog/select.hpp: a Filter in a query gives the events that relog() would write.
 #include "etwrelog/etwrelog.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/trace_files.hpp"
 
@@ -130,6 +131,33 @@ TEST(FilterApi, GivesWhatRelogWritesOfRealTraces) {
       expect_as_relogged(trace, {.events = {0x0420, 0x0424, 0x1823, 0x1826}}, name);
     }
   if (!any) GTEST_SKIP() << "no real traces";
+}
+
+// Of the archive most is not read for that: process ids mean what they mean there nevertheless.
+TEST(FilterApi, OfATimeOfAnArchiveIsThatOfItsTrace) {
+  const TempDir directory;
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 40'000'000;
+  options.cpus = 4, options.processes = 16, options.pid_reuse = true;
+  const std::string plain = directory.file("x.etl"), packed = directory.file("x.etlz");
+  write_file(plain, generated(options));
+  ASSERT_TRUE(pack(Input(plain), Output(packed)));
+  const PublicTrace trace = opened({Input(plain)}), archive = opened({Input(packed)});
+  for (const auto &[from, to] : {std::pair(0.1, 0.3), {5.0, 5.2}, {20.0, 30.0}})
+    for (Selection selection :
+         {Selection{.processes = {"game.exe"}}, Selection{.exclude = {"game.exe"}},
+          Selection{.processes = {"s*"}, .children = true}, Selection{.events = {0x0F2E}}}) {
+      selection.from = Moment{true, from, 0}, selection.to = Moment{true, to, 0};
+      const Result<Filter> of_trace = Filter::prepare(trace, selection),
+                           of_archive = Filter::prepare(archive, selection);
+      ASSERT_TRUE(of_trace) << of_trace.error().message();
+      ASSERT_TRUE(of_archive) << of_archive.error().message();
+      EXPECT_TRUE(std::ranges::equal(of_trace->processes(), of_archive->processes()));
+      const std::vector<std::string> expected = events_of(trace, {.filter = &*of_trace});
+      EXPECT_GT(expected.size(), 100u) << from;
+      EXPECT_TRUE(events_of(archive, {.filter = &*of_archive}) == expected) << from;
+    }
 }
 
 TEST(FilterApi, KnowsProcessesThatAnotherSourceTellsOf) {

@@ -209,68 +209,6 @@ TEST(Query, RefusesOtherFilesAndWrongSql) {
   EXPECT_TRUE(directory.names().empty());
 }
 
-// One second of an archive: what lies elsewhere is not even looked at, so that damage there does not matter.
-TEST(Query, ReadsOfAnArchiveTheTimeThatIsAskedFor) {
-  const TempDir directory;
-  gen::Options options;
-  options.profile = gen::find_profile("medium");
-  options.size = 100'000'000;
-  options.cpus = 4, options.processes = 16;
-  const std::string trace = directory.file("x.etl"), archive = directory.file("x.etlz");
-  testing::write_file(trace, testing::generated(options));
-  ASSERT_EQ(run_tool({"pack", trace, "-o", archive}).status, 0);
-  std::vector<std::uint8_t> bytes = testing::read_file(archive);
-  for (std::size_t at = bytes.size() * 2 / 10; at < bytes.size() * 5 / 10; at += 512)
-    bytes[at] ^= 0x55;
-  const std::string damaged = directory.file("damaged.etlz");
-  testing::write_file(damaged, bytes);
-  for (const std::string &sql :
-       {std::string("select count(*), min(timestamp), max(timestamp) from events"),
-        std::string("select process, count(*) from PerfInfo_SampleProf group by 1"),
-        std::string("select count(*), max(start), max(name) from processes"),
-        std::string("select event, count(*) from events where cpu = 2 group by 1")}) {
-    const auto ask = [&](const std::string &file) {
-      return run_tool({"query", file, "--from", "0.1s", "--to", "0.2s", sql});
-    };
-    const ToolRun expected = ask(trace), found = ask(damaged);
-    ASSERT_EQ(expected.status, 0) << expected.err;
-    ASSERT_EQ(found.status, 0) << found.err;
-    EXPECT_EQ(found.out, expected.out) << sql;
-  }
-  EXPECT_NE(run_tool({"query", damaged, "select count(*) from events"}).status, 0);
-  // The same where SQL alone says which time.
-  const ToolRun ends =
-      run_tool({"query", trace, "--from", "0.1s", "--to", "0.2s", "--json",
-                "select min(time) as a, max(time) as b, min(timestamp) as c, max(timestamp) as "
-                "d from events"});
-  ASSERT_EQ(ends.status, 0) << ends.err;
-  const nlohmann::json row = nlohmann::json::parse(ends.out);
-  const auto number = [&](const char *name) { return row[name].dump(); };
-  const std::string times = " time between " + number("a") + " and " + number("b"),
-                    stamps = " timestamp >= " + number("c") + " and timestamp <= " + number("d");
-  for (const std::string &sql :
-       {"select count(*), min(timestamp), max(timestamp) from events where" + times,
-        "select process, count(*) from PerfInfo_SampleProf where" + stamps + " group by 1",
-        "select p.name, count(*) from PerfInfo_SampleProf s join processes p on p.process_id = "
-        "process_of_thread(s.ThreadId, s.timestamp) where s." +
-            times.substr(1) + " group by 1",
-        "select process, module, count(*) from samples where" + times + " group by 1, 2",
-        "with some as (select event, process_id from events where" + times +
-            ") select event, count(*) from some where process_id in (select process_id from processes) group "
-            "by 1",
-        "select count(*) from events where" + stamps + "; select count(*) from events where" + times}) {
-    const ToolRun expected = run_tool({"query", trace, sql}), found = run_tool({"query", damaged, sql});
-    EXPECT_EQ(found.out, expected.out) << sql;
-    EXPECT_EQ(found.status, expected.status) << sql << found.err;
-  }
-  // What reaches beyond it reads all, and meets the damage.
-  for (const std::string &sql :
-       {"select count(*) from events where" + times + " or cpu = 1",
-        "select count(*) from events a, PerfInfo_SampleProf b where a." + times.substr(1),
-        std::string("select count(*) from events where time > 0 + (select 1)")})
-    EXPECT_NE(run_tool({"query", damaged, sql}).status, 0) << sql;
-}
-
 // Of a short time only the second version of the kind is seen, and it still has the name of the second.
 TEST(Query, TablesOfAnArchiveAreCalledAsThoseOfItsTraceAreWhateverTimeIsAskedFor) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
