@@ -52,6 +52,12 @@ Result<void> check_single_pass(const RelogFlags &options) {
   return {};
 }
 
+Result<void> check_buffer_size(const RelogFlags &options) {
+  if (!options.keep_order || options.buffer_size.empty()) return {};
+  return contradiction(Option::keep_grouping, Option::buffer_size,
+                       "cannot be combined: buffers stay as they are");
+}
+
 Result<void> check_follow(const RelogFlags &options) {
   if (!options.follow) return {};
   const char *with =
@@ -122,7 +128,7 @@ json report_json(const std::vector<std::string> &inputs, const RelogFlags &optio
           {"by_reason", std::move(reasons)},
           {"by_type", std::move(types)},
           {"by_process", std::move(processes)},
-          {"stacks", stacks_json(r.stacks)},
+          {"stacks", options.stacks == "keep" ? json(nullptr) : stacks_json(r.stacks)}, // not looked at
           {"passes", times_json(run)},
           {"seconds", r.seconds},
           {"mb_per_second", r.seconds > 0 ? static_cast<double>(r.input_bytes) / r.seconds / 1e6 : 0},
@@ -168,6 +174,7 @@ int write_report(const RelogFlags &options, const json &content) {
 int run_relog(const RelogFlags &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   if (Result<void> ok = check_follow(options); !ok) return report(ok.error());
+  if (Result<void> ok = check_buffer_size(options); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions relog;

@@ -44,6 +44,15 @@ void StackRewriteCounts::add(const StackRewriteCounts &other) {
   restarts += other.restarts;
   event_bytes_in += other.event_bytes_in;
   event_bytes_out += other.event_bytes_out;
+  for (const StackRewriteDifference &d : other.differences)
+    differ(d.hook, d.events, d.bytes);
+}
+
+void StackRewriteCounts::differ(std::uint16_t hook, std::int64_t events, std::int64_t bytes) {
+  auto found = std::ranges::find(differences, hook, &StackRewriteDifference::hook);
+  if (found == differences.end()) found = differences.insert(found, {hook});
+  found->events += events;
+  found->bytes += bytes;
 }
 
 StackRewriter::StackRewriter(const StackOptions &options, StackInventory inventory, bool collected)
@@ -239,18 +248,22 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
       copy_up_to(event.bytes().data());
       from += align8(event.size());
       counts.event_bytes_out += change->size;
+      counts.differ(event.hook(), -1, -std::int64_t{event.size()});
       switch (change->kind) {
       case Change::Kind::drop: break;
       case Change::Kind::walk:
         inventory_.table->read(change->definition->stack, part.stack);
         out += write_walk(out, event, part.stack, change->size);
+        counts.differ(kHookStackWalk, 1, change->size);
         ++counts.walks_out;
         break;
       default: {
         const auto pointer_size = static_cast<std::uint8_t>(event.pointer_size());
         const auto key_at = static_cast<std::uint32_t>(out - begin) + change->size - pointer_size;
         buffer.uses.push_back({key_at, *id++, change->time, pointer_size});
-        out += write_reference(out, event, change->kind == Change::Kind::reference_kernel, change->size);
+        const bool kernel = change->kind == Change::Kind::reference_kernel;
+        out += write_reference(out, event, kernel, change->size);
+        counts.differ(kernel ? kHookReferenceKernel : kHookReferenceUser, 1, change->size);
         ++counts.references_out;
       }
       }
@@ -331,8 +344,10 @@ void StackRewriter::append_definitions(std::uint16_t hook, std::vector<std::uint
     const unsigned pointer_size = definition.table->read(definition.stack, frames_);
     // The frames were in an event with 16 bytes of other data; the key has 8.
     if (!append_definition(out, hook, pointer_size, definition.time, definition.key, frames_)) continue;
+    const std::size_t size = definition_size(frames_.size(), pointer_size);
     ++counts_.definitions_out;
-    counts_.event_bytes_out += definition_size(frames_.size(), pointer_size);
+    counts_.event_bytes_out += size;
+    counts_.differ(hook, 1, static_cast<std::int64_t>(size));
     run.last_time = definition.time;
   }
   run.begin = 0;

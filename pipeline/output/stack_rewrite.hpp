@@ -32,12 +32,20 @@ struct StackOptions {
   [[nodiscard]] std::size_t for_definitions() const { return std::max(memory, std::size_t{64} << 20); }
 };
 
+// How many more events of a kind go out than came in, and their bytes without padding.
+struct StackRewriteDifference {
+  std::uint16_t hook = 0;
+  std::int64_t events = 0, bytes = 0;
+};
+
 struct StackRewriteCounts { // events, in and out
   std::uint64_t walks_in = 0, references_in = 0, definitions_in = 0;
   std::uint64_t walks_out = 0, references_out = 0, definitions_out = 0;
   std::uint64_t unresolved = 0;                          // references without a definition: left as they are
   std::uint64_t restarts = 0;                            // of the stack table, for lack of memory
   std::uint64_t event_bytes_out = 0, event_bytes_in = 0; // of the events passed through, padding excluded
+  std::vector<StackRewriteDifference> differences;       // each kind once
+  void differ(std::uint16_t hook, std::int64_t events, std::int64_t bytes);
   void add(const StackRewriteCounts &other);
 };
 

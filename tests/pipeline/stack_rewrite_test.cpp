@@ -1,4 +1,6 @@
 // relog --stacks: whatever becomes of references and definitions, every event keeps its stack.
+#include "etwrelog/statistics.hpp"
+#include "etwrelog/trace.hpp"
 #include "output/relog.hpp"
 #include "passes/stack_report.hpp"
 #include "stacks/stack_cache_sim.hpp"
@@ -395,6 +397,31 @@ TEST_F(StackRewrite, DefinesOnlyStacksOfKeptEvents) {
   expect_same(filtered, cached);
   expect_same(filtered, expanded);
   EXPECT_EQ(cached.unused, 0u);
+}
+
+TEST_F(StackRewrite, TheReportTellsByTypeWhatTheOutputHas) {
+  const Bytes8 plain = TraceMaker({12, 3000}).make(),
+               cached = TraceMaker({13, 3000, true, true, false}).make();
+  for (const Bytes8 &trace : {plain, cached})
+    for (const StackMode mode :
+         {StackMode::keep, StackMode::cache, StackMode::cache_native, StackMode::expand}) {
+      pipeline::RelogOptions options;
+      options.stacks.mode = mode;
+      options.count = true;
+      const Bytes8 out = relog(trace, options);
+      const Result<etwrelog::Trace> opened = etwrelog::Trace::open(Input::memory("out.etl", out));
+      ASSERT_TRUE(opened);
+      const Result<Statistics> counted = collect_statistics(*opened);
+      ASSERT_TRUE(counted);
+      std::map<EventType, std::pair<std::uint64_t, std::uint64_t>> expected, found;
+      for (const TypeStatistics &type : counted->types)
+        expected[type.type] = {type.events, type.bytes};
+      for (const schema::TypeCount &type : report.types.rows())
+        if (type.kept_events != 0) found[type.type] = {type.kept_events, type.kept_bytes};
+      EXPECT_EQ(found, expected);
+      EXPECT_EQ(report.events_out, counted->events);
+      EXPECT_EQ(report.event_bytes_out, counted->event_bytes);
+    }
 }
 
 TEST_F(StackRewrite, LeavesReferencesWithoutADefinitionAlone) {

@@ -109,6 +109,13 @@ TEST_F(Cli, ExitsWithTwoOnWrongUsage) {
             std::string::npos);
 }
 
+TEST_F(Cli, BuffersThatStayAsTheyAreHaveTheirSize) {
+  const ToolRun run =
+      run_tool({"relog", in, "-o", directory.file("out.etl"), "--keep-order", "--buffer-size", "1M"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("--buffer-size"), std::string::npos) << run.err;
+}
+
 TEST_F(Cli, TakesLevelsInAnyCase) {
   // Of a trace that holds little every level makes the same small archive.
   testing::SyntheticTrace large({.buffer_size = 64u << 10});
