@@ -3,6 +3,7 @@
 
 #include "etwrelog/codec.hpp"
 #include "etwrelog/relog.hpp"
+#include "etwrelog/text.hpp"
 #include "etwrelog/trace.hpp"
 #include "tools/options.hpp"
 
@@ -10,6 +11,7 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace etwrelog::cli {
@@ -29,6 +31,11 @@ enum Exit : int {
 
 // To stderr; a progress line makes way for it.
 void print_line(std::string_view text);
+// A line of a report to stdout. Names out of traces and of files are whatever somebody chose: nothing in them
+// ends the line or speaks to the terminal.
+template <class... Values> void print_row(fmt::format_string<Values...> format, Values &&...values) {
+  fmt::print("{}\n", printable(fmt::format(format, std::forward<Values>(values)...)));
+}
 // "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
 [[nodiscard]] int report(const Error &error);
 void warn(std::string_view file, std::string_view text);

@@ -20,10 +20,6 @@ struct InfoOptions : CommonOptions {
   SumFlags many;
 };
 
-bool closed_cleanly(const LogfileHeader &h) {
-  return h.end_time != 0 && h.buffers_written != 0;
-}
-
 std::string local_bias(std::int32_t bias) {
   const int minutes = -bias;
   return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
@@ -99,7 +95,7 @@ json source_json(const SourceInfo &source) {
           {"header", header_json(h)},
           {"start", filetime_text(h.start_time)},
           {"end", filetime_text(h.end_time)},
-          {"closed_cleanly", closed_cleanly(h)},
+          {"closed_cleanly", h.closed()},
           {"buffers",
            {{"count", source.buffers},
             {"decoded_bytes", source.decoded_bytes},
@@ -182,15 +178,15 @@ void print_processes(const Clock &clock, const Statistics &s) {
              "Events", "Name, command line");
   for (const std::size_t i : order) {
     const ProcessInstance &p = processes[i];
-    fmt::print("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}\n", p.pid, p.parent,
-               moment(p.start, kBeginning), moment(p.end, kForever), human_count(s.by_instance[i].samples),
-               human_count(s.by_instance[i].events), p.image_name.empty() ? "?" : p.image_name,
-               p.command_line.empty() ? "" : "  ", p.command_line);
+    print_row("{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}{}{}", p.pid, p.parent, moment(p.start, kBeginning),
+              moment(p.end, kForever), human_count(s.by_instance[i].samples),
+              human_count(s.by_instance[i].events), p.image_name.empty() ? "?" : p.image_name,
+              p.command_line.empty() ? "" : "  ", p.command_line);
   }
 }
 
 void row(std::string_view name, const std::string &value) {
-  fmt::print("{:<16}{}\n", name, value);
+  print_row("{:<16}{}", name, value);
 }
 
 void print_duration(const Clock &clock, const Statistics &s) {
@@ -217,15 +213,18 @@ void print_source(const SourceInfo &source, const Statistics *alone) {
   row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,
                              h.sub_version, h.sub_minor_version));
   row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
-  row("Clock", fmt::format("{}, {} Hz", clock_name(source.clock.type), h.perf_freq));
-  row("Start", fmt::format("{}  (local time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
+  row("Clock", fmt::format("{}, {} Hz", clock_name(source.clock.type), source.clock.ticks_per_second()));
+  row("Start",
+      fmt::format("{}  (standard time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
   row("End", filetime_text(h.end_time));
   if (alone != nullptr) print_duration(source.clock, *alone);
   row("Buffers", fmt::format("{} of {}{}", human_count(source.buffers), human_bytes(h.buffer_size),
                              source.wrapped ? ", circular and wrapped" : ""));
   if (alone != nullptr) print_compression(source, *alone);
-  row("Lost", fmt::format("{} events, {} buffers", human_count(h.events_lost), human_count(h.buffers_lost)));
-  row("Closed", closed_cleanly(h) ? "cleanly" : "never: a crash or a copy of a running log");
+  row("Lost", h.closed() ? fmt::format("{} events, {} buffers", human_count(h.events_lost),
+                                       human_count(h.buffers_lost))
+                         : std::string("not known"));
+  row("Closed", h.closed() ? "cleanly" : "never: a crash or a copy of a running log");
 }
 
 void print_info(const Trace &trace, const Statistics &s) {

@@ -44,23 +44,26 @@ const char *unit_text(const Profile &profile) {
 }
 
 void print_head(const Profile &profile, const ProfileText &text) {
-  const double seconds = static_cast<double>(profile.duration) * 1e-9;
-  std::string line =
-      fmt::format("{}: {:.1f} s, {} processors, {} {}", profile.trace, seconds, profile.processors,
-                  weight_text(profile, text.all.weight), unit_text(profile));
+  std::string time = fmt::format("{:.1f} s", static_cast<double>(profile.length()) * 1e-9);
+  if (profile.stretch)
+    time = fmt::format("{} from {} on", human_seconds(static_cast<double>(profile.length()) * 1e-9),
+                       human_seconds(static_cast<double>(profile.stretch->from) * 1e-9));
+  std::string line = fmt::format("{}: {}, {} processors, {} {}", profile.trace, time, profile.processors,
+                                 weight_text(profile, text.all.weight), unit_text(profile));
   if (counts_samples(profile)) {
     const std::uint64_t interval = profile.interval_ns();
     line += interval == 0 ? ", interval not recorded"
                           : fmt::format(", one every {:.3f} ms", static_cast<double>(interval) * 1e-6);
   }
-  line += profile.events_lost + profile.buffers_lost == 0
+  line += !profile.lost_known ? ", how many were lost is not known"
+          : profile.events_lost + profile.buffers_lost == 0
               ? ", none lost"
               : fmt::format("; LOST: {} events, {} buffers", human_count(profile.events_lost),
                             human_count(profile.buffers_lost));
-  fmt::print("{}\n", line);
+  print_row("{}", line);
   if (profile.accounting.idle_left_out != 0)
-    fmt::print("Idle left out: {} {}\n", human_count(profile.accounting.idle_left_out),
-               counts_samples(profile) ? "samples (--idle)" : "switches");
+    print_row("Idle left out: {} {}", human_count(profile.accounting.idle_left_out),
+              counts_samples(profile) ? "samples (--idle)" : "switches");
 }
 
 void print_processes(const Profile &profile, const std::vector<ProfileRow> &processes, std::uint64_t whole,
@@ -72,12 +75,12 @@ void print_processes(const Profile &profile, const std::vector<ProfileRow> &proc
     if (rows != 0 && i >= rows)
       rest += row.self;
     else
-      fmt::print("{:>12} {:>6.1f}%  {}\n", weight_text(profile, row.self), 100 * share(row.self, whole),
-                 row.name);
+      print_row("{:>12} {:>6.1f}%  {}", weight_text(profile, row.self), 100 * share(row.self, whole),
+                row.name);
   }
   if (rest != 0)
-    fmt::print("{:>12} {:>6.1f}%  ({} others)\n", weight_text(profile, rest), 100 * share(rest, whole),
-               processes.size() - rows);
+    print_row("{:>12} {:>6.1f}%  ({} others)", weight_text(profile, rest), 100 * share(rest, whole),
+              processes.size() - rows);
 }
 
 const char *by_text(ProfileBy by) {
@@ -128,13 +131,13 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
     const std::string self = share_text(profile, rows[i].self, whole);
     const std::string mark = stacks && text.by != ProfileBy::module ? mark_of(rows[i]) : "";
     if (stacks)
-      fmt::print("{} {} {}{}\n", self, share_text(profile, rows[i].total, whole), rows[i].name, mark);
+      print_row("{} {} {}{}", self, share_text(profile, rows[i].total, whole), rows[i].name, mark);
     else
-      fmt::print("{} {}\n", self, rows[i].name);
+      print_row("{} {}", self, rows[i].name);
   }
   if (rest != 0)
-    fmt::print("{:5.1f}%{:{}} ({} others)\n", 100 * share(rest, whole), "",
-               stacks ? 2 * width - 5 : width - 6, rows.size() - top);
+    print_row("{:5.1f}%{:{}} ({} others)", 100 * share(rest, whole), "", stacks ? 2 * width - 5 : width - 6,
+              rows.size() - top);
 }
 
 void print_tree(const Profile &profile, const ProfileText &text) {
@@ -142,9 +145,8 @@ void print_tree(const Profile &profile, const ProfileText &text) {
   fmt::print("\n{:>7} {:>7}  Call tree (what is below {:g}% is left out)\n", "Total", "Self",
              100 * text.min_share);
   for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
-    fmt::print("{:>6.1f}% {:>6.1f}%  {:{}}{}{}\n", 100 * share(row.total, whole),
-               100 * share(row.self, whole), "", std::min<std::uint32_t>(row.depth, 200), row.name,
-               kind_mark(row.kind));
+    print_row("{:>6.1f}% {:>6.1f}%  {:{}}{}{}", 100 * share(row.total, whole), 100 * share(row.self, whole),
+              "", std::min<std::uint32_t>(row.depth, 200), row.name, kind_mark(row.kind));
 }
 
 using Numbers = std::array<std::uint64_t, 9>;
@@ -198,7 +200,7 @@ void print_accounting(const Profile &profile, std::size_t top) {
   for (const Row &row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i)
       fmt::print("{:>{}}", human_count(row.numbers[i]), widths[i]);
-    fmt::print("  {}\n", row.name);
+    print_row("  {}", row.name);
   }
 }
 
@@ -214,19 +216,19 @@ void print_footer(const Profile &profile) {
   fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()),
              counts_samples(profile) ? "samples" : "switches", line);
   const ProfileCounts &all = profile.accounting.total;
-  fmt::print("Fragments of the trace: {} = {} of samples + {} of other events + {} orphaned\n",
-             human_count(all.fragments), human_count(all.claimed), human_count(all.other_event),
-             human_count(all.orphaned));
+  print_row("Fragments of the trace: {} = {} of samples + {} of other events + {} orphaned",
+            human_count(all.fragments), human_count(all.claimed), human_count(all.other_event),
+            human_count(all.orphaned));
   if (!counts_samples(profile) && profile.accounting.not_timed != 0)
-    fmt::print("Not counted: {} switches that end a wait of before, or of no length\n",
-               human_count(profile.accounting.not_timed));
+    print_row("Not counted: {} switches that end a wait of before, or of no length",
+              human_count(profile.accounting.not_timed));
   const std::uint64_t whole = total_weight(profile);
   line.clear();
   for (const ProfileUnresolved &row : profile_unresolved_reasons(profile))
     line += fmt::format("{}{} in {} ({:.1f}%)", line.empty() ? "" : "; ", unresolved_text(row.why),
                         weight_text(profile, row.total), 100 * share(row.total, whole));
   if (!line.empty())
-    fmt::print("{} with frames without a name: {}\n", counts_samples(profile) ? "Samples" : "Time", line);
+    print_row("{} with frames without a name: {}", counts_samples(profile) ? "Samples" : "Time", line);
 }
 
 json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,
@@ -317,8 +319,9 @@ void print_profile(const Profile &profile, const ProfileText &text) {
   } else {
     if (!text.chosen.empty()) {
       print_processes(profile, text.all.processes, text.all.weight, kScreenRows);
-      fmt::print("\nThe busiest: {}, {} {}\n", text.chosen, weight_text(profile, total_weight(profile)),
-                 unit_text(profile));
+      fmt::print("\n");
+      print_row("The busiest: {}, {} {}", text.chosen, weight_text(profile, total_weight(profile)),
+                unit_text(profile));
     }
     if (text.tree)
       print_tree(profile, text);
@@ -346,14 +349,18 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"processors", profile.processors},
               {"interval_ns", profile.interval_ns()},
               {"intervals", std::move(intervals)},
-              {"events_lost", profile.events_lost},
-              {"buffers_lost", profile.buffers_lost},
+              {"events_lost", profile.lost_known ? json(profile.events_lost) : json(nullptr)},
+              {"buffers_lost", profile.lost_known ? json(profile.buffers_lost) : json(nullptr)},
               {"selected", whole},
               {"processes", rows_json(profile, text.all.processes, text.all.weight, 0)},
               {"by", lower(by_text(text.by))},
               {"rows", rows_json(profile, profile_rows(profile, text.by), whole, text.top)},
               {"accounting", accounting_json(profile)},
               {"unresolved", unresolved_json(profile)}};
+  if (profile.stretch) {
+    all["from_seconds"] = static_cast<double>(profile.stretch->from) * 1e-9;
+    all["to_seconds"] = static_cast<double>(profile.stretch->to) * 1e-9;
+  }
   if (text.tree) {
     json tree = json::array();
     for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))

@@ -35,6 +35,9 @@ struct LogfileHeader {
   std::int64_t first_stamp = 0;        // raw time of the event itself
   std::uint32_t event_size = 0;        // of the event, padding excluded
 
+  // Whether the session ended and completed the header. Else nothing is known of how much was lost, and when
+  // it ended.
+  [[nodiscard]] bool closed() const { return end_time != 0 && buffers_written != 0; }
   [[nodiscard]] Clock clock() const {
     return {static_cast<format::ClockType>(clock_type), perf_freq, cpu_mhz, first_stamp, start_time};
   }

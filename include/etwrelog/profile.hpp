@@ -37,7 +37,7 @@ enum class Unresolved : std::uint8_t {
   no_image,        // no image is known at that address and time
   no_identity,     // the image's PDB is not named in the trace: the trace was not merged
   pdb_not_found,   // looked for and not found; ProfileModule::detail says where
-  pdb_other_age,   // found with the right GUID, but another age
+  pdb_other_build, // found by its name, but of another build: its GUID or its age is another
   pdb_compressed,  // found, but in the MSFZ container, which cannot be read yet
   pdb_damaged,     // found, but not readable
   no_symbol,       // the PDB has nothing at or before that address
@@ -159,14 +159,21 @@ struct ProfileInterval { // the sampling interval from `time` on
   std::uint64_t interval_ns = 0;
 };
 
+struct ProfileStretch { // ns since trace start
+  std::int64_t from = 0, to = 0;
+};
+
 struct Profile {
-  std::string trace;           // its name
-  std::int64_t start_time = 0; // FILETIME of time 0
-  std::int64_t duration = 0;   // ns, of all the trace
+  std::string trace;                     // its name
+  std::int64_t start_time = 0;           // FILETIME of time 0
+  std::int64_t duration = 0;             // ns, of all the trace
+  std::optional<ProfileStretch> stretch; // that was asked for, as far as the trace reaches; none: all of it
+  [[nodiscard]] std::int64_t length() const { return stretch ? stretch->to - stretch->from : duration; }
   std::uint32_t processors = 0;
   ProfileKind kind = ProfileKind::cpu;
   std::vector<ProfileInterval> intervals; // by time; empty if the trace does not tell
   std::uint64_t events_lost = 0, buffers_lost = 0;
+  bool lost_known = true; // else the trace was never closed, and says nothing of these
 
   std::vector<ProfileModule> modules;
   std::vector<ProfileFrame> frames;

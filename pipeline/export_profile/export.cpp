@@ -139,7 +139,9 @@ std::string subtitle_of(const Profile &profile) {
   std::string text = fmt::format("{} {}", grouped(total), unit_of(profile));
   if (profile.kind == ProfileKind::cpu && profile.interval_ns() != 0)
     text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns()) / 1e6);
-  text += fmt::format(" · {:.4g} s", static_cast<double>(profile.duration) / 1e9);
+  text += fmt::format(" · {:.4g} s", static_cast<double>(profile.length()) / 1e9);
+  if (profile.stretch)
+    text += fmt::format(" from {:.4g} s on", static_cast<double>(profile.stretch->from) / 1e9);
   if (profile.processors != 0) text += fmt::format(" · {} processors", profile.processors);
   if (profile.events_lost != 0) text += fmt::format(" · {} events lost", grouped(profile.events_lost));
   if (profile.buffers_lost != 0) text += fmt::format(" · {} buffers lost", grouped(profile.buffers_lost));

@@ -103,9 +103,10 @@ public:
     for (const std::string &text : strings_.all())
       emit_bytes(6, text);
     Message rest;
+    const std::int64_t from = profile_.stretch ? profile_.stretch->from : 0;
     if (profile_.start_time > kUnixEpoch)
-      rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time)));
-    rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.duration)));
+      rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time) + from));
+    rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.length())));
     if (timed()) rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
     for (const std::uint64_t comment : comments)
       rest.varint(13, comment);

@@ -53,11 +53,19 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     profile.processors = std::max(profile.processors, header.processors);
     profile.events_lost += header.events_lost;
     profile.buffers_lost += header.buffers_lost;
+    profile.lost_known = profile.lost_known && header.closed();
     if (header.end_time > profile.start_time && profile.start_time >= 0)
       profile.duration =
           std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
   }
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
+  if (options.from || options.to) {
+    const auto place = [&](std::int64_t raw) {
+      const double ns = first.clock().to_seconds(raw) * 1e9;
+      return static_cast<std::int64_t>(std::clamp(ns, 0.0, static_cast<double>(profile.duration)));
+    };
+    profile.stretch = {options.from ? place(time.from) : 0, options.to ? place(time.to) : profile.duration};
+  }
   result.events = std::move(collected.events);
   result.unreadable = collected.unreadable;
   PassResult met;

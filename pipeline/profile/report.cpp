@@ -323,10 +323,14 @@ void append(Profile &profile, Profile &&other) {
     profile.slices.push_back(slice);
   }
   profile.trace += " + " + other.trace;
+  if (profile.stretch && other.stretch)
+    profile.stretch = {std::min(profile.stretch->from, other.stretch->from),
+                       std::max(profile.stretch->to, other.stretch->to)};
   profile.duration = std::max(profile.duration, other.duration);
   profile.processors = std::max(profile.processors, other.processors);
   profile.events_lost += other.events_lost;
   profile.buffers_lost += other.buffers_lost;
+  profile.lost_known = profile.lost_known && other.lost_known;
   ProfileAccounting &to = profile.accounting;
   add(to.total, other.accounting.total);
   std::ranges::move(other.accounting.by_process, std::back_inserter(to.by_process));

@@ -11,7 +11,7 @@ Unresolved why_not(SymbolState state) {
   switch (state) {
   case SymbolState::found: return Unresolved::none;
   case SymbolState::no_identity: return Unresolved::no_identity;
-  case SymbolState::other_identity: return Unresolved::pdb_other_age;
+  case SymbolState::other_identity: return Unresolved::pdb_other_build;
   case SymbolState::compressed_msfz: return Unresolved::pdb_compressed;
   case SymbolState::damaged: return Unresolved::pdb_damaged;
   case SymbolState::not_found:

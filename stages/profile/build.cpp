@@ -135,7 +135,7 @@ private:
     const auto annotate = [this](std::uint32_t node, const std::string &text) {
       return tree_->child(node, frames_->note(text));
     };
-    const Waits found = find_waits(records_);
+    const Waits found = waits();
     const bool all_told = found.whole && !of_one_process();
     for (const Wait &wait : found.waits) {
       const Subject &subject = records_.subjects[wait.subject];
@@ -180,6 +180,17 @@ private:
     tree_.reset();
   }
 
+  // Without those that began before their thread did: its id was another's, which was switched away from for
+  // the last time then.
+  [[nodiscard]] Waits waits() const {
+    Waits found = find_waits(records_);
+    std::erase_if(found.waits, [this](const Wait &wait) {
+      const std::uint32_t span = thread_times_.find(wait.thread, wait.in);
+      return span != Timeline::kNone && thread_times_[span].start > wait.out;
+    });
+    return found;
+  }
+
   // Whether all switches are to one process or away from it: then the trace was cut down to it, and between
   // two of them others may have run.
   [[nodiscard]] bool of_one_process() const {
@@ -209,7 +220,7 @@ private:
     };
     for (const Running &run : find_running(records_, options_.time))
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
-    for (const Wait &wait : find_waits(records_).waits) {
+    for (const Wait &wait : waits().waits) {
       add(wait.thread, wait.out, wait.ready, wait.processor, SliceState::waiting, wait.reason);
       add(wait.thread, wait.ready, wait.in, wait.processor, SliceState::ready, 0);
     }

@@ -11,7 +11,7 @@ const char *unresolved_text(Unresolved why) {
   case Unresolved::no_image: return "no image is known at the address";
   case Unresolved::no_identity: return "image without identity (the trace was not merged)";
   case Unresolved::pdb_not_found: return "PDB not found";
-  case Unresolved::pdb_other_age: return "PDB of another age";
+  case Unresolved::pdb_other_build: return "PDB of another build";
   case Unresolved::pdb_compressed: return "PDB in the compressed MSFZ form";
   case Unresolved::pdb_damaged: return "PDB is damaged";
   case Unresolved::no_symbol: return "the PDB has no symbol there";

@@ -145,6 +145,40 @@ TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
   EXPECT_EQ(nlohmann::json::parse(json.out)["processes"].size(), 2u) << json.out;
 }
 
+TEST(ProfileText, AStretchIsNotCalledTheWholeTrace) {
+  const std::string trace = sampled("stretch", {{"game.exe", 400}});
+  const std::vector<std::string> stretch = {"profile", trace, "--from", "100ms", "--to", "250ms", "-p", "*"};
+  const auto with = [&stretch](std::vector<std::string> more) {
+    more.insert(more.begin(), stretch.begin(), stretch.end());
+    const testing::ToolRun run = testing::run_tool(more);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_NE(with({}).find("x.etl: 0.150 s from 0.100 s on"), std::string::npos) << with({});
+  const nlohmann::json of = nlohmann::json::parse(with({"--json"}));
+  EXPECT_DOUBLE_EQ(of["from_seconds"].get<double>(), 0.1);
+  EXPECT_DOUBLE_EQ(of["to_seconds"].get<double>(), 0.25);
+  const nlohmann::json whole = nlohmann::json::parse(testing::run_tool({"profile", trace, "--json"}).out);
+  EXPECT_EQ(of["duration_seconds"], whole["duration_seconds"]);
+  EXPECT_FALSE(whole.contains("from_seconds"));
+  EXPECT_NE(with({"--format", "svg", "-o", "-"}).find("0.15 s from 0.1 s on"), std::string::npos);
+}
+
+TEST(ProfileText, HowMuchWasLostOfATraceThatWasNeverClosedIsNotKnown) {
+  testing::SyntheticTrace t({.closed = false});
+  t.process_rundown({1'000'100}, 100, 4, "game.exe");
+  t.thread_rundown({1'000'101}, 101, 100);
+  t.sample({2'000'000}, 101);
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  const std::string trace = new_folder("unclosed") + "/x.etl";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  const std::string text = testing::run_tool({"profile", trace}).out;
+  EXPECT_NE(text.find("lost is not known"), std::string::npos) << text;
+  EXPECT_TRUE(
+      nlohmann::json::parse(testing::run_tool({"profile", trace, "--json"}).out)["events_lost"].is_null());
+  EXPECT_NE(testing::run_tool({"info", trace}).out.find("Lost            not known"), std::string::npos);
+}
+
 TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
   const std::string trace = sampled("no_file", {{"game.exe", 20}});
   for (const std::vector<std::string> &more :

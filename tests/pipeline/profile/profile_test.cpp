@@ -170,6 +170,24 @@ TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBac
   EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
 }
 
+// Its id was that of another thread, whose last switch away is not the beginning of anything of this one.
+TEST_F(Waits, DoNotBeginBeforeTheirThreadDid) {
+  trace.process_rundown({1'000'001}, 9, 4, "other.exe");
+  trace.thread_rundown({1'000'003}, 90, 9);
+  trace.context_switch({2'000'000}, 90, 0);
+  trace.thread_end({2'000'500}, 90, 9);
+  trace.context_switch({2'001'000}, 0, 90);
+  trace.thread_start({3'000'000}, 90, 8, 80, 8);
+  trace.context_switch({3'500'000}, 90, 0);
+  trace.context_switch({3'600'000}, 0, 90);
+  trace.context_switch({3'601'000}, 90, 0);
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{"game.exe (8);[no stack]", 100}}));
+  pipeline::ProfileOptions options;
+  options.slices = true;
+  for (const ProfileSlice &slice : profile_of(trace, options).profile.slices)
+    EXPECT_TRUE(slice.state == SliceState::running || slice.start >= 260'000'000) << slice.start;
+}
+
 TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
   trace.process_rundown({1'000'001}, 9, 4, "other.exe");
   trace.thread_rundown({1'000'003}, 84, 8);
