@@ -48,7 +48,7 @@ std::string_view state_name(const Outcome &o) {
   switch (o.state) {
   case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
   case Outcome::State::damaged: return "damaged";
-  case Outcome::State::skipped: return "exists, skipped";
+  case Outcome::State::skipped: return o.deleted ? "exists, skipped, original deleted" : "exists, skipped";
   case Outcome::State::failed: return o.written ? "written, NOT FINISHED" : "FAILED";
   default: return "not done";
   }

@@ -67,7 +67,7 @@ Result<std::vector<Profile>> read_side(const DiffFlags &options, const std::vect
         processes = {profile->processes[busiest].name};
         process::print_message(
             fmt::format("etwrelog: of {}, the busiest process of {}; -p NAME takes another, -p '*' all\n",
-                        processes[0], input));
+                        printable(processes[0]), printable(input)));
         if (Result<void> done = select(*profile, {processes, {}, {}, {}}); !done)
           return std::move(done).error();
       }
@@ -82,9 +82,9 @@ std::string relative_text(double relative) {
 }
 
 void print_change(const ProfileChange &change) {
-  fmt::print("{:>6.2f}% {:>6.2f}% {:>+7.2f} [{:>+6.2f} {:>+6.2f}] {:>8}  {:<8}  {}\n", 100 * change.before,
-             100 * change.after, 100 * (change.after - change.before), 100 * change.low, 100 * change.high,
-             relative_text(change.relative()), verdict_text(change.verdict), change.name);
+  print_row("{:>6.2f}% {:>6.2f}% {:>+7.2f} [{:>+6.2f} {:>+6.2f}] {:>8}  {:<8}  {}", 100 * change.before,
+            100 * change.after, 100 * (change.after - change.before), 100 * change.low, 100 * change.high,
+            relative_text(change.relative()), verdict_text(change.verdict), change.name);
 }
 
 void print_diff(const ProfileDiff &diff, std::size_t top) {
@@ -92,8 +92,8 @@ void print_diff(const ProfileDiff &diff, std::size_t top) {
   fmt::print("Processor time a trace: {:.3f} s before, {:.3f} s after, {} [{} {}]: {}\n\n", total.before,
              total.after, relative_text(total.relative()), relative_text(total.relative_low),
              relative_text(total.relative_high), verdict_text(total.verdict));
-  fmt::print("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all\n",
-             "Before", "After", "Change", "95%", "Relative", "Verdict");
+  print_row("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all",
+            "Before", "After", "Change", "95%", "Relative", "Verdict");
   std::size_t shown = 0, noise = 0;
   for (const ProfileChange &change : diff.changes) {
     if (change.verdict == ProfileVerdict::same)
@@ -103,9 +103,9 @@ void print_diff(const ProfileDiff &diff, std::size_t top) {
     else
       ++shown;
   }
-  if (top != 0 && shown > top) fmt::print("({} more changes; --top 0 shows all)\n", shown - top);
+  if (top != 0 && shown > top) print_row("({} more changes; --top 0 shows all)", shown - top);
   if (shown == 0) fmt::print("No function changed by more than the noise.\n");
-  fmt::print("{} functions changed, {} did not beyond the noise\n", shown, noise);
+  print_row("{} functions changed, {} did not beyond the noise", shown, noise);
 }
 
 json number(double value) {
@@ -218,8 +218,8 @@ int run_diff(DiffFlags options) {
     json changes = json::array();
     for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
       changes.push_back(change_json(diff.changes[i]));
-    fmt::print("{}\n",
-               text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
+    print_row("{}",
+              text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
     print_diff(diff, options.top);
   }

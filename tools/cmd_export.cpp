@@ -74,7 +74,7 @@ void print_report(const ExportReport &report, bool as_json) {
                        {"uncovered_bytes", kind.uncovered_bytes},
                        {"truncated", kind.truncated}});
     const json all = {{"events", report.events}, {"kinds", kinds}, {"problems", report.problems}};
-    fmt::print(stderr, "{}\n", all.dump(1));
+    fmt::print(stderr, "{}\n", text_of(all));
     return;
   }
   fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", "events", "payload", "uncovered", "cut",
@@ -82,7 +82,7 @@ void print_report(const ExportReport &report, bool as_json) {
   for (const ExportKind &kind : report.kinds)
     fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", human_count(kind.events),
                human_bytes(kind.payload_bytes), human_bytes(kind.uncovered_bytes),
-               human_count(kind.truncated), source_of(kind), kind.name);
+               human_count(kind.truncated), source_of(kind), printable(kind.name));
 }
 
 json verified_json(const ExportKind &kind) {
@@ -106,14 +106,14 @@ void print_verified(const ExportReport &report, bool as_json, std::FILE *to) {
     json kinds = json::array();
     for (const ExportKind &kind : report.kinds)
       kinds.push_back(verified_json(kind));
-    fmt::print(to, "{}\n", json({{"events", report.events}, {"kinds", kinds}}).dump(1));
+    fmt::print(to, "{}\n", text_of({{"events", report.events}, {"kinds", kinds}}));
     return;
   }
   fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", "events", "came back", "bytes", "kind");
   std::uint64_t verified = 0, bytes = 0;
   for (const ExportKind &kind : report.kinds) {
     fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", human_count(kind.events), human_count(kind.verified),
-               human_bytes(kind.verified_bytes), kind.name);
+               human_bytes(kind.verified_bytes), printable(kind.name));
     for (const auto &[why, events] : kind.not_verified)
       fmt::print(to, "{:>12} {:>12} {:>14}    not: {}\n", human_count(events), "", "", why);
     verified += kind.verified, bytes += kind.verified_bytes;

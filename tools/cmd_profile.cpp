@@ -173,10 +173,10 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
   if (done && to_standard_output) done = standard_output->flush();
   if (standard_output->reader_gone()) return kFailed;
   if (!done) return std::move(done).error();
-  const std::string &name = to_standard_output ? "standard output" : options.output;
+  const std::string name = to_standard_output ? "standard output" : printable(options.output);
   fmt::print(stderr, "{}: {}, {}\n", name, profile_format_name(*format), human_bytes(report->bytes));
   for (const std::string &note : report->notes)
-    fmt::print(stderr, "{}: {}\n", name, note);
+    fmt::print(stderr, "{}: {}\n", name, printable(note));
   return kDone;
 }
 
@@ -209,7 +209,7 @@ Result<int> profile_one(const ProfileFlags &options) {
   if (writes) {
     if (!text.chosen.empty())
       fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
-                 text.chosen);
+                 printable(text.chosen));
     Result<int> done = write_file(options, *profile);
     if (!done) return done;
     return std::max(status, *done);

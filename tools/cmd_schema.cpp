@@ -49,7 +49,7 @@ json kind_json(const ExportKind &kind) {
 
 void print_fields(std::span<const Field> fields, std::size_t begin, std::size_t end, int indent) {
   for (std::size_t i = begin; i < end; i += 1u + fields[i].members) {
-    fmt::print("{:{}}{:<{}} {}\n", "", indent, fields[i].name, 40 - indent, type_text(fields, i));
+    print_row("{:{}}{:<{}} {}", "", indent, fields[i].name, 40 - indent, type_text(fields, i));
     if (fields[i].type == FieldType::structure)
       print_fields(fields, i + 1, i + 1 + fields[i].members, indent + 2);
   }
@@ -76,13 +76,13 @@ int run_schema(const SchemaFlags &flags) {
     json kinds = json::array();
     for (const ExportKind &kind : done->kinds)
       kinds.push_back(kind_json(kind));
-    fmt::print("{}\n", json({{"events", done->events}, {"kinds", kinds}}).dump(1));
+    fmt::print("{}\n", text_of({{"events", done->events}, {"kinds", kinds}}));
     return status;
   }
   for (const ExportKind &kind : done->kinds) {
-    fmt::print("{}  (id {}, version {}, opcode {}): {}, {} events\n", kind.name, kind.id, kind.version,
-               kind.opcode, kind.origin ? origin_name(*kind.origin) : "not described",
-               human_count(kind.events));
+    print_row("{}  (id {}, version {}, opcode {}): {}, {} events", kind.name, kind.id, kind.version,
+              kind.opcode, kind.origin ? origin_name(*kind.origin) : "not described",
+              human_count(kind.events));
     if (kind.schema != nullptr) print_fields(kind.schema->fields, 0, kind.schema->fields.size(), 4);
   }
   return status;

@@ -108,8 +108,8 @@ json stacks_json(const std::string &name, const std::vector<std::string> &source
 
 void print_group(const std::string &name, const StackGroup &g) {
   if (g.events == 0) return;
-  fmt::print("{:>12} {:>14} {:>10} {:>9.1f} {:>7.1f}  {}\n", human_count(g.events), human_count(g.frames),
-             human_count(g.distinct), quotient(g.events, g.distinct), quotient(g.frames, g.events), name);
+  print_row("{:>12} {:>14} {:>10} {:>9.1f} {:>7.1f}  {}", human_count(g.events), human_count(g.frames),
+            human_count(g.distinct), quotient(g.events, g.distinct), quotient(g.frames, g.events), name);
 }
 
 template <class Map> void print_largest(const char *label, const Map &groups, std::size_t shown) {
@@ -118,15 +118,15 @@ template <class Map> void print_largest(const char *label, const Map &groups, st
                            [](const auto &a, const auto &b) { return a.second.events > b.second.events; });
   for (std::size_t i = 0; i < rows.size() && i < shown; ++i)
     print_group(fmt::format("{} {}", label, rows[i].first), rows[i].second);
-  if (rows.size() > shown) fmt::print("{:>12} {} more\n", "", rows.size() - shown);
+  if (rows.size() > shown) print_row("{:>12} {} more", "", rows.size() - shown);
 }
 
 void print_distributions(const StackReport &r) {
   fmt::print("\n{:>12} {:>10}  Stacks that occur\n", "Events", "Stacks");
   for (const StackReport::Repeats &row : r.repeats)
     if (row.stacks != 0)
-      fmt::print("{:>12} {:>10}  {} times\n", human_count(row.events), human_count(row.stacks),
-                 row.least == 1 ? "1" : fmt::format("{} to {}", row.least, 2 * row.least - 1));
+      print_row("{:>12} {:>10}  {} times", human_count(row.events), human_count(row.stacks),
+                row.least == 1 ? "1" : fmt::format("{} to {}", row.least, 2 * row.least - 1));
   fmt::print("\n{:>12} {:>10}  Frames in a stack\n", "Events", "Stacks");
   constexpr std::size_t kStep = 8;
   for (std::size_t first = 0; first < r.depths.size(); first += kStep) {
@@ -136,8 +136,8 @@ void print_distributions(const StackReport &r) {
       sum.stacks += r.depths[i].stacks;
     }
     if (sum.events != 0)
-      fmt::print("{:>12} {:>10}  {} to {}\n", human_count(sum.events), human_count(sum.stacks), first,
-                 first + kStep - 1);
+      print_row("{:>12} {:>10}  {} to {}", human_count(sum.events), human_count(sum.stacks), first,
+                first + kStep - 1);
   }
 }
 
@@ -165,13 +165,13 @@ void print_simulations(const StackReport &r) {
              "Buckets", "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes",
              "");
   for (const CacheSimulation &s : r.simulations)
-    fmt::print("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}\n", s.settings.buckets,
-               human_bytes(s.settings.bytes),
-               percent(static_cast<double>(s.counts.hits),
-                       static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
-               human_count(s.definitions), human_count(s.counts.evictions), human_count(s.counts.plain),
-               human_bytes(s.counts.most_pool_bytes), human_bytes(s.cached_bytes),
-               percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
+    print_row("{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} {:>12} {:>7}", s.settings.buckets,
+              human_bytes(s.settings.bytes),
+              percent(static_cast<double>(s.counts.hits),
+                      static_cast<double>(s.counts.hits + s.counts.fresh + s.counts.plain)),
+              human_count(s.definitions), human_count(s.counts.evictions), human_count(s.counts.plain),
+              human_bytes(s.counts.most_pool_bytes), human_bytes(s.cached_bytes),
+              percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
   if (r.recommended) {
     const CacheSimulation &s = r.simulations[*r.recommended];
     fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these "
@@ -186,7 +186,7 @@ void print_stacks(const StackReport &r, std::size_t top) {
     fmt::print("No stacks\n");
     return;
   }
-  fmt::print("{:>12} {:>14} {:>10} {:>9} {:>7}\n", "Events", "Frames", "Distinct", "Repeats", "Depth");
+  print_row("{:>12} {:>14} {:>10} {:>9} {:>7}", "Events", "Frames", "Distinct", "Repeats", "Depth");
   for (std::size_t i = 0; i < kStackKinds; ++i)
     print_group(std::string(stack_kind_name(static_cast<StackKind>(i))), r.kinds[i]);
   print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
@@ -203,11 +203,11 @@ void print_stacks(const StackReport &r, std::size_t top) {
     constexpr std::size_t kShown = 4;
     for (std::size_t i = 0; i < std::min(kShown, row.frames.size()); ++i)
       fmt::print(" 0x{:x}", row.frames[i]);
-    fmt::print("{}\n", row.frames.size() > kShown ? fmt::format(" ... {} frames", row.frames.size()) : "");
+    print_row("{}", row.frames.size() > kShown ? fmt::format(" ... {} frames", row.frames.size()) : "");
   }
   const auto plain = static_cast<double>(r.bytes_plain);
   auto size = [&](const char *name, std::uint64_t bytes) {
-    fmt::print("{:>12} {:>7}  {}\n", human_bytes(bytes), percent(static_cast<double>(bytes), plain), name);
+    print_row("{:>12} {:>7}  {}", human_bytes(bytes), percent(static_cast<double>(bytes), plain), name);
   };
   fmt::print("\nBytes of kernel stack events:\n");
   size("in full, as StackWalk events", r.bytes_plain);
@@ -215,8 +215,8 @@ void print_stacks(const StackReport &r, std::size_t top) {
   size("with --stacks cache, each stack defined once", r.bytes_cached);
   size("as a table of stacks, and 20 bytes for each use of one (not compressed)", r.bytes_database);
   if (r.item_bytes + r.clr_bytes != 0)
-    fmt::print("Besides: {} in extended items, {} in .NET's stack events, which no relog changes\n",
-               human_bytes(r.item_bytes), human_bytes(r.clr_bytes));
+    print_row("Besides: {} in extended items, {} in .NET's stack events, which no relog changes",
+              human_bytes(r.item_bytes), human_bytes(r.clr_bytes));
   print_simulations(r);
 }
 
@@ -242,7 +242,7 @@ Result<void> run_one(const StacksOptions &options, const std::vector<std::string
     all.push_back(stacks_json(name_of(*trace, inputs), source_names(*trace), *report));
     return {};
   }
-  if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
+  if (titled) print_row("{}:", fmt::join(inputs, ", "));
   print_stacks(*report, options.top);
   if (!options.database.empty())
     fmt::print("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n", options.database,

@@ -62,7 +62,7 @@ json stats_json(const std::string &name, const std::vector<std::string> &sources
 
 void print_stats(const Statistics &s, std::size_t top) {
   const auto events = static_cast<double>(s.events), bytes = static_cast<double>(s.event_bytes);
-  fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", "Events", "", "Bytes", "", "Type");
+  print_row("{:>12} {:>7} {:>15} {:>7}  {}", "Events", "", "Bytes", "", "Type");
   std::size_t shown = 0;
   std::uint64_t other_events = 0, other_bytes = 0;
   for (const TypeStatistics &row : sorted_rows(s)) {
@@ -74,26 +74,26 @@ void print_stats(const Statistics &s, std::size_t top) {
     std::string name = row.name;
     if (row.type.family == Family::event && row.type.version != 0)
       name += fmt::format("  v{}", row.type.version);
-    fmt::print("{:>12} {:>7} {:>15} {:>7}  {}\n", human_count(row.events),
-               percent(static_cast<double>(row.events), events), human_count(row.bytes),
-               percent(static_cast<double>(row.bytes), bytes), name);
+    print_row("{:>12} {:>7} {:>15} {:>7}  {}", human_count(row.events),
+              percent(static_cast<double>(row.events), events), human_count(row.bytes),
+              percent(static_cast<double>(row.bytes), bytes), name);
   }
   if (other_events != 0)
-    fmt::print("{:>12} {:>7} {:>15} {:>7}  (all others)\n", human_count(other_events),
-               percent(static_cast<double>(other_events), events), human_count(other_bytes),
-               percent(static_cast<double>(other_bytes), bytes));
-  fmt::print("{:>12} {:>7} {:>15} {:>7}  in all, {} types\n", human_count(s.events), "",
-             human_count(s.event_bytes), "", s.types.size());
+    print_row("{:>12} {:>7} {:>15} {:>7}  (all others)", human_count(other_events),
+              percent(static_cast<double>(other_events), events), human_count(other_bytes),
+              percent(static_cast<double>(other_bytes), bytes));
+  print_row("{:>12} {:>7} {:>15} {:>7}  in all, {} types", human_count(s.events), "",
+            human_count(s.event_bytes), "", s.types.size());
   const StackCounts &k = s.stacks;
   fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
              human_count(k.user_references), human_count(k.key_deletes + k.key_rundowns));
-  fmt::print("        {} frames, {} distinct stacks, {:.1f} repeats on average\n", human_count(k.frames),
-             human_count(k.distinct_stacks), average_repeats(k));
+  print_row("        {} frames, {} distinct stacks, {:.1f} repeats on average", human_count(k.frames),
+            human_count(k.distinct_stacks), average_repeats(k));
   if (k.item_stacks + k.clr_stacks != 0)
-    fmt::print("        {} in extended items ({} frames), {} of .NET's own ({} frames)\n",
-               human_count(k.item_stacks), human_count(k.item_frames), human_count(k.clr_stacks),
-               human_count(k.clr_frames));
+    print_row("        {} in extended items ({} frames), {} of .NET's own ({} frames)",
+              human_count(k.item_stacks), human_count(k.item_frames), human_count(k.clr_stacks),
+              human_count(k.clr_frames));
 }
 
 struct StatsOptions : CommonOptions {
@@ -112,7 +112,7 @@ Result<int> one_stats(const StatsOptions &options, const std::vector<std::string
   if (options.json) {
     all.push_back(stats_json(name, source_names(*trace), *statistics));
   } else {
-    if (titled) fmt::print("{}:\n", fmt::join(inputs, ", "));
+    if (titled) print_row("{}:", fmt::join(inputs, ", "));
     print_stats(*statistics, options.top);
   }
   return damage;

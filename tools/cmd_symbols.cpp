@@ -84,21 +84,21 @@ json to_json(const std::string &input, const std::vector<ModuleRow> &rows, std::
 }
 
 void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_t top) {
-  fmt::print("{:>7} {:>7}  {:<24} {:<38} {}\n", "Self", "Total", "Module", "PDB: GUID and age", "Symbols");
+  print_row("{:>7} {:>7}  {:<24} {:<38} {}", "Self", "Total", "Module", "PDB: GUID and age", "Symbols");
   std::uint64_t named = 0;
   std::size_t shown = 0;
   for (const ModuleRow &row : rows) {
     const bool found = row.symbols->state() == SymbolState::found;
     if (found) named += row.use.self;
     if (top != 0 && shown++ >= top) continue;
-    fmt::print("{:>7} {:>7}  {:<24} {:<38} {}\n",
-               percent(static_cast<double>(row.use.self), static_cast<double>(samples)),
-               percent(static_cast<double>(row.use.total), static_cast<double>(samples)), row.module->name,
-               identity(*row.module),
-               found ? row.symbols->file() : std::string(symbol_state_name(row.symbols->state())));
+    print_row("{:>7} {:>7}  {:<24} {:<38} {}",
+              percent(static_cast<double>(row.use.self), static_cast<double>(samples)),
+              percent(static_cast<double>(row.use.total), static_cast<double>(samples)), row.module->name,
+              identity(*row.module),
+              found ? row.symbols->file() : std::string(symbol_state_name(row.symbols->state())));
   }
   if (top != 0 && rows.size() > top)
-    fmt::print("{:>15}  {} more modules; --top 0 shows all\n", "", rows.size() - top);
+    print_row("{:>15}  {} more modules; --top 0 shows all", "", rows.size() - top);
   fmt::print("\nSymbols are there for {} of the samples by their innermost frame.\n",
              percent(static_cast<double>(named), static_cast<double>(samples)));
   // Why the dearest ones are missing, in full.
@@ -106,7 +106,7 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_
   for (const ModuleRow &row : rows)
     if (row.symbols->state() != SymbolState::found && row.symbols->state() != SymbolState::no_identity &&
         explained++ < 3)
-      fmt::print("{}: {}\n", row.module->name, row.symbols->reason());
+      print_row("{}: {}", row.module->name, row.symbols->reason());
   const bool unmerged = std::ranges::any_of(
       rows, [](const ModuleRow &row) { return row.symbols->state() == SymbolState::no_identity; });
   if (unmerged)
@@ -139,7 +139,10 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
     all.push_back(to_json(input, rows, samples));
     return {};
   }
-  if (options.inputs.size() > 1) fmt::print("{}{}:\n", &input == &options.inputs.front() ? "" : "\n", input);
+  if (options.inputs.size() > 1) {
+    if (&input != &options.inputs.front()) fmt::print("\n");
+    print_row("{}:", input);
+  }
   print(rows, samples, options.top);
   return {};
 }
@@ -199,15 +202,16 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   const auto share = [&](std::uint64_t part) {
     return percent(static_cast<double>(part), static_cast<double>(whole));
   };
-  fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", output,
+  fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", printable(output),
              profile_format_name(format), human_bytes(report->bytes), share(without_name()), share(before));
   for (const std::string &note : report->notes)
-    fmt::print(stderr, "{}: {}\n", output, note);
+    fmt::print(stderr, "{}: {}\n", printable(output), printable(note));
   constexpr std::size_t kShown = 10; // the largest first
   std::size_t missing = 0;
   for (const ProfileUnresolved &row : profile_unresolved(read->profile))
     if (row.why == Unresolved::pdb_not_found && ++missing <= kShown)
-      fmt::print(stderr, "  {}: {} in {}\n", row.module, unresolved_text(row.why), share(row.total));
+      fmt::print(stderr, "  {}: {} in {}\n", printable(row.module), unresolved_text(row.why),
+                 share(row.total));
   if (missing > kShown) fmt::print(stderr, "  and {} modules more\n", missing - kShown);
   return {};
 }

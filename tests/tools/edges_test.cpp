@@ -64,6 +64,30 @@ TEST_F(Edges, ClosedStandardStreamsAreNeverTheOutput) {
   EXPECT_EQ(directory.names(), Names{"in.etl"});
 }
 
+// Names are whatever somebody chose, of files and of what is in traces.
+TEST_F(Edges, NoNameSpeaksToTheTerminal) {
+  testing::SyntheticTrace t;
+  t.process_rundown({1'000'100}, 100, 4, "a\n\x1b[31m.exe", "c\x1b]0;x\x07");
+  t.thread_rundown({1'000'101}, 110, 100);
+  for (int i = 0; i < 100; ++i)
+    t.sample({2'000'000 + i}, 110);
+  const std::string name = directory.file("x\n\x1b[31m\xff.etl");
+  testing::write_file(name, t.bytes());
+  for (const Names &words :
+       {Names{"info", name}, Names{"stats", name}, Names{"stacks", name}, Names{"schema", name},
+        Names{"symbols", name}, Names{"profile", name}, Names{"profile", name, "--tree"},
+        Names{"profile", name, "--by", "process"}, Names{"profile", name, "-f", "-o", name + ".svg"},
+        Names{"diff", name, "--", in, "-p", "*"},
+        Names{"export", name, "--report", "-f", "-o", out + ".jsonl"}}) {
+    const ToolRun run = run_tool(words);
+    EXPECT_NE(run.status, 2) << run.err;
+    for (const std::string &text : {run.out, run.err})
+      for (const char c : text)
+        EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << words[0] << ": " << text;
+    EXPECT_EQ(run.out.find("\n.exe"), std::string::npos);
+  }
+}
+
 TEST_F(Edges, NoMessageIsWorthAnAbort) {
   const std::string missing = directory.file("missing.etl");
   for (const ToolOptions &silent : {ToolOptions{.error = "/dev/full"}, ToolOptions{.closed = {2}}}) {
