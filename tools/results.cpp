@@ -3,6 +3,7 @@
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,34 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestLine = 1u << 20; // written at once
 
+bool is_utf8(const std::string &text) {
+  try {
+    static_cast<void>(json(text).dump());
+    return true;
+  } catch (const json::type_error &) {
+    return false;
+  }
+}
+
+std::string hex_of(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+// Nothing if it is none.
+std::optional<std::string> bytes_of(std::string_view hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, value, 16);
+    if (error != std::errc() || end != hex.data() + i + 2) return std::nullopt;
+    bytes += static_cast<char>(value);
+  }
+  return hex.size() % 2 == 0 ? std::optional(bytes) : std::nullopt;
+}
+
 } // namespace
 
 std::string line_of(const FileResult &r) {
@@ -25,6 +54,8 @@ std::string line_of(const FileResult &r) {
   auto add = [&line](const char *name, const std::string &value) {
     if (!value.empty()) line[name] = value;
   };
+  // Which file it is must be told exactly; JSON has no text but UTF-8.
+  if (!is_utf8(r.path)) add("path_hex", hex_of(r.path));
   add("target", r.target);
   add("error", r.error);
   add("hash", r.hash);
@@ -46,6 +77,11 @@ std::optional<FileResult> parse_result(std::string_view line) {
     FileResult r;
     r.task = from.at("task").get<std::string>();
     r.path = from.at("path").get<std::string>();
+    if (from.contains("path_hex")) {
+      auto path = bytes_of(from.at("path_hex").get<std::string>());
+      if (!path) return std::nullopt;
+      r.path = *std::move(path);
+    }
     r.state = from.at("state").get<std::string>();
     r.bytes = from.at("bytes").get<std::uint64_t>();
     r.seconds = from.at("seconds").get<double>();

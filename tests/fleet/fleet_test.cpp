@@ -265,6 +265,23 @@ TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
 
 // A file that has changed may be in another share than before: which file of results stands first must not
 // matter.
+// JSON holds no such names, and what is shown of two may be the same.
+TEST_F(Fleet, FilesAreToldApartWhateverTheirNamesAre) {
+  fs::create_directories(directory.path() / "odd");
+  for (const char *name : {"odd/a\xff.etl", "odd/a\xfe.etl"})
+    testing::write_file(directory.file(name), trace);
+  const ToolRun listed = in_folder({"fleet", "list", "odd", "-r"});
+  testing::write_file(directory.file("odd.list"),
+                      Bytes(reinterpret_cast<const std::uint8_t *>(listed.out.data()), listed.out.size()));
+  const std::vector<std::string> pack = {"pack",      "-q", "--files-from", "odd.list",
+                                         "--out-dir", "oa", "--results",    "odd.jsonl"};
+  EXPECT_EQ(in_folder(pack).status, 0);
+  const ToolRun report = in_folder({"fleet", "report", "odd.jsonl", "--files-from", "odd.list"});
+  EXPECT_EQ(report.status, 0) << report.out << report.err;
+  EXPECT_NE(report.out.find("2 files: 2 done"), std::string::npos) << report.out;
+  EXPECT_EQ(report.out.find("more than once"), std::string::npos) << report.out;
+}
+
 TEST_F(Fleet, TheLaterLineCountsInWhateverFileItStands) {
   auto write = [&](const std::string &name, const std::string &state, int began) {
     const std::string line = json{{"task", "verify"}, {"path", "a.etlz"}, {"state", state},
