@@ -208,7 +208,7 @@ private:
 
 TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   for (std::uint32_t seed = 1; seed <= (testing::kSanitized ? 1u : 6u); ++seed) {
-    const Buffer trace = TraceMaker(seed).make(9, 16384);
+    const Buffer trace = TraceMaker(seed).make(testing::kSanitized ? 4 : 9, 16384);
     for (const Level level : {Level::normal, Level::max, Level::ultra}) {
       pipeline::ArchiveOptions options;
       options.level = level;
@@ -248,8 +248,9 @@ TEST(Archive, ModelDecodesWhatItEncoded) {
 TEST(Archive, ProvesWhatItEncodedByteByByte) {
   std::mt19937 rng(11);
   etlz::SegmentCoder coder;
-  for (std::uint32_t seed = 1; seed <= 24; ++seed) {
-    const Level level = seed <= 20 ? Level::normal : Level::ultra;
+  constexpr std::uint32_t kSeeds = testing::kSanitized ? 6 : 24;
+  for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    const Level level = seed <= kSeeds * 5 / 6 ? Level::normal : Level::ultra;
     const Buffer trace = TraceMaker(seed).make(5, 8192);
     std::vector<etlz::Part> parts;
     ASSERT_EQ(etlz::split_parts(trace, true, SIZE_MAX, parts), trace.size());
