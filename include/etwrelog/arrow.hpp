@@ -13,8 +13,8 @@
 // Rows come in order of time, and in the same batches whatever the number of threads: of some thousand rows,
 // but for the last one. Columns are those of export_table (see TableFormat): integers 64 bits wide, `time` as
 // nanoseconds in UTC, booleans, doubles, UTF-8; columns that repeat themselves (process, provider,
-// provider_id, event, keyword, activity) as dictionaries with 32-bit places, each batch with its own. All may
-// hold nulls. A name that another column has already, but for upper and lower case, gets a number:
+// provider_id, event, keyword, activities) as dictionaries with 32-bit places, each batch with its own. All
+// may hold nulls. A name that another column has already, but for upper and lower case, gets a number:
 // "Version#2".
 //
 // Lifetimes: the trace outlives its streams. A batch, and each of its columns that was moved out of it, owns

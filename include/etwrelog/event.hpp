@@ -125,6 +125,7 @@ public:
   [[nodiscard]] Guid activity() const {
     return is_event() ? load_guid(at_ + format::kEventActivityAt) : Guid{};
   }
+  [[nodiscard]] Guid related_activity() const; // which this one was started by; zero where none is named
 
   [[nodiscard]] bool has_items() const {
     return is_event() && (load<std::uint16_t>(at_ + format::kEventFlagsAt) & format::kEventFlagExtended) != 0;

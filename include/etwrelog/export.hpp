@@ -56,8 +56,8 @@ struct ExportOptions {
 struct ExportKind {
   std::string name; // "Provider/Task/Opcode"
   Guid provider;
-  std::uint32_t id = 0; // 0 for kernel and classic events
-  std::uint16_t version = 0;
+  std::uint32_t id = 0;      // 0 for kernel and classic events
+  std::uint16_t version = 0; // the latest that its events have
   std::uint8_t opcode = 0;
   const Schema *schema = nullptr; // null: nobody describes it; lives as long as ExportReport::schemas
   std::optional<Origin> origin;
@@ -82,10 +82,10 @@ Result<ExportReport> export_json(const Trace &trace, const Output &output, const
                                  const RunOptions &run = {});
 
 // Tables. Columns of every event: time (nanoseconds since 1970, UTC), timestamp (raw), cpu, process_id,
-// thread_id, process, provider, provider_id, event, id, version, opcode, level, keyword, activity. SQLite
-// and DuckDB get a table for each kind of event with a column for each field, a view `events` over all of
-// them and indices on time and process; the others are one table, with `fields` as JSON text. Bytes that no
-// schema covers are in `raw` as hex.
+// thread_id, process, provider, provider_id, event, id, version, opcode, level, keyword, activity,
+// related_activity. SQLite and DuckDB get a table for each kind of event with a column for each field, a view
+// `events` over all of them and indices on time and process; the others are one table, with `fields` as JSON
+// text. Bytes that no schema covers are in `raw` as hex.
 enum class TableFormat : std::uint8_t {
   csv,          // RFC 4180
   tsv,          // the same with tabs

@@ -83,11 +83,16 @@ struct HookInfo {
 // `header`.
 [[nodiscard]] Scope scope_of(std::uint16_t hook);
 
+// Loading an image: a hook among those of processes, of the class of images.
+inline constexpr std::uint16_t kHookImageLoad = 0x030A;
+
+// Class GUID of a hook: that of its group, but for kHookImageLoad; zero if not documented.
+[[nodiscard]] Guid class_guid(std::uint16_t hook);
 // Class GUID and name ("DiskIO") of a hook group; zero / empty if not documented.
 [[nodiscard]] Guid group_guid(std::uint8_t group);
 [[nodiscard]] std::string_view group_name(std::uint8_t group);
 // The hook that a classic event of this class and opcode corresponds to (user-mode loggers write FULL headers
-// with the kernel's class GUIDs). Image load, opcode 10, is hook 0x030A.
+// with the kernel's class GUIDs).
 [[nodiscard]] std::optional<std::uint16_t> hook_of_class(const Guid &guid, std::uint8_t opcode);
 
 // Bytes of one field of fixed size; 0 for those that vary.

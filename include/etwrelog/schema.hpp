@@ -158,7 +158,7 @@ struct FieldValue {
   Bytes payload;
 
   [[nodiscard]] std::string_view name() const { return field->name; }
-  // Of a single integer, boolean, pointer or time; signed ones sign-extended.
+  // Of a single integer, boolean, pointer or time; signed ones sign-extended, booleans 0 or 1.
   [[nodiscard]] std::optional<std::uint64_t> integer() const;
   [[nodiscard]] std::optional<double> real() const; // of f32, f64; none for NaN and infinities
   // The value as JSON: what `export` writes for it.

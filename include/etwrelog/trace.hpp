@@ -61,7 +61,7 @@ struct SourceInfo {
   Access access = Access::random;
   Codec codec = Codec::none; // of its compressed buffers
   // Sources of one boot of one machine (same boot time, clock type and frequency) share the number, and with
-  // it process ids, thread ids and addresses. Numbers count up from 0 in order of the sources.
+  // it process ids, thread ids and addresses. Numbers count up from 0 in the order in which recordings began.
   std::uint32_t machine = 0;
   std::uint64_t stored_bytes = 0, decoded_bytes = 0, buffers = 0; // 0 in a single-pass trace
   std::uint64_t size = 0;            // bytes of the input, unwrapped; 0 in a single-pass trace

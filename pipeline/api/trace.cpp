@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -88,10 +89,26 @@ Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput open
   return {};
 }
 
+// The machine whose recording began first is number 0, whatever was named first.
+void order_machines(pipeline::OpenedTrace &trace) {
+  std::vector<std::int64_t> began; // by machine
+  for (const SourceInfo &info : trace.infos) {
+    if (info.machine == began.size()) began.push_back(info.header.start_time);
+    began[info.machine] = std::min(began[info.machine], info.header.start_time);
+  }
+  std::vector<std::uint32_t> order(began.size()), numbers(began.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&began](std::uint32_t machine) { return began[machine]; });
+  for (std::uint32_t i = 0; i < order.size(); ++i)
+    numbers[order[i]] = i;
+  for (SourceInfo &info : trace.infos)
+    info.machine = numbers[info.machine];
+}
+
 // Sources of one machine share their time stamps, but each counts from when its own session began: a relog of
 // them all begins with the earliest, and so does the trace.
 void choose_clock(pipeline::OpenedTrace &trace) {
-  const SourceInfo *first = &trace.infos.front();
+  const SourceInfo *first = &*std::ranges::find(trace.infos, 0u, &SourceInfo::machine);
   for (const SourceInfo &info : trace.infos)
     if (info.machine == 0 && info.header.first_stamp < first->header.first_stamp) first = &info;
   trace.clock = first->clock;
@@ -144,6 +161,7 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
       sources.push_back(source.get());
     ETWRELOG_TRY(pipeline::check_one_boot(sources));
   }
+  order_machines(*impl);
   choose_clock(*impl);
   report_opening(impl->sources, run.report);
   return Trace(std::move(impl));

@@ -24,7 +24,8 @@ const std::vector<tables::Column> &common_columns() {
                                                       {"opcode", ColumnType::integer},
                                                       {"level", ColumnType::integer},
                                                       {"keyword", ColumnType::text, true},
-                                                      {"activity", ColumnType::text, true, {}, true}};
+                                                      {"activity", ColumnType::text, true, {}, true},
+                                                      {"related_activity", ColumnType::text, true, {}, true}};
   return columns;
 }
 

@@ -86,8 +86,8 @@ public:
     } else if constexpr (Index == 13) {
       put.repeated(event.keyword(), [&] { return keyword(event); });
     } else {
-      static_assert(Index == 14);
-      const Guid activity = event.activity();
+      static_assert(Index == 14 || Index == 15);
+      const Guid activity = Index == 14 ? event.activity() : event.related_activity();
       activity != Guid{} ? put.text(text_of(activity)) : put.null();
     }
   }
@@ -124,7 +124,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t kColumns = 15;
+  static constexpr std::size_t kColumns = 16;
   [[nodiscard]] static std::string text_of(const Guid &guid);
   [[nodiscard]] static std::string keyword(const Event &event);
 

@@ -2,6 +2,7 @@
 
 #include "api/reading.hpp"
 #include "base/errors.hpp"
+#include "etwrelog/clr_events.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/joins.hpp"
 #include "export/json_lines.hpp"
@@ -49,6 +50,7 @@ struct Tallies {
     tally.payload_bytes += payload;
     tally.uncovered += payload - std::min<std::uint64_t>(outcome.covered, payload);
     tally.truncated += outcome.truncated ? 1 : 0;
+    tally.version = std::max(tally.version, event.version());
   }
   void merge(const Tallies &other) {
     events += other.events;
@@ -65,6 +67,7 @@ struct Tallies {
       decoded[i].payload_bytes += from.payload_bytes;
       decoded[i].uncovered += from.uncovered;
       decoded[i].truncated += from.truncated;
+      decoded[i].version = std::max(decoded[i].version, from.version);
     }
   }
 };
@@ -98,7 +101,10 @@ std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type)
   const std::string provider = known.empty() ? to_string(type.guid) : std::string(known);
   const std::string number = std::string("(").append(std::to_string(type.id)).append(")");
   switch (type.family) {
-  case Family::event: return provider + "/EventID" + number;
+  case Family::event: {
+    const std::string_view name = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id));
+    return provider + (name.empty() ? "/EventID" + number : "/" + std::string(name));
+  }
   case Family::classic: return provider + "/Opcode" + number;
   case Family::message: return "WPP/" + provider + "/Message" + number;
   default: return "HeaderType" + number;
@@ -110,8 +116,8 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
   for (const pipeline::KindTally &tally : tallies.decoded) {
     if (tally.schema == nullptr) continue;
     const Schema &s = *tally.schema;
-    kinds.push_back({name_of(catalog, s), s.provider, s.id, s.version, s.opcode, &s, s.origin, tally.events,
-                     tally.payload_bytes, tally.uncovered, tally.truncated});
+    kinds.push_back({name_of(catalog, s), s.provider, s.id, tally.version, s.opcode, &s, s.origin,
+                     tally.events, tally.payload_bytes, tally.uncovered, tally.truncated});
     if (s.ordinal >= tallies.verified.size()) continue;
     const pipeline::VerifyTally &verified = tallies.verified[s.ordinal];
     kinds.back().verified = verified.events, kinds.back().verified_bytes = verified.bytes;
@@ -121,9 +127,8 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
   for (const schema::TypeCount &count : tallies.raw.rows()) {
     ExportKind kind;
     kind.name = name_of(catalog, count.type);
-    kind.provider = count.type.family == schema::Family::hook
-                        ? kernel::group_guid(static_cast<std::uint8_t>(count.type.id >> 8))
-                        : count.type.guid;
+    kind.provider =
+        count.type.family == schema::Family::hook ? kernel::class_guid(count.type.id) : count.type.guid;
     const bool by_opcode =
         count.type.family == schema::Family::hook || count.type.family == schema::Family::classic;
     kind.id = by_opcode ? 0 : count.type.id;
@@ -144,7 +149,7 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
 Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options, Order order, bool with_text,
                                 const std::function<Result<void>(std::string_view)> &write,
                                 const RunOptions &run) {
-  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, options.selection));
   ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
@@ -208,7 +213,7 @@ Result<ExportReport> describe_kinds(const Trace &trace, const ExportOptions &opt
 
 Result<ExportReport> verify_decoding(const Trace &trace, const ExportOptions &options,
                                      const RunOptions &run) {
-  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run));
+  ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, options.selection));
   ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   const pipeline::Decoders decoders(survey.schemas);
   struct Part {

@@ -1,6 +1,7 @@
 #include "export/json_lines.hpp"
 
 #include "etwrelog/kernel_events.hpp"
+#include "export/message.hpp"
 #include "schema/json_sink.hpp"
 
 namespace etwrelog::pipeline {
@@ -35,52 +36,6 @@ void put_id(schema::TextPen &pen, std::uint32_t id) {
     pen.put("null");
   else
     put_unsigned(pen, id);
-}
-
-Guid related_activity(const EventView &event) {
-  ExtendedItems items = event.items();
-  ExtendedItem item{};
-  while (items.next(item))
-    if (item.type == format::ItemType::related_activity && item.data.size() >= 16)
-      return load_guid(item.data.data());
-  return {};
-}
-
-// The text of a message: %1 is the first field; %n a line feed, %t a tab, %% a percent sign. What stands
-// between ! signs behind a number is a format for printf and not needed.
-std::string message_text(std::string_view message, const Schema &schema, std::span<const FieldValue> values) {
-  std::string text;
-  for (std::size_t i = 0; i < message.size(); ++i) {
-    if (message[i] != '%' || i + 1 == message.size()) {
-      text += message[i];
-      continue;
-    }
-    const char c = message[++i];
-    if (c == 'n') text += '\n';
-    if (c == 't') text += '\t';
-    if (c == 'r') text += '\r';
-    if (c == 'b') text += ' ';
-    if (c < '0' || c > '9') {
-      if (c == '%' || c == '.' || c == '!') text += c;
-      continue;
-    }
-    std::size_t number = static_cast<std::size_t>(c - '0');
-    if (i + 1 < message.size() && message[i + 1] >= '0' && message[i + 1] <= '9')
-      number = number * 10 + static_cast<std::size_t>(message[++i] - '0');
-    if (i + 1 < message.size() && message[i + 1] == '!')
-      if (const std::size_t end = message.find('!', i + 2); end != std::string_view::npos) i = end;
-    if (number == 0 || number > values.size()) continue;
-    const FieldValue &value = values[number - 1];
-    const auto integer = value.integer();
-    const std::string name = integer && value.field->map >= 0
-                                 ? schema.maps[static_cast<std::size_t>(value.field->map)]->text(*integer)
-                                 : std::string();
-    if (name.empty())
-      value.append_text(text);
-    else
-      text += name;
-  }
-  return text;
 }
 
 } // namespace
@@ -157,10 +112,9 @@ void JsonLines::fields(const EventView &event, const Schema *schema, std::string
     out.resize(start);
     return raw();
   }
-  outcome = {schema, size.covered, size.truncated};
-  if (size.truncated) {
-    out += ",\"truncated\":true";
-  } else if (size.covered < payload.size()) {
+  outcome = {schema, size.covered, size.truncated, out.size()};
+  if (size.truncated) out += ",\"truncated\":true";
+  if (size.covered < payload.size()) {
     out += ",\"tail\":\"";
     schema::append_hex_bytes(out, payload.subspan(size.covered));
     out += '"';
@@ -176,9 +130,7 @@ void JsonLines::members(const EventView &event, const Schema *schema, std::strin
     return;
   }
   // {"a":1},"tail":".." -> ,"a":1,"tail":".."
-  const std::size_t close = outcome.truncated                          ? out.rfind("},\"truncated\"")
-                            : outcome.covered < event.payload().size() ? out.rfind("},\"tail\"")
-                                                                       : out.size() - 1;
+  const std::size_t close = outcome.fields_end - 1;
   out.erase(close, 1);
   if (close == start + 1)
     out.erase(start, 1);
@@ -226,9 +178,8 @@ void JsonLines::plain(const EventView &event, const Context &context, const Sche
   if (event.is_event()) {
     if (const Guid activity = event.activity(); activity != Guid{})
       out += ",\"activity\":\"", schema::append_guid(out, activity), out += '"';
-    if (event.has_items())
-      if (const Guid related = related_activity(event); related != Guid{})
-        out += ",\"related_activity\":\"", schema::append_guid(out, related), out += '"';
+    if (const Guid related = event.related_activity(); related != Guid{})
+      out += ",\"related_activity\":\"", schema::append_guid(out, related), out += '"';
   }
   out += ",\"fields\":";
   fields(event, schema, out, outcome);

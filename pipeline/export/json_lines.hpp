@@ -18,6 +18,7 @@ struct KindTally {
   std::uint64_t events = 0, payload_bytes = 0;
   std::uint64_t uncovered = 0; // bytes of payloads that no field covers
   std::uint64_t truncated = 0; // events whose payload ends inside a field
+  std::uint16_t version = 0;   // the latest that events have; a layout may serve several
 };
 
 // What of a name stands beside every event: all of any that Windows gives. A hostile trace can have one of 64
@@ -45,6 +46,7 @@ public:
     const Schema *schema = nullptr; // null: raw
     std::size_t covered = 0;        // bytes of the payload
     bool truncated = false;
+    std::size_t fields_end = 0; // where in the text its fields end: behind the closing sign
   };
   // Where and when an event was.
   struct Context {

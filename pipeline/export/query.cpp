@@ -17,6 +17,7 @@
 #include "where/condition.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -267,7 +268,7 @@ private:
   static void add_undescribed(EventSet &set, const Guid &provider) {
     set.add_provider(provider);
     for (unsigned hook = 0; provider == Guid{} && hook < 0x1'0000; ++hook)
-      if (kernel::group_guid(static_cast<std::uint8_t>(hook >> 8)) == Guid{})
+      if (kernel::class_guid(static_cast<std::uint16_t>(hook)) == Guid{})
         set.add_kernel(static_cast<std::uint16_t>(hook));
   }
   [[nodiscard]] bool fits(const Schema *schema, const Guid &guid) const {
@@ -507,14 +508,25 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
 
 namespace {
 
-TraceQuery::Value value_of(sqlite3_stmt *row, int column) {
+// As SQLite writes it, but with as many digits as make it that number again and not just 15.
+std::string text_of(double value) {
+  if (std::isinf(value)) return value > 0 ? "Inf" : "-Inf";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+// `real`: memory for the text of a real number.
+TraceQuery::Value value_of(sqlite3_stmt *row, int column, std::string &real) {
   using Type = TraceQuery::Value::Type;
   const int type = sqlite3_column_type(row, column);
+  if (type == SQLITE_FLOAT) {
+    real = text_of(sqlite3_column_double(row, column));
+    return {Type::real, real};
+  }
   const auto *text = reinterpret_cast<const char *>(sqlite3_column_text(row, column));
   if (text == nullptr) return {};
-  return {type == SQLITE_INTEGER ? Type::integer
-          : type == SQLITE_FLOAT ? Type::real
-                                 : Type::text,
+  return {type == SQLITE_INTEGER ? Type::integer : Type::text,
           {text, static_cast<std::size_t>(sqlite3_column_bytes(row, column))}};
 }
 
@@ -539,6 +551,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
       names.emplace_back(sqlite3_column_name(raw, static_cast<int>(i)));
     if (count != 0 && visitor.columns) visitor.columns(names);
     std::vector<Value> values(count);
+    std::vector<std::string> reals(count);
     for (;;) {
       const int step = sqlite3_step(raw);
       if (step == SQLITE_DONE) break;
@@ -547,7 +560,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
         return impl_->failure;
       }
       for (std::size_t i = 0; i < count; ++i)
-        values[i] = value_of(raw, static_cast<int>(i));
+        values[i] = value_of(raw, static_cast<int>(i), reals[i]);
       if (visitor.row) visitor.row(values);
     }
   }

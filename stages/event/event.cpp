@@ -79,7 +79,7 @@ Bytes EventView::cold_payload() const {
 }
 
 Guid EventView::cold_provider() const {
-  if (has_hook()) return kernel::group_guid(static_cast<std::uint8_t>(hook() >> 8));
+  if (has_hook()) return kernel::class_guid(hook());
   return is_message() ? message().guid : Guid{};
 }
 
@@ -90,6 +90,15 @@ std::uint16_t EventView::cold_id() const {
 std::uint16_t EventView::cold_version() const {
   if (is_event()) return at_[kEventVersionAt];
   return is_classic() ? load<std::uint16_t>(at_ + kClassicVersionAt) : std::uint16_t{0};
+}
+
+Guid EventView::related_activity() const {
+  if (!has_items()) return {};
+  ExtendedItems walk = items();
+  ExtendedItem item{};
+  while (walk.next(item))
+    if (item.type == ItemType::related_activity && item.data.size() >= 16) return load_guid(item.data.data());
+  return {};
 }
 
 std::uint8_t EventView::level() const {

@@ -14,10 +14,9 @@ EventSet &EventSet::add_kernel(std::uint16_t hook) {
 
 EventSet &EventSet::add_provider(const Guid &provider) {
   providers_[provider].clear();
-  for (unsigned group = 0; group < 0x100; ++group)
-    if (provider != Guid{} && kernel::group_guid(static_cast<std::uint8_t>(group)) == provider)
-      for (unsigned low = 0; low < 0x100; ++low)
-        add_kernel(static_cast<std::uint16_t>(group << 8 | low));
+  for (unsigned hook = 0; provider != Guid{} && hook < 0x1'0000; ++hook)
+    if (kernel::class_guid(static_cast<std::uint16_t>(hook)) == provider)
+      add_kernel(static_cast<std::uint16_t>(hook));
   return *this;
 }
 

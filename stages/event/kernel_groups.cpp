@@ -46,7 +46,13 @@ constexpr Group kGroups[] = {
     {make_guid(0x2ce9a149, 0xeffe, 0x42f0, 0xa635, 0xa1d39e26c8f2), "HypervisorX"},
 };
 
+constexpr std::uint8_t kImageGroup = 0x14;
+
 } // namespace
+
+Guid class_guid(std::uint16_t hook) {
+  return group_guid(hook == kHookImageLoad ? kImageGroup : static_cast<std::uint8_t>(hook >> 8));
+}
 
 Guid group_guid(std::uint8_t group) {
   return group < std::size(kGroups) ? kGroups[group].guid : Guid{};
@@ -57,10 +63,9 @@ std::string_view group_name(std::uint8_t group) {
 }
 
 std::optional<std::uint16_t> hook_of_class(const Guid &guid, std::uint8_t opcode) {
-  constexpr std::size_t kImageGroup = 0x14;
   for (std::size_t group = 0; group < std::size(kGroups); ++group)
     if (kGroups[group].guid == guid)
-      return group == kImageGroup && opcode == 10 ? std::uint16_t{0x030A}
+      return group == kImageGroup && opcode == 10 ? kHookImageLoad
                                                   : static_cast<std::uint16_t>(group << 8 | opcode);
   return std::nullopt;
 }

@@ -51,23 +51,36 @@ void Marks::Part::shrink() {
 
 namespace {
 
-std::int64_t raw_time(const Moment &moment, const Clock &clock) {
+bool is_end_of_time(std::int64_t filetime) {
+  return filetime == kForever || filetime == kBeginning;
+}
+
+// The first tick that is not before the moment.
+std::int64_t first_tick(const Moment &moment, const Clock &clock) {
   const std::int64_t filetime = moment.of(clock);
-  const bool is_end = filetime == kForever || filetime == kBeginning;
-  return is_end ? filetime : clock.from_filetime(filetime);
+  return is_end_of_time(filetime) ? filetime : clock.from_filetime(filetime);
+}
+
+// The last one that is not behind it: of a clock finer than FILETIMEs several are shown as that moment.
+std::int64_t last_tick(const Moment &moment, const Clock &clock) {
+  const std::int64_t filetime = moment.of(clock);
+  if (is_end_of_time(filetime)) return filetime;
+  const std::int64_t behind = clock.from_filetime(filetime + 1);
+  return behind == kBeginning ? behind : behind - 1;
 }
 
 } // namespace
 
 TimeRange selected_time(const Selection &selection, const Clock &clock) {
   TimeRange range;
-  if (selection.from) range.from = raw_time(*selection.from, clock);
-  if (selection.to) range.to = raw_time(*selection.to, clock);
+  if (selection.from) range.from = first_tick(*selection.from, clock);
+  if (selection.to) range.to = last_tick(*selection.to, clock);
   return range;
 }
 
 Result<void> check_range(const TimeRange &range) {
-  if (range.from <= range.to) return {};
+  // Between two ticks there is nothing, which is no mistake.
+  if (range.from <= range.to || range.from - 1 == range.to) return {};
   return base::ErrorBuilder(ErrorKind::usage, "the range is empty: its beginning lies after its end")
       .about(Option::from, Option::to);
 }
@@ -156,7 +169,9 @@ bool of_selected_kind(const Selection &selection, const EventView &event, std::u
   if (selection.providers.empty()) return true;
   const Guid provider = event.provider();
   return std::ranges::any_of(selection.providers, [&](const ProviderSelection &wanted) {
-    if (wanted.kernel) return event.has_hook();
+    if (wanted.kernel)
+      return event.has_hook() ||
+             (event.is_classic() && kernel::hook_of_class(provider, event.opcode()).has_value());
     if (wanted.guid != provider) return false;
     if (wanted.level != 0 && event.level() > wanted.level) return false;
     return wanted.keywords == 0 || event.keyword() == 0 || (event.keyword() & wanted.keywords) != 0;

@@ -216,6 +216,7 @@ std::optional<std::uint64_t> FieldValue::integer() const {
   if (field == nullptr || !field->is_integer() || field->is_array()) return std::nullopt;
   if (field->is_signed() && data.size() < 8) return static_cast<std::uint64_t>(schema::load_signed(data));
   const std::uint64_t value = schema::load_unsigned(data);
+  if (field->type == FieldType::boolean) return value != 0 ? 1 : 0;
   if (field->format == Format::port && data.size() == 2) return (value & 0xFF) << 8 | value >> 8;
   return value;
 }

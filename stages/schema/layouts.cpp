@@ -187,10 +187,7 @@ private:
     // What versions before this one were like if they are no beginning of later ones, no Windows from 7 on
     // writes.
     constexpr std::uint16_t kOldestApart = 2;
-    // Loading an image has two hooks, and neither of them is the other images' group with its opcode.
-    constexpr std::uint16_t kImageLoad = 0x030A, kImageGroup = 0x14;
-    const unsigned group = hook == kImageLoad ? kImageGroup : hook >> 8;
-    const auto versions = providers().of(kernel::group_guid(static_cast<std::uint8_t>(group)), hook & 0xFF);
+    const auto versions = providers().of(kernel::class_guid(hook), hook & 0xFF);
     std::uint16_t since = 0;
     for (std::size_t i = 0; i < versions.size(); ++i) {
       if (i + 1 < versions.size()) {

@@ -80,8 +80,11 @@ public:
   Reader(Origin origin) : origin_(origin) {}
 
   Result<std::vector<ManifestProvider>> read(std::string_view xml) {
-    while (!xml.empty() && xml.back() == '\0')
-      xml.remove_suffix(1);
+    // Zeros behind it, in whole characters: of UTF-16 the last one may end in a zero byte.
+    const bool wide = xml.starts_with("\xFF\xFE") || xml.starts_with("\xFE\xFF");
+    const std::size_t unit = wide ? 2 : 1;
+    while (xml.size() >= unit && xml.size() % unit == 0 && xml.ends_with(std::string_view("\0\0", unit)))
+      xml.remove_suffix(unit);
     if (xml.size() > kMaxManifest)
       return failure("manifest", "at most 64 MiB", std::to_string(xml.size()) + " bytes");
     const pugi::xml_parse_result parsed = document_.load_buffer(xml.data(), xml.size());

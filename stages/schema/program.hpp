@@ -191,23 +191,27 @@ private:
     }
   }
 
+  // What of it is not in the output has not been passed: position() is in front of it.
   bool array(const Op &op, std::size_t index) {
+    const std::size_t before = at_;
     std::uint64_t count = 0;
-    if (!count_of(op, count)) return false;
+    if (!count_of(op, count)) return at_ = before, false;
     const std::size_t mark = sink_->mark(), begin = at_;
     if (op.format == Format::characters) {
       const std::size_t unit = op.type == FieldType::u16 ? 2 : 1;
-      if (count > left() / unit) return false;
+      if (count > left() / unit) return at_ = before, false;
       sink_->value(op, take(static_cast<std::size_t>(count) * unit));
       return true;
     }
     sink_->begin_array(op, payload_.subspan(begin));
     std::uint32_t n = 0;
     const bool whole = elements(op, index, count, n);
-    if (whole || op.keeps_partial)
+    if (whole || op.keeps_partial) {
       sink_->end_array(op, n, payload_.subspan(begin, at_ - begin));
-    else
+    } else {
       sink_->rollback(mark);
+      at_ = before;
+    }
     return whole;
   }
 
@@ -274,8 +278,10 @@ private:
     case FieldType::sid: return left() >= 2 && sized(8 + 4 * std::size_t{payload_[at_ + 1]}, data);
     case FieldType::token_sid: return token_sid(data);
     case FieldType::structure: return false;
-    default: return variable(op, data);
+    default: break;
     }
+    const std::size_t before = at_;
+    return variable(op, data) || (at_ = before, false);
   }
 
   // A TOKEN_USER image (two pointers) and the SID behind it; or a zero dword, unless a SID follows all the
@@ -319,7 +325,7 @@ private:
 
   // Ends with a zero or, at the latest, with the payload; an empty rest holds no string.
   bool terminated(std::size_t unit, Bytes &data) {
-    if (left() == 0) return false;
+    if (left() < unit) return false;
     const std::uint8_t *const base = payload_.data();
     std::size_t end = at_;
     if (unit == 1) {
@@ -337,7 +343,7 @@ private:
         end += 2;
     }
     data = payload_.subspan(at_, end - at_);
-    at_ = std::min(end + unit, payload_.size());
+    at_ = end + unit <= payload_.size() ? end + unit : end; // half a character is none
     return true;
   }
 

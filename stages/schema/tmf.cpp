@@ -119,6 +119,9 @@ struct Message {
   bool sound = true;
 };
 
+// The first arguments are the same for all messages: these are known without the event.
+constexpr unsigned kModuleNumber = 1, kPlaceNumber = 2; // file and line
+
 // The format with arguments counted from 1 and the standard parts filled in.
 std::string renumbered(const Message &message) {
   std::string text;
@@ -146,8 +149,13 @@ std::string renumbered(const Message &message) {
     const auto number = number_of(std::string_view(from).substr(i + 1, digits - i - 1));
     std::size_t end = digits;
     if (end < from.size() && from[end] == '!') end = std::min(from.find('!', end + 1), from.size() - 1) + 1;
+    // Also without a format: the digits of the text behind it are no more of the number.
+    const std::string_view format =
+        end > digits + 2 ? std::string_view(from).substr(digits, end - digits) : std::string_view("!s!");
     for (std::size_t k = 0; number && k < message.numbers.size() && k < 99; ++k)
-      if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append("!s!");
+      if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append(format);
+    if (number == kModuleNumber) text += message.out.entry->schema.provider_name;
+    if (number == kPlaceNumber) text += message.out.entry->schema.task;
     i = end - 1;
   }
   return text;
@@ -197,8 +205,10 @@ private:
     const auto number = number_of(word_of(line));
     const std::size_t open = line.find('"');
     if (!has_guid_ || !number || *number > 0xFFFF || open == std::string_view::npos) return false;
-    const std::size_t comment = line.rfind("//");
-    const std::size_t close = line.rfind('"', comment == std::string_view::npos ? comment : comment);
+    std::size_t comment = line.rfind("//");
+    std::size_t close = line.rfind('"', comment);
+    if (close == open)
+      comment = std::string_view::npos, close = line.rfind('"'); // the slashes are the text's
     if (close == std::string_view::npos || close <= open) return false;
     message_ = Message();
     message_.out.guid = guid_, message_.out.number = static_cast<std::uint16_t>(*number);
@@ -215,8 +225,10 @@ private:
   }
 
   void argument(std::string_view line) {
-    const std::size_t comma = line.find(',');
     const std::size_t dashes = line.rfind("--");
+    std::size_t comma = std::string_view::npos; // the expression in front of the type may have others
+    for (std::size_t at = line.find(','); at < dashes; at = line.find(',', at + 1))
+      if (base::trimmed(line.substr(at + 1)).starts_with("Item")) comma = at;
     if (comma == std::string_view::npos || dashes == std::string_view::npos || dashes < comma) return;
     const std::string_view name = base::trimmed(line.substr(0, comma));
     std::string_view item = base::trimmed(line.substr(comma + 1, dashes - comma - 1));

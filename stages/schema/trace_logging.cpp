@@ -3,6 +3,8 @@
 //   name and its zero, u8 in type, u8 out type if bit 7, tags if bit 7 of that, count or type information.
 #include "schema/entry.hpp"
 
+#include "etwrelog/text.hpp"
+
 namespace etwrelog::schema {
 namespace {
 
@@ -46,7 +48,7 @@ private:
     if (at_ > bytes_.size()) return false;
     const Bytes rest = bytes_.subspan(at_);
     const auto end = static_cast<std::size_t>(std::find(rest.begin(), rest.end(), 0) - rest.begin());
-    out.assign(reinterpret_cast<const char *>(rest.data()), end);
+    out = utf8_from_bytes(rest.first(end)); // they should be
     at_ = std::min(at_ + end + 1, bytes_.size());
     return true;
   }

@@ -8,9 +8,14 @@
 
 namespace etwrelog::tables {
 
+namespace {
+constexpr const char *kNoName = "unnamed"; // TraceLogging takes a field without a name, DuckDB no such column
+} // namespace
+
 void tell_apart(std::vector<Column> &columns) {
   std::map<std::string, int> taken; // and the number that the next one of that name gets
   for (Column &column : columns) {
+    if (column.name.empty()) column.name = kNoName;
     const std::string name = column.name;
     int *again = nullptr;
     for (;;) {
@@ -43,9 +48,9 @@ std::string union_of(std::span<const std::string> selects) {
 } // namespace
 
 std::string view_of_events(std::span<const std::string> tables) {
-  static constexpr std::array kColumns = {"time",    "timestamp", "cpu",         "process_id", "thread_id",
-                                          "process", "provider",  "provider_id", "event",      "id",
-                                          "version", "opcode",    "level",       "keyword",    "activity"};
+  static constexpr std::array kColumns = {
+      "time",  "timestamp", "cpu",     "process_id", "thread_id", "process", "provider", "provider_id",
+      "event", "id",        "version", "opcode",     "level",     "keyword", "activity", "related_activity"};
   const std::string columns = fmt::format("{}", fmt::join(kColumns, ", "));
   if (tables.empty())
     return fmt::format("CREATE VIEW events AS SELECT NULL AS {} WHERE 1 = 0",

@@ -32,11 +32,12 @@ enum class Column : std::uint8_t {
   level,
   keyword,
   activity,
+  related_activity,
   count_,
 };
-constexpr std::string_view kColumns[] = {"time",    "timestamp", "cpu",         "process_id", "thread_id",
-                                         "process", "provider",  "provider_id", "event",      "id",
-                                         "version", "opcode",    "level",       "keyword",    "activity"};
+constexpr std::string_view kColumns[] = {
+    "time",  "timestamp", "cpu",     "process_id", "thread_id", "process", "provider", "provider_id",
+    "event", "id",        "version", "opcode",     "level",     "keyword", "activity", "related_activity"};
 static_assert(std::size(kColumns) == static_cast<std::size_t>(Column::count_));
 
 std::optional<Column> column_of(const Comparison &comparison) {
@@ -92,7 +93,9 @@ public:
     found_ = test_.value(op, data, pointer_size_, map, scratch_);
   }
   void element(const schema::Op &op, Bytes data) { value(op, data); }
-  [[nodiscard]] bool full() const { return found_; }
+  // An array that the event has not room for is not there, as if nothing of it had been found.
+  [[nodiscard]] std::size_t mark() const { return found_ ? 1 : 0; }
+  void rollback(std::size_t mark) { found_ = mark != 0; }
   [[nodiscard]] bool found() const { return found_; }
 
 private:
@@ -136,8 +139,9 @@ void add_kind(EventSet &set, const Schema &schema) {
   set.add_event(schema.provider, schema.opcode);
   if (const auto hook = kernel::hook_of_class(schema.provider, schema.opcode)) set.add_kernel(*hook);
   for (unsigned group = 0; group < 256; ++group)
-    if (kernel::group_guid(static_cast<std::uint8_t>(group)) == schema.provider)
-      set.add_kernel(static_cast<std::uint16_t>(group << 8 | schema.opcode));
+    if (const auto hook = static_cast<std::uint16_t>(group << 8 | schema.opcode);
+        kernel::class_guid(hook) == schema.provider)
+      set.add_kernel(hook);
 }
 
 struct Condition::Impl {
@@ -379,7 +383,8 @@ Result<void> Condition::Impl::prepare() {
   narrow_times(static_cast<std::uint32_t>(syntax.nodes.size() - 1));
   ETWRELOG_TRY(compile(nullptr, other));
   kinds.resize(catalog.all().size());
-  is_nothing = other.entry == kFalse;
+  const bool no_time = times.first > times.second;
+  is_nothing = other.entry == kFalse || no_time;
   for (const Schema *schema : catalog.all()) {
     Kind &kind = kinds[schema->ordinal];
     if (!named_in(*schema)) {
@@ -389,7 +394,7 @@ Result<void> Condition::Impl::prepare() {
       by_kind = true;
     }
     if (kind.entry == kFalse || (kind.entry == kAsOthers && other.entry == kFalse)) continue;
-    is_nothing = false;
+    is_nothing = no_time;
     if (other.entry == kFalse) add_kind(set, *schema);
   }
   return {};
@@ -451,6 +456,10 @@ bool Condition::Impl::test_column(const Event &event, const Schema *schema, cons
   case Column::activity: {
     const Guid activity = event.activity();
     return activity != Guid{} && guid(activity);
+  }
+  case Column::related_activity: {
+    const Guid related = event.related_activity();
+    return related != Guid{} && guid(related);
   }
   case Column::count_: break;
   }

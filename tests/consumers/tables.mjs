@@ -8,7 +8,7 @@ import { compressors } from 'hyparquet-compressors';
 
 const folder = process.argv[2];
 const columns = ['timestamp', 'cpu', 'process_id', 'thread_id', 'process', 'provider', 'provider_id', 'event', 'id',
-  'version', 'opcode', 'level', 'keyword', 'activity'];
+  'version', 'opcode', 'level', 'keyword', 'activity', 'related_activity'];
 const plain = value => value === undefined || value === null ? null : typeof value === 'bigint' ? Number(value) : value;
 // Nanoseconds since 1970 of "2020-09-14T22:49:57.2118091Z".
 const nanoseconds = text => BigInt(Date.parse(text.slice(0, 19) + 'Z')) * 1000000n + BigInt(text.slice(20, 27)) * 100n;
@@ -19,8 +19,8 @@ const lines = text.trimEnd().split('\n');
 const expected = lines.map(line => {
   const event = JSON.parse(line);
   const at = line.indexOf(',"fields":') + 10;
-  let end = line.indexOf(',"tail":"', at);
-  if (end < 0) end = line.indexOf(',"truncated":true', at);
+  let end = line.indexOf(',"truncated":true', at);
+  if (end < 0) end = line.indexOf(',"tail":"', at);
   if (end < 0) end = line.indexOf(',"raw":"', at);
   if (end < 0) end = line.length - 1;
   const fields = line.slice(at, end);
@@ -80,7 +80,7 @@ const same = (typed, field) => {
 let typedRows = 0, files = 0, lists = 0;
 for (const file of readdirSync(`${folder}/x.kinds`)) {
   const table = tableFromIPC(readFileSync(`${folder}/x.kinds/${file}`));
-  const names = table.schema.fields.map(field => field.name).slice(15, -1);
+  const names = table.schema.fields.map(field => field.name).slice(columns.length + 1, -1);
   ++files;
   for (const row of table) {
     ++typedRows;

@@ -127,7 +127,7 @@ std::vector<json> exported(const std::string &path, const ExportOptions &options
 void expect_common(const json &row, const json &event) {
   for (const char *name :
        {"timestamp", "cpu", "process_id", "thread_id", "process", "provider", "provider_id", "event", "id",
-        "version", "opcode", "level", "keyword", "activity", "raw"}) {
+        "version", "opcode", "level", "keyword", "activity", "related_activity", "raw"}) {
     const json expected = event.contains(name) ? event.at(name) : json();
     EXPECT_EQ(row.contains(name) ? row.at(name) : json(), expected) << name << " of " << event;
   }
@@ -384,7 +384,7 @@ TEST_P(TablesOfRealTraces, SayWhatTheExportSays) {
   ASSERT_FALSE(error) << text_of(error);
   Layout layout;
   ASSERT_EQ(stream->get_schema(&stream.held, &layout.held), 0);
-  ASSERT_STREQ(layout->children[15]->name, "fields");
+  ASSERT_STREQ(layout->children[16]->name, "fields");
   std::uint64_t rows = 0, differ = 0;
   std::string line;
   for (;;) {
@@ -393,7 +393,7 @@ TEST_P(TablesOfRealTraces, SayWhatTheExportSays) {
     if (batch->release == nullptr) break;
     for (std::int64_t row = 0; row < batch->length; ++row, ++rows) {
       ASSERT_TRUE(std::getline(lines, line));
-      const json fields = value_at(*layout->children[15], *batch->children[15], row);
+      const json fields = value_at(*layout->children[16], *batch->children[16], row);
       const std::string expected = "\"fields\":" + (fields.is_null() ? "null" : fields.get<std::string>());
       const std::string stamp =
           "\"timestamp\":" + std::to_string(at<std::int64_t>(*batch->children[1], 1, row)) + ",";

@@ -262,6 +262,34 @@ TEST_F(Several, TimesCountFromTheEarliestWhicheverIsNamedFirst) {
   EXPECT_EQ(info["processes"], json_of({"info", "--json", merged})["processes"]);
 }
 
+// Of several machines, too: seconds count from when the first of them began, and its number is 0.
+TEST_F(Several, TheMachineThatBeganFirstIsNumberNull) {
+  const std::string early = directory.file("early.etl"), late = directory.file("late.etl");
+  SyntheticTrace first, second({.start_time = 132'500'000'000'000'000 + 30 * kFiletimePerSecond});
+  second.header().boot_time -= 777 * kFiletimePerSecond; // another machine
+  for (int i = 0; i < 100; ++i) {
+    first.sample({2'000'000 + i * 10'000}, 1);
+    second.sample({2'000'000 + i * 10'000}, 1);
+  }
+  write_file(early, first.bytes());
+  write_file(late, second.bytes());
+  const auto asked = [](std::vector<std::string> traces) {
+    traces.insert(traces.begin(), "query");
+    traces.push_back(
+        "select utc(at('0s')), machine, count(*), min(time), min(timestamp) from events group by 2");
+    const ToolRun run = run_tool(traces);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out;
+  };
+  const std::string expected = asked({early, late});
+  EXPECT_NE(expected.find("2020-11-16T11:33:20.0000000Z\t0\t"), std::string::npos) << expected;
+  EXPECT_EQ(asked({late, early}), expected);
+  const etwrelog::Trace both = opened({late, early});
+  EXPECT_EQ(both.sources()[0].machine, 1u);
+  EXPECT_EQ(both.sources()[1].machine, 0u);
+  EXPECT_EQ(both.clock().start_time, both.sources()[1].clock.start_time);
+}
+
 TEST_F(Several, EveryReadingCommandTakesThem) {
   const json info = json_of({"info", "--json", zip}), stats = json_of({"stats", "--json", diagsession});
   EXPECT_EQ(info["traces"].size(), 3u);

@@ -108,7 +108,7 @@ Events from_sqlite(const std::string &path) {
       json common, fields = json::object();
       for (int i = 0; i < sqlite3_column_count(row); ++i) {
         const std::string name = sqlite3_column_name(row, i);
-        if (i < 15)
+        if (i < 16)
           common[name] = cell(row, i);
         else if (name != "raw" || i + 1 < sqlite3_column_count(row))
           fields[field_of(name)] = cell(row, i);
@@ -155,7 +155,7 @@ Events from_folder(const std::string &path) {
     for (std::size_t i = 1; i < rows.size(); ++i) {
       json common, fields = json::object();
       for (std::size_t c = 0; c + 1 < rows[0].size(); ++c) // the last is `raw`
-        if (c < 15)
+        if (c < 16)
           common[rows[0][c]] = rows[i][c];
         else
           fields[field_of(rows[0][c])] = rows[i][c] == "true"    ? "1"

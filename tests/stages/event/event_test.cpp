@@ -146,6 +146,19 @@ TEST(EventSet, TellsEventsByTheirHeaders) {
   EXPECT_EQ(told(EventSet().add_provider(kernel::group_guid(0x0F))), "10000"); // a class of kernel events
 }
 
+// Its hook is one of those of processes, its class is that of the other events of images.
+TEST(EventSet, LoadingAnImageIsOfTheClassOfImages) {
+  const Guid process = kernel::group_guid(0x03), image = kernel::group_guid(0x14);
+  std::vector<std::uint8_t> bytes;
+  EventBuilder b(bytes);
+  b.system(kernel::kHookImageLoad, 2, 8, 1, 2, 3).finish();
+  const Walk w = walk(bytes);
+  ASSERT_EQ(w.events.size(), 1u);
+  EXPECT_EQ(w.events[0].provider(), image);
+  EXPECT_TRUE(EventSet().add_provider(image).contains(w.events[0]));
+  EXPECT_FALSE(EventSet().add_provider(process).contains(w.events[0]));
+}
+
 TEST(EventWalk, SplitsEveryHeaderType) {
   const std::vector<std::uint8_t> bytes = one_of_each();
   const Walk w = walk(bytes);

@@ -337,6 +337,20 @@ count="Count"/><struct name="S" count="2"><data name="x" inType="win:UInt8" map=
 </events></instrumentation><localization><resources><stringTable><string id="t" value="Task one"/><string id="m"
 value="Me"/><string id="e" value="%1 names"/></stringTable></resources></localization></instrumentationManifest>)xml";
 
+// As editors on Windows save them; the last byte is half a character, whatever follows.
+TEST(Manifests, MayBeUtf16WithoutALineFeedAtTheirEnd) {
+  for (const bool zeros : {false, true}) {
+    std::string wide = "\xFF\xFE";
+    for (const char c : kManifest.substr(kManifest.find("<instr")))
+      wide += c, wide += '\0';
+    if (zeros) wide.append(6, '\0');
+    SchemaCatalog catalog;
+    const Result<void> added = catalog.add_manifest(wide);
+    ASSERT_TRUE(added) << added.error().message();
+    EXPECT_NE(catalog.find(manifested(7, {0}).view()), nullptr);
+  }
+}
+
 TEST(Manifests, GiveNamesTypesAndMaps) {
   SchemaCatalog catalog;
   ASSERT_TRUE(catalog.add_manifest(kManifest));
@@ -417,8 +431,26 @@ TEST(TraceMessageFormats, SeveralMessagesOfOneGuid) {
   ASSERT_TRUE(catalog.add_tmf(kTmf));
   const Built first = wpp(10, {5, 0, 0, 0, 'a', 'b', 0}), second = wpp(11, {1, 0, 0, 0xC0});
   EXPECT_EQ(json_of(catalog, first.view()), R"({"Arg":5,"Arg#2":"ab"})");
-  EXPECT_EQ(catalog.find(first.view())->message, "Main: count %1!s! of %2!s!");
+  EXPECT_EQ(catalog.find(first.view())->message, "Main: count %1!d! of %2!s!");
   EXPECT_EQ(json_of(catalog, second.view()), R"({"Arg":3221225473})");
+}
+
+TEST(TraceMessageFormats, ExpressionsMayHoldCommasAndTextsSlashes) {
+  SchemaCatalog catalog;
+  ASSERT_TRUE(catalog.add_tmf(R"(11223344-5566-7788-99aa-bbccddeeff00 module // SRC=a.c
+#typev a_c30 12 "%0%2!s! of %1!s!: http://x/%10!08X!" //   LEVEL=INFO
+{
+min(a, Item->b), ItemLong -- 10
+}
+#typev a_c40 13 "%0see http://x/%10!d!"
+{
+f(a, b), ItemListLong(off,on) -- 10
+}
+)"));
+  const Built first = wpp(12, {5, 0, 0, 0}), second = wpp(13, {1, 0, 0, 0});
+  EXPECT_EQ(catalog.find(first.view())->message, "a_c30 of module: http://x/%1!08X!");
+  EXPECT_EQ(json_of(catalog, first.view()), "{\"min(a, Item->b)\":5}");
+  EXPECT_EQ(catalog.find(second.view())->message, "see http://x/%1!d!");
 }
 
 TEST(TraceMessageFormats, BrokenOnesAreErrorsOrRaw) {

@@ -213,6 +213,16 @@ TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
   sqlite3_close(database);
 }
 
+// TraceLogging takes fields without a name, DuckDB no such column.
+TEST(Tables, EveryColumnHasANameOfItsOwn) {
+  std::vector<Column> columns = {
+      {"", ColumnType::text}, {"a", ColumnType::text}, {"A", ColumnType::text}, {"", ColumnType::text}};
+  tell_apart(columns);
+  EXPECT_EQ(columns[0].name, "unnamed");
+  EXPECT_EQ(columns[2].name, "A#2");
+  EXPECT_EQ(columns[3].name, "unnamed#2");
+}
+
 // More than the terms that SQLite takes in one SELECT.
 TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   constexpr std::size_t kTables = 1'201;
@@ -220,7 +230,7 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   for (const char *name : {"time", "timestamp", "cpu", "process_id", "thread_id"})
     columns.push_back({name, ColumnType::integer});
   for (const char *name : {"process", "provider", "provider_id", "event", "id", "version", "opcode", "level",
-                           "keyword", "activity", "a", "b", "c"})
+                           "keyword", "activity", "related_activity", "a", "b", "c"})
     columns.push_back({name, ColumnType::text});
   const auto fill = [&](TableWriter &writer) {
     for (std::size_t i = 0; i < kTables; ++i) {
