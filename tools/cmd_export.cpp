@@ -288,7 +288,8 @@ void add_export_command(CLI::App &app, int &exit_status) {
   command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")
       ->check(CLI::IsMember({"etwrelog", "otel", "timeline"}));
   command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");
-  command->add_flag("--messages", flags->messages, "The text of each event that has one");
+  command->add_flag("--messages", flags->messages,
+                    "The text of each event that has one (with --profile otel: Body)");
   command->add_flag("--report", flags->report, "How each kind was decoded, on standard error");
   command->add_flag(
       "--verify", flags->verify,

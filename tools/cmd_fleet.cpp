@@ -5,6 +5,8 @@
 #include "tools/errors.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -25,10 +27,15 @@ bool is_trace_name(std::string_view name) {
 
 // The files with their sizes: shares of it stay the same while files come and go.
 int run_list(const FleetFlags &flags) {
+  for (const std::string &name : flags.inputs)
+    if (std::error_code failed; !std::filesystem::exists(name, failed))
+      return report(io_error(name, "there is no such file or folder"));
   const Result<WorkList> files = flags.list(is_trace_name);
   if (!files) return report(files.error());
+  std::set<std::string> listed; // a folder and another in it have files in common
   for (std::size_t i = 0; i < files->size(); ++i) {
     const std::string path = files->path(i);
+    if (flags.inputs.size() > 1 && !listed.insert(path).second) continue;
     if (path.find('\n') != std::string::npos) {
       warn(path, "a name with a line feed does not fit into a list, and is left out");
       continue;

@@ -109,7 +109,9 @@ Output output_of(const std::string &name, bool force) {
 
 void RunFlags::add_to(CLI::App &command) {
   command.add_option("-t,--threads", threads, "Threads to use (default: all)")->check(CLI::Range(1u, 1024u));
-  command.add_option("--memory-limit", memory, "Most memory to use, such as 512M")
+  command
+      .add_option("--memory-limit", memory,
+                  "Memory to stay within, such as 512M, where the work can be done with that")
       ->check(size_validator())
       ->capture_default_str();
   command.add_flag("--progress", progress, "Show progress even where stderr is not a terminal");

@@ -208,6 +208,10 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   append_unsigned(out, severity.number);
   out += ",\"SeverityText\":";
   schema::append_json_string(out, severity.text);
+  if (options_.messages && schema != nullptr && !schema->message.empty()) {
+    out += ",\"Body\":";
+    schema::append_json_string(out, message(event, *schema));
+  }
   out += ",\"EventName\":";
   schema::append_json_string(out, name);
   out += ",\"Attributes\":{\"etw.provider.name\":";

@@ -1,6 +1,8 @@
 // profile.proto of pprof, in protobuf's wire format.
 #include "import_profile/import.hpp"
 
+#include "etwrelog/clock.hpp"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -84,6 +86,9 @@ public:
       case 5: functions.push_back(field.bytes); break;
       case 6:
         strings_.emplace_back(reinterpret_cast<const char *>(field.bytes.data()), field.bytes.size());
+        break;
+      case 9: // of the Unix epoch, in ns
+        builder_.profile.start_time = kUnixEpoch + static_cast<std::int64_t>(field.value / 100);
         break;
       case 10:
         builder_.profile.duration =
@@ -212,6 +217,8 @@ private:
       frame.line = static_cast<std::uint32_t>(lines[i].line);
       frame.column = static_cast<std::uint32_t>(lines[i].column);
       if (frame.address == 0) frame.address = address;
+      // A bare address is its own name; where a call returns to, that of the call is the location's.
+      if (lines.size() == 1 && frame.address == address + 1) frame.caller = true;
       if (i + 1 != lines.size()) frame.kind = FrameKind::inlined;
       if (module != modules_.end()) keep_place(frame, module->second, address, lines.size() == 1);
       frames.push_back(static_cast<std::uint32_t>(builder_.profile.frames.size()));

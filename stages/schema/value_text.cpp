@@ -275,6 +275,7 @@ void append_float(std::string &out, float value) {
   }
   char digits[32];
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  if (value == 0 && std::signbit(value)) out += ".0"; // -0 would be read as an integer, which has no sign
 }
 
 void append_double(std::string &out, double value) {
@@ -284,6 +285,7 @@ void append_double(std::string &out, double value) {
   }
   char digits[32];
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  if (value == 0 && std::signbit(value)) out += ".0"; // -0 would be read as an integer, which has no sign
 }
 
 void append_ipv4(std::string &out, const std::uint8_t *address) {

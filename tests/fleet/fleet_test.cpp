@@ -265,6 +265,15 @@ TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
 
 // A file that has changed may be in another share than before: which file of results stands first must not
 // matter.
+TEST_F(Fleet, AListHasEachFileOnceAndNoneThatIsNotThere) {
+  const ToolRun both = in_folder({"fleet", "list", "in", "in/deep", "-r"});
+  EXPECT_EQ(both.out, text_of(list));
+  const ToolRun missing = in_folder({"fleet", "list", "in", "nosuch", "-r"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.out, "");
+  EXPECT_NE(missing.err.find("nosuch"), std::string::npos) << missing.err;
+}
+
 // JSON holds no such names, and what is shown of two may be the same.
 TEST_F(Fleet, FilesAreToldApartWhateverTheirNamesAre) {
   fs::create_directories(directory.path() / "odd");

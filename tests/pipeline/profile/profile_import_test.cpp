@@ -74,6 +74,27 @@ TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
   }
 }
 
+TEST(ProfileImport, PprofFilesKeepTimesAndAddressesWhenWrittenAgain) {
+  Profile profile = synthetic_profile();
+  ProfileFrame &bare = profile.frames.emplace_back(); // a caller in code that no image has
+  bare.address = 0x7FF0'1234'5678;
+  bare.caller = true;
+  profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+  profile.samples.back().node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+  const Result<ReadProfile> once = read_profile(write(profile, ProfileFormat::pprof));
+  ASSERT_TRUE(once) << once.error().message();
+  const Result<ReadProfile> twice = read_profile(write(once->profile, ProfileFormat::pprof));
+  ASSERT_TRUE(twice) << twice.error().message();
+  for (const Profile *read : {&once->profile, &twice->profile}) {
+    EXPECT_EQ(read->start_time, profile.start_time);
+    EXPECT_EQ(read->duration, profile.duration);
+    EXPECT_TRUE(std::ranges::any_of(read->frames, [&](const ProfileFrame &f) {
+      return f.address == bare.address && f.caller && f.module == kNoIndex;
+    }));
+    EXPECT_EQ(stacks(*read), stacks(profile));
+  }
+}
+
 TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
   const Profile profile = synthetic_profile({.slices = true});
   const Buffer first = write(profile, ProfileFormat::firefox);
