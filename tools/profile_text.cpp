@@ -31,8 +31,18 @@ std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t
   return counts_samples(profile) ? text + fmt::format(" ±{:<4.1f}", 100 * sampling_error(part, whole)) : text;
 }
 
+// Samples, or the time of microseconds.
 std::string weight_text(const Profile &profile, std::uint64_t weight) {
-  return counts_samples(profile) ? human_count(weight) : human_seconds(static_cast<double>(weight) * 1e-6);
+  if (counts_samples(profile)) return human_count(weight);
+  if (weight < 1'000) return fmt::format("{} us", weight);
+  if (weight < 100'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-3);
+  return human_seconds(static_cast<double>(weight) * 1e-6);
+}
+
+// Without the mark that tells wakers from functions in files.
+std::string_view name_of(std::string_view name) {
+  constexpr std::string_view kWaker = "_[w]";
+  return name.ends_with(kWaker) ? name.substr(0, name.size() - kWaker.size()) : name;
 }
 
 const char *unit_text(const Profile &profile) {
@@ -131,7 +141,7 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
     const std::string self = share_text(profile, rows[i].self, whole);
     const std::string mark = stacks && text.by != ProfileBy::module ? mark_of(rows[i]) : "";
     if (stacks)
-      print_row("{} {} {}{}", self, share_text(profile, rows[i].total, whole), rows[i].name, mark);
+      print_row("{} {} {}{}", self, share_text(profile, rows[i].total, whole), name_of(rows[i].name), mark);
     else
       print_row("{} {}", self, rows[i].name);
   }
@@ -146,7 +156,7 @@ void print_tree(const Profile &profile, const ProfileText &text) {
              100 * text.min_share);
   for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
     print_row("{:>6.1f}% {:>6.1f}%  {:{}}{}{}", 100 * share(row.total, whole), 100 * share(row.self, whole),
-              "", std::min<std::uint32_t>(row.depth, 200), row.name, kind_mark(row.kind));
+              "", std::min<std::uint32_t>(row.depth, 200), name_of(row.name), kind_mark(row.kind));
 }
 
 using Numbers = std::array<std::uint64_t, 9>;

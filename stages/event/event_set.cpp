@@ -14,9 +14,15 @@ EventSet &EventSet::add_kernel(std::uint16_t hook) {
 
 EventSet &EventSet::add_provider(const Guid &provider) {
   providers_[provider].clear();
-  for (unsigned hook = 0; provider != Guid{} && hook < 0x1'0000; ++hook)
-    if (kernel::class_guid(static_cast<std::uint16_t>(hook)) == provider)
-      add_kernel(static_cast<std::uint16_t>(hook));
+  if (provider == Guid{}) return *this;
+  const auto is_of_class = [&provider](unsigned hook) {
+    return kernel::class_guid(static_cast<std::uint16_t>(hook)) == provider;
+  };
+  if (is_of_class(kernel::kHookImageLoad)) add_kernel(kernel::kHookImageLoad); // which is in another's group
+  for (unsigned group = 0; group < 0x100; ++group)
+    if (kernel::group_guid(static_cast<std::uint8_t>(group)) == provider)
+      for (unsigned hook = group << 8; hook < (group + 1) << 8; ++hook)
+        if (is_of_class(hook)) add_kernel(static_cast<std::uint16_t>(hook));
   return *this;
 }
 

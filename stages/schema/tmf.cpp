@@ -229,7 +229,10 @@ private:
     std::size_t comma = std::string_view::npos; // the expression in front of the type may have others
     for (std::size_t at = line.find(','); at < dashes; at = line.find(',', at + 1))
       if (base::trimmed(line.substr(at + 1)).starts_with("Item")) comma = at;
-    if (comma == std::string_view::npos || dashes == std::string_view::npos || dashes < comma) return;
+    if (comma == std::string_view::npos || dashes == std::string_view::npos) {
+      message_.sound = false; // as below
+      return;
+    }
     const std::string_view name = base::trimmed(line.substr(0, comma));
     std::string_view item = base::trimmed(line.substr(comma + 1, dashes - comma - 1));
     item = base::trimmed(item.substr(0, item.find_first_of("(,")));

@@ -2,6 +2,7 @@
 // matter.
 #include "source/archive_input.hpp"
 #include "tests/support/generated.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/read_file.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -26,7 +27,7 @@ protected:
     directory = std::make_unique<TempDir>();
     gen::Options options;
     options.profile = gen::find_profile("medium");
-    options.size = 60'000'000;
+    options.size = testing::kSanitized ? 36'000'000 : 60'000'000;
     options.cpus = 4, options.processes = 16;
     trace = directory->file("x.etl"), archive = directory->file("x.etlz");
     damaged = directory->file("damaged.etlz");

@@ -82,7 +82,7 @@ protected:
     gen::Options options;
     options.profile = gen::find_profile("medium");
     // With stack keys no segment is left out, however many there are.
-    options.size = testing::kSanitized && GetParam() ? 30'000'000 : 60'000'000;
+    options.size = !testing::kSanitized ? 60'000'000 : GetParam() ? 20'000'000 : 50'000'000;
     options.cpus = 4;
     options.processes = 16;
     options.stack_cache = GetParam();

@@ -227,7 +227,7 @@ TEST(Codecs, LiteralsAndPeriodAtTheVeryEnd) {
 }
 
 TEST(Codecs, RoundTripOfTheLargestBuffers) {
-  constexpr std::size_t kSize = testing::kSanitized ? 4u << 20 : 16u << 20;
+  constexpr std::size_t kSize = testing::kSanitized ? 2u << 20 : 16u << 20;
   const Buffer records = make_input(Kind::records, kSize);
   const Buffer constant = make_input(Kind::constant, kSize);
   for (const Codec codec : kCodecs) {

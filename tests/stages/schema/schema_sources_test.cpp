@@ -459,6 +459,9 @@ TEST(TraceMessageFormats, BrokenOnesAreErrorsOrRaw) {
   ASSERT_TRUE(catalog.add_tmf(
       "11223344-5566-7788-99aa-bbccddeeff00 m\n#typev a 10 \"%10!d!\"\n{\nA, ItemUnheardOf -- 10\n}\n"));
   EXPECT_EQ(catalog.find(wpp(10, {1}).view()), nullptr);
+  ASSERT_TRUE(catalog.add_tmf("11223344-5566-7788-99aa-bbccddeeff00 m\n#typev a 12 \"%10!d!\"\n{\nA, Other "
+                              "-- 10\nB, ItemLong -- 11\n}\n"));
+  EXPECT_EQ(catalog.find(wpp(12, {1}).view()), nullptr) << "what follows would be read as what it is not";
 }
 
 } // namespace
