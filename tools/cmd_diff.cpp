@@ -218,8 +218,8 @@ int run_diff(DiffFlags options) {
     json changes = json::array();
     for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
       changes.push_back(change_json(diff.changes[i]));
-    print_row("{}",
-              text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
+    fmt::print("{}\n",
+               text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
     print_diff(diff, options.top);
   }

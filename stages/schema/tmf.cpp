@@ -150,8 +150,9 @@ std::string renumbered(const Message &message) {
     std::size_t end = digits;
     if (end < from.size() && from[end] == '!') end = std::min(from.find('!', end + 1), from.size() - 1) + 1;
     // Also without a format: the digits of the text behind it are no more of the number.
-    const std::string_view format =
-        end > digits + 2 ? std::string_view(from).substr(digits, end - digits) : std::string_view("!s!");
+    const std::string_view format = end > digits + 2 && from[end - 1] == '!'
+                                        ? std::string_view(from).substr(digits, end - digits)
+                                        : std::string_view("!s!");
     for (std::size_t k = 0; number && k < message.numbers.size() && k < 99; ++k)
       if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append(format);
     if (number == kModuleNumber) text += message.out.entry->schema.provider_name;

@@ -88,6 +88,14 @@ TEST_F(Edges, NoNameSpeaksToTheTerminal) {
         EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << words[0] << ": " << text;
     EXPECT_EQ(run.out.find("\n.exe"), std::string::npos);
   }
+  for (const Names &words :
+       {Names{"info", name}, Names{"stats", name}, Names{"stacks", name}, Names{"schema", name},
+        Names{"symbols", name}, Names{"profile", name}, Names{"diff", name, "--", in, "-p", "*"}}) {
+    Names as_json = words;
+    as_json.insert(as_json.begin() + 1, "--json");
+    const ToolRun run = run_tool(as_json);
+    EXPECT_TRUE(nlohmann::json::accept(run.out)) << words[0] << ": " << run.out << run.err;
+  }
 }
 
 TEST_F(Edges, NoMessageIsWorthAnAbort) {
