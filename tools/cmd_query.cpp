@@ -28,7 +28,7 @@ std::string cell(std::string_view value) {
       out += "\\t";
     else if (c == '\n')
       out += "\\n";
-    else if (static_cast<unsigned char>(c) >= 0x20)
+    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)
       out += c;
   }
   return out;
@@ -36,7 +36,11 @@ std::string cell(std::string_view value) {
 
 TraceQuery::Visitor as_text() {
   TraceQuery::Visitor visitor;
-  visitor.columns = [](std::span<const std::string> names) { fmt::print("{}\n", fmt::join(names, "\t")); };
+  visitor.columns = [](std::span<const std::string> names) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      fmt::print("{}{}", i == 0 ? "" : "\t", cell(names[i]));
+    fmt::print("\n");
+  };
   visitor.row = [](TraceQuery::Row row) {
     for (std::size_t i = 0; i < row.size(); ++i)
       fmt::print("{}{}", i == 0 ? "" : "\t", cell(row[i].text));

@@ -253,10 +253,11 @@ int run_relog(const RelogFlags &options) {
     fmt::print("{}\n", text_of(content));
   } else if (!options.quiet) {
     print_line(fmt::format(
-        "{}: {} -> {} ({}), {} of {} events, {:.2f} s", printable(options.output),
+        "{}: {} -> {} ({}), {} {} {} events, {:.2f} s", printable(options.output),
         human_bytes(result.input_bytes), human_bytes(result.output_bytes),
         percent(static_cast<double>(result.output_bytes), static_cast<double>(result.input_bytes)),
-        human_count(result.events_out), human_count(result.events_in), result.seconds));
+        human_count(result.events_out), result.events_out > result.events_in ? "for" : "of",
+        human_count(result.events_in), result.seconds));
   }
   return damage;
 }

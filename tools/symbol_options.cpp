@@ -1,5 +1,9 @@
 #include "tools/symbol_options.hpp"
 
+#include "tools/cli.hpp"
+
+#include <filesystem>
+
 namespace etwrelog::cli {
 
 void SymbolFlags::add_to(CLI::App &command, const std::string &about_folders) {
@@ -14,6 +18,9 @@ void SymbolFlags::add_to(CLI::App &command, const std::string &about_folders) {
 
 SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsigned threads,
                                    bool fetch) const {
+  for (const std::string &folder : folders)
+    if (std::error_code failed; !none() && !std::filesystem::exists(folder, failed))
+      warn(folder, "there is no such folder: no symbols are looked for in it");
   SymbolOptions out = SymbolOptions::from_environment();
   out.folders = folders;
   out.traces = traces;

@@ -179,6 +179,15 @@ TEST(ProfileText, HowMuchWasLostOfATraceThatWasNeverClosedIsNotKnown) {
   EXPECT_NE(testing::run_tool({"info", trace}).out.find("Lost            not known"), std::string::npos);
 }
 
+TEST(ProfileText, AFolderOfSymbolsThatIsNotThereIsTold) {
+  const std::string trace = sampled("no_symbols", {{"game.exe", 20}});
+  const testing::ToolRun run = testing::run_tool({"profile", trace, "--symbols", trace + ".nosuch"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_NE(run.err.find("no such folder"), std::string::npos) << run.err;
+  EXPECT_EQ(testing::run_tool({"profile", trace, "--symbols", "none"}).err.find("no such"),
+            std::string::npos);
+}
+
 TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
   const std::string trace = sampled("no_file", {{"game.exe", 20}});
   for (const std::vector<std::string> &more :

@@ -117,6 +117,8 @@ TEST_F(TracedFields, NamesInAnOlderCharacterSetAreReadAsThat) {
   EXPECT_NE(run_tool({"stats", written()}).out.find("ev\u00FF"), std::string::npos);
   const ToolRun schema = run_tool({"schema", written(), "--json"});
   EXPECT_EQ(schema.status, 0) << schema.err;
+  EXPECT_EQ(asked("select 1 as \"a\x1b[31m\nb\", 'x' || char(10, 27, 9) as c").out,
+            "a[31m\\nb\tc\n1\tx\\n\\t\n");
   EXPECT_TRUE(json::accept(schema.out));
 }
 
