@@ -1,5 +1,6 @@
 // SQL over a trace itself gives what the exported database gives.
 #include "tests/support/generated.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
@@ -273,7 +274,7 @@ TEST(Query, ADatabaseWithoutEventsHasTheViewOfThemToo) {
 TEST(Query, TheProcessOfAnEventIsTheSameAsInExports) {
   const TempDir directory;
   const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
-  testing::write_file(trace, testing::generated(4 << 20));
+  testing::write_file(trace, testing::generated(testing::kSanitized ? 1 << 20 : 4 << 20));
   const auto of_game = [](const std::string &lines) {
     std::map<std::string, int> events;
     std::istringstream in(lines);
