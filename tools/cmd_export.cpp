@@ -164,6 +164,9 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   run.report = &told;
   Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
+  if (Result<void> named = flags.selection.find_providers(*trace, options.schemas, given, options.selection);
+      !named)
+    return std::move(named).error();
   if (flags.verify) {
     const Result<ExportReport> verified = verify_decoding(*trace, options, run);
     if (!verified) return verified.error();

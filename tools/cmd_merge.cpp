@@ -66,6 +66,8 @@ int run_merge(const MergeFlags &flags) {
   const RunOptions run = flags.run(bar);
   const Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
+  if (Result<void> named = flags.selection.find_providers(*trace, {}, run, options.selection); !named)
+    return report(named.error());
   const Result<RelogReport> merged =
       relog(*trace, Output(flags.output, flags.force ? Existing::replace : Existing::refuse), options, run);
   if (!merged) return report(merged.error());

@@ -227,6 +227,8 @@ int run_relog(const RelogFlags &options) {
     }
     const Result<Trace> trace = open_trace(options.inputs, opening, run);
     if (!trace) return trace.error();
+    if (Result<void> named = options.selection.find_providers(*trace, known, run, relog.selection); !named)
+      return std::move(named).error();
     names = source_names(*trace);
     run.report = &timing;
     const Output output = between ? Output(between->name()) : output_of(options.output, options.force);

@@ -1,5 +1,6 @@
 #include "tools/options.hpp"
 
+#include "etwrelog/export.hpp"
 #include "tools/cli.hpp"
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
@@ -168,6 +169,43 @@ void SelectionFlags::add_to(CLI::App &command) {
       ->group(kSelection);
 }
 
+namespace {
+
+constexpr const char *kProviderForm =
+    "a GUID, or a name that is known or that the trace tells (\"etwrelog schema\" lists them)";
+
+// "NAME", "NAME:keywords", "NAME:keywords:level" of providers that have this name in the catalog.
+std::vector<ProviderSelection> providers_of(std::string_view text, const SchemaCatalog &catalog) {
+  std::vector<ProviderSelection> found;
+  for (std::size_t end = text.size(); found.empty() && end != std::string_view::npos && end != 0;
+       end = text.rfind(':', end - 1)) {
+    const std::string rest(text.substr(end));
+    for (const Guid &guid : catalog.providers_called(text.substr(0, end)))
+      if (const auto provider = parse_provider(to_string(guid) + rest)) found.push_back(*provider);
+  }
+  return found;
+}
+
+} // namespace
+
+Result<void> SelectionFlags::find_providers(const Trace &trace, const SchemaCatalog &known,
+                                            const RunOptions &run, Selection &selection) const {
+  std::optional<SchemaCatalog> catalog;
+  for (const std::string &text : providers_) {
+    if (parse_provider(text)) continue;
+    if (!catalog) {
+      if (trace.single_pass()) return bad_value(Option::providers, text, kProviderForm);
+      Result<SchemaCatalog> collected = collect_schemas(trace, known, run);
+      if (!collected) return std::move(collected).error();
+      catalog = *std::move(collected);
+    }
+    const std::vector<ProviderSelection> found = providers_of(text, *catalog);
+    if (found.empty()) return bad_value(Option::providers, text, kProviderForm);
+    selection.providers.insert(selection.providers.end(), found.begin(), found.end());
+  }
+  return {};
+}
+
 Result<Selection> SelectionFlags::selection() const {
   Selection selection = selection_;
   Result<std::optional<Moment>> from = moment_of(from_, Option::from), to = moment_of(to_, Option::to);
@@ -176,12 +214,9 @@ Result<Selection> SelectionFlags::selection() const {
   selection.from = *from;
   selection.to = *to;
   for (const std::string &text : providers_) {
-    const std::optional<ProviderSelection> provider = parse_provider(text);
-    if (!provider)
-      return bad_value(
-          Option::providers, text,
-          "a GUID or a known name (\"etwrelog stats --json\" shows the GUIDs of a trace's providers)");
-    selection.providers.push_back(*provider);
+    if (text.empty()) return bad_value(Option::providers, text, kProviderForm);
+    if (const std::optional<ProviderSelection> provider = parse_provider(text))
+      selection.providers.push_back(*provider);
   }
   Result<void> ok = parse_ids<std::uint16_t>(events_, Option::events, "an event id", selection.events);
   if (ok) ok = parse_ids<std::uint8_t>(opcodes_, Option::opcodes, "an opcode", selection.opcodes);

@@ -3,6 +3,7 @@
 
 #include "etwrelog/io.hpp"
 #include "etwrelog/run.hpp"
+#include "etwrelog/schema.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
 
@@ -53,8 +54,12 @@ struct RunFlags {
 // --activity, --cpu, --keep-system.
 struct SelectionFlags {
   void add_to(CLI::App &command);
-  // What they say, once the command line has been read; an error names the flag that is wrong.
+  // What they say, once the command line has been read; an error names the flag that is wrong. Providers that
+  // only the trace may know by their names are not in it before find_providers().
   [[nodiscard]] Result<Selection> selection() const;
+  // Looks for these in the trace, in one pass if there are any, and in `known`.
+  [[nodiscard]] Result<void> find_providers(const Trace &trace, const SchemaCatalog &known,
+                                            const RunOptions &run, Selection &selection) const;
 
 private:
   Selection selection_;

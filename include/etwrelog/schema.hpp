@@ -252,6 +252,8 @@ public:
   void append_name(const EventView &event, std::string &out) const;
   // Name of a provider or class, out of the trace or the built-in list; empty if not known.
   [[nodiscard]] std::string_view provider_name(const Guid &guid) const;
+  // All that have this name, without regard to case; sorted. Programs may give theirs to several.
+  [[nodiscard]] std::vector<Guid> providers_called(std::string_view name) const;
 
   [[nodiscard]] std::span<const Schema *const> all() const; // by ordinal
 

@@ -1,5 +1,6 @@
 // Which schema an event has: the trace's own first, then what was added, then the built-in tables.
 #include "base/seed.hpp"
+#include "base/sort_unique.hpp"
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
@@ -408,6 +409,17 @@ std::string_view SchemaCatalog::provider_name(const Guid &guid) const {
   if (const std::string_view known = etwrelog::provider_name(guid); !known.empty()) return known;
   const auto found = impl_->providers.find(guid);
   return found == impl_->providers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::vector<Guid> SchemaCatalog::providers_called(std::string_view name) const {
+  std::vector<Guid> found;
+  if (const auto known = provider_by_name(name)) found.push_back(*known);
+  for (const auto &[guid, own] : impl_->providers)
+    if (schema::same_name(own, name)) found.push_back(guid);
+  for (const Schema *one : all())
+    if (schema::same_name(one->provider_name, name)) found.push_back(one->provider);
+  base::sort_unique(found);
+  return found;
 }
 
 void SchemaCatalog::append_name(const EventView &event, std::string &out) const {

@@ -7,6 +7,9 @@
 
 namespace etwrelog::schema {
 
+// Names of providers are compared without regard to the case of ASCII letters.
+[[nodiscard]] bool same_name(std::string_view a, std::string_view b);
+
 struct Entry {
   Schema schema;
   std::vector<Field> fields;

@@ -2,6 +2,7 @@
 
 #include "etwrelog/format.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "schema/entry.hpp"
 
 #include <algorithm>
 
@@ -39,12 +40,12 @@ constexpr Named kProviders[] = {
     {format::kWinSatGuid, "WinSat"},
 };
 
-bool same_name(std::string_view a, std::string_view b) {
+} // namespace
+
+bool schema::same_name(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return std::ranges::equal(a, b, [lower](char x, char y) { return lower(x) == lower(y); });
 }
-
-} // namespace
 
 std::string_view provider_name(const Guid &guid) {
   for (const Named &provider : kProviders)
@@ -54,10 +55,10 @@ std::string_view provider_name(const Guid &guid) {
 
 std::optional<Guid> provider_by_name(std::string_view name) {
   for (const Named &provider : kProviders)
-    if (same_name(provider.name, name)) return provider.guid;
+    if (schema::same_name(provider.name, name)) return provider.guid;
   for (unsigned group = 0; group < 256 && !kernel::group_name(static_cast<std::uint8_t>(group)).empty();
        ++group)
-    if (same_name(kernel::group_name(static_cast<std::uint8_t>(group)), name))
+    if (schema::same_name(kernel::group_name(static_cast<std::uint8_t>(group)), name))
       return kernel::group_guid(static_cast<std::uint8_t>(group));
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include "tests/support/generated.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
 #include <map>
@@ -143,6 +144,42 @@ TEST_F(Selected, AnExportOfAProcessIsWhatItsRelogHas) {
       EXPECT_EQ(kinds, counts(of_relog)) << trace << selection[0] << selection[1];
       EXPECT_TRUE(selection[0] == "--event" || kinds.size() > 10u);
     }
+}
+
+// Names that nobody knows beforehand stand in the trace, as that of a program of one's own.
+TEST_F(Selected, ProvidersAnswerToTheNamesThatTheTraceHasForThem) {
+  const Guid one = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff01),
+             two = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff02),
+             third = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff03);
+  testing::SyntheticTrace t;
+  for (int i = 0; i < 5; ++i) {
+    const std::int64_t time = 2'000'000 + 10 * i;
+    t.trace_logging({time}, one, "Contoso.Shop", "Order", 11, 10);
+    t.trace_logging({time + 1}, two, "contoso.shop", "Order", 11, 10); // the same name, of another build
+    t.trace_logging({time + 2}, third, "Contoso.Other", "Order", 11, 10);
+    t.sample({time + 3}, 11);
+  }
+  const std::string in = write(t.bytes());
+  const auto lines = [&in](const std::string &provider) {
+    const ToolRun run = run_tool({"export", in, "--provider", provider});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return std::count(run.out.begin(), run.out.end(), '\n');
+  };
+  EXPECT_EQ(lines("contoso.SHOP"), 10);
+  EXPECT_EQ(lines("Contoso.Other:0:255"), 5);
+  EXPECT_EQ(lines(to_string(one)), 5);
+  relog(in, "named.etl", {"--provider", "Contoso.Other"});
+  relog(in, "by_guid.etl", {"--provider", to_string(third)});
+  EXPECT_TRUE(testing::read_file(directory.file("named.etl")) ==
+              testing::read_file(directory.file("by_guid.etl")));
+  ASSERT_EQ(run_tool({"merge", in, "-o", directory.file("m.etl"), "--provider", "Contoso.Other"}).status, 0);
+  EXPECT_EQ(stats("m.etl").at("by_type"), stats("named.etl").at("by_type"));
+  for (const char *unknown : {"Contoso", "Contoso.Shop:x", "", ":0"}) {
+    const ToolRun run = run_tool({"export", in, "--provider", unknown});
+    EXPECT_EQ(run.status, 2) << unknown;
+    EXPECT_EQ(run.out, "");
+    EXPECT_NE(run.err.find("--provider"), std::string::npos) << run.err;
+  }
 }
 
 TEST_F(Selected, ATimeThatEndsBeforeItBeginsIsTheSameMistakeEverywhere) {
