@@ -1,5 +1,6 @@
 #include "tools/results.hpp"
 
+#include "etwrelog/text.hpp"
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
 
@@ -19,12 +20,7 @@ using nlohmann::json;
 constexpr std::size_t kLongestLine = 1u << 20; // written at once
 
 bool is_utf8(const std::string &text) {
-  try {
-    static_cast<void>(json(text).dump());
-    return true;
-  } catch (const json::type_error &) {
-    return false;
-  }
+  return utf8_from_bytes({reinterpret_cast<const std::uint8_t *>(text.data()), text.size()}) == text;
 }
 
 std::string hex_of(std::string_view bytes) {

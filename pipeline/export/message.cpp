@@ -1,5 +1,7 @@
 #include "export/message.hpp"
 
+#include "etwrelog/text.hpp"
+
 #include <algorithm>
 #include <optional>
 
@@ -46,16 +48,11 @@ std::optional<PrintfFormat> parse_format(std::string_view text) {
 
 bool append_character(std::string &out, std::uint64_t code) {
   if (code < 0x20 || code > 0x10'FFFF || (code >= 0xD800 && code < 0xE000)) return false;
-  const auto rest = [&out, code](unsigned shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3F)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6), rest(0);
-  } else if (code < 0x1'0000) {
-    out += static_cast<char>(0xE0 | code >> 12), rest(6), rest(0);
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18), rest(12), rest(6), rest(0);
-  }
+  const auto c = static_cast<std::uint32_t>(code);
+  std::uint8_t units[4];
+  store(units, static_cast<std::uint16_t>(c < 0x1'0000 ? c : 0xD800 + ((c - 0x1'0000) >> 10)));
+  store(units + 2, static_cast<std::uint16_t>(0xDC00 + ((c - 0x1'0000) & 0x3FF)));
+  out += utf8_from_utf16(Bytes(units).first(c < 0x1'0000 ? 2 : 4));
   return true;
 }
 

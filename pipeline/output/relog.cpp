@@ -232,6 +232,15 @@ private:
     return {};
   }
 
+  // By type what goes out in the place of what the filter kept.
+  void count_rewritten(std::span<const StackRewriteDifference> differences) {
+    for (const StackRewriteDifference &d : differences) {
+      schema::TypeCount &type = report_.types.at({schema::Family::hook, 0, d.hook, {}});
+      type.kept_events += static_cast<std::uint64_t>(d.events);
+      type.kept_bytes += static_cast<std::uint64_t>(d.bytes);
+    }
+  }
+
   void complete_report() {
     if (stacks_) {
       report_.stacks = stacks_->counts();
@@ -240,12 +249,7 @@ private:
       report_.events_out -= s.walks_in + s.references_in + s.definitions_in;
       report_.event_bytes_out += s.event_bytes_out;
       report_.event_bytes_out -= s.event_bytes_in;
-      for (const StackRewriteDifference &d : s.differences) {
-        if (!options_.count) break;
-        schema::TypeCount &type = report_.types.at({schema::Family::hook, 0, d.hook, {}});
-        type.kept_events += static_cast<std::uint64_t>(d.events);
-        type.kept_bytes += static_cast<std::uint64_t>(d.bytes);
-      }
+      if (options_.count) count_rewritten(s.differences);
       std::ranges::copy(stacks_->warnings(), std::back_inserter(report_.warnings));
     }
     report_left_out(trace_, options_.selection, report_);

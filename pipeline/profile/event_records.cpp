@@ -89,7 +89,7 @@ std::optional<Facts> read_event(const EventView &event, std::uint16_t hook) {
   return read_facts(layout->fields, event.payload(), event.pointer_size());
 }
 
-constexpr std::uint16_t kImageLoad = 0x030A, kImageLoadNew = 0x140A, kImageUnload = 0x1402,
+constexpr std::uint16_t kImageLoad = kernel::kHookImageLoad, kImageLoadNew = 0x140A, kImageUnload = 0x1402,
                         kImageRundown = 0x1403, kImageRundownEnd = 0x1404, kThreadSetName = 0x0548,
                         kSetInterval = 0x0F48, kCollectionStart = 0x0F49;
 

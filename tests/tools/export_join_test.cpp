@@ -1,4 +1,5 @@
 // What --join adds, checked against the events that it was taken from, as the same export shows them.
+#include "tests/support/json_lines.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
@@ -22,11 +23,7 @@ using testing::ToolRun;
 std::vector<json> exported(const std::string &trace, const std::string &join, const std::string &where) {
   const ToolRun run = run_tool({"export", trace, "--join", join, "--where", where});
   EXPECT_EQ(run.status, 0) << run.err;
-  std::vector<json> events;
-  std::istringstream lines(run.out);
-  for (std::string line; std::getline(lines, line);)
-    events.push_back(json::parse(line));
-  return events;
+  return testing::json_lines(run.out);
 }
 
 std::uint64_t number(const json &value) {

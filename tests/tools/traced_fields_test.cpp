@@ -1,9 +1,8 @@
 // Fields that events describe themselves, of every way in which an export can be asked: the same values, and
 // every byte of them.
+#include "tests/support/json_lines.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/synthetic_trace.hpp"
-
-#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -45,11 +44,7 @@ protected:
     more.insert(more.begin(), {"export", written(), "--provider", to_string(kProvider)});
     const ToolRun run = run_tool(more);
     EXPECT_EQ(run.status, 0) << run.err;
-    std::vector<json> events;
-    std::istringstream lines(run.out);
-    for (std::string line; std::getline(lines, line);)
-      events.push_back(json::parse(line));
-    return events;
+    return testing::json_lines(run.out);
   }
   ToolRun asked(const std::string &sql, bool as_json = false) {
     std::vector<std::string> words = {"query", written(), sql};

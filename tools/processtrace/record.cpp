@@ -8,8 +8,6 @@ namespace {
 using namespace format;
 
 // Stored among the hooks of the process group, but handed out as an event of the image class.
-constexpr std::uint16_t kHookImageLoad = 0x030A;
-constexpr Guid kImageClass = make_guid(0x2cb15d1d, 0x5fc1, 0x11d2, 0xabe1, 0x00a0c911f518);
 constexpr std::size_t kSystemTimesAt = 0x18, kClassicTimesAt = 0x28, kEventTimesAt = 0x38,
                       kInstanceInfoAt = 0x30;
 constexpr std::size_t kInstanceInfoSize = 0x18; // two ids and the parent's class
@@ -51,7 +49,6 @@ void put_event_fields(EVENT_HEADER &header, const EventView &event) {
 }
 
 void put_kernel_fields(EVENT_HEADER &header, const EventView &event) {
-  if (event.hook() == kHookImageLoad) put_guid(header.ProviderId, kImageClass);
   header.EventDescriptor.Opcode = event.opcode();
   header.EventDescriptor.Version = static_cast<std::uint8_t>(event.version());
   if (event.layout().header_size == kSystemHeaderSize)
