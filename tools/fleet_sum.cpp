@@ -144,7 +144,7 @@ void print_info(const All &all, std::size_t top) {
   fmt::print("\n{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", "Sessions", "Traces", "Originals", "Stored",
              "Time", "Events lost");
   for (const auto &[name, kind] : all.by_kind)
-    fmt::print("{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", name, human_count(kind.traces),
+    fmt::print("{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", printable(name), human_count(kind.traces),
                human_bytes(kind.original), human_bytes(kind.archived), human_seconds(kind.seconds),
                human_count(kind.events_lost));
   if (all.by_process.empty()) return;
@@ -176,7 +176,7 @@ void print_stats(const All &all, std::size_t top) {
     fmt::print("{:>15} {:>7} {:>18} {:>7} {:>8}  {}\n", human_count(rows[i]->events),
                percent(static_cast<double>(rows[i]->events), events), human_count(rows[i]->bytes),
                percent(static_cast<double>(rows[i]->bytes), bytes), human_count(rows[i]->traces),
-               rows[i]->name);
+               printable(rows[i]->name));
   fmt::print("{:>15} {:>7} {:>18} {:>7} {:>8}  in all, {} types\n", human_count(all.events_of_counted), "",
              human_count(all.event_bytes), "", human_count(all.counted), rows.size());
   fmt::print("\nStacks: {} events, {} frames\n", human_count(all.stacks), human_count(all.frames));
@@ -269,6 +269,8 @@ void SumFlags::add_to(CLI::App &command) {
 }
 
 int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t top) {
+  if (std::ranges::find(flags.inputs, "-") != flags.inputs.end())
+    return report(usage_error("--sum is of files, not of standard input (-)"));
   All all;
   std::mutex mutex;
   BulkTask task;

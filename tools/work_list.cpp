@@ -187,17 +187,18 @@ void WorkList::keep(const Shard &shard) {
   std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     return files_[a].bytes != files_[b].bytes ? files_[a].bytes > files_[b].bytes : name(a) < name(b);
   });
-  // Of those with least, the first.
-  using Load = std::pair<std::uint64_t, std::uint32_t>;
+  // Of those with least, the first. More shards than files get nothing.
+  using Load = std::pair<std::uint64_t, std::uint64_t>;
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
-  for (std::uint32_t number = 1; number <= shard.of; ++number)
+  for (std::uint64_t number = 1; number <= std::min<std::uint64_t>(shard.of, files_.size()); ++number)
     loads.emplace(0, number);
   std::vector<bool> mine(files_.size());
   for (const std::uint32_t i : order) {
     const auto [load, number] = loads.top();
     loads.pop();
     mine[i] = number == shard.number;
-    loads.emplace(load + files_[i].bytes + kEachFile, number);
+    const std::uint64_t more = files_[i].bytes + kEachFile; // the size may be what somebody wrote in a list
+    loads.emplace(more < kEachFile || load + more < load ? UINT64_MAX : load + more, number);
   }
   WorkList kept;
   kept.roots_ = std::move(roots_);

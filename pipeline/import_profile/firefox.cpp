@@ -51,7 +51,7 @@ private:
 
 class Reader {
 public:
-  explicit Reader(const json &file) : file_(file) {}
+  Reader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
 
   Result<ReadProfile> read() {
     const json &meta = file_.at("meta");
@@ -72,6 +72,7 @@ public:
       module(lib);
     const json &shared = file_.at("shared");
     frames(shared);
+    if (builder_.full()) return Builder::too_large();
     stacks(shared);
     for (const json &thread : file_.at("threads"))
       samples(thread);
@@ -105,7 +106,7 @@ private:
     const json &strings = shared.at("stringArray");
     const Table frames(shared, "frameTable"), functions(shared, "funcTable"), sources(shared, "sources"),
         resources(shared, "resourceTable");
-    for (std::size_t i = 0; i < frames.size(); ++i) {
+    for (std::size_t i = 0; i < frames.size() && !builder_.full(); ++i) {
       const auto function = frames.number("func", i);
       auto name = strings.at(functions.number("name", function)).get<std::string>();
       ProfileFrame frame;
@@ -137,7 +138,7 @@ private:
       } else if (frame.module == kNoIndex) {
         frame.why = Unresolved::no_image;
       }
-      builder_.profile.frames.push_back(std::move(frame));
+      builder_.frame(std::move(frame));
     }
   }
 
@@ -223,8 +224,8 @@ private:
 
 } // namespace
 
-Result<ReadProfile> read_firefox(const json &file) {
-  return Reader(file).read();
+Result<ReadProfile> read_firefox(const json &file, std::uint64_t room) {
+  return Reader(file, room).read();
 }
 
 } // namespace etwrelog::import_profile

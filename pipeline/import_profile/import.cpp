@@ -49,7 +49,16 @@ ProfileFrame named_frame(std::string text) {
   return frame;
 }
 
-Builder::Builder() = default;
+Error Builder::too_large() {
+  return base::over_limit("a profile that names the same things over and over")
+      .expected("one of which frames and stacks take 128 times its size at most");
+}
+
+void Builder::frame(ProfileFrame frame) {
+  if (full()) return;
+  taken_ += sizeof frame + frame.function.size() + frame.file.size();
+  profile.frames.push_back(std::move(frame));
+}
 
 std::uint32_t Builder::process(const std::string &text, std::uint32_t pid) {
   const auto [place, fresh] =
@@ -76,9 +85,14 @@ std::uint32_t Builder::thread(std::uint32_t process, const std::string &text, st
 }
 
 std::uint32_t Builder::node(std::uint32_t parent, std::uint32_t frame) {
+  if (full()) return 0;
   const auto [place, fresh] =
       nodes_.try_emplace({parent, frame}, static_cast<std::uint32_t>(profile.nodes.size()));
-  if (fresh) profile.nodes.push_back({parent, frame});
+  if (fresh) {
+    constexpr std::size_t kOfMap = 64; // about
+    taken_ += sizeof(ProfileNode) + kOfMap;
+    profile.nodes.push_back({parent, frame});
+  }
   return place->second;
 }
 
@@ -123,8 +137,9 @@ Result<std::vector<std::uint8_t>> unzip(Bytes file, std::uint64_t max_bytes) {
 Result<ReadProfile> read_json(Bytes file) {
   try {
     const nlohmann::json parsed = nlohmann::json::parse(file.begin(), file.end());
-    if (parsed.is_object() && parsed.contains("meta")) return read_firefox(parsed);
-    if (parsed.is_object() && parsed.contains("shared")) return read_speedscope(parsed);
+    if (parsed.is_object() && parsed.contains("meta")) return read_firefox(parsed, room_for(file.size()));
+    if (parsed.is_object() && parsed.contains("shared"))
+      return read_speedscope(parsed, room_for(file.size()));
   } catch (const nlohmann::json::exception &error) {
     return broken(fmt::format("JSON: {}", error.what()));
   } catch (const std::out_of_range &error) {

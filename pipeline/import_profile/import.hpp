@@ -11,8 +11,9 @@
 namespace etwrelog::import_profile {
 
 // May throw what nlohmann::json and base::whole_number throw at values that are not what they should be.
-[[nodiscard]] Result<ReadProfile> read_firefox(const nlohmann::json &file);
-[[nodiscard]] Result<ReadProfile> read_speedscope(const nlohmann::json &file);
+// `room`: room_for() the file.
+[[nodiscard]] Result<ReadProfile> read_firefox(const nlohmann::json &file, std::uint64_t room);
+[[nodiscard]] Result<ReadProfile> read_speedscope(const nlohmann::json &file, std::uint64_t room);
 [[nodiscard]] Result<ReadProfile> read_pprof(Bytes file);
 
 [[nodiscard]] Error broken(const std::string &what);
@@ -31,11 +32,23 @@ namespace etwrelog::import_profile {
 // A name as the formats write it that keep no more: "module!function", "[no stack]", "0x7ffe0300".
 [[nodiscard]] ProfileFrame named_frame(std::string text);
 
+// Bytes that the frames and stacks of a file may take. A file names a function or a place as often as it
+// likes, and each time it costs what it costs: those of profiles take some fifty times as much as the file.
+[[nodiscard]] inline std::uint64_t room_for(std::uint64_t file) {
+  return (std::uint64_t{64} << 20) + 128 * file;
+}
+
 // Grows a profile: processes, threads and stacks that come again keep their numbers.
 class Builder {
 public:
-  Builder();
+  explicit Builder(std::uint64_t room) : room_(room) {}
   Profile profile;
+
+  // Nothing more is added: the result is what too_large() says.
+  [[nodiscard]] bool full() const { return taken_ > room_; }
+  [[nodiscard]] static Error too_large();
+  // Behind those that are there.
+  void frame(ProfileFrame frame);
 
   // "game.exe (1234)" and its id, or kNoIndex.
   std::uint32_t process(const std::string &text, std::uint32_t pid);
@@ -45,6 +58,7 @@ public:
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
 private:
+  std::uint64_t room_, taken_ = 0;
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> processes_;
   std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, std::uint32_t> threads_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;

@@ -73,6 +73,8 @@ std::vector<std::uint64_t> numbers(const Field &field) {
 
 class Reader {
 public:
+  explicit Reader(std::uint64_t room) : builder_(room) {}
+
   Result<ReadProfile> read(Bytes file) {
     Message top(file);
     std::vector<Bytes> values, samples, mappings, locations, functions;
@@ -109,9 +111,11 @@ public:
     for (const Bytes one : functions)
       add_function(one);
     for (const Bytes one : locations)
-      add_location(one);
-    for (const Bytes one : samples)
+      if (add_location(one); builder_.full()) return Builder::too_large();
+    for (const Bytes one : samples) {
       if (!add_sample(one)) return broken("pprof: a sample that names what is not there");
+      if (builder_.full()) return Builder::too_large();
+    }
     Profile &profile = builder_.profile;
     if (profile.kind == ProfileKind::cpu && interval_ != 0) profile.intervals.push_back({0, interval_});
     return ReadProfile{std::move(profile), ProfileFormat::pprof, std::move(title_)};
@@ -222,7 +226,8 @@ private:
       if (i + 1 != lines.size()) frame.kind = FrameKind::inlined;
       if (module != modules_.end()) keep_place(frame, module->second, address, lines.size() == 1);
       frames.push_back(static_cast<std::uint32_t>(builder_.profile.frames.size()));
-      builder_.profile.frames.push_back(std::move(frame));
+      builder_.frame(std::move(frame));
+      if (builder_.full()) return;
     }
   }
 
@@ -294,7 +299,7 @@ private:
 } // namespace
 
 Result<ReadProfile> read_pprof(Bytes file) {
-  return Reader().read(file);
+  return Reader(room_for(file.size())).read(file);
 }
 
 } // namespace etwrelog::import_profile

@@ -15,19 +15,20 @@ using nlohmann::json;
 
 class Reader {
 public:
-  explicit Reader(const json &file) : file_(file) {}
+  Reader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
 
   Result<ReadProfile> read() {
     if (file_.contains("modules"))
       for (const json &module : file_.at("modules"))
         add_module(module);
     for (const json &frame : file_.at("shared").at("frames"))
-      builder_.profile.frames.push_back(frame_of(frame));
+      builder_.frame(frame_of(frame));
     for (const json &one : file_.at("profiles"))
       if (one.at("type") != "sampled")
         return broken("a profile of events instead of samples");
       else if (!one.at("samples").empty())
         samples(one);
+    if (builder_.full()) return Builder::too_large();
     Profile &profile = builder_.profile;
     const std::uint64_t interval = whole_number(file_, "interval_ns", std::uint64_t{0});
     if (interval != 0) profile.intervals.push_back({0, interval});
@@ -98,8 +99,8 @@ private:
 
 } // namespace
 
-Result<ReadProfile> read_speedscope(const json &file) {
-  return Reader(file).read();
+Result<ReadProfile> read_speedscope(const json &file, std::uint64_t room) {
+  return Reader(file, room).read();
 }
 
 } // namespace etwrelog::import_profile

@@ -269,19 +269,17 @@ void Lifetimes::build_threads(std::span<const LifetimeRecords::Thread> records) 
 std::optional<std::uint32_t> Lifetimes::process_at(std::uint32_t pid, std::int64_t time) const {
   const Range *range = instances_.find(pid);
   if (!range) return std::nullopt;
-  std::uint32_t found = range->first;
-  for (std::uint32_t i = range->first + 1; i < range->first + range->count && processes_[i].start <= time;
-       ++i)
-    found = i;
-  return found;
+  const std::span later(processes_.data() + range->first + 1, range->count - 1);
+  const auto behind = std::ranges::upper_bound(later, time, {}, &ProcessInstance::start);
+  return range->first + static_cast<std::uint32_t>(behind - later.begin());
 }
 
 const Lifetimes::Span *Lifetimes::span_of(std::uint32_t tid, std::int64_t time) const {
   const Range *range = threads_.find(tid);
   if (!range) return nullptr;
-  for (std::uint32_t i = range->first + range->count; i-- > range->first;)
-    if (spans_[i].start <= time) return &spans_[i];
-  return nullptr;
+  const std::span all(spans_.data() + range->first, range->count);
+  const auto behind = std::ranges::upper_bound(all, time, {}, &Span::start);
+  return behind == all.begin() ? nullptr : &*std::prev(behind);
 }
 
 std::optional<std::uint32_t> Lifetimes::pid_of_thread(std::uint32_t tid, std::int64_t time) const {

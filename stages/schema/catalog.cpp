@@ -20,6 +20,7 @@ constexpr std::size_t kMaxLearned = 200'000;    // schemas out of one trace
 constexpr std::size_t kMaxMemory = 192u << 20;  // of all of them, about
 constexpr std::size_t kMaxManifest = 16u << 20; // joined chunks
 constexpr std::size_t kMaxPending = 64;         // manifests of which chunks are missing
+constexpr std::size_t kMaxPendingBytes = 64u << 20;
 constexpr std::size_t kMaxProblems = 100;
 constexpr std::size_t kMaxMaps = 65'536;
 
@@ -112,7 +113,7 @@ const Builtin &tables() {
 
 } // namespace
 
-struct SchemaCatalog::Impl final : schema::MapFinder {
+struct SchemaCatalog::Impl final : schema::InfoKeeper {
   std::vector<std::shared_ptr<const Entry>> entries; // learned or added
   std::vector<const Schema *> all;
   std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, manifests, added, messages;
@@ -130,6 +131,7 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
     std::size_t bytes = 0;
   };
   std::map<std::tuple<Guid, std::uint32_t, std::uint32_t>, Pending> pending;
+  std::size_t pending_bytes = 0; // of all of them
   std::vector<std::string> problems;
   std::size_t memory = 0;
 
@@ -141,6 +143,15 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
       memory += sizeof(ValueMap) + 3 * name.size() + 128;
     }
     return map;
+  }
+
+  void took(std::size_t bytes) override { memory += bytes; }
+  bool has(const Schema &key, std::uint32_t decoding_source) override {
+    if (decoding_source > 1) return true; // WPP and TraceLogging say themselves what they are
+    return infos_of(decoding_source).contains(key_of(key.provider, key.id, key.version, key.opcode));
+  }
+  std::unordered_map<Key, const Schema *, KeyHash> &infos_of(std::uint32_t decoding_source) {
+    return decoding_source == 0 ? infos : class_infos;
   }
 
   void problem(std::string text) {
@@ -171,13 +182,11 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
     std::string text;
     std::optional<schema::EventInfo> info = schema::read_event_info(payload, *this, text);
     problem(std::move(text));
-    if (!info || info->decoding_source > 1) return; // WPP and TraceLogging say themselves what they are
+    if (!info) return;
     const Schema &s = info->entry->schema;
-    auto &table = info->decoding_source == 0 ? infos : class_infos;
     const Key key = key_of(s.provider, s.id, s.version, s.opcode);
-    if (table.contains(key)) return;
     name_provider(info->provider, s.provider_name);
-    table.emplace(key, store(std::move(info->entry)));
+    infos_of(info->decoding_source).emplace(key, store(std::move(info->entry)));
   }
 
   void learn_manifest(std::string_view text, const Guid &of) {
@@ -213,14 +222,23 @@ struct SchemaCatalog::Impl final : schema::MapFinder {
     const auto key = std::make_tuple(event.provider(), event.process_id(), event.thread_id());
     if (number >= total || (pending.size() >= kMaxPending && !pending.contains(key))) return;
     Pending &mine = pending[key];
-    if (number == 0) mine = {};
-    if (mine.bytes + text.size() > kMaxManifest || !mine.chunks.try_emplace(number, text).second) return;
-    mine.bytes += text.size();
+    if (number == 0) {
+      pending_bytes -= mine.bytes;
+      mine = {};
+    }
+    if (mine.bytes + text.size() > kMaxManifest) return;
+    if (pending_bytes + text.size() > kMaxPendingBytes) {
+      problem("more manifests in pieces at once than 64 MiB: some are not read");
+      return;
+    }
+    if (!mine.chunks.try_emplace(number, text).second) return;
+    mine.bytes += text.size(), pending_bytes += text.size();
     if (mine.chunks.size() < total) return;
     std::string whole;
     whole.reserve(mine.bytes);
     for (const auto &[n, chunk] : mine.chunks)
       whole += chunk;
+    pending_bytes -= mine.bytes;
     pending.erase(key);
     learn_manifest(whole, event.provider());
   }

@@ -46,13 +46,19 @@ struct EventInfo {
   std::uint32_t decoding_source = 0;
   Guid provider, event_class;
 };
-// Finds the map of that name of the provider; made empty if it is not there yet.
-struct MapFinder {
-  virtual ~MapFinder() = default;
+// What a record's reader asks of whoever keeps what it reads.
+struct InfoKeeper {
+  virtual ~InfoKeeper() = default;
+  // The map of that name of the provider; made empty if it is not there yet.
   virtual std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) = 0;
+  virtual void took(std::size_t bytes) = 0; // of memory, by the entries of a map
+  // Whether it has this kind of event already: then the record is not read. Of the schema the key alone is
+  // set.
+  virtual bool has(const Schema &key, std::uint32_t decoding_source) = 0;
 };
-[[nodiscard]] std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::string &problem);
-[[nodiscard]] bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem);
+[[nodiscard]] std::optional<EventInfo> read_event_info(Bytes payload, InfoKeeper &keeper,
+                                                       std::string &problem);
+[[nodiscard]] bool read_map_info(Bytes payload, InfoKeeper &keeper, std::string &problem);
 
 // The schema item of one TraceLogging event.
 [[nodiscard]] EntryPtr read_trace_logging(Bytes metadata, std::string &problem);

@@ -9,11 +9,33 @@ using namespace event_info;
 
 constexpr std::size_t kMaxName = 8192; // characters of a name or message
 
+// The texts of a record, which offsets name. Several may name the same one, such as the map of several
+// fields; but a record of 64 KiB in which thousands do is one that was made to fill the memory.
+class Texts {
+public:
+  explicit Texts(Bytes record) : record_(record), room_((64u << 10) + 4 * record.size()) {}
+
+  [[nodiscard]] std::string at(std::size_t offset) {
+    if (spent()) return {};
+    std::string text = text_at(record_, offset);
+    taken_ += text.size();
+    return text;
+  }
+  [[nodiscard]] bool spent() const { return taken_ > room_; }
+  [[nodiscard]] std::size_t taken() const { return taken_; }
+  static constexpr const char *kSpent = "far more text than its bytes hold";
+
+private:
+  Bytes record_;
+  std::size_t room_, taken_ = 0;
+};
+
 class Flattener {
 public:
-  Flattener(Bytes payload, std::size_t count, Entry &entry, const Guid &provider, MapFinder &maps)
-      : payload_(payload), count_(count), entry_(entry), provider_(provider), maps_(maps), place_(count, -1) {
-  }
+  Flattener(Bytes payload, std::size_t count, Entry &entry, Texts &texts, const Guid &provider,
+            InfoKeeper &keeper)
+      : payload_(payload), count_(count), entry_(entry), texts_(texts), provider_(provider), keeper_(keeper),
+        place_(count, -1) {}
 
   [[nodiscard]] bool properties(std::size_t begin, std::size_t end, unsigned depth) {
     if (depth > kMaxDepth || end > count_) {
@@ -45,7 +67,11 @@ private:
     }
     if ((p.flags & kStruct) == 0 && !scalar(p, field)) return false;
     if ((p.flags & kStruct) != 0) field.type = FieldType::structure;
-    const auto index = entry_.add(field, text_at(payload_, p.name));
+    const auto index = entry_.add(field, texts_.at(p.name));
+    if (texts_.spent()) {
+      problem = Texts::kSpent;
+      return false;
+    }
     if (!index) {
       problem = "more than 4096 fields";
       return false;
@@ -73,16 +99,17 @@ private:
       else if (in == kBinary && field.format == Format::ip_address)
         field.length = Measure::constant, field.size = 16;
     }
-    if (const std::string map = text_at(payload_, p.map); !map.empty())
-      field.map = entry_.add_map(maps_.find(provider_, map));
+    if (const std::string map = texts_.at(p.map); !map.empty())
+      field.map = entry_.add_map(keeper_.find(provider_, map));
     return true;
   }
 
   Bytes payload_;
   std::size_t count_;
   Entry &entry_;
+  Texts &texts_;
   Guid provider_;
-  MapFinder &maps_;
+  InfoKeeper &keeper_;
   std::vector<std::int16_t> place_; // property -> field, the latest
 };
 
@@ -101,7 +128,7 @@ std::string event_info::text_at(Bytes record, std::size_t at) {
   return begin == std::string::npos || begin == 0 ? text : text.substr(begin);
 }
 
-std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::string &problem) {
+std::optional<EventInfo> read_event_info(Bytes payload, InfoKeeper &keeper, std::string &problem) {
   if (payload.size() < kPropertiesAt) {
     problem = "EventInfo record of " + std::to_string(payload.size()) + " bytes";
     return std::nullopt;
@@ -121,23 +148,25 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
   s.version = payload[kVersionAt];
   s.opcode = payload[kOpcodeAt];
   s.origin = Origin::event_info;
+  if (keeper.has(s, info.decoding_source)) return std::nullopt;
   const std::string name =
       "EventInfo record of " + to_string(s.provider) + " id " + std::to_string(s.id) + ": ";
   if (count > (payload.size() - kPropertiesAt) / Property::kSize || top > count) {
     problem = name + "more fields than its bytes hold";
     return std::nullopt;
   }
-  s.provider_name = entry.keep(text_at(payload, u32(kProviderNameAt)));
-  s.task = entry.keep(text_at(payload, u32(kTaskNameAt)));
-  s.opcode_name = entry.keep(text_at(payload, u32(kOpcodeNameAt)));
-  s.message = entry.keep(text_at(payload, u32(kMessageAt)));
+  Texts texts(payload);
+  s.provider_name = entry.keep(texts.at(u32(kProviderNameAt)));
+  s.task = entry.keep(texts.at(u32(kTaskNameAt)));
+  s.opcode_name = entry.keep(texts.at(u32(kOpcodeNameAt)));
+  s.message = entry.keep(texts.at(u32(kMessageAt)));
   std::string shown =
       task_and_opcode(s.task.empty() && !s.opcode_name.empty() ? "EventID(" + std::to_string(s.id) + ")"
                                                                : std::string(s.task),
                       s.opcode_name);
   if (shown.empty()) shown = "EventID(" + std::to_string(s.id) + ")";
   s.name = entry.keep(std::move(shown));
-  Flattener flattener(payload, count, entry, s.provider, maps);
+  Flattener flattener(payload, count, entry, texts, s.provider, keeper);
   if (!flattener.properties(0, top, 0)) {
     problem = name + flattener.problem;
     return std::nullopt;
@@ -146,7 +175,7 @@ std::optional<EventInfo> read_event_info(Bytes payload, MapFinder &maps, std::st
   return info;
 }
 
-bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
+bool read_map_info(Bytes payload, InfoKeeper &keeper, std::string &problem) {
   if (payload.size() < sizeof(Guid) + kMapHeader) {
     problem = "EventMapInfo record of " + std::to_string(payload.size()) + " bytes";
     return false;
@@ -162,15 +191,23 @@ bool read_map_info(Bytes payload, MapFinder &maps, std::string &problem) {
     problem = "map " + name + ": more entries than its bytes hold";
     return false;
   }
-  const std::shared_ptr<ValueMap> map = maps.find(provider, name);
+  const std::shared_ptr<ValueMap> map = keeper.find(provider, name);
   if (!map || !map->entries.empty()) return false;
-  map->bits = (flags & (kManifestBits | kWbemBits)) != 0;
+  Texts texts(info);
+  std::vector<ValueMap::Entry> entries;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t at = kMapHeader + kMapEntry * std::size_t{i};
-    map->entries.push_back({u32(at + 4), text_at(info, u32(at))});
+    entries.push_back({u32(at + 4), texts.at(u32(at))});
   }
-  std::stable_sort(map->entries.begin(), map->entries.end(),
+  if (texts.spent()) {
+    problem = "map " + name + ": " + Texts::kSpent;
+    return false;
+  }
+  std::stable_sort(entries.begin(), entries.end(),
                    [](const auto &a, const auto &b) { return a.value < b.value; });
+  keeper.took(entries.capacity() * sizeof entries[0] + texts.taken());
+  map->bits = (flags & (kManifestBits | kWbemBits)) != 0;
+  map->entries = std::move(entries);
   return true;
 }
 

@@ -126,13 +126,15 @@ private:
   std::vector<std::uint8_t> &out_;
 };
 
-class NoMaps final : public MapFinder {
+class NoMaps final : public InfoKeeper {
 public:
   std::shared_ptr<ValueMap> find(const Guid &, const std::string &name) override {
     auto map = std::make_shared<ValueMap>();
     map->name = name;
     return map;
   }
+  void took(std::size_t) override {}
+  bool has(const Schema &, std::uint32_t) override { return false; }
 };
 
 } // namespace

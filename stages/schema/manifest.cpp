@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kMaxManifest = 64u << 20;
 constexpr std::size_t kMaxEvents = 65'536, kMaxTotalFields = 1u << 20;
 constexpr unsigned kMaxXmlDepth = 64;
+// Of names and messages, as often as they are kept: many events may have the same one, and one that is long.
+constexpr std::size_t kMaxKept = 64u << 20;
 
 std::string_view local(std::string_view name) {
   const std::size_t colon = name.rfind(':');
@@ -114,9 +116,19 @@ private:
     if (depth > kMaxXmlDepth) return;
     for (const pugi::xml_node &child : node.children()) {
       if (child.type() != pugi::node_element) continue;
+      if (problem_) return;
       each(child);
       visit(child, depth + 1, each);
     }
+  }
+
+  // False, and the manifest is refused, if that is too much.
+  bool keeps(std::size_t bytes) {
+    kept_ += bytes;
+    if (kept_ > kMaxKept && !problem_)
+      problem_ =
+          failure("manifest", "at most 64 MiB of names and messages, each as often as it is used", "more");
+    return kept_ <= kMaxKept;
   }
 
   // "$(string.id)" -> its text.
@@ -134,6 +146,7 @@ private:
     if (shown.empty()) shown = attribute(node, "name");
     while (!shown.empty() && shown.back() == ' ')
       shown.pop_back();
+    if (!keeps(shown.size())) return;
     names.try_emplace(std::string(attribute(node, "name")), std::move(shown));
   }
 
@@ -145,6 +158,7 @@ private:
       const auto value = number(attribute(item, "value"));
       if (local(item.name()) != "map" || !value || map->entries.size() >= kMaxFields) continue;
       map->entries.push_back({static_cast<std::uint32_t>(*value), resolve(attribute(item, "message"))});
+      if (!keeps(map->entries.back().name.size())) return;
     }
     std::stable_sort(map->entries.begin(), map->entries.end(),
                      [](const auto &a, const auto &b) { return a.value < b.value; });
@@ -197,6 +211,8 @@ private:
     std::string shown = task_and_opcode(s.task, s.opcode_name);
     s.name = entry->keep(shown.empty() ? "EventID(" + std::to_string(s.id) + ")" : std::move(shown));
     s.message = entry->keep(resolve(attribute(node, "message")));
+    for (const std::string &text : entry->texts)
+      if (!keeps(text.size())) return;
     const std::string tid(attribute(node, "template"));
     if (const auto found = templates_.find(tid); !tid.empty() && found != templates_.end()) {
       Places places;
@@ -241,6 +257,7 @@ private:
         return false;
       measure(attribute(node, "count"), places, field.repeat, field.count, field.count_field);
       std::string name(attribute(node, "name"));
+      if (!keeps(name.size())) return false;
       const auto index = entry.add(field, name);
       if (!index) return false;
       places[std::move(name)] = static_cast<std::int16_t>(*index);
@@ -274,7 +291,7 @@ private:
   std::unordered_map<std::string, pugi::xml_node> templates_;
   Names tasks_, opcodes_;
   std::unordered_map<std::string, std::shared_ptr<const ValueMap>> maps_;
-  std::size_t total_fields_ = 0;
+  std::size_t total_fields_ = 0, kept_ = 0;
   std::optional<Error> problem_;
 };
 

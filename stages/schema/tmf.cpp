@@ -122,11 +122,14 @@ struct Message {
 // The first arguments are the same for all messages: these are known without the event.
 constexpr unsigned kModuleNumber = 1, kPlaceNumber = 2; // file and line
 
-// The format with arguments counted from 1 and the standard parts filled in.
+constexpr std::size_t kMaxText = 64u << 10; // of a message
+
+// The format with arguments counted from 1 and the standard parts filled in. Longer than kMaxText: it is cut
+// off somewhere behind that.
 std::string renumbered(const Message &message) {
   std::string text;
   const std::string &from = message.format;
-  for (std::size_t i = 0; i < from.size(); ++i) {
+  for (std::size_t i = 0; i < from.size() && text.size() <= kMaxText; ++i) {
     if (from[i] != '%' || i + 1 == from.size()) {
       text += from[i];
       continue;
@@ -153,7 +156,7 @@ std::string renumbered(const Message &message) {
     const std::string_view format = end > digits + 2 && from[end - 1] == '!'
                                         ? std::string_view(from).substr(digits, end - digits)
                                         : std::string_view("!s!");
-    for (std::size_t k = 0; number && k < message.numbers.size() && k < 99; ++k)
+    for (std::size_t k = 0; number && k < message.numbers.size() && k < 99 && text.size() <= kMaxText; ++k)
       if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append(format);
     if (number == kModuleNumber) text += message.out.entry->schema.provider_name;
     if (number == kPlaceNumber) text += message.out.entry->schema.task;
@@ -187,8 +190,10 @@ public:
       } else {
         argument(line);
       }
+      if (too_long_) break;
     }
     finish();
+    if (too_long_) return failure("messages of at most 64 KiB", "a longer one above");
     return std::move(out_);
   }
 
@@ -256,7 +261,9 @@ private:
     inside_ = false;
     if (!message_.sound || out_.size() >= kMaxMessages) return;
     Entry &entry = *message_.out.entry;
-    entry.schema.message = entry.keep(renumbered(message_));
+    std::string text = renumbered(message_);
+    if (text.size() > kMaxText) too_long_ = true;
+    entry.schema.message = entry.keep(std::move(text));
     entry.seal();
     out_.push_back(std::move(message_.out));
   }
@@ -265,7 +272,7 @@ private:
   Message message_;
   Guid guid_;
   std::string_view module_;
-  bool has_guid_ = false, inside_ = false;
+  bool has_guid_ = false, inside_ = false, too_long_ = false;
   std::size_t line_ = 0;
 };
 

@@ -21,7 +21,7 @@ std::string quoted_text(std::string_view text) {
 
 class SqliteWriter final : public TableWriter {
 public:
-  explicit SqliteWriter(base::OutputFile &file) : file_(file) {}
+  SqliteWriter(base::OutputFile &file, std::stop_token stop) : file_(file), stop_(std::move(stop)) {}
 
   // Nobody reads it before it is whole, and a failed one is thrown away: no journal, no waiting for the disk.
   Result<void> prepare() {
@@ -93,6 +93,8 @@ public:
     if (open_)
       if (Result<void> done = run("COMMIT"); !done) return done;
     open_ = false;
+    for (Table &table : tables_) // every statement that is prepared makes every index wait
+      table.insert.reset();
     for (const Table &table : tables_) {
       for (const std::string_view key : {"time", "process_id"}) {
         if (!has(table, key)) continue;
@@ -104,8 +106,6 @@ public:
       }
     }
     if (Result<void> made = add_view(); !made) return made;
-    for (Table &table : tables_)
-      table.insert.reset();
     sqlite3 *database = database_.release();
     if (sqlite3_close(database) != SQLITE_OK) {
       database_.reset(database);
@@ -150,6 +150,8 @@ private:
   }
 
   Result<void> run(const std::string &sql) {
+    // Of thousands of kinds each table takes SQLite longer than the one before.
+    if (stop_.stop_requested()) return base::cancelled().in(file_.target());
     return sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK ? Result<void>()
                                                                                               : failure();
   }
@@ -161,6 +163,7 @@ private:
   }
 
   SqliteFile file_;
+  std::stop_token stop_;
   std::vector<std::unique_ptr<SqliteBatch>> batches_;
   SqliteDatabase database_; // behind what it knows, before the statements that it has
   std::vector<Table> tables_;
@@ -170,8 +173,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file) {
-  auto writer = std::make_unique<SqliteWriter>(file);
+Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file, const std::stop_token &stop) {
+  auto writer = std::make_unique<SqliteWriter>(file, stop);
   ETWRELOG_TRY(writer->prepare());
   return std::unique_ptr<TableWriter>(std::move(writer));
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -258,8 +259,9 @@ public:
 // Arrow IPC; the file form (Feather 2) has a footer, the stream form not. One table.
 [[nodiscard]] std::unique_ptr<TableWriter> arrow_writer(ByteTarget &target, bool file);
 // An SQLite database in `file`, which is empty and outlives it: a table for each, a view of all, indices at
-// the end.
-[[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file);
+// the end. `stop` is looked at for every table.
+[[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file,
+                                                                 const std::stop_token &stop = {});
 
 // The same for DuckDB at `path`, which must not exist; or, if `parquet` is not empty, one table that ends as
 // a Parquet file of that name. Unsupported where DuckDB's library is not on the machine.

@@ -208,6 +208,40 @@ TEST(ProfileImport, DamagedFilesAreErrorsOrProfilesThatHoldTogether) {
   EXPECT_FALSE(read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(nested.data()), nested.size())));
 }
 
+// A place may be named any number of times, and costs as often what it costs.
+TEST(ProfileImport, AFewNamesForThousandsOfFramesAreTooMuch) {
+  const auto varint = [](std::uint64_t n) {
+    std::string out;
+    for (; n > 127; n >>= 7)
+      out += static_cast<char>(n | 0x80);
+    return out + static_cast<char>(n);
+  };
+  const auto text = [&](unsigned field, const std::string &s) {
+    return varint(field << 3 | 2) + varint(s.size()) + s;
+  };
+  const auto number = [&](unsigned field, std::uint64_t n) { return varint(field << 3) + varint(n); };
+  const auto file = [&](const std::string &name, const std::string &rest) {
+    return text(1, number(1, 1) + number(2, 2)) + text(6, "") + text(6, "samples") + text(6, "count") +
+           text(6, name) + text(5, number(1, 1) + number(2, 3)) + rest;
+  };
+  const std::string line = text(4, number(1, 1));
+  std::string places, samples, long_place = number(1, 1);
+  for (unsigned i = 0; i < 2000; ++i) {
+    places += text(4, number(1, i + 2) + line);
+    samples += text(2, text(1, varint(1) + varint(i + 2)) + text(2, varint(1)));
+  }
+  for (unsigned i = 0; i < 5000; ++i)
+    long_place += line;
+  const std::string one = text(2, text(1, varint(2)) + text(2, varint(1)));
+  for (const std::string &bytes : {file(std::string(200'000, 'X'), places + one),          // its name
+                                   file("m!f", text(4, long_place) + places + samples)}) { // its stack
+    const Result<ReadProfile> read =
+        read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(bytes.data()), bytes.size()));
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().kind, ErrorKind::limit) << read.error().message();
+  }
+}
+
 // Every number of a file in turn, by one that its place has no room for. What is not a number of the format's
 // is an error; what is left can be written in every format. (What undefined conversions do, sanitizers see.)
 TEST(ProfileImport, NumbersOutOfRangeAreErrorsOrWhatTheFormatAllows) {

@@ -325,6 +325,25 @@ TEST(EventMapRecords, NameValuesAndBits) {
   EXPECT_EQ(json_of(catalog, manifested(7, {2, 3}).view()), R"({"v":2,"b":3})");
 }
 
+// All entries name one text, as long as the record has room for: it is kept once for each of them.
+TEST(EventMapRecords, ThousandsOfNamesOutOfOneTextAreRefused) {
+  constexpr std::size_t kGuid = 16, kEntries = 5000;
+  Raw raw(kGuid + 16 + kEntries * 8);
+  store_guid(raw.data(), kProvider);
+  const auto named = static_cast<std::uint32_t>(put_wide(raw, "V") - kGuid),
+             text = static_cast<std::uint32_t>(put_wide(raw, std::string(8000, 'x')) - kGuid);
+  std::uint8_t *const map = raw.data() + kGuid;
+  store(map, named), store(map + 4, 1u), store(map + 8, static_cast<std::uint32_t>(kEntries));
+  for (std::uint32_t i = 0; i < kEntries; ++i)
+    store(map + 16 + 8 * i, text), store(map + 20 + 8 * i, i);
+  SchemaCatalog catalog;
+  catalog.learn(record(32, event_info(7, {{"v", 0, 4, 0, 1, 0, "V"}}, 1)).view());
+  catalog.learn(record(33, raw).view());
+  ASSERT_EQ(catalog.problems().size(), 1u);
+  EXPECT_NE(catalog.problems()[0].find("map V"), std::string::npos) << catalog.problems()[0];
+  EXPECT_EQ(json_of(catalog, manifested(7, {2}).view(), {.maps = true}), R"({"v":2})");
+}
+
 // --- Manifests
 
 constexpr std::string_view kManifest =
@@ -407,6 +426,29 @@ TEST(Manifests, BrokenOnesAreErrorsAndBombsStaySmall) {
   EXPECT_LT(catalog.provider_name(kProvider).size(), 100u);
 }
 
+// What many events share is kept for each: a message, the provider's name, the names of fields.
+TEST(Manifests, OneTextForThousandsOfEventsIsAnError) {
+  const std::string head = "<x><provider name=\"P\" guid=\"{11223344-5566-7788-99aa-bbccddeeff00}\">";
+  std::string of_message = head, of_field = head;
+  of_field += "<template tid=\"A\">";
+  for (int i = 0; i < 200; ++i)
+    of_field += "<data name=\"" + std::string(3000, 'f') + "\" inType=\"win:UInt8\"/>";
+  of_field += "</template>";
+  for (int i = 0; i < 1000; ++i) {
+    const std::string event = "<event value=\"" + std::to_string(i) + "\" ";
+    of_message += event + "message=\"$(string.m)\"/>";
+    of_field += event + "template=\"A\"/>";
+  }
+  of_message += "</provider><string id=\"m\" value=\"" + std::string(200'000, 'm') + "\"/></x>";
+  of_field += "</provider></x>";
+  for (const std::string &xml : {of_message, of_field}) {
+    SchemaCatalog catalog;
+    const Result<void> added = catalog.add_manifest(xml);
+    ASSERT_FALSE(added);
+    EXPECT_NE(added.error().message().find("64 MiB of names and messages"), std::string::npos);
+  }
+}
+
 // --- WPP
 
 constexpr std::string_view kTmf = R"(// PDB: x.pdb
@@ -456,6 +498,13 @@ f(a, b), ItemListLong(off,on) -- 10
 TEST(TraceMessageFormats, BrokenOnesAreErrorsOrRaw) {
   SchemaCatalog catalog;
   EXPECT_FALSE(catalog.add_tmf("#typev a 10 \"x\"\n"));
+  std::string bomb = "11223344-5566-7788-99aa-bbccddeeff00 m\n#typev a 10 \"";
+  for (int i = 0; i < 1000; ++i)
+    bomb += "%!FUNC!";
+  bomb += "\" // FUNC=" + std::string(10'000, 'f') + "\n{\n}\n";
+  const Result<void> too_long = catalog.add_tmf(bomb);
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().message().find("at most 64 KiB"), std::string::npos);
   ASSERT_TRUE(catalog.add_tmf(
       "11223344-5566-7788-99aa-bbccddeeff00 m\n#typev a 10 \"%10!d!\"\n{\nA, ItemUnheardOf -- 10\n}\n"));
   EXPECT_EQ(catalog.find(wpp(10, {1}).view()), nullptr);
