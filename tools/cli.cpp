@@ -76,6 +76,10 @@ std::string text_of(const nlohmann::json &value) {
   return text;
 }
 
+nlohmann::json failure_json(const std::vector<std::string> &inputs, const Error &error) {
+  return {{"file", fmt::format("{}", fmt::join(inputs, ", "))}, {"error", message(error)}};
+}
+
 Result<void> check_outputs(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs,
                            bool force) {
   std::vector<Input> sources;

@@ -40,6 +40,7 @@ SourceInfo sum_of(std::span<const SourceInfo> sources) {
     all.stored_bytes += source.stored_bytes;
     all.decoded_bytes += source.decoded_bytes;
     all.buffers += source.buffers;
+    all.missing_buffers += source.missing_buffers;
     all.trailing_bytes += source.trailing_bytes;
     all.unwritten_bytes += source.unwritten_bytes;
   }
@@ -95,9 +96,10 @@ json source_json(const SourceInfo &source) {
           {"header", header_json(h)},
           {"start", filetime_text(h.start_time)},
           {"end", filetime_text(h.end_time)},
-          {"closed_cleanly", h.closed()},
+          {"closed_cleanly", h.closed() && source.missing_buffers == 0},
           {"buffers",
            {{"count", source.buffers},
+            {"missing", source.missing_buffers},
             {"decoded_bytes", source.decoded_bytes},
             {"ratio", ratio(source)},
             {"trailing_bytes", source.trailing_bytes},
@@ -224,7 +226,11 @@ void print_source(const SourceInfo &source, const Statistics *alone) {
   row("Lost", h.closed() ? fmt::format("{} events, {} buffers", human_count(h.events_lost),
                                        human_count(h.buffers_lost))
                          : std::string("not known"));
-  row("Closed", h.closed() ? "cleanly" : "never: a crash or a copy of a running log");
+  row("Closed", !h.closed() ? std::string("never: a crash or a copy of a running log")
+                : source.missing_buffers == 0
+                    ? std::string("cleanly")
+                    : fmt::format("yes, but {} of the {} buffers written are missing",
+                                  human_count(source.missing_buffers), human_count(h.buffers_written)));
 }
 
 void print_info(const Trace &trace, const Statistics &s) {
@@ -258,17 +264,18 @@ void print_info(const Trace &trace, const Statistics &s) {
 int run_info(InfoOptions &options) {
   options.many.inputs = options.inputs;
   if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
-  if (options.inputs.empty() || options.many.listed() || !options.many.results.empty()) {
-    return report(usage_error(options.inputs.empty() && !options.many.listed()
-                                  ? "no trace is given (- is standard input)"
-                                  : "lists, folders and results need --sum"));
-  }
+  if (options.many.listed() || !options.many.results.empty() || options.many.skip_existing)
+    return report(usage_error("lists, folders and results need --sum"));
+  if (options.inputs.empty()) return report(usage_error("no trace is given (- is standard input)"));
   int status = kDone;
   json all = json::array();
   const std::vector<std::vector<std::string>> traces = options.together();
   for (const std::vector<std::string> &inputs : traces) {
     Bar bar(options.progress);
-    auto failed = [&status](const Error &error) { status = std::max<int>(report(error), kFailed); };
+    auto failed = [&](const Error &error) {
+      status = std::max<int>(report(error), kFailed);
+      if (traces.size() > 1) all.push_back(failure_json(inputs, error));
+    };
     const RunOptions run = options.run(bar);
     const Result<Trace> trace = open_trace(inputs, options.opening(), run);
     if (!trace) {

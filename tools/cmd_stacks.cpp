@@ -264,8 +264,10 @@ int run_stacks(const StacksOptions &options) {
   json all = json::array();
   for (const std::vector<std::string> &inputs : traces) {
     if (!options.json && &inputs != &traces.front()) fmt::print("\n");
-    if (const Result<void> done = run_one(options, inputs, traces.size() > 1, status, all); !done)
+    if (const Result<void> done = run_one(options, inputs, traces.size() > 1, status, all); !done) {
       status = std::max<int>(report(done.error()), kFailed);
+      if (traces.size() > 1) all.push_back(failure_json(inputs, done.error()));
+    }
   }
   if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
@@ -279,29 +281,31 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
                 "by itself")
       ->required();
   options->add_as_one_to(*c);
-  c->add_option("--top", options->top, "Show that many processes, processors and stacks (default: 10)");
+  c->add_option("--top", options->top,
+                "Show that many processes, processors and stacks (default: 10; 0: none)");
   CLI::Option *simulate =
       c->add_flag("--simulate-cache", options->simulate,
                   "Play the kernel's stack cache over the trace and recommend its settings");
   c->add_option("--buckets", options->buckets,
-                "BucketCount values to simulate, 256 to 4096 (default: 256,1021,4093)")
+                "BucketCount values to simulate, as Windows takes them: 256 to 4096 (default: 256,1021,4093)")
       ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
   c->add_option("--cache-size", options->cache_sizes,
-                "CacheSize values to simulate, 3M to 50M (default: 3M,4M,16M)")
+                "CacheSize values to simulate, as Windows takes them: 3M to 50M (default: 3M,4M,16M)")
       ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(size_validator());
-  c->add_option("--export", options->database,
-                "Write the stacks alone to this file; stages/stacks/stack_database.hpp has the format");
+  CLI::Option *database =
+      c->add_option("--export", options->database,
+                    "Write the stacks alone to this file; stages/stacks/stack_database.hpp has the format");
   c->add_option("--stack-memory", options->memory,
                 "Memory for distinct stacks and what is counted of them; if that is too little there is no "
                 "report (default: 1G)")
       ->check(size_validator());
-  c->add_flag("-f,--force", options->force, "Replace an existing file");
+  c->add_flag("-f,--force", options->force, "Replace an existing file")->needs(database);
   options->add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_stacks(*options); });
 }

@@ -31,11 +31,14 @@ std::vector<TypeStatistics> sorted_rows(const Statistics &s) {
   return rows;
 }
 
-json stats_json(const std::string &name, const std::vector<std::string> &sources, const Statistics &s) {
+json stats_json(const std::string &name, const std::vector<std::string> &sources, const Statistics &s,
+                std::size_t top) {
   json types = json::array();
-  for (const TypeStatistics &row : sorted_rows(s))
+  for (const TypeStatistics &row : sorted_rows(s)) {
+    if (top != 0 && types.size() == top) break;
     types.push_back(
         {{"key", type_key(row.type)}, {"name", row.name}, {"events", row.events}, {"bytes", row.bytes}});
+  }
   const StackCounts &k = s.stacks;
   return {{"file", name},
           {"events", {{"count", s.events}, {"bytes", s.event_bytes}}},
@@ -88,7 +91,7 @@ void print_stats(const Statistics &s, std::size_t top) {
   fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
              human_count(k.user_references), human_count(k.key_deletes + k.key_rundowns));
-  print_row("        {} frames, {} distinct stacks, {:.1f} repeats on average", human_count(k.frames),
+  print_row("        {} frames stored, {} distinct stacks, {:.1f} repeats on average", human_count(k.frames),
             human_count(k.distinct_stacks), average_repeats(k));
   if (k.item_stacks + k.clr_stacks != 0)
     print_row("        {} in extended items ({} frames), {} of .NET's own ({} frames)",
@@ -110,7 +113,7 @@ Result<int> one_stats(const StatsOptions &options, const std::vector<std::string
   const std::string name = name_of(*trace, inputs);
   const int damage = report_damage(source_names(*trace), statistics->warnings, statistics->skipped);
   if (options.json) {
-    all.push_back(stats_json(name, source_names(*trace), *statistics));
+    all.push_back(stats_json(name, source_names(*trace), *statistics, options.top));
   } else {
     if (titled) print_row("{}:", fmt::join(inputs, ", "));
     print_stats(*statistics, options.top);
@@ -156,10 +159,12 @@ int run_stats(StatsOptions &options) {
     Bar bar(options.progress);
     if (!options.json && &inputs != &traces.front()) fmt::print("\n");
     const Result<int> damage = one_stats(options, inputs, options.run(bar), all, traces.size() > 1);
-    if (!damage)
+    if (!damage) {
       status = std::max<int>(report(damage.error()), kFailed);
-    else if (status == kDone)
+      if (traces.size() > 1) all.push_back(failure_json(inputs, damage.error()));
+    } else if (status == kDone) {
       status = *damage;
+    }
   }
   if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
@@ -173,7 +178,7 @@ void add_stats_command(CLI::App &app, int &exit_status) {
                       "input. Each by itself");
   options->many.add_to(*command);
   options->add_as_one_to(*command);
-  command->add_option("--top", options->top, "Show only that many types");
+  command->add_option("--top", options->top, "Show only that many types; 0: all");
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_stats(*options); });
 }

@@ -38,6 +38,13 @@ struct LogfileHeader {
   // Whether the session ended and completed the header. Else nothing is known of how much was lost, and when
   // it ended.
   [[nodiscard]] bool closed() const { return end_time != 0 && buffers_written != 0; }
+  // How many of the buffers that were written a file with so many lacks: it was cut short, or something was
+  // cut out of it. 0 where that cannot be told: of a log that was never closed, and of a circular one, which
+  // overwrites buffers.
+  [[nodiscard]] std::uint64_t missing_buffers(std::uint64_t there) const {
+    const bool told = closed() && (log_file_mode & format::kModeCircular) == 0;
+    return told && buffers_written > there ? buffers_written - there : 0;
+  }
   [[nodiscard]] Clock clock() const {
     return {static_cast<format::ClockType>(clock_type), perf_freq, cpu_mhz, first_stamp, start_time};
   }

@@ -65,6 +65,7 @@ struct SourceInfo {
   std::uint32_t machine = 0;
   std::uint64_t stored_bytes = 0, decoded_bytes = 0, buffers = 0; // 0 in a single-pass trace
   std::uint64_t size = 0;            // bytes of the input, unwrapped; 0 in a single-pass trace
+  std::uint64_t missing_buffers = 0; // as LogfileHeader::missing_buffers() tells; 0 in a single-pass trace
   std::uint64_t trailing_bytes = 0;  // behind the last buffer, too few for another
   std::uint64_t unwritten_bytes = 0; // zeros at the end of a preallocated or unfinished log
   bool wrapped = false;              // a circular log whose oldest buffer is not the second

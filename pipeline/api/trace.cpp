@@ -1,6 +1,7 @@
 #include "etwrelog/trace.hpp"
 
 #include "api/traversal.hpp"
+#include "base/called.hpp"
 #include "base/errors.hpp"
 #include "output/several.hpp"
 #include "run/runner.hpp"
@@ -36,6 +37,7 @@ SourceInfo info_of(const pipeline::Trace &source, bool archive) {
   info.decoded_bytes = source.decoded_bytes();
   info.buffers = source.buffers().size();
   info.size = source.input().size();
+  info.missing_buffers = info.header.missing_buffers(info.buffers);
   info.trailing_bytes = source.scan().trailing_bytes;
   info.unwritten_bytes = source.scan().unwritten_bytes;
   info.wrapped = source.scan().wrapped;
@@ -271,18 +273,6 @@ EventCursor pipeline::read_events(const etwrelog::Trace &trace, const Query &que
 
 namespace {
 
-// What a caller's function throws becomes a value.
-template <class Call> Result<void> called(const char *what, Call &&call) {
-  base::ErrorBuilder failure(ErrorKind::callback, what);
-  try {
-    return call();
-  } catch (const std::exception &thrown) {
-    return std::move(failure).found(thrown.what());
-  } catch (...) {
-    return std::move(failure).found("an unknown exception");
-  }
-}
-
 // Parts are given to batches and come back when they are merged.
 class Parts {
 public:
@@ -329,7 +319,7 @@ Result<void> pipeline::run_fold(const etwrelog::Trace &trace, const detail::Fold
   Parts parts(steps);
   ETWRELOG_TRY_LET(walk, Walk::start(trace, query, reading, run));
   const auto map = [&](WalkSlot &slot) {
-    return called("the map of a fold", [&]() -> Result<void> {
+    return base::called("the map of a fold", [&]() -> Result<void> {
       slot.part = parts.take();
       steps.map(steps.context, slot.part, *slot.events);
       return {};
@@ -337,7 +327,7 @@ Result<void> pipeline::run_fold(const etwrelog::Trace &trace, const detail::Fold
   };
   const auto merge = [&](WalkSlot &slot) {
     Result<void> merged =
-        called("the merge of a fold", [&] { return steps.merge(steps.context, slot.part); });
+        base::called("the merge of a fold", [&] { return steps.merge(steps.context, slot.part); });
     parts.give(slot.part);
     return merged;
   };

@@ -205,6 +205,8 @@ private:
   Result<void> finish() {
     if (!any_target_) return base::no_match("no process of the trace is selected").in(name_);
     if (followed_ != nullptr) ETWRELOG_TRY(take_last_header());
+    if (header_.missing_buffers(report_.input_buffers) != 0)
+      report_.warnings.push_back(read::missing_buffers_text(header_, report_.input_buffers));
     report_.input_bytes = stream_.offset();
     return output_->finish(report_);
   }
@@ -220,6 +222,7 @@ private:
     ETWRELOG_TRY_LET(header, read::read_first_event(first, name_));
     const Bytes event = Bytes(first).subspan(kBufferHeaderSize).first(header.event_size);
     output_->replace_header(header, event);
+    header_ = std::move(header);
     return {};
   }
 

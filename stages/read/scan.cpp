@@ -134,6 +134,12 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   return header;
 }
 
+std::string missing_buffers_text(const LogfileHeader &header, std::uint64_t there) {
+  return fmt::format("the session wrote {} buffers, and {} are there: the file was cut short, or part of it "
+                     "is missing",
+                     header.buffers_written, there);
+}
+
 namespace {
 
 class Scanner {
@@ -159,8 +165,10 @@ public:
         return std::move(more).error();
       else if (!*more)
         break;
-    if (scan_.header.end_time == 0 || scan_.header.buffers_written == 0)
+    if (!scan_.header.closed())
       scan_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
+    if (scan_.header.missing_buffers(scan_.buffers.size()) != 0)
+      scan_.warnings.push_back(missing_buffers_text(scan_.header, scan_.buffers.size()));
     if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
     return std::move(scan_);
   }

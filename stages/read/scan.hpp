@@ -53,6 +53,9 @@ struct Scan {
 // Bytes of a buffer's events when decoded, as its header claims.
 [[nodiscard]] std::uint32_t decoded_size(const format::BufferHeader &header);
 
+// What to say of a log of which buffers are missing (LogfileHeader::missing_buffers).
+[[nodiscard]] std::string missing_buffers_text(const LogfileHeader &header, std::uint64_t there);
+
 // Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or,
 // unless salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it
 // is kept, with a warning, and so are trailing bytes.

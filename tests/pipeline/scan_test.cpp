@@ -232,6 +232,29 @@ TEST(Scan, ReadsABufferCutShortToItsLastWholeEvent) {
   }
 }
 
+TEST(Scan, TellsOfWholeBuffersThatAreMissing) {
+  const std::vector<std::uint8_t> whole = three_buffers().bytes();
+  EXPECT_TRUE(scan(whole)->warnings.empty());
+  std::vector<std::uint8_t> without_end = whole, without_middle = whole;
+  without_end.resize(2 * 0x10000);
+  without_middle.erase(without_middle.begin() + 0x10000, without_middle.begin() + 3 * 0x10000);
+  for (const auto &bytes : {without_end, without_middle}) {
+    const Result<Scan> s = scan(bytes);
+    ASSERT_TRUE(s);
+    ASSERT_EQ(s->warnings.size(), 1u);
+    EXPECT_NE(s->warnings[0].find("wrote 4 buffers, and 2 are there"), std::string::npos) << s->warnings[0];
+    EXPECT_EQ(s->header.missing_buffers(s->buffers.size()), 2u);
+  }
+}
+
+TEST(Scan, ACircularLogMayHaveFewerBuffersThanWereWritten) {
+  std::vector<std::uint8_t> bytes = three_buffers({.mode = format::kModeCircular}).bytes();
+  bytes.resize(2 * 0x10000);
+  const Result<Scan> s = scan(bytes);
+  ASSERT_TRUE(s);
+  EXPECT_TRUE(s->warnings.empty());
+}
+
 TEST(Scan, ReadsEveryCutOfATraceWithoutAnError) {
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1}) {
     SyntheticTrace t({.buffer_size = 1024, .codec = codec});

@@ -96,6 +96,19 @@ TEST(SinglePass, KeepsTheSameEventsOfAProcess) {
   }
 }
 
+TEST(SinglePass, MissingBuffersAreTold) {
+  const testing::TempDir directory;
+  const std::string input = directory.file("in.etl");
+  std::vector<std::uint8_t> bytes = two_processes(Codec::none).bytes();
+  bytes.resize(bytes.size() - 0x4000);
+  testing::write_file(input, bytes);
+  for (const bool single : {false, true}) {
+    const Ran ran = relogged(directory, input, {}, single);
+    EXPECT_EQ(ran.run.status, 0);
+    EXPECT_NE(ran.run.err.find("the file was cut short"), std::string::npos) << ran.run.err;
+  }
+}
+
 TEST(SinglePass, LeavesNoOutputBehindWhenItFails) {
   const testing::TempDir directory;
   const std::string input = directory.file("in.etl");
