@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <tuple>
@@ -85,12 +86,33 @@ TraceQuery::Visitor as_json(std::shared_ptr<std::vector<std::string>> names) {
   return visitor;
 }
 
+// What printing throws would come out of the library as an error of its visitor; main() knows better what to
+// say of standard output.
+Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery::Visitor &visitor) {
+  std::exception_ptr thrown;
+  const auto kept = [&thrown](const auto &print, const auto &values) {
+    try {
+      print(values);
+    } catch (...) {
+      thrown = std::current_exception();
+      throw;
+    }
+  };
+  TraceQuery::Visitor keeping;
+  if (visitor.columns)
+    keeping.columns = [&](std::span<const std::string> names) { kept(visitor.columns, names); };
+  keeping.row = [&](TraceQuery::Row row) { kept(visitor.row, row); };
+  Result<void> done = query.run(sql, keeping);
+  if (thrown) std::rethrow_exception(thrown);
+  return done;
+}
+
 // A statement may go over several lines; it ends with a semicolon. ".tables" lists what can be asked.
 int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
   int status = kDone;
   std::string statement, line;
   const auto ask = [&] {
-    if (Result<void> done = query.run(std::exchange(statement, {}), visitor); !done)
+    if (Result<void> done = run_sql(query, std::exchange(statement, {}), visitor); !done)
       status = report(done.error());
     std::fflush(stdout);
   };
@@ -141,7 +163,7 @@ int run_query(QueryFlags &flags) {
   int status = kDone;
   if (sql.empty())
     status = prompt(*query, visitor);
-  else if (Result<void> done = query->run(sql, visitor); !done)
+  else if (Result<void> done = run_sql(*query, sql, visitor); !done)
     return report(done.error());
   return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));
 }

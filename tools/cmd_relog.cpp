@@ -7,6 +7,7 @@
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include <filesystem>
@@ -96,6 +97,7 @@ json stacks_json(const RelogStackCounts &s) {
 
 json report_json(const std::vector<std::string> &inputs, const RelogFlags &options, const RelogReport &r,
                  const RunReport &run) {
+  const bool counted = !options.report.empty();
   json types = json::array(), processes = json::array(), reasons = json::object(), targets = json::array();
   for (const RelogTypeCount &row : r.types)
     types.push_back({{"key", type_key(row.type)},
@@ -126,8 +128,8 @@ json report_json(const std::vector<std::string> &inputs, const RelogFlags &optio
             {"event_bytes", r.event_bytes_out}}},
           {"targets", std::move(targets)},
           {"by_reason", std::move(reasons)},
-          {"by_type", std::move(types)},
-          {"by_process", std::move(processes)},
+          {"by_type", counted ? std::move(types) : json(nullptr)}, // not counted without --report
+          {"by_process", counted ? std::move(processes) : json(nullptr)},
           {"stacks", options.stacks == "keep" ? json(nullptr) : stacks_json(r.stacks)}, // not looked at
           {"passes", times_json(run)},
           {"seconds", r.seconds},
@@ -143,6 +145,24 @@ Result<EmbedReport> add_schemas(const std::string &relogged, const RelogFlags &o
   Result<Trace> trace = Trace::open(relogged, {}, run);
   if (!trace) return std::move(trace).error();
   return embed_schemas(*trace, output_of(options.output, options.force), known, run);
+}
+
+// The records are events of the output, too. `by_type`: types are counted.
+void count_embedded(const EmbedReport &embedded, bool by_type, RelogReport &report) {
+  report.output_bytes = embedded.bytes;
+  report.output_buffers += embedded.buffers;
+  for (const RelogTypeCount &added : embedded.records) {
+    report.events_out += added.events_out;
+    report.event_bytes_out += added.bytes_out;
+    if (!by_type) continue;
+    const auto same = std::ranges::find(report.types, added.type, &RelogTypeCount::type);
+    if (same == report.types.end()) {
+      report.types.push_back(added);
+      continue;
+    }
+    same->events_out += added.events_out;
+    same->bytes_out += added.bytes_out;
+  }
 }
 
 // What failed in the file between, by the name that was asked for.
@@ -238,8 +258,7 @@ int run_relog(const RelogFlags &options) {
     Result<EmbedReport> added = add_schemas(between->name(), options, known, options.run(bar));
     if (!added) return in_output(std::move(added).error(), between->name(), options);
     embedded = *std::move(added);
-    done->output_bytes = embedded->bytes;
-    done->output_buffers += embedded->buffers;
+    count_embedded(*embedded, relog.count, *done);
     return done;
   }();
   if (!relogged) return report(relogged.error());

@@ -51,8 +51,8 @@ struct Clock {
 
 // "2020-07-29 08:27:00.6236167Z"; "-" for 0 (never set). Years outside 1601..9999 are printed as the number.
 [[nodiscard]] std::string filetime_text(std::int64_t filetime);
-// Parses what filetime_text prints, with 'T' or a blank in the middle, fraction and 'Z' optional; and a day
-// or a minute, as the moment when it begins.
+// Parses a time as filetime_text prints it, with 'T' or a blank in the middle, fraction and 'Z' optional; and
+// a day or a minute, as the moment when it begins.
 [[nodiscard]] std::optional<std::int64_t> parse_filetime(std::string_view text);
 
 } // namespace etwrelog

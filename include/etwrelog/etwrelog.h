@@ -15,8 +15,9 @@
  * are set on success only.
  *  - Handles are opaque; *_free takes NULL. Nothing is ever thrown into the caller.
  *  - Every structure begins with struct_size. In structures that the caller fills, set all of it to zero and
- * struct_size to sizeof: later versions add fields at the end, and zero means "as before". Reports are set up
- * alike, and filled as far as struct_size reaches. In structures that the library hands out as const
+ * struct_size to sizeof: later versions add fields at the end, and zero means "as before". A struct_size that
+ * was left at zero, and fields that this version of the library lacks, are ETWR_ERROR_USAGE. Reports are set
+ * up alike, and filled as far as struct_size reaches. In structures that the library hands out as const
  * pointers, struct_size says what this library knows; fields behind it must not be read. Numbers of constants
  * do not change.
  *  - Strings are UTF-8 and end with a zero. Those in structures live as long as the handle or event that they
@@ -415,7 +416,7 @@ typedef struct etwr_relog_options {
   const etwr_selection *selection; /* NULL: every event */
   int replace;                     /* an output that exists; never an input */
   int codec, level, stacks;
-  uint32_t buffer_size;                /* 1 KiB to 16 MiB; 0: the input's, at least 64 KiB */
+  uint32_t buffer_size;                /* 1 KiB to 16 MiB, a multiple of 8; 0: the input's, at least 64 KiB */
   int keep_grouping;                   /* every buffer of the input becomes one of the output, of several
                                           traces in the order of their first events */
   uint64_t stack_window, stack_memory; /* 0: the defaults */

@@ -1,4 +1,5 @@
-// Everything that is stable. What may still change says so in its first lines, or stands in experimental/.
+// What most programs need. Other headers stand for themselves; those that may still change say so in their
+// first lines, or stand in experimental/.
 #pragma once
 
 #include "etwrelog/archive.hpp"

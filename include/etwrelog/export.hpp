@@ -7,6 +7,7 @@
 // and the schemas.
 #pragma once
 
+#include "etwrelog/relog.hpp"
 #include "etwrelog/schema.hpp"
 #include "etwrelog/trace.hpp"
 
@@ -128,11 +129,12 @@ struct EmbedReport {
   std::size_t kinds = 0;
   std::uint64_t events = 0;             // of these kinds
   std::vector<std::string> left_out;    // kinds that such records cannot describe
+  std::vector<RelogTypeCount> records;  // events that were added, by type: events_out and bytes_out
   std::uint64_t buffers = 0, bytes = 0; // that were added; of the whole output
 };
-// `trace`: one .etl file as relog() writes them; its buffers stay as they are, the records stand behind them.
-// `known`: manifests that were added to it, and the built-in table of .NET's events. What the
-// trace's own EventSource manifests say is written as such records, too.
+// `trace`: one .etl as relog() writes them, wherever it was read from; its buffers stay as they are, the
+// records stand behind them. `known`: manifests that were added to it, and the built-in table of .NET's
+// events. What the trace's own EventSource manifests say is written as such records, too.
 Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known = {},
                                   const RunOptions &run = {});
 

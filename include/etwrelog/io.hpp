@@ -1,7 +1,8 @@
 // Where bytes come from and where they go. Inputs and outputs are descriptions, cheap to copy; whoever they
 // are given to opens them, and says what is wrong then: making one never fails. Copies share the bytes,
 // stream or sink that they were made of, which live as long as one of them; Output::memory refers to the
-// caller's vector. Offsets and sizes are in bytes.
+// caller's vector. Offsets and sizes are in bytes. What a stream, sink or RandomAccess throws is an error of
+// kind `callback`; a null pointer to one is `usage`.
 #pragma once
 
 #include "etwrelog/bytes.hpp"
@@ -17,7 +18,7 @@ namespace etwrelog {
 class RandomAccess {
 public:
   virtual ~RandomAccess() = default;
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  [[nodiscard]] virtual std::uint64_t size() const = 0; // asked once, when it is opened
   // Fills `into`; returns less only at the end.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
 };

@@ -195,7 +195,7 @@ class Trace;
 
 struct ProfileOptions {
   ProfileKind kind = ProfileKind::cpu;
-  bool idle = false;   // keep the samples of the Idle process
+  bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp
   // Samples in between, ends included, and waits that began and ended there; a slice that reaches over an end

@@ -25,7 +25,7 @@ struct Skipped {
   std::string why;
 };
 
-// What every call can say of itself; filled in also where it fails.
+// What a call can say of itself; filled in also where it fails. 0: this call does not count it.
 struct RunReport {
   std::uint64_t stored_bytes = 0, decoded_bytes = 0; // of the input
   std::uint64_t buffers = 0, events = 0;
@@ -51,8 +51,8 @@ struct RunOptions {
   unsigned threads = 0; // at most; 0: as many as the machine has; 1: none is made, the caller's does all
   std::uint64_t memory = 1u << 30; // bytes for the buffers, caches and tables of this call
   std::stop_token stop{}; // looked at for every batch; then ErrorKind::cancelled, and no output is left
-  std::function<void(const Progress &)>
-      progress{}; // at most ten a second, one thread at a time, maybe not the caller's
+  std::function<void(const Progress &)> progress{}; // at most ten a second, one thread at a time, maybe not
+                                                    // the caller's; not asked again once it has thrown
   RunReport *report = nullptr;
 };
 

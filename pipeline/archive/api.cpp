@@ -54,7 +54,13 @@ Result<std::unique_ptr<read::Input>> open_original(const Input &input, const std
   return bytes;
 }
 
-void add_warnings(PackReport &report, const RunOptions &run) {
+void tell(PackReport &report, const RunOptions &run) {
+  if (run.report != nullptr) {
+    run.report->stored_bytes += report.original;
+    run.report->decoded_bytes += report.decoded;
+    run.report->buffers += report.buffers;
+    run.report->events += report.events;
+  }
   if (report.stray == 0) return;
   report.warnings.push_back(
       fmt::format("{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
@@ -63,7 +69,12 @@ void add_warnings(PackReport &report, const RunOptions &run) {
   if (run.report != nullptr) run.report->warnings.push_back(report.warnings.back());
 }
 
-Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report) {
+Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report, const RunOptions &run) {
+  if (report && run.report != nullptr) {
+    run.report->stored_bytes += report->archived;
+    run.report->decoded_bytes += report->original;
+    run.report->skipped.insert(run.report->skipped.end(), report->missing.begin(), report->missing.end());
+  }
   if (report && report->segments == 0 && report->original == 0 && !report->hash_checked)
     return base::corrupt("holds no whole segment of an archive: it is none, or nothing of it can be restored")
         .in(archive.name());
@@ -78,7 +89,7 @@ Result<PackReport> pack(const Input &input, const Output &output, const PackOpti
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
-  add_warnings(report, run);
+  tell(report, run);
   return report;
 }
 
@@ -92,7 +103,7 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
   ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, packing(options, run)));
   ETWRELOG_TRY(out.commit());
-  add_warnings(report, run);
+  tell(report, run);
   return report;
 }
 
@@ -114,7 +125,7 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
   ETWRELOG_TRY_LET(out, OutputStream::open(output, {&archive, 1}));
   pipeline::ArchiveOptions how = unpacking(options, run);
   how.check_first = output.kind() == Output::Kind::sink; // what was given away cannot be taken back
-  Result<UnpackReport> report = check_whole(archive, pipeline::unpack_file(*bytes, &out, how));
+  Result<UnpackReport> report = check_whole(archive, pipeline::unpack_file(*bytes, &out, how), run);
   if (!report) return report;
   ETWRELOG_TRY(out.commit());
   return report;
@@ -122,7 +133,7 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
 
 Result<UnpackReport> verify(const Input &archive, const UnpackOptions &options, const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
-  return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options, run)));
+  return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options, run)), run);
 }
 
 Result<UnpackReport> verify_against(const Input &archive, const Input &original, const RunOptions &run) {

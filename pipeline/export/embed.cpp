@@ -1,9 +1,11 @@
 // The schemas that a trace lacks, behind its last buffer.
+#include "api/internals.hpp"
+#include "api/reading.hpp"
 #include "base/errors.hpp"
-#include "base/platform.hpp"
 #include "etwrelog/export.hpp"
 #include "export/survey.hpp"
 #include "schema/event_info_writer.hpp"
+#include "schema/event_names.hpp"
 #include "write/event_builder.hpp"
 
 #include <algorithm>
@@ -78,10 +80,13 @@ public:
     builder.classic(format::kMetaDataGuid, opcode, 0, 8, 0, 0, time_);
     for (const std::uint8_t byte : payload)
       builder.put(byte);
-    builder.finish();
+    const std::uint32_t event_size = builder.finish();
     if (format::kBufferHeaderSize + event.size() > size_) return false;
     if (format::kBufferHeaderSize + open_.size() + event.size() > size_) close();
     open_.insert(open_.end(), event.begin(), event.end());
+    RelogTypeCount &count = counts_[{Family::classic, 0, opcode, format::kMetaDataGuid}];
+    ++count.events_out;
+    count.bytes_out += event_size;
     return true;
   }
   // `sequence`: of the first one.
@@ -106,6 +111,17 @@ public:
     }
     return bytes;
   }
+  // What was added, by type.
+  [[nodiscard]] std::vector<RelogTypeCount> counts() const {
+    const schema::EventNames names;
+    std::vector<RelogTypeCount> all;
+    for (const auto &[type, count] : counts_) {
+      all.push_back(count);
+      all.back().type = type;
+      all.back().name = names.name(type);
+    }
+    return all;
+  }
   [[nodiscard]] std::uint32_t buffers() const {
     return static_cast<std::uint32_t>(closed_.size() + (open_.empty() ? 0 : 1));
   }
@@ -117,6 +133,7 @@ private:
   std::int64_t time_, filetime_;
   std::vector<std::uint8_t> open_;
   std::vector<std::vector<std::uint8_t>> closed_;
+  std::map<EventType, RelogTypeCount> counts_;
 };
 
 // Where the last buffer of a file begins, and how many there are.
@@ -124,15 +141,17 @@ struct Layout {
   std::uint64_t last_at = 0, size = 0;
   std::uint32_t buffers = 0;
 };
-Result<Layout> layout_of(const base::File &file, const std::string &name) {
-  ETWRELOG_TRY_LET(size, file.size());
+Result<Layout> layout_of(const read::Input &file) {
+  const std::uint64_t size = file.size();
   Layout layout;
   for (std::uint64_t at = 0; at < size;) {
     std::array<std::uint8_t, format::kBufferHeaderSize> raw{};
     ETWRELOG_TRY_LET(got, file.read_at(at, raw));
     const format::BufferHeader header = format::load_buffer_header(raw.data());
     if (got != raw.size() || header.buffer_size < raw.size() || header.buffer_size > size - at)
-      return base::corrupt("buffer " + std::to_string(layout.buffers) + ": BufferSize").in(name).at(at);
+      return base::corrupt("buffer " + std::to_string(layout.buffers) + ": BufferSize")
+          .in(file.name())
+          .at(at);
     layout.last_at = at;
     ++layout.buffers;
     at += header.buffer_size;
@@ -143,13 +162,12 @@ Result<Layout> layout_of(const base::File &file, const std::string &name) {
 
 // The file as it is, but for the header's count and the mark of the last buffer, and the new buffers behind
 // it.
-Result<void> append_buffers(const base::File &file, const std::string &name, const LogfileHeader &header,
-                            const Layout &layout, std::string_view more, std::uint32_t more_buffers,
-                            OutputStream &out) {
+Result<void> append_buffers(const read::Input &file, const LogfileHeader &header, const Layout &layout,
+                            std::string_view more, std::uint32_t more_buffers, OutputStream &out) {
   std::vector<std::uint8_t> chunk(1u << 20);
   for (std::uint64_t at = 0; at < layout.size;) {
     ETWRELOG_TRY_LET(got, file.read_at(at, chunk));
-    if (got == 0) return base::corrupt("ends early").in(name).at(at);
+    if (got == 0) return base::corrupt("ends early").in(file.name()).at(at);
     if (at == 0) {
       const std::size_t event =
           std::min<std::size_t>(got - format::kBufferHeaderSize, align8(header.event_size));
@@ -176,12 +194,12 @@ Result<void> append_buffers(const base::File &file, const std::string &name, con
 Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known,
                                   const RunOptions &run) {
   if (trace.sources().size() != 1 || trace.sources()[0].access != Access::random)
-    return base::unsupported("schemas are put into one .etl file that lies on a disk").about(Option::input);
+    return base::unsupported("schemas are put into one .etl").about(Option::input);
   const SourceInfo &source = trace.sources()[0];
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, known, run));
   ETWRELOG_TRY_LET(found, kinds_of(trace, survey.schemas, run));
-  ETWRELOG_TRY_LET(file, base::File::open_read(source.name));
-  ETWRELOG_TRY_LET(layout, layout_of(file, source.name));
+  const read::Input &file = detail::Traversal::of(trace).sources[0]->input(); // what the trace is read from
+  ETWRELOG_TRY_LET(layout, layout_of(file));
   EmbedReport report;
   Records records(source.header.buffer_size, found.last_time, trace.clock().to_filetime(found.last_time));
   std::set<std::pair<Guid, std::string>> maps;
@@ -201,9 +219,10 @@ Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, cons
   }
   const std::uint32_t buffers = records.buffers();
   const std::string more = records.finish(layout.buffers);
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, std::array{Input(source.name)}));
-  ETWRELOG_TRY(append_buffers(file, source.name, source.header, layout, more, buffers, out));
+  ETWRELOG_TRY_LET(out, OutputStream::open(output, pipeline::input_files(trace)));
+  ETWRELOG_TRY(append_buffers(file, source.header, layout, more, buffers, out));
   report.buffers = buffers;
+  report.records = records.counts();
   report.bytes = out.size();
   ETWRELOG_TRY(out.commit());
   return report;

@@ -3,6 +3,7 @@
 #include "etwrelog/query.hpp"
 
 #include "api/reading.hpp"
+#include "base/called.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
@@ -549,7 +550,11 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < count; ++i)
       names.emplace_back(sqlite3_column_name(raw, static_cast<int>(i)));
-    if (count != 0 && visitor.columns) visitor.columns(names);
+    if (count != 0 && visitor.columns)
+      ETWRELOG_TRY(base::called("the visitor's columns", [&]() -> Result<void> {
+        visitor.columns(names);
+        return {};
+      }));
     std::vector<Value> values(count);
     std::vector<std::string> reals(count);
     for (;;) {
@@ -561,7 +566,11 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
       }
       for (std::size_t i = 0; i < count; ++i)
         values[i] = value_of(raw, static_cast<int>(i), reals[i]);
-      if (visitor.row) visitor.row(values);
+      if (visitor.row)
+        ETWRELOG_TRY(base::called("the visitor's row", [&]() -> Result<void> {
+          visitor.row(values);
+          return {};
+        }));
     }
   }
   return {};

@@ -1,5 +1,7 @@
 #include "export_profile/out.hpp"
 
+#include "base/called.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -35,7 +37,8 @@ Out::~Out() {
 void Out::hand_over(Bytes bytes) {
   if (error_ || bytes.empty()) return;
   bytes_ += bytes.size();
-  if (Result<void> done = write_(bytes); !done) error_ = std::move(done).error();
+  Result<void> done = base::called("what takes the bytes", [&] { return write_(bytes); });
+  if (!done) error_ = std::move(done).error();
 }
 
 void Out::compress(bool last) {

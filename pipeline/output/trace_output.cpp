@@ -38,7 +38,7 @@ Result<void> check_nominal_size(std::uint32_t nominal_size, const RelogOptions &
   constexpr std::uint32_t kSmallest = 1024, kLargestOfWindows = 16 << 20;
   const std::uint32_t largest = options.buffer_size != 0 ? kLargestOfWindows : kMaxBufferSize;
   if (nominal_size >= kSmallest && nominal_size <= largest && nominal_size % 8 == 0) return {};
-  return base::ErrorBuilder(ErrorKind::usage, fmt::format("a buffer size of {} bytes", nominal_size))
+  return base::bad_option(Option::buffer_size, fmt::format("a buffer size of {} bytes", nominal_size))
       .expected(fmt::format("a multiple of 8 from {} to {}", kSmallest, largest));
 }
 

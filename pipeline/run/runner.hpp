@@ -75,7 +75,7 @@ template <class Slot>
 // Tells a caller how far things are, at most ten times a second. For serial steps.
 class ProgressMeter {
 public:
-  explicit ProgressMeter(const std::function<void(const Progress &)> &tell) : tell_(tell) {}
+  explicit ProgressMeter(std::function<void(const Progress &)> tell) : tell_(std::move(tell)) {}
 
   void begin(std::string_view phase, std::uint64_t total) {
     now_ = {phase, 0, total, 0};
@@ -88,12 +88,16 @@ public:
     const auto time = Clock::now();
     if (time - told_ < std::chrono::milliseconds(100) && now_.done < now_.total) return;
     told_ = time;
-    tell_(now_);
+    try {
+      tell_(now_);
+    } catch (...) { // of the caller's: the work goes on without
+      tell_ = {};
+    }
   }
 
 private:
   using Clock = std::chrono::steady_clock;
-  const std::function<void(const Progress &)> &tell_;
+  std::function<void(const Progress &)> tell_;
   Progress now_;
   Clock::time_point told_{};
 };

@@ -1,5 +1,6 @@
 #include "base/io.hpp"
 
+#include "base/called.hpp"
 #include "base/errors.hpp"
 #include "base/output_file.hpp"
 
@@ -114,6 +115,7 @@ Result<void> check_outputs(std::span<const Output> outputs, std::span<const Inpu
     if (there && std::ranges::find(sources, *there) != sources.end())
       return wrong(output, "is the input itself");
     ETWRELOG_TRY(base::check_target(output.name(), output.existing() == Existing::replace));
+    ETWRELOG_TRY(base::check_folder_of(output.name()));
     const std::optional<base::Place> place = base::place_of(output.name());
     if (!place) continue;
     if (std::ranges::find(places, *place) != places.end())
@@ -155,6 +157,8 @@ OutputStream::~OutputStream() = default;
 
 Result<OutputStream> OutputStream::open(const Output &output, std::span<const Input> inputs) {
   ETWRELOG_TRY(base::check_output(output, inputs));
+  if (output.kind() == Output::Kind::sink && OutputParts::sink(output) == nullptr)
+    return base::bad_option(Option::output, "the sink is a null pointer").in(output.name());
   auto state = std::make_unique<State>(State{output});
   if (output.kind() == Output::Kind::path) {
     ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace));
@@ -167,7 +171,11 @@ Result<void> OutputStream::write(Bytes bytes) {
   switch (state_->output.kind()) {
   case Output::Kind::path: ETWRELOG_TRY(state_->file->append(bytes)); break;
   case Output::Kind::memory: state_->bytes.insert(state_->bytes.end(), bytes.begin(), bytes.end()); break;
-  case Output::Kind::sink: ETWRELOG_TRY(OutputParts::sink(state_->output)->write(bytes)); break;
+  case Output::Kind::sink: {
+    ByteSink &sink = *OutputParts::sink(state_->output);
+    ETWRELOG_TRY(base::called("the sink of the output", [&] { return sink.write(bytes); }));
+    break;
+  }
   }
   state_->size += bytes.size();
   return {};

@@ -67,8 +67,15 @@ Result<void> await_readable(int handle, const std::string &name, const char *doi
   }
 }
 
+// The system would take what stands in front of the zero.
+Result<void> check_name(const std::string &path) {
+  if (path.find('\0') == std::string::npos) return {};
+  return base::ErrorBuilder(ErrorKind::usage, "the name of a file holds a zero byte").in(path);
+}
+
 // Without waiting for whoever is to write into a pipe, which await_readable does.
 Result<int> open_patiently(const std::string &path, const std::stop_token &stop) {
+  ETWRELOG_TRY(check_name(path));
   const int waiting = stop.stop_possible() ? O_NONBLOCK : 0;
   for (;;) {
     const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waiting);
@@ -452,6 +459,7 @@ Result<void> check_target(const std::string &path, bool replace) {
     return base::ErrorBuilder(ErrorKind::usage,
                               path.empty() ? "the name of the output is empty" : "is the name of a folder")
         .in(path);
+  ETWRELOG_TRY(check_name(path));
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) {
     if (errno == ENOENT) return {}; // whether its folder is there shows when it is written to
@@ -459,6 +467,12 @@ Result<void> check_target(const std::string &path, bool replace) {
   }
   if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts.st_mode);
   if (!replace) return exists_already(path);
+  return {};
+}
+
+Result<void> check_folder_of(const std::string &path) {
+  const std::string folder = folder_of(path);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return system_error(path, "create", errno);
   return {};
 }
 

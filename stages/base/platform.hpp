@@ -87,6 +87,8 @@ private:
 // Whether a file may be written there: nothing stands there, or a regular file that `replace` allows to
 // replace. An error tells what else there is.
 [[nodiscard]] Result<void> check_target(const std::string &path, bool replace);
+// Whether files can be made where it is to be.
+[[nodiscard]] Result<void> check_folder_of(const std::string &path);
 [[nodiscard]] Result<void> delete_file(const std::string &path);
 void remove_file(const std::string &path) noexcept; // whether or not that works
 // Makes the names in a folder durable.

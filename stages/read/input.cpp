@@ -1,5 +1,6 @@
 #include "read/input.hpp"
 
+#include "base/called.hpp"
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "base/platform.hpp"
@@ -37,21 +38,62 @@ private:
   std::vector<std::uint8_t> bytes_;
 };
 
-// What a caller gave.
+// What a caller gave. Of its own making, it may do anything.
 class SharedInput final : public Input {
 public:
-  SharedInput(std::string name, std::shared_ptr<const RandomAccess> bytes)
-      : Input(std::move(name)), bytes_(std::move(bytes)) {}
+  static Result<std::unique_ptr<Input>> open(const std::string &name,
+                                             std::shared_ptr<const RandomAccess> bytes) {
+    if (bytes == nullptr) return base::bad_option(Option::input, kNull).in(name);
+    Result<std::uint64_t> size =
+        base::called("the input's size", [&]() -> Result<std::uint64_t> { return bytes->size(); });
+    if (!size) return base::in_file(std::move(size).error(), name);
+    return std::unique_ptr<Input>(new SharedInput(name, std::move(bytes), *size));
+  }
 
-  std::uint64_t size() const override { return bytes_->size(); }
+  std::uint64_t size() const override { return size_; }
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    Result<std::size_t> got = bytes_->read_at(offset, into);
+    Result<std::size_t> got = base::called("the input", [&] { return bytes_->read_at(offset, into); });
     if (!got) return base::in_file(std::move(got).error(), name());
+    if (*got > into.size())
+      return base::ErrorBuilder(ErrorKind::callback, "the input gave more than was asked for")
+          .in(name())
+          .at(offset)
+          .expected(fmt::format("at most {} bytes", into.size()))
+          .found(std::to_string(*got));
+    return got;
+  }
+
+  static constexpr const char *kNull = "the input is a null pointer";
+
+private:
+  SharedInput(std::string name, std::shared_ptr<const RandomAccess> bytes, std::uint64_t size)
+      : Input(std::move(name)), bytes_(std::move(bytes)), size_(size) {}
+
+  const std::shared_ptr<const RandomAccess> bytes_;
+  const std::uint64_t size_;
+};
+
+class SharedStream final : public ByteStream {
+public:
+  static Result<std::shared_ptr<ByteStream>> open(const std::string &name,
+                                                  std::shared_ptr<ByteStream> bytes) {
+    if (bytes == nullptr) return base::bad_option(Option::input, SharedInput::kNull).in(name);
+    return std::shared_ptr<ByteStream>(std::make_shared<SharedStream>(name, std::move(bytes)));
+  }
+  SharedStream(std::string name, std::shared_ptr<ByteStream> bytes)
+      : name_(std::move(name)), bytes_(std::move(bytes)) {}
+
+  Result<std::size_t> read(MutableBytes into) override {
+    Result<std::size_t> got = base::called("the input", [&] { return bytes_->read(into); });
+    if (!got) return base::in_file(std::move(got).error(), name_);
+    if (*got > into.size())
+      return base::ErrorBuilder(ErrorKind::callback, "the input gave more than was asked for").in(name_);
     return got;
   }
 
 private:
-  std::shared_ptr<const RandomAccess> bytes_;
+  const std::string name_;
+  const std::shared_ptr<ByteStream> bytes_;
 };
 
 // `read` gives the next bytes, none at the end.
@@ -174,7 +216,7 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const st
   case Kind::standard_input:
   case Kind::path: return open_plain(path_of(input), stop, check);
   case Kind::stream: {
-    const std::shared_ptr<ByteStream> &stream = InputParts::stream(input);
+    ETWRELOG_TRY_LET(stream, SharedStream::open(input.name(), InputParts::stream(input)));
     Result<std::unique_ptr<Input>> spooled =
         spool_sequential(input.name(), stop, check, [&](MutableBytes into) { return stream->read(into); });
     if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
@@ -183,7 +225,7 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const st
   case Kind::memory:
   case Kind::random_access: break;
   }
-  return std::unique_ptr<Input>(std::make_unique<SharedInput>(input.name(), InputParts::random(input)));
+  return SharedInput::open(input.name(), InputParts::random(input));
 }
 
 Result<Inputs> open_inputs(const etwrelog::Input &input, const std::stop_token &stop,
@@ -198,7 +240,7 @@ Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const st
 
 Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input, const std::stop_token &stop) {
   using Kind = etwrelog::Input::Kind;
-  if (input.kind() == Kind::stream) return InputParts::stream(input);
+  if (input.kind() == Kind::stream) return SharedStream::open(input.name(), InputParts::stream(input));
   if (input.kind() != Kind::standard_input && input.kind() != Kind::path)
     return base::unsupported("reading it as a stream").in(input.name());
   ETWRELOG_TRY_LET(file, open_file(path_of(input), stop));

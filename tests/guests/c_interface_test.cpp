@@ -214,6 +214,29 @@ TEST(CInterface, OlderStructuresAreRead) {
   EXPECT_EQ(all.times.size(), 41u);
 }
 
+// What was asked for would be left out without a word.
+TEST(CInterface, AStructureWithoutItsSizeAndOneWithUnknownFieldsAreRefused) {
+  const GuestFiles files;
+  ErrorPtr error;
+  const TracePtr trace = open({files.write("a.etl", busy_trace().bytes())}, error);
+  etwr_query query{};
+  for (const std::size_t size : {std::size_t{0}, sizeof query.struct_size, std::size_t{12}, SIZE_MAX}) {
+    query.struct_size = size;
+    const Walk none = walk(trace, ETWR_ORDER_FILE, &query);
+    ASSERT_TRUE(none.error) << size;
+    EXPECT_EQ(etwr_error_kind(none.error.get()), ETWR_ERROR_USAGE);
+    EXPECT_NE(text_of(none.error).find("struct_size"), std::string::npos);
+  }
+  struct Later {
+    etwr_query query;
+    std::uint64_t more;
+  } later{};
+  later.query.struct_size = sizeof later;
+  EXPECT_FALSE(walk(trace, ETWR_ORDER_FILE, &later.query).error);
+  later.more = 1;
+  EXPECT_TRUE(walk(trace, ETWR_ORDER_FILE, &later.query).error);
+}
+
 // As files, or as the members of a .zip.
 TEST(CInterface, StatisticsOfSeveralTracesAreTheTotals) {
   const GuestFiles files;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -135,6 +136,46 @@ TEST(Input, AStreamThatIsNoTraceIsRefusedFromItsBeginning) {
   EXPECT_EQ(opened.error().file, "yes");
   EXPECT_EQ(opened.error().advice, Advice::check_input);
   EXPECT_LE(endless->given, 1u << 20);
+}
+
+class Throwing final : public RandomAccess, public ByteStream, public ByteSink {
+public:
+  [[nodiscard]] std::uint64_t size() const override { return 1000; }
+  Result<std::size_t> read_at(std::uint64_t, MutableBytes) const override { throw std::runtime_error("no"); }
+  Result<std::size_t> read(MutableBytes) override { throw std::runtime_error("no"); }
+  Result<void> write(Bytes) override { throw std::runtime_error("no"); }
+};
+
+TEST(Input, WhatTheCallersObjectsThrowIsAnError) {
+  const auto throwing = std::make_shared<Throwing>();
+  for (const Input &input : {Input::random_access("r", throwing), Input::stream("s", throwing)}) {
+    const Result<Trace> opened = Trace::open(input);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().kind, ErrorKind::callback);
+    EXPECT_EQ(opened.error().file, input.name());
+    EXPECT_EQ(opened.error().found, "no");
+  }
+  Result<OutputStream> out = OutputStream::open(Output::sink("o", throwing));
+  ASSERT_TRUE(out);
+  const Result<void> written = out->write("x");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().kind, ErrorKind::callback);
+}
+
+TEST(Input, NullPointersAndNamesWithAZeroAreUsageErrors) {
+  const std::string zero("x\0y", 3);
+  for (const Input &input : {Input::random_access("r", nullptr), Input::stream("s", nullptr), Input(zero)})
+    EXPECT_EQ(Trace::open(input).error().kind, ErrorKind::usage) << input.name();
+  EXPECT_EQ(OutputStream::open(Output::sink("o", nullptr)).error().kind, ErrorKind::usage);
+  EXPECT_EQ(OutputStream::open(Output(zero)).error().kind, ErrorKind::usage);
+}
+
+TEST(Output, AFolderThatIsNotThereIsToldBeforeTheWork) {
+  const testing::TempDir directory;
+  const std::vector<Output> outputs{Output(directory.file("there")), Output(directory.file("not/there"))};
+  const Result<void> checked = check_outputs(outputs);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().file, directory.file("not/there"));
 }
 
 } // namespace

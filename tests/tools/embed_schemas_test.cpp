@@ -1,4 +1,5 @@
 // Schemas written into a trace decode it without the files that they came from.
+#include "etwrelog/export.hpp"
 #include "schema/event_info_writer.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
@@ -71,7 +72,9 @@ TEST(EmbedSchemas, KeepsEveryEventAndTheMarksOfTheFile) {
   const TempDir directory;
   const std::string plain = directory.file("plain.etl"), with = directory.file("with.etl");
   ASSERT_EQ(run_tool({"relog", trace->string(), "-o", plain}).status, 0);
-  ASSERT_EQ(run_tool({"relog", trace->string(), "--embed-schemas", "-o", with}).status, 0);
+  const std::string counts = directory.file("counts.json");
+  ASSERT_EQ(run_tool({"relog", trace->string(), "--embed-schemas", "-o", with, "--report", counts}).status,
+            0);
   const auto a = read_file(plain), b = read_file(with);
   ASSERT_GE(b.size(), a.size());
   std::size_t different = 0;
@@ -80,6 +83,37 @@ TEST(EmbedSchemas, KeepsEveryEventAndTheMarksOfTheFile) {
   EXPECT_LE(different, 8u); // BuffersWritten, and the mark of what was the last buffer
   const ToolRun info = run_tool({"info", with, "--json"});
   EXPECT_EQ(info.status, 0) << info.err;
+  // The records are counted, too.
+  const json told = json::parse(info.out);
+  std::ifstream file(counts);
+  const json counted = json::parse(file);
+  EXPECT_GT(counted["output"]["events"], counted["input"]["events"]);
+  EXPECT_EQ(counted["output"]["events"], told["events"]["count"]);
+  EXPECT_EQ(counted["output"]["event_bytes"], told["events"]["bytes"]);
+  std::uint64_t events = 0, bytes = 0;
+  for (const json &type : counted["by_type"]) {
+    events += type["events_out"].get<std::uint64_t>();
+    bytes += type["bytes_out"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(events, told["events"]["count"]);
+  EXPECT_EQ(bytes, told["events"]["bytes"]);
+}
+
+TEST(EmbedSchemas, ReadsWhatTheTraceIsReadFrom) {
+  const auto path = trace_path("net.4.5.2.x64");
+  if (!path) GTEST_SKIP() << "the shared traces are not here";
+  const std::vector<std::uint8_t> bytes = read_file(path->string());
+  // A file of the same name is another trace.
+  const TempDir directory;
+  const std::string name = directory.file("same");
+  write_file(name, std::vector<std::uint8_t>(1000));
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(Input::memory(name, bytes));
+  ASSERT_TRUE(trace) << trace.error().message();
+  std::vector<std::uint8_t> out;
+  const Result<EmbedReport> embedded = embed_schemas(*trace, Output::memory(out));
+  ASSERT_TRUE(embedded) << embedded.error().message();
+  ASSERT_GT(out.size(), bytes.size());
+  EXPECT_TRUE(std::equal(bytes.begin() + 0x10000, bytes.end() - 0x10000, out.begin() + 0x10000));
 }
 
 TEST(EmbedSchemas, SaysWhatItNeeds) {

@@ -8,6 +8,7 @@
 #include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -38,13 +39,22 @@ namespace etwrelog::c {
 [[nodiscard]] etwr_error *make_error(int kind, const char *message); // no file
 [[nodiscard]] etwr_error *usage(const char *what);
 
-// The caller's structure, of whatever version it is: fields that it does not have are zero.
+// Thrown within guarded(), which makes a usage error of it.
+struct WrongStructure {};
+
+// The caller's structure, of whatever version it is: fields that it does not have are zero. A struct_size
+// that was forgotten would hide all that was asked for, and so would fields of a version that this library
+// does not know: both throw WrongStructure.
 template <class Options> [[nodiscard]] Options copy_of(const Options *given) {
+  constexpr std::size_t kMost = 4096; // of any version
   Options options{};
-  if (given != nullptr) {
-    const std::size_t size = given->struct_size < sizeof options ? given->struct_size : sizeof options;
-    std::memcpy(static_cast<void *>(&options), given, size);
-  }
+  if (given == nullptr) return options;
+  const std::size_t size = given->struct_size;
+  if (size <= sizeof size || size % alignof(Options) != 0 || size > kMost) throw WrongStructure();
+  const auto *const bytes = reinterpret_cast<const unsigned char *>(given);
+  for (std::size_t i = sizeof options; i < size; ++i)
+    if (bytes[i] != 0) throw WrongStructure();
+  std::memcpy(static_cast<void *>(&options), bytes, std::min(size, sizeof options));
   return options;
 }
 
@@ -101,6 +111,8 @@ private:
 template <class Call> [[nodiscard]] etwr_error *guarded(Call &&call) noexcept {
   try {
     return call();
+  } catch (const WrongStructure &) {
+    return usage("struct_size is not the size of its structure, or fields are set that this version lacks");
   } catch (const std::bad_alloc &) {
     return make_error(ETWR_ERROR_MEMORY, "out of memory");
   } catch (const std::exception &e) {
