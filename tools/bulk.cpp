@@ -174,6 +174,8 @@ Result<void> Bulk::check_targets() const {
 int Bulk::run() {
   if (!flags_.output.empty() && (flags_.listed() || flags_.inputs.size() != 1))
     return report(usage_error("-o takes one input; use --out-dir for several"));
+  if (!flags_.output.empty() && !flags_.out_dir.empty())
+    return report(usage_error("-o and --out-dir both say where the result goes: one of them"));
   Result<WorkList> files = flags_.list(task_.takes);
   if (!files) return report(files.error());
   files_ = *std::move(files);

@@ -58,6 +58,7 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input,
 
 Result<std::vector<Profile>> read_side(const DiffFlags &options, const std::vector<std::string> &inputs,
                                        std::vector<std::string> &processes, int &status) {
+  if (Result<void> once = check_inputs(inputs_of(inputs)); !once) return once.error();
   std::vector<Profile> profiles;
   for (const std::string &input : inputs) {
     Result<Profile> profile = read_one(options, input, processes, status);

@@ -249,6 +249,12 @@ int run_export(const ExportFlags &flags) {
                                           ".arrow, .arrows, .sqlite, .parquet or .duckdb",
                                           flags.output)));
   }
+  if (flags.json && !flags.report && !flags.verify)
+    return report(usage_error("--json is the form of what --report and --verify tell: one of them, too"));
+  if (flags.report && flags.verify && flags.output.empty())
+    return report(usage_error("--verify without --output only verifies: there is nothing to --report"));
+  if (flags.messages && flags.profile == "timeline")
+    return report(usage_error("--messages is not for --profile timeline, whose lines have a message each"));
   Bar bar(flags.progress);
   const Result<int> done = export_one(flags, flags.run(bar));
   return done ? *done : report(done.error());

@@ -172,7 +172,7 @@ int run_report(const FleetFlags &flags) {
   } else {
     std::string counts;
     for (const auto &[state, count] : states)
-      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", human_count(count), state);
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", human_count(count), printable(state));
     fmt::print("{} files: {}\n", human_count(all.files.size()), counts.empty() ? "none" : counts);
     fmt::print("{} became {} (ratio {}), {} of work in {}\n", human_bytes(before), human_bytes(after),
                ratio_text(before, after), human_seconds(seconds), human_seconds(std::max(0.0, last - first)));
@@ -221,8 +221,9 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
       ->check(CLI::IsMember({"list", "report"}));
   c->add_option("PATH", flags->inputs, "Of list: traces, and folders with -r; of report: results files");
   flags->add_to(*c, ".etl and .etlz");
-  c->add_option("--slowest", flags->slowest, "Of report: show that many of the slowest files")
-      ->capture_default_str();
+  const CLI::Option *slowest =
+      c->add_option("--slowest", flags->slowest, "Of report: show that many of the slowest files")
+          ->capture_default_str();
   c->add_flag("--json", flags->json, "Of report: print JSON");
   c->footer("Every night, on as many machines as there are, and again after any failure:\n"
             "  etwrelog fleet list traces -r > traces.list\n"
@@ -231,8 +232,14 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
             "  etwrelog fleet report results-*.jsonl --files-from traces.list\n"
             "The report ends with status 1 if a file failed, or has no result although the list names it.\n"
             "tools/slurm and tools/kubernetes hold the scripts for clusters.");
-  c->callback([flags, &exit_status] {
-    exit_status = flags->action == "list" ? run_list(*flags) : run_report(*flags);
+  c->callback([flags, slowest, &exit_status] {
+    const bool lists = flags->action == "list";
+    if (lists && (flags->json || slowest->count() != 0))
+      exit_status = report(usage_error("--json and --slowest are for fleet report"));
+    else if (!lists && !flags->shard.empty())
+      exit_status = report(usage_error("--shard is for fleet list: a report is of all shares"));
+    else
+      exit_status = lists ? run_list(*flags) : run_report(*flags);
   });
 }
 

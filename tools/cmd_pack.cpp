@@ -188,6 +188,8 @@ private:
     if (options_.inputs.size() != 1 || options_.listed() || !options_.out_dir.empty() ||
         options_.skip_existing || options_.delete_original || options_.explain || !options_.results.empty())
       return report(usage_error("- takes one input and -o, and nothing that is about several files"));
+    if (options_.json)
+      return report(usage_error("--json lists files, and is not for - (standard input and output)"));
     if (task_ != Task::verify && options_.output.empty())
       return report(usage_error(
           "of standard input, give the name of the result: -o FILE, or -o - for standard output"));
@@ -224,8 +226,8 @@ private:
     if (error && pipe->reader_gone()) return kFailed; // that is no failure to talk about
     if (error) return report(*error);
     if (!options_.quiet)
-      print_line(fmt::format("etwrelog: {}: {} bytes, {} bytes written", source.name(), human_count(before),
-                             human_count(task_ == Task::verify ? 0 : after)));
+      print_line(fmt::format("etwrelog: {}: {} bytes, {} bytes {}", source.name(), human_count(before),
+                             human_count(after), task_ == Task::verify ? "verified" : "written"));
     return status;
   }
 
@@ -233,6 +235,8 @@ private:
     if (options_.inputs.size() != 1 || options_.listed() || !options_.out_dir.empty() ||
         options_.skip_existing || options_.delete_original || options_.explain || options_.output == "-")
       return report(usage_error("--part takes one trace, and -o FILE"));
+    if (options_.json)
+      return report(usage_error("--json is not for --part: --results FILE.jsonl tells what became of it"));
     const Result<Shard> part = parse_shard(options_.part, [](const char *name) { return std::getenv(name); });
     if (!part) return report(part.error());
     const std::string &source = options_.inputs.front();
@@ -374,14 +378,25 @@ struct JoinOptions : RunFlags {
 };
 
 int run_join(const JoinOptions &options) {
-  Bar bar(options.progress);
+  const bool to_pipe = options.output == "-";
+  const auto pipe = std::make_shared<StandardOutputSink>();
+  const Output target =
+      to_pipe ? Output::sink("standard output", pipe) : output_of(options.output, options.force);
   const std::vector<Input> parts(options.inputs.begin(), options.inputs.end());
-  const Result<PackReport> joined = join_parts(
-      parts, Output(options.output, options.force ? Existing::replace : Existing::refuse), options.run(bar));
+  Bar bar(options.progress);
+  const Result<PackReport> joined = join_parts(parts, target, options.run(bar));
+  const Result<void> flushed = joined && to_pipe ? pipe->flush() : Result<void>();
+  if (pipe->reader_gone()) return kFailed; // that is no failure to talk about
   if (!joined) return report(joined.error());
-  if (!options.quiet)
-    fmt::print("{}: {} parts, {} of {}\n", printable(options.output), parts.size(),
-               human_bytes(joined->archived), human_bytes(joined->original));
+  if (!flushed) return report(flushed.error());
+  if (options.quiet) return kDone;
+  const std::string done =
+      fmt::format("{}: {} parts, {} of {}", to_pipe ? "etwrelog: -" : printable(options.output), parts.size(),
+                  human_bytes(joined->archived), human_bytes(joined->original));
+  if (to_pipe)
+    print_line(done);
+  else
+    fmt::print("{}\n", done);
   return kDone;
 }
 
@@ -389,7 +404,7 @@ void add_join_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<JoinOptions>();
   CLI::App *command = app.add_subcommand("join", "Makes one archive of the parts that pack --part made");
   command->add_option("PART", options->inputs, "All parts, in any order")->required();
-  command->add_option("-o,--output", options->output, "The archive")->required();
+  command->add_option("-o,--output", options->output, "The archive; - for standard output")->required();
   command->add_flag("-f,--force", options->force, "Replace the output if it exists");
   options->add_to(*command);
   options->add_quiet_to(*command, "Say nothing of success");

@@ -26,7 +26,7 @@ struct ProfileFlags : CommonOptions, SymbolFlags {
   double min_share = 1;
   std::size_t top = 30;
   bool tree = false, idle = false, force = false, icicle = false;
-  CLI::Option *top_given = nullptr, *by_given = nullptr;
+  CLI::Option *top_given = nullptr, *by_given = nullptr, *min_given = nullptr;
 };
 
 Error bad_option(Option option, std::string what, std::string expected) {
@@ -84,6 +84,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
                                       to = moment_of(options.to, Option::to);
   if (!from) return from.error();
   if (!to) return to.error();
+  if (Result<void> once = check_inputs(inputs_of(options.inputs)); !once) return once.error();
   std::optional<Profile> all;
   for (const std::vector<std::string> &inputs : options.together()) {
     Bar bar(options.progress);
@@ -157,6 +158,7 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
     return no_profile_format(options.format.empty()
                                  ? fmt::format("\"{}\" has no ending that tells a format", options.output)
                                  : fmt::format("\"{}\" is no format", options.format));
+  if (options.icicle && *format != ProfileFormat::svg) return usage_error("--icicle is for .svg");
   const bool to_standard_output = options.output == "-";
   const auto standard_output = std::make_shared<StandardOutputSink>();
   Result<OutputStream> file =
@@ -203,6 +205,8 @@ Result<int> profile_one(const ProfileFlags &options) {
     Error error;
     error.kind = ErrorKind::no_match;
     error.what = "nothing is left of the profile: no sample fits the selection";
+    if (profile->accounting.idle_left_out != 0)
+      error.what += "; of the Idle process there are some, for --idle";
     return error;
   }
   name_frames(options, *profile);
@@ -267,12 +271,25 @@ int run_profile(const ProfileFlags &options) {
     return profile_each(options);
   if (options.inputs.empty())
     return report(bad_option(Option::input, "no trace is given (- is standard input)", {}));
+  if (options.idle && kind_of(options.kind) != ProfileKind::cpu)
+    return report(usage_error("--idle is about samples (--kind cpu): the Idle process waits for nothing"));
   if (options.output.empty())
     for (const auto &[given, name] :
          {std::pair(!options.format.empty(), "--format"), std::pair(!options.max_size.empty(), "--max-size"),
           std::pair(options.icicle, "--icicle"), std::pair(options.force, "--force")})
       if (given)
         return report(usage_error(fmt::format("is not given, and {} is about it", name), Option::output));
+  const bool tables = options.output.empty();
+  for (const auto &[given, name] : {std::pair(options.json, "--json"), std::pair(options.tree, "--tree"),
+                                    std::pair(options.top_given->count() != 0, "--top"),
+                                    std::pair(options.by_given->count() != 0, "--by"),
+                                    std::pair(options.min_given->count() != 0, "--min")})
+    if (given && !tables)
+      return report(usage_error(fmt::format("{} is about what is shown without --output", name)));
+  if (options.min_given->count() != 0 && !options.tree)
+    return report(usage_error("--min is about the call tree: --tree, too"));
+  if (options.tree && (options.by_given->count() != 0 || options.top_given->count() != 0))
+    return report(usage_error("--tree is the call tree, without --by and --top; --min makes it shorter"));
   const Result<int> done = profile_one(options);
   return done ? *done : report(done.error());
 }
@@ -299,7 +316,7 @@ void add_profile_command(CLI::App &app, int &exit_status) {
       ->group("Selection");
   c->add_option("--from", options->from, "From then on: 12.5s, 2m, or UTC time")->group("Selection");
   c->add_option("--to", options->to, "Up to then")->group("Selection");
-  c->add_flag("--idle", options->idle, "Count the Idle process too")->group("Selection");
+  c->add_flag("--idle", options->idle, "Count the samples of the Idle process too")->group("Selection");
   c->add_option("--kind", options->kind,
                 "cpu: samples; wait: time off the processor; ready: time waiting for one")
       ->check(CLI::IsMember({"cpu", "wait", "ready"}))
@@ -309,15 +326,16 @@ void add_profile_command(CLI::App &app, int &exit_status) {
                           ->group("View");
   options->top_given = c->add_option("--top", options->top, "Rows to show; 0: all")->group("View");
   c->add_flag("--tree", options->tree, "The call tree")->group("View");
-  c->add_option("--min", options->min_share, "Leave out of the tree what is below that many percent")
-      ->transform(CLI::Validator(
-          [](std::string &value) {
-            if (!value.empty() && value.back() == '%') value.pop_back();
-            return std::string();
-          },
-          "PERCENT", "percent"))
-      ->check(CLI::Range(0.0, 100.0))
-      ->group("View");
+  options->min_given =
+      c->add_option("--min", options->min_share, "Leave out of the tree what is below that many percent")
+          ->transform(CLI::Validator(
+              [](std::string &value) {
+                if (!value.empty() && value.back() == '%') value.pop_back();
+                return std::string();
+              },
+              "PERCENT", "percent"))
+          ->check(CLI::Range(0.0, 100.0))
+          ->group("View");
   options->SymbolFlags::add_to(
       *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules "
           "and offsets only");

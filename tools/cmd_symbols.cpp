@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -23,7 +25,8 @@ namespace {
 using nlohmann::json;
 
 struct SymbolsFlags : CommonOptions, SymbolFlags {
-  std::size_t top = 40;
+  static constexpr std::size_t kTop = 40;
+  std::optional<std::size_t> top; // of a table kTop, of JSON all
   bool fetch = false, apply = false, force = false;
   std::string output;
 };
@@ -66,9 +69,11 @@ std::vector<ModuleRow> rows_of(const Profile &profile, SymbolResolver &resolver)
   return rows;
 }
 
-json to_json(const std::string &input, const std::vector<ModuleRow> &rows, std::uint64_t samples) {
+// `top`: that many, 0 for all.
+json to_json(const std::string &input, std::span<const ModuleRow> rows, std::uint64_t samples,
+             std::size_t top) {
   json modules = json::array();
-  for (const ModuleRow &row : rows)
+  for (const ModuleRow &row : rows.first(top == 0 ? rows.size() : std::min(top, rows.size())))
     modules.push_back({{"module", row.module->name},
                        {"path", row.module->path},
                        {"pdb", row.module->pdb_name},
@@ -136,14 +141,14 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
   }
   const std::vector<ModuleRow> rows = rows_of(profile, resolver);
   if (options.json) {
-    all.push_back(to_json(input, rows, samples));
+    all.push_back(to_json(input, rows, samples, options.top.value_or(0)));
     return {};
   }
   if (options.inputs.size() > 1) {
     if (&input != &options.inputs.front()) fmt::print("\n");
     print_row("{}:", input);
   }
-  print(rows, samples, options.top);
+  print(rows, samples, options.top.value_or(SymbolsFlags::kTop));
   return {};
 }
 
@@ -277,7 +282,7 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
               "Get what is missing from the servers of the symbol path, else from Microsoft's")
       ->group("Names");
   options->SymbolFlags::add_to(*c, "Folder with PDBs, or a symbol store; looked at first");
-  c->add_option("--top", options->top, "Show that many modules; 0: all (default: 40)");
+  c->add_option("--top", options->top, "Show that many modules; 0: all (default: 40, of JSON all)");
   options->CommonOptions::add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_symbols(*options); });
 }

@@ -8,9 +8,30 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
+
+namespace {
+
+// What is empty and may not be: a variable that a script believes to be set. Its option would be taken for
+// one that was not given, and all of a trace for what was asked for.
+std::optional<std::string> empty_argument(const std::vector<std::string> &arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string &argument = arguments[i];
+    if (argument.starts_with("--") && argument.ends_with('=') && argument.find('=') + 1 == argument.size())
+      return argument.substr(0, argument.size() - 1) + ": the value is empty";
+    if (!argument.empty()) continue;
+    const bool of_option = i != 0 && arguments[i - 1].size() > 1 && arguments[i - 1].starts_with('-');
+    return of_option ? arguments[i - 1] + ": the value is empty" : "an argument is empty";
+  }
+  return std::nullopt;
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
   using namespace etwrelog;
@@ -26,6 +47,10 @@ int main(int argc, char **argv) {
     return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n",
                        meant.empty() ? error.what() : meant);
   });
+  if (const std::optional<std::string> empty = empty_argument(arguments)) {
+    process::print_message(fmt::format("etwrelog: error: {}\n", *empty));
+    return cli::kUsage;
+  }
   int exit_status = cli::kDone;
   cli::add_commands(app, exit_status);
   // "diff BASE... -- NEW...": CLI11 drops the "--", which tells the two apart.

@@ -228,8 +228,10 @@ Result<Selection> SelectionFlags::selection() const {
     if (!activity) return bad_value(Option::activities, text, "a GUID");
     selection.activities.push_back(*activity);
   }
-  if (selection.children && selection.processes.empty() && selection.command_line.empty()) {
-    return usage_error("needs --process or --cmdline", Option::children);
+  if (selection.processes.empty() && selection.command_line.empty()) {
+    constexpr const char *kNeeds = "needs --process or --cmdline";
+    if (selection.children) return usage_error(kNeeds, Option::children);
+    if (selection.keep_system) return usage_error(kNeeds, Option::keep_system);
   }
   return selection;
 }

@@ -3,6 +3,7 @@
 
 #include "etwrelog/io.hpp"
 #include "tools/errors.hpp"
+#include "tools/process.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +15,7 @@ namespace etwrelog::cli {
 class StandardOutputSink final : public ByteSink {
 public:
   [[nodiscard]] Result<void> write(Bytes bytes) override {
+    if (process::standard_output_was_closed()) return io_error("standard output", "is closed");
     if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
     return failure();
   }

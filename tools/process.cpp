@@ -15,12 +15,23 @@
 
 namespace etwrelog::process {
 
+namespace {
+
+bool output_was_closed = false;
+
+} // namespace
+
 void open_standard_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
     // The lowest number that is free is the one that is missing.
     if (::open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) != stream) ::_exit(1);
+    if (stream == 1) output_was_closed = true;
   }
+}
+
+bool standard_output_was_closed() {
+  return output_was_closed;
 }
 
 void print_message(std::string_view text) noexcept {

@@ -12,6 +12,8 @@ namespace etwrelog::process {
 // Descriptors 0 to 2 that are closed are opened on the null device, so that no file that is opened later gets
 // their number and with it what is printed. The first thing in every main().
 void open_standard_streams();
+// Whether standard output was one of them: what a command is asked to write there would be lost.
+[[nodiscard]] bool standard_output_was_closed();
 // Writes to standard error, whole or not at all as far as that can be had. Never fails: a message is no
 // reason to end the work that it is about.
 void print_message(std::string_view text) noexcept;

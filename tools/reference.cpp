@@ -136,6 +136,9 @@ Wrong usage.
 .TP
 .B 3
 Done; damage was skipped on request.
+.TP
+.B 4
+Written, but not all that belongs to it could be: the original was not deleted, or the report not written.
 )";
 
 // --- Completions
@@ -343,8 +346,8 @@ std::string suggestion(const CLI::App &app, const std::vector<std::string> &argu
       for (const CLI::App *c : commands)
         names.push_back(c->get_name());
       const std::string meant = nearest(argument, names);
-      return meant.empty() ? std::string()
-                           : fmt::format("\"{}\" is no command: did you mean \"{}\"?", argument, meant);
+      return fmt::format("\"{}\" is no command", argument) +
+             (meant.empty() ? std::string() : fmt::format(": did you mean \"{}\"?", meant));
     }
     if (!argument.starts_with("--")) continue;
     const std::string option = argument.substr(0, argument.find('='));

@@ -19,7 +19,7 @@ namespace etwrelog::pipeline {
 namespace {
 
 // The last character is a version.
-constexpr std::uint8_t kPartMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'r', 't', '3'};
+constexpr std::uint8_t kPartVersion = '3';
 constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '3'};
 constexpr std::uint32_t kMostParts = 1u << 20;
 constexpr std::uint64_t kSampled = 1u << 20; // bytes of both ends that tell one original from another
@@ -40,7 +40,8 @@ struct PartTrailer {
 
 void write_header(const PartHeader &h, std::uint8_t *out) {
   std::memset(out, 0, kPartEndSize);
-  std::memcpy(out, kPartMagic, 8);
+  std::ranges::copy(etlz::kPartMagic, out);
+  out[etlz::kPartMagic.size()] = kPartVersion;
   store(out + 8, h.part.number);
   store(out + 12, h.part.of);
   store(out + 16, std::uint32_t{(h.trace ? 1u : 0u) | (h.whole ? 2u : 0u)});
@@ -274,11 +275,11 @@ Result<Opened> open_part(const read::Input &input) {
   const std::uint64_t size = input.size();
   std::vector<std::uint8_t> bytes(kPartEndSize);
   ETWRELOG_TRY_LET(got, input.read_at(0, bytes));
-  if (got < 8 || std::memcmp(bytes.data(), kPartMagic, 7) != 0)
+  if (!etlz::is_part(Bytes(bytes).first(got)))
     return base::unsupported("is no part of an archive, as packing one stretch of a trace makes it")
         .in(input.name())
         .at(0);
-  if (bytes[7] != kPartMagic[7])
+  if (bytes[etlz::kPartMagic.size()] != kPartVersion)
     return base::unsupported("is a part that another version of this program made").in(input.name()).at(7);
   if (got < kPartEndSize || size < 2 * kPartEndSize || !etlz::sealed(bytes, kPartEndSize))
     return broken(input, "part header: checksum mismatch, or the part was cut", 0);

@@ -17,10 +17,22 @@
 
 namespace etwrelog::pipeline {
 
-bool is_archive(const read::Input &input) {
+namespace {
+
+bool begins(const read::Input &input, bool (*as)(Bytes)) {
   std::uint8_t first[8];
   const Result<std::size_t> got = input.read_at(0, first);
-  return got && *got == sizeof first && etlz::is_archive(first);
+  return got && *got == sizeof first && as(Bytes(first));
+}
+
+} // namespace
+
+bool is_archive(const read::Input &input) {
+  return begins(input, etlz::is_archive);
+}
+
+bool is_part(const read::Input &input) {
+  return begins(input, etlz::is_part);
 }
 
 namespace {

@@ -48,5 +48,7 @@ open_archives(std::unique_ptr<read::Input> archive, std::uint64_t memory_limit =
 
 // Whether an input is an archive, by its first bytes.
 [[nodiscard]] bool is_archive(const read::Input &input);
+// Or a part of one, as packing one on several machines makes them.
+[[nodiscard]] bool is_part(const read::Input &input);
 
 } // namespace etwrelog::pipeline

@@ -27,6 +27,7 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
                                               const std::stop_token &stop) {
   const auto may_be_trace = [&input](Bytes head) -> Result<void> {
     if (read::wrapping_of(head) != read::Wrapping::none || etlz::is_archive(head)) return {};
+    if (etlz::is_part(head)) return base::unsupported(etlz::kIsPart).in(input.name());
     if (read::salvage_first_event(head, input.name())) return {};
     ETWRELOG_TRY(read::read_first_event(head, input.name()));
     return {};
@@ -34,6 +35,7 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
   ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop, may_be_trace));
   std::vector<OpenedInput> all;
   for (std::unique_ptr<read::Input> &bytes : inputs) {
+    if (is_part(*bytes)) return base::unsupported(etlz::kIsPart).in(bytes->name());
     if (!is_archive(*bytes)) {
       all.push_back({std::move(bytes), false});
       continue;

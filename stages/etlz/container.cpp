@@ -48,6 +48,10 @@ bool is_archive(Bytes first) {
   return starts_with(first, kFileMagic);
 }
 
+bool is_part(Bytes first) {
+  return first.size() > kPartMagic.size() && std::ranges::equal(first.first(kPartMagic.size()), kPartMagic);
+}
+
 void write_file_header(const FileHeader &h, std::uint8_t *out) {
   std::memset(out, 0, kFileHeaderSize);
   std::memcpy(out, kFileMagic, 8);
@@ -62,7 +66,7 @@ void write_file_header(const FileHeader &h, std::uint8_t *out) {
 
 Result<FileHeader> read_file_header(Bytes bytes) {
   if (!is_archive(bytes)) {
-    Error e = corrupt("no .etlz archive: the first bytes are not its signature");
+    Error e = corrupt(is_part(bytes) ? kIsPart : "no .etlz archive: the first bytes are not its signature");
     e.kind = ErrorKind::unsupported;
     return e;
   }

@@ -44,6 +44,73 @@ protected:
   std::string in = directory.file("in.etl"), out = directory.file("out.etl");
 };
 
+TEST_F(Cli, PartsAreJoinedIntoAPipeAndSayWhatTheyAre) {
+  const std::string one = directory.file("p1"), other = directory.file("p2"),
+                    whole = directory.file("w.etlz");
+  ASSERT_EQ(run_tool({"pack", in, "--part", "1/2", "-o", one, "-q"}).status, 0);
+  ASSERT_EQ(run_tool({"pack", in, "--part", "2/2", "-o", other, "-q"}).status, 0);
+  ASSERT_EQ(run_tool({"pack", in, "-o", whole, "-q"}).status, 0);
+  const ToolRun joined = run_tool({"join", one, other, "-o", "-"}, {.directory = directory.path().string()});
+  EXPECT_EQ(joined.status, 0);
+  const auto expected = testing::read_file(whole);
+  EXPECT_TRUE(joined.out == std::string(expected.begin(), expected.end()));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("-")));
+  for (const std::vector<std::string> &line :
+       {std::vector<std::string>{"info", one}, {"unpack", one, "-o", out}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 1);
+    EXPECT_NE((run.err + run.out).find("one part of an archive"), std::string::npos) << run.err << run.out;
+  }
+}
+
+// As "$FROM" of a script in which nothing set it: all of the trace would be taken for what was asked for.
+TEST_F(Cli, EmptyArgumentsAreRefused) {
+  for (const std::vector<std::string> &line : {std::vector<std::string>{"export", in, "--from", ""},
+                                               {"export", in, "--where="},
+                                               {"export", in, "-o", ""},
+                                               {"info", ""},
+                                               {"relog", in, "-o", out, "-p", ""}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line.back();
+    EXPECT_EQ(run.out, "");
+    EXPECT_NE(run.err.find("empty"), std::string::npos) << run.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(Cli, OfSeveralTracesThoseThatFailStandInTheList) {
+  for (const char *command : {"info", "stats", "stacks"}) {
+    const ToolRun run = run_tool({command, in, directory.file("none.etl"), "--json"});
+    EXPECT_EQ(run.status, 1) << command;
+    const json list = json::parse(run.out);
+    ASSERT_EQ(list.size(), 2u) << command;
+    EXPECT_FALSE(list[0].contains("error"));
+    EXPECT_EQ(list[1]["file"], directory.file("none.etl"));
+    EXPECT_NE(list[1]["error"].get<std::string>().find("cannot open"), std::string::npos);
+  }
+}
+
+// Each would be ignored otherwise.
+TEST_F(Cli, OptionsThatMeanNothingTogetherAreRefused) {
+  for (const std::vector<std::string> &line : {std::vector<std::string>{"export", in, "--json"},
+                                               {"export", in, "--verify", "--report"},
+                                               {"export", in, "--profile", "timeline", "--messages"},
+                                               {"relog", in, "-o", out, "--keep-system"},
+                                               {"pack", in, "-o", out, "--out-dir", directory.file("folder")},
+                                               {"pack", in, "-o", "-", "--json"},
+                                               {"pack", in, "--part", "1/2", "-o", out, "--json"},
+                                               {"stacks", in, "-f"},
+                                               {"info", in, "--skip-existing"},
+                                               {"info", "--sum", "-"},
+                                               {"fleet", "list", in, "--json"},
+                                               {"fleet", "report", in, "--shard", "1/2"}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0] << " " << line.back() << ": " << run.err;
+    EXPECT_EQ(run.out, "") << line[0];
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST_F(Cli, ExitsWithZeroWhenDone) {
   EXPECT_EQ(run_tool({"--version"}).status, 0);
   EXPECT_EQ(run_tool({"--help"}).status, 0);

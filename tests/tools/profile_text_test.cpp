@@ -117,20 +117,22 @@ std::string sampled(const std::string &name, const Samples &samples, std::uint32
 
 TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
   const std::string slow = sampled("slow", {{"game.exe", 20}}, 10'000),
-                    fast = sampled("fast", {{"game.exe", 20}}, 1'250);
+                    fast = sampled("fast", {{"game.exe", 20}}, 1'250),
+                    slow_too = sampled("slow_too", {{"game.exe", 20}}, 10'000),
+                    fast_too = sampled("fast_too", {{"game.exe", 20}}, 1'250);
   const testing::ToolRun run = testing::run_tool({"profile", slow, fast});
   EXPECT_EQ(run.status, 0);
   EXPECT_NE(run.err.find("a sample stands for 0.125 ms, of the traces before for 1.000 ms"),
             std::string::npos)
       << run.err;
-  EXPECT_EQ(testing::run_tool({"profile", slow, slow}).err.find("stands for"), std::string::npos);
+  EXPECT_EQ(testing::run_tool({"profile", slow, slow_too}).err.find("stands for"), std::string::npos);
   // And no time is made of them, whichever comes first.
   const auto interval = [](const std::string &one, const std::string &other) {
     return nlohmann::json::parse(testing::run_tool({"profile", one, other, "--json"}).out)["interval_ns"];
   };
   EXPECT_EQ(interval(slow, fast), 0);
   EXPECT_EQ(interval(fast, slow), 0);
-  EXPECT_EQ(interval(fast, fast), 125'000);
+  EXPECT_EQ(interval(fast, fast_too), 125'000);
 }
 
 TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
@@ -198,6 +200,38 @@ TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
     EXPECT_EQ(run.status, 2) << more[0];
     EXPECT_EQ(run.out, "");
   }
+}
+
+TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
+  const std::string one = sampled("once", {{"game.exe", 20}}), other = sampled("other", {{"game.exe", 20}});
+  for (const std::vector<std::string> &line :
+       {std::vector<std::string>{"profile", one, one}, {"diff", one, one, "--", other}}) {
+    const testing::ToolRun run = testing::run_tool(line);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_NE(run.err.find("is named twice"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(testing::run_tool({"diff", one, "--", one}).status, 0) << "against itself is fair";
+}
+
+TEST(ProfileText, WhatIsAboutTablesIsRefusedWithAnOutput) {
+  const std::string trace = sampled("with_output", {{"game.exe", 20}});
+  for (const std::vector<std::string> &more : {std::vector<std::string>{"-o", "x.svg", "--json"},
+                                               {"-o", "x.svg", "--tree"},
+                                               {"-o", "x.svg", "--top", "3"},
+                                               {"-o", "x.html", "--icicle"},
+                                               {"--min", "5"},
+                                               {"--tree", "--by", "module"}}) {
+    std::vector<std::string> line{"profile", trace};
+    line.insert(line.end(), more.begin(), more.end());
+    EXPECT_EQ(testing::run_tool(line).status, 2) << more.back();
+  }
+}
+
+TEST(ProfileText, WaitsHaveNoIdleProcess) {
+  const testing::ToolRun run =
+      testing::run_tool({"profile", sampled("no_waits", {{"game.exe", 20}}), "--kind", "wait", "--idle"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("--idle is about samples"), std::string::npos) << run.err;
 }
 
 TEST(ProfileText, AProfileGoesDownAPipe) {
