@@ -245,6 +245,16 @@ TEST(EtwGen, PlantsDefectsAndSaysWhere) {
   }
 }
 
+TEST(EtwGen, ADefectThatTheTraceIsTooSmallForIsAnError) {
+  Options o = options_for("medium", 300'000);
+  o.clock_jump = true;
+  MemorySink memory;
+  const Result<Generated> g = generate(o, memory);
+  ASSERT_FALSE(g);
+  EXPECT_EQ(g.error().kind, ErrorKind::usage);
+  EXPECT_NE(g.error().message().find("clock-jump: the trace ends before it"), std::string::npos);
+}
+
 // The independent reader agrees, where it is at hand.
 TEST(EtwGen, AgreesWithTheOracle) {
   const auto shared = testing::shared_dir();

@@ -16,9 +16,11 @@
 namespace etwrelog::gen {
 namespace {
 
+constexpr int kUsage = 2; // exit status
+
 int report(const Error &error) {
   process::print_message(fmt::format("etwgen: error: {}\n", error.message()));
-  return error.kind == ErrorKind::usage ? 2 : 1;
+  return error.kind == ErrorKind::usage ? kUsage : 1;
 }
 
 int run(int argc, char **argv) {
@@ -68,10 +70,17 @@ int run(int argc, char **argv) {
          "--truth says what they say, and has the message formats")
       ->check(CLI::IsMember({"all"}));
   app.add_option("--truth", truth_path, "Write what the trace holds, as JSON");
-  app.add_flag("--force", force, "Replace an existing output");
+  app.add_flag("-f,--force", force, "Replace an existing output");
   app.add_flag("--dry-run", dry_run, "Generate, count and report, but write no trace");
   app.add_flag("--check-calibration", check, "Measure the profiles against the published figures and exit");
-  CLI11_PARSE(app, argc, argv);
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return fmt::format("etwgen: error: {}; \"etwgen --help\" lists the options\n", error.what());
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
   options.profile = find_profile(profile);
   options.codec = codec == "xpress" ? Codec::xpress : codec == "lznt1" ? Codec::lznt1 : Codec::none;
   options.buffer_size = static_cast<std::uint32_t>(buffer_size);
@@ -83,7 +92,7 @@ int run(int argc, char **argv) {
                              options.threads);
   if (output.empty() && !dry_run) {
     process::print_message("etwgen: error: no output; give -o FILE or --dry-run\n");
-    return 2;
+    return kUsage;
   }
 
   for (const std::string &path : pdbs) {
@@ -104,7 +113,7 @@ int run(int argc, char **argv) {
   if (!truth_path.empty()) {
     if (!dry_run && base::place_of(truth_path) == base::place_of(output)) {
       process::print_message("etwgen: error: --truth names the output itself\n");
-      return 2;
+      return kUsage;
     }
     Result<base::OutputFile> file = base::OutputFile::create(truth_path, force);
     if (!file) return report(file.error());

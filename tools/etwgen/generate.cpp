@@ -107,13 +107,11 @@ public:
           }));
     });
     if (error_) return *error_;
-    if (options_.pid_reuse && machine_.pid_reuse().started == 0) {
-      Error error;
-      error.kind = ErrorKind::usage;
-      error.what = "pid-reuse: no process ended and started in this trace";
-      error.expected = "a profile that is not filtered, or a larger --size";
-      return error;
-    }
+    if (options_.pid_reuse && machine_.pid_reuse().started == 0)
+      return no_place("pid-reuse: no process ended and started in this trace",
+                      "a profile that is not filtered, or a larger --size");
+    if (options_.clock_jump && result_.clock_jump_ticks == 0)
+      return no_place("clock-jump: the trace ends before it", "a larger --size or --duration");
     result_.end_time = output_.end_time();
     result_.pid_reuse = machine_.pid_reuse();
     result_.truth.pdbs = options_.pdbs;
@@ -121,6 +119,14 @@ public:
   }
 
 private:
+  static Error no_place(std::string what, std::string expected) {
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = std::move(what);
+    error.expected = std::move(expected);
+    return error;
+  }
+
   Result<void> begin() {
     Stream stream;
     Tally tally;
@@ -185,14 +191,10 @@ private:
   }
 
   // The clock is set forward by an hour once, between two slices: nothing else knows.
-  void jump_clock(SlicePlan &plan) {
-    constexpr std::uint64_t kSlice = 3;
-    constexpr std::int64_t kJump = 3600 * kTicksPerSecond;
-    if (plan.number < kSlice) return;
-    if (plan.number == kSlice) {
-      result_.clock_jump_at = plan.begin;
-      result_.clock_jump_ticks = kJump;
-    }
+  static constexpr std::uint64_t kJumpSlice = 3;
+  static constexpr std::int64_t kJump = 3600 * kTicksPerSecond;
+  static void jump_clock(SlicePlan &plan) {
+    if (plan.number < kJumpSlice) return;
     plan.begin += kJump;
     plan.end += kJump;
     for (CpuPlan &cpu : plan.cpus)
@@ -241,6 +243,10 @@ private:
     if (enough_.load(std::memory_order_relaxed)) {
       work->dropped = true;
       return work;
+    }
+    if (options_.clock_jump && work->plan.number == kJumpSlice) {
+      result_.clock_jump_at = work->plan.begin - kJump;
+      result_.clock_jump_ticks = kJump;
     }
     std::swap(work->out.closed, closed_before_);
     if (stack_cache_) stack_cache_->rewrite(work->streams, work->tally);
