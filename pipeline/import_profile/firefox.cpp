@@ -98,7 +98,7 @@ private:
           read_hex(std::string_view(text).substr(kStamp), module.size))
         module.time_stamp = static_cast<std::uint32_t>(stamp);
     }
-    builder_.profile.modules.push_back(std::move(module));
+    builder_.module(std::move(module));
   }
 
   // An address that nobody named is its own name there.

@@ -51,19 +51,26 @@ ProfileFrame named_frame(std::string text) {
 
 Error Builder::too_large() {
   return base::over_limit("a profile that names the same things over and over")
-      .expected("one of which frames and stacks take 128 times its size at most");
+      .expected("one that takes 128 times its size at most, and 64 MiB");
 }
 
 void Builder::frame(ProfileFrame frame) {
   if (full()) return;
-  taken_ += sizeof frame + frame.function.size() + frame.file.size();
+  take(sizeof frame + frame.function.size() + frame.file.size());
   profile.frames.push_back(std::move(frame));
+}
+
+void Builder::module(ProfileModule module) {
+  if (full()) return;
+  take(sizeof module + module.name.size() + module.path.size() + module.pdb_name.size());
+  profile.modules.push_back(std::move(module));
 }
 
 std::uint32_t Builder::process(const std::string &text, std::uint32_t pid) {
   const auto [place, fresh] =
       processes_.try_emplace({text, pid}, static_cast<std::uint32_t>(profile.processes.size()));
   if (fresh) {
+    take(sizeof(ProfileProcess) + 2 * text.size()); // here and there
     ProfileProcess &made = profile.processes.emplace_back();
     made.pid = pid;
     made.name = text.substr(0, text.rfind(" ("));
@@ -75,6 +82,7 @@ std::uint32_t Builder::thread(std::uint32_t process, const std::string &text, st
   const auto [place, fresh] =
       threads_.try_emplace({process, text, tid}, static_cast<std::uint32_t>(profile.threads.size()));
   if (fresh) {
+    take(sizeof(ProfileThread) + 2 * text.size());
     ProfileThread &made = profile.threads.emplace_back();
     made.tid = tid;
     made.process = process;
@@ -89,8 +97,7 @@ std::uint32_t Builder::node(std::uint32_t parent, std::uint32_t frame) {
   const auto [place, fresh] =
       nodes_.try_emplace({parent, frame}, static_cast<std::uint32_t>(profile.nodes.size()));
   if (fresh) {
-    constexpr std::size_t kOfMap = 64; // about
-    taken_ += sizeof(ProfileNode) + kOfMap;
+    take(sizeof(ProfileNode));
     profile.nodes.push_back({parent, frame});
   }
   return place->second;

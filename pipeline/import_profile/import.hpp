@@ -32,8 +32,8 @@ namespace etwrelog::import_profile {
 // A name as the formats write it that keep no more: "module!function", "[no stack]", "0x7ffe0300".
 [[nodiscard]] ProfileFrame named_frame(std::string text);
 
-// Bytes that the frames and stacks of a file may take. A file names a function or a place as often as it
-// likes, and each time it costs what it costs: those of profiles take some fifty times as much as the file.
+// Bytes that what is read from a file may take. A file names a text or a place as often as it likes, and each
+// time it costs what it costs: a stack of pprof's is a byte or two for each place, and a node of 80 here.
 [[nodiscard]] inline std::uint64_t room_for(std::uint64_t file) {
   return (std::uint64_t{64} << 20) + 128 * file;
 }
@@ -49,6 +49,7 @@ public:
   [[nodiscard]] static Error too_large();
   // Behind those that are there.
   void frame(ProfileFrame frame);
+  void module(ProfileModule module);
 
   // "game.exe (1234)" and its id, or kNoIndex.
   std::uint32_t process(const std::string &text, std::uint32_t pid);
@@ -58,6 +59,9 @@ public:
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
 private:
+  void take(std::size_t bytes) { taken_ += bytes + kOfEach; }
+
+  static constexpr std::size_t kOfEach = 64; // of a map or vector, about
   std::uint64_t room_, taken_ = 0;
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> processes_;
   std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, std::uint32_t> threads_;

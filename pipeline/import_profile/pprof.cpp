@@ -105,7 +105,7 @@ public:
       return broken("neither JSON nor a profile of pprof");
     read_kind(values);
     for (const Bytes one : mappings)
-      add_mapping(one);
+      if (add_mapping(one); builder_.full()) return Builder::too_large();
     for (const std::uint64_t comment : comments)
       read_comment(text(comment));
     for (const Bytes one : functions)
@@ -122,9 +122,10 @@ public:
   }
 
 private:
-  [[nodiscard]] std::string text(std::uint64_t index) const {
-    return index < strings_.size() ? strings_[index] : std::string();
+  [[nodiscard]] std::string_view view(std::uint64_t index) const {
+    return index < strings_.size() ? std::string_view(strings_[index]) : std::string_view();
   }
+  [[nodiscard]] std::string text(std::uint64_t index) const { return std::string(view(index)); }
 
   // Samples of the processor are counted, and timed where their interval is known; waits are timed alone.
   void read_kind(const std::vector<Bytes> &values) {
@@ -157,7 +158,7 @@ private:
     if (module.pdb_guid != Guid{}) // until a comment tells better
       module.pdb_name = module.name.substr(0, module.name.rfind('.')) + ".pdb";
     modules_[id] = static_cast<std::uint32_t>(builder_.profile.modules.size());
-    builder_.profile.modules.push_back(std::move(module));
+    builder_.module(std::move(module));
   }
 
   // "pdb 3 C:\build\game.pdb": what the file of a mapping's symbols is called; else the title.
@@ -173,7 +174,7 @@ private:
   }
 
   struct Function {
-    std::string name, file;
+    std::string_view name, file; // of strings_, which is whole by now
   };
   void add_function(Bytes bytes) {
     std::uint64_t id = 0;
@@ -181,8 +182,8 @@ private:
     Message message(bytes);
     for (Field field; message.next(field);) {
       if (field.number == 1) id = field.value;
-      if (field.number == 2) function.name = text(field.value);
-      if (field.number == 4) function.file = text(field.value);
+      if (field.number == 2) function.name = view(field.value);
+      if (field.number == 4) function.file = view(field.value);
     }
     functions_[id] = std::move(function);
   }
@@ -216,7 +217,7 @@ private:
     std::vector<std::uint32_t> &frames = locations_[id]; // outermost first
     for (std::size_t i = lines.size(); i-- > 0;) {
       const Function &function = functions_[lines[i].function];
-      ProfileFrame frame = named_frame(function.name);
+      ProfileFrame frame = named_frame(std::string(function.name));
       frame.file = function.file;
       frame.line = static_cast<std::uint32_t>(lines[i].line);
       frame.column = static_cast<std::uint32_t>(lines[i].column);

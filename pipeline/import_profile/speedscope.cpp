@@ -41,7 +41,7 @@ private:
     module.name = from.at("name");
     module.path = from.at("path");
     if (read_identity(from.at("id").get<std::string>(), module)) module.pdb_name = from.at("pdb");
-    builder_.profile.modules.push_back(std::move(module));
+    builder_.module(std::move(module));
   }
 
   static ProfileFrame frame_of(const json &from) {

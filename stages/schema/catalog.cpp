@@ -146,9 +146,9 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
   }
 
   void took(std::size_t bytes) override { memory += bytes; }
-  bool has(const Schema &key, std::uint32_t decoding_source) override {
-    if (decoding_source > 1) return true; // WPP and TraceLogging say themselves what they are
-    return infos_of(decoding_source).contains(key_of(key.provider, key.id, key.version, key.opcode));
+  bool wants(const Schema &key, std::uint32_t decoding_source) override {
+    if (decoding_source > 1) return false; // WPP and TraceLogging say themselves what they are
+    return !infos_of(decoding_source).contains(key_of(key.provider, key.id, key.version, key.opcode));
   }
   std::unordered_map<Key, const Schema *, KeyHash> &infos_of(std::uint32_t decoding_source) {
     return decoding_source == 0 ? infos : class_infos;
@@ -220,15 +220,23 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
       return;
     }
     const auto key = std::make_tuple(event.provider(), event.process_id(), event.thread_id());
-    if (number >= total || (pending.size() >= kMaxPending && !pending.contains(key))) return;
-    Pending &mine = pending[key];
-    if (number == 0) {
-      pending_bytes -= mine.bytes;
-      mine = {};
+    if (number >= total) return;
+    auto place = pending.find(key);
+    if (place != pending.end() && number == 0) { // it begins anew
+      pending_bytes -= place->second.bytes;
+      place->second = {};
     }
+    if (place == pending.end()) {
+      if (pending.size() >= kMaxPending || pending_bytes + text.size() > kMaxPendingBytes) {
+        problem("more manifests in pieces at once than 64, or 64 MiB: some are not read");
+        return;
+      }
+      place = pending.try_emplace(key).first;
+    }
+    Pending &mine = place->second;
     if (mine.bytes + text.size() > kMaxManifest) return;
     if (pending_bytes + text.size() > kMaxPendingBytes) {
-      problem("more manifests in pieces at once than 64 MiB: some are not read");
+      problem("more manifests in pieces at once than 64, or 64 MiB: some are not read");
       return;
     }
     if (!mine.chunks.try_emplace(number, text).second) return;

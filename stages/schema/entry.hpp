@@ -52,9 +52,9 @@ struct InfoKeeper {
   // The map of that name of the provider; made empty if it is not there yet.
   virtual std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) = 0;
   virtual void took(std::size_t bytes) = 0; // of memory, by the entries of a map
-  // Whether it has this kind of event already: then the record is not read. Of the schema the key alone is
-  // set.
-  virtual bool has(const Schema &key, std::uint32_t decoding_source) = 0;
+  // Whether the record is to be read: not of a kind of event that is known already. Of the schema the key
+  // alone is set.
+  virtual bool wants(const Schema &key, std::uint32_t decoding_source) = 0;
 };
 [[nodiscard]] std::optional<EventInfo> read_event_info(Bytes payload, InfoKeeper &keeper,
                                                        std::string &problem);

@@ -148,7 +148,7 @@ std::optional<EventInfo> read_event_info(Bytes payload, InfoKeeper &keeper, std:
   s.version = payload[kVersionAt];
   s.opcode = payload[kOpcodeAt];
   s.origin = Origin::event_info;
-  if (keeper.has(s, info.decoding_source)) return std::nullopt;
+  if (!keeper.wants(s, info.decoding_source)) return std::nullopt;
   const std::string name =
       "EventInfo record of " + to_string(s.provider) + " id " + std::to_string(s.id) + ": ";
   if (count > (payload.size() - kPropertiesAt) / Property::kSize || top > count) {

@@ -134,7 +134,7 @@ public:
     return map;
   }
   void took(std::size_t) override {}
-  bool has(const Schema &, std::uint32_t) override { return false; }
+  bool wants(const Schema &, std::uint32_t) override { return true; }
 };
 
 } // namespace

@@ -67,6 +67,18 @@ std::string classic_name(const EventType &type) {
                      type.id);
 }
 
+// Rows of statistics have the provider's name each. Names are some dozen characters; a longer one than this
+// is cut off, between two characters.
+std::string shown(std::string name) {
+  constexpr std::size_t kLongest = 1024;
+  if (name.size() <= kLongest) return name;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+    --end;
+  name.resize(end);
+  return name;
+}
+
 } // namespace
 
 bool EventNames::teaches(const EventView &event) {
@@ -96,12 +108,12 @@ void EventNames::learn_event_info(Bytes payload) {
     return text_at(payload, load<std::uint32_t>(payload.data() + field));
   };
   std::string provider = text(kProviderNameAt), task = text(kTaskNameAt);
-  if (!provider.empty()) providers_[type.guid] = std::move(provider);
+  if (!provider.empty()) providers_[type.guid] = shown(std::move(provider));
   const std::string opcode = text(kOpcodeNameAt);
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
   learned_.clear(); // a schema has the last word again
-  names_[type] = task_and_opcode(task, opcode);
+  names_[type] = shown(task_and_opcode(task, opcode));
 }
 
 // u8 format (1 XML), u8 major, u8 minor, u8 magic 0x5B, u16 chunks, u16 chunk number, UTF-8 text.
@@ -124,18 +136,25 @@ void EventNames::learn_manifest(const EventView &event) {
 
 // Chunks come in any order of batches: whoever sees the last one missing reads the whole.
 void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text) {
-  constexpr std::size_t kLargest = 16u << 20;
+  constexpr std::size_t kLargest = 16u << 20, kAll = 64u << 20, kMany = 64;
+  if (chunk >= chunks || pending_bytes_ + text.size() > kAll ||
+      (manifests_.size() >= kMany && !manifests_.contains(guid)))
+    return;
   Manifest &manifest = manifests_[guid];
-  if (chunk >= chunks || manifest.bytes + text.size() > kLargest) return;
-  if (manifest.total != chunks) manifest = {};
+  if (manifest.bytes + text.size() > kLargest) return;
+  if (manifest.total != chunks) {
+    pending_bytes_ -= manifest.bytes;
+    manifest = {};
+  }
   manifest.total = chunks;
   if (!manifest.chunks.try_emplace(chunk, text).second) return;
-  manifest.bytes += text.size();
+  manifest.bytes += text.size(), pending_bytes_ += text.size();
   if (manifest.chunks.size() < chunks) return;
   std::string whole;
   whole.reserve(manifest.bytes);
   for (const auto &[number, part] : manifest.chunks)
     whole += part;
+  pending_bytes_ -= manifest.bytes;
   manifests_.erase(guid);
   read_manifest(guid, whole);
 }
@@ -146,13 +165,13 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
   if (!document.load_buffer(text.data(), text.size())) return;
   for (const pugi::xpath_node &found : document.select_nodes("//provider")) {
     const pugi::xml_node provider = found.node();
-    if (const char *name = provider.attribute("name").value(); *name) providers_[guid] = name;
+    if (const char *name = provider.attribute("name").value(); *name) providers_[guid] = shown(name);
     for (const pugi::xml_node item : provider.child("events").children("event")) {
       EventType type{Family::event, static_cast<std::uint16_t>(item.attribute("version").as_uint()),
                      item.attribute("value").as_uint(), guid};
       std::string task = item.attribute("task").value();
       if (task.empty()) task = item.attribute("symbol").value();
-      if (!task.empty()) names_[type] = task_and_opcode(task, item.attribute("opcode").value());
+      if (!task.empty()) names_[type] = shown(task_and_opcode(task, item.attribute("opcode").value()));
     }
   }
   names_[{Family::event, 1, kManifestEventId, guid}] = "ManifestData";
@@ -177,12 +196,12 @@ void EventNames::learn_schema(const EventView &event) {
   while (items.next(item)) {
     if (item.type == ItemType::provider_traits && item.data.size() > 2) {
       if (std::string name = take_text(item.data, 2); !name.empty())
-        providers_.try_emplace(event.provider(), name);
+        providers_.try_emplace(event.provider(), shown(std::move(name)));
     } else if (item.type == ItemType::schema_tl && item.data.size() > 3) {
       std::size_t at = 2;
       while (at < item.data.size() && (item.data[at] & 0x80) != 0)
         ++at;
-      std::string name = take_text(item.data, at + 1);
+      const std::string name = shown(take_text(item.data, at + 1));
       auto [slot, fresh] = names_.try_emplace(of, name);
       // Events of one provider may all have id 0; a row of them has no one name.
       if (!fresh && slot->second != name)

@@ -38,6 +38,7 @@ private:
     std::size_t bytes = 0;
   };
   std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
+  std::size_t pending_bytes_ = 0;      // of all of them
   // Items of TraceLogging events learned last: most events of a type repeat theirs.
   struct Learned {
     EventType type;

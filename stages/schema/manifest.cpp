@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kMaxManifest = 64u << 20;
 constexpr std::size_t kMaxEvents = 65'536, kMaxTotalFields = 1u << 20;
 constexpr unsigned kMaxXmlDepth = 64;
-// Of names and messages, as often as they are kept: many events may have the same one, and one that is long.
+// Of events, names and messages, as often as they are kept: many events may have the same text, and of
+// providers inside providers each has the events.
 constexpr std::size_t kMaxKept = 64u << 20;
 
 std::string_view local(std::string_view name) {
@@ -126,8 +127,8 @@ private:
   bool keeps(std::size_t bytes) {
     kept_ += bytes;
     if (kept_ > kMaxKept && !problem_)
-      problem_ =
-          failure("manifest", "at most 64 MiB of names and messages, each as often as it is used", "more");
+      problem_ = failure("manifest",
+                         "at most 64 MiB of events, names and messages, each as often as it is used", "more");
     return kept_ <= kMaxKept;
   }
 
@@ -197,6 +198,7 @@ private:
     const auto id = number(attribute(node, "value"));
     const auto version = number(node.attribute("version") ? attribute(node, "version") : "0");
     if (!id || !version || *id > 0xFFFF || *version > 0xFF || provider.events.size() >= kMaxEvents) return;
+    if (!keeps(sizeof(Entry))) return;
     auto entry = std::make_unique<Entry>();
     Schema &s = entry->schema;
     s.provider = provider.guid, s.id = static_cast<std::uint16_t>(*id);

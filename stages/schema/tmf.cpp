@@ -12,6 +12,7 @@
 #include "base/errors.hpp"
 
 #include <charconv>
+#include <unordered_map>
 
 namespace etwrelog::schema {
 namespace {
@@ -103,12 +104,16 @@ std::optional<unsigned> number_of(std::string_view text) {
   return value;
 }
 
-// The value of KEY= in the comment of a message.
-std::string_view tag_of(std::string_view comment, std::string_view key) {
-  const std::size_t at = comment.find(std::string(key) + "=");
-  if (at == std::string_view::npos) return {};
-  std::string_view rest = comment.substr(at + key.size() + 1);
-  return rest.substr(0, rest.find_first_of(" \t\r"));
+// The values of KEY=VALUE in the comment of a message.
+using Tags = std::unordered_map<std::string_view, std::string_view>;
+Tags tags_of(std::string_view comment) {
+  Tags tags;
+  for (std::string_view rest = comment; !rest.empty();) {
+    const std::string_view word = word_of(rest);
+    if (const std::size_t equals = word.find('='); equals != std::string_view::npos)
+      tags.try_emplace(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return tags;
 }
 
 struct Message {
@@ -123,12 +128,14 @@ struct Message {
 constexpr unsigned kModuleNumber = 1, kPlaceNumber = 2; // file and line
 
 constexpr std::size_t kMaxText = 64u << 10; // of a message
+constexpr std::size_t kMaxKept = 64u << 20; // of all
 
 // The format with arguments counted from 1 and the standard parts filled in. Longer than kMaxText: it is cut
 // off somewhere behind that.
 std::string renumbered(const Message &message) {
   std::string text;
   const std::string &from = message.format;
+  const Tags tags = tags_of(message.comment);
   for (std::size_t i = 0; i < from.size() && text.size() <= kMaxText; ++i) {
     if (from[i] != '%' || i + 1 == from.size()) {
       text += from[i];
@@ -137,7 +144,8 @@ std::string renumbered(const Message &message) {
     if (from[i + 1] == '!') {
       const std::size_t end = from.find('!', i + 2);
       if (end == std::string::npos) break;
-      text += tag_of(message.comment, std::string_view(from).substr(i + 2, end - i - 2));
+      const auto tag = tags.find(std::string_view(from).substr(i + 2, end - i - 2));
+      if (tag != tags.end()) text += tag->second;
       i = end;
       continue;
     }
@@ -190,10 +198,12 @@ public:
       } else {
         argument(line);
       }
-      if (too_long_) break;
+      if (too_long_ || kept_ > kMaxKept) break;
     }
     finish();
     if (too_long_) return failure("messages of at most 64 KiB", "a longer one above");
+    if (kept_ > kMaxKept)
+      return failure("at most 64 MiB of messages, modules and names, each as often as it is used", "more");
     return std::move(out_);
   }
 
@@ -262,7 +272,10 @@ private:
     if (!message_.sound || out_.size() >= kMaxMessages) return;
     Entry &entry = *message_.out.entry;
     std::string text = renumbered(message_);
-    if (text.size() > kMaxText) too_long_ = true;
+    too_long_ = too_long_ || text.size() > kMaxText;
+    kept_ += sizeof(Entry) + text.size();
+    for (const std::string &kept : entry.texts)
+      kept_ += kept.size();
     entry.schema.message = entry.keep(std::move(text));
     entry.seal();
     out_.push_back(std::move(message_.out));
@@ -273,7 +286,7 @@ private:
   Guid guid_;
   std::string_view module_;
   bool has_guid_ = false, inside_ = false, too_long_ = false;
-  std::size_t line_ = 0;
+  std::size_t line_ = 0, kept_ = 0;
 };
 
 } // namespace

@@ -233,8 +233,17 @@ TEST(ProfileImport, AFewNamesForThousandsOfFramesAreTooMuch) {
   for (unsigned i = 0; i < 5000; ++i)
     long_place += line;
   const std::string one = text(2, text(1, varint(2)) + text(2, varint(1)));
-  for (const std::string &bytes : {file(std::string(200'000, 'X'), places + one),          // its name
-                                   file("m!f", text(4, long_place) + places + samples)}) { // its stack
+  std::string mappings, owners;
+  for (unsigned i = 0; i < 2000; ++i) {
+    mappings += text(3, number(1, i + 1) + number(5, 3));
+    owners += text(2, text(1, varint(2)) + text(2, varint(1)) + text(3, number(1, 4) + number(2, 3)) +
+                          text(3, number(1, 5) + number(3, i)));
+  }
+  const std::string name(200'000, 'X'), words = text(6, "process") + text(6, "pid");
+  for (const std::string &bytes : {file(name, places + one),                            // of frames
+                                   file("m!f", text(4, long_place) + places + samples), // a stack
+                                   file(name, mappings + places + one),                 // of modules
+                                   file(name, words + places + owners)}) {              // of processes
     const Result<ReadProfile> read =
         read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(bytes.data()), bytes.size()));
     ASSERT_FALSE(read);

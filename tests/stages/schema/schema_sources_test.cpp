@@ -441,11 +441,18 @@ TEST(Manifests, OneTextForThousandsOfEventsIsAnError) {
   }
   of_message += "</provider><string id=\"m\" value=\"" + std::string(200'000, 'm') + "\"/></x>";
   of_field += "</provider></x>";
-  for (const std::string &xml : {of_message, of_field}) {
+  std::string nested;
+  for (int i = 0; i < 60; ++i)
+    nested += "<provider name=\"P\" guid=\"{11223344-5566-7788-99aa-bbccddeeff00}\">";
+  for (int i = 0; i < 60'000; ++i)
+    nested += "<event value=\"" + std::to_string(i) + "\"/>";
+  for (int i = 0; i < 60; ++i)
+    nested += "</provider>";
+  for (const std::string &xml : {of_message, of_field, nested}) {
     SchemaCatalog catalog;
     const Result<void> added = catalog.add_manifest(xml);
     ASSERT_FALSE(added);
-    EXPECT_NE(added.error().message().find("64 MiB of names and messages"), std::string::npos);
+    EXPECT_NE(added.error().message().find("64 MiB of events, names and messages"), std::string::npos);
   }
 }
 
@@ -502,6 +509,10 @@ TEST(TraceMessageFormats, BrokenOnesAreErrorsOrRaw) {
   for (int i = 0; i < 1000; ++i)
     bomb += "%!FUNC!";
   bomb += "\" // FUNC=" + std::string(10'000, 'f') + "\n{\n}\n";
+  std::string many = "11223344-5566-7788-99aa-bbccddeeff00 " + std::string(100'000, 'm') + "\n";
+  for (int i = 0; i < 1000; ++i)
+    many += "#typev a " + std::to_string(i) + " \"x\"\n{\n}\n";
+  EXPECT_NE(catalog.add_tmf(many).error().message().find("at most 64 MiB"), std::string::npos);
   const Result<void> too_long = catalog.add_tmf(bomb);
   ASSERT_FALSE(too_long);
   EXPECT_NE(too_long.error().message().find("at most 64 KiB"), std::string::npos);
