@@ -1,0 +1,70 @@
+// What the index says of segments is proven by `verify`, which decodes them anyway: whoever asks an archive
+// for a time relies on it.
+#include "archive/archive.hpp"
+#include "etlz/index.hpp"
+#include "tests/support/generated.hpp"
+
+#include <gtest/gtest.h>
+
+namespace etwrelog {
+namespace {
+
+using Buffer = std::vector<std::uint8_t>;
+
+// The archive with another index, whose checksums are right.
+template <class Change> Buffer with_index(const Buffer &archive, Change &&change) {
+  const auto footer = etlz::read_footer(Bytes(archive).last(etlz::kFooterSize));
+  EXPECT_TRUE(footer);
+  const Bytes stored = Bytes(archive).subspan(footer->index_at, footer->index_size);
+  Result<etlz::Index> index = etlz::read_index(stored, {1u << 30, 1000, footer->original_size});
+  EXPECT_TRUE(index) << index.error().message();
+  etlz::IndexWriter writer;
+  for (etlz::IndexEntry &entry : index->segments) {
+    change(entry);
+    writer.add(entry);
+  }
+  Buffer out(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(footer->index_at));
+  writer.finish(index->facts, out);
+  etlz::Footer changed = *footer;
+  changed.index_size = out.size() - footer->index_at;
+  out.resize(out.size() + etlz::kFooterSize);
+  etlz::write_footer(changed, out.data() + out.size() - etlz::kFooterSize);
+  return out;
+}
+
+TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
+  const Buffer trace = testing::generated(3u << 20);
+  pipeline::ArchiveOptions options;
+  options.segment = 1u << 18;
+  const auto input = read::memory_input("t.etl", trace);
+  Buffer archive;
+  Result<OutputStream> out = OutputStream::open(Output::memory(archive));
+  ASSERT_TRUE(pipeline::pack_file(*input, *out, options));
+  ASSERT_TRUE(out->commit());
+
+  std::size_t told = 0; // segments of which the index tells all
+  const Buffer same = with_index(archive, [&](const etlz::IndexEntry &entry) {
+    told += entry.summary.complete && entry.header.original_at != 0 ? 1 : 0;
+  });
+  ASSERT_GT(told, 0u);
+  EXPECT_TRUE(verify(Input::memory("same.etlz", same)));
+
+  for (const auto change : {+[](etlz::SegmentFacts &facts) { facts.first_time = facts.last_time = 1; },
+                            +[](etlz::SegmentFacts &facts) { facts.last_time += 1; },
+                            +[](etlz::SegmentFacts &facts) { facts.events += 5; }}) {
+    const Buffer lying = with_index(archive, [&](etlz::IndexEntry &entry) {
+      if (entry.summary.complete && entry.header.original_at != 0) change(entry.facts);
+    });
+    const Result<UnpackReport> verified = verify(Input::memory("lying.etlz", lying));
+    ASSERT_FALSE(verified);
+    EXPECT_NE(verified.error().message().find("its index entry is of other events"), std::string::npos)
+        << verified.error().message();
+    // The original is in there all the same.
+    Buffer back;
+    ASSERT_TRUE(unpack(Input::memory("lying.etlz", lying), Output::memory(back)));
+    EXPECT_TRUE(back == trace);
+  }
+}
+
+} // namespace
+} // namespace etwrelog
