@@ -125,23 +125,25 @@ json change_json(const ProfileChange &change) {
           {"verdict", verdict_text(change.verdict)}};
 }
 
-Result<void> write_picture(const DiffFlags &options, const std::vector<Profile> &before,
-                           const std::vector<Profile> &after) {
+Result<ProfileFormat> picture_format(const DiffFlags &options) {
   const std::optional<ProfileFormat> format = profile_format_of_path(options.output);
-  if (!format || (*format != ProfileFormat::svg && *format != ProfileFormat::folded)) {
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.option = Option::output;
-    error.what = fmt::format("\"{}\" has no ending that tells a format for differences", options.output);
-    error.expected = ".svg or .folded";
-    return error;
-  }
+  if (format && (*format == ProfileFormat::svg || *format == ProfileFormat::folded)) return *format;
+  Error error;
+  error.kind = ErrorKind::usage;
+  error.option = Option::output;
+  error.what = fmt::format("\"{}\" has no ending that tells a format for differences", options.output);
+  error.expected = ".svg or .folded";
+  return error;
+}
+
+Result<void> write_picture(const DiffFlags &options, ProfileFormat format, const std::vector<Profile> &before,
+                           const std::vector<Profile> &after) {
   std::vector<Input> inputs = inputs_of(options.before);
   std::ranges::move(inputs_of(options.after), std::back_inserter(inputs));
   Result<OutputStream> file = OutputStream::open(output_of(options.output, options.force), inputs);
   if (!file) return std::move(file).error();
   const Result<ProfileExportReport> report =
-      write_profile_diff(before, after, *format, {}, [&](Bytes bytes) { return file->write(bytes); });
+      write_profile_diff(before, after, format, {}, [&](Bytes bytes) { return file->write(bytes); });
   if (!report) return report.error();
   return file->commit();
 }
@@ -192,6 +194,12 @@ int run_diff(DiffFlags options) {
     if (!condition) return report(condition.error());
     conditions.push_back(*std::move(condition));
   }
+  std::optional<ProfileFormat> format;
+  if (!options.output.empty()) {
+    const Result<ProfileFormat> known = picture_format(options);
+    if (!known) return report(known.error());
+    format = *known;
+  }
   int status = kDone;
   Result<std::vector<Profile>> before = read_side(options, options.before, options.processes, status);
   if (!before) return report(before.error());
@@ -214,7 +222,8 @@ int run_diff(DiffFlags options) {
     }
   }
   if (!options.output.empty())
-    if (Result<void> done = write_picture(options, *before, *after); !done) return report(done.error());
+    if (Result<void> done = write_picture(options, *format, *before, *after); !done)
+      return report(done.error());
   if (options.json) {
     json changes = json::array();
     for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
@@ -239,8 +248,9 @@ void add_diff_command(CLI::App &app, int &exit_status) {
   c->add_option("--fail-if", options->conditions,
                 "Exit with status 1 if it holds beyond the noise: 'total > +5%', 'game.exe!Render > +10%'")
       ->allow_extra_args(false);
-  c->add_option("-o,--output", options->output, "Differential flame graph (.svg) or folded stacks (.folded)");
-  c->add_flag("-f,--force", options->force, "Replace an existing output");
+  CLI::Option *output = c->add_option("-o,--output", options->output,
+                                      "Differential flame graph (.svg) or folded stacks (.folded)");
+  c->add_flag("-f,--force", options->force, "Replace an existing output")->needs(output);
   c->add_flag("--salvage", options->salvage, "Step over damage");
   options->SymbolFlags::add_to(
       *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules only");

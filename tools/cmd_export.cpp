@@ -236,10 +236,22 @@ int export_each(const ExportFlags &flags) {
   return Bulk(std::move(task), many, flags).run();
 }
 
+// What would mean nothing. `each`: many traces, which --json lists.
+Result<void> check_flags(const ExportFlags &flags, bool each) {
+  if (flags.json && !each && !flags.report && !flags.verify)
+    return usage_error("--json is the form of what --report and --verify tell: one of them, too");
+  if (flags.report && flags.verify && !each && flags.output.empty())
+    return usage_error("--verify without --output only verifies: there is nothing to --report");
+  if (flags.messages && flags.profile == "timeline")
+    return usage_error("--messages is not for --profile timeline, whose lines have a message each");
+  return {};
+}
+
 int run_export(const ExportFlags &flags) {
   const BulkFlags &many = flags.many;
-  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
-    return export_each(flags);
+  const bool each = many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing;
+  if (Result<void> sound = check_flags(flags, each); !sound) return report(sound.error());
+  if (each) return export_each(flags);
   if (flags.inputs.empty()) {
     return report(usage_error("no trace is given (- is standard input)"));
   }
@@ -249,12 +261,6 @@ int run_export(const ExportFlags &flags) {
                                           ".arrow, .arrows, .sqlite, .parquet or .duckdb",
                                           flags.output)));
   }
-  if (flags.json && !flags.report && !flags.verify)
-    return report(usage_error("--json is the form of what --report and --verify tell: one of them, too"));
-  if (flags.report && flags.verify && flags.output.empty())
-    return report(usage_error("--verify without --output only verifies: there is nothing to --report"));
-  if (flags.messages && flags.profile == "timeline")
-    return report(usage_error("--messages is not for --profile timeline, whose lines have a message each"));
   Bar bar(flags.progress);
   const Result<int> done = export_one(flags, flags.run(bar));
   return done ? *done : report(done.error());

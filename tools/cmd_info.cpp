@@ -7,6 +7,7 @@
 #include "tools/fleet_sum.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -206,10 +207,19 @@ void print_compression(const SourceInfo &source, const Statistics &s) {
                                                   human_bytes(source.decoded_bytes)));
 }
 
+// How large the file is, and where it is an archive or compressed, what comes out of it.
+std::string size_text(const SourceInfo &source) {
+  std::error_code failed;
+  const std::uint64_t file = std::filesystem::file_size(source.name, failed); // none of a pipe, or in a zip
+  return failed || file == source.size
+             ? human_bytes(source.size)
+             : fmt::format("{}, {} unpacked", human_bytes(file), human_bytes(source.size));
+}
+
 // `alone`: what was counted, where this source is all that there is.
 void print_source(const SourceInfo &source, const Statistics *alone) {
   const LogfileHeader &h = source.header;
-  row("File", fmt::format("{}  ({})", source.name, human_bytes(source.size)));
+  row("File", fmt::format("{}  ({})", source.name, size_text(source)));
   row("Session", fmt::format("{}  ({})", h.session_name.empty() ? "-" : h.session_name,
                              h.file_name.empty() ? "-" : h.file_name));
   row("Windows", fmt::format("{}.{} build {}, log version {}.{}", h.major, h.minor, h.provider_version,

@@ -79,6 +79,11 @@ std::string interval_text(const Profile &profile) {
                        : fmt::format("{:.3f} ms", static_cast<double>(interval) * 1e-6);
 }
 
+std::optional<ProfileFormat> format_of(const ProfileFlags &options) {
+  return options.format.empty() ? profile_format_of_path(options.output)
+                                : parse_profile_format(options.format);
+}
+
 Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   const Result<std::optional<Moment>> from = moment_of(options.from, Option::from),
                                       to = moment_of(options.to, Option::to);
@@ -95,9 +100,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
     profile_options.idle = options.idle;
-    const std::optional<ProfileFormat> format = options.format.empty()
-                                                    ? profile_format_of_path(options.output)
-                                                    : parse_profile_format(options.format);
+    const std::optional<ProfileFormat> format = format_of(options);
     profile_options.slices = format == ProfileFormat::chrome || format == ProfileFormat::firefox;
     profile_options.names = !options.none();
     profile_options.from = *from;
@@ -152,13 +155,7 @@ void name_frames(const ProfileFlags &options, Profile &profile) {
 }
 
 Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
-  const std::optional<ProfileFormat> format =
-      options.format.empty() ? profile_format_of_path(options.output) : parse_profile_format(options.format);
-  if (!format)
-    return no_profile_format(options.format.empty()
-                                 ? fmt::format("\"{}\" has no ending that tells a format", options.output)
-                                 : fmt::format("\"{}\" is no format", options.format));
-  if (options.icicle && *format != ProfileFormat::svg) return usage_error("--icicle is for .svg");
+  const ProfileFormat format = *format_of(options); // check_flags() has looked
   const bool to_standard_output = options.output == "-";
   const auto standard_output = std::make_shared<StandardOutputSink>();
   Result<OutputStream> file =
@@ -170,13 +167,16 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
   how.icicle = options.icicle;
   if (!options.max_size.empty()) how.max_bytes = parse_size(options.max_size).value_or(0);
   const Result<ProfileExportReport> report =
-      write_profile(profile, *format, how, [&](Bytes bytes) { return file->write(bytes); });
+      write_profile(profile, format, how, [&](Bytes bytes) -> Result<void> {
+        if (process::stop_token().stop_requested()) return stopped();
+        return file->write(bytes);
+      });
   Result<void> done = report ? file->commit() : Result<void>(report.error());
   if (done && to_standard_output) done = standard_output->flush();
   if (standard_output->reader_gone()) return kFailed;
   if (!done) return std::move(done).error();
   const std::string name = to_standard_output ? "standard output" : printable(options.output);
-  fmt::print(stderr, "{}: {}, {}\n", name, profile_format_name(*format), human_bytes(report->bytes));
+  fmt::print(stderr, "{}: {}, {}\n", name, profile_format_name(format), human_bytes(report->bytes));
   for (const std::string &note : report->notes)
     fmt::print(stderr, "{}: {}\n", name, printable(note));
   return kDone;
@@ -234,11 +234,6 @@ int profile_each(const ProfileFlags &options) {
   BulkFlags many = options.many;
   many.inputs = options.inputs;
   many.force = options.force;
-  if (many.out_dir.empty() || options.format.empty() || !options.output.empty()) {
-    return report(usage_error(
-        "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
-        "no --output"));
-  }
   static const std::map<std::string, std::string> kEndings = {{"speedscope", "speedscope.json"},
                                                               {"firefox", "firefox.json.gz"},
                                                               {"pprof", "pb.gz"},
@@ -265,31 +260,53 @@ int profile_each(const ProfileFlags &options) {
   return Bulk(std::move(task), many, options).run();
 }
 
+// What would mean nothing. `into_files`: nothing is shown.
+Result<void> check_flags(const ProfileFlags &options, bool into_files) {
+  const bool tree_given = options.tree, by_given = options.by_given->count() != 0,
+             top_given = options.top_given->count() != 0, min_given = options.min_given->count() != 0;
+  if (options.idle && kind_of(options.kind) != ProfileKind::cpu)
+    return usage_error("--idle is about samples (--kind cpu): the Idle process waits for nothing");
+  const std::pair<bool, const char *> of_files[] = {{!options.format.empty(), "--format"},
+                                                    {!options.max_size.empty(), "--max-size"},
+                                                    {options.icicle, "--icicle"},
+                                                    {options.force, "--force"}};
+  const std::pair<bool, const char *> of_tables[] = {
+      {tree_given, "--tree"}, {top_given, "--top"}, {by_given, "--by"}, {min_given, "--min"}};
+  if (!into_files) {
+    for (const auto &[given, name] : of_files)
+      if (given) return usage_error(fmt::format("is not given, and {} is about it", name), Option::output);
+  } else {
+    for (const auto &[given, name] : of_tables)
+      if (given) return usage_error(fmt::format("{} is about what is shown, not about files", name));
+    const std::optional<ProfileFormat> format = format_of(options);
+    if (!format)
+      return no_profile_format(options.format.empty()
+                                   ? fmt::format("\"{}\" has no ending that tells a format", options.output)
+                                   : fmt::format("\"{}\" is no format", options.format));
+    if (options.icicle && *format != ProfileFormat::svg) return usage_error("--icicle is for .svg");
+  }
+  if (min_given && !tree_given) return usage_error("--min is about the call tree: --tree, too");
+  if (tree_given && (by_given || top_given))
+    return usage_error("--tree is the call tree, without --by and --top; --min makes it shorter");
+  return {};
+}
+
 int run_profile(const ProfileFlags &options) {
   const BulkFlags &many = options.many;
-  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing)
+  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing) {
+    if (many.out_dir.empty() || options.format.empty() || !options.output.empty())
+      return report(usage_error(
+          "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
+          "no --output"));
+    if (Result<void> sound = check_flags(options, true); !sound) return report(sound.error());
     return profile_each(options);
+  }
   if (options.inputs.empty())
     return report(bad_option(Option::input, "no trace is given (- is standard input)", {}));
-  if (options.idle && kind_of(options.kind) != ProfileKind::cpu)
-    return report(usage_error("--idle is about samples (--kind cpu): the Idle process waits for nothing"));
-  if (options.output.empty())
-    for (const auto &[given, name] :
-         {std::pair(!options.format.empty(), "--format"), std::pair(!options.max_size.empty(), "--max-size"),
-          std::pair(options.icicle, "--icicle"), std::pair(options.force, "--force")})
-      if (given)
-        return report(usage_error(fmt::format("is not given, and {} is about it", name), Option::output));
-  const bool tables = options.output.empty();
-  for (const auto &[given, name] : {std::pair(options.json, "--json"), std::pair(options.tree, "--tree"),
-                                    std::pair(options.top_given->count() != 0, "--top"),
-                                    std::pair(options.by_given->count() != 0, "--by"),
-                                    std::pair(options.min_given->count() != 0, "--min")})
-    if (given && !tables)
-      return report(usage_error(fmt::format("{} is about what is shown without --output", name)));
-  if (options.min_given->count() != 0 && !options.tree)
-    return report(usage_error("--min is about the call tree: --tree, too"));
-  if (options.tree && (options.by_given->count() != 0 || options.top_given->count() != 0))
-    return report(usage_error("--tree is the call tree, without --by and --top; --min makes it shorter"));
+  if (Result<void> sound = check_flags(options, !options.output.empty()); !sound)
+    return report(sound.error());
+  if (options.json && !options.output.empty())
+    return report(usage_error("--json is about what is shown, not about files"));
   const Result<int> done = profile_one(options);
   return done ? *done : report(done.error());
 }

@@ -163,6 +163,7 @@ void count_embedded(const EmbedReport &embedded, bool by_type, RelogReport &repo
     same->events_out += added.events_out;
     same->bytes_out += added.bytes_out;
   }
+  std::ranges::sort(report.types, {}, &RelogTypeCount::type);
 }
 
 // What failed in the file between, by the name that was asked for.

@@ -222,6 +222,8 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
 }
 
 int run_apply(const SymbolsFlags &options) {
+  if (options.json || options.top)
+    return report(usage_error("--json and --top are about the modules of a trace, not for --apply"));
   if (!options.output.empty() && options.inputs.size() > 1) {
     return report(usage_error("names one file, but several are to be written", Option::output));
   }

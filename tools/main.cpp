@@ -25,8 +25,9 @@ std::optional<std::string> empty_argument(const std::vector<std::string> &argume
     if (argument.starts_with("--") && argument.ends_with('=') && argument.find('=') + 1 == argument.size())
       return argument.substr(0, argument.size() - 1) + ": the value is empty";
     if (!argument.empty()) continue;
-    const bool of_option = i != 0 && arguments[i - 1].size() > 1 && arguments[i - 1].starts_with('-');
-    return of_option ? arguments[i - 1] + ": the value is empty" : "an argument is empty";
+    const bool behind_option = i != 0 && arguments[i - 1].size() > 1 && arguments[i - 1].starts_with('-') &&
+                               arguments[i - 1] != "--";
+    return behind_option ? "the argument behind " + arguments[i - 1] + " is empty" : "an argument is empty";
   }
   return std::nullopt;
 }

@@ -83,7 +83,10 @@ struct PackReport {
   // Bytes of a trace that are in no whole buffer and not all zero, and the offset in it of the first of them:
   // it is cut short or damaged. They are packed as they are.
   std::uint64_t stray = 0, first_stray = 0;
-  std::vector<std::string> warnings; // what the user should know, in words: of stray bytes
+  // Buffers that the session wrote, if the header of a whole trace tells: more than `buffers` where some are
+  // missing (LogfileHeader::missing_buffers).
+  std::uint64_t written_buffers = 0;
+  std::vector<std::string> warnings; // what the user should know, in words: of stray bytes, missing buffers
   bool is_trace = true;
   bool wrapped = false; // of a gzip or zip file the traces in it were packed, and what makes the file again
   ContentHash content{};

@@ -13,13 +13,14 @@
  * Rules:
  *  - A call that can fail returns an etwr_error, NULL on success, which the caller frees. Its out parameters
  * are set on success only.
- *  - Handles are opaque; *_free takes NULL. Nothing is ever thrown into the caller.
+ *  - Handles are opaque; *_free takes NULL, and calls that return an etwr_error answer it with
+ * ETWR_ERROR_USAGE; others must not be given it. Nothing is ever thrown into the caller.
  *  - Every structure begins with struct_size. In structures that the caller fills, set all of it to zero and
  * struct_size to sizeof: later versions add fields at the end, and zero means "as before". A struct_size that
  * was left at zero, and fields that this version of the library lacks, are ETWR_ERROR_USAGE. Reports are set
- * up alike, and filled as far as struct_size reaches. In structures that the library hands out as const
- * pointers, struct_size says what this library knows; fields behind it must not be read. Numbers of constants
- * do not change.
+ * up alike, and filled as far as struct_size reaches: not at all where it is zero. In structures that the
+ * library hands out as const pointers, struct_size says what this library knows; fields behind it must not be
+ * read. Numbers of constants do not change.
  *  - Strings are UTF-8 and end with a zero. Those in structures live as long as the handle or event that they
  * came from.
  *  - Threads: an etwr_trace, an etwr_processes, an etwr_schemas and an etwr_tables may be used by any number

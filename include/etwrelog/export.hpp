@@ -132,7 +132,7 @@ struct EmbedReport {
   std::vector<RelogTypeCount> records;  // events that were added, by type: events_out and bytes_out
   std::uint64_t buffers = 0, bytes = 0; // that were added; of the whole output
 };
-// `trace`: one .etl as relog() writes them, wherever it was read from; its buffers stay as they are, the
+// `trace`: one .etl as relog() writes them, from a file or from memory; its buffers stay as they are, the
 // records stand behind them. `known`: manifests that were added to it, and the built-in table of .NET's
 // events. What the trace's own EventSource manifests say is written as such records, too.
 Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, const SchemaCatalog &known = {},

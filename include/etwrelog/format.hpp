@@ -247,6 +247,7 @@ enum LogFileMode : std::uint32_t {
   kModeAppend = 0x0000'0004,
   kModeNewFile = 0x0000'0008,
   kModePreallocate = 0x0000'0020,
+  kModeBuffering = 0x0000'0400, // saved on demand, out of memory
   kModeKilobytes = 0x0000'2000, // MaximumFileSize is in KB
   kModeRelog = 0x0001'0000,     // written by a relogger or merge
   kModeCompressed = 0x0400'0000,

@@ -39,10 +39,10 @@ struct LogfileHeader {
   // it ended.
   [[nodiscard]] bool closed() const { return end_time != 0 && buffers_written != 0; }
   // How many of the buffers that were written a file with so many lacks: it was cut short, or something was
-  // cut out of it. 0 where that cannot be told: of a log that was never closed, and of a circular one, which
-  // overwrites buffers.
+  // cut out of it. 0 where that cannot be told: of a log that was never closed, and of one that is circular
+  // or saved out of memory, which overwrites buffers.
   [[nodiscard]] std::uint64_t missing_buffers(std::uint64_t there) const {
-    const bool told = closed() && (log_file_mode & format::kModeCircular) == 0;
+    const bool told = closed() && (log_file_mode & (format::kModeCircular | format::kModeBuffering)) == 0;
     return told && buffers_written > there ? buffers_written - there : 0;
   }
   [[nodiscard]] Clock clock() const {

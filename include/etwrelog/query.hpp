@@ -32,7 +32,8 @@ public:
   TraceQuery &operator=(TraceQuery &&) noexcept;
   ~TraceQuery();
 
-  // A value, as SQLite writes it (a real with 15 digits; a BLOB is text). Valid during the call.
+  // A value as text: of a real as many digits as make it that number again; a BLOB as its bytes. Valid during
+  // the call.
   struct Value {
     enum class Type : std::uint8_t { null, integer, real, text };
     Type type = Type::null;

@@ -52,7 +52,7 @@ struct RunOptions {
   std::uint64_t memory = 1u << 30; // bytes for the buffers, caches and tables of this call
   std::stop_token stop{}; // looked at for every batch; then ErrorKind::cancelled, and no output is left
   std::function<void(const Progress &)> progress{}; // at most ten a second, one thread at a time, maybe not
-                                                    // the caller's; not asked again once it has thrown
+                                                    // the caller's; once it has thrown, silent for the phase
   RunReport *report = nullptr;
 };
 

@@ -31,7 +31,12 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
       inputs.emplace_back(source->input().file());
     ETWRELOG_TRY_LET(opened, OutputStream::open(*options.database, inputs));
     output.emplace(std::move(opened));
-    database.emplace([&](Bytes bytes) { return output->write(bytes); }, pointer_size);
+    database.emplace(
+        [&](Bytes bytes) -> Result<void> {
+          if (run.stop.stop_requested()) return base::cancelled().in(options.database->name());
+          return output->write(bytes);
+        },
+        pointer_size);
     how.database = &*database;
   }
   Result<StackReport> report = pipeline::report_stacks(sources, how, run);

@@ -182,7 +182,8 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   PackedFile file{input, trace, options, *workspace};
   PackReport report;
   report.is_trace = trace;
-  if (trace) report.session = read_header(file);
+  std::uint64_t of_all = 0; // of which the part has some
+  if (trace) report.session = read_header(file, of_all);
   report.original = input.size();
   CountedSink out(sink);
 

@@ -104,7 +104,8 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report);
 // Whether a file's first buffer looks like one and holds an event.
 [[nodiscard]] Result<bool> looks_like_trace(const read::Input &input);
 // What the header event says of the session and the streams; nothing known where there is none.
-[[nodiscard]] Session read_header(PackedFile &file);
+// `written_buffers`: as PackReport has them.
+[[nodiscard]] Session read_header(PackedFile &file, std::uint64_t &written_buffers);
 
 // Bytes of a part that are not slack behind events.
 [[nodiscard]] std::uint64_t content_of(const etlz::Part &part, Bytes bytes);

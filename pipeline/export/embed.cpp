@@ -172,7 +172,8 @@ Result<void> append_buffers(const read::Input &file, const LogfileHeader &header
       const std::size_t event =
           std::min<std::size_t>(got - format::kBufferHeaderSize, align8(header.event_size));
       LogfileHeader patched = header;
-      patched.buffers_written = layout.buffers + more_buffers;
+      // Buffers that are missing stay missing.
+      patched.buffers_written = std::max(header.buffers_written, layout.buffers) + more_buffers;
       patch_logfile_header(MutableBytes(chunk).subspan(format::kBufferHeaderSize, event), patched);
     }
     // The mark may lie across the end of a chunk: byte by byte. Windows sets it on the first and the last

@@ -420,9 +420,11 @@ sqlite3_module make_module() {
 
 const sqlite3_module kModule = make_module();
 
-// A query reads the trace and nothing else: no other database, no file.
+// A query reads the trace and nothing else: no other database, no file; and it leaves the tables of the trace
+// to the next one.
 int authorize(void *, int action, const char *, const char *, const char *, const char *) {
-  return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+  const bool denied = action == SQLITE_ATTACH || action == SQLITE_DETACH || action == SQLITE_DROP_VTABLE;
+  return denied ? SQLITE_DENY : SQLITE_OK;
 }
 
 } // namespace

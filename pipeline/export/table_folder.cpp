@@ -4,8 +4,10 @@
 #include "base/platform.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -21,8 +23,9 @@ constexpr std::size_t kMostBytes = 64u << 20, kBytesOfFile = 1u << 20; // of tex
 // Opened for each piece: there may be more kinds of events than a process may have files.
 class TableFolder::File final : public tables::ByteTarget {
 public:
-  File(std::string name, std::uint64_t &bytes, const std::size_t &most)
-      : name_(std::move(name)), bytes_(bytes), most_(most) {}
+  // `shown`: where it will be when all is done.
+  File(std::string name, std::string shown, std::uint64_t &bytes, const std::size_t &most)
+      : name_(std::move(name)), shown_(std::move(shown)), bytes_(bytes), most_(most) {}
   Result<void> append(std::string_view bytes) override {
     bytes_ += bytes.size();
     if (text_.size() + bytes.size() > most_) return put(bytes);
@@ -30,11 +33,16 @@ public:
     return {};
   }
   Result<void> put(std::string_view more) {
+    errno = 0;
     std::ofstream file(name_, std::ios::binary | std::ios::app);
     file.write(text_.data(), static_cast<std::streamsize>(text_.size()));
     file.write(more.data(), static_cast<std::streamsize>(more.size())).flush();
     text_.clear();
-    return file ? Result<void>() : base::io_failure("cannot be written").in(name_);
+    if (file) return {};
+    const int reason = errno;
+    return base::io_failure("cannot write" +
+                            (reason == 0 ? std::string() : ": " + std::generic_category().message(reason)))
+        .in(shown_);
   }
   // On the disk, not only written.
   Result<void> sync() {
@@ -44,14 +52,16 @@ public:
   }
 
 private:
-  std::string name_, text_;
+  std::string name_, shown_, text_;
   std::uint64_t &bytes_;
   const std::size_t &most_; // of text_
 };
 
 struct TableFolder::Table {
-  Table(std::string file_name, const std::vector<tables::Column> &columns, TableFolder &folder)
-      : file(std::move(file_name), folder.bytes_, folder.most_of_file_), pending(columns) {}
+  Table(const std::string &file_name, const std::vector<tables::Column> &columns, TableFolder &folder)
+      : file(folder.temporary_ + "/" + file_name, folder.path_ + "/" + file_name, folder.bytes_,
+             folder.most_of_file_),
+        pending(columns) {}
   File file;
   std::unique_ptr<tables::TableWriter> writer;
   tables::Batch pending;
@@ -84,8 +94,7 @@ Result<void> TableFolder::add_table(const std::string &name, const std::vector<t
   // Longer names no file can have; the number keeps them apart.
   std::string file = name;
   if (file.size() > 200) file = fmt::format("{}_{}", file.substr(0, 190), tables_.size());
-  Table &table =
-      *tables_.emplace_back(std::make_unique<Table>(temporary_ + "/" + file + ending_, columns, *this));
+  Table &table = *tables_.emplace_back(std::make_unique<Table>(file + ending_, columns, *this));
   most_of_file_ = std::min(kBytesOfFile, kMostBytes / tables_.size());
   table.writer = make_writer_(table.file);
   return table.writer->add_table(name, columns);

@@ -1,6 +1,7 @@
 #include "source/stream.hpp"
 
 #include "base/errors.hpp"
+#include "etlz/container.hpp"
 #include "etwrelog/format.hpp"
 #include "read/scan.hpp"
 
@@ -46,6 +47,7 @@ Result<void> StreamSource::read_head(std::size_t least) {
     there += *got;
   }
   head_.resize(there);
+  if (etlz::is_part(head_)) return base::unsupported(etlz::kIsPart).in(name_);
   ETWRELOG_TRY_LET(header, read::read_first_event(head_, name_));
   header_ = std::move(header);
   return {};

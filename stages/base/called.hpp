@@ -9,13 +9,12 @@ namespace etwrelog::base {
 
 // What it throws becomes an error. `what`: whose call it is, "the map of a fold".
 template <class Call> auto called(const char *what, Call &&call) -> decltype(call()) {
-  ErrorBuilder failure(ErrorKind::callback, what);
   try {
     return call();
   } catch (const std::exception &thrown) {
-    return std::move(failure).found(thrown.what());
+    return ErrorBuilder(ErrorKind::callback, what).found(thrown.what());
   } catch (...) {
-    return std::move(failure).found("an unknown exception");
+    return ErrorBuilder(ErrorKind::callback, what).found("an unknown exception");
   }
 }
 

@@ -167,7 +167,7 @@ public:
         break;
     if (!scan_.header.closed())
       scan_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
-    if (scan_.header.missing_buffers(scan_.buffers.size()) != 0)
+    if (scan_.header.missing_buffers(scan_.buffers.size()) != 0 && scan_.skipped.empty())
       scan_.warnings.push_back(missing_buffers_text(scan_.header, scan_.buffers.size()));
     if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
     return std::move(scan_);

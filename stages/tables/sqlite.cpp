@@ -33,6 +33,10 @@ public:
                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, file_.vfs());
     database_.reset(database);
     if (opened != SQLITE_OK) return failure();
+    constexpr int kSteps = 100'000; // between two looks at the token
+    sqlite3_progress_handler(
+        database, kSteps,
+        [](void *stop) { return static_cast<std::stop_token *>(stop)->stop_requested() ? 1 : 0; }, &stop_);
     return run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
                "PRAGMA page_size=16384; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE;");
   }
@@ -158,6 +162,7 @@ private:
 
   [[nodiscard]] Error failure() const {
     if (file_.failure()) return *file_.failure();
+    if (stop_.stop_requested()) return base::cancelled().in(file_.target());
     const char *const why = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
     return base::io_failure(fmt::format("SQLite: {}", why)).in(file_.target());
   }

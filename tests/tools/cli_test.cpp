@@ -92,23 +92,47 @@ TEST_F(Cli, OfSeveralTracesThoseThatFailStandInTheList) {
 
 // Each would be ignored otherwise.
 TEST_F(Cli, OptionsThatMeanNothingTogetherAreRefused) {
-  for (const std::vector<std::string> &line : {std::vector<std::string>{"export", in, "--json"},
-                                               {"export", in, "--verify", "--report"},
-                                               {"export", in, "--profile", "timeline", "--messages"},
-                                               {"relog", in, "-o", out, "--keep-system"},
-                                               {"pack", in, "-o", out, "--out-dir", directory.file("folder")},
-                                               {"pack", in, "-o", "-", "--json"},
-                                               {"pack", in, "--part", "1/2", "-o", out, "--json"},
-                                               {"stacks", in, "-f"},
-                                               {"info", in, "--skip-existing"},
-                                               {"info", "--sum", "-"},
-                                               {"fleet", "list", in, "--json"},
-                                               {"fleet", "report", in, "--shard", "1/2"}}) {
+  const std::string folder = directory.file("folder");
+  for (const auto &[line, named] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"export", in, "--json"}, "--json"},
+           {{"export", in, "--verify", "--report"}, "--verify"},
+           {{"export", in, "--profile", "timeline", "--messages"}, "--messages"},
+           {{"export", in, "--out-dir", folder, "--profile", "timeline", "--messages"}, "--messages"},
+           {{"relog", in, "-o", out, "--keep-system"}, "--keep-system"},
+           {{"pack", in, "-o", out, "--out-dir", folder}, "--out-dir"},
+           {{"pack", in, "-o", "-", "--json"}, "--json"},
+           {{"pack", in, "--part", "1/2", "-o", out, "--json"}, "--json"},
+           {{"stacks", in, "-f"}, "--force"},
+           {{"diff", in, "--", in, "-f"}, "--force"},
+           {{"diff", in, "--", in, "-o", folder}, "no ending"},
+           {{"symbols", in, "--apply", "--json"}, "--json"},
+           {{"info", in, "--skip-existing"}, "--sum"},
+           {{"info", "--sum", "-"}, "--sum"},
+           {{"fleet", "list", in, "--json"}, "--json"},
+           {{"fleet", "report", in, "--shard", "1/2"}, "--shard"}}) {
     const ToolRun run = run_tool(line);
     EXPECT_EQ(run.status, 2) << line[0] << " " << line.back() << ": " << run.err;
     EXPECT_EQ(run.out, "") << line[0];
+    EXPECT_NE(run.err.find(named), std::string::npos) << run.err;
   }
-  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+TEST_F(Cli, PackTellsOfMissingBuffers) {
+  testing::SyntheticTrace several;
+  for (int i = 0; i < 3; ++i) {
+    several.sample({2'000'000 + i}, 110);
+    several.end_buffer(0);
+  }
+  std::vector<std::uint8_t> bytes = several.bytes();
+  bytes.resize(bytes.size() - 0x10000);
+  testing::write_file(in, bytes);
+  const ToolRun run = run_tool({"pack", in, "-o", out});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_NE(run.err.find("the trace was cut short"), std::string::npos) << run.err;
+  const ToolRun back = run_tool({"unpack", out, "-o", directory.file("back")});
+  EXPECT_EQ(back.status, 0);
+  EXPECT_TRUE(testing::read_file(directory.file("back")) == bytes);
 }
 
 TEST_F(Cli, ExitsWithZeroWhenDone) {

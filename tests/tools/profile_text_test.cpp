@@ -7,6 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -214,16 +216,24 @@ TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
 }
 
 TEST(ProfileText, WhatIsAboutTablesIsRefusedWithAnOutput) {
-  const std::string trace = sampled("with_output", {{"game.exe", 20}});
-  for (const std::vector<std::string> &more : {std::vector<std::string>{"-o", "x.svg", "--json"},
-                                               {"-o", "x.svg", "--tree"},
-                                               {"-o", "x.svg", "--top", "3"},
-                                               {"-o", "x.html", "--icicle"},
-                                               {"--min", "5"},
-                                               {"--tree", "--by", "module"}}) {
+  const std::string trace = sampled("with_output", {{"game.exe", 20}}), picture = trace + ".svg",
+                    folder = trace + ".files";
+  for (const auto &[more, named] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"-o", picture, "--json"}, "--json"},
+           {{"-o", picture, "--tree"}, "--tree"},
+           {{"-o", picture, "--top", "3"}, "--top"},
+           {{"-o", trace + ".html", "--icicle"}, "--icicle"},
+           {{"--out-dir", folder, "--format", "folded", "--tree"}, "--tree"},
+           {{"--out-dir", folder, "--format", "folded", "--icicle"}, "--icicle"},
+           {{"--out-dir", folder, "--format", "svg", "--kind", "wait", "--idle"}, "--idle"},
+           {{"--min", "5"}, "--min"},
+           {{"--tree", "--by", "module"}, "--tree"}}) {
     std::vector<std::string> line{"profile", trace};
     line.insert(line.end(), more.begin(), more.end());
-    EXPECT_EQ(testing::run_tool(line).status, 2) << more.back();
+    const testing::ToolRun run = testing::run_tool(line);
+    EXPECT_EQ(run.status, 2) << more.back();
+    EXPECT_NE(run.err.find(named), std::string::npos) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(picture) || std::filesystem::exists(folder));
   }
 }
 

@@ -1,4 +1,5 @@
 // SQL over a trace itself gives what the exported database gives.
+#include "etwrelog/query.hpp"
 #include "tests/support/generated.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
@@ -112,6 +113,25 @@ TEST(Query, TimesAreComparedWithMomentsAndNotWithText) {
       EXPECT_NE(run.err.find("' is n"), std::string::npos) << run.err; // no number, none, neither
     }
   }
+}
+
+TEST(Query, TheTablesOfTheTraceStay) {
+  testing::SyntheticTrace t;
+  for (int i = 0; i < 10; ++i)
+    t.sample({2'000'000 + i}, 110);
+  const Result<Trace> trace = Trace::open(Input::memory("t.etl", t.bytes()));
+  ASSERT_TRUE(trace);
+  Result<TraceQuery> query = TraceQuery::open(*trace);
+  ASSERT_TRUE(query) << query.error().message();
+  const Result<void> dropped = query->run("drop table events", {});
+  ASSERT_FALSE(dropped);
+  EXPECT_EQ(dropped.error().kind, ErrorKind::usage);
+  std::string count;
+  const TraceQuery::Visitor visitor{{}, [&](TraceQuery::Row row) { count = row[0].text; }};
+  const Result<void> asked =
+      query->run("create temp table own as select 1; drop table own; select count(*) from events", visitor);
+  ASSERT_TRUE(asked) << asked.error().message();
+  EXPECT_EQ(count, "11");
 }
 
 TEST(Query, KnowsThreadsImagesAndSamples) {
