@@ -76,6 +76,14 @@ std::string text_of(const nlohmann::json &value) {
   return text;
 }
 
+Result<void> write_unless_stopped(OutputStream &file, Bytes bytes) {
+  if (!process::stop_token().stop_requested()) return file.write(bytes);
+  Error error;
+  error.kind = ErrorKind::cancelled;
+  error.what = "stopped on request";
+  return error;
+}
+
 nlohmann::json failure_json(const std::vector<std::string> &inputs, const Error &error) {
   return {{"file", fmt::format("{}", fmt::join(inputs, ", "))}, {"error", message(error)}};
 }

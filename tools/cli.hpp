@@ -54,6 +54,8 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
 // Of any strings: what is not UTF-8, as file names need not be, is replaced.
 [[nodiscard]] std::string text_of(const nlohmann::json &value);
+// For what is written without RunOptions, which would look whether the program is to stop.
+[[nodiscard]] Result<void> write_unless_stopped(OutputStream &file, Bytes bytes);
 // In the place of what would have been told of a trace, in a list of several.
 [[nodiscard]] nlohmann::json failure_json(const std::vector<std::string> &inputs, const Error &error);
 // Before any work: that each file that a command will write can be written, and is neither an input nor

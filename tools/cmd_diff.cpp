@@ -142,8 +142,8 @@ Result<void> write_picture(const DiffFlags &options, ProfileFormat format, const
   std::ranges::move(inputs_of(options.after), std::back_inserter(inputs));
   Result<OutputStream> file = OutputStream::open(output_of(options.output, options.force), inputs);
   if (!file) return std::move(file).error();
-  const Result<ProfileExportReport> report =
-      write_profile_diff(before, after, format, {}, [&](Bytes bytes) { return file->write(bytes); });
+  const Result<ProfileExportReport> report = write_profile_diff(
+      before, after, format, {}, [&](Bytes bytes) { return write_unless_stopped(*file, bytes); });
   if (!report) return report.error();
   return file->commit();
 }

@@ -167,10 +167,7 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
   how.icicle = options.icicle;
   if (!options.max_size.empty()) how.max_bytes = parse_size(options.max_size).value_or(0);
   const Result<ProfileExportReport> report =
-      write_profile(profile, format, how, [&](Bytes bytes) -> Result<void> {
-        if (process::stop_token().stop_requested()) return stopped();
-        return file->write(bytes);
-      });
+      write_profile(profile, format, how, [&](Bytes bytes) { return write_unless_stopped(*file, bytes); });
   Result<void> done = report ? file->commit() : Result<void>(report.error());
   if (done && to_standard_output) done = standard_output->flush();
   if (standard_output->reader_gone()) return kFailed;

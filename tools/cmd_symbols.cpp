@@ -200,8 +200,8 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   if (!file) return std::move(file).error();
   ProfileExportOptions how;
   how.title = read->title;
-  const Result<ProfileExportReport> report =
-      write_profile(read->profile, format, how, [&](Bytes piece) { return file->write(piece); });
+  const Result<ProfileExportReport> report = write_profile(
+      read->profile, format, how, [&](Bytes piece) { return write_unless_stopped(*file, piece); });
   if (!report) return report.error();
   if (Result<void> done = file->commit(); !done) return done;
   const auto share = [&](std::uint64_t part) {

@@ -319,10 +319,9 @@ Result<void> pipeline::run_fold(const etwrelog::Trace &trace, const detail::Fold
   Parts parts(steps);
   ETWRELOG_TRY_LET(walk, Walk::start(trace, query, reading, run));
   const auto map = [&](WalkSlot &slot) {
-    return base::called("the map of a fold", [&]() -> Result<void> {
+    return base::called("the map of a fold", [&] {
       slot.part = parts.take();
       steps.map(steps.context, slot.part, *slot.events);
-      return {};
     });
   };
   const auto merge = [&](WalkSlot &slot) {

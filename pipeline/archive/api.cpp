@@ -61,21 +61,19 @@ void tell(PackReport &report, const RunOptions &run) {
     run.report->buffers += report.buffers;
     run.report->events += report.events;
   }
-  const std::size_t before = report.warnings.size();
-  if (report.stray == 0 && report.written_buffers > report.buffers)
-    report.warnings.push_back(fmt::format("the session wrote {} buffers, and {} are there: the trace was cut "
-                                          "short, or part of it is missing; packed as it is. If there is a "
-                                          "whole copy, pack that",
-                                          report.written_buffers, report.buffers));
   if (report.stray != 0)
     report.warnings.push_back(fmt::format(
         "{} bytes, the first at 0x{:x}, are in no whole buffer: the trace is cut short or damaged; "
         "packed as they are. If there is a whole copy, pack that",
         report.stray, report.first_stray));
-  if (run.report != nullptr)
-    run.report->warnings.insert(run.report->warnings.end(),
-                                report.warnings.begin() + static_cast<std::ptrdiff_t>(before),
-                                report.warnings.end());
+  else if (report.written_buffers > report.buffers)
+    report.warnings.push_back(fmt::format("the session wrote {} buffers, and {} are there: the trace was cut "
+                                          "short, or part of it is missing; packed as it is. If there is a "
+                                          "whole copy, pack that",
+                                          report.written_buffers, report.buffers));
+  else
+    return;
+  if (run.report != nullptr) run.report->warnings.push_back(report.warnings.back());
 }
 
 Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> report, const RunOptions &run) {

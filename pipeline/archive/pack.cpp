@@ -140,7 +140,8 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
   PackedFile file{input, looks, options, *workspace};
   PackReport result;
   result.is_trace = file.trace;
-  if (file.trace) result.session = read_header(file, result.written_buffers);
+  if (file.trace) result.session = read_header(file);
+  result.written_buffers = file.written_buffers;
   CountedSink out(sink);
   result.original = input.size();
   file.tallied = to_be_tallied(input, file.trace, options);

@@ -18,7 +18,7 @@
 namespace etwrelog::pipeline {
 namespace {
 
-// The last character is a version.
+// Behind etlz::kPartMagic; also the last character of the trailer's.
 constexpr std::uint8_t kPartVersion = '3';
 constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '3'};
 constexpr std::uint32_t kMostParts = 1u << 20;
@@ -182,8 +182,7 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
   PackedFile file{input, trace, options, *workspace};
   PackReport report;
   report.is_trace = trace;
-  std::uint64_t of_all = 0; // of which the part has some
-  if (trace) report.session = read_header(file, of_all);
+  if (trace) report.session = read_header(file);
   report.original = input.size();
   CountedSink out(sink);
 

@@ -133,7 +133,7 @@ Result<bool> looks_like_trace(const read::Input &input) {
          h.type <= format::kMaxBufferType && (h.compressed() || (marker >> 24) == format::kMarkerStructured);
 }
 
-Session read_header(PackedFile &file, std::uint64_t &written_buffers) {
+Session read_header(PackedFile &file) {
   std::vector<std::uint8_t> first(format::kBufferHeaderSize + format::kMaxEventSize);
   const Result<std::size_t> got = file.input.read_at(0, first);
   if (!got || *got <= format::kBufferHeaderSize) return {};
@@ -146,7 +146,7 @@ Session read_header(PackedFile &file, std::uint64_t &written_buffers) {
                                    }));
   if (!header) return {};
   file.one_stream = (header->log_file_mode & format::kModeOneStream) != 0;
-  written_buffers = header->missing_buffers(0);
+  file.written_buffers = header->missing_buffers(0);
   return session_of(*header);
 }
 

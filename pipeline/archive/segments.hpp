@@ -78,8 +78,9 @@ struct PackedFile {
   bool trace = true;
   const ArchiveOptions &options;
   Workspace &workspace;
-  bool tallied = false;    // count each segment that is coded
-  bool one_stream = false; // buffers do not tell the processor of an event
+  bool tallied = false;              // count each segment that is coded
+  bool one_stream = false;           // buffers do not tell the processor of an event
+  std::uint64_t written_buffers = 0; // as PackReport has them
 };
 
 // Codes what a source has brought; checks that it comes back.
@@ -104,8 +105,7 @@ void add_segment(PackJob &job, const PackedFile &file, PackReport &report);
 // Whether a file's first buffer looks like one and holds an event.
 [[nodiscard]] Result<bool> looks_like_trace(const read::Input &input);
 // What the header event says of the session and the streams; nothing known where there is none.
-// `written_buffers`: as PackReport has them.
-[[nodiscard]] Session read_header(PackedFile &file, std::uint64_t &written_buffers);
+[[nodiscard]] Session read_header(PackedFile &file);
 
 // Bytes of a part that are not slack behind events.
 [[nodiscard]] std::uint64_t content_of(const etlz::Part &part, Bytes bytes);

@@ -182,7 +182,7 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
 namespace {
 
 // What the index says of the times in a segment: whoever asks for a time decodes those segments alone that it
-// names. Other segments' entries say no more than is known to be true anyway.
+// names. A segment whose summary is not complete, and the first, are read whatever their entries say.
 Result<void> check_times(Bytes segment, const etlz::IndexEntry &entry, const std::string &name) {
   if (!entry.summary.complete || entry.header.original_at == 0) return {};
   std::int64_t first = std::numeric_limits<std::int64_t>::max(),

@@ -553,10 +553,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
     for (std::size_t i = 0; i < count; ++i)
       names.emplace_back(sqlite3_column_name(raw, static_cast<int>(i)));
     if (count != 0 && visitor.columns)
-      ETWRELOG_TRY(base::called("the visitor's columns", [&]() -> Result<void> {
-        visitor.columns(names);
-        return {};
-      }));
+      ETWRELOG_TRY(base::called("the visitor's columns", [&] { visitor.columns(names); }));
     std::vector<Value> values(count);
     std::vector<std::string> reals(count);
     for (;;) {
@@ -568,11 +565,7 @@ Result<void> TraceQuery::run(const std::string &sql, const Visitor &visitor) {
       }
       for (std::size_t i = 0; i < count; ++i)
         values[i] = value_of(raw, static_cast<int>(i), reals[i]);
-      if (visitor.row)
-        ETWRELOG_TRY(base::called("the visitor's row", [&]() -> Result<void> {
-          visitor.row(values);
-          return {};
-        }));
+      if (visitor.row) ETWRELOG_TRY(base::called("the visitor's row", [&] { visitor.row(values); }));
     }
   }
   return {};

@@ -35,8 +35,8 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
   ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop, may_be_trace));
   std::vector<OpenedInput> all;
   for (std::unique_ptr<read::Input> &bytes : inputs) {
-    if (is_part(*bytes)) return base::unsupported(etlz::kIsPart).in(bytes->name());
     if (!is_archive(*bytes)) {
+      if (is_part(*bytes)) return base::unsupported(etlz::kIsPart).in(bytes->name());
       all.push_back({std::move(bytes), false});
       continue;
     }

@@ -38,12 +38,26 @@ private:
   std::vector<std::uint8_t> bytes_;
 };
 
-// What a caller gave. Of its own making, it may do anything.
+// Reads out of an object that a caller made, which may do anything.
+template <class Read>
+Result<std::size_t> read_of_caller(const std::string &name, std::size_t room, Read &&read) {
+  Result<std::size_t> got = base::called("the input", read);
+  if (!got) return base::in_file(std::move(got).error(), name);
+  if (*got > room)
+    return base::ErrorBuilder(ErrorKind::callback, "the input gave more than was asked for")
+        .in(name)
+        .expected(fmt::format("at most {} bytes", room))
+        .found(std::to_string(*got));
+  return got;
+}
+
+constexpr const char *kNullInput = "the input is a null pointer";
+
 class SharedInput final : public Input {
 public:
   static Result<std::unique_ptr<Input>> open(const std::string &name,
                                              std::shared_ptr<const RandomAccess> bytes) {
-    if (bytes == nullptr) return base::bad_option(Option::input, kNull).in(name);
+    if (bytes == nullptr) return base::bad_option(Option::input, kNullInput).in(name);
     Result<std::uint64_t> size =
         base::called("the input's size", [&]() -> Result<std::uint64_t> { return bytes->size(); });
     if (!size) return base::in_file(std::move(size).error(), name);
@@ -52,18 +66,8 @@ public:
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    Result<std::size_t> got = base::called("the input", [&] { return bytes_->read_at(offset, into); });
-    if (!got) return base::in_file(std::move(got).error(), name());
-    if (*got > into.size())
-      return base::ErrorBuilder(ErrorKind::callback, "the input gave more than was asked for")
-          .in(name())
-          .at(offset)
-          .expected(fmt::format("at most {} bytes", into.size()))
-          .found(std::to_string(*got));
-    return got;
+    return read_of_caller(name(), into.size(), [&] { return bytes_->read_at(offset, into); });
   }
-
-  static constexpr const char *kNull = "the input is a null pointer";
 
 private:
   SharedInput(std::string name, std::shared_ptr<const RandomAccess> bytes, std::uint64_t size)
@@ -77,18 +81,14 @@ class SharedStream final : public ByteStream {
 public:
   static Result<std::shared_ptr<ByteStream>> open(const std::string &name,
                                                   std::shared_ptr<ByteStream> bytes) {
-    if (bytes == nullptr) return base::bad_option(Option::input, SharedInput::kNull).in(name);
+    if (bytes == nullptr) return base::bad_option(Option::input, kNullInput).in(name);
     return std::shared_ptr<ByteStream>(std::make_shared<SharedStream>(name, std::move(bytes)));
   }
   SharedStream(std::string name, std::shared_ptr<ByteStream> bytes)
       : name_(std::move(name)), bytes_(std::move(bytes)) {}
 
   Result<std::size_t> read(MutableBytes into) override {
-    Result<std::size_t> got = base::called("the input", [&] { return bytes_->read(into); });
-    if (!got) return base::in_file(std::move(got).error(), name_);
-    if (*got > into.size())
-      return base::ErrorBuilder(ErrorKind::callback, "the input gave more than was asked for").in(name_);
-    return got;
+    return read_of_caller(name_, into.size(), [&] { return bytes_->read(into); });
   }
 
 private:

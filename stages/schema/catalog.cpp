@@ -16,11 +16,8 @@ namespace {
 
 using schema::Entry;
 
-constexpr std::size_t kMaxLearned = 200'000;    // schemas out of one trace
-constexpr std::size_t kMaxMemory = 192u << 20;  // of all of them, about
-constexpr std::size_t kMaxManifest = 16u << 20; // joined chunks
-constexpr std::size_t kMaxPending = 64;         // manifests of which chunks are missing
-constexpr std::size_t kMaxPendingBytes = 64u << 20;
+constexpr std::size_t kMaxLearned = 200'000;   // schemas out of one trace
+constexpr std::size_t kMaxMemory = 192u << 20; // of all of them, about
 constexpr std::size_t kMaxProblems = 100;
 constexpr std::size_t kMaxMaps = 65'536;
 
@@ -221,24 +218,18 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     }
     const auto key = std::make_tuple(event.provider(), event.process_id(), event.thread_id());
     if (number >= total) return;
-    auto place = pending.find(key);
-    if (place != pending.end() && number == 0) { // it begins anew
-      pending_bytes -= place->second.bytes;
-      place->second = {};
+    const auto begun = pending.find(key);
+    if (begun != pending.end() && number == 0) { // it begins anew
+      pending_bytes -= begun->second.bytes;
+      begun->second = {};
     }
-    if (place == pending.end()) {
-      if (pending.size() >= kMaxPending || pending_bytes + text.size() > kMaxPendingBytes) {
-        problem("more manifests in pieces at once than 64, or 64 MiB: some are not read");
-        return;
-      }
-      place = pending.try_emplace(key).first;
-    }
-    Pending &mine = place->second;
-    if (mine.bytes + text.size() > kMaxManifest) return;
-    if (pending_bytes + text.size() > kMaxPendingBytes) {
+    if (begun != pending.end() && begun->second.bytes + text.size() > schema::kMaxManifestPieces) return;
+    if ((begun == pending.end() && pending.size() >= schema::kMaxPendingManifests) ||
+        pending_bytes + text.size() > schema::kMaxPendingBytes) {
       problem("more manifests in pieces at once than 64, or 64 MiB: some are not read");
       return;
     }
+    Pending &mine = pending[key];
     if (!mine.chunks.try_emplace(number, text).second) return;
     mine.bytes += text.size(), pending_bytes += text.size();
     if (mine.chunks.size() < total) return;

@@ -63,6 +63,10 @@ struct InfoKeeper {
 // The schema item of one TraceLogging event.
 [[nodiscard]] EntryPtr read_trace_logging(Bytes metadata, std::string &problem);
 
+// Bounds of manifests that travel in a trace in pieces: of one, and of those of which pieces are missing.
+inline constexpr std::size_t kMaxManifestPieces = 16u << 20; // bytes
+inline constexpr std::size_t kMaxPendingManifests = 64, kMaxPendingBytes = 64u << 20;
+
 // XML of EventSource and of instrumentation manifests.
 struct ManifestProvider {
   Guid guid;

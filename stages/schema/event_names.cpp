@@ -136,12 +136,11 @@ void EventNames::learn_manifest(const EventView &event) {
 
 // Chunks come in any order of batches: whoever sees the last one missing reads the whole.
 void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text) {
-  constexpr std::size_t kLargest = 16u << 20, kAll = 64u << 20, kMany = 64;
-  if (chunk >= chunks || pending_bytes_ + text.size() > kAll ||
-      (manifests_.size() >= kMany && !manifests_.contains(guid)))
+  if (chunk >= chunks || pending_bytes_ + text.size() > kMaxPendingBytes ||
+      (manifests_.size() >= kMaxPendingManifests && !manifests_.contains(guid)))
     return;
   Manifest &manifest = manifests_[guid];
-  if (manifest.bytes + text.size() > kLargest) return;
+  if (manifest.bytes + text.size() > kMaxManifestPieces) return;
   if (manifest.total != chunks) {
     pending_bytes_ -= manifest.bytes;
     manifest = {};

@@ -7,7 +7,6 @@ namespace {
 
 using namespace format;
 
-// Stored among the hooks of the process group, but handed out as an event of the image class.
 constexpr std::size_t kSystemTimesAt = 0x18, kClassicTimesAt = 0x28, kEventTimesAt = 0x38,
                       kInstanceInfoAt = 0x30;
 constexpr std::size_t kInstanceInfoSize = 0x18; // two ids and the parent's class
