@@ -4,6 +4,7 @@
 #include "tools/reference.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -23,13 +24,26 @@ std::optional<std::string> empty_argument(const std::vector<std::string> &argume
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string &argument = arguments[i];
     if (argument.starts_with("--") && argument.ends_with('=') && argument.find('=') + 1 == argument.size())
-      return argument.substr(0, argument.size() - 1) + ": the value is empty";
+      return argument.substr(0, argument.size() - 1) + ": the value is empty; give one, or leave it out";
     if (!argument.empty()) continue;
     const bool behind_option = i != 0 && arguments[i - 1].size() > 1 && arguments[i - 1].starts_with('-') &&
                                arguments[i - 1] != "--";
-    return behind_option ? "the argument behind " + arguments[i - 1] + " is empty" : "an argument is empty";
+    return (behind_option ? "the argument behind " + arguments[i - 1] : "argument " + std::to_string(i + 1)) +
+           " is empty; give a value, or leave it out";
   }
   return std::nullopt;
+}
+
+// Whether what a command says is what it was called for, and lost where nobody can read it. One that writes
+// files says on standard output no more than how that went.
+bool result_is_text(const CLI::App &app) {
+  constexpr std::array kWriters{"relog", "merge", "export", "pack", "unpack", "verify", "join"};
+  const std::vector<const CLI::App *> chosen = app.get_subcommands(nullptr);
+  const auto parsed = std::ranges::find_if(chosen, [](const CLI::App *c) { return c->parsed(); });
+  if (parsed == chosen.end()) return true; // help, or the version
+  if (std::ranges::find(kWriters, (*parsed)->get_name()) != kWriters.end()) return false;
+  const CLI::Option *const output = (*parsed)->get_option_no_throw("--output");
+  return output == nullptr || output->count() == 0;
 }
 
 } // namespace
@@ -63,7 +77,7 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, words.data());
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? cli::kDone : cli::kUsage;
+    if (app.exit(error) != 0) return cli::kUsage;
   } catch (const std::system_error &error) {
     // Whoever read our output has seen enough ("| head"); that is no failure to talk about.
     if (error.code() == std::errc::broken_pipe) return cli::kFailed;
@@ -77,6 +91,11 @@ int main(int argc, char **argv) {
     return cli::kFailed;
   } catch (const std::exception &error) {
     process::print_message(fmt::format("etwrelog: error: {}\n", error.what()));
+    return cli::kFailed;
+  }
+  if (process::standard_output_was_closed() && exit_status != cli::kFailed && exit_status != cli::kUsage &&
+      result_is_text(app)) {
+    process::print_message("etwrelog: error: standard output is closed: nobody can read the result\n");
     return cli::kFailed;
   }
   const bool flushed = std::fflush(stdout) == 0;

@@ -206,6 +206,15 @@ private:
   std::uint64_t made_ = 0;
 };
 
+// All that `verify` proves of an archive by itself, of that of each trace: what the wrapper is made from are
+// their bytes alone, and not what their indexes say of them.
+Result<void> verify_each(const read::Input &archive, const WrapperIndex &wrapper, ArchiveOptions options) {
+  options.run.progress = nullptr;
+  for (std::size_t i = 0; i < wrapper.traces.size(); ++i)
+    ETWRELOG_TRY(unpack_file(*inner_archive(archive, wrapper, i), nullptr, options));
+  return {};
+}
+
 // As check_stored, of all that is in it.
 Result<void> check_wrapped(const read::Input &archive, const WrapperIndex &wrapper,
                            const ArchiveOptions &options) {
@@ -227,6 +236,8 @@ Result<UnpackReport> unpack_wrapped(const read::Input &archive, ByteSink *out,
                                     const ArchiveOptions &options) {
   ETWRELOG_TRY_LET(wrapper, read_wrapper_index(archive));
   if (options.check_first) ETWRELOG_TRY(check_wrapped(archive, wrapper, options));
+  // Salvage asks for no more than whether the bytes come back.
+  if (out == nullptr && !options.salvage) ETWRELOG_TRY(verify_each(archive, wrapper, options));
   return Unwrapping(archive, wrapper, out, options).run();
 }
 

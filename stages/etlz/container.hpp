@@ -79,7 +79,7 @@ void seal(std::uint8_t *out, std::size_t size);
 // Or of a part of one, which is none (pipeline/archive/part.cpp); a byte for its version is behind these.
 inline constexpr std::array<std::uint8_t, 7> kPartMagic = {'E', 'T', 'L', 'Z', 'p', 'r', 't'};
 [[nodiscard]] bool is_part(Bytes first);
-inline constexpr const char *kIsPart = "is one part of an archive: it takes all parts, joined, to read it";
+inline constexpr const char *kIsPart = "is one part of an archive: join all parts, and read what that makes";
 
 // The content hash of a stream of bytes.
 class ContentHasher {

@@ -54,6 +54,26 @@ TEST(CInterface, TellsWhatTheHeaderSays) {
   EXPECT_EQ(source->start_time, 132'500'000'000'000'000);
   EXPECT_DOUBLE_EQ(etwr_seconds(trace.get(), source->first_stamp + 10'000'000), 1.0);
   EXPECT_EQ(etwr_filetime(trace.get(), source->first_stamp), source->start_time);
+  EXPECT_EQ(source->missing_buffers, 0u);
+}
+
+TEST(CInterface, TellsOfBuffersThatAreMissing) {
+  const GuestFiles files;
+  std::vector<std::uint8_t> bytes = busy_trace().bytes();
+  const auto open_cut = [&] {
+    ErrorPtr error;
+    TracePtr trace = open({files.write("cut.etl", bytes)}, error);
+    EXPECT_TRUE(trace) << etwr_error_message(error.get());
+    return trace;
+  };
+  const TracePtr whole = open_cut();
+  const etwr_source *const all = etwr_source_at(whole.get(), 0);
+  ASSERT_GE(all->buffers, 3u);
+  bytes.erase(bytes.end() - 2 * std::ptrdiff_t{all->buffer_size}, bytes.end());
+  const TracePtr cut = open_cut();
+  const etwr_source *const rest = etwr_source_at(cut.get(), 0);
+  EXPECT_EQ(rest->buffers, all->buffers - 2);
+  EXPECT_EQ(rest->missing_buffers, 2u);
 }
 
 TEST(CInterface, EventsComeAsStoredOrInOrderOfTime) {

@@ -125,6 +125,34 @@ TEST_F(Edges, AFullDiskBehindStandardOutputIsOneLineThatSaysWhy) {
   }
 }
 
+TEST_F(Edges, WhatNobodyCanReadIsNoSuccess) {
+  const std::string archive = directory.file("in.etlz"), folded = directory.file("in.folded");
+  for (const Names &command : {Names{"info", in},
+                               {"stats", in},
+                               {"stacks", in},
+                               {"schema", in},
+                               {"symbols", in},
+                               {"profile", in},
+                               {"query", in, "select * from events"},
+                               {"export", in},
+                               {"fleet", "list", in},
+                               {"help", "info"},
+                               {"info", "--help"},
+                               {"--version"}}) {
+    const ToolRun run = run_tool(command, {.closed = {1}});
+    EXPECT_EQ(run.status, 1) << command[0];
+    EXPECT_NE(run.err.find("standard output"), std::string::npos) << command[0] << run.err;
+    EXPECT_NE(run.err.find("is closed"), std::string::npos) << command[0] << run.err;
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  }
+  for (const Names &command : {Names{"pack", in},
+                               {"verify", archive},
+                               {"profile", in, "-o", folded, "-p", "*"},
+                               {"export", in, "-o", directory.file("in.jsonl")}})
+    EXPECT_EQ(run_tool(command, {.closed = {1}}).status, 0) << command[0];
+  EXPECT_EQ(run_tool({"info", out}, {.closed = {1}}).status, 1) << "of what failed no more is said";
+}
+
 TEST_F(Edges, ForceReplacesRegularFilesOnly) {
   const std::string fifo = directory.file("fifo"), link = directory.file("link");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

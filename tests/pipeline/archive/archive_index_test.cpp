@@ -1,7 +1,9 @@
 // What the index says of segments is proven by `verify`, which decodes them anyway: whoever asks an archive
 // for a time relies on it.
 #include "archive/archive.hpp"
+#include "archive/wrapper.hpp"
 #include "etlz/index.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/generated.hpp"
 
 #include <gtest/gtest.h>
@@ -32,15 +34,45 @@ template <class Change> Buffer with_index(const Buffer &archive, Change &&change
   return out;
 }
 
-TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
-  const Buffer trace = testing::generated(3u << 20);
+Buffer packed(const Buffer &file) {
   pipeline::ArchiveOptions options;
   options.segment = 1u << 18;
-  const auto input = read::memory_input("t.etl", trace);
+  const auto input = read::memory_input("t.etl", file);
   Buffer archive;
   Result<OutputStream> out = OutputStream::open(Output::memory(archive));
-  ASSERT_TRUE(pipeline::pack_file(*input, *out, options));
-  ASSERT_TRUE(out->commit());
+  EXPECT_TRUE(pipeline::pack_file(*input, *out, options));
+  EXPECT_TRUE(out->commit());
+  return archive;
+}
+
+// The archive of a file around one trace, with another archive of that trace in it.
+Buffer with_trace(const Buffer &archive, const Buffer &trace) {
+  const auto input = read::memory_input("t.etlz", archive);
+  const Result<pipeline::WrapperIndex> wrapper = pipeline::read_wrapper_index(*input);
+  EXPECT_TRUE(wrapper && wrapper->traces.size() == 1);
+  Buffer out(archive.begin(), archive.begin() + etlz::kFileHeaderSize);
+  out.insert(out.end(), trace.begin(), trace.end());
+  etlz::Footer footer = wrapper->footer;
+  footer.index_at = out.size();
+  std::vector<etlz::WrappedTrace> traces = wrapper->traces;
+  traces[0].archive_size = trace.size();
+  Buffer head;
+  etlz::write_wrapper_head(traces, head);
+  out.insert(out.end(), head.begin(), head.end());
+  out.insert(out.end(), archive.begin() + static_cast<std::ptrdiff_t>(wrapper->recipe_at),
+             archive.begin() + static_cast<std::ptrdiff_t>(wrapper->recipe_end));
+  footer.index_size = out.size() - footer.index_at;
+  out.resize(out.size() + etlz::kFooterSize);
+  etlz::write_footer(footer, out.data() + out.size() - etlz::kFooterSize);
+  return out;
+}
+
+TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
+  const Buffer trace = testing::generated(3u << 20);
+  const Buffer archive = packed(trace);
+  const Buffer wrapped = testing::gzip_of(trace);
+  const Buffer archive_of_wrapped = packed(wrapped);
+  ASSERT_TRUE(pipeline::is_wrapped(*read::memory_input("w.etlz", archive_of_wrapped)));
 
   std::size_t told = 0; // segments of which the index tells all
   const Buffer same = with_index(archive, [&](const etlz::IndexEntry &entry) {
@@ -48,6 +80,7 @@ TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
   });
   ASSERT_GT(told, 0u);
   EXPECT_TRUE(verify(Input::memory("same.etlz", same)));
+  EXPECT_TRUE(verify(Input::memory("same.etlz", with_trace(archive_of_wrapped, same))));
 
   for (const auto change : {+[](etlz::SegmentFacts &facts) { facts.first_time = facts.last_time = 1; },
                             +[](etlz::SegmentFacts &facts) { facts.last_time += 1; },
@@ -59,10 +92,19 @@ TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
     ASSERT_FALSE(verified);
     EXPECT_NE(verified.error().message().find("its index entry is of other events"), std::string::npos)
         << verified.error().message();
-    // The original is in there all the same.
+    const Buffer lying_inside = with_trace(archive_of_wrapped, lying);
+    const Result<UnpackReport> of_wrapped = verify(Input::memory("lying.etlz", lying_inside));
+    ASSERT_FALSE(of_wrapped);
+    EXPECT_EQ(of_wrapped.error().what, verified.error().what);
+    // The originals are in there all the same.
     Buffer back;
     ASSERT_TRUE(unpack(Input::memory("lying.etlz", lying), Output::memory(back)));
     EXPECT_TRUE(back == trace);
+    ASSERT_TRUE(unpack(Input::memory("lying.etlz", lying_inside), Output::memory(back)));
+    EXPECT_TRUE(back == wrapped);
+    ASSERT_TRUE(unpack(Input::memory("lying.etlz", lying_inside), Output::memory(back),
+                       UnpackOptions{.salvage = true}));
+    EXPECT_TRUE(back == wrapped);
   }
 }
 

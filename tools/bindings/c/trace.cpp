@@ -31,6 +31,7 @@ etwr_trace::etwr_trace(etwrelog::Trace opened)
     source.stored_bytes = info.stored_bytes;
     source.decoded_bytes = info.decoded_bytes;
     source.buffers = info.buffers;
+    source.missing_buffers = info.missing_buffers;
     sources.push_back(source);
   }
 }
