@@ -176,14 +176,18 @@ int Bulk::run() {
     return report(usage_error("-o takes one input; use --out-dir for several"));
   if (!flags_.output.empty() && !flags_.out_dir.empty())
     return report(usage_error("-o and --out-dir both say where the result goes: one of them"));
-  Result<WorkList> files = flags_.list(task_.takes);
+  const Result<Shard> share = flags_.share();
+  if (!share) return report(share.error());
+  Result<WorkList> files = flags_.of_all_shares(task_.takes);
   if (!files) return report(files.error());
   files_ = *std::move(files);
-  if (files_.size() == 0 && flags_.shard.empty()) { // of few files, a share may be empty
+  if (files_.size() == 0 && flags_.shard.empty()) {
     print_line("etwrelog: error: no files");
     return kFailed;
   }
+  // Of all shares: two machines must not write one result, of which each would delete an original.
   if (Result<void> sound = check_targets(); !sound) return report(sound.error());
+  files_.keep(*share); // of few files, a share may be empty
   if (!flags_.results.empty()) {
     Places places;
     const std::string place = places.of(flags_.results);

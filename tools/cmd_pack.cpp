@@ -76,8 +76,8 @@ public:
       task.warnings = [](const Item &item, const Outcome &) {
         warn(item.source,
              is_compressed(item.source)
-                 ? "is compressed and kept as it is, for it holds no trace, or what compressed it cannot be "
-                   "repeated byte for byte; unpacked first, a trace packs far better"
+                 ? "is compressed and kept as it is, for it holds no trace, is small, or what compressed it cannot "
+                   "be repeated byte for byte; unpacked first, a trace packs far better"
                  : "is no ETL trace: stored with plain zstd");
       };
     const int status = Bulk(std::move(task), options_, options_).run();
@@ -118,14 +118,19 @@ private:
     return e;
   }
 
-  static Result<void> check_no_link(const std::string &original) {
+  static Result<void> check_deletable(const std::string &original) {
     std::error_code failed;
-    if (!fs::is_symlink(original, failed)) return {};
-    return io_error(original, "is a link, and --delete-original would delete that alone");
+    const fs::file_status there = fs::symlink_status(original, failed);
+    if (fs::is_symlink(there))
+      return io_error(original, "is a link, and --delete-original would delete that alone");
+    // It is read a second time, to be compared: of a pipe nothing would come.
+    if (fs::exists(there) && !fs::is_regular_file(there))
+      return io_error(original, "is no regular file, as --delete-original asks for");
+    return {};
   }
 
   Result<void> delete_original(const Item &item, const RunOptions &run) {
-    if (Result<void> file = check_no_link(item.source); !file) return file;
+    if (Result<void> file = check_deletable(item.source); !file) return file;
     if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same) {
       Error e = std::move(same).error();
       e.what = "its original is kept: " + e.what;
@@ -141,7 +146,7 @@ private:
     const Input source = input_of(item.source);
     const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
     if (options_.delete_original)
-      if (Result<void> file = check_no_link(item.source); !file) return file;
+      if (Result<void> file = check_deletable(item.source); !file) return file;
     if (task_ == Task::pack) {
       std::vector<ColumnCost> costs;
       // Of a small file, the archive waits in memory for its turn on the disk.

@@ -227,9 +227,19 @@ void ListFlags::add_to(CLI::App &command, const std::string &taken) {
       ->group("Fleet");
 }
 
+Result<Shard> ListFlags::share() const {
+  return parse_shard(shard, [](const char *name) { return std::getenv(name); });
+}
+
 Result<WorkList> ListFlags::list(const std::function<bool(std::string_view)> &takes) const {
-  Result<Shard> share = parse_shard(shard, [](const char *name) { return std::getenv(name); });
-  if (!share) return std::move(share).error();
+  const Result<Shard> own = share();
+  if (!own) return own.error();
+  Result<WorkList> files = of_all_shares(takes);
+  if (files) files->keep(*own);
+  return files;
+}
+
+Result<WorkList> ListFlags::of_all_shares(const std::function<bool(std::string_view)> &takes) const {
   WorkList files;
   for (const std::string &name : inputs) {
     std::error_code failed;
@@ -244,7 +254,6 @@ Result<WorkList> ListFlags::list(const std::function<bool(std::string_view)> &ta
   if (!files_from.empty())
     if (Result<void> read = read_list(files_from, files); !read) return std::move(read).error();
   if (inputs.empty() && files_from.empty()) return usage_error("no files: name some, or give --files-from");
-  files.keep(*share);
   return files;
 }
 

@@ -66,6 +66,9 @@ struct ListFlags {
   [[nodiscard]] bool listed() const { return !files_from.empty() || !shard.empty() || recursive; }
   // What of this is this shard's; `takes`: whether a file of a folder is of interest, by its name.
   [[nodiscard]] Result<WorkList> list(const std::function<bool(std::string_view)> &takes) const;
+  // The same of all shards, and which of them is this one: WorkList::keep.
+  [[nodiscard]] Result<WorkList> of_all_shares(const std::function<bool(std::string_view)> &takes) const;
+  [[nodiscard]] Result<Shard> share() const;
 };
 
 // Whether a name ends so, whatever the case.

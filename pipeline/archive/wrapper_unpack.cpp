@@ -13,41 +13,43 @@ using codec::deflate::Restorer;
 
 namespace {
 
-Error bad_recipe(const read::Input &archive) {
-  return base::corrupt("what the wrapper is made of does not fit the traces").in(archive.name());
+// `at`: the chunk of the recipe that says something impossible.
+Error bad_recipe(const read::Input &archive, std::uint64_t at) {
+  return base::corrupt("what the wrapper is made of does not fit the traces").in(archive.name()).at(at);
 }
 
 // The recipe, chunk by chunk.
 class RecipeReader {
 public:
   RecipeReader(const read::Input &archive, const WrapperIndex &wrapper)
-      : archive_(archive), at_(wrapper.recipe_at), end_(wrapper.recipe_end) {}
+      : archive_(archive), at_(wrapper.recipe_at), chunk_at_(at_), end_(wrapper.recipe_end) {}
 
   // The next chunk, if the last one is used up. Units do not cross chunks.
   [[nodiscard]] Result<void> reach() {
     if (!used_up()) return {};
     ETWRELOG_TRY_LET(more, load());
-    if (!more || used_up()) return bad_recipe(archive_);
+    if (!more || used_up()) return bad();
     return {};
   }
+  [[nodiscard]] Error bad() const { return bad_recipe(archive_, chunk_at_); }
   [[nodiscard]] bool used_up() const { return view.empty() && kept.empty(); }
   [[nodiscard]] bool at_end() const { return used_up() && at_ == end_; }
 
   // False at the end. Compares the checksum; `decode` false for no more than that.
   [[nodiscard]] Result<bool> load(bool decode = true) {
     if (at_ == end_) return false;
-    if (end_ - at_ < etlz::kChunkHeadSize) return bad_recipe(archive_);
+    chunk_at_ = at_;
+    if (end_ - at_ < etlz::kChunkHeadSize) return bad();
     ETWRELOG_TRY_LET(fixed, read_exactly(archive_, at_, etlz::kChunkHeadSize));
     const etlz::ChunkHead head = etlz::read_chunk_head(fixed.data());
-    if (head.size > etlz::kMostChunk || head.size > end_ - at_ - etlz::kChunkHeadSize)
-      return bad_recipe(archive_);
+    if (head.size > etlz::kMostChunk || head.size > end_ - at_ - etlz::kChunkHeadSize) return bad();
     ETWRELOG_TRY_LET(bytes, read_exactly(archive_, at_ + etlz::kChunkHeadSize, head.size));
     if (etlz::hash64(bytes) != head.hash)
       return base::corrupt("what the wrapper is made of: checksum mismatch").in(archive_.name()).at(at_);
     at_ += etlz::kChunkHeadSize + head.size;
     if (!decode) return true;
     std::array<Bytes, etlz::kRecipeStreams> streams;
-    if (!coder_.unpack(bytes, streams)) return bad_recipe(archive_);
+    if (!coder_.unpack(bytes, streams)) return bad();
     view = {streams[0], streams[1], streams[2], streams[3]};
     kept = streams[4];
     return true;
@@ -58,20 +60,21 @@ public:
 
 private:
   const read::Input &archive_;
-  std::uint64_t at_, end_;
+  std::uint64_t at_, chunk_at_, end_;
   etlz::ChunkCoder coder_;
 };
 
 // The traces in their order, one open at a time.
 class TraceReader {
 public:
-  TraceReader(const read::Input &archive, const WrapperIndex &wrapper, const ArchiveOptions &options)
-      : archive_(archive), wrapper_(wrapper), options_(options) {}
+  TraceReader(const read::Input &archive, const WrapperIndex &wrapper, const RecipeReader &recipe,
+              const ArchiveOptions &options)
+      : archive_(archive), wrapper_(wrapper), recipe_(recipe), options_(options) {}
 
   // So many bytes more of the traces, which are all in one.
   [[nodiscard]] Result<codec::deflate::Stretch> take(std::uint64_t size) {
     if (trace_ == nullptr || (from_ == trace_->size() && size > 0)) ETWRELOG_TRY(open());
-    if (size > trace_->size() - from_) return bad_recipe(archive_);
+    if (size > trace_->size() - from_) return recipe_.bad();
     codec::deflate::Stretch stretch{fetch_of(*trace_, options_.run.stop), from_, size};
     from_ += size;
     return stretch;
@@ -83,7 +86,7 @@ public:
 
 private:
   Result<void> open() {
-    if (next_ == wrapper_.traces.size()) return bad_recipe(archive_);
+    if (next_ == wrapper_.traces.size()) return recipe_.bad();
     trace_.reset();
     std::unique_ptr<read::Input> inner = inner_archive(archive_, wrapper_, next_++);
     ETWRELOG_TRY_LET(index, read_archive_index(*inner, options_.run.memory));
@@ -97,6 +100,7 @@ private:
 
   const read::Input &archive_;
   const WrapperIndex &wrapper_;
+  const RecipeReader &recipe_;
   const ArchiveOptions &options_;
   std::size_t next_ = 0;
   std::unique_ptr<read::Input> trace_;
@@ -108,7 +112,7 @@ public:
   Unwrapping(const read::Input &archive, const WrapperIndex &wrapper, ByteSink *out,
              const ArchiveOptions &options)
       : archive_(archive), wrapper_(wrapper), options_(options), out_(out), recipe_(archive, wrapper),
-        traces_(archive, wrapper, options), progress_(options.run.progress) {
+        traces_(archive, wrapper, recipe_, options), progress_(options.run.progress) {
     progress_.begin(out != nullptr ? "unpacking" : "verifying", wrapper.footer.original_size);
   }
 
@@ -119,7 +123,7 @@ public:
       if (!more) break;
     }
     if (!recipe_.at_end() || !traces_.at_end() || made_ != wrapper_.footer.original_size)
-      return bad_recipe(archive_);
+      return recipe_.bad();
     if (hasher_.finish() != wrapper_.footer.content)
       return base::corrupt("the content hash of the whole does not match").in(archive_.name());
     UnpackReport report;
@@ -135,21 +139,21 @@ private:
   // False behind the last one.
   Result<bool> step() {
     CorrectionsView &in = recipe_.view;
-    if (in.shape.empty()) return bad_recipe(archive_);
+    if (in.shape.empty()) return recipe_.bad();
     const auto what = static_cast<RecipeStep>(in.shape.front());
     in.shape = in.shape.subspan(1);
     if (what == RecipeStep::end) return false;
     std::uint64_t size = 0;
-    if (!take_number(in.shape, size)) return bad_recipe(archive_);
+    if (!take_number(in.shape, size)) return recipe_.bad();
     switch (what) {
     case RecipeStep::kept:
-      if (size > recipe_.kept.size()) return bad_recipe(archive_);
+      if (size > recipe_.kept.size()) return recipe_.bad();
       ETWRELOG_TRY(give(recipe_.kept.first(static_cast<std::size_t>(size))));
       recipe_.kept = recipe_.kept.subspan(static_cast<std::size_t>(size));
       return true;
     case RecipeStep::copied: ETWRELOG_TRY(copy(size)); return true;
     case RecipeStep::deflated: ETWRELOG_TRY(deflate(size)); return true;
-    default: return bad_recipe(archive_);
+    default: return recipe_.bad();
     }
   }
 
@@ -158,7 +162,7 @@ private:
     for (std::uint64_t done = 0; done < size;) {
       bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size - done, kPiece)));
       ETWRELOG_TRY_LET(got, stretch.content(stretch.from + done, bytes_));
-      if (got != bytes_.size()) return bad_recipe(archive_);
+      if (got != bytes_.size()) return recipe_.bad();
       ETWRELOG_TRY(give(bytes_));
       done += got;
     }
@@ -167,14 +171,14 @@ private:
 
   Result<void> deflate(std::uint64_t size) {
     Parameters parameters;
-    if (!codec::deflate::take_parameters(recipe_.view.shape, parameters)) return bad_recipe(archive_);
+    if (!codec::deflate::take_parameters(recipe_.view.shape, parameters)) return recipe_.bad();
     ETWRELOG_TRY_LET(stretch, traces_.take(size));
     Restorer restorer(stretch, parameters);
     bytes_.clear();
     for (;;) {
       ETWRELOG_TRY(recipe_.reach());
       const Step step = restorer.next(recipe_.view, bytes_);
-      if (step == Step::foreign) return restorer.error() ? *restorer.error() : bad_recipe(archive_);
+      if (step == Step::foreign) return restorer.error() ? *restorer.error() : recipe_.bad();
       if (bytes_.size() >= kPiece || step == Step::end) {
         ETWRELOG_TRY(give(bytes_));
         bytes_.clear();
@@ -184,7 +188,7 @@ private:
   }
 
   Result<void> give(Bytes bytes) {
-    if (bytes.size() > wrapper_.footer.original_size - made_) return bad_recipe(archive_);
+    if (bytes.size() > wrapper_.footer.original_size - made_) return recipe_.bad();
     if (options_.run.stop.stop_requested()) return base::cancelled().in(archive_.name());
     hasher_.update(bytes);
     made_ += bytes.size();

@@ -41,8 +41,16 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
       continue;
     }
     ETWRELOG_TRY_LET(traces, open_archives(std::move(bytes), memory));
-    for (std::unique_ptr<read::Input> &trace : traces)
-      all.push_back({std::move(trace), true});
+    for (std::unique_ptr<read::Input> &trace : traces) {
+      if (read::wrapping_of(*trace) == read::Wrapping::none) {
+        all.push_back({std::move(trace), true});
+        continue;
+      }
+      // A compressed file that could not be packed as the trace in it, and was kept as it is.
+      ETWRELOG_TRY_LET(unwrapped, read::unwrap(*trace, stop));
+      for (std::unique_ptr<read::Input> &inner : unwrapped)
+        all.push_back({std::move(inner), false});
+    }
   }
   return all;
 }

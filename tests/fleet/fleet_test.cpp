@@ -106,6 +106,22 @@ TEST_F(Fleet, SharesAreDisjointCompleteAndOfEqualSize) {
             21);
 }
 
+// Each of two machines would delete an original, and one of them the other's result before that.
+TEST_F(Fleet, NoTwoSharesWriteOneResult) {
+  for (const char *folder : {"a", "b"}) {
+    fs::create_directory(directory.path() / folder);
+    testing::write_file(directory.file(std::string(folder) + "/s.etl"), trace);
+  }
+  for (const char *share : {"1/2", "2/2"}) {
+    const ToolRun run = in_folder(
+        {"pack", "-r", "a", "b", "--shard", share, "--out-dir", "o", "--force", "--delete-original"});
+    EXPECT_EQ(run.status, 2) << run.err;
+    EXPECT_NE(run.err.find("would both become"), std::string::npos) << run.err;
+  }
+  EXPECT_TRUE(fs::exists(directory.path() / "a" / "s.etl"));
+  EXPECT_TRUE(fs::exists(directory.path() / "b" / "s.etl"));
+}
+
 TEST_F(Fleet, SharesDoNotDependOnTheOrderOfTheList) {
   std::vector<std::string> lines;
   std::string text = text_of(list);

@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <zlib.h>
 
 namespace etwrelog::testing {
 
@@ -27,6 +28,114 @@ std::vector<std::uint8_t> zip_of(const std::vector<ZipMember> &members) {
   archive_write_free(writer);
   out.resize(used);
   return out;
+}
+
+namespace {
+
+class ZipBytes {
+public:
+  template <class T> void add(T value) {
+    all.resize(all.size() + sizeof value);
+    store(all.data() + all.size() - sizeof value, value);
+  }
+  void mark(std::uint8_t third, std::uint8_t fourth) { all.insert(all.end(), {'P', 'K', third, fourth}); }
+  void two(unsigned value) { add(static_cast<std::uint16_t>(value)); }
+  void four(std::uint64_t value) { add(static_cast<std::uint32_t>(value)); }
+  void eight(std::uint64_t value) { add(value); }
+  template <class Range> void put(const Range &range) { all.insert(all.end(), range.begin(), range.end()); }
+
+  std::vector<std::uint8_t> all;
+};
+
+constexpr std::uint32_t kNotHere = 0xFFFF'FFFF;
+
+} // namespace
+
+std::vector<std::uint8_t> StoredZip::bytes() const {
+  const bool described =
+      sizes == Sizes::described || sizes == Sizes::described_without_mark || sizes == Sizes::described_large;
+  const bool large = sizes == Sizes::large || sizes == Sizes::described_large;
+  const unsigned all_flags = flags | (described ? 8 : 0);
+  ZipBytes zip, directory;
+  for (const auto &[name, content] : members) {
+    const auto at = zip.all.size();
+    const auto crc = static_cast<std::uint32_t>(crc32(0, content.data(), static_cast<uInt>(content.size())));
+    zip.mark(3, 4);
+    zip.two(45);
+    zip.two(all_flags);
+    zip.two(method);
+    zip.four(0);
+    zip.four(described ? 0 : crc);
+    for (int i = 0; i < 2; ++i)
+      zip.four(large ? kNotHere : described ? 0 : content.size());
+    zip.two(static_cast<unsigned>(name.size()));
+    zip.two(large ? 20 : 0);
+    zip.put(name);
+    if (large) {
+      zip.two(1);
+      zip.two(16);
+      for (int i = 0; i < 2; ++i)
+        zip.eight(described ? 0 : content.size());
+    }
+    zip.put(content);
+    if (described) {
+      if (sizes != Sizes::described_without_mark) zip.mark(7, 8);
+      zip.four(crc);
+      for (int i = 0; i < 2; ++i)
+        if (large)
+          zip.eight(content.size());
+        else
+          zip.four(content.size());
+    }
+    directory.mark(1, 2);
+    directory.two(45 | made_on << 8);
+    directory.two(45);
+    directory.two(all_flags);
+    directory.two(method);
+    directory.four(0);
+    directory.four(crc);
+    for (int i = 0; i < 2; ++i)
+      directory.four(large ? kNotHere : content.size());
+    directory.two(static_cast<unsigned>(name.size()));
+    directory.two(large ? 28 : 0);
+    directory.two(0);
+    directory.two(0);
+    directory.two(0);
+    directory.four(attributes);
+    directory.four(large ? kNotHere : at);
+    directory.put(name);
+    if (large) {
+      directory.two(1);
+      directory.two(24);
+      for (int i = 0; i < 2; ++i)
+        directory.eight(content.size());
+      directory.eight(at);
+    }
+  }
+  const auto at = zip.all.size(), size = directory.all.size(), count = members.size();
+  zip.put(directory.all);
+  if (large_end) {
+    const auto end = zip.all.size();
+    zip.mark(6, 6);
+    zip.eight(44);
+    zip.four(45 | 45 << 16);
+    zip.eight(0);
+    for (const std::size_t value : {count, count, size, at})
+      zip.eight(value);
+    zip.mark(6, 7);
+    zip.four(0);
+    zip.eight(end);
+    zip.four(1);
+  }
+  zip.mark(5, 6);
+  zip.four(0);
+  zip.two(large_end ? 0xFFFF : static_cast<unsigned>(count));
+  zip.two(large_end ? 0xFFFF : static_cast<unsigned>(count));
+  zip.four(large_end ? kNotHere : size);
+  zip.four(large_end ? kNotHere : at);
+  zip.two(static_cast<unsigned>(comment.size()));
+  zip.put(comment);
+  return std::move(zip.all);
 }
 
 } // namespace etwrelog::testing

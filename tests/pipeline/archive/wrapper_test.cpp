@@ -1,6 +1,7 @@
 // Traces in gzip and zip files are packed as traces, and their wrappers come back byte for byte. Whatever
 // cannot be made again is packed as any other file, and comes back all the same.
 #include "archive/wrapper.hpp"
+#include "etwrelog/trace.hpp"
 #include "tests/support/deflated.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include <zstd.h>
 
 namespace etwrelog {
 namespace {
@@ -141,11 +144,23 @@ TEST(WrappedArchive, HoldsAllTracesOfAZip) {
   EXPECT_NE(one.error().message().find("2 traces"), std::string::npos) << one.error().message();
 }
 
+TEST(WrappedArchive, HoldsTracesWithNamesOutsideAscii) {
+  constexpr unsigned kUtf8 = 0x800;
+  const std::string name = "k\xC3\xA4se.etl";
+  const Buffer trace = trace_of(2500);
+  const testing::StoredZip zip{.members = {{name, trace}}, .flags = kUtf8};
+  const Packed p = there_and_back(zip.bytes(), true);
+  auto opened = pipeline::open_sources(Input::memory("in.etlz", p.archive), 1u << 30);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->front().input->name(), "in.etlz:" + name);
+}
+
 TEST(WrappedArchive, IsNoneWhereTheWrapperCannotBeMadeAgain) {
   const Buffer trace = trace_of(3000), text(3000, 't');
   there_and_back(gzip_of(text), false);
   there_and_back(joined({gzip_of(trace), text}), false);
   there_and_back(testing::zip_of({{"a.txt", text}}), false);
+  there_and_back(joined({testing::zip_of({{"a.etl", trace}}), text}), false);
   Buffer cut = gzip_of(trace);
   cut.resize(cut.size() / 2);
   there_and_back(cut, false);
@@ -226,6 +241,20 @@ TEST(WrappedArchive, SalvagesTheTraceWhereTheWrapperIsDamaged) {
   const Result<UnpackReport> report = unpack(Input::memory("bad", bad), Output::memory(out), salvage);
   ASSERT_TRUE(report);
   EXPECT_TRUE(out == trace);
+}
+
+// Every command takes an archive for what was packed, whether or not its wrapper could be made again.
+TEST(WrappedArchive, ReadsAsTheTraceInAFileThatIsKeptAsItIs) {
+  const Buffer trace = trace_of(3000);
+  Buffer file(ZSTD_compressBound(trace.size()));
+  file.resize(ZSTD_compress(file.data(), file.size(), trace.data(), trace.size(), 3));
+  const Packed p = packed(file);
+  EXPECT_FALSE(p.report.wrapped);
+  const Result<Trace> of_file = Trace::open(Input::memory("t.etl.zst", file)),
+                      of_archive = Trace::open(Input::memory("t.etl.zst.etlz", p.archive));
+  ASSERT_TRUE(of_file && of_archive) << of_archive.error().message();
+  EXPECT_EQ(of_archive->sources()[0].decoded_bytes, of_file->sources()[0].decoded_bytes);
+  EXPECT_EQ(of_archive->sources()[0].name, "t.etl.zst.etlz");
 }
 
 // An archive in parts is the one that the whole makes.
