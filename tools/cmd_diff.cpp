@@ -244,7 +244,7 @@ void add_diff_command(CLI::App &app, int &exit_status) {
   c->add_option("--new", options->after, "Traces from after; -- says the same")->required();
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
       ->allow_extra_args(false);
-  c->add_option("--top", options->top, "Changes to show; 0: all");
+  c->add_option("--top", options->top, "Changes to show; 0: all")->check(no_less_than_zero());
   c->add_option("--fail-if", options->conditions,
                 "Exit with status 1 if it holds beyond the noise: 'total > +5%', 'game.exe!Render > +10%'")
       ->allow_extra_args(false);

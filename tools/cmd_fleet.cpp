@@ -223,6 +223,7 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
   flags->add_to(*c, ".etl and .etlz");
   const CLI::Option *slowest =
       c->add_option("--slowest", flags->slowest, "Of report: show that many of the slowest files")
+          ->check(no_less_than_zero())
           ->capture_default_str();
   c->add_flag("--json", flags->json, "Of report: print JSON");
   c->footer("Every night, on as many machines as there are, and again after any failure:\n"

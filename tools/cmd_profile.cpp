@@ -338,7 +338,8 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   options->by_given = c->add_option("--by", options->by, "What to list")
                           ->check(CLI::IsMember({"process", "thread", "module", "function", "line"}))
                           ->group("View");
-  options->top_given = c->add_option("--top", options->top, "Rows to show; 0: all")->group("View");
+  options->top_given =
+      c->add_option("--top", options->top, "Rows to show; 0: all")->check(no_less_than_zero())->group("View");
   c->add_flag("--tree", options->tree, "The call tree")->group("View");
   options->min_given =
       c->add_option("--min", options->min_share, "Leave out of the tree what is below that many percent")

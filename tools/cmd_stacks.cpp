@@ -282,7 +282,8 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
       ->required();
   options->add_as_one_to(*c);
   c->add_option("--top", options->top,
-                "Show that many processes, processors and stacks (default: 10; 0: none)");
+                "Show that many processes, processors and stacks (default: 10; 0: none)")
+      ->check(no_less_than_zero());
   CLI::Option *simulate =
       c->add_flag("--simulate-cache", options->simulate,
                   "Play the kernel's stack cache over the trace and recommend its settings");

@@ -178,7 +178,7 @@ void add_stats_command(CLI::App &app, int &exit_status) {
                       "input. Each by itself");
   options->many.add_to(*command);
   options->add_as_one_to(*command);
-  command->add_option("--top", options->top, "Show only that many types; 0: all");
+  command->add_option("--top", options->top, "Show only that many types; 0: all")->check(no_less_than_zero());
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_stats(*options); });
 }

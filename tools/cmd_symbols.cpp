@@ -284,7 +284,8 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
               "Get what is missing from the servers of the symbol path, else from Microsoft's")
       ->group("Names");
   options->SymbolFlags::add_to(*c, "Folder with PDBs, or a symbol store; looked at first");
-  c->add_option("--top", options->top, "Show that many modules; 0: all (default: 40, of JSON all)");
+  c->add_option("--top", options->top, "Show that many modules; 0: all (default: 40, of JSON all)")
+      ->check(no_less_than_zero());
   options->CommonOptions::add_to(*c, true);
   c->callback([options, &exit_status] { exit_status = run_symbols(*options); });
 }

@@ -143,10 +143,18 @@ Result<std::optional<Moment>> moment_of(const std::string &text, Option option) 
                    "seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
 }
 
+CLI::Validator no_less_than_zero() {
+  return CLI::Validator(
+      [](std::string &text) {
+        return text.starts_with('-') ? fmt::format("{} is less than 0", text) : std::string();
+      },
+      "");
+}
+
 void SelectionFlags::add_to(CLI::App &command) {
   // One value a flag: what follows may be the trace.
   auto add_repeatable = [&command](const char *name, auto &values, const char *description) {
-    command.add_option(name, values, description)->allow_extra_args(false)->group(kSelection);
+    return command.add_option(name, values, description)->allow_extra_args(false)->group(kSelection);
   };
   add_repeatable("-p,--process", selection_.processes,
                  "Keep this process: id or name, * and ? match any; repeatable");
@@ -164,7 +172,8 @@ void SelectionFlags::add_to(CLI::App &command) {
   add_repeatable("--task", tasks_, "Keep events of this task; repeatable");
   add_repeatable("--channel", channels_, "Keep events of this channel; repeatable");
   add_repeatable("--activity", activities_, "Keep events of this activity id, a GUID; repeatable");
-  add_repeatable("--cpu", selection_.processors, "Keep events of this processor; repeatable");
+  add_repeatable("--cpu", selection_.processors, "Keep events of this processor; repeatable")
+      ->check(no_less_than_zero());
   command.add_flag("--keep-system", selection_.keep_system, "Keep events of no process: DPC, ISR and others")
       ->group(kSelection);
 }

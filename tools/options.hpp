@@ -25,6 +25,8 @@ class Bar;
 [[nodiscard]] std::uint32_t buffer_size_of(std::string_view text);
 // For CLI11: complains about what parse_size does not take.
 [[nodiscard]] CLI::Validator size_validator();
+// For options that take a count: CLI11 reads -1 as the largest number there is.
+[[nodiscard]] CLI::Validator no_less_than_zero();
 
 // "-" is standard input, anything else a path.
 [[nodiscard]] Input input_of(const std::string &name);

@@ -226,8 +226,9 @@ void print_footer(const Profile &profile) {
   fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()),
              counts_samples(profile) ? "samples" : "switches", line);
   const ProfileCounts &all = profile.accounting.total;
-  print_row("Fragments of the trace: {} = {} of samples + {} of other events + {} orphaned",
-            human_count(all.fragments), human_count(all.claimed), human_count(all.other_event),
+  print_row("Fragments of the trace: {} = {} of {} + {} of other events + {} orphaned",
+            human_count(all.fragments), human_count(all.claimed),
+            counts_samples(profile) ? "samples" : "switches", human_count(all.other_event),
             human_count(all.orphaned));
   if (!counts_samples(profile) && profile.accounting.not_timed != 0)
     print_row("Not counted: {} switches that end a wait of before, or of no length",

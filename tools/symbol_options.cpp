@@ -1,6 +1,7 @@
 #include "tools/symbol_options.hpp"
 
 #include "tools/cli.hpp"
+#include "tools/process.hpp"
 
 #include <filesystem>
 
@@ -25,6 +26,7 @@ SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsig
   out.folders = folders;
   out.traces = traces;
   out.threads = threads;
+  out.stop = process::stop_token();
   out.server = server;
   if (fetch && out.server.empty() && !out.network) out.server = kMicrosoftSymbolServer;
   out.network = out.network || fetch || !out.server.empty();

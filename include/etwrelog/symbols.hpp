@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,7 @@ struct SymbolNames {
 class ModuleSymbols {
 public:
   [[nodiscard]] SymbolState state() const { return state_; }
-  [[nodiscard]] const std::string &file() const { return file_; }     // the PDB that was found
+  [[nodiscard]] const std::string &file() const { return file_; }     // the PDB that was found, or what is kept of it
   [[nodiscard]] const std::string &reason() const { return reason_; } // one line for people; empty when found
   [[nodiscard]] const std::vector<std::string> &looked() const { return looked_; } // where, in that order
 
@@ -78,7 +79,9 @@ struct SymbolOptions {
   std::string server;   // asked after `path`; "": none
   std::string cache;    // folder for symbol tables and downloads; "": kept in memory only
   unsigned threads = 0; // for prepare(); 0: the machine's
+  // Of one; what servers send stands in temporary files ($TMPDIR), several at once.
   std::uint64_t max_pdb_bytes = 4ull << 30;
+  std::stop_token stop; // ends downloads; what was not found until then counts as not there
 
   // $_NT_SYMBOL_PATH, and $XDG_CACHE_HOME/etwrelog or ~/.cache/etwrelog.
   [[nodiscard]] static SymbolOptions from_environment();

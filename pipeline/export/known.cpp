@@ -295,11 +295,13 @@ Knowledge::Owner Knowledge::owner_of(const Event &event) const {
       const FieldOffsets &at = rule.offsets(event.pointer_size());
       const auto own = FieldOffsets::u32(event.payload(),
                                          rule.scope == Scope::context_switch ? at.new_thread : at.thread_id);
-      if (rule.scope == Scope::current_thread)
-        owner.thread = position.current_thread;
-      else if (own && rule.scope != Scope::system)
-        owner.thread = *own;
+      // Who readies a thread logs that; the payload has the thread that is readied. And of a payload that has
+      // none, it was whoever ran there.
+      const bool tells = own && rule.scope != Scope::current_thread && rule.scope != Scope::ready_thread;
+      if (rule.scope != Scope::system) owner.thread = tells ? *own : position.current_thread;
     }
+    if (rule.scope == Scope::ready_thread && owner.process == kUnknownId && owner.thread != kUnknownId)
+      owner.process = lifetimes.pid_of_thread(owner.thread, event.time()).value_or(kUnknownId);
     if (owner.process == kUnknownId) {
       const filter::Owner found = filter::owner_of(event, event.time(), position, lifetimes);
       if (found.kind == filter::Owner::Kind::process) owner.process = found.pid;

@@ -1,8 +1,7 @@
 // A regular file as bytes in memory, read when they are touched. (platform.cpp holds what it calls.)
 #pragma once
 
-#include "etwrelog/bytes.hpp"
-#include "etwrelog/error.hpp"
+#include "base/platform.hpp"
 
 #include <string>
 
@@ -18,9 +17,12 @@ public:
   Mapping &operator=(Mapping &&other) noexcept;
 
   static Result<Mapping> open(const std::string &path);
+  static Result<Mapping> of(const File &file); // lives on when that is closed
   [[nodiscard]] Bytes bytes() const { return bytes_; }
 
 private:
+  static Result<Mapping> map_all(int handle, const std::string &name);
+
   Bytes bytes_;
 };
 

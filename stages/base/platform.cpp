@@ -552,23 +552,25 @@ Mapping &Mapping::operator=(Mapping &&other) noexcept {
 Result<Mapping> Mapping::open(const std::string &path) {
   const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (handle < 0) return system_error(path, "open", errno);
-  struct stat facts {};
-  Mapping out;
-  int failed = 0;
-  if (::fstat(handle, &facts) != 0)
-    failed = errno;
-  else if (!S_ISREG(facts.st_mode))
-    failed = EINVAL;
-  else if (facts.st_size > 0) {
-    const auto size = static_cast<std::size_t>(facts.st_size);
-    void *at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
-    if (at == MAP_FAILED)
-      failed = errno;
-    else
-      out.bytes_ = {static_cast<const std::uint8_t *>(at), size};
-  }
+  Result<Mapping> out = map_all(handle, path);
   ::close(handle);
-  if (failed != 0) return system_error(path, "map", failed);
+  return out;
+}
+
+Result<Mapping> Mapping::of(const File &file) {
+  return map_all(file.handle_, file.name_);
+}
+
+Result<Mapping> Mapping::map_all(int handle, const std::string &name) {
+  struct stat facts {};
+  if (::fstat(handle, &facts) != 0) return system_error(name, "map", errno);
+  if (!S_ISREG(facts.st_mode)) return system_error(name, "map", EINVAL);
+  Mapping out;
+  if (facts.st_size == 0) return out;
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  void *at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
+  if (at == MAP_FAILED) return system_error(name, "map", errno);
+  out.bytes_ = {static_cast<const std::uint8_t *>(at), size};
   return out;
 }
 

@@ -72,6 +72,7 @@ public:
   [[nodiscard]] Result<void> close(); // reports what a silent close in the destructor would lose
 
 private:
+  friend class Mapping;
   File(int handle, std::string name, bool owned = true)
       : handle_(handle), owned_(owned), name_(std::move(name)) {}
   [[nodiscard]] Error failure(const char *doing, std::uint64_t offset) const;

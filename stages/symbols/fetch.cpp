@@ -31,7 +31,7 @@ std::string url_part(const std::string &name) {
 bool network_support() {
   return false;
 }
-Fetched fetch(const std::string &, std::uint64_t) {
+Fetched fetch(const std::string &, std::uint64_t, const std::stop_token &) {
   Fetched out;
   out.why = "this etwrelog was built without libcurl and asks no servers";
   out.server_gone = true;
@@ -90,17 +90,32 @@ const Curl &curl() {
 }
 
 struct Download {
-  std::vector<std::uint8_t> bytes;
-  std::uint64_t most = 0;
+  base::File file;
+  std::uint64_t size = 0, most = 0;
+  const std::stop_token &stop;
+  std::string why; // it was ended here
 };
 
 std::size_t receive(char *data, std::size_t size, std::size_t count, void *to) {
   auto &download = *static_cast<Download *>(to);
   const std::size_t bytes = size * count;
-  if (bytes > download.most - download.bytes.size()) return 0; // ends the transfer
-  const auto *from = reinterpret_cast<const std::uint8_t *>(data);
-  download.bytes.insert(download.bytes.end(), from, from + bytes);
+  constexpr std::size_t kEnd = 0; // of the transfer
+  if (bytes > download.most - download.size) {
+    download.why = "larger than the limit";
+    return kEnd;
+  }
+  const Bytes received(reinterpret_cast<const std::uint8_t *>(data), bytes);
+  if (const Result<void> written = download.file.write_at(download.size, received); !written) {
+    download.why = "it cannot be kept: " + written.error().message();
+    return kEnd;
+  }
+  download.size += bytes;
   return bytes;
+}
+
+// Called about once a second, also while nothing comes.
+int look_whether_to_stop(void *of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const Download *>(of)->stop.stop_requested() ? 1 : 0;
 }
 
 } // namespace
@@ -109,7 +124,7 @@ bool network_support() {
   return curl().why_not.empty();
 }
 
-Fetched fetch(const std::string &url, std::uint64_t most) {
+Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token &stop) {
   const Curl &api = curl();
   Fetched out;
   if (!api.why_not.empty()) {
@@ -122,7 +137,12 @@ Fetched fetch(const std::string &url, std::uint64_t most) {
     out.why = "no memory for the request";
     return out;
   }
-  Download download{{}, most};
+  Result<base::File> file = base::File::create_spool();
+  if (!file) {
+    out.why = file.error().message();
+    return out;
+  }
+  Download download{std::move(*file), 0, most, stop, {}};
   CURL *c = request.get();
   api.easy_setopt(c, CURLOPT_URL, url.c_str());
   api.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -134,6 +154,11 @@ Fetched fetch(const std::string &url, std::uint64_t most) {
   api.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1024L); // bytes a second,
   api.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);    // for that long
   api.easy_setopt(c, CURLOPT_USERAGENT, "etwrelog");
+  api.easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(most)); // as the server announces it
+  api.easy_setopt(c, CURLOPT_BUFFERSIZE, 256L << 10);
+  api.easy_setopt(c, CURLOPT_NOPROGRESS, 0L); // or the next is not called
+  api.easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look_whether_to_stop);
+  api.easy_setopt(c, CURLOPT_XFERINFODATA, &download);
   api.easy_setopt(c, CURLOPT_WRITEFUNCTION, receive);
   api.easy_setopt(c, CURLOPT_WRITEDATA, &download);
   const CURLcode code = api.easy_perform(c);
@@ -141,9 +166,11 @@ Fetched fetch(const std::string &url, std::uint64_t most) {
   api.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
   const char *type = nullptr;
   api.easy_getinfo(c, CURLINFO_CONTENT_TYPE, &type);
-  if (code == CURLE_WRITE_ERROR) {
+  if (code == CURLE_WRITE_ERROR || code == CURLE_FILESIZE_EXCEEDED) {
     out.status = Fetched::Status::refused;
-    out.why = "larger than the limit";
+    out.why = download.why.empty() ? "larger than the limit" : download.why;
+  } else if (code == CURLE_ABORTED_BY_CALLBACK) {
+    out.why = "stopped on request";
   } else if (code != CURLE_OK) {
     out.why = api.easy_strerror(code);
     out.server_gone = status == 0;
@@ -155,9 +182,11 @@ Fetched fetch(const std::string &url, std::uint64_t most) {
   } else if (type != nullptr && std::string_view(type).starts_with("text/html")) {
     out.status = Fetched::Status::refused;
     out.why = "a page of text instead of a file: a login?";
-  } else {
+  } else if (Result<base::Mapping> received = base::Mapping::of(download.file)) {
     out.status = Fetched::Status::done;
-    out.bytes = std::move(download.bytes);
+    out.file = std::move(*received);
+  } else {
+    out.why = received.error().message();
   }
   return out;
 }

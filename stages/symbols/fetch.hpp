@@ -1,10 +1,10 @@
 // Files from a symbol server, over HTTP.
 #pragma once
 
-#include "etwrelog/bytes.hpp"
+#include "base/mapping.hpp"
 
+#include <stop_token>
 #include <string>
-#include <vector>
 
 namespace etwrelog::symbols {
 
@@ -12,12 +12,12 @@ namespace etwrelog::symbols {
 
 struct Fetched {
   enum class Status : std::uint8_t { done, missing, refused, failed } status = Status::failed;
-  std::vector<std::uint8_t> bytes;
+  base::Mapping file;       // a temporary one: of some servers' PDBs several at once have no place in memory
   std::string why;          // for people, where not done
   bool server_gone = false; // it does not answer at all: do not ask it again
 };
-// Any thread. Follows redirections; at most `most` bytes.
-[[nodiscard]] Fetched fetch(const std::string &url, std::uint64_t most);
+// Any thread. Follows redirections; at most `most` bytes. Fails soon after `stop` is set.
+[[nodiscard]] Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token &stop = {});
 [[nodiscard]] std::string url_part(const std::string &name); // percent-encoded
 
 } // namespace etwrelog::symbols

@@ -21,6 +21,14 @@ std::string folder_of(const std::string &path) {
   return folder.empty() ? "." : folder;
 }
 
+// A table is read by commands that run in other folders.
+std::string lasting_name(const std::string &path) {
+  std::error_code failed;
+  if (is_url(path) || !is_file(path)) return path; // of a server, or in a .zip
+  const fs::path whole = fs::absolute(path, failed);
+  return failed ? path : whole.lexically_normal().string();
+}
+
 Bytes first_bytes(Bytes bytes) {
   return bytes.first(std::min<std::size_t>(bytes.size(), 64));
 }
@@ -110,7 +118,9 @@ bool Finder::from_cache(Search &search) {
   auto table = std::make_shared<ModuleSymbols::Table>();
   table->mapping = std::move(*mapping);
   table->view = *view;
+  // What it was made of, unless that is no longer there: then nothing but the table has the names.
   search.found.file = std::string(view->pdb_path());
+  if (!is_url(search.found.file) && !is_file(search.found.file)) search.found.file = path;
   search.found.state = SymbolState::found;
   search.found.table = std::move(table);
   return true;
@@ -228,7 +238,7 @@ bool Finder::use(Search &search, const std::string &path, Bytes bytes) {
   }
   search.found.table.reset();
   search.found.state = SymbolState::not_found;
-  Result<RawSymbols> raw = read_pdb(bytes, path);
+  Result<RawSymbols> raw = read_pdb(bytes, lasting_name(path));
   if (!raw) {
     search.reason(SymbolState::damaged, fmt::format("{}: {}", path, raw.error().message()));
     return false;
@@ -309,7 +319,9 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
   bool missing = true;
   for (const std::string &file :
        {url_part(name), url_part(name.substr(0, name.size() - 1) + "_"), std::string("file.ptr")}) {
-    const Fetched got = fetch(folder + file, options_.max_pdb_bytes);
+    if (options_.stop.stop_requested()) return false; // whoever asked to stop waits for no answer
+    const Fetched got = fetch(folder + file, options_.max_pdb_bytes, options_.stop);
+    if (options_.stop.stop_requested()) return false;
     if (got.status == Fetched::Status::missing) continue;
     missing = false;
     if (got.status != Fetched::Status::done) {
@@ -322,15 +334,15 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
       return false;
     }
     if (file == "file.ptr") {
-      const Pointer pointer =
-          parse_file_pointer({reinterpret_cast<const char *>(got.bytes.data()), got.bytes.size()});
+      const Bytes text = got.file.bytes();
+      const Pointer pointer = parse_file_pointer({reinterpret_cast<const char *>(text.data()), text.size()});
       search.looked(
           fmt::format("{} (it points to {})", server, pointer.path.empty() ? pointer.message : pointer.path));
       return !pointer.path.empty() && is_file(pointer.path) && try_file(search, pointer.path, 1);
     }
     const std::string url = folder + file;
     Result<std::vector<std::uint8_t>> inside = std::vector<std::uint8_t>();
-    Bytes bytes = got.bytes;
+    Bytes bytes = got.file.bytes();
     if (is_cabinet(bytes)) {
       inside = open_cabinet(bytes, options_.max_pdb_bytes);
       if (!inside) {

@@ -522,6 +522,27 @@ TEST_F(Edges, TheOriginalBehindALinkIsNotDeleted) {
   }
 }
 
+TEST_F(Edges, NoCountIsLessThanZero) {
+  for (const Names &command : {Names{"profile", in, "--top", "-1"},
+                               {"stats", in, "--top=-1"},
+                               {"stacks", in, "--top=-5"},
+                               {"symbols", in, "--top=-1"},
+                               {"relog", in, "-o", out, "--cpu=-1"}}) {
+    const ToolRun run = run_tool(command);
+    EXPECT_EQ(run.status, 2) << command[0];
+    EXPECT_NE(run.err.find("less than 0"), std::string::npos) << run.err;
+  }
+}
+
+TEST_F(Edges, APipeHasNoOriginalToDelete) {
+  const std::string pipe = directory.file("pipe.etl");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const ToolRun run = run_tool({"pack", pipe, "--delete-original"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("no regular file"), std::string::npos) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(directory.file("pipe.etlz")));
+}
+
 // Systems make some files while they are read: their size is none.
 TEST_F(Edges, AFileWithoutASizeIsReadToItsEnd) {
   const std::string source = "/proc/self/limits", archive = directory.file("x.etlz");

@@ -2,6 +2,7 @@
 #include "tests/support/json_lines.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
 #include <map>
@@ -221,6 +222,35 @@ TEST_F(ExportJoin, IsTheSameInTablesAndWithAnyNumberOfThreads) {
   sqlite3_finalize(rows);
   sqlite3_close(database);
   EXPECT_GT(count, 1'000u);
+}
+
+// Whoever readies a thread or takes memory logs that, though the event names the thread that is readied, or
+// no thread at all; their stacks are the first that one looks at for waits and memory.
+TEST(ExportJoinOfLoggers, AreWhoRanThere) {
+  testing::SyntheticTrace trace;
+  trace.process_rundown({1'000'001}, 8, 4, "waker.exe");
+  trace.process_rundown({1'000'002}, 9, 4, "sleeper.exe");
+  trace.thread_rundown({1'000'003}, 80, 8);
+  trace.thread_rundown({1'000'004}, 90, 9);
+  trace.context_switch({2'000'000}, 80, 0);
+  trace.ready_thread({2'000'100}, 90);
+  trace.stack_walk({2'000'101}, 2'000'100, 8, 80, {0xFFFFF80000001000});
+  trace.emit({2'000'200}, [](write::EventBuilder &e) {
+    e.perfinfo(0x0262, 2, 8, 2'000'200).put(std::uint64_t{0x10000}).put(std::uint64_t{0x1000});
+    e.put(std::uint32_t{8}).put(std::uint32_t{0x3000});
+  });
+  trace.stack_walk({2'000'201}, 2'000'200, 8, 80, {0xFFFFF80000002000});
+  const TempDir directory;
+  const std::string path = directory.file("t.etl");
+  testing::write_file(path, trace.bytes());
+  const std::vector<json> events =
+      exported(path, "stack,owner", "event = 'Thread/ReadyThread' or event = 'PageFault/VirtualAlloc'");
+  ASSERT_EQ(events.size(), 2u);
+  for (const json &event : events) {
+    EXPECT_EQ(event.value("owner_thread_id", 0), 80) << event;
+    EXPECT_EQ(event.value("owner_process", ""), "waker.exe") << event;
+    EXPECT_EQ(event.value("stack", json::array()).size(), 1u) << event;
+  }
 }
 
 TEST_F(ExportJoin, RefusesWhatItDoesNotKnow) {

@@ -170,6 +170,22 @@ TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBac
   EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
 }
 
+// Each of less than a microsecond: rounding each up at half a microsecond would make a fifth more of them.
+TEST_F(Waits, ShortOnesAddUpToTheirTime) {
+  trace.thread_rundown({1'000'003}, 84, 8);
+  constexpr std::int64_t kWaits = 500, kTicks = 6, kApart = 137; // of 100 ns: 600 ns, at all phases
+  for (std::int64_t i = 0; i < kWaits; ++i) {
+    const std::int64_t at = 2'000'000 + i * kApart;
+    trace.context_switch({at}, 84, 80);
+    trace.ready_thread({at + 50}, 80);
+    trace.context_switch({at + 50 + kTicks}, 80, 84);
+  }
+  std::uint64_t micros = 0;
+  for (const ProfileSample &sample : run_kind(ProfileKind::ready).samples)
+    micros += sample.weight;
+  EXPECT_NEAR(static_cast<double>(micros), kWaits * kTicks / 10.0, 3);
+}
+
 // Its id was that of another thread, whose last switch away is not the beginning of anything of this one.
 TEST_F(Waits, DoNotBeginBeforeTheirThreadDid) {
   trace.process_rundown({1'000'001}, 9, 4, "other.exe");

@@ -202,11 +202,27 @@ TEST(Symbols, TheResolverKeepsATableAndNeedsThePdbNoMore) {
   fs::remove(folder + "/demo.pdb");
   const auto second = SymbolResolver(in_folder(folder, cache)).load(identity_of(pdb));
   ASSERT_EQ(second->state(), SymbolState::found) << second->reason();
+  EXPECT_EQ(second->file(), cache + "/sym/demo.pdb/" + symbols::identity_text({pdb.guid, pdb.age}) + ".sym")
+      << "and not a file that is gone";
   SymbolNames names;
   EXPECT_TRUE(second->lookup(0x1000, names));
   const auto without = SymbolResolver(in_folder(folder)).load(identity_of(pdb));
   EXPECT_EQ(without->state(), SymbolState::not_found);
   EXPECT_NE(without->reason().find(folder), std::string::npos) << without->reason();
+}
+
+TEST(Symbols, APdbIsRememberedByANameThatHoldsInOtherFolders) {
+  NEED_PDB();
+  const DemoPdb &pdb = *demo_pdb();
+  const std::string cache = new_folder("cache"), folder = new_folder("relative");
+  fs::copy_file(pdb.folder + "/demo.pdb", folder + "/demo.pdb");
+  const std::string relative = fs::relative(folder).string();
+  ASSERT_FALSE(relative.starts_with('/'));
+  ASSERT_EQ(SymbolResolver(in_folder(relative, cache)).load(identity_of(pdb))->state(), SymbolState::found);
+  SymbolOptions elsewhere;
+  elsewhere.cache = cache;
+  EXPECT_EQ(SymbolResolver(elsewhere).load(identity_of(pdb))->file(),
+            fs::absolute(folder + "/demo.pdb").lexically_normal().string());
 }
 
 TEST(Symbols, SaysWhyThereAreNone) {
@@ -346,7 +362,7 @@ public:
   explicit Server(const std::string &folder) {
     script_ = folder + "-server.py";
     write_file(script_, R"(
-import http.server, sys, os
+import http.server, sys, os, time
 os.chdir(sys.argv[1])
 class H(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *a): pass
@@ -360,6 +376,11 @@ class H(http.server.SimpleHTTPRequestHandler):
             self.send_response(302); self.send_header('Location', self.path[6:]); self.end_headers()
         elif self.path.startswith('/cut/'):
             self.send_response(200); self.send_header('Content-Length', '100000'); self.end_headers(); self.wfile.write(b'Micro')
+        elif self.path.startswith('/vast/'):
+            self.send_response(200); self.send_header('Content-Length', str(1 << 45)); self.end_headers(); self.wfile.write(b'Micro')
+        elif self.path.startswith('/endless/'): # fast enough to be waited for
+            self.send_response(200); self.send_header('Content-Type', 'application/octet-stream'); self.end_headers()
+            while True: self.wfile.write(b'x' * 4096); self.wfile.flush(); time.sleep(0.2)
         elif self.path.startswith('/broken/'): self.send_error(500)
         else: super().do_GET()
 s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
@@ -414,8 +435,7 @@ protected:
     ASSERT_TRUE(server_->runs());
   }
   std::shared_ptr<const ModuleSymbols> load(const std::string &server, const std::string &cache = {},
-                                            bool network = true) {
-    SymbolOptions options;
+                                            bool network = true, SymbolOptions options = {}) {
     options.server = server;
     options.network = network;
     options.cache = cache;
@@ -491,6 +511,30 @@ TEST_F(SymbolServer, AServerThatDoesNotAnswerIsAskedOnce) {
   ModuleIdentity second = identity_of(pdb_);
   second.pdb_age = 9;
   EXPECT_NE(resolver.load(second)->reason().find("did not answer"), std::string::npos);
+}
+
+TEST_F(SymbolServer, WhatIsLargerThanTheLimitIsNotTaken) {
+  for (const char *large : {"/vast", "/endless"}) {
+    SymbolOptions options;
+    if (large == std::string("/endless")) options.max_pdb_bytes = 10'000;
+    const auto found = load(server_->url() + large, {}, true, options);
+    EXPECT_EQ(found->state(), SymbolState::not_found);
+    EXPECT_NE(found->reason().find("larger than the limit"), std::string::npos) << found->reason();
+  }
+}
+
+// Without an end to the download this test has none, either.
+TEST_F(SymbolServer, ADownloadEndsWhenItIsToStop) {
+  std::stop_source stop;
+  SymbolOptions options;
+  options.stop = stop.get_token();
+  const std::jthread soon([&] {
+    while (server_->requests() == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    stop.request_stop();
+  });
+  EXPECT_EQ(load(server_->url() + "/endless", {}, true, options)->state(), SymbolState::not_found);
+  EXPECT_EQ(server_->requests(), 1u) << "nothing else is asked for then";
 }
 
 // Cuts and flipped bytes: whatever comes of it, no crash.
