@@ -64,6 +64,8 @@ std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
     const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (!word) c = '_';
   }
+  // SQLite keeps these names for itself. All formats and SQL over a trace call a table the same.
+  if (folded_name(name.substr(0, 7)) == "sqlite_") name.insert(0, 1, '_');
   return name;
 }
 

@@ -23,10 +23,21 @@ namespace etwrelog::pipeline {
   return type == FieldType::sid || type == FieldType::token_sid;
 }
 
+// SQLite takes 2,000 columns of a table; some are common, joined and hidden ones. Kinds of events with more
+// fields than this have one column with an object there.
+constexpr std::size_t kMostFieldColumns = 1'900;
+[[nodiscard]] inline bool too_many_columns(const Schema &schema) {
+  std::size_t fields = 0;
+  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
+    ++fields;
+  return fields > kMostFieldColumns;
+}
+
 // SQL compares names without regard to case.
 [[nodiscard]] std::string folded_name(std::string name);
 
-// "DiskIo_Read"; of other than kernel events with the provider in front. Versions of a kind share it.
+// "DiskIo_Read"; of other than kernel events with the provider in front, and "_" before what would begin with
+// "sqlite_". Versions of a kind share it.
 [[nodiscard]] std::string table_base(const SchemaCatalog &catalog, const Schema *schema);
 
 // The same, or with a version or number behind it where another table has it. Not in `taken`, and then it is.

@@ -4,6 +4,11 @@
 #include "export/message.hpp"
 #include "schema/json_sink.hpp"
 
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
 namespace etwrelog::pipeline {
 
 using schema::append_hex;
@@ -38,6 +43,67 @@ void put_id(schema::TextPen &pen, std::uint32_t id) {
     put_unsigned(pen, id);
 }
 
+// What otel() calls its own: what one object has twice, readers lose.
+constexpr std::string_view kOtelNames[] = {"etw.provider.name",
+                                           "etw.provider.id",
+                                           "etw.event.id",
+                                           "etw.version",
+                                           "etw.opcode",
+                                           "etw.level",
+                                           "etw.keywords",
+                                           "etw.process.id",
+                                           "etw.thread.id",
+                                           "etw.processor",
+                                           "etw.activity.id",
+                                           "truncated",
+                                           "tail",
+                                           "raw"};
+
+// As tables call what has the name of a column.
+std::vector<std::pair<std::string, std::string>> renamed_fields(const Schema &schema) {
+  std::vector<std::pair<std::string, std::string>> renamed;
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
+    taken.emplace(schema.fields[i].name);
+  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members) {
+    const std::string name(schema.fields[i].name);
+    if (std::ranges::find(kOtelNames, name) == std::end(kOtelNames)) continue;
+    std::string other;
+    for (int number = 2; !taken.insert(other = fmt::format("{}#{}", name, number)).second;)
+      ++number;
+    auto &[from, to] = renamed.emplace_back();
+    schema::append_json_string(from, name);
+    schema::append_json_string(to, other);
+  }
+  return renamed;
+}
+
+// Gives members of the object that the text ends with their other names; not those of objects in it.
+void rename_members(std::string &out, std::size_t start,
+                    const std::vector<std::pair<std::string, std::string>> &renamed) {
+  const std::string object = out.substr(start);
+  out.resize(start);
+  int depth = 0;
+  for (std::size_t i = 0; i < object.size();) {
+    const std::size_t begin = i;
+    const char sign = object[i++];
+    if (sign == '{' || sign == '[') ++depth;
+    if (sign == '}' || sign == ']') --depth;
+    if (sign != '"') {
+      out += sign;
+      continue;
+    }
+    while (object[i] != '"')
+      i += object[i] == '\\' ? 2 : 1;
+    const auto text = std::string_view(object).substr(begin, ++i - begin);
+    const auto other =
+        depth != 1 || object[i] != ':'
+            ? renamed.end()
+            : std::ranges::find(renamed, text, [](const auto &of) { return std::string_view(of.first); });
+    out += other == renamed.end() ? text : other->second;
+  }
+}
+
 } // namespace
 
 JsonLines::JsonLines(const ExportSurvey &survey, const Decoders &decoders, const Clock &clock,
@@ -48,6 +114,7 @@ JsonLines::JsonLines(const ExportSurvey &survey, const Decoders &decoders, const
                                        ? survey_.schemas.provider_name(schema->provider)
                                        : schema->provider_name;
     put_names(names_.emplace_back(), known, schema->provider, schema->name);
+    if (options_.profile == ExportProfile::otel) renamed_.push_back(renamed_fields(*schema));
   }
   for (const filter::Lifetimes &of_machine : survey.lifetimes) {
     processes_.emplace_back();
@@ -112,6 +179,8 @@ void JsonLines::fields(const EventView &event, const Schema *schema, std::string
     out.resize(start);
     return raw();
   }
+  if (!renamed_.empty() && !renamed_[schema->ordinal].empty())
+    rename_members(out, start, renamed_[schema->ordinal]);
   outcome = {schema, size.covered, size.truncated, out.size()};
   if (size.truncated) out += ",\"truncated\":true";
   if (size.covered < payload.size()) {

@@ -79,6 +79,9 @@ private:
   Options options_;
   std::vector<std::string> names_; // by ordinal: ,"provider":"..","provider_id":"..","event":".."
   std::vector<std::vector<std::string>> processes_; // names as JSON, by machine and index in processes()
+  // By ordinal: keys of fields that stand beside names of ours, and what they are then. JSON, with quotes.
+  using Renamed = std::vector<std::pair<std::string, std::string>>;
+  std::vector<Renamed> renamed_;
 };
 
 } // namespace etwrelog::pipeline

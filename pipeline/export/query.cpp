@@ -49,11 +49,12 @@ constexpr std::uint16_t kSampleHook = 0x0F2E;
 struct KindTable {
   std::string name;
   const Schema *schema = nullptr;  // null: all events
+  bool object = true;              // one column has all fields
   std::vector<std::size_t> fields; // indices of top-level fields
   // Of those that have another name: hidden columns behind the others.
   std::vector<std::size_t> renamed{};
   // Columns behind the common ones: fields, or all of them as JSON; what is renamed; the machine.
-  [[nodiscard]] std::size_t columns() const { return schema ? fields.size() + renamed.size() : 1; }
+  [[nodiscard]] std::size_t columns() const { return object ? 1 : fields.size() + renamed.size(); }
   [[nodiscard]] std::size_t field_of_column(std::size_t number) const {
     return number < fields.size() ? fields[number] : renamed[number - fields.size()];
   }
@@ -113,17 +114,17 @@ struct Cursor {
 };
 
 int connect(sqlite3 *database, void *context, int argc, const char *const *argv, sqlite3_vtab **made,
-            char **) {
+            char **why) {
   auto *impl = static_cast<TraceQuery::Impl *>(context);
   if (argc < 4) return SQLITE_ERROR;
   const KindTable &kind = impl->kinds[static_cast<std::size_t>(std::strtoul(argv[3], nullptr, 10))];
   std::vector<tables::Column> all = pipeline::common_columns();
-  if (kind.schema)
+  if (kind.object)
+    all.push_back({"fields", ColumnType::text});
+  else
     for (const std::size_t field : kind.fields)
       all.push_back(
           {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
-  else
-    all.push_back({"fields", ColumnType::text});
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
     all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
@@ -140,7 +141,10 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     if (i >= shown) columns += " HIDDEN"; // not part of *
   }
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
-  if (declared != SQLITE_OK) return declared;
+  if (declared != SQLITE_OK) {
+    *why = sqlite3_mprintf("%s: %s", kind.name.c_str(), sqlite3_errmsg(database));
+    return declared;
+  }
   auto *table = new Table;
   table->impl = impl;
   table->kind = &kind;
@@ -387,7 +391,7 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
     return SQLITE_OK;
   }
   const Decoder &decoder = impl.decoders->of(*cursor->event, *cursor->schema);
-  if (table->kind->schema == nullptr) {
+  if (table->kind->object) {
     cursor->text.clear();
     decoder.append_json(cursor->event->payload(), cursor->text);
     put.text(cursor->text);
@@ -471,7 +475,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   ETWRELOG_TRY_LET(seen, pipeline::kinds_seen(trace, schemas, selection, run));
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
-  impl->kinds.push_back({"events", nullptr, {}});
+  impl->kinds.push_back({"events", nullptr, true, {}});
   impl->undescribed = seen.undescribed;
   pipeline::KnowledgeWanted wanted;
   wanted.images = true;
@@ -487,6 +491,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
     kind.schema = schema;
     if (schema->classic && kernel::hook_of_class(schema->provider, schema->opcode) == kSampleHook)
       samples.push_back(kind.name);
+    kind.object = pipeline::too_many_columns(*schema);
+    if (kind.object) continue;
     for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
       kind.fields.push_back(i);
     std::ranges::copy_if(kind.fields, std::back_inserter(kind.renamed), [schema](std::size_t i) {

@@ -165,6 +165,8 @@ Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decod
   if (!by_kind()) return;
   for (const Schema *schema : survey.schemas.all()) {
     Plan &plan = plans_.emplace_back();
+    plan.object = fields_ == FieldColumns::sqlite && too_many_columns(*schema);
+    if (plan.object) continue;
     plan.places.resize(schema->fields.size());
     for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
       plan.places[i] = {static_cast<std::uint16_t>(plan.columns++),
@@ -238,8 +240,14 @@ std::vector<Column> Rows::columns(Kind kind) const {
     const Schema &schema = *survey_.schemas.all()[kind];
     for (std::size_t i = 0; i < common_.names(schema).size(); ++i)
       all[CommonColumns::kFirstName + i].constant = common_.names(schema)[i];
-    for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
-      all.push_back({std::string(schema.fields[i].name), type_of(schema.fields[i])});
+    if (is_object(schema))
+      all.push_back({"fields", ColumnType::text});
+    else
+      for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members) {
+        const Field &field = schema.fields[i];
+        all.push_back({std::string(field.name), type_of(field)});
+        all.back().single = field.type == FieldType::f32;
+      }
   }
   if (joins_)
     for (const Joins::Column &column : joins_->columns())
@@ -360,7 +368,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
   const Bytes payload = event.payload();
   const std::size_t first = first_field_;
   std::size_t covered = 0;
-  if (schema != nullptr && !by_kind()) {
+  if (schema != nullptr && is_object(*schema)) {
     ColumnData &fields = batch.columns[first];
     covered = decoders_.of(event, *schema).append_json(payload, fields.begin_text()).covered;
     fields.end_text();
@@ -381,7 +389,8 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
     batch.columns[first].add_null();
   }
   ColumnData &raw = batch.columns.back();
-  if (covered == payload.size()) return raw.add_null();
+  // Of an event that nothing describes all bytes are shown, also if there are none.
+  if (schema != nullptr && covered == payload.size()) return raw.add_null();
   schema::append_hex_bytes(raw.begin_text(), payload.subspan(covered));
   raw.end_text();
 }

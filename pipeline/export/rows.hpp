@@ -14,9 +14,10 @@ namespace etwrelog::pipeline {
 
 // What a table has for the fields of its events.
 enum class FieldColumns : std::uint8_t {
-  json,  // one table for all kinds; one column with an object
-  texts, // a table for each kind; a column for each field; addresses, hexadecimal numbers and arrays as text
-  typed, // the same, but addresses and hexadecimal numbers as numbers, and arrays of them as lists
+  json,   // one table for all kinds; one column with an object
+  texts,  // a table for each kind; a column for each field; addresses, hexadecimal numbers and arrays as text
+  sqlite, // the same, but one column with an object for kinds with too_many_columns()
+  typed,  // as `texts`, but addresses and hexadecimal numbers as numbers, and arrays of them as lists
 };
 
 // Rows of one batch. One thread at a time; memory is kept from batch to batch.
@@ -160,9 +161,13 @@ private:
   const Joins *joins_;
   FieldColumns fields_;
   struct Plan {
-    std::vector<Place> places; // by index in Schema::fields
+    std::vector<Place> places; // by index in Schema::fields; none if `object`
     std::size_t columns = 0;   // of fields
+    bool object = false;       // one column has them all
   };
+  [[nodiscard]] bool is_object(const Schema &schema) const {
+    return !by_kind() || plans_[schema.ordinal].object;
+  }
   [[nodiscard]] static bool add_fixed(const Plan &plan, const Decoder &decoder, Bytes payload,
                                       std::span<tables::ColumnData> columns);
   std::vector<Plan> plans_; // by ordinal

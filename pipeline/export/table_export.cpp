@@ -142,7 +142,7 @@ Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, T
 Result<ExportReport> write_sqlite(const Trace &trace, base::OutputFile &file, const ExportOptions &options,
                                   const RunOptions &run) {
   ETWRELOG_TRY_LET(writer, tables::sqlite_writer(file, run.stop));
-  return write_tables(trace, *writer, FieldColumns::texts, options, run);
+  return write_tables(trace, *writer, FieldColumns::sqlite, options, run);
 }
 
 // SQLite writes here and there: straight into the output if that is a file.

@@ -40,7 +40,7 @@ public:
     for (std::size_t row = 0; row < batch.rows; ++row) {
       for (std::size_t i = 0; i < columns_.size(); ++i) {
         if (i != 0) line_ += separator_;
-        if (!batch.columns[i].is_null(row)) append_value(batch.columns[i], columns_[i].type, row);
+        if (!batch.columns[i].is_null(row)) append_value(batch.columns[i], columns_[i], row);
       }
       line_ += "\r\n";
     }
@@ -50,15 +50,20 @@ public:
   Result<void> finish() override { return {}; }
 
 private:
-  void append_value(const ColumnData &column, ColumnType type, std::size_t row) {
+  void append_value(const ColumnData &column, const Column &of, std::size_t row) {
     auto out = std::back_inserter(line_);
-    switch (type) {
+    switch (of.type) {
     case ColumnType::integer:
     case ColumnType::timestamp:
       fmt::format_to(out, "{}", static_cast<std::int64_t>(column.number(row)));
       break;
     case ColumnType::unsigned_integer: fmt::format_to(out, "{}", column.number(row)); break;
-    case ColumnType::real: fmt::format_to(out, "{}", column.real(row)); break;
+    case ColumnType::real:
+      if (of.single)
+        fmt::format_to(out, "{}", static_cast<float>(column.real(row)));
+      else
+        fmt::format_to(out, "{}", column.real(row));
+      break;
     case ColumnType::boolean: line_ += column.number(row) != 0 ? "true" : "false"; break;
     case ColumnType::text: append_cell(line_, column.text(row), separator_); break;
     case ColumnType::list: break;

@@ -3,6 +3,7 @@
 // chunks, which are columns already.
 #include "tables/table.hpp"
 
+#include "base/errors.hpp"
 #include "base/shared_library.hpp"
 
 #include <algorithm>
@@ -137,28 +138,20 @@ public:
     std::string definitions;
     std::vector<Column> named = columns;
     tell_apart(named);
-    std::vector<DuckDb::Handle> types;
     for (const Column &column : named) {
       if (!definitions.empty()) definitions += ", ";
-      const auto [type, sql] = type_of(column.type);
-      definitions += quoted(column.name, '"') + sql;
+      definitions += quoted(column.name, '"') + type_of(column.type).second;
       table.types.push_back(column.type);
-      types.push_back(db_.create_logical_type(type));
     }
     if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted(name, '"'), definitions)); !made)
       return made;
-    table.chunk = db_.create_data_chunk(types.data(), types.size());
-    for (DuckDb::Handle &type : types)
-      db_.destroy_logical_type(&type);
     tables_.push_back(std::move(table));
-    Table &made = tables_.back();
-    if (db_.appender_create(connection_, nullptr, name.c_str(), &made.appender) != 0)
-      return appender_failure(made);
     return {};
   }
 
   Result<void> write(std::size_t number, const Batch &batch) override {
     Table &table = tables_[number];
+    ETWRELOG_TRY(open(table));
     const std::size_t most = db_.vector_size();
     for (std::size_t first = 0; first < batch.rows; first += most) {
       const std::size_t rows = std::min(most, batch.rows - first);
@@ -168,7 +161,6 @@ public:
       db_.data_chunk_set_size(table.chunk, rows);
       if (db_.append_data_chunk(table.appender, table.chunk) != 0) return appender_failure(table);
     }
-    if (!std::exchange(table.holds_rows, true)) columns_held_ += table.types.size();
     if (columns_held_ <= kMostColumnsHeld) return {};
     if (Result<void> done = flush(); !done) return done;
     return run("CHECKPOINT");
@@ -177,10 +169,8 @@ public:
   Result<void> finish() override {
     if (Result<void> done = flush(); !done) return done;
     std::vector<std::string> tables;
-    for (Table &table : tables_) {
-      release(table);
+    for (const Table &table : tables_)
       tables.push_back(quoted(table.name, '"'));
-    }
     if (!parquet_.empty())
       return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),
                              quoted(parquet_, '\'')));
@@ -192,8 +182,7 @@ private:
   struct Table {
     std::string name;
     std::vector<ColumnType> types;
-    DuckDb::Handle chunk = nullptr, appender = nullptr;
-    bool holds_rows = false; // in memory
+    DuckDb::Handle chunk = nullptr, appender = nullptr; // of those that hold rows in memory
   };
   // However few rows there are, each of their columns takes at least one vector of DuckDB's 256 MiB.
   static constexpr std::size_t kMostColumnsHeld = 4'000;
@@ -241,11 +230,27 @@ private:
     std::memcpy(data, column.numbers().data() + first, rows * 8);
   }
 
+  Result<void> open(Table &table) {
+    if (table.appender != nullptr) return {};
+    if (db_.appender_create(connection_, nullptr, table.name.c_str(), &table.appender) != 0)
+      return appender_failure(table);
+    std::vector<DuckDb::Handle> types;
+    for (const ColumnType type : table.types)
+      types.push_back(db_.create_logical_type(type_of(type).first));
+    table.chunk = db_.create_data_chunk(types.data(), types.size());
+    for (DuckDb::Handle &type : types)
+      db_.destroy_logical_type(&type);
+    columns_held_ += table.types.size();
+    return {};
+  }
+
   // What is appended becomes part of the tables; a CHECKPOINT writes it to the disk.
   Result<void> flush() {
-    for (Table &table : tables_)
-      if (std::exchange(table.holds_rows, false) && db_.appender_flush(table.appender) != 0)
-        return appender_failure(table);
+    for (Table &table : tables_) {
+      if (table.appender == nullptr) continue;
+      if (db_.appender_flush(table.appender) != 0) return appender_failure(table);
+      release(table);
+    }
     columns_held_ = 0;
     return {};
   }

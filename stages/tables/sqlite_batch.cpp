@@ -26,14 +26,17 @@ std::size_t &row_of(sqlite3_vtab_cursor *cursor) {
   return reinterpret_cast<Cursor *>(cursor)->row;
 }
 
-int connect(sqlite3 *database, void *batch, int, const char *const *, sqlite3_vtab **made, char **) {
+int connect(sqlite3 *database, void *batch, int, const char *const *, sqlite3_vtab **made, char **why) {
   try {
     auto table = std::make_unique<Table>(Table{{}, static_cast<const SqliteBatch *>(batch)});
     std::string sql = "CREATE TABLE rows(";
     for (std::size_t i = 0; i < table->batch->columns.size(); ++i)
       sql += fmt::format("{}c{}", i == 0 ? "" : ", ", i);
     const int declared = sqlite3_declare_vtab(database, (sql + ")").c_str());
-    if (declared == SQLITE_OK) *made = &table.release()->head;
+    if (declared == SQLITE_OK)
+      *made = &table.release()->head;
+    else
+      *why = sqlite3_mprintf("%s", sqlite3_errmsg(database));
     return declared;
   } catch (const std::exception &) {
     return SQLITE_NOMEM;

@@ -40,6 +40,7 @@ struct Column {
   bool repeats = false; // texts of which most rows have one of a few: each is kept once, a row has its code
   std::optional<std::string> constant{}; // every row has this text
   bool any_case = false;                 // GUIDs: compared without regard to case, where SQL can
+  bool single = false;                   // real numbers that are f32: text has no more digits than these need
 };
 
 // Gives names that an earlier column has already, but for upper and lower case, a number: "Version#2". SQL

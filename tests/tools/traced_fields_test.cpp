@@ -3,9 +3,14 @@
 #include "tests/support/json_lines.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/synthetic_trace.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sqlite3.h>
 
 namespace etwrelog {
 namespace {
@@ -16,24 +21,34 @@ using testing::ToolRun;
 using Raw = std::vector<std::uint8_t>;
 
 constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
-constexpr std::uint8_t kUInt32 = 8, kDouble = 12, kBool32 = 13, kCounted = 0x40; // of TraceLogging
+// Of TraceLogging.
+constexpr std::uint8_t kUInt8 = 4, kUInt32 = 8, kFloat = 11, kDouble = 12, kBool32 = 13, kCounted = 0x40;
+constexpr std::uint8_t kStructureOfOne = 24 | 0x80; // a byte behind it says of how many fields
 
 class TracedFields : public ::testing::Test {
 protected:
   void add(std::string_view name, const std::vector<std::pair<std::string, std::uint8_t>> &fields,
-           Raw payload) {
+           Raw payload, std::string_view provider = {}) {
     Raw metadata = {0, 0, 0}; // size, tags
-    const auto put = [&metadata](std::string_view text) {
-      metadata.insert(metadata.end(), text.begin(), text.end());
-      metadata.push_back(0);
+    const auto put = [](Raw &to, std::string_view text) {
+      to.insert(to.end(), text.begin(), text.end());
+      to.push_back(0);
     };
-    put(name);
-    for (const auto &[field, type] : fields)
-      put(field), metadata.push_back(type);
+    put(metadata, name);
+    for (const auto &[field, type] : fields) {
+      put(metadata, field), metadata.push_back(type);
+      if (type == kStructureOfOne) metadata.push_back(1);
+    }
     store(metadata.data(), static_cast<std::uint16_t>(metadata.size()));
+    std::vector<testing::SyntheticTrace::Item> items = {{format::ItemType::schema_tl, metadata}};
+    if (!provider.empty()) {
+      Raw traits = {0, 0};
+      put(traits, provider);
+      store(traits.data(), static_cast<std::uint16_t>(traits.size()));
+      items.emplace_back(format::ItemType::provider_traits, traits);
+    }
     trace_.manifest_event({2'000'000 + 10 * static_cast<std::int64_t>(++events_)},
-                          {.provider = kProvider, .channel = 11}, 11, 10, payload,
-                          {{format::ItemType::schema_tl, metadata}});
+                          {.provider = provider_, .channel = 11}, 11, 10, payload, items);
   }
   std::string written() {
     const std::string name = directory_.file("x.etl");
@@ -53,12 +68,44 @@ protected:
     EXPECT_EQ(run.status, 0) << run.err;
     return run;
   }
+  // What an exported database answers: cells with '|' between them, rows with line feeds; NULL for nulls.
+  std::string in_database(const std::string &sql, std::vector<std::string> more = {}) {
+    const std::string path = directory_.file("x.sqlite");
+    more.insert(more.begin(), {"export", written(), "-f", "-o", path});
+    const ToolRun run = run_tool(more);
+    EXPECT_EQ(run.status, 0) << run.err;
+    sqlite3 *database = nullptr;
+    EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    std::string rows;
+    const auto add = [](void *to, int columns, char **values, char **) {
+      auto &out = *static_cast<std::string *>(to);
+      for (int i = 0; i < columns; ++i)
+        out.append(i == 0 ? "" : "|").append(values[i] == nullptr ? "NULL" : values[i]);
+      out += '\n';
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), add, &rows, nullptr), SQLITE_OK)
+        << sql << sqlite3_errmsg(database);
+    sqlite3_close(database);
+    return rows;
+  }
+  // The CSV file of a kind, as a folder of them has it.
+  std::string in_folder(const std::string &table) {
+    const std::string folder = directory_.file("kinds");
+    if (!std::filesystem::exists(folder)) {
+      const ToolRun run = run_tool({"export", written(), "--by-kind", "--format", "csv", "-o", folder});
+      EXPECT_EQ(run.status, 0) << run.err;
+    }
+    const Raw bytes = testing::read_file(folder + "/" + table + ".csv");
+    return {bytes.begin(), bytes.end()};
+  }
   template <class T> static void put(Raw &raw, T value) {
     raw.resize(raw.size() + sizeof value);
     store(raw.data() + raw.size() - sizeof value, value);
   }
 
   static constexpr const char *kTable = "\"11223344_5566_7788_99aa_bbccddeeff00_E\"";
+  Guid provider_ = kProvider;
   testing::SyntheticTrace trace_;
   testing::TempDir directory_;
   int events_ = 0;
@@ -115,6 +162,114 @@ TEST_F(TracedFields, NamesInAnOlderCharacterSetAreReadAsThat) {
   EXPECT_EQ(asked("select 1 as \"a\x1b[31m\nb\", 'x' || char(10, 27, 9) as c").out,
             "a[31m\\nb\tc\n1\tx\\n\\t\n");
   EXPECT_TRUE(json::accept(schema.out));
+}
+
+// SQLite takes no table whose name begins with "sqlite_", in any case.
+TEST_F(TracedFields, ProvidersMayBeCalledAsTablesMustNotBe) {
+  const auto add_event = [this](const char *provider, const char *name, std::uint8_t n) {
+    ++provider_.low;
+    add(name, {{"n", kUInt32}}, {n, 0, 0, 0}, provider);
+  };
+  add_event("SQLite.Interop", "E", 5), add_event("sqlite", "E", 6), add_event("SQLITE-x", "E", 7);
+  add_event("NoSQLite", "E", 8), add_event("x", "sqlite_stat1", 9);
+  const std::pair<const char *, const char *> expected[] = {{"_SQLite_Interop_E", "5"},
+                                                            {"_sqlite_E", "6"},
+                                                            {"_SQLITE_x_E", "7"},
+                                                            {"NoSQLite_E", "8"},
+                                                            {"x_sqlite_stat1", "9"}};
+  for (const auto &[table, n] : expected) {
+    const std::string sql = std::string("select n from ") + table;
+    EXPECT_EQ(asked(sql).out, std::string("n\n") + n + "\n");
+    EXPECT_EQ(in_database(sql), std::string(n) + "\n");
+    EXPECT_NE(in_folder(table).find(std::string(",") + n + ","), std::string::npos)
+        << table << in_folder(table);
+  }
+  EXPECT_EQ(in_database("select count(*) > 4 from events"), "1\n");
+}
+
+// SQLite takes 2,000 columns of a table. Other kinds do not pay for one that has more.
+TEST_F(TracedFields, AKindWithMoreFieldsThanSqliteHasColumnsLosesNone) {
+  const auto add_wide = [this](const char *name, std::size_t count) {
+    std::vector<std::pair<std::string, std::uint8_t>> fields;
+    Raw payload;
+    for (std::size_t i = 0; i < count; ++i)
+      fields.emplace_back("c" + std::to_string(i), kUInt8), payload.push_back(static_cast<std::uint8_t>(i));
+    payload.push_back(0xA5); // which no field covers
+    add(name, fields, payload, "P");
+  };
+  add_wide("Wide", 1'900), add_wide("Wider", 1'901), add_wide("Widest", 2'500);
+  add("E", {{"n", kUInt32}}, {7, 0, 0, 0}, "P");
+  const std::vector<json> events = exported();
+  ASSERT_EQ(events.size(), 4u);
+  const std::vector<std::string> all = {"--join", "all"};
+  EXPECT_EQ(asked("select n from P_E").out, "n\n7\n");
+  EXPECT_EQ(in_database("select n from P_E", all), "7\n");
+  EXPECT_EQ(asked("select c0, c1899 from P_Wide").out, "c0\tc1899\n0\t107\n");
+  EXPECT_EQ(in_database("select c0, c1899, raw from P_Wide", all), "0|107|a5\n");
+  for (const auto &[table, event] : {std::pair("P_Wider", &events[1]), std::pair("P_Widest", &events[2])}) {
+    const std::string sql = std::string("select event, json_extract(fields, '$.c1900') from ") + table;
+    const std::string name = (*event)["event"].get<std::string>();
+    EXPECT_TRUE(asked(sql).out.ends_with("\n" + name + "\t108\n")) << asked(sql).out;
+    EXPECT_EQ(in_database(sql), name + "|108\n");
+    EXPECT_EQ(json::parse(in_database(std::string("select fields from ") + table, all)), (*event)["fields"]);
+    EXPECT_EQ(in_database(std::string("select raw from ") + table, all), "a5\n");
+    // Files without such a limit have a column for each.
+    const std::string csv = in_folder(table);
+    const auto line = csv.substr(0, csv.find('\n'));
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(line, ',')), 16 + (*event)["fields"].size());
+  }
+}
+
+// Null would say that its fields cover the payload.
+TEST_F(TracedFields, OfAnEventThatNothingDescribesNoBytesAreNoNull) {
+  const Guid unknown = make_guid(0xFEED, 1, 2, 3, 4);
+  for (const Raw &payload : {Raw{}, Raw{0x7A}})
+    trace_.manifest_event({2'000'500 + static_cast<std::int64_t>(payload.size())},
+                          {.provider = unknown, .id = 78}, 11, 10, payload);
+  add("E", {{"n", kUInt32}}, {7, 0, 0, 0}, "P");
+  const std::vector<json> lines =
+      testing::json_lines(run_tool({"export", written(), "--where", "id = 78"}).out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["raw"], "");
+  EXPECT_EQ(lines[1]["raw"], "7a");
+  EXPECT_EQ(in_database("select raw from undescribed where id = 78 order by time"), "\n7a\n");
+  EXPECT_EQ(in_database("select raw from P_E"), "NULL\n");
+}
+
+TEST_F(TracedFields, TextsOfSingleRealNumbersHaveTheDigitsThatTheseNeed) {
+  Raw payload;
+  put(payload, 0.1F), put(payload, 0.1), put(payload, -2.5e-30F);
+  add("E", {{"f", kFloat}, {"d", kDouble}, {"s", kFloat}}, payload, "P");
+  EXPECT_EQ(exported()[0]["fields"].dump(), R"({"d":0.1,"f":0.1,"s":-2.5e-30})");
+  EXPECT_NE(in_folder("P_E").find(",0.1,0.1,-2.5e-30,"), std::string::npos) << in_folder("P_E");
+  // As numbers they are what the event has, in more digits.
+  EXPECT_EQ(asked("select f = 0.1 as f, d = 0.1 as d from P_E").out, "f\td\n0\t1\n");
+}
+
+// Readers keep one of two members of the same name.
+TEST_F(TracedFields, FieldsThatAreCalledLikeAttributesHaveAnotherNameBesideThem) {
+  Raw payload;
+  for (std::uint32_t i = 1; i <= 6; ++i)
+    put(payload, i);
+  payload.push_back(0xA5);
+  add("E",
+      {{"etw.event.id", kUInt32},
+       {"etw.event.id#2", kUInt32},
+       {"tail", kUInt32},
+       {"s", kStructureOfOne},
+       {"etw.event.id", kUInt32},
+       {"t", kUInt32},
+       {"etw.Level", kUInt32}},
+      payload, "P");
+  const ToolRun run =
+      run_tool({"export", written(), "--profile", "otel", "--provider", to_string(kProvider)});
+  EXPECT_EQ(run.status, 0) << run.err;
+  const std::size_t fields = run.out.find(",\"etw.event.id#3\"");
+  ASSERT_NE(fields, std::string::npos) << run.out;
+  EXPECT_EQ(run.out.substr(fields), ",\"etw.event.id#3\":1,\"etw.event.id#2\":2,\"tail#2\":3,"
+                                    "\"s\":{\"etw.event.id\":4},\"t\":5,\"etw.Level\":6,\"tail\":\"a5\"}}\n");
+  // Lines have fields in an object of their own.
+  EXPECT_EQ(exported()[0]["fields"]["etw.event.id"], 1);
 }
 
 } // namespace
