@@ -33,8 +33,8 @@ profile_format_of_path(std::string_view path); // "x.pb.gz" is pprof
 struct ProfileExportOptions {
   std::string title{};              // of pictures; empty: made from the profile
   std::string program = "etwrelog"; // who wrote the file
-  // The file is kept below by merging what is least; of pprof and firefox what is estimated before
-  // compression counts. 0: 20 MB for html, 256 MB for others, no limit for folded.
+  // No file is larger: what is least is merged, and most of the size used, which takes several attempts. 0:
+  // 20 MB for html, 256 MB for others, no limit for folded.
   std::uint64_t max_bytes = 0;
   bool icicle = false;  // svg: the root on top
   bool threads = false; // folded, svg: a thread's frames stand above the thread, not the process
@@ -47,8 +47,9 @@ struct ProfileExportReport {
   std::vector<std::string> notes; // lines for people
 };
 
-// Called with the file's bytes in order; a failure ends the export and is its result. What does not fit into
-// `max_bytes` is an error (usage), maybe behind the last byte.
+// Called with the file's bytes in order, and with none while a size is searched for; a failure ends the
+// export and is its result. What does not fit into `max_bytes` is an error (usage), maybe behind the last
+// byte.
 using WriteBytes = std::function<Result<void>(Bytes)>;
 
 // The same profile gives the same bytes. What a format cannot hold is an error (unsupported) before anything

@@ -11,19 +11,18 @@
 namespace etwrelog::export_profile {
 namespace {
 
-constexpr std::uint64_t kSliceBytes = 160; // at most, twice: of the thread and of the processor
 constexpr std::uint32_t kProcessors = 0x7FFF'FFFE;
 
 class Writer {
 public:
   Writer(const Profile &profile, Out &out) : profile_(profile), out_(out) {}
 
-  void write(std::int64_t least) {
+  void write(const ShownSlices &shown) {
     number_processes();
     out_.text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     names();
-    for (const ProfileSlice &slice : profile_.slices)
-      if (slice.end - slice.start >= least) one(slice);
+    for (std::size_t i = 0; i < profile_.slices.size(); ++i)
+      if (shown.has(profile_.slices[i], i)) one(profile_.slices[i]);
     out_.text("]}\n");
   }
 
@@ -119,9 +118,12 @@ Result<void> write_chrome(const Job &job, Out &out) {
     return base::unsupported(
         "the chrome format shows context switches, and there are none in this profile; record them with "
         "the CSWITCH flag, or choose another format");
-  const std::int64_t least = least_slice(job, static_cast<std::size_t>(job.max_bytes / (2 * kSliceBytes)));
-  Writer(profile, out).write(least);
-  return {};
+  const std::size_t count = profile.slices.size();
+  const auto render = [&](std::size_t given_up, Out &to) {
+    Writer(profile, to).write(longest_slices(job, halved(count, 0, given_up)));
+    return true;
+  };
+  return write_largest(job.max_bytes, job.report, halving_steps(count, 0), render, out);
 }
 
 } // namespace etwrelog::export_profile

@@ -105,11 +105,12 @@ Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
   ProfileExportReport report;
   Out out(write);
   const DiffTree diff = build_diff_tree(before, after);
-  if (format == ProfileFormat::folded)
+  if (format == ProfileFormat::folded) {
     write_diff_folded(diff, out);
-  else
-    write_diff_svg(diff, unit_of(after[0]), options, options.max_bytes != 0 ? options.max_bytes : 256'000'000,
-                   report, out);
+  } else {
+    ETWRELOG_TRY(write_diff_svg(diff, unit_of(after[0]), options,
+                                options.max_bytes != 0 ? options.max_bytes : 256'000'000, report, out));
+  }
   return finished(out, options, std::move(report));
 }
 

@@ -15,17 +15,6 @@ namespace {
 
 enum Category : unsigned { kOtherCategory, kUser, kKernel, kJit, kNote };
 
-std::uint64_t estimate(const Profile &profile) { // before compression
-  std::uint64_t bytes =
-      8192 + profile.samples.size() * 40 + profile.nodes.size() * 16 + profile.modules.size() * 512;
-  for (const ProfileFrame &frame : profile.frames)
-    bytes += 2 * (frame.function.size() + frame.file.size()) + 160;
-  return bytes;
-}
-
-// Compression makes JSON of this kind at least four times smaller.
-constexpr std::uint64_t kCompression = 4;
-
 class Strings {
 public:
   std::uint32_t operator()(std::string_view text) {
@@ -42,9 +31,8 @@ private:
 
 class Writer {
 public:
-  // Slices of less than `least_slice` are left out.
-  Writer(const Profile &profile, const ProfileExportOptions &options, std::int64_t least_slice, Out &out)
-      : profile_(profile), options_(options), least_slice_(least_slice), out_(out) {}
+  Writer(const Profile &profile, const ProfileExportOptions &options, const ShownSlices &slices, Out &out)
+      : profile_(profile), options_(options), slices_(slices), out_(out) {}
 
   void write() {
     make_tables();
@@ -331,7 +319,8 @@ private:
     const auto end = std::ranges::upper_bound(profile_.slices, thread, {}, &ProfileSlice::thread);
     std::vector<const ProfileSlice *> shown;
     for (auto slice = first; slice != end; ++slice)
-      if (slice->end - slice->start >= least_slice_) shown.push_back(&*slice);
+      if (slices_.has(*slice, static_cast<std::size_t>(slice - profile_.slices.begin())))
+        shown.push_back(&*slice);
     length(shown.size(), "markers");
     constant("category", shown.size(), "0");
     column("data", shown.size(), [&](std::size_t i) {
@@ -358,7 +347,7 @@ private:
 
   const Profile &profile_;
   const ProfileExportOptions &options_;
-  const std::int64_t least_slice_;
+  const ShownSlices slices_;
   Out &out_;
   static constexpr const char *kStates[] = {"Running", "Ready", "Waiting"}; // as SliceState
   std::uint32_t state_names_[std::size(kStates)] = {};
@@ -373,18 +362,11 @@ private:
 } // namespace
 
 Result<void> write_firefox(const Job &job, Out &out) {
-  // Markers take up to a quarter, samples the rest.
-  constexpr std::uint64_t kMarkerBytes = 120;
-  const std::int64_t least =
-      least_slice(job, static_cast<std::size_t>(job.max_bytes / 4 * kCompression / kMarkerBytes));
-  const std::uint64_t markers =
-      std::min<std::uint64_t>(job.max_bytes / 4, job.profile.slices.size() * kMarkerBytes / kCompression);
-  Profile room;
-  Result<const Profile *> fitting = fit_profile(
-      job, [&](const Profile &p) { return estimate(p) / kCompression + markers; }, room);
-  if (!fitting) return std::move(fitting).error();
-  Writer(**fitting, job.options, least, out).write();
-  return {};
+  constexpr std::uint64_t kMarkerBytes = 12; // compressed
+  const auto render = [&job](const Profile &profile, const ShownSlices &slices, Out &to) {
+    Writer(profile, job.options, slices, to).write();
+  };
+  return write_fitting(job, {.timed = true, .slice_bytes = kMarkerBytes}, render, out);
 }
 
 } // namespace etwrelog::export_profile

@@ -3,7 +3,8 @@
 #include "base/errors.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,22 +20,39 @@ std::vector<std::uint64_t> totals_by_node(const Profile &profile) {
   return totals;
 }
 
-// Nodes of at least this total are few enough.
-std::uint64_t threshold(std::vector<std::uint64_t> totals, std::size_t most) {
-  if (totals.size() <= most) return 0;
-  const auto at = totals.begin() + static_cast<std::ptrdiff_t>(most);
-  std::nth_element(totals.begin(), at, totals.end(), std::greater<>());
-  return *at + 1;
-}
+// The heaviest nodes, of equal ones the first: a parent is as heavy as its child and stands before it, so
+// that whole stacks remain. Of those at the limit some stay, or a profile of many equal ones would lose them
+// all.
+class Heaviest {
+public:
+  Heaviest(const std::vector<std::uint64_t> &totals, std::size_t most) : totals_(totals) {
+    if (totals.size() <= most) return;
+    std::vector<std::uint32_t> order(totals.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
+    std::nth_element(order.begin(), at, order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return totals[a] != totals[b] ? totals[a] > totals[b] : a < b;
+    });
+    cut_ = *at;
+    cut_total_ = totals[cut_];
+  }
+  [[nodiscard]] bool all() const { return cut_total_ == 0; } // others have no samples
+  [[nodiscard]] bool has(std::uint32_t node) const {
+    return totals_[node] > cut_total_ || (totals_[node] == cut_total_ && node < cut_);
+  }
 
-void add_up_samples(Profile &profile, std::size_t buckets) {
-  struct Key {
-    std::uint64_t bucket;
-    std::size_t first;
-  };
+private:
+  const std::vector<std::uint64_t> &totals_;
+  std::uint32_t cut_ = kNoIndex;
+  std::uint64_t cut_total_ = 0;
+};
+
+// False, and nothing changed, where less than a tenth of the samples would go: for that little nobody wants
+// to lose the times.
+bool add_up_samples(Profile &profile, std::size_t buckets) {
   const std::int64_t width = std::max<std::int64_t>(
       1, (profile.duration + static_cast<std::int64_t>(buckets)) / static_cast<std::int64_t>(buckets));
-  std::vector<ProfileSample> &samples = profile.samples;
+  std::vector<ProfileSample> samples = profile.samples;
   const auto bucket = [&](const ProfileSample &s) { return s.time / width; };
   std::stable_sort(samples.begin(), samples.end(), [&](const ProfileSample &a, const ProfileSample &b) {
     return std::tuple(bucket(a), a.thread, a.node, a.sample_class) <
@@ -49,9 +67,12 @@ void add_up_samples(Profile &profile, std::size_t buckets) {
     else
       samples[kept++] = next;
   }
+  if (kept > samples.size() - samples.size() / 10) return false;
   samples.resize(kept);
   std::stable_sort(samples.begin(), samples.end(),
                    [](const ProfileSample &a, const ProfileSample &b) { return a.time < b.time; });
+  profile.samples = std::move(samples);
+  return true;
 }
 
 // Tables without what nothing refers to any more.
@@ -70,82 +91,188 @@ void drop_unused_frames(Profile &profile) {
   profile.frames = std::move(frames);
 }
 
+void merge_nodes(const Profile &profile, const std::vector<std::uint64_t> &totals, const Heaviest &kept,
+                 Reduced &reduced) {
+  Profile &out = reduced.profile;
+  ProfileFrame other;
+  other.kind = FrameKind::annotation;
+  other.function = kOther;
+  other.why = Unresolved::none;
+  const auto other_frame = static_cast<std::uint32_t>(out.frames.size());
+  out.frames.push_back(std::move(other));
+  out.nodes.assign(1, ProfileNode{});
+  std::vector<std::uint32_t> to(profile.nodes.size(), 0), other_of(1, kNoIndex);
+  std::vector<bool> is_other(1, false);
+  const auto add = [&](std::uint32_t parent, std::uint32_t frame, bool is_rest) {
+    out.nodes.push_back({parent, frame});
+    other_of.push_back(kNoIndex);
+    is_other.push_back(is_rest);
+    return static_cast<std::uint32_t>(out.nodes.size() - 1);
+  };
+  for (std::uint32_t i = 1; i < profile.nodes.size(); ++i) {
+    const std::uint32_t parent = to[profile.nodes[i].parent];
+    if (is_other[parent]) {
+      to[i] = parent;
+    } else if (kept.has(i)) {
+      to[i] = add(parent, profile.nodes[i].frame, false);
+    } else if (totals[i] != 0) {
+      if (other_of[parent] == kNoIndex) {
+        const std::uint32_t made = add(parent, other_frame, true);
+        other_of[parent] = made;
+      }
+      to[i] = other_of[parent];
+    }
+  }
+  for (ProfileSample &sample : out.samples) {
+    sample.node = to[sample.node];
+    if (is_other[sample.node]) reduced.merged += sample.weight;
+  }
+  drop_unused_frames(out);
+}
+
+// What is given up one after the other: many stacks first, then points of time as well.
+struct Step {
+  std::size_t nodes, buckets;
+};
+constexpr Step kSteps[] = {
+    {500'000, 0},   {200'000, 0},   {200'000, 65'536}, {200'000, 16'384}, {200'000, 4096}, {100'000, 2048},
+    {50'000, 1024}, {20'000, 1024}, {10'000, 512},     {5'000, 256},      {2'000, 128},    {1'000, 96},
+    {500, 64},      {200, 48},      {100, 32},         {50, 24},          {20, 16},        {10, 8},
+    {5, 4}};
+constexpr std::size_t kLastStep = (std::size(kSteps) - 1) * kFine;
+
+std::size_t between(std::size_t from, std::size_t to, std::size_t at) {
+  return from - (from - to) * (at % kFine) / kFine;
+}
+
+Step step_at(const Profile &profile, bool timed, std::size_t at) {
+  Step from = kSteps[at / kFine];
+  if (at / kFine == 0) from.nodes = std::max(from.nodes, profile.nodes.size());
+  if (at % kFine != 0) {
+    const Step to = kSteps[at / kFine + 1];
+    from.nodes = between(from.nodes, to.nodes, at);
+    if (to.buckets != 0) from.buckets = between(from.buckets != 0 ? from.buckets : 1u << 18, to.buckets, at);
+  }
+  if (!timed) from.buckets = 0;
+  return from;
+}
+
+// A file on trial.
+struct Attempt {
+  std::uint64_t size = 0;
+  bool too_large = false, kept = true;
+  std::string bytes; // all of them, if kept
+  ProfileExportReport report;
+};
+
+// Larger files are rendered once more for the caller: the profile needs its memory.
+constexpr std::uint64_t kKeptBytes = 32u << 20;
+
 } // namespace
 
-Profile reduce_profile(const Profile &profile, std::size_t nodes, std::size_t buckets,
-                       std::uint64_t &merged) {
-  Profile out = profile;
-  merged = 0;
+std::optional<Reduced> reduce_profile(const Profile &profile, std::size_t nodes, std::size_t buckets) {
   const std::vector<std::uint64_t> totals = totals_by_node(profile);
-  if (const std::uint64_t least = nodes == 0 ? 0 : threshold(totals, nodes); least > 1) {
-    ProfileFrame other;
-    other.kind = FrameKind::annotation;
-    other.function = kOther;
-    other.why = Unresolved::none;
-    const auto other_frame = static_cast<std::uint32_t>(out.frames.size());
-    out.frames.push_back(std::move(other));
-    out.nodes.assign(1, ProfileNode{});
-    std::vector<std::uint32_t> to(profile.nodes.size(), 0), other_of(1, kNoIndex);
-    std::vector<bool> is_other(1, false);
-    const auto add = [&](std::uint32_t parent, std::uint32_t frame, bool is_rest) {
-      out.nodes.push_back({parent, frame});
-      other_of.push_back(kNoIndex);
-      is_other.push_back(is_rest);
-      return static_cast<std::uint32_t>(out.nodes.size() - 1);
-    };
-    for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
-      const std::uint32_t parent = to[profile.nodes[i].parent];
-      if (is_other[parent]) {
-        to[i] = parent;
-      } else if (totals[i] >= least) {
-        to[i] = add(parent, profile.nodes[i].frame, false);
-      } else if (totals[i] != 0) {
-        if (other_of[parent] == kNoIndex) {
-          const std::uint32_t made = add(parent, other_frame, true);
-          other_of[parent] = made;
-        }
-        to[i] = other_of[parent];
-      }
-    }
-    for (ProfileSample &sample : out.samples) {
-      sample.node = to[sample.node];
-      if (is_other[sample.node]) merged += sample.weight;
-    }
-    drop_unused_frames(out);
-  }
-  if (buckets != 0) add_up_samples(out, buckets);
+  const Heaviest kept(totals, nodes);
+  if (kept.all() && buckets == 0) return std::nullopt;
+  Reduced out{profile};
+  if (!kept.all()) merge_nodes(profile, totals, kept, out);
+  if (buckets != 0) out.added_up = add_up_samples(out.profile, buckets);
+  if (kept.all() && !out.added_up) return std::nullopt;
   return out;
 }
 
-Result<const Profile *> fit_profile(const Job &job,
-                                    const std::function<std::uint64_t(const Profile &)> &estimate,
-                                    Profile &room, bool timed) {
-  if (estimate(job.profile) <= job.max_bytes) return &job.profile;
-  struct Step {
-    std::size_t nodes, buckets;
+Result<void> write_largest(std::uint64_t max_bytes, ProfileExportReport &report, std::size_t last,
+                           const Render &render, Out &out) {
+  constexpr unsigned kMostAttempts = 8;
+  const ProfileExportReport before = report;
+  std::optional<Attempt> best;
+  std::size_t best_at = 0, too_much = 0;
+  unsigned attempts = 0;
+  std::optional<Error> failed;
+  // False where the search need not go on.
+  const auto attempt = [&](std::size_t at) {
+    Attempt now;
+    const WriteBytes take = [&](Bytes bytes) -> Result<void> {
+      now.size += bytes.size();
+      now.too_large = now.size > max_bytes;
+      now.kept = now.size <= kKeptBytes && !now.too_large;
+      if (now.kept)
+        now.bytes.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+      else
+        now.bytes = std::string(); // its memory, too
+      if (now.too_large) return does_not_fit(max_bytes);
+      return out.still_wanted();
+    };
+    report = before;
+    Out trial(take, out.compresses());
+    const bool rendered = render(at, trial);
+    if (rendered) ++attempts;
+    const Result<std::uint64_t> done = rendered ? trial.finish() : Result<std::uint64_t>(0);
+    if (!done && !now.too_large) {
+      failed = done.error();
+      return false;
+    }
+    if (!rendered || now.too_large) {
+      too_much = at;
+      return true;
+    }
+    now.report = std::move(report);
+    best_at = at;
+    best = std::move(now);
+    return best_at != 0 && best->size < max_bytes - max_bytes / 16;
   };
-  constexpr Step kSteps[] = {{500'000, 0},   {200'000, 0},  {200'000, 4096}, {100'000, 2048}, {50'000, 1024},
-                             {20'000, 1024}, {10'000, 512}, {5'000, 256},    {2'000, 128},    {500, 64},
-                             {100, 32},      {20, 16},      {5, 4}};
-  for (Step step : kSteps) {
-    if (!timed) step.buckets = 0;
-    std::uint64_t merged = 0;
-    room = {}; // before there is another
-    room = reduce_profile(job.profile, step.nodes, step.buckets, merged);
-    if (estimate(room) > job.max_bytes) continue;
-    job.report.merged_weight = merged;
-    if (merged != 0)
-      job.report.notes.push_back(fmt::format("to stay below {} bytes, {} {} are summed up in \"{}\"",
-                                             grouped(job.max_bytes), grouped(merged), unit_of(job.profile),
-                                             kOther));
-    if (step.buckets != 0)
-      job.report.notes.push_back(
+  bool on = attempt(0);
+  while (on && attempts < kMostAttempts && (best ? best_at : last) - too_much > 1)
+    on = attempt(too_much + ((best ? best_at : last) - too_much) / 2);
+  if (!failed && !best) static_cast<void>(attempt(last));
+  if (failed) return *std::move(failed);
+  if (!best) return does_not_fit(max_bytes);
+  if (best->kept) {
+    report = std::move(best->report);
+    out.finished_bytes({reinterpret_cast<const std::uint8_t *>(best->bytes.data()), best->bytes.size()});
+  } else {
+    report = before;
+    static_cast<void>(render(best_at, out));
+  }
+  return {};
+}
+
+Result<void> write_fitting(const Job &job, const Shrinking &how, const RenderProfile &render, Out &out) {
+  const std::size_t slices = how.slice_bytes == 0 ? 0 : job.profile.slices.size();
+  const std::size_t quarter =
+      how.slice_bytes == 0 ? 0 : static_cast<std::size_t>(job.max_bytes / 4 / how.slice_bytes);
+  const std::size_t slice_steps = halving_steps(slices, quarter);
+  const auto less = [&](std::size_t given_up, Out &to) {
+    if (given_up == 0) {
+      render(job.profile, {}, to);
+      return true;
+    }
+    if (given_up < slice_steps) {
+      render(job.profile, longest_slices(job, halved(slices, quarter, given_up)), to);
+      return true;
+    }
+    const std::size_t at = given_up - slice_steps;
+    const std::size_t most_slices = std::min(slices, quarter) * (kLastStep - at) / kLastStep;
+    const Step step = step_at(job.profile, how.timed, at);
+    const std::optional<Reduced> reduced = reduce_profile(job.profile, step.nodes, step.buckets);
+    if (!reduced && most_slices == slices) return false;
+    ProfileExportReport &report = job.report;
+    if (reduced && reduced->merged != 0) {
+      report.merged_weight = reduced->merged;
+      report.notes.push_back(fmt::format("to stay below {} bytes, {} {} are summed up in \"{}\"",
+                                         grouped(job.max_bytes), grouped(reduced->merged),
+                                         unit_of(job.profile), kOther));
+    }
+    if (reduced && reduced->added_up)
+      report.notes.push_back(
           fmt::format("to stay below {} bytes, equal stacks of a thread within {:.3g} ms are one sample",
                       grouped(job.max_bytes),
                       static_cast<double>(job.profile.duration) / 1e6 / static_cast<double>(step.buckets)));
-    return &room;
-  }
-  return does_not_fit(job.max_bytes);
+    const ShownSlices shown = how.slice_bytes == 0 ? ShownSlices{} : longest_slices(job, most_slices);
+    render(reduced ? reduced->profile : job.profile, shown, to);
+    return true;
+  };
+  return write_largest(job.max_bytes, job.report, slice_steps + kLastStep, less, out);
 }
 
 Error does_not_fit(std::uint64_t max_bytes) {
@@ -154,24 +281,37 @@ Error does_not_fit(std::uint64_t max_bytes) {
                                     grouped(max_bytes)));
 }
 
-std::int64_t least_slice(const Job &job, std::size_t most) {
+std::size_t halving_steps(std::size_t count, std::size_t least) {
+  std::size_t steps = 0;
+  for (; count > least; count >>= 1)
+    ++steps;
+  return steps * kFine;
+}
+
+std::size_t halved(std::size_t count, std::size_t least, std::size_t at) {
+  return between(std::max(least, count >> (at / kFine)), std::max(least, count >> (at / kFine + 1)), at);
+}
+
+ShownSlices longest_slices(const Job &job, std::size_t most) {
   const std::vector<ProfileSlice> &slices = job.profile.slices;
-  if (slices.size() <= most) return 0;
-  std::vector<std::int64_t> lengths;
-  for (const ProfileSlice &slice : slices)
-    lengths.push_back(slice.end - slice.start);
-  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(most), lengths.end(),
-                   std::greater<>());
-  const std::int64_t least = lengths[most] + 1;
-  std::uint64_t count = 0, sum = 0;
-  for (const ProfileSlice &slice : slices)
-    if (slice.end - slice.start < least) ++count, sum += static_cast<std::uint64_t>(slice.end - slice.start);
+  if (slices.size() <= most) return {};
+  const auto length = [&](std::size_t i) { return slices[i].end - slices[i].start; };
+  std::vector<std::size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(order.begin(), at, order.end(), [&](std::size_t a, std::size_t b) {
+    return length(a) != length(b) ? length(a) > length(b) : a < b;
+  });
+  const ShownSlices shown{length(*at), *at};
+  std::uint64_t sum = 0;
+  for (auto left_out = at; left_out != order.end(); ++left_out)
+    sum += static_cast<std::uint64_t>(length(*left_out));
   job.report.merged_weight += sum / 1000;
   job.report.notes.push_back(
-      fmt::format("to stay below {} bytes, {} slices of less than {:.3f} µs are left out, {:.3f} ms in all",
-                  grouped(job.max_bytes), grouped(count), static_cast<double>(least) / 1e3,
-                  static_cast<double>(sum) / 1e6));
-  return least;
+      fmt::format("to stay below {} bytes, {} slices of at most {:.3f} µs are left out, {:.3f} ms in all",
+                  grouped(job.max_bytes), grouped(slices.size() - most),
+                  static_cast<double>(shown.cut_length) / 1e3, static_cast<double>(sum) / 1e6));
+  return shown;
 }
 
 } // namespace etwrelog::export_profile

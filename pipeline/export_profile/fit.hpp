@@ -8,24 +8,58 @@
 
 namespace etwrelog::export_profile {
 
-// `profile` itself, or a smaller one in `room`, for which `estimate` says at most `job.max_bytes`. An error
-// if even the smallest is too large. `timed`: the format has a place for each sample, so that fewer of them
-// help.
-[[nodiscard]] Result<const Profile *>
-fit_profile(const Job &job, const std::function<std::uint64_t(const Profile &)> &estimate, Profile &room,
-            bool timed = true);
+// Between two neighbouring sizes on the way from everything to hardly anything there are so many others.
+inline constexpr std::size_t kFine = 32;
+
+// Writes the file to `out` and notes in the report what is not in it. `given_up` is 0 for everything. False,
+// with nothing written: this is no less than with 0.
+using Render = std::function<bool(std::size_t given_up, Out &out)>;
+
+// Gives up as little as gives a file of at most `max_bytes`, all of it at `last`. Sizes are those of files,
+// not estimates: the file is rendered, kept while it is small, and searched for in few attempts. An error if
+// none of them fits.
+[[nodiscard]] Result<void> write_largest(std::uint64_t max_bytes, ProfileExportReport &report,
+                                         std::size_t last, const Render &render, Out &out);
 
 [[nodiscard]] Error does_not_fit(std::uint64_t max_bytes);
 
-// At most `nodes` stacks of their own; samples of the others stand at "[other]" below their deepest remaining
-// frame. At most `buckets` points of time (0: all): samples of one thread and stack within one are added up.
-// `merged` is the weight that went into "[other]".
-[[nodiscard]] Profile reduce_profile(const Profile &profile, std::size_t nodes, std::size_t buckets,
-                                     std::uint64_t &merged);
+// From `count` down to `least` in halves, and evenly between those.
+[[nodiscard]] std::size_t halving_steps(std::size_t count, std::size_t least); // in units of kFine
+[[nodiscard]] std::size_t halved(std::size_t count, std::size_t least, std::size_t at);
 
-// The length from which on slices are shown, so that there are at most `most`: the longest are kept. Notes
-// what is left out.
-[[nodiscard]] std::int64_t least_slice(const Job &job, std::size_t most);
+// The longest of a profile's slices, of equal ones the first.
+struct ShownSlices {
+  std::int64_t cut_length = -1;
+  std::size_t cut = 0; // of that length only those before it
+  [[nodiscard]] bool has(const ProfileSlice &slice, std::size_t index) const {
+    const std::int64_t length = slice.end - slice.start;
+    return length > cut_length || (length == cut_length && index < cut);
+  }
+};
+// Notes what is left out.
+[[nodiscard]] ShownSlices longest_slices(const Job &job, std::size_t most);
+
+// What a format does with less of a profile.
+struct Shrinking {
+  bool timed = true; // it has a place for each sample, so that fewer of them help
+  // About what a slice takes in the file, 0 if there are none. They go first, until they take a quarter.
+  std::uint64_t slice_bytes = 0;
+};
+using RenderProfile = std::function<void(const Profile &, const ShownSlices &, Out &)>;
+[[nodiscard]] Result<void> write_fitting(const Job &job, const Shrinking &how, const RenderProfile &render,
+                                         Out &out);
+
+// At most `nodes` stacks of their own; samples of the others stand at "[other]" below their deepest remaining
+// frame. At most `buckets` points of time (0: all): samples of one thread and stack within one are added up,
+// unless that gains next to nothing.
+struct Reduced {
+  Profile profile;
+  std::uint64_t merged = 0; // weight that went into "[other]"
+  bool added_up = false;
+};
+// Nothing where all of it stays.
+[[nodiscard]] std::optional<Reduced> reduce_profile(const Profile &profile, std::size_t nodes,
+                                                    std::size_t buckets);
 
 inline constexpr std::string_view kOther = "[other]";
 

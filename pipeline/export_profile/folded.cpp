@@ -128,27 +128,15 @@ private:
 } // namespace
 
 Result<void> write_folded(const Job &job, Out &out) {
-  const auto lines = [&job](const Profile &profile, auto &&emit) {
+  const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
     const CallTree tree = build_tree(profile, job.options.threads ? Group::thread : Group::process);
     const std::vector<std::uint64_t> none;
-    Lines(tree, none).each(emit);
-  };
-  const auto bytes = [&lines](const Profile &profile) {
-    std::uint64_t all = 0;
-    lines(profile, [&all](std::string_view stack, std::uint64_t count, std::uint64_t) {
-      all += stack.size() + std::to_string(count).size() + 2;
+    Lines(tree, none).each([&to](std::string_view stack, std::uint64_t count, std::uint64_t) {
+      to.text(stack).text(" ").unsigned_number(count).text("\n");
     });
-    return all;
   };
-  Profile room;
-  const Profile *fitting = &job.profile;
-  if (job.options.max_bytes != 0) { // scripts read it, whatever its size
-    ETWRELOG_TRY_LET(smaller, fit_profile(job, bytes, room, false));
-    fitting = smaller;
-  }
-  lines(*fitting, [&out](std::string_view stack, std::uint64_t count, std::uint64_t) {
-    out.text(stack).text(" ").unsigned_number(count).text("\n");
-  });
+  if (job.options.max_bytes != 0) return write_fitting(job, {.timed = false}, render, out);
+  render(job.profile, {}, out); // scripts read it, whatever its size
   return {};
 }
 

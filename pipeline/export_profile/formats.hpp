@@ -32,8 +32,8 @@ struct DiffTree {
 };
 [[nodiscard]] DiffTree build_diff_tree(std::span<const Profile> before, std::span<const Profile> after);
 void write_diff_folded(const DiffTree &diff, Out &out);
-void write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
-                    std::uint64_t max_bytes, ProfileExportReport &report, Out &out);
+Result<void> write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
+                            std::uint64_t max_bytes, ProfileExportReport &report, Out &out);
 
 [[nodiscard]] std::string title_of(const Profile &profile, const ProfileExportOptions &options);
 // "12,345 samples every 1 ms · 3.2 s · 4 processors"; with what was lost.

@@ -43,20 +43,6 @@ private:
   std::uint32_t group_ = 0, bits_ = 0;
 };
 
-std::uint64_t estimate(const Profile &profile) {
-  constexpr std::uint64_t kPage = 48'000;
-  std::uint64_t bytes = kPage + profile.samples.size() * 14 + profile.nodes.size() * 8;
-  for (const ProfileFrame &frame : profile.frames)
-    bytes += frame.function.size() + 48;
-  for (const ProfileModule &module : profile.modules)
-    bytes += 2 * (module.path.size() + module.detail.size()) + 160;
-  for (const ProfileThread &thread : profile.threads)
-    bytes += thread.name.size() + 32;
-  for (const ProfileProcess &process : profile.processes)
-    bytes += process.name.size() + 200;
-  return bytes;
-}
-
 class Writer {
 public:
   Writer(const Job &job, const Profile &profile, Out &out)
@@ -251,10 +237,10 @@ private:
 } // namespace
 
 Result<void> write_html(const Job &job, Out &out) {
-  Profile room;
-  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
-  Writer(job, *fitting, out).write();
-  return {};
+  const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
+    Writer(job, profile, to).write();
+  };
+  return write_fitting(job, {}, render, out);
 }
 
 } // namespace etwrelog::export_profile

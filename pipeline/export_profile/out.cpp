@@ -16,7 +16,7 @@ struct Out::Gzip {
   std::array<std::uint8_t, kPiece> room{};
 };
 
-Out::Out(const WriteBytes &write, bool gzip) : write_(write) {
+Out::Out(const WriteBytes &write, bool gzip) : write_(write), compresses_(gzip) {
   buffer_.reserve(kPiece + 4096);
   if (!gzip) return;
   gzip_ = std::make_unique<Gzip>();
@@ -31,7 +31,21 @@ Out::Out(const WriteBytes &write, bool gzip) : write_(write) {
 }
 
 Out::~Out() {
+  end_compressor();
+}
+
+void Out::end_compressor() {
   if (gzip_) deflateEnd(&gzip_->stream);
+  gzip_.reset();
+}
+
+Result<void> Out::still_wanted() {
+  return base::called("what takes the bytes", [&] { return write_({}); });
+}
+
+void Out::finished_bytes(Bytes bytes) {
+  end_compressor();
+  hand_over(bytes);
 }
 
 void Out::hand_over(Bytes bytes) {
@@ -55,7 +69,7 @@ void Out::compress(bool last) {
 }
 
 void Out::flush() {
-  if (gzip_)
+  if (gzip_ && !error_)
     compress(false);
   else
     hand_over({reinterpret_cast<const std::uint8_t *>(buffer_.data()), buffer_.size()});

@@ -25,17 +25,25 @@ public:
   Out &json(std::string_view text);       // quoted and escaped, also against "</script>"
   Out &xml(std::string_view text);        // escaped for text and for attributes
 
+  [[nodiscard]] bool compresses() const { return compresses_; }
+  // Hands over nothing: whether the caller wants to go on, who has no other way to stop.
+  [[nodiscard]] Result<void> still_wanted();
+  // A whole file that another Out made, as it is; nothing else may be written.
+  void finished_bytes(Bytes bytes);
+
   // Everything is handed over; what was written is complete.
   [[nodiscard]] Result<std::uint64_t> finish();
 
 private:
   static constexpr std::size_t kPiece = 1u << 16;
   struct Gzip;
+  void end_compressor();
   void flush();
   void hand_over(Bytes bytes);
   void compress(bool last);
 
   const WriteBytes &write_;
+  const bool compresses_;
   std::string buffer_;
   std::unique_ptr<Gzip> gzip_;
   std::uint64_t bytes_ = 0;

@@ -63,13 +63,6 @@ private:
   std::unordered_map<std::string, std::uint64_t> known_{{"", 0}};
 };
 
-std::uint64_t estimate(const Profile &profile) { // before compression
-  std::uint64_t bytes = 4096 + profile.samples.size() * 40 + profile.nodes.size() * 12;
-  for (const ProfileFrame &frame : profile.frames)
-    bytes += frame.function.size() + frame.file.size() + 64;
-  return bytes;
-}
-
 class Writer {
 public:
   Writer(const Profile &profile, Out &out)
@@ -222,10 +215,10 @@ private:
 } // namespace
 
 Result<void> write_pprof(const Job &job, Out &out) {
-  Profile room;
-  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
-  Writer(*fitting, out).write(job.options);
-  return {};
+  const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
+    Writer(profile, to).write(job.options);
+  };
+  return write_fitting(job, {.timed = false}, render, out);
 }
 
 } // namespace etwrelog::export_profile

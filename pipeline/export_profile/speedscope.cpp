@@ -29,35 +29,13 @@ std::vector<ThreadSamples> by_thread(const Profile &profile) {
   return all;
 }
 
-std::uint64_t estimate(const Profile &profile) {
-  std::vector<std::uint32_t> depth(profile.nodes.size(), 0);
-  std::uint64_t bytes = 4096;
-  for (std::size_t i = 1; i < profile.nodes.size(); ++i)
-    depth[i] = depth[profile.nodes[i].parent] + 1;
-  const std::uint64_t digits = std::to_string(profile.frames.size()).size() + 1;
-  for (const ProfileSample &sample : profile.samples)
-    bytes += depth[sample.node] * digits + 12;
-  for (const ProfileFrame &frame : profile.frames)
-    bytes += 2 * (frame.function.size() + frame.file.size()) + 96;
-  for (const ProfileThread &thread : profile.threads)
-    bytes += 2 * thread.name.size() + 256;
-  for (const ProfileModule &module : profile.modules)
-    bytes += 2 * (module.name.size() + module.path.size() + module.pdb_name.size()) + 128;
-  return bytes;
-}
-
 void write_module(const ProfileModule &module, bool first, Out &out) {
   out.text(first ? "\n{\"name\":" : ",\n{\"name\":").json(clean(module.name));
   out.text(",\"path\":").json(clean(module.path)).text(",\"pdb\":").json(clean(module.pdb_name));
   out.text(",\"id\":").json(identity_text(module)).text("}");
 }
 
-} // namespace
-
-Result<void> write_speedscope(const Job &job, Out &out) {
-  Profile room;
-  ETWRELOG_TRY_LET(fitting, fit_profile(job, estimate, room));
-  const Profile &profile = *fitting;
+void write_all(const Profile &profile, const ProfileExportOptions &options, Out &out) {
   const FrameNames frames(profile, true);
   std::vector<const ProfileFrame *> first(frames.names.size(), nullptr);
   for (std::size_t i = 0; i < profile.frames.size(); ++i)
@@ -66,9 +44,9 @@ Result<void> write_speedscope(const Job &job, Out &out) {
   const double interval = static_cast<double>(profile.interval_ns()) / 1e6;
   const bool waits = profile.kind != ProfileKind::cpu, timed = waits || interval > 0;
   out.text("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":")
-      .json(clean(job.options.program));
+      .json(clean(options.program));
   out.text(",\"name\":")
-      .json(title_of(profile, job.options))
+      .json(title_of(profile, options))
       .text(",\"activeProfileIndex\":0,\"shared\":{\"frames\":[");
   for (std::size_t i = 0; i < frames.names.size(); ++i) {
     out.text(i == 0 ? "\n{\"name\":" : ",\n{\"name\":").json(frames.names[i].text);
@@ -129,7 +107,15 @@ Result<void> write_speedscope(const Job &job, Out &out) {
     out.text("{\"type\":\"sampled\",\"name\":\"no "
              "samples\",\"unit\":\"none\",\"startValue\":0,\"endValue\":0,\"samples\":[],\"weights\":[]}");
   out.text("]}\n");
-  return {};
+}
+
+} // namespace
+
+Result<void> write_speedscope(const Job &job, Out &out) {
+  const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
+    write_all(profile, job.options, to);
+  };
+  return write_fitting(job, {}, render, out);
 }
 
 } // namespace etwrelog::export_profile

@@ -1,6 +1,6 @@
 // A flame graph as SVG: everything is drawn here, so that it reads without scripts; the script adds zoom and
 // search.
-#include "export_profile/formats.hpp"
+#include "export_profile/fit.hpp"
 #include "export_profile/page_assets.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 constexpr double kWidth = 1200, kMargin = 12, kInner = kWidth - 2 * kMargin;
 constexpr double kRow = 18, kCharacter = 6.63; // a monospaced font of 11 pixels
 constexpr double kHead = 74, kFoot = 34;
-constexpr double kLeastWidth = 0.3;     // less is nothing but a haze above the rest
-constexpr std::size_t kCellBytes = 260; // about what a drawn frame takes
+constexpr double kLeastWidth = 0.3;        // less is nothing but a haze above the rest
+constexpr std::size_t kMostCells = 60'000; // browsers are slow with more
 constexpr unsigned kShades = 6;
 
 struct Cell {
@@ -30,8 +30,18 @@ struct Picture {
   double left_out = 0; // weight of what was too narrow, counted once
 };
 
+// What is wide enough to be drawn. Of frames that are as wide as the first that is not, those before it are.
+struct Least {
+  double width;
+  double cut_width = -1;
+  std::uint32_t cut = 0;
+  [[nodiscard]] bool draws(std::uint32_t node, double of) const {
+    return of >= width && (of > cut_width || (of == cut_width && node < cut));
+  }
+};
+
 // Iterative: a hostile stack may be thousands of frames deep.
-template <class Total> Picture lay_out(const CallTree &tree, Total total, double least) {
+template <class Total> Picture lay_out(const CallTree &tree, Total total, const Least &least) {
   Picture out;
   const CallTree::Children children = tree.children_by_name();
   struct Open {
@@ -50,10 +60,10 @@ template <class Total> Picture lay_out(const CallTree &tree, Total total, double
       const std::uint32_t child = children.order[i];
       const double width = total(child);
       if (width <= 0) continue;
-      if (width < least)
-        out.left_out += width;
-      else
+      if (least.draws(child, width))
         open.push_back({child, at.depth + 1, from});
+      else
+        out.left_out += width;
       from += width;
     }
     std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());
@@ -61,17 +71,20 @@ template <class Total> Picture lay_out(const CallTree &tree, Total total, double
   return out;
 }
 
-// The least width that is drawn, so that at most `most` frames are.
-template <class Total>
-double least_weight(const CallTree &tree, Total total, double whole, std::size_t most) {
-  double least = whole * kLeastWidth / kInner;
+// At most `most` frames are drawn.
+template <class Total> Least least_of(const CallTree &tree, Total total, double whole, std::size_t most) {
+  Least least{whole * kLeastWidth / kInner};
   if (tree.nodes.size() <= most) return least;
-  std::vector<double> all;
-  all.reserve(tree.nodes.size());
-  for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    all.push_back(total(i));
-  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most), all.end(), std::greater<>());
-  return std::max(least, std::nextafter(all[most], std::numeric_limits<double>::infinity()));
+  std::vector<std::uint32_t> order(tree.nodes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(order.begin(), at, order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const double x = total(a), y = total(b);
+    return x != y ? x > y : a < b;
+  });
+  least.cut = *at;
+  least.cut_width = total(*at);
+  return least;
 }
 
 constexpr std::string_view kClasses[] = {"r", "p", "t", "k", "n", "j", "i", "u", "a"};
@@ -221,10 +234,6 @@ private:
   bool icicle_;
 };
 
-std::size_t most_cells(std::uint64_t max_bytes) {
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(max_bytes / kCellBytes, 100, 60'000));
-}
-
 std::string change_text(double before, double after, double whole) {
   if (before <= 0) return "new";
   const double change = whole > 0 ? 100 * (after - before) / whole : 0;
@@ -241,11 +250,12 @@ std::string change_colour(double before, double after, double whole) {
 
 } // namespace
 
-Result<void> write_svg(const Job &job, Out &out) {
-  const CallTree tree = build_tree(job.profile, job.options.threads ? Group::thread : Group::process);
+namespace {
+
+void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
   const auto total = [&](std::uint32_t node) { return static_cast<double>(tree.nodes[node].total); };
   const double whole = static_cast<double>(tree.total);
-  const Picture picture = lay_out(tree, total, least_weight(tree, total, whole, most_cells(job.max_bytes)));
+  const Picture picture = lay_out(tree, total, least_of(tree, total, whole, most));
   const double height = kHead + picture.rows * kRow + kFoot;
   const std::string_view unit = unit_of(job.profile);
 
@@ -276,11 +286,25 @@ Result<void> write_svg(const Job &job, Out &out) {
   }
   svg.text(kMargin, height - 12, foot, "details");
   svg.close();
-  return {};
 }
 
-void write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
-                    std::uint64_t max_bytes, ProfileExportReport &report, Out &out) {
+} // namespace
+
+Result<void> write_svg(const Job &job, Out &out) {
+  const CallTree tree = build_tree(job.profile, job.options.threads ? Group::thread : Group::process);
+  const std::size_t most = std::min(tree.nodes.size(), kMostCells);
+  const auto render = [&](std::size_t given_up, Out &to) {
+    draw(job, tree, halved(most, 1, given_up), to);
+    return true;
+  };
+  return write_largest(job.max_bytes, job.report, halving_steps(most, 1), render, out);
+}
+
+namespace {
+
+// At most `most` frames in each of the two pictures.
+void draw_diff(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
+               std::size_t most, ProfileExportReport &report, Out &out) {
   const CallTree &tree = diff.tree;
   const double whole = static_cast<double>(tree.total), old_whole = diff.before.empty() ? 0 : diff.before[0];
   const auto after = [&](std::uint32_t node) { return static_cast<double>(tree.nodes[node].total); };
@@ -291,10 +315,8 @@ void write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileEx
     if (i != 0) gone[tree.nodes[i].parent] += gone[i];
   }
   const auto vanished = [&](std::uint32_t node) { return gone[node]; };
-  const std::size_t most = most_cells(max_bytes) / 2;
-  const Picture now = lay_out(tree, after, least_weight(tree, after, whole, most));
-  const Picture lost =
-      lay_out(tree, vanished, least_weight(tree, vanished, gone.empty() ? 0 : gone[0], most));
+  const Picture now = lay_out(tree, after, least_of(tree, after, whole, most));
+  const Picture lost = lay_out(tree, vanished, least_of(tree, vanished, gone.empty() ? 0 : gone[0], most));
   const bool any_lost = !gone.empty() && gone[0] > 0;
   const double second = kHead + now.rows * kRow + 40;
   const double height = second + (any_lost ? lost.rows * kRow : -40) + kFoot;
@@ -341,6 +363,18 @@ void write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileEx
   }
   svg.text(kMargin, height - 12, report.notes.empty() ? "" : report.notes.back(), "details");
   svg.close();
+}
+
+} // namespace
+
+Result<void> write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
+                            std::uint64_t max_bytes, ProfileExportReport &report, Out &out) {
+  const std::size_t most = std::min(diff.tree.nodes.size(), kMostCells / 2);
+  const auto render = [&](std::size_t given_up, Out &to) {
+    draw_diff(diff, unit, options, halved(most, 1, given_up), report, to);
+    return true;
+  };
+  return write_largest(max_bytes, report, halving_steps(most, 1), render, out);
 }
 
 } // namespace etwrelog::export_profile

@@ -266,11 +266,129 @@ TEST(ProfileExport, EveryFormatKeepsItsLimitAndItsSum) {
   EXPECT_LE(write(profile, ProfileFormat::pprof, {.max_bytes = 60'000}).text.size(), 60'000u);
 }
 
+std::vector<ProfileFormat> all_formats() {
+  std::vector<ProfileFormat> out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(ProfileFormat::count_); ++i)
+    out.push_back(static_cast<ProfileFormat>(i));
+  return out;
+}
+
+TEST(ProfileExport, AFileThatFitsIsLeftAlone) {
+  const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 5'000, .slices = true});
+  for (const ProfileFormat format : all_formats()) {
+    const Written whole = write(profile, format);
+    const Written limited = write(profile, format, {.max_bytes = whole.text.size()});
+    EXPECT_TRUE(limited.text == whole.text) << profile_format_name(format);
+    EXPECT_EQ(limited.report.merged_weight, whole.report.merged_weight) << profile_format_name(format);
+    EXPECT_EQ(limited.report.notes, whole.report.notes) << profile_format_name(format);
+  }
+}
+
+TEST(ProfileExport, AFileThatDoesNotFitUsesMostOfWhatItMay) {
+  const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 5'000, .slices = true});
+  for (const ProfileFormat format : all_formats()) {
+    const std::size_t whole = write(profile, format).text.size();
+    for (const std::size_t percent : {99u, 90u, 70u, 50u, 30u}) {
+      const std::size_t limit = whole * percent / 100;
+      const Written small = write(profile, format, {.max_bytes = limit});
+      EXPECT_LE(small.text.size(), limit) << profile_format_name(format) << " " << percent << " %";
+      EXPECT_GE(small.text.size(), limit * 3 / 4) << profile_format_name(format) << " " << percent << " %";
+      EXPECT_GT(small.report.merged_weight, 0u) << profile_format_name(format) << " " << percent << " %";
+      EXPECT_LE(small.report.notes.size(), 3u) << "those of one attempt";
+      EXPECT_TRUE(small.text == write(profile, format, {.max_bytes = limit}).text);
+    }
+  }
+}
+
+// All weigh the same, so that none is the least.
+TEST(ProfileExport, OfEqualStacksAsManyStayAsFit) {
+  Profile profile = synthetic_profile({.samples = 10'000, .leaves = 10'000});
+  for (std::size_t i = 0; i < profile.samples.size(); ++i)
+    profile.samples[i].node = static_cast<std::uint32_t>(profile.nodes.size() - 1 - i);
+  const std::size_t whole = write(profile, ProfileFormat::folded).text.size();
+  const Written small = write(profile, ProfileFormat::folded, {.max_bytes = whole * 9 / 10});
+  EXPECT_GT(small.report.merged_weight, 0u);
+  EXPECT_LT(small.report.merged_weight, 3'000u);
+}
+
+TEST(ProfileExport, ShortSlicesGoBeforeSamples) {
+  Profile profile = synthetic_profile({.slices = true});
+  const std::vector<ProfileSlice> once = profile.slices;
+  for (std::int64_t i = 1; i < 20; ++i)
+    for (ProfileSlice slice : once) {
+      slice.start += i * 1'234'567, slice.end += i * 1'235'567;
+      profile.slices.push_back(slice);
+    }
+  std::ranges::stable_sort(profile.slices, {}, &ProfileSlice::thread);
+  const std::size_t whole = write(profile, ProfileFormat::firefox).text.size();
+  const Written small = write(profile, ProfileFormat::firefox, {.max_bytes = whole * 9 / 10});
+  ASSERT_EQ(small.report.notes.size(), 1u);
+  EXPECT_NE(small.report.notes[0].find("slices of at most"), std::string::npos) << small.report.notes[0];
+  const json j = json::parse(gunzip(small.text));
+  std::size_t samples = 0, markers = 0;
+  for (const json &t : j["threads"]) {
+    samples += t["samples"]["length"].get<std::size_t>();
+    markers += t["markers"]["length"].get<std::size_t>();
+  }
+  EXPECT_EQ(samples, profile.samples.size());
+  EXPECT_GT(markers, profile.slices.size() / 2);
+  EXPECT_LT(markers, profile.slices.size());
+}
+
+// Larger than what is kept of a file on trial.
+TEST(ProfileExport, ALargeFileIsWrittenAsItWasMeasured) {
+  Profile profile = synthetic_profile({.samples = 10'000, .leaves = 3'000});
+  for (ProfileFrame &frame : profile.frames)
+    if (frame.function.starts_with("leaf")) frame.function.append(16'000, 'x');
+  const Written whole = write(profile, ProfileFormat::folded);
+  ASSERT_GT(whole.text.size(), 40'000'000u);
+  EXPECT_TRUE(write(profile, ProfileFormat::folded, {.max_bytes = whole.text.size()}).text == whole.text);
+  const Written small = write(profile, ProfileFormat::folded, {.max_bytes = 40'000'000});
+  EXPECT_LE(small.text.size(), 40'000'000u);
+  EXPECT_GE(small.text.size(), 33'000'000u);
+  EXPECT_EQ(sum(folded_lines(small.text)), 10'000u);
+  ASSERT_EQ(small.report.notes.size(), 1u);
+}
+
+// Who takes the bytes can end it, as when a command is stopped.
+TEST(ProfileExport, TheSearchForASizeEndsWhenItIsNotWanted) {
+  const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 5'000, .slices = true});
+  for (const ProfileFormat format : all_formats()) {
+    const std::size_t whole = write(profile, format).text.size();
+    std::size_t calls = 0;
+    const auto stopped =
+        write_profile(profile, format, {.max_bytes = whole * 2 / 3}, [&](Bytes) -> Result<void> {
+          if (++calls < 2) return {};
+          Error error;
+          error.kind = ErrorKind::cancelled;
+          error.what = "stopped on request";
+          return error;
+        });
+    ASSERT_FALSE(stopped) << profile_format_name(format);
+    EXPECT_EQ(stopped.error().what, "stopped on request") << profile_format_name(format);
+    EXPECT_EQ(calls, 2u) << profile_format_name(format);
+  }
+}
+
+// To add up equal stacks costs the times of all of them.
+TEST(ProfileExport, TimesStayWhereCoarserOnesGainNothing) {
+  Profile profile = synthetic_profile({.samples = 3'000, .leaves = 3'000});
+  for (std::size_t i = 0; i < profile.samples.size(); ++i)
+    profile.samples[i].node = static_cast<std::uint32_t>(profile.nodes.size() - 1 - i);
+  const std::size_t whole = write(profile, ProfileFormat::html).text.size();
+  const Written small = write(profile, ProfileFormat::html, {.max_bytes = whole * 99 / 100});
+  ASSERT_EQ(small.report.notes.size(), 1u);
+  EXPECT_NE(small.report.notes[0].find("summed up"), std::string::npos) << small.report.notes[0];
+}
+
 TEST(ProfileExport, WhatCannotBeMadeSoSmallIsAnError) {
   const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 10'000, .slices = true});
   for (std::size_t i = 0; i < static_cast<std::size_t>(ProfileFormat::count_); ++i) {
     const auto format = static_cast<ProfileFormat>(i);
-    const auto done = write_profile(profile, format, {.max_bytes = 60}, [](Bytes) { return Result<void>(); });
+    const auto done = write_profile(profile, format, {.max_bytes = 60}, [](Bytes bytes) {
+      EXPECT_TRUE(bytes.empty()) << "nothing may be written";
+      return Result<void>();
+    });
     ASSERT_FALSE(done) << profile_format_name(format);
     EXPECT_EQ(done.error().kind, ErrorKind::usage) << profile_format_name(format);
   }
@@ -324,6 +442,29 @@ TEST(ProfileExport, DiffHasBothCountsAndWhatVanished) {
   EXPECT_NE(svg.find("id=\"vanished\""), std::string::npos);
   EXPECT_NE(svg.find("leaf39"), std::string::npos);
   EXPECT_FALSE(write_profile_diff(before, after, ProfileFormat::html, {}, into(svg)));
+}
+
+TEST(ProfileExport, APictureOfADiffUsesMostOfWhatItMay) {
+  const std::vector<Profile> before{synthetic_profile({.samples = 20'000, .leaves = 3'000})},
+      after{synthetic_profile({.samples = 20'000, .leaves = 1'000})};
+  std::string svg;
+  const auto size_with = [&](std::uint64_t max_bytes) {
+    svg.clear();
+    const auto report =
+        write_profile_diff(before, after, ProfileFormat::svg, {.max_bytes = max_bytes}, [&](Bytes bytes) {
+          svg.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+          return Result<void>();
+        });
+    EXPECT_TRUE(report) << (report ? "" : report.error().message());
+    return svg.size();
+  };
+  const std::size_t whole = size_with(0);
+  EXPECT_EQ(size_with(whole), whole);
+  for (const std::size_t limit : {whole * 9 / 10, whole / 2}) {
+    const std::size_t size = size_with(limit);
+    EXPECT_LE(size, limit);
+    EXPECT_GE(size, limit * 3 / 4);
+  }
 }
 
 TEST(ProfileExport, ANameEndsInItsFormat) {
