@@ -76,12 +76,17 @@ std::string text_of(const nlohmann::json &value) {
   return text;
 }
 
-Result<void> write_unless_stopped(OutputStream &file, Bytes bytes) {
-  if (!process::stop_token().stop_requested()) return file.write(bytes);
+Result<void> unless_stopped() {
+  if (!process::stop_token().stop_requested()) return {};
   Error error;
   error.kind = ErrorKind::cancelled;
   error.what = "stopped on request";
   return error;
+}
+
+Result<void> write_unless_stopped(OutputStream &file, Bytes bytes) {
+  if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
+  return file.write(bytes);
 }
 
 nlohmann::json failure_json(const std::vector<std::string> &inputs, const Error &error) {

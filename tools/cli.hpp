@@ -54,7 +54,9 @@ void warn(std::string_view file, std::string_view text);
 [[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
 // Of any strings: what is not UTF-8, as file names need not be, is replaced.
 [[nodiscard]] std::string text_of(const nlohmann::json &value);
-// For what is written without RunOptions, which would look whether the program is to stop.
+// An error where the program is to stop: for what has no RunOptions that would look. Symbols that were being
+// fetched then count as not there, and nothing may be said or decided without them.
+[[nodiscard]] Result<void> unless_stopped();
 [[nodiscard]] Result<void> write_unless_stopped(OutputStream &file, Bytes bytes);
 // In the place of what would have been told of a trace, in a list of several.
 [[nodiscard]] nlohmann::json failure_json(const std::vector<std::string> &inputs, const Error &error);

@@ -206,6 +206,7 @@ int run_diff(DiffFlags options) {
   Result<std::vector<Profile>> after = read_side(options, options.after, options.processes, status);
   if (!after) return report(after.error());
   name_frames(options, *before, *after);
+  if (const Result<void> go_on = unless_stopped(); !go_on) return report(go_on.error());
   const ProfileDiff diff = profile_diff(*before, *after);
   json failures = json::array();
   std::string messages;

@@ -207,6 +207,7 @@ Result<int> profile_one(const ProfileFlags &options) {
     return error;
   }
   name_frames(options, *profile);
+  if (Result<void> go_on = unless_stopped(); !go_on) return std::move(go_on).error();
   if (writes) {
     if (!text.chosen.empty())
       fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",

@@ -140,6 +140,7 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
     return error;
   }
   const std::vector<ModuleRow> rows = rows_of(profile, resolver);
+  if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
   if (options.json) {
     all.push_back(to_json(input, rows, samples, options.top.value_or(0)));
     return {};
@@ -194,6 +195,7 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   };
   const std::uint64_t before = without_name(), whole = total_weight(read->profile);
   name_native_code(read->profile, resolver);
+  if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
   const std::string output = options.output.empty() ? named_path(input) : options.output;
   const ProfileFormat format = profile_format_of_path(output).value_or(read->format);
   Result<OutputStream> file = OutputStream::open(output_of(output, options.force), inputs_of({input}));

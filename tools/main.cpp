@@ -4,12 +4,12 @@
 #include "tools/reference.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -17,6 +17,8 @@
 #include <fmt/format.h>
 
 namespace {
+
+namespace cli = etwrelog::cli;
 
 // What is empty and may not be: a variable that a script believes to be set. Its option would be taken for
 // one that was not given, and all of a trace for what was asked for.
@@ -34,16 +36,37 @@ std::optional<std::string> empty_argument(const std::vector<std::string> &argume
   return std::nullopt;
 }
 
+// The command that was given; null: none, but help or the version.
+const CLI::App *chosen(const CLI::App &app) {
+  const std::vector<const CLI::App *> all = app.get_subcommands(nullptr);
+  const auto parsed = std::ranges::find_if(all, [](const CLI::App *c) { return c->parsed(); });
+  return parsed == all.end() ? nullptr : *parsed;
+}
+
+bool is_one_of(const CLI::App *command, std::span<const std::string_view> names) {
+  return command != nullptr && std::ranges::find(names, command->get_name()) != names.end();
+}
+
+constexpr std::string_view kWriters[] = {"relog", "merge", "export", "pack", "unpack", "join"};
+
+bool is_given(const CLI::App &command, const char *name) {
+  const CLI::Option *const option = command.get_option_no_throw(name);
+  return option != nullptr && option->count() != 0;
+}
+
 // Whether what a command says is what it was called for, and lost where nobody can read it. One that writes
 // files says on standard output no more than how that went.
-bool result_is_text(const CLI::App &app) {
-  constexpr std::array kWriters{"relog", "merge", "export", "pack", "unpack", "verify", "join"};
-  const std::vector<const CLI::App *> chosen = app.get_subcommands(nullptr);
-  const auto parsed = std::ranges::find_if(chosen, [](const CLI::App *c) { return c->parsed(); });
-  if (parsed == chosen.end()) return true; // help, or the version
-  if (std::ranges::find(kWriters, (*parsed)->get_name()) != kWriters.end()) return false;
-  const CLI::Option *const output = (*parsed)->get_option_no_throw("--output");
-  return output == nullptr || output->count() == 0;
+bool result_is_text(const CLI::App *command) {
+  constexpr std::string_view kChecks[] = {"verify"}; // its status says it all
+  if (command == nullptr || is_given(*command, "--json") || is_given(*command, "--help")) return true;
+  return !is_one_of(command, kWriters) && !is_one_of(command, kChecks) && !is_given(*command, "--output");
+}
+
+// Of a command whose words could not be written: its files may be there all the same.
+int status_without_words(const CLI::App *command, int status) {
+  const bool written =
+      status != cli::kFailed && is_one_of(command, kWriters) && !is_given(*command, "--help");
+  return written ? cli::kIncomplete : cli::kFailed;
 }
 
 } // namespace
@@ -85,7 +108,7 @@ int main(int argc, char **argv) {
                                  ? "cannot write to standard output: " + error.code().message()
                                  : error.what();
     process::print_message(fmt::format("etwrelog: error: {}\n", what));
-    return cli::kFailed;
+    return std::ferror(stdout) != 0 ? status_without_words(chosen(app), exit_status) : cli::kFailed;
   } catch (const std::bad_alloc &) {
     process::print_message("etwrelog: error: out of memory; use fewer --threads\n");
     return cli::kFailed;
@@ -94,9 +117,9 @@ int main(int argc, char **argv) {
     return cli::kFailed;
   }
   if (process::standard_output_was_closed() && exit_status != cli::kFailed && exit_status != cli::kUsage &&
-      result_is_text(app)) {
+      result_is_text(chosen(app))) {
     process::print_message("etwrelog: error: standard output is closed: nobody can read the result\n");
-    return cli::kFailed;
+    return status_without_words(chosen(app), exit_status);
   }
   const bool flushed = std::fflush(stdout) == 0;
   const int reason = errno; // where it was flushed, of what failed last
@@ -106,7 +129,7 @@ int main(int argc, char **argv) {
       process::print_message(
           fmt::format("etwrelog: error: cannot write to standard output{}\n",
                       flushed ? std::string() : ": " + std::generic_category().message(reason)));
-    return cli::kFailed;
+    return status_without_words(chosen(app), exit_status);
   }
   return exit_status;
 }

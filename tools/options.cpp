@@ -146,7 +146,9 @@ Result<std::optional<Moment>> moment_of(const std::string &text, Option option) 
 CLI::Validator no_less_than_zero() {
   return CLI::Validator(
       [](std::string &text) {
-        return text.starts_with('-') ? fmt::format("{} is less than 0", text) : std::string();
+        const std::size_t at = text.find_first_not_of(" \t");
+        return at != std::string::npos && text[at] == '-' ? fmt::format("\"{}\" is less than 0", text)
+                                                          : std::string();
       },
       "");
 }

@@ -31,12 +31,12 @@ std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t
   return counts_samples(profile) ? text + fmt::format(" ±{:<4.1f}", 100 * sampling_error(part, whole)) : text;
 }
 
-// Samples, or the time of microseconds.
+// Samples, or the time of nanoseconds.
 std::string weight_text(const Profile &profile, std::uint64_t weight) {
   if (counts_samples(profile)) return human_count(weight);
-  if (weight < 1'000) return fmt::format("{} us", weight);
-  if (weight < 100'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-3);
-  return human_seconds(static_cast<double>(weight) * 1e-6);
+  if (weight < 1'000'000) return fmt::format("{:.5g} us", static_cast<double>(weight) * 1e-3);
+  if (weight < 100'000'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-6);
+  return human_seconds(static_cast<double>(weight) * 1e-9);
 }
 
 // Without the mark that tells wakers from functions in files.
@@ -354,7 +354,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"kind", profile.kind == ProfileKind::cpu    ? "cpu"
                        : profile.kind == ProfileKind::wait ? "wait"
                                                            : "ready"},
-              {"unit", counts_samples(profile) ? "samples" : "microseconds"},
+              {"unit", counts_samples(profile) ? "samples" : "nanoseconds"},
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},
               {"processors", profile.processors},

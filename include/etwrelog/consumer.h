@@ -80,6 +80,7 @@ typedef uint64_t TRACEHANDLE;
 #define ERROR_INVALID_PARAMETER 87u
 #define ERROR_BAD_PATHNAME 161u
 #define ERROR_BUSY 170u
+#define ERROR_NOACCESS 998u /* an exception came out of a callback, which ended ProcessTrace */
 #define ERROR_CANCELLED 1223u
 #define ERROR_FILE_CORRUPT 1392u
 #define ERROR_INVALID_TIME 1901u
@@ -255,12 +256,13 @@ ETWR_API TRACEHANDLE OpenTraceA(EVENT_TRACE_LOGFILEA *logfile);
 ETWR_API uint32_t ProcessTrace(TRACEHANDLE *handles, uint32_t count, const int64_t *start,
                                const int64_t *end);
 
-/* While ProcessTrace is under way, from a callback or another thread: ends it after the current event, frees
- * the trace when it has returned, and is then itself ERROR_CTX_CLOSE_PENDING, which is no failure. */
+/* While ProcessTrace is under way with this handle, whatever its others, from a callback or another thread:
+ * ends it after the current event, frees the trace when it has returned, and is then itself
+ * ERROR_CTX_CLOSE_PENDING, which is no failure. */
 ETWR_API uint32_t CloseTrace(TRACEHANDLE handle);
 
-/* What went wrong in this thread's last call, in one line of UTF-8: file, offset, what was expected, what was
- * found. Empty if nothing did. Valid until the thread's next call. */
+/* What went wrong in this thread's last call, that is the one that returned last, in one line of UTF-8: file,
+ * offset, what was expected, what was found. Empty if nothing did. Valid until the thread's next call. */
 ETWR_API const char *etwr_consumer_last_error(void);
 
 /* For programs that decode TraceLogging by the trace's own schemas only, such as Microsoft's TraceEvent where

@@ -19,7 +19,7 @@ enum class ErrorKind : std::uint8_t { // numbers are stable
   usage,       // the caller's options contradict each other
   no_match,    // the options are sound but fit nothing in the trace
   cancelled,   // stopped on request
-  limit,       // RunOptions::memory or a limit of the format: `expected` says what would do
+  limit,       // memory that an option allows, or a limit of the format: `expected` says what would do
   callback,    // the caller's map, visitor or sink threw or failed; `found` is its text
 };
 
@@ -72,13 +72,13 @@ enum class Advice : std::uint8_t {
   other_output,      // another name for the output
   unpack,            // unpack the archive and use the trace in it
   allow_spool,       // save the stream to a file, or allow Option::spool
-  salvage_archive,   // unpack the archive with Option::salvage
+  salvage_archive,   // unpack the archive with Option::salvage, here UnpackOptions::salvage
   update,            // a newer version of this library
   free_space,        // room where the output is to be
   temporary_folder,  // a folder for temporary files with more room
   check_input,       // it may be no ETW trace at all
   larger_buffers,    // a larger Option::buffer_size
-  more_stack_memory, // a larger Option::stack_memory
+  more_stack_memory, // a larger Option::stack_memory; of report_stacks() StackReportOptions::memory
   list_processes,    // look at the processes of the trace
   count_,
 };
@@ -92,13 +92,14 @@ using OptionName = std::string_view (*)(Option);
 
 struct Error {
   ErrorKind kind = ErrorKind::corrupt;
-  Option option = Option::none;        // of usage errors: which it is about,
+  Option option = Option::none;        // which it is about, of usage errors and limits,
   Option conflict = Option::none;      // and which other it contradicts
   Advice advice = Advice::none;        // what the user can do next
   std::string file;                    // as the user named it; empty until a layer that knows it adds it
   std::optional<std::uint64_t> offset; // in the file, in bytes
   std::string what;                    // the thing looked at, such as "buffer 117: SavedOffset"
-  std::string expected;                // "0x48..0x10000"; empty if `what` says it all
+  std::string expected;                // "0x48..0x10000"; empty if `what` says it all; of limits "more than"
+                                       // or "at least" where nobody knows yet what would do
   std::string found;
 
   // One line: "boot.etl: at 0x750004: buffer 117: SavedOffset: expected 0x48..0x10000, found 0x1a0000; ...".

@@ -25,8 +25,8 @@
  * came from.
  *  - Threads: an etwr_trace, an etwr_processes, an etwr_schemas and an etwr_tables may be used by any number
  * of threads at once. A cursor and an etwr_decoder are used by one thread at a time. Calls make their own
- * threads and end them. Callbacks come on any thread, one at a time; they may not call back into the call
- * that they came from.
+ * threads and end them. Callbacks come on any thread, one at a time of a call and the streams that it
+ * made; they may not call back into the call or the streams that they came from.
  *  - A trace must outlive its cursors. All else may be freed in any order. */
 #ifndef ETWRELOG_H
 #define ETWRELOG_H
@@ -90,16 +90,17 @@ ETWR_API void etwr_string_free(char *text);
 
 typedef struct etwr_run {
   size_t struct_size;
-  uint32_t threads; /* at most; 0: the machine's; 1: none is made */
+  uint32_t threads; /* at most; 0: the machine's; 1: none is made, but for one that asks `stop` */
   uint64_t memory;  /* bytes for buffers, caches and tables of the call; 0: 1 GiB */
-  /* Not 0: stop. Asked before the call begins and some ten times a second while it reads; then the call fails
-   * with ETWR_ERROR_CANCELLED and leaves no output. */
+  /* Not 0: stop. Asked before the call begins and some ten times a second until it ends, also while it waits
+   * for a pipe; of cursors and streams while they read. Then the call fails with ETWR_ERROR_CANCELLED and
+   * leaves no output. Not asked again once it has said so. */
   int (*stop)(void *context);
-  /* Bytes of input done and in all (0: not known). At most ten times a second. */
+  /* Bytes of input done and in all (0: not known). At most ten times a second. None from etwr_trace_open. */
   void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
   void *context;
   /* What the user should know of a call that succeeds, at its end: a warning, or a stretch of damage that was
-   * stepped over. Not for etwr_trace_open and etwr_events. */
+   * stepped over, behind the name of its source. Not for etwr_trace_open and etwr_events. */
   void (*warning)(void *context, const char *text);
 } etwr_run;
 
@@ -443,7 +444,7 @@ typedef struct etwr_archive_options {
   int replace;   /* an output that exists; never an input */
   int level;     /* of pack: ETWR_LEVEL_DEFAULT, ETWR_LEVEL_MAX or ETWR_LEVEL_ULTRA */
   int unchecked; /* pack: do not decode every segment again before it is written */
-  int salvage;   /* unpack, verify: of a damaged archive every whole segment */
+  int salvage;   /* unpack, and verify without an original: of a damaged archive every whole segment */
 } etwr_archive_options;
 
 typedef struct etwr_archive_report {
@@ -461,7 +462,8 @@ ETWR_API etwr_error *etwr_pack(const char *input, const char *output, const etwr
                                const etwr_run *run, etwr_archive_report *report);
 ETWR_API etwr_error *etwr_unpack(const char *archive, const char *output, const etwr_archive_options *options,
                                  const etwr_run *run, etwr_archive_report *report);
-/* Whether every byte comes back: decodes all of it. With an original: whether it is that file; NULL: none. */
+/* Whether every byte comes back: decodes all of it. With an original: whether it is that file, with which
+ * salvage is ETWR_ERROR_USAGE; NULL: none. */
 ETWR_API etwr_error *etwr_verify(const char *archive, const char *original,
                                  const etwr_archive_options *options, const etwr_run *run,
                                  etwr_archive_report *report);

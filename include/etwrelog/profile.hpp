@@ -115,7 +115,7 @@ inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
 
 struct ProfileSample {
   std::int64_t time = 0;    // ns since trace start; of a wait, when it began
-  std::uint64_t weight = 1; // CPU: samples; waits: microseconds
+  std::uint64_t weight = 1; // CPU: samples; waits: nanoseconds
   std::uint32_t thread = 0; // in Profile::threads
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
   std::uint16_t processor = 0;

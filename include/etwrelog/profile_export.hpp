@@ -42,7 +42,8 @@ struct ProfileExportOptions {
 
 struct ProfileExportReport {
   std::uint64_t bytes = 0;
-  // What was left out or merged to keep the file small, in samples (waits: microseconds); 0 if all is there.
+  // What was left out or merged to keep the file small, in samples (waits and slices: nanoseconds); 0 if all
+  // is there.
   std::uint64_t merged_weight = 0;
   std::vector<std::string> notes; // lines for people
 };

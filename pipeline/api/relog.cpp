@@ -36,6 +36,18 @@ static_assert(static_cast<int>(StackMode::cache) == static_cast<int>(pipeline::S
                   static_cast<int>(pipeline::StackMode::cache_native) &&
               static_cast<int>(StackMode::expand) == static_cast<int>(pipeline::StackMode::expand));
 
+Result<void> check_options(const RelogOptions &options) {
+  const auto bad = [](Option option, const char *what, auto value) {
+    return base::bad_option(option, what).found(std::to_string(static_cast<unsigned>(value)));
+  };
+  if (options.codec && *options.codec > Codec::xpress_huffman)
+    return bad(Option::codec, "there is no such codec", *options.codec);
+  if (options.level > Level::ultra) return bad(Option::level, "there is no such level", options.level);
+  if (options.stacks > StackMode::expand)
+    return bad(Option::stacks, "there is no such way with stacks", options.stacks);
+  return {};
+}
+
 RelogReport public_report(pipeline::RelogReport &&r) {
   RelogReport out;
   out.input_bytes = r.input_bytes;
@@ -101,11 +113,16 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
                           const RunOptions &run) {
   if (output.kind() != Output::Kind::path)
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
+  ETWRELOG_TRY(check_options(options));
   pipeline::RelogReport report;
   Result<void> done = relog_any(trace, private_options(output, options, run), report);
   RelogReport out = public_report(std::move(report));
   add_to(run.report, out);
-  if (!done) return std::move(done).error();
+  if (!done) {
+    Error error = std::move(done).error();
+    if (error.advice == Advice::more_stack_memory) error.option = Option::stack_memory;
+    return error;
+  }
   return out;
 }
 

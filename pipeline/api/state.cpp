@@ -57,7 +57,7 @@ void look_at_schema(const EventView &event, StatePart &part) {
 // The sources of one machine, one after the other. Their buffers are numbered through.
 class MachineState {
 public:
-  Result<void> add(const Trace &trace, const RunOptions &run, SchemaCatalog *schemas) {
+  Result<PassResult> add(const Trace &trace, const RunOptions &run, SchemaCatalog *schemas) {
     const auto base = static_cast<std::uint32_t>(processors_.size());
     processors_.resize(base + trace.buffers().size());
     // Of each source by itself: what ran on a processor is then not known of its buffers, and of no others.
@@ -88,9 +88,7 @@ public:
         schemas->learn(EventView(part.bytes.data() + t.at, t.size, t.type));
       return {};
     };
-    ETWRELOG_TRY_LET(done, run_pass(trace, pass, run));
-    detail::Traversal::add_to(run.report, done.skipped, done.warnings);
-    return {};
+    return run_pass(trace, pass, run);
   }
 
   std::unique_ptr<Lifetimes::Impl::Machine> finish(std::vector<profile::ThreadName> &names) && {
@@ -190,12 +188,18 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTim
   std::vector<MachineState> states(machines);
   auto all = std::make_shared<Lifetimes::Impl>();
   std::vector<std::size_t> first_source(machines, sources.size());
+  std::vector<const Trace *> traces;
+  for (std::size_t s = 0; s < sources.size(); ++s)
+    traces.push_back(&sources[s]);
   for (std::size_t s = 0; s < sources.size(); ++s) {
     const std::uint32_t machine = opened.infos[s].machine;
     first_source[machine] = std::min(first_source[machine], s);
     all->first_buffer.push_back(states[machine].buffers());
     detail::Traversal::add_input(run.report, sources[s]);
-    ETWRELOG_TRY(states[machine].add(sources[s], run, schemas));
+    ETWRELOG_TRY_LET(done, states[machine].add(sources[s], run, schemas));
+    PassResult met;
+    add_to(met, std::move(done), traces, s);
+    detail::Traversal::add_to(run.report, met.skipped, met.warnings);
   }
   for (std::uint32_t m = 0; m < machines; ++m) {
     std::vector<profile::ThreadName> names;

@@ -43,6 +43,9 @@ Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading,
 
 Result<std::unique_ptr<Walk>> Walk::start(const etwrelog::Trace &trace, const Query &query,
                                           const Reading &reading, const RunOptions &run) {
+  if (query.order > Order::time)
+    return base::bad_option(Option::order, "there is no such order")
+        .found(std::to_string(static_cast<unsigned>(query.order)));
   if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
   if (query.filter != nullptr && !FilterParts::is_of(*query.filter, trace))
     return base::bad_option(Option::processes, "the filter was prepared for another trace");

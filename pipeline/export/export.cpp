@@ -149,6 +149,9 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
 Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options, Order order, bool with_text,
                                 const std::function<Result<void>(std::string_view)> &write,
                                 const RunOptions &run) {
+  if (options.profile > ExportProfile::timeline)
+    return base::ErrorBuilder(ErrorKind::usage, "there is no such profile of an export")
+        .found(std::to_string(static_cast<unsigned>(options.profile)));
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, options.selection));
   ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   JsonLines::Options how;

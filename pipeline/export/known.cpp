@@ -285,27 +285,35 @@ std::uint32_t Knowledge::running_on(const Event &event) const {
   return after == all.begin() ? kUnknownId : std::prev(after)->thread;
 }
 
+std::uint32_t Knowledge::logger_of(const Event &event) const {
+  if (event.thread_id() != kUnknownId || !event.has_hook()) return event.thread_id();
+  const HookRule &rule = filter::rule_for(event.hook(), event.version());
+  if (rule.scope == Scope::system) return kUnknownId;
+  const FieldOffsets &at = rule.offsets(event.pointer_size());
+  const auto own =
+      FieldOffsets::u32(event.payload(), rule.scope == Scope::context_switch ? at.new_thread : at.thread_id);
+  // Who readies a thread logs that; the payload has the thread that is readied. And of a payload that has
+  // none, it was whoever ran there.
+  const bool tells = own && rule.scope != Scope::current_thread && rule.scope != Scope::ready_thread;
+  return tells ? *own : running_on(event);
+}
+
 Knowledge::Owner Knowledge::owner_of(const Event &event) const {
   const filter::Lifetimes &lifetimes = survey_->lifetimes[event.machine()];
-  Owner owner{event.process_id(), event.thread_id()};
+  Owner owner{event.process_id(), logger_of(event)};
   if (event.has_hook()) {
     const HookRule &rule = filter::rule_for(event.hook(), event.version());
     filter::Position position{event.processor(), running_on(event)};
-    if (owner.thread == kUnknownId) {
-      const FieldOffsets &at = rule.offsets(event.pointer_size());
-      const auto own = FieldOffsets::u32(event.payload(),
-                                         rule.scope == Scope::context_switch ? at.new_thread : at.thread_id);
-      // Who readies a thread logs that; the payload has the thread that is readied. And of a payload that has
-      // none, it was whoever ran there.
-      const bool tells = own && rule.scope != Scope::current_thread && rule.scope != Scope::ready_thread;
-      if (rule.scope != Scope::system) owner.thread = tells ? *own : position.current_thread;
-    }
     if (rule.scope == Scope::ready_thread && owner.process == kUnknownId && owner.thread != kUnknownId)
       owner.process = lifetimes.pid_of_thread(owner.thread, event.time()).value_or(kUnknownId);
     if (owner.process == kUnknownId) {
       const filter::Owner found = filter::owner_of(event, event.time(), position, lifetimes);
       if (found.kind == filter::Owner::Kind::process) owner.process = found.pid;
     }
+    // Whose payload names another process, as of what comes from the network, may be logged by any thread.
+    if (owner.process != kUnknownId && event.thread_id() == kUnknownId && owner.thread != kUnknownId)
+      if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time()); pid && *pid != owner.process)
+        owner.thread = kUnknownId;
   }
   if (owner.process == kUnknownId && owner.thread != kUnknownId)
     if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time())) owner.process = *pid;
@@ -384,7 +392,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     const Scope scope = filter::rule_for(event.hook(), event.version()).scope;
     if (filter::is_stack(scope) || scope == Scope::stack_definition) return;
   }
-  const std::uint32_t thread = owner_of(event).thread;
+  const std::uint32_t thread = logger_of(event);
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
   const std::pair key(event.time(), thread);
   std::size_t kernel = 0; // frames of kernel halves, which stand in front whichever was written first

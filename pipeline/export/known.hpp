@@ -107,6 +107,7 @@ private:
                                           std::vector<profile::ThreadName> names);
   class Stacks;
   [[nodiscard]] std::uint32_t running_on(const Event &event) const;
+  [[nodiscard]] std::uint32_t logger_of(const Event &event) const; // the thread that its stack is of
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   static stacks::Place place_of(const Event &event);
   void collect_user_halves(Machine &machine) const;

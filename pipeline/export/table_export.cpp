@@ -170,10 +170,17 @@ Result<ExportReport> export_sqlite(const Trace &trace, const Output &output, con
   return report;
 }
 
+Result<void> check_format(TableFormat format) {
+  if (format <= TableFormat::duckdb) return {};
+  return base::ErrorBuilder(ErrorKind::usage, "there is no such format of tables")
+      .found(std::to_string(static_cast<unsigned>(format)));
+}
+
 } // namespace
 
 Result<ExportReport> export_tables(const Trace &trace, const std::string &folder, TableFormat format,
                                    const ExportOptions &options, const RunOptions &run) {
+  ETWRELOG_TRY(check_format(format));
   std::string ending;
   pipeline::TableFolder::MakeWriter make;
   switch (format) {
@@ -204,6 +211,7 @@ Result<ExportReport> export_tables(const Trace &trace, const std::string &folder
 
 Result<ExportReport> export_table(const Trace &trace, const Output &output, TableFormat format,
                                   const ExportOptions &options, const RunOptions &run) {
+  ETWRELOG_TRY(check_format(format));
   if (format == TableFormat::sqlite) return export_sqlite(trace, output, options, run);
   ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
   StreamTarget target(stream);

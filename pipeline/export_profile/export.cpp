@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -106,7 +107,7 @@ Result<ProfileExportReport> write_profile_diff(std::span<const Profile> before,
   Out out(write);
   const DiffTree diff = build_diff_tree(before, after);
   if (format == ProfileFormat::folded) {
-    write_diff_folded(diff, out);
+    write_diff_folded(diff, unit_of(after[0]), out);
   } else {
     ETWRELOG_TRY(write_diff_svg(diff, unit_of(after[0]), options,
                                 options.max_bytes != 0 ? options.max_bytes : 256'000'000, report, out));
@@ -133,11 +134,19 @@ std::string title_of(const Profile &profile, const ProfileExportOptions &options
   return clean(name.empty() ? what : fmt::format("{}: {}", what, name));
 }
 
+std::string Unit::text(double of) const {
+  return grouped(static_cast<std::uint64_t>(std::llround(of / static_cast<double>(weight))));
+}
+
+Unit unit_of(const Profile &profile) {
+  return profile.kind == ProfileKind::cpu ? Unit{"samples", 1} : Unit{"µs", 1000};
+}
+
 std::string subtitle_of(const Profile &profile) {
   std::uint64_t total = 0;
   for (const ProfileSample &sample : profile.samples)
     total += sample.weight;
-  std::string text = fmt::format("{} {}", grouped(total), unit_of(profile));
+  std::string text = unit_of(profile).text_with_name(static_cast<double>(total));
   if (profile.kind == ProfileKind::cpu && profile.interval_ns() != 0)
     text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns()) / 1e6);
   text += fmt::format(" · {:.4g} s", static_cast<double>(profile.length()) / 1e9);

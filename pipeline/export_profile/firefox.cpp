@@ -299,7 +299,7 @@ private:
       if (profile_.kind == ProfileKind::cpu)
         out_.unsigned_number(samples[i]->weight);
       else
-        out_.fixed(static_cast<double>(samples[i]->weight) / 1000, 3);
+        time(static_cast<std::int64_t>(samples[i]->weight));
     });
     column(
         "threadCPUDelta", samples.size(),

@@ -193,6 +193,10 @@ Result<void> write_largest(std::uint64_t max_bytes, ProfileExportReport &report,
   const auto attempt = [&](std::size_t at) {
     Attempt now;
     const WriteBytes take = [&](Bytes bytes) -> Result<void> {
+      if (const Result<void> wanted = out.still_wanted(); !wanted) {
+        failed = wanted.error();
+        return *failed;
+      }
       now.size += bytes.size();
       now.too_large = now.size > max_bytes;
       now.kept = now.size <= kKeptBytes && !now.too_large;
@@ -201,17 +205,15 @@ Result<void> write_largest(std::uint64_t max_bytes, ProfileExportReport &report,
       else
         now.bytes = std::string(); // its memory, too
       if (now.too_large) return does_not_fit(max_bytes);
-      return out.still_wanted();
+      return {};
     };
     report = before;
     Out trial(take, out.compresses());
     const bool rendered = render(at, trial);
     if (rendered) ++attempts;
     const Result<std::uint64_t> done = rendered ? trial.finish() : Result<std::uint64_t>(0);
-    if (!done && !now.too_large) {
-      failed = done.error();
-      return false;
-    }
+    if (!done && !now.too_large && !failed) failed = done.error();
+    if (failed) return false;
     if (!rendered || now.too_large) {
       too_much = at;
       return true;
@@ -259,9 +261,9 @@ Result<void> write_fitting(const Job &job, const Shrinking &how, const RenderPro
     ProfileExportReport &report = job.report;
     if (reduced && reduced->merged != 0) {
       report.merged_weight = reduced->merged;
-      report.notes.push_back(fmt::format("to stay below {} bytes, {} {} are summed up in \"{}\"",
-                                         grouped(job.max_bytes), grouped(reduced->merged),
-                                         unit_of(job.profile), kOther));
+      report.notes.push_back(
+          fmt::format("to stay below {} bytes, {} are summed up in \"{}\"", grouped(job.max_bytes),
+                      unit_of(job.profile).text_with_name(static_cast<double>(reduced->merged)), kOther));
     }
     if (reduced && reduced->added_up)
       report.notes.push_back(
@@ -306,7 +308,7 @@ ShownSlices longest_slices(const Job &job, std::size_t most) {
   std::uint64_t sum = 0;
   for (auto left_out = at; left_out != order.end(); ++left_out)
     sum += static_cast<std::uint64_t>(length(*left_out));
-  job.report.merged_weight += sum / 1000;
+  job.report.merged_weight += sum;
   job.report.notes.push_back(
       fmt::format("to stay below {} bytes, {} slices of at most {:.3f} µs are left out, {:.3f} ms in all",
                   grouped(job.max_bytes), grouped(slices.size() - most),

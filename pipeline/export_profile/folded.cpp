@@ -125,14 +125,32 @@ private:
   std::vector<Level> levels_;
 };
 
+// Lines have whole units, as all readers take them: what is rounded is the sum up to a line, so that the sum
+// of all lines is right.
+class WholeUnits {
+public:
+  explicit WholeUnits(const Unit &unit) : unit_(unit.weight) {}
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t weight) {
+    sum_ += weight;
+    const std::uint64_t before = told_;
+    told_ = (sum_ + unit_ / 2) / unit_;
+    return told_ - before;
+  }
+
+private:
+  std::uint64_t unit_, sum_ = 0, told_ = 0;
+};
+
 } // namespace
 
 Result<void> write_folded(const Job &job, Out &out) {
   const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
     const CallTree tree = build_tree(profile, job.options.threads ? Group::thread : Group::process);
     const std::vector<std::uint64_t> none;
-    Lines(tree, none).each([&to](std::string_view stack, std::uint64_t count, std::uint64_t) {
-      to.text(stack).text(" ").unsigned_number(count).text("\n");
+    WholeUnits units(unit_of(profile));
+    Lines(tree, none).each([&](std::string_view stack, std::uint64_t weight, std::uint64_t) {
+      if (const std::uint64_t count = units(weight); count != 0)
+        to.text(stack).text(" ").unsigned_number(count).text("\n");
     });
   };
   if (job.options.max_bytes != 0) return write_fitting(job, {.timed = false}, render, out);
@@ -140,10 +158,13 @@ Result<void> write_folded(const Job &job, Out &out) {
   return {};
 }
 
-void write_diff_folded(const DiffTree &diff, Out &out) {
+void write_diff_folded(const DiffTree &diff, const Unit &unit, Out &out) {
+  WholeUnits units(unit), units_before(unit);
   Lines(diff.tree, diff.before_counts)
-      .each([&](std::string_view stack, std::uint64_t count, std::uint64_t before) {
-        out.text(stack).text(" ").unsigned_number(before).text(" ").unsigned_number(count).text("\n");
+      .each([&](std::string_view stack, std::uint64_t weight, std::uint64_t weight_before) {
+        const std::uint64_t count = units(weight), before = units_before(weight_before);
+        if (count != 0 || before != 0)
+          out.text(stack).text(" ").unsigned_number(before).text(" ").unsigned_number(count).text("\n");
       });
 }
 

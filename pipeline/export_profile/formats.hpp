@@ -23,6 +23,15 @@ Result<void> write_firefox(const Job &job, Out &out);
 Result<void> write_pprof(const Job &job, Out &out);
 Result<void> write_chrome(const Job &job, Out &out);
 
+// What people read weights in.
+struct Unit {
+  std::string_view name;                           // "samples" or "µs"
+  std::uint64_t weight;                            // of one
+  [[nodiscard]] std::string text(double of) const; // "1,234"
+  [[nodiscard]] std::string text_with_name(double of) const { return text(of).append(" ").append(name); }
+};
+[[nodiscard]] Unit unit_of(const Profile &profile);
+
 // Two profiles over one tree. `total` and `self` of a node are those of `after`.
 struct DiffTree {
   CallTree tree;
@@ -31,8 +40,8 @@ struct DiffTree {
   std::vector<std::uint64_t> before_counts; // self, as counted
 };
 [[nodiscard]] DiffTree build_diff_tree(std::span<const Profile> before, std::span<const Profile> after);
-void write_diff_folded(const DiffTree &diff, Out &out);
-Result<void> write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
+void write_diff_folded(const DiffTree &diff, const Unit &unit, Out &out);
+Result<void> write_diff_svg(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options,
                             std::uint64_t max_bytes, ProfileExportReport &report, Out &out);
 
 [[nodiscard]] std::string title_of(const Profile &profile, const ProfileExportOptions &options);

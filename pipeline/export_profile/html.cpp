@@ -109,7 +109,9 @@ private:
                                                             : "ready";
     out_.text("{\"title\":").json(title).text(",\"subtitle\":").json(subtitle_of(profile_));
     out_.text(",\"program\":").json(clean(job_.options.program)).text(",\"kind\":\"").text(kind);
-    out_.text("\",\"unit\":\"").text(unit_of(profile_)).text("\",\"duration\":").number(end());
+    const Unit unit = unit_of(profile_);
+    out_.text("\",\"unit\":\"").text(unit.name).text("\",\"weight\":").unsigned_number(unit.weight);
+    out_.text(",\"duration\":").number(end());
     out_.text(",\"interval\":")
         .unsigned_number(profile_.interval_ns())
         .text(",\"processors\":")

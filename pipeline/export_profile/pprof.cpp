@@ -132,7 +132,7 @@ private:
     Message out;
     out.packed(1, locations);
     if (profile_.kind != ProfileKind::cpu)
-      out.packed(2, {weight * 1000});
+      out.packed(2, {weight});
     else if (timed())
       out.packed(2, {weight, weight * profile_.interval_ns()});
     else

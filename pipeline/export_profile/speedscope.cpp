@@ -82,7 +82,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     out.text(any ? ",\n{" : "\n{")
         .text("\"type\":\"sampled\",\"name\":")
         .json(clean(process + " / " + thread_text(of)));
-    out.text(",\"unit\":\"").text(waits ? "microseconds" : timed ? "milliseconds" : "none");
+    out.text(",\"unit\":\"").text(waits ? "nanoseconds" : timed ? "milliseconds" : "none");
     out.text("\",\"startValue\":0,\"endValue\":")
         .fixed(static_cast<double>(thread.weight) * (waits || !timed ? 1 : interval), 6);
     out.text(",\"samples\":[");

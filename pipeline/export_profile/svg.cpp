@@ -147,9 +147,8 @@ std::string fit(std::string_view text, double width) {
   return characters <= room ? std::string(text) : std::string(text.substr(0, end)) + "..";
 }
 
-std::string weight_text(double weight, double whole, std::string_view unit) {
-  return fmt::format("{} {}, {:.2f} %", grouped(static_cast<std::uint64_t>(std::llround(weight))), unit,
-                     whole > 0 ? 100 * weight / whole : 0);
+std::string weight_text(double weight, double whole, const Unit &unit) {
+  return fmt::format("{}, {:.2f} %", unit.text_with_name(weight), whole > 0 ? 100 * weight / whole : 0);
 }
 
 struct Frame {
@@ -257,7 +256,7 @@ void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
   const double whole = static_cast<double>(tree.total);
   const Picture picture = lay_out(tree, total, least_of(tree, total, whole, most));
   const double height = kHead + picture.rows * kRow + kFoot;
-  const std::string_view unit = unit_of(job.profile);
+  const Unit unit = unit_of(job.profile);
 
   Svg svg(out, job.options.icicle);
   svg.open(height, title_of(job.profile, job.options), subtitle_of(job.profile));
@@ -275,7 +274,7 @@ void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
     std::string about = weight_text(cell.width, whole, unit);
     const std::uint64_t self = tree.nodes[cell.node].self;
     if (self != 0 && static_cast<double>(self) < cell.width)
-      about += fmt::format("; itself {}", grouped(self));
+      about += fmt::format("; itself {}", unit.text(static_cast<double>(self)));
     return std::pair<std::string_view, Frame>(name.text, {class_of(name), {}, std::move(about)});
   });
   std::string foot;
@@ -303,8 +302,8 @@ Result<void> write_svg(const Job &job, Out &out) {
 namespace {
 
 // At most `most` frames in each of the two pictures.
-void draw_diff(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
-               std::size_t most, ProfileExportReport &report, Out &out) {
+void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options, std::size_t most,
+               ProfileExportReport &report, Out &out) {
   const CallTree &tree = diff.tree;
   const double whole = static_cast<double>(tree.total), old_whole = diff.before.empty() ? 0 : diff.before[0];
   const auto after = [&](std::uint32_t node) { return static_cast<double>(tree.nodes[node].total); };
@@ -322,11 +321,11 @@ void draw_diff(const DiffTree &diff, std::string_view unit, const ProfileExportO
   const double height = second + (any_lost ? lost.rows * kRow : -40) + kFoot;
 
   Svg svg(out, options.icicle);
-  svg.open(height, options.title.empty() ? "Change of the profile" : clean(options.title),
-           fmt::format(
-               "widths: after ({} {}); colours: change of the share of the total; before is brought to the "
-               "same total",
-               grouped(tree.total), unit));
+  svg.open(
+      height, options.title.empty() ? "Change of the profile" : clean(options.title),
+      fmt::format("widths: after ({}); colours: change of the share of the total; before is brought to the "
+                  "same total",
+                  unit.text_with_name(whole)));
   double x = kMargin;
   for (const auto &[change, label] :
        {std::pair(0.05, "grew by 5 points or more"), std::pair(0.005, "grew by 0.5 points"),
@@ -367,7 +366,7 @@ void draw_diff(const DiffTree &diff, std::string_view unit, const ProfileExportO
 
 } // namespace
 
-Result<void> write_diff_svg(const DiffTree &diff, std::string_view unit, const ProfileExportOptions &options,
+Result<void> write_diff_svg(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options,
                             std::uint64_t max_bytes, ProfileExportReport &report, Out &out) {
   const std::size_t most = std::min(diff.tree.nodes.size(), kMostCells / 2);
   const auto render = [&](std::size_t given_up, Out &to) {

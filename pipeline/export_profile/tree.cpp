@@ -165,10 +165,6 @@ std::string identity_text(const ProfileModule &module) {
   return id + fmt::format("{:X}", module.pdb_age);
 }
 
-std::string_view unit_of(const Profile &profile) {
-  return profile.kind == ProfileKind::cpu ? "samples" : "µs";
-}
-
 std::uint32_t module_hash(std::string_view text) {
   std::uint32_t hash = 2166136261u;
   for (const char c : text)

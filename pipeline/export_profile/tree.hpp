@@ -122,7 +122,6 @@ private:
 [[nodiscard]] std::string thread_text(const ProfileThread &thread); // "Render (567)"
 // GUID and age as symbol servers write them, "6434DC46...1"; empty where they are not known.
 [[nodiscard]] std::string identity_text(const ProfileModule &module);
-[[nodiscard]] std::string_view unit_of(const Profile &profile); // "samples" or "µs"
 [[nodiscard]] std::uint32_t module_hash(std::string_view text);
 
 } // namespace etwrelog::export_profile

@@ -188,8 +188,8 @@ private:
       ProfileSample sample;
       time = std::clamp(time + ns_of(table.at("timeDeltas", i)), -kProfileTimeLimit, kProfileTimeLimit);
       sample.time = time;
-      const double weight = std::clamp(table.at("weight", i).get<double>(), 0.0, 1e15);
-      sample.weight = static_cast<std::uint64_t>(std::llround(waits ? weight * 1000 : weight));
+      const double weight = table.at("weight", i).get<double>() * (waits ? 1e6 : 1);
+      sample.weight = static_cast<std::uint64_t>(std::llround(std::clamp(weight, 0.0, 1e15)));
       sample.thread = number;
       const std::uint32_t stack = table.index("stack", i);
       sample.node = stack == kNoIndex ? 0 : stack + 1;

@@ -280,9 +280,7 @@ private:
       for (const std::uint32_t frame : location->second)
         sample.node = builder_.node(sample.node, frame);
     }
-    sample.weight = values.empty()                              ? 0
-                    : builder_.profile.kind == ProfileKind::cpu ? values[0]
-                                                                : values[0] / 1000;
+    sample.weight = values.empty() ? 0 : values[0];
     sample.thread = builder_.thread(builder_.process(process, pid), thread, tid);
     builder_.profile.samples.push_back(sample);
     return true;

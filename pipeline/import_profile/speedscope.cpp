@@ -77,7 +77,7 @@ private:
   void samples(const json &from) {
     const std::uint32_t thread = thread_of(from.at("name"));
     Profile &profile = builder_.profile;
-    const bool waits = from.at("unit") == "microseconds";
+    const bool waits = from.at("unit") == "nanoseconds";
     if (waits) profile.kind = timed_kind(file_.value("kind", std::string()));
     const json &stacks = from.at("samples"), &weights = from.at("weights");
     // A sample of the processor weighs one interval.

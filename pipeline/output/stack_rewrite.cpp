@@ -60,8 +60,7 @@ StackRewriter::StackRewriter(const StackOptions &options, StackInventory invento
       table_(std::make_shared<StackTable>()) {
   StackKeys::Options keys;
   keys.window = options.window;
-  if (!inventory_.definitions.empty())
-    keys.taken = [this](std::uint64_t key) { return inventory_.definitions.has_key(key); };
+  if (collected_) keys.taken = [this](std::uint64_t key) { return inventory_.is_taken(key); };
   keys_.emplace(std::move(keys), table_);
 }
 

@@ -20,6 +20,7 @@ struct CollectPart {
   std::vector<KeyDefinition> definitions;
   std::vector<FixedReference> fixed;
   JitCode jit;
+  std::vector<std::uint64_t> made_keys; // blocks of them, each once in a row
   std::vector<std::uint64_t> frames;
   std::vector<std::pair<std::uint32_t, std::int64_t>> first_stack; // of each buffer that has one
 };
@@ -38,9 +39,9 @@ void note_item_keys(const EventView &event, Place place, std::vector<FixedRefere
 } // namespace
 
 Error too_little_stack_memory(const std::string &what, std::size_t limit) {
-  return base::io_failure(what + " need too much memory")
-      .expected(fmt::format("at most {} bytes", limit))
-      .found("more")
+  return base::over_limit(what + " need too much memory")
+      .expected(fmt::format("more than {} bytes of memory", limit))
+      .found(std::to_string(limit))
       .advise(Advice::more_stack_memory);
 }
 
@@ -57,6 +58,7 @@ public:
       work.definitions.clear();
       work.fixed.clear();
       work.jit.clear();
+      work.made_keys.clear();
       work.first_stack.clear();
       for (const DecodedBuffer &buffer : batch.buffers)
         look_at(trace, batch, buffer, first, work);
@@ -90,6 +92,9 @@ private:
       if (kind != StackEventKind::definition) first_stack = std::min(first_stack, time);
       if (kind == StackEventKind::walk || !parse_stack_event(event, kind, fields)) return;
       const Place place = place_of(time, here, at);
+      const std::uint64_t block = fields.key >> StackInventory::kKeyBlockBits;
+      if (fields.key % 2 != 0 && (work.made_keys.empty() || work.made_keys.back() != block))
+        work.made_keys.push_back(block);
       if (kind == StackEventKind::reference) {
         if (buffer.index == 0) work.fixed.push_back({fields.key, place});
         return;
@@ -110,6 +115,7 @@ private:
       all_.definitions.add(definition);
     fixed_.insert(fixed_.end(), work.fixed.begin(), work.fixed.end());
     all_.jit.append(std::move(work.jit));
+    all_.made_keys.insert(work.made_keys.begin(), work.made_keys.end());
     for (const auto &[buffer, time] : work.first_stack) {
       if (buffer >= all_.first_stack.size())
         all_.first_stack.resize(buffer + 1u, StackInventory::kNoStackTime);

@@ -6,6 +6,8 @@
 #include "stacks/jit_code.hpp"
 #include "stacks/stack_definitions.hpp"
 
+#include <unordered_set>
+
 namespace etwrelog::pipeline {
 
 struct StackInventory {
@@ -13,6 +15,12 @@ struct StackInventory {
       std::make_shared<stacks::StackTable>(); // of the definitions' frames
   stacks::StackDefinitions definitions;
   stacks::JitCode jit;
+  // Where keys stand that are none of Windows, but of this program: some may have lost their definition.
+  std::unordered_set<std::uint64_t> made_keys; // shifted by kKeyBlockBits
+  static constexpr unsigned kKeyBlockBits = 16;
+  [[nodiscard]] bool is_taken(std::uint64_t key) const {
+    return made_keys.contains(key >> kKeyBlockBits) || definitions.has_key(key);
+  }
   // By number of a buffer, counted over all traces: the time of its earliest StackWalk event or reference;
   // kNoStackTime if it has none.
   std::vector<std::int64_t> first_stack;
@@ -20,7 +28,7 @@ struct StackInventory {
 
   [[nodiscard]] std::size_t memory() const {
     return table->memory().total() + definitions.memory() + jit.memory() +
-           first_stack.capacity() * sizeof(std::int64_t);
+           made_keys.size() * 4 * sizeof(std::uint64_t) + first_stack.capacity() * sizeof(std::int64_t);
   }
 };
 

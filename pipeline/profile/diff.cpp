@@ -130,7 +130,7 @@ ProfileChange total_change(std::span<const Profile> before, std::span<const Prof
       const double weight = static_cast<double>(total_weight(profile));
       const bool counts = profile.kind == ProfileKind::cpu;
       const std::uint64_t interval = profile.interval_ns() == 0 ? 1'000'000 : profile.interval_ns();
-      result.part.push_back(weight * (counts ? static_cast<double>(interval) * 1e-9 : 1e-6));
+      result.part.push_back(weight * (counts ? static_cast<double>(interval) : 1.0) * 1e-9);
       result.whole.push_back(1);
       samples += weight;
     }

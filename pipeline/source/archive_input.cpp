@@ -174,12 +174,14 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
     index.segments.push_back(small_entry(*header, archive.size()));
     return index;
   }
-  if (footer.index_size > memory_limit) { // stored, it is smaller than what it becomes
-    Error e = problem(ErrorKind::unsupported, archive.name(), "the index takes more memory than allowed");
-    e.expected = std::to_string(memory_limit) + " bytes";
-    e.advice = Advice::raise_memory;
-    return e;
-  }
+  if (footer.index_size > memory_limit) // stored, it is smaller than what it becomes
+    return base::over_limit("the index takes more memory than allowed")
+        .in(archive.name())
+        .at(footer.index_at)
+        .about(Option::memory)
+        .expected(fmt::format("more than {} bytes of memory", footer.index_size))
+        .found(std::to_string(memory_limit))
+        .advise(Advice::raise_memory);
   ETWRELOG_TRY_LET(bytes, read_exactly(archive, footer.index_at, footer.index_size));
   const std::uint64_t segments = footer.index_at / etlz::kSegmentHeaderSize; // each has a header there
   Result<etlz::Index> read = etlz::read_index(bytes, {memory_limit, segments, footer.original_size});
@@ -375,10 +377,13 @@ Result<std::unique_ptr<read::Input>> open_one(std::unique_ptr<read::Input> archi
                                               std::uint64_t memory_limit, std::size_t share = 1) {
   ETWRELOG_TRY_LET(index, read_archive_index(*archive, memory_limit));
   std::uint64_t largest = 1;
+  const etlz::IndexEntry *hardest = nullptr; // its memory does for all others
   for (const etlz::IndexEntry &e : index.segments) {
-    ETWRELOG_TRY(check_decode_memory(e.header, memory_limit, archive->name()));
-    largest = std::max(largest, decode_memory(e.header));
+    if (decode_memory(e.header) < largest) continue;
+    largest = decode_memory(e.header);
+    hardest = &e;
   }
+  if (hardest != nullptr) ETWRELOG_TRY(check_decode_memory(hardest->header, memory_limit, archive->name()));
   // Half of the memory for decoding, a quarter for what is kept: who reads the trace needs some, too.
   const std::uint64_t decoding = memory_limit / 2 / share, kept = memory_limit / 4 / share;
   const auto window = static_cast<std::size_t>(std::clamp<std::uint64_t>(decoding / largest, 1, 8));

@@ -95,11 +95,12 @@ std::uint64_t decode_memory(const SegmentHeader &h) {
 
 Result<void> check_decode_memory(const SegmentHeader &h, std::uint64_t limit, const std::string &name) {
   if (decode_memory(h) <= limit) return {};
-  Error e = problem(ErrorKind::unsupported, name, "decoding a segment takes more memory than allowed");
-  e.expected = std::to_string(limit) + " bytes";
-  e.found = std::to_string(decode_memory(h));
-  e.advice = Advice::raise_memory;
-  return e;
+  return base::over_limit("decoding a segment takes more memory than allowed")
+      .in(name)
+      .about(Option::memory)
+      .expected(std::to_string(decode_memory(h)) + " bytes of memory or more")
+      .found(std::to_string(limit))
+      .advise(Advice::raise_memory);
 }
 
 } // namespace etwrelog::pipeline

@@ -47,6 +47,13 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Option::count_)>
 };
 static_assert(!kOptionNames.back().empty());
 
+// What a program calls an option; `own` where it has no words of its own, as one name stands for the options
+// of several calls.
+std::string_view name_or(std::string_view own, Option option, OptionName name) {
+  const std::string_view given = name(option);
+  return given == option_name(option) ? own : given;
+}
+
 // The length of the UTF-8 sequence that `text` begins with; 0 if it begins with none, or with a control
 // character.
 std::size_t printable_length(std::string_view text) {
@@ -99,13 +106,17 @@ std::string advice_text(Advice advice, OptionName name) {
   case Advice::unpack: return "unpack the archive and use the trace";
   case Advice::allow_spool: return "save the input to a file and read that";
   case Advice::salvage_archive:
-    return fmt::format("unpacking it with {} gives back what is whole", name(Option::salvage));
+    return fmt::format("unpacking it with {} gives back what is whole",
+                       name_or("UnpackOptions::salvage", Option::salvage, name));
   case Advice::update: return "update etwrelog";
   case Advice::free_space: return "free some space or choose another place for the output";
   case Advice::temporary_folder: return "set TMPDIR to a directory with room for the whole unpacked trace";
   case Advice::check_input: return "is this an ETW trace (.etl)?";
   case Advice::larger_buffers: return fmt::format("give a larger {}", name(Option::buffer_size));
-  case Advice::more_stack_memory: return fmt::format("give a larger {}", name(Option::stack_memory));
+  case Advice::more_stack_memory: {
+    const std::string_view own = name_or({}, Option::stack_memory, name);
+    return own.empty() ? "allow more memory for stacks" : fmt::format("give a larger {}", own);
+  }
   case Advice::list_processes: return "the statistics of the trace list its processes";
   case Advice::none:
   case Advice::count_: break;

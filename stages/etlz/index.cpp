@@ -29,8 +29,12 @@ void put_ids(std::vector<std::uint8_t> &out, const std::vector<std::uint32_t> &i
 struct Room {
   std::uint64_t left = 0;
   bool exceeded = false;
+  std::uint64_t lacking = 0; // for what exceeded it
   bool take(std::uint64_t count, std::size_t each) {
-    exceeded = exceeded || count > left / each;
+    if (!exceeded && count > left / each) {
+      exceeded = true;
+      lacking = (count > UINT64_MAX / each ? UINT64_MAX : count * each) - left;
+    }
     if (!exceeded) left -= count * each;
     return !exceeded;
   }
@@ -300,9 +304,14 @@ Result<Index> read_index(Bytes bytes, const IndexLimits &limits) {
   auto failed = [&]() {
     Error e = corrupt("index: damaged");
     if (!room.exceeded) return e;
-    e.kind = ErrorKind::unsupported;
+    e.kind = ErrorKind::limit;
+    e.option = Option::memory;
     e.what = "the index takes more memory than allowed";
-    e.expected = std::to_string(limits.memory) + " bytes";
+    // There may be more behind what was one too many.
+    const std::uint64_t least =
+        room.lacking > UINT64_MAX - limits.memory ? UINT64_MAX : limits.memory + room.lacking;
+    e.expected = "at least " + std::to_string(least) + " bytes of memory";
+    e.found = std::to_string(limits.memory);
     e.advice = Advice::raise_memory;
     return e;
   };

@@ -43,14 +43,6 @@ private:
   std::int64_t first_, divisor_;
 };
 
-// Of a moment, not of a length: where all moments are rounded alike, errors of lengths are as often above as
-// below, and lengths that follow on each other add up. Lengths of a few ticks, each rounded up at half a
-// microsecond, came to 0.6 % too much.
-std::int64_t whole_micros(std::int64_t ns) {
-  const std::int64_t shifted = ns + 500, rest = shifted % 1000;
-  return (shifted - rest) / 1000 - (rest < 0 ? 1 : 0);
-}
-
 class Builder {
 public:
   Builder(Records &records, const Clock &clock, const BuildOptions &options, Profile &profile)
@@ -152,8 +144,7 @@ private:
       const bool ready = options_.kind == ProfileKind::ready;
       const std::int64_t from = to_ns_(ready ? wait.ready : wait.out),
                          to = to_ns_(ready ? wait.in : wait.ready);
-      const auto micros = static_cast<std::uint64_t>(to > from ? whole_micros(to) - whole_micros(from) : 0);
-      if (micros == 0) continue;
+      if (to <= from) continue;
       ++timed;
       const SampleClass sample_class = class_of(subject, at.pid);
       std::uint32_t node = 0;
@@ -173,7 +164,8 @@ private:
         if (all_told || waker == own)
           node = annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
       }
-      profile_.samples.push_back({from, micros, thread, node, wait.processor, sample_class});
+      profile_.samples.push_back(
+          {from, static_cast<std::uint64_t>(to - from), thread, node, wait.processor, sample_class});
     }
     profile_.accounting.not_timed = records_.subjects.size() - profile_.accounting.idle_left_out - timed;
     std::ranges::stable_sort(profile_.samples, {}, &ProfileSample::time);

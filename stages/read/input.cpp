@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "base/platform.hpp"
+#include "etwrelog/format.hpp"
 #include "read/spool.hpp"
 #include "read/unwrap.hpp"
 #include "read/unzip.hpp"
@@ -17,7 +18,7 @@
 namespace etwrelog::read {
 namespace {
 
-constexpr std::size_t kChunk = 1u << 20;
+constexpr std::size_t kChunk = 1u << 20; // more than any head, see judged_from()
 
 class MemoryInput final : public Input {
 public:
@@ -96,22 +97,44 @@ private:
   const std::shared_ptr<ByteStream> bytes_;
 };
 
+// Bytes that have to be there before a head can be judged, however few each read gives: its first event, or
+// as many as tell that it begins with none. A pipe may stall, so these are no more than that.
+std::size_t judged_from(Bytes head) {
+  constexpr std::size_t kLeast = format::kBufferHeaderSize + format::kSystemHeaderSize;
+  if (head.size() < kLeast) return kLeast;
+  const std::uint8_t *event = head.data() + format::kBufferHeaderSize;
+  const std::uint32_t marker = load<std::uint32_t>(event);
+  const auto type = static_cast<format::HeaderType>(static_cast<std::uint8_t>(marker >> 16));
+  if (marker >> 24 != format::kMarkerStructured ||
+      (type != format::HeaderType::system32 && type != format::HeaderType::system64))
+    return kLeast;
+  return format::kBufferHeaderSize + load<std::uint16_t>(event + 4);
+}
+
 // `read` gives the next bytes, none at the end.
 template <class Read>
 Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop,
                                                 const HeadCheck &check, Read &&read) {
   std::optional<Spool> spool; // not of what is empty
   std::vector<std::uint8_t> chunk(kChunk);
-  for (;;) {
+  std::size_t there = 0; // in `chunk`: more than one read gave only of the head
+  for (bool end = false; !end;) {
     if (stop.stop_requested()) return base::cancelled().in(name).found("while reading");
-    ETWRELOG_TRY_LET(got, read(MutableBytes(chunk)));
-    if (got == 0) break;
+    ETWRELOG_TRY_LET(got, read(MutableBytes(chunk).subspan(there)));
+    end = got == 0;
+    there += got;
+    const Bytes given = Bytes(chunk).first(there);
+    if (given.empty()) break;
     if (!spool) {
-      if (check) ETWRELOG_TRY(check(Bytes(chunk).first(got)));
+      if (check) {
+        if (!end && there < judged_from(given)) continue;
+        ETWRELOG_TRY(check(given));
+      }
       ETWRELOG_TRY_LET(made, Spool::create());
       spool = std::move(made);
     }
-    ETWRELOG_TRY(spool->append(Bytes(chunk).first(got)));
+    ETWRELOG_TRY(spool->append(given));
+    there = 0;
   }
   if (!spool) return memory_input(std::move(name), {});
   return std::move(*spool).finish(std::move(name));

@@ -53,8 +53,8 @@ private:
 [[nodiscard]] Result<std::unique_ptr<Input>> open_input(const std::string &path,
                                                         const std::stop_token &stop = {});
 
-// Looks at the first MiB, or all there is, of what has to be spooled; its error is the result before more is
-// read. Somebody else's pipe may never end.
+// Looks at the beginning of what has to be spooled, at least its first event or all there is; its error is
+// the result before more is read. Somebody else's pipe may never end.
 using HeadCheck = std::function<Result<void>(Bytes head)>;
 
 // All traces of a zip (unzip.hpp), or the one that anything else is.

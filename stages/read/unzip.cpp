@@ -35,10 +35,12 @@ bool is_trace_name(std::string_view name) {
 // Recordings come with many of these. Whatever else cannot be read may be a trace.
 bool is_name_of_something_else(std::string_view name) {
   static constexpr std::string_view kEndings[] = {
-      ".pdb",    ".dll", ".exe",  ".sys",  ".dbg",  ".mui",  ".pd_",  ".dl_", ".ex_",  ".ptr", ".txt",
-      ".md",     ".csv", ".tsv",  ".xml",  ".json", ".html", ".htm",  ".css", ".js",   ".ini", ".cfg",
-      ".config", ".yml", ".yaml", ".man",  ".mof",  ".wprp", ".rels", ".png", ".jpg",  ".gif", ".bmp",
-      ".svg",    ".ico", ".pdf",  ".docx", ".dmp",  ".evtx", ".zip",  ".cab", ".etlz", ".7z",  ".gz"};
+      ".pdb",  ".dll",  ".exe",  ".sys",  ".dbg",  ".mui", ".pd_", ".dl_",  ".ex_",    ".ptr",
+      ".cat",  ".inf",  ".txt",  ".log",  ".md",   ".csv", ".tsv", ".xml",  ".json",   ".html",
+      ".htm",  ".css",  ".js",   ".ini",  ".cfg",  ".reg", ".yml", ".yaml", ".config", ".man",
+      ".mof",  ".wprp", ".rels", ".png",  ".jpg",  ".gif", ".bmp", ".svg",  ".ico",    ".pdf",
+      ".docx", ".dmp",  ".mdmp", ".hdmp", ".evtx", ".blg", ".pml", ".pcap", ".pcapng", ".nettrace",
+      ".db",   ".zip",  ".cab",  ".etlz", ".7z",   ".gz"};
   return std::ranges::any_of(kEndings, [name](std::string_view ending) { return ends_in(name, ending); });
 }
 

@@ -200,6 +200,9 @@ private:
     directory_ = std::move(read);
     Bytes rest(directory_);
     while (!rest.empty()) {
+      constexpr std::size_t kSignature = 6; // of the directory, behind all entries; some programs sign it
+      if (rest.size() >= kSignature && has_mark(rest, 5, 5) && rest.size() == kSignature + u16(rest, 4))
+        break;
       if (members_.size() == most_)
         return base::unsupported("the archive has too many members")
             .in(zip_.name())

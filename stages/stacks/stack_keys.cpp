@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace etwrelog::stacks {
 
 namespace {
 
 // Kernel addresses, as the keys of Windows are, but odd: no pool entry, and so no key of Windows, lies there.
-constexpr std::uint64_t kFirstKey64 = 0xFFFF'FA80'1000'0001ull, kFirstKey32 = 0x9000'0001ull;
-constexpr std::uint64_t kKeyStep = 0x10, kKeys32 = 0x0600'0000; // below 0xF000'0000
+constexpr std::uint64_t kFirstKey64 = 0xFFFF'FA80'0000'0001ull, kFirstKey32 = 0x9000'0001ull;
+constexpr std::uint64_t kKeyStep = 0x10, kKeys64 = 1ull << 38, kKeys32 = 0x0600'0000; // below 0xF000'0000
 
 } // namespace
 
@@ -18,11 +21,22 @@ StackKeys::StackKeys(Options options, std::shared_ptr<StackTable> table)
   options_.window = std::max<std::uint64_t>(1, options_.window);
 }
 
+// Where keys begin: two traces of one machine may be taken together later, and a key must not mean one stack
+// in the one and another in the other. What is next to each other packs better than any other keys.
+std::uint64_t StackKeys::first_number(StackId stack, std::int64_t time) const {
+  std::vector<std::uint64_t> words;
+  static_cast<void>(table_->read(stack, words));
+  words.push_back(static_cast<std::uint64_t>(time));
+  return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
+}
+
 std::uint64_t StackKeys::make_key(unsigned pointer_size) {
-  while (true) {
+  for (std::uint64_t tries = 0;; ++tries) {
+    // Nothing is free, which takes a trace that is made for that.
+    if (tries == kKeys32) options_.taken = nullptr;
     const std::uint64_t n = next_key_++;
     const std::uint64_t key =
-        pointer_size == 8 ? kFirstKey64 + n * kKeyStep : kFirstKey32 + n % kKeys32 * kKeyStep;
+        pointer_size == 8 ? kFirstKey64 + n % kKeys64 * kKeyStep : kFirstKey32 + n % kKeys32 * kKeyStep;
     if (options_.taken && options_.taken(key)) continue;
     ++made_;
     return key;
@@ -36,6 +50,7 @@ std::uint64_t StackKeys::use(StackId stack, std::int64_t time, unsigned pointer_
   if (stack >= live_.size()) live_.resize(std::size_t{stack} + stack / 2 + 64);
   Live &live = live_[stack];
   if (live.key == 0) {
+    if (made_ == 0) next_key_ = first_number(stack, time);
     live = {make_key(pointer_size), time, uses_};
     order_.push_back(stack);
   }

@@ -1,9 +1,10 @@
 // Keys for stacks, in the order of a trace: what makes references and definitions out of plain stacks.
 //
 // A stack gets a key at its first use and keeps it for a window of references; then its definition is due,
-// and the next use gets a new key. No key value is ever used twice, so a definition only has to come later in
-// time than the last of its references. A reader has to hold about a window of references that wait for their
-// definition. Serial; the results depend on the order of calls alone.
+// and the next use gets a new key. No key value is ever used twice, nor in another trace but by rare chance,
+// so a definition only has to come later in time than the last of its references. A reader has to hold about
+// a window of references that wait for their definition. Serial; the results depend on the order of calls
+// alone.
 #pragma once
 
 #include "stacks/stack_table.hpp"
@@ -74,6 +75,7 @@ private:
     }
   };
   void retire_oldest();
+  [[nodiscard]] std::uint64_t first_number(StackId stack, std::int64_t time) const;
   [[nodiscard]] std::uint64_t make_key(unsigned pointer_size);
 
   Options options_;

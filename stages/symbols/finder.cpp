@@ -319,9 +319,14 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
   bool missing = true;
   for (const std::string &file :
        {url_part(name), url_part(name.substr(0, name.size() - 1) + "_"), std::string("file.ptr")}) {
-    if (options_.stop.stop_requested()) return false; // whoever asked to stop waits for no answer
+    const auto stopped = [&] {
+      const bool yes = options_.stop.stop_requested();
+      if (yes) search.looked(server + " (stopped on request)");
+      return yes;
+    };
+    if (stopped()) return false; // whoever asked to stop waits for no answer
     const Fetched got = fetch(folder + file, options_.max_pdb_bytes, options_.stop);
-    if (options_.stop.stop_requested()) return false;
+    if (stopped()) return false;
     if (got.status == Fetched::Status::missing) continue;
     missing = false;
     if (got.status != Fetched::Status::done) {

@@ -26,6 +26,14 @@ inline SyntheticTrace game_trace() {
   return trace;
 }
 
+// The same and stacks, in many buffers.
+inline std::vector<std::uint8_t> long_trace() {
+  SyntheticTrace trace = game_trace();
+  for (int i = 0; i < 4'000; ++i)
+    trace.stack_walk({2'600'000 + i}, 2'600'000 + i, 1, 2, Frames(20, 0x7FF6'0000'0000u));
+  return trace.bytes();
+}
+
 struct Fixture : ::testing::Test {
   TracePtr open_trace(const std::string &path) {
     TracePtr trace = open({path}, error);

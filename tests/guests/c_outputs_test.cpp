@@ -296,10 +296,7 @@ etwr_run telling(std::vector<std::string> &told) {
 }
 
 TEST_F(COutputs, WhatWasSteppedOverIsTold) {
-  SyntheticTrace more = game_trace();
-  for (int i = 0; i < 4'000; ++i)
-    more.stack_walk({2'600'000 + i}, 2'600'000 + i, 1, 2, Frames(20, 0x7FF6'0000'0000u));
-  std::vector<std::uint8_t> bytes = more.bytes();
+  std::vector<std::uint8_t> bytes = long_trace();
   ASSERT_GT(bytes.size(), 0x40000u);
   store(&bytes[0x20000], std::uint32_t{0x11}); // BufferSize of a buffer in the middle
   auto how = sized<etwr_open_options>();

@@ -138,6 +138,65 @@ TEST(Input, AStreamThatIsNoTraceIsRefusedFromItsBeginning) {
   EXPECT_LE(endless->given, 1u << 20);
 }
 
+// Gives so many bytes at a time, and then an error: whoever asks for more would wait for a pipe that stalls.
+class Stalling final : public ByteStream {
+public:
+  Stalling(std::vector<std::uint8_t> bytes, std::size_t step) : bytes_(std::move(bytes)), step_(step) {}
+  Result<std::size_t> read(MutableBytes into) override {
+    if (at_ == bytes_.size() && !ends) {
+      Error error;
+      error.kind = ErrorKind::io;
+      error.what = "stalled";
+      return error;
+    }
+    const std::size_t count = std::min({into.size(), step_, bytes_.size() - at_});
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), count, into.begin());
+    at_ += count;
+    return count;
+  }
+  bool ends = false;
+
+private:
+  std::vector<std::uint8_t> bytes_;
+  std::size_t step_, at_ = 0;
+};
+
+TEST(Input, AStreamMayGiveFewBytesAtATime) {
+  testing::SyntheticTrace made;
+  for (int i = 0; i < 100; ++i)
+    made.sample({2'000'000 + i}, 7);
+  for (const std::size_t step : {1u, 4u, 7u, 100u, 1000u}) {
+    const auto stream = std::make_shared<Stalling>(made.bytes(), step);
+    stream->ends = true;
+    const Result<Trace> trace = Trace::open(Input::stream("slow", stream));
+    ASSERT_TRUE(trace) << step << ": " << trace.error().message();
+    std::size_t events = 0;
+    ASSERT_TRUE(trace->events().for_each([&events](const Event &) { ++events; }));
+    EXPECT_EQ(events, 101u) << step;
+  }
+  const auto little = std::make_shared<Stalling>(std::vector<std::uint8_t>(50, 1), 1);
+  little->ends = true;
+  const Result<Trace> cut = Trace::open(Input::stream("cut", little));
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().advice, Advice::check_input);
+  EXPECT_EQ(cut.error().found, "50 bytes in all");
+}
+
+TEST(Input, AStreamThatStallsIsRefusedAsSoonAsItTellsThatItIsNoTrace) {
+  testing::SyntheticTrace made;
+  made.sample({2'000'000}, 7);
+  std::vector<std::uint8_t> wrong = made.bytes();
+  wrong.resize(1000);
+  std::fill_n(wrong.begin() + format::kBufferHeaderSize + format::kSystemHeaderSize, 4, std::uint8_t{0xFF});
+  for (const std::vector<std::uint8_t> &bytes : {bytes_of(std::string(200, 'y')), wrong})
+    for (const std::size_t step : {1u, 1000u}) {
+      const Result<Trace> opened =
+          Trace::open(Input::stream("pipe", std::make_shared<Stalling>(bytes, step)));
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().advice, Advice::check_input) << opened.error().message();
+    }
+}
+
 class Throwing final : public RandomAccess, public ByteStream, public ByteSink {
 public:
   [[nodiscard]] std::uint64_t size() const override { return 1000; }

@@ -1,5 +1,6 @@
 // Relogging and counting as a program does it: through the public headers.
 #include "etwrelog/etwrelog.hpp"
+#include "etwrelog/export.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -161,6 +162,74 @@ TEST(StatisticsApi, ToJsonNamesItsVersion) {
   const std::string json = to_json(*statistics);
   EXPECT_NE(json.find("\"record_version\":"), std::string::npos);
   EXPECT_NE(json.find("\"events\":2005"), std::string::npos);
+}
+
+template <class T> void expect_limit(const Result<T> &result, Option option, std::string_view expected) {
+  ASSERT_FALSE(result);
+  const Error &error = result.error();
+  EXPECT_EQ(error.kind, ErrorKind::limit) << error.message();
+  EXPECT_EQ(error.option, option) << error.message();
+  EXPECT_NE(error.expected.find(expected), std::string::npos) << error.message();
+}
+
+TEST(ArchiveApi, TooLittleMemoryIsALimitThatSaysWhatWouldDo) {
+  const TempDir directory;
+  const std::string archive = directory.file("a.etlz");
+  SyntheticTrace made;
+  for (int i = 0; i < 20'000; ++i)
+    made.sample({2'000'000 + i * 7, static_cast<std::uint16_t>(i % 3)}, 11 + static_cast<unsigned>(i) % 90);
+  ASSERT_TRUE(pack(Input::memory("a.etl", made.bytes()), archive));
+  for (const auto &[memory, expected] : {std::pair<std::uint64_t, const char *>{100, "more than "},
+                                         {1000, "at least "},
+                                         {std::uint64_t{1} << 20, " bytes of memory or more"}}) {
+    RunOptions run;
+    run.memory = memory;
+    const Result<UnpackReport> verified = verify(archive, {}, run);
+    expect_limit(verified, Option::memory, expected);
+    EXPECT_EQ(verified.error().found, std::to_string(memory));
+    EXPECT_EQ(verified.error().advice, Advice::raise_memory);
+    expect_limit(etwrelog::Trace::open(archive, {}, run), Option::memory, expected);
+    expect_limit(unpack(archive, directory.file("b.etl"), {}, run), Option::memory, expected);
+    expect_limit(unpack(archive, directory.file("b.etl"), {.salvage = true}, run), Option::memory,
+                 " bytes of memory or more");
+  }
+  RunOptions run;
+  run.memory = 1u << 20;
+  run.memory = std::stoull(verify(archive, {}, run).error().expected);
+  EXPECT_TRUE(verify(archive, {}, run));
+  EXPECT_TRUE(etwrelog::Trace::open(archive, {}, run));
+}
+
+TEST(StacksApi, TooLittleMemoryIsALimit) {
+  SyntheticTrace made;
+  for (std::uint64_t i = 0; i < 100; ++i)
+    made.stack_definition({2'000'000 + static_cast<std::int64_t>(i)}, 0xFFFF'FA80'0000'0010 + i * 16,
+                          {0xFFFF'F800'0000'1000 + i, 0xFFFF'F800'0000'2000});
+  const etwrelog::Trace trace = opened(Input::memory("a.etl", made.bytes()));
+  const Result<StackReport> report = report_stacks(trace, {.memory = 1});
+  expect_limit(report, Option::none, "more than 1 bytes");
+  EXPECT_EQ(report.error().advice, Advice::more_stack_memory);
+  EXPECT_EQ(report.error().message().find("RelogOptions"), std::string::npos) << report.error().message();
+}
+
+TEST(Options, ValuesThatNoEnumeratorHasAreUsageErrors) {
+  const TempDir directory;
+  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const std::string out = directory.file("out");
+  for (const RelogOptions &options : {RelogOptions{.codec = Codec(77)}, RelogOptions{.level = Level(77)},
+                                      RelogOptions{.stacks = StackMode(77)}}) {
+    const Result<RelogReport> report = relog(trace, out, options);
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().kind, ErrorKind::usage) << report.error().message();
+    EXPECT_NE(report.error().option, Option::none);
+    EXPECT_EQ(report.error().found, "77");
+  }
+  const auto usage = [](const auto &result) { return !result && result.error().kind == ErrorKind::usage; };
+  EXPECT_TRUE(usage(export_table(trace, out, TableFormat(99))));
+  EXPECT_TRUE(usage(export_tables(trace, out, TableFormat(99))));
+  EXPECT_TRUE(usage(export_json(trace, out, {.profile = ExportProfile(99)})));
+  EXPECT_TRUE(usage(trace.events({.order = Order(99)}).status()));
+  EXPECT_TRUE(directory.names().empty());
 }
 
 } // namespace

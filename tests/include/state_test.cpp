@@ -181,5 +181,36 @@ TEST(State, AStreamIsReadOnce) {
   EXPECT_EQ(directory.names().size(), 1u);
 }
 
+// Two files of one session that are damaged at the same place.
+TEST(State, DamageIsThatOfTheSourceItIsIn) {
+  SyntheticTrace made;
+  for (int i = 0; i < 300; ++i) {
+    made.sample({2'000'000 + i}, 7);
+    if (i % 100 == 99) made.end_buffer(0);
+  }
+  made.process_rundown({2'000'400}, 10, 4, "one.exe");
+  made.closed_buffers()[1].events[160] ^= 0xFF; // the Size or marker of an event in the second buffer
+  made.closed_buffers()[1].events[163] ^= 0xFF;
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(
+      std::vector<Input>{Input::memory("a.etl", made.bytes()), Input::memory("b.etl", made.bytes())},
+      {.salvage = true});
+  ASSERT_TRUE(trace) << trace.error().message();
+  const auto sources_of = [](const std::function<bool(const RunOptions &)> &call) {
+    RunReport report;
+    EXPECT_TRUE(call({.report = &report}));
+    std::vector<std::uint32_t> sources;
+    for (const Skipped &skipped : report.skipped)
+      sources.push_back(skipped.source);
+    return sources;
+  };
+  const std::vector<std::uint32_t> both{0, 1};
+  EXPECT_EQ(sources_of([&](const RunOptions &run) { return bool(Lifetimes::collect(*trace, run)); }), both);
+  EXPECT_EQ(sources_of([&](const RunOptions &run) { return bool(survey(*trace, run)); }), both);
+  EXPECT_EQ(sources_of([&](const RunOptions &run) {
+              return bool(Filter::prepare(*trace, {.processes = {"one.exe"}}, run));
+            }),
+            both);
+}
+
 } // namespace
 } // namespace etwrelog::testing

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <unistd.h>
 
 namespace etwrelog {
@@ -192,6 +193,7 @@ struct StackOfEvent {
 struct Reading {
   std::vector<StackOfEvent> stacks;       // sorted
   std::map<std::uint16_t, Bytes8> others; // other events by processor, in order; the header event left out
+  std::set<std::uint64_t> keys;           // that are defined
   std::size_t walks = 0, references = 0, definitions = 0, unresolved = 0, unused = 0, most_pending = 0;
   bool ascending = true, later = true;
 };
@@ -246,6 +248,7 @@ Reading read_stacks(Bytes8 bytes) {
   for (const Seen &s : seen) {
     if (s.hook == kHookKeyDelete || s.hook == kHookKeyRundown) {
       ++reading.definitions;
+      reading.keys.insert(s.fields.key);
       std::vector<const Seen *> &references = pending[s.fields.key];
       if (references.empty()) ++reading.unused;
       for (const Seen *r : references) {
@@ -435,6 +438,34 @@ TEST_F(StackRewrite, LeavesReferencesWithoutADefinitionAlone) {
     EXPECT_EQ(report.stacks.unresolved, original.unresolved);
     EXPECT_FALSE(report.warnings.empty());
   }
+}
+
+// Keys of an earlier run whose definitions were lost mean nothing, and go on doing so.
+TEST_F(StackRewrite, GivesNoKeyAgainThatHasLostItsDefinition) {
+  pipeline::RelogOptions often;
+  often.stacks.mode = StackMode::cache;
+  often.stacks.window = 300;
+  Bytes8 cut = relog(TraceMaker({10, 6000, true, false}).make(), often);
+  const std::vector<read::BufferSpan> buffers = open_bytes(cut).scan().buffers;
+  cut.resize(buffers[buffers.size() * 2 / 3].offset);
+  const Reading lost = read_stacks(cut);
+  ASSERT_GT(lost.unresolved, 50u);
+  const Reading after = read_stacks(relog(cut, often));
+  EXPECT_EQ(after.stacks, lost.stacks);
+  EXPECT_EQ(after.unresolved, lost.unresolved);
+}
+
+// They may be taken together as traces of one machine.
+TEST_F(StackRewrite, TwoTracesHaveNoKeyInCommon) {
+  std::set<std::uint64_t> keys;
+  std::size_t definitions = 0;
+  for (const unsigned seed : {11u, 12u}) {
+    const Reading cached = read_stacks(relog(TraceMaker({seed, 3000, true, false}).make(), StackMode::cache));
+    EXPECT_GT(cached.keys.size(), 100u);
+    keys.insert(cached.keys.begin(), cached.keys.end());
+    definitions += cached.keys.size();
+  }
+  EXPECT_EQ(keys.size(), definitions);
 }
 
 TEST_F(StackRewrite, ChangesNoStackEventWhenStacksAreKept) {

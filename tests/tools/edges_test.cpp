@@ -138,6 +138,7 @@ TEST_F(Edges, WhatNobodyCanReadIsNoSuccess) {
                                {"fleet", "list", in},
                                {"help", "info"},
                                {"info", "--help"},
+                               {"pack", "--help"},
                                {"--version"}}) {
     const ToolRun run = run_tool(command, {.closed = {1}});
     EXPECT_EQ(run.status, 1) << command[0];
@@ -151,6 +152,18 @@ TEST_F(Edges, WhatNobodyCanReadIsNoSuccess) {
                                {"export", in, "-o", directory.file("in.jsonl")}})
     EXPECT_EQ(run_tool(command, {.closed = {1}}).status, 0) << command[0];
   EXPECT_EQ(run_tool({"info", out}, {.closed = {1}}).status, 1) << "of what failed no more is said";
+}
+
+// A script that tries again after a failure would meet the output.
+TEST_F(Edges, OutputsThatAreWholeAreNoFailureWhereTheReportIsLost) {
+  for (const ToolOptions &lost : {ToolOptions{.output = "/dev/full"}, ToolOptions{.closed = {1}}})
+    for (const Names &command :
+         {Names{"relog", in, "-o", out, "--json"}, Names{"pack", in, "-o", out, "--json"}}) {
+      const ToolRun run = run_tool(command, lost);
+      EXPECT_EQ(run.status, 4) << command[0] << run.err;
+      EXPECT_NE(run.err.find("standard output"), std::string::npos) << run.err;
+      EXPECT_TRUE(std::filesystem::remove(out));
+    }
 }
 
 TEST_F(Edges, ForceReplacesRegularFilesOnly) {

@@ -240,12 +240,21 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
     e.put(std::uint32_t{8}).put(std::uint32_t{0x3000});
   });
   trace.stack_walk({2'000'201}, 2'000'200, 8, 80, {0xFFFFF80000002000});
+  trace.emit({2'000'300}, [](write::EventBuilder &e) { // in another process
+    e.perfinfo(0x0262, 2, 8, 2'000'300).put(std::uint64_t{0x10000}).put(std::uint64_t{0x1000});
+    e.put(std::uint32_t{9}).put(std::uint32_t{0x3000});
+  });
+  trace.stack_walk({2'000'301}, 2'000'300, 8, 80, {0xFFFFF80000002000});
   const TempDir directory;
   const std::string path = directory.file("t.etl");
   testing::write_file(path, trace.bytes());
-  const std::vector<json> events =
+  std::vector<json> events =
       exported(path, "stack,owner", "event = 'Thread/ReadyThread' or event = 'PageFault/VirtualAlloc'");
-  ASSERT_EQ(events.size(), 2u);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[2].value("owner_process", ""), "sleeper.exe") << events[2];
+  EXPECT_FALSE(events[2].contains("owner_thread_id")) << "it has no such thread: " << events[2];
+  EXPECT_EQ(events[2].value("stack", json::array()).size(), 1u) << events[2];
+  events.pop_back();
   for (const json &event : events) {
     EXPECT_EQ(event.value("owner_thread_id", 0), 80) << event;
     EXPECT_EQ(event.value("owner_process", ""), "waker.exe") << event;

@@ -14,7 +14,9 @@ std::uint32_t call_back(Session &session) {
 
 } // namespace
 
-Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources) {
+Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources,
+                   std::stop_token ending)
+    : ending_(std::move(ending)) {
   for (const auto &session : sessions) {
     session->logfile.BuffersRead = 0;
     for (std::size_t i = 0; i < session->trace.sources().size(); ++i) { // several in one .zip
@@ -65,7 +67,7 @@ bool Delivery::deliver(const Event &event) {
       if (EVENT_RECORD *info = describer_.before(record_)) call(stream, *info, event);
     call(stream, record_, event);
   }
-  return !session.closing.load(std::memory_order_relaxed);
+  return !ending_.stop_requested();
 }
 
 bool Delivery::finish() {

@@ -12,8 +12,9 @@ namespace etwrelog::consumer {
 
 class Delivery {
 public:
-  // `sources` belong to the sessions, one each, in the same order.
-  Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources);
+  // `sources` belong to the sessions, one each, in the same order. `ending`: one of the handles was closed.
+  Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources,
+           std::stop_token ending);
 
   // False when the consumer wants no more: a buffer callback said so, or a handle was closed.
   [[nodiscard]] bool deliver(const Event &event);
@@ -37,6 +38,7 @@ private:
   void call(Stream &stream, EVENT_RECORD &record, const EventView &event);
 
   std::vector<Stream> streams_;
+  std::stop_token ending_;
   RecordMaker maker_;
   TraceLoggingDescriber describer_; // one for all: its reader numbers over all files
   EVENT_RECORD record_{};

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kPrivateLogger = 0x0000'0800, kPrivateInProcess = 0x0002'0000; // LogFileMode
 constexpr std::size_t kMostHandles = 64;                                               // Windows' own limit
-constexpr std::uint32_t kErrorNoAccess = 998; // Windows: an exception came out of a callback
 
 thread_local std::string last_error;
 std::atomic<bool> describe_tracelogging = false;
@@ -76,7 +75,6 @@ void keep_name(Session &session, const EVENT_TRACE_LOGFILEW &asked, bool narrow)
 }
 
 std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, bool narrow, TRACEHANDLE &handle) {
-  last_error.clear();
   if (logfile == nullptr) return fail(ERROR_INVALID_PARAMETER, "no EVENT_TRACE_LOGFILEW");
   const std::uint32_t mode = logfile->Mode.ProcessTraceMode;
   if ((mode & PROCESS_TRACE_MODE_REAL_TIME) != 0)
@@ -117,13 +115,17 @@ std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, bool narrow, TRACEHANDLE
 }
 
 // One trace over the files of all handles; that of a single handle is open already.
-std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Query &query) {
+std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Query &query,
+                  const std::stop_token &ending) {
+  RunOptions until;
+  until.stop = ending;
   std::optional<Trace> set;
   if (sessions.size() > 1) {
     std::vector<Input> inputs;
     for (const auto &session : sessions)
       inputs.emplace_back(session->name);
-    Result<Trace> opened = Trace::open(std::move(inputs));
+    Result<Trace> opened = Trace::open(std::move(inputs), {}, until);
+    if (!opened && ending.stop_requested()) return ERROR_SUCCESS;
     if (!opened) return fail(status_of(opened.error(), opened.error().file), opened.error().message());
     std::size_t expected = 0;
     for (const auto &session : sessions)
@@ -133,13 +135,16 @@ std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Quer
     set.emplace(std::move(*opened));
   }
   const Trace &trace = set ? *set : sessions.front()->trace;
-  Delivery delivery(sessions, trace.sources());
-  EventCursor cursor = trace.events(query);
+  constexpr const char *kCancelled = "a buffer callback wanted no more";
+  Delivery delivery(sessions, trace.sources(), ending);
+  EventCursor cursor = trace.events(query, until);
   while (const Event *event = cursor.next())
-    if (!delivery.deliver(*event)) return delivery.cancelled() ? ERROR_CANCELLED : ERROR_SUCCESS;
+    if (!delivery.deliver(*event))
+      return delivery.cancelled() ? fail(ERROR_CANCELLED, kCancelled) : ERROR_SUCCESS;
+  if (ending.stop_requested()) return ERROR_SUCCESS;
   if (const Result<void> &status = cursor.status(); !status)
     return fail(status_of(status.error(), status.error().file), status.error().message());
-  return delivery.finish() ? ERROR_SUCCESS : ERROR_CANCELLED;
+  return delivery.finish() ? ERROR_SUCCESS : fail(ERROR_CANCELLED, kCancelled);
 }
 
 std::uint32_t process_trace(std::span<const TRACEHANDLE> handles, const std::int64_t *start,
@@ -151,23 +156,35 @@ std::uint32_t process_trace(std::span<const TRACEHANDLE> handles, const std::int
   if (start != nullptr) query.from = Moment{.relative = false, .filetime = *start};
   if (end != nullptr) query.to = Moment{.relative = false, .filetime = *end};
   std::vector<std::shared_ptr<Session>> sessions;
-  if (const std::uint32_t status = SessionTable::instance().begin(handles, sessions); status != ERROR_SUCCESS)
+  const std::stop_source ending;
+  if (const std::uint32_t status = SessionTable::instance().begin(handles, ending, sessions);
+      status != ERROR_SUCCESS)
     return fail(status, status == ERROR_BUSY ? "a handle is in use" : "no such handle");
   struct Release {
     std::span<const TRACEHANDLE> handles;
     ~Release() { SessionTable::instance().end(handles); }
   } const release{handles};
-  return run(sessions, query);
+  return run(sessions, query, ending.get_token());
 }
 
-// Nothing is thrown into a caller in C.
-template <class Call> std::uint32_t guarded(Call &&call) noexcept {
+// Nothing is thrown into a caller in C. `thrower`: where an exception can come from.
+template <class Call> std::uint32_t guarded(const char *thrower, Call &&call) noexcept {
   try {
-    return call();
-  } catch (const std::bad_alloc &) {
+    last_error.clear();
+    try {
+      const std::uint32_t status = call();
+      // Callbacks may have made calls of their own that failed.
+      if (status == ERROR_SUCCESS || status == ERROR_CTX_CLOSE_PENDING) last_error.clear();
+      return status;
+    } catch (const std::bad_alloc &) {
+      return fail(ERROR_NOT_ENOUGH_MEMORY, "out of memory");
+    } catch (const std::exception &e) {
+      return fail(ERROR_NOACCESS, std::string(thrower) + " threw an exception: " + e.what());
+    } catch (...) {
+      return fail(ERROR_NOACCESS, std::string(thrower) + " threw an exception");
+    }
+  } catch (...) { // no memory for the words
     return ERROR_NOT_ENOUGH_MEMORY;
-  } catch (...) {
-    return kErrorNoAccess;
   }
 }
 
@@ -180,7 +197,7 @@ namespace {
 
 TRACEHANDLE opened(EVENT_TRACE_LOGFILEW *logfile, bool narrow) {
   TRACEHANDLE handle = INVALID_PROCESSTRACE_HANDLE;
-  const std::uint32_t status = guarded([&] { return open_trace(logfile, narrow, handle); });
+  const std::uint32_t status = guarded("the library", [&] { return open_trace(logfile, narrow, handle); });
   errno = static_cast<int>(status);
   return handle;
 }
@@ -197,8 +214,7 @@ TRACEHANDLE OpenTraceA(EVENT_TRACE_LOGFILEA *logfile) {
 
 std::uint32_t ProcessTrace(TRACEHANDLE *handles, std::uint32_t count, const std::int64_t *start,
                            const std::int64_t *end) {
-  return guarded([&]() -> std::uint32_t {
-    last_error.clear();
+  return guarded("a callback", [&]() -> std::uint32_t {
     if (handles == nullptr) return fail(ERROR_INVALID_PARAMETER, "no handles");
     if (count == 0 || count > kMostHandles) return fail(ERROR_BAD_LENGTH, "expected 1..64 handles");
     // A copy: the caller's array may change while callbacks run.
@@ -208,7 +224,10 @@ std::uint32_t ProcessTrace(TRACEHANDLE *handles, std::uint32_t count, const std:
 }
 
 std::uint32_t CloseTrace(TRACEHANDLE handle) {
-  return guarded([&] { return SessionTable::instance().close(handle); });
+  return guarded("the library", [&] {
+    const std::uint32_t status = SessionTable::instance().close(handle);
+    return status == ERROR_INVALID_HANDLE ? fail(status, "no such handle") : status;
+  });
 }
 
 const char *etwr_consumer_last_error(void) {

@@ -31,7 +31,7 @@ std::shared_ptr<Session> SessionTable::find(TRACEHANDLE handle) {
   return found == impl_->sessions.end() ? nullptr : found->second;
 }
 
-std::uint32_t SessionTable::begin(std::span<const TRACEHANDLE> handles,
+std::uint32_t SessionTable::begin(std::span<const TRACEHANDLE> handles, const std::stop_source &ending,
                                   std::vector<std::shared_ptr<Session>> &sessions) {
   const std::lock_guard lock(impl_->mutex);
   std::uint32_t status = ERROR_SUCCESS;
@@ -46,11 +46,12 @@ std::uint32_t SessionTable::begin(std::span<const TRACEHANDLE> handles,
     if (status != ERROR_SUCCESS) break;
     found->second->busy = true;
   }
-  if (status != ERROR_SUCCESS) {
-    for (const auto &session : sessions)
+  for (const auto &session : sessions)
+    if (status == ERROR_SUCCESS)
+      session->ending = ending;
+    else
       session->busy = false;
-    sessions.clear();
-  }
+  if (status != ERROR_SUCCESS) sessions.clear();
   return status;
 }
 
@@ -60,17 +61,21 @@ void SessionTable::end(std::span<const TRACEHANDLE> handles) {
     const auto found = impl_->sessions.find(handle);
     if (found == impl_->sessions.end()) continue;
     found->second->busy = false;
+    found->second->ending = std::stop_source(std::nostopstate);
     if (found->second->closing) impl_->sessions.erase(found);
   }
 }
 
 std::uint32_t SessionTable::close(TRACEHANDLE handle) {
   std::shared_ptr<Session> last; // freed outside the lock
-  const std::lock_guard lock(impl_->mutex);
+  std::unique_lock lock(impl_->mutex);
   const auto found = impl_->sessions.find(handle);
   if (found == impl_->sessions.end() || found->second->closing) return ERROR_INVALID_HANDLE;
   if (found->second->busy) {
     found->second->closing = true;
+    std::stop_source ending = found->second->ending;
+    lock.unlock(); // what waits for the stop is woken on this thread
+    ending.request_stop();
     return ERROR_CTX_CLOSE_PENDING;
   }
   last = std::move(found->second);

@@ -4,9 +4,9 @@
 #include "etwrelog/consumer.h"
 #include "etwrelog/trace.hpp"
 
-#include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,8 +26,10 @@ struct Session {
   bool narrow = false;                     // opened by OpenTraceA, whose structure has the same layout
   bool private_session = false;
   bool describe_tracelogging = false;
-  bool busy = false;                 // in ProcessTrace; guarded by the table
-  std::atomic<bool> closing = false; // CloseTrace was called meanwhile
+  // Guarded by the table:
+  bool busy = false;                         // in ProcessTrace,
+  bool closing = false;                      // and CloseTrace was called meanwhile
+  std::stop_source ending{std::nostopstate}; // of that ProcessTrace, whatever its other sessions
 };
 
 class SessionTable {
@@ -35,8 +37,9 @@ public:
   [[nodiscard]] TRACEHANDLE add(std::shared_ptr<Session> session);
   // Null if there is no such handle.
   [[nodiscard]] std::shared_ptr<Session> find(TRACEHANDLE handle);
-  // All or none: marks the sessions busy. ERROR_INVALID_HANDLE, ERROR_BUSY.
-  [[nodiscard]] std::uint32_t begin(std::span<const TRACEHANDLE> handles,
+  // All or none: marks the sessions busy. Closing one of them requests the stop of `ending`.
+  // ERROR_INVALID_HANDLE, ERROR_BUSY.
+  [[nodiscard]] std::uint32_t begin(std::span<const TRACEHANDLE> handles, const std::stop_source &ending,
                                     std::vector<std::shared_ptr<Session>> &sessions);
   void end(std::span<const TRACEHANDLE> handles); // and removes those that were closed meanwhile
   [[nodiscard]] std::uint32_t close(TRACEHANDLE handle);

@@ -54,6 +54,7 @@
 
   // ---- numbers -------------------------------------------------------------------------------------------------
   const group = n => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+  const amount = weight => group(weight / meta.weight); // in the unit
   // Half the width of the 95 % confidence interval of a share, in percent: samples are drawn, times are measured.
   const error = (part, of) => unit === 'samples' && of > 0 ? ' ±' + (196 * Math.sqrt(part / of * (1 - part / of) / of)).toFixed(part / of < 0.1 ? 2 : 1) : '';
   const percent = (part, of) => of > 0 ? (100 * part / of).toFixed(part / of < 0.1 ? 2 : 1) + ' %' : '–';
@@ -178,7 +179,7 @@
     const top = asUse && most > 0.35 * meta.processors ? Math.max(most, meta.processors) : most || 1;
     g.font = '11px system-ui, sans-serif';
     g.fillStyle = css('--soft'); g.strokeStyle = css('--line'); g.textAlign = 'right'; g.textBaseline = 'middle';
-    const label = v => asUse ? (top >= 4 ? v.toFixed(0) : v.toFixed(top < 0.5 ? 2 : 1)) : group(v);
+    const label = v => asUse ? (top >= 4 ? v.toFixed(0) : v.toFixed(top < 0.5 ? 2 : 1)) : amount(v);
     for (let i = 0; i <= 2; ++i) {
       const y = PAD.top + h - h * i / 2;
       g.beginPath(); g.moveTo(PAD.left, y + 0.5); g.lineTo(width - PAD.right, y + 0.5); g.stroke();
@@ -324,8 +325,8 @@
     legend.textContent = '';
     for (const k of Object.keys(HUES)) if (used.has(+k)) { const s = add(legend, 'span'); add(s, 'i').style.background = `hsl(${HUES[k][0]} ${HUES[k][1]}% ${HUES[k][2]}%)`; s.append(HUES[k][3]); }
   }
-  const about = node => `${names[nameOf[node]]}\n${group(total[node])} ${unit}, ${percent(total[node], sum)}` +
-    (state.zoom !== root() ? `, ${percent(total[node], total[state.zoom])} of what is zoomed` : '') + (self[node] > 0 && self[node] < total[node] ? `\nitself ${group(self[node])}` : '');
+  const about = node => `${names[nameOf[node]]}\n${amount(total[node])} ${unit}, ${percent(total[node], sum)}` +
+    (state.zoom !== root() ? `, ${percent(total[node], total[state.zoom])} of what is zoomed` : '') + (self[node] > 0 && self[node] < total[node] ? `\nitself ${amount(self[node])}` : '');
   const cellAt = e => cells.find(c => e.offsetX >= c.x && e.offsetX < c.x + Math.max(1, c.w) && Math.floor(e.offsetY / ROW) === c.depth);
   function zoomTo(node) { state.zoom = node; state.focus = node; drawFlame(); tell(); }
   function tell() { $('frame').textContent = state.focus === root() && state.zoom === root() ? '' : about(state.focus).replace(/\n/g, ' · '); }
@@ -365,7 +366,7 @@
     });
     for (const row of list.slice(0, 500)) {
       const tr = add(body, 'tr');
-      for (const k of ['self', 'total']) { add(tr, 'td', group(row[k]), { class: 'n' }); const td = add(tr, 'td', percent(row[k], sum) + error(row[k], sum), { class: 'n' }); add(td, 'span', null, { class: 'meter' }).style.width = (sum ? 100 * row[k] / sum : 0) + '%'; }
+      for (const k of ['self', 'total']) { add(tr, 'td', amount(row[k]), { class: 'n' }); const td = add(tr, 'td', percent(row[k], sum) + error(row[k], sum), { class: 'n' }); add(td, 'span', null, { class: 'meter' }).style.width = (sum ? 100 * row[k] / sum : 0) + '%'; }
       add(tr, 'td', row.name, { class: 'name' });
     }
     if (list.length > 500) add(box, 'p', `${group(list.length - 500)} more with less; search to see them`, { class: 'soft' });
@@ -380,7 +381,7 @@
     while (open.length && shown < 3000) {
       const [node, depth] = open.pop(), tr = add(body, 'tr', null, match(nameOf[node]) ? { class: 'hit' } : {});
       ++shown;
-      add(tr, 'td', group(total[node]), { class: 'n' }); add(tr, 'td', percent(total[node], sum), { class: 'n' }); add(tr, 'td', self[node] ? group(self[node]) : '', { class: 'n' });
+      add(tr, 'td', amount(total[node]), { class: 'n' }); add(tr, 'td', percent(total[node], sum), { class: 'n' }); add(tr, 'td', self[node] ? amount(self[node]) : '', { class: 'n' });
       const td = add(tr, 'td', null, { class: 'name' }), kids = [...children(node)].filter(c => total[c] > 0), isOpen = state.open.has(node);
       td.style.paddingLeft = 8 + Math.min(depth, 60) * 14 + 'px';
       const b = add(td, 'button', kids.length ? (isOpen ? '▾' : '▸') : '', { 'aria-expanded': isOpen, 'aria-label': (isOpen ? 'Close ' : 'Open ') + names[nameOf[node]] });
@@ -421,7 +422,7 @@
     let body = table(box, [['Innermost frame', 1], ['%', 1], ['Anywhere in the stack', 1], ['%', 1], ['Why']]);
     for (const why of [...any.keys()].sort((a, b) => inner.get(b) - inner.get(a) || a - b)) {
       const tr = add(body, 'tr');
-      for (const v of [inner.get(why), any.get(why)]) { add(tr, 'td', group(v), { class: 'n' }); add(tr, 'td', percent(v, sum), { class: 'n' }); }
+      for (const v of [inner.get(why), any.get(why)]) { add(tr, 'td', amount(v), { class: 'n' }); add(tr, 'td', percent(v, sum), { class: 'n' }); }
       add(tr, 'td', data.reasons[why]);
     }
     if (any.size === 0) add(body.parentNode.parentNode, 'p', 'None');
@@ -441,7 +442,7 @@
     for (const r of rows('module')) self2.set(r.key, r);
     for (const r of [...self2.values()].filter(x => x.key >= 0).sort((a, b) => b.self - a.self || b.total - a.total).slice(0, 200)) {
       const m = data.modules[r.key], tr = add(body, 'tr');
-      add(tr, 'td', group(r.self), { class: 'n' }); add(tr, 'td', percent(r.self, sum), { class: 'n' }); add(tr, 'td', m.name, { title: m.path });
+      add(tr, 'td', amount(r.self), { class: 'n' }); add(tr, 'td', percent(r.self, sum), { class: 'n' }); add(tr, 'td', m.name, { title: m.path });
       add(tr, 'td', m.why + (m.detail ? ': ' + m.detail : '')); add(tr, 'td', m.id || '–', { class: 'name' });
     }
   }
@@ -460,13 +461,13 @@
     drawTime(); fields(); drawWho(); search(); draw[state.tab](); tell();
     const out = $('selected');
     out.dataset.value = sum;
-    out.textContent = `${group(sum)} ${unit}` + (meta.kind === 'cpu' && meta.interval > 0 ? ` ≈ ${(sum * meta.interval / 1e9).toPrecision(3)} s of processor time` : '');
+    out.textContent = `${amount(sum)} ${unit}` + (meta.kind === 'cpu' && meta.interval > 0 ? ` ≈ ${(sum * meta.interval / 1e9).toPrecision(3)} s of processor time` : '');
   }
   function search() {
     const out = $('found');
     if (state.search === '') { out.textContent = ''; delete out.dataset.value; return; }
     const found = foundWeight();
-    out.dataset.value = found; out.textContent = `${group(found)}, ${percent(found, sum)}`;
+    out.dataset.value = found; out.textContent = `${amount(found)}, ${percent(found, sum)}`;
   }
   $('search').addEventListener('input', () => { state.search = $('search').value.trim().toLowerCase(); matches.clear(); search(); draw[state.tab](); });
   for (const b of document.querySelectorAll('[role=tab]')) b.addEventListener('click', () => show(b.dataset.tab));

@@ -34,7 +34,7 @@ template <class Change> Buffer with_index(const Buffer &archive, Change &&change
   return out;
 }
 
-Buffer packed(const Buffer &file) {
+Buffer packed_in_pieces(const Buffer &file) {
   pipeline::ArchiveOptions options;
   options.segment = 1u << 18;
   const auto input = read::memory_input("t.etl", file);
@@ -69,9 +69,9 @@ Buffer with_trace(const Buffer &archive, const Buffer &trace) {
 
 TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
   const Buffer trace = testing::generated(3u << 20);
-  const Buffer archive = packed(trace);
+  const Buffer archive = packed_in_pieces(trace);
   const Buffer wrapped = testing::gzip_of(trace);
-  const Buffer archive_of_wrapped = packed(wrapped);
+  const Buffer archive_of_wrapped = packed_in_pieces(wrapped);
   ASSERT_TRUE(pipeline::is_wrapped(*read::memory_input("w.etlz", archive_of_wrapped)));
 
   std::size_t told = 0; // segments of which the index tells all

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <sstream>
 
 namespace etwrelog {
 namespace {
@@ -165,12 +166,13 @@ TEST_F(Waits, LastFromTheSwitchAwayToTheWakeUpAndAreReadyFromThereToTheSwitchBac
   trace.stack_walk({2'350'001}, 2'350'000, 8, 80, {kKernel});
   trace.stack_walk({2'350'002}, 2'350'000, 8, 80, {kUser});
   const std::string stack = "game.exe (8);0x7ff600001000;0xfffff80000001000_[k];readied by game.exe (8)_[w]";
-  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{stack, 30'000}}));
-  EXPECT_EQ(folded(run_kind(ProfileKind::ready)), (Lines{{stack, 5'000}}));
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{stack, 30'000'000}}));
+  EXPECT_EQ(folded(run_kind(ProfileKind::ready)), (Lines{{stack, 5'000'000}}));
   EXPECT_EQ(run_kind(ProfileKind::wait).accounting.not_timed, 1u);
 }
 
-// Each of less than a microsecond: rounding each up at half a microsecond would make a fifth more of them.
+// Each of less than a microsecond, which folded stacks are in: rounding each would make of them what it
+// liked.
 TEST_F(Waits, ShortOnesAddUpToTheirTime) {
   trace.thread_rundown({1'000'003}, 84, 8);
   constexpr std::int64_t kWaits = 500, kTicks = 6, kApart = 137; // of 100 ns: 600 ns, at all phases
@@ -180,10 +182,18 @@ TEST_F(Waits, ShortOnesAddUpToTheirTime) {
     trace.ready_thread({at + 50}, 80);
     trace.context_switch({at + 50 + kTicks}, 80, 84);
   }
-  std::uint64_t micros = 0;
-  for (const ProfileSample &sample : run_kind(ProfileKind::ready).samples)
-    micros += sample.weight;
-  EXPECT_NEAR(static_cast<double>(micros), kWaits * kTicks / 10.0, 3);
+  const Profile profile = run_kind(ProfileKind::ready);
+  EXPECT_EQ(total_weight(profile), kWaits * kTicks * 100);
+  std::string text;
+  ASSERT_TRUE(write_profile(profile, ProfileFormat::folded, {}, [&](Bytes bytes) -> Result<void> {
+    text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return {};
+  }));
+  std::istringstream lines(text);
+  std::int64_t micros = 0;
+  for (std::string line; std::getline(lines, line);)
+    micros += std::stoll(line.substr(line.rfind(' ')));
+  EXPECT_EQ(micros, kWaits * kTicks / 10);
 }
 
 // Its id was that of another thread, whose last switch away is not the beginning of anything of this one.
@@ -197,7 +207,7 @@ TEST_F(Waits, DoNotBeginBeforeTheirThreadDid) {
   trace.context_switch({3'500'000}, 90, 0);
   trace.context_switch({3'600'000}, 0, 90);
   trace.context_switch({3'601'000}, 90, 0);
-  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{"game.exe (8);[no stack]", 100}}));
+  EXPECT_EQ(folded(run_kind(ProfileKind::wait)), (Lines{{"game.exe (8);[no stack]", 100'000}}));
   pipeline::ProfileOptions options;
   options.slices = true;
   for (const ProfileSlice &slice : profile_of(trace, options).profile.slices)
@@ -228,10 +238,10 @@ TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
     return lines;
   };
   wait(2'000'000, 90, 90);
-  EXPECT_EQ(of_game(), (Lines{{told, 1'000}}));
+  EXPECT_EQ(of_game(), (Lines{{told, 1'000'000}}));
   wait(3'000'000, 91, 84);         // which nothing had switched to
   wait(4'000'000, 92, kUnknownId); // nothing follows there
-  EXPECT_EQ(of_game(), (Lines{{stack, 2'000}, {told, 1'000}}));
+  EXPECT_EQ(of_game(), (Lines{{stack, 2'000'000}, {told, 1'000'000}}));
 }
 
 // Between two switches of the process that a trace was cut down to, any other may have run.
@@ -246,12 +256,12 @@ TEST_F(Waits, OfATraceThatWasCutDownToOneProcessNoOtherIsSaidToHaveReadiedIt) {
   trace.context_switch({2'012'000}, 80, 0);
   trace.context_switch({2'013'000, 1}, 84, 0);
   const std::string of_80 = "game.exe (8);[no stack]";
-  const Lines cut{{of_80, 1'000 + 1'300}}; // and 84's
+  const Lines cut{{of_80, 1'000'000 + 1'300'000}}; // and 84's
   EXPECT_EQ(folded(run_kind(ProfileKind::wait)), cut);
   trace.context_switch({2'020'000, 2}, 90, 0); // now it is a whole one
   trace.context_switch({2'021'000, 2}, 0, 90);
   EXPECT_EQ(folded(run_kind(ProfileKind::wait)),
-            (Lines{{of_80, 1'300}, {of_80 + ";readied by Idle (0)_[w]", 1'000}}));
+            (Lines{{of_80, 1'300'000}, {of_80 + ";readied by Idle (0)_[w]", 1'000'000}}));
 }
 
 TEST(ProfileReport, ARecursiveFunctionCountsOnceASample) {

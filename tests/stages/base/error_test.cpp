@@ -30,6 +30,20 @@ TEST(Error, NamesOptionsInTheWordsOfTheProgram) {
   EXPECT_EQ(limit.message(flag), "the index: expected 10 bytes; raise --memory-limit");
 }
 
+// What one name of a program's stands for, several structs of the library have.
+TEST(Error, AdviceNamesTheOptionOfTheCallThatItIsAbout) {
+  const auto tool = [](Option option) -> std::string_view {
+    return option == Option::salvage ? "--salvage" : "--stack-memory";
+  };
+  EXPECT_EQ(advice_text(Advice::salvage_archive),
+            "unpacking it with UnpackOptions::salvage gives back what is whole");
+  EXPECT_EQ(advice_text(Advice::salvage_archive, tool),
+            "unpacking it with --salvage gives back what is whole");
+  EXPECT_EQ(advice_text(Advice::salvage), "OpenOptions::salvage skips what is damaged");
+  EXPECT_EQ(advice_text(Advice::more_stack_memory), "allow more memory for stacks");
+  EXPECT_EQ(advice_text(Advice::more_stack_memory, tool), "give a larger --stack-memory");
+}
+
 TEST(Error, EveryOptionAndAdviceHasWords) {
   for (unsigned i = 1; i < static_cast<unsigned>(Option::count_); ++i)
     EXPECT_FALSE(option_name(static_cast<Option>(i)).empty()) << i;

@@ -63,6 +63,17 @@ TEST(ZipDirectory, TakesWhatProgramsWrite) {
   EXPECT_TRUE(members(StoredZip{}.bytes())) << "an empty one";
 }
 
+TEST(ZipDirectory, MayBeSigned) {
+  Buffer zip = two_members().bytes();
+  const std::size_t end = mark_in(zip, 5, 6);
+  const Buffer signature = {'P', 'K', 5, 5, 3, 0, 1, 2, 3};
+  zip[end + 12] = static_cast<std::uint8_t>(zip[end + 12] + signature.size()); // the size of the directory
+  zip.insert(zip.begin() + static_cast<std::ptrdiff_t>(end), signature.begin(), signature.end());
+  const auto found = members(zip);
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->size(), 2u);
+}
+
 TEST(ZipDirectory, NamesAreThoseOfTheSystemThatWroteThem) {
   const auto name_of = [](const std::string &name, unsigned made_on) {
     const auto found = members(StoredZip{.members = {{name, {1}}}, .made_on = made_on}.bytes());

@@ -533,7 +533,9 @@ TEST_F(SymbolServer, ADownloadEndsWhenItIsToStop) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     stop.request_stop();
   });
-  EXPECT_EQ(load(server_->url() + "/endless", {}, true, options)->state(), SymbolState::not_found);
+  const auto ended = load(server_->url() + "/endless", {}, true, options);
+  EXPECT_EQ(ended->state(), SymbolState::not_found);
+  EXPECT_NE(ended->reason().find("(stopped on request)"), std::string::npos) << ended->reason();
   EXPECT_EQ(server_->requests(), 1u) << "nothing else is asked for then";
 }
 

@@ -5,7 +5,8 @@
 struct etwr_cursor {
   etwr_cursor(const etwrelog::Trace &trace, etwrelog::Query query, std::optional<etwrelog::Filter> selected,
               const etwr_run *options)
-      : run(options), filter(std::move(selected)), events(trace.events(filtered(query), run.options())) {}
+      : run(options, etwrelog::c::Run::Asks::with_progress), filter(std::move(selected)),
+        events(trace.events(filtered(query), run.options())) {}
 
   etwrelog::Query &filtered(etwrelog::Query &query) {
     if (filter) query.filter = &*filter;

@@ -37,38 +37,6 @@ etwr_error *usage(const char *what) {
   return make_error(ETWR_ERROR_USAGE, what);
 }
 
-Run::Run(const etwr_run *given) : given_(copy_of(given)) {
-  const etwr_run &run = given_;
-  options_.threads = run.threads;
-  if (run.memory != 0) options_.memory = run.memory;
-  if (run.warning != nullptr) options_.report = &report_;
-  options_.stop = source_.get_token();
-  if (run.stop == nullptr && run.progress == nullptr) return;
-  options_.progress = [run = given_, stop = source_,
-                       phase = std::string()](const Progress &progress) mutable {
-    if (run.stop != nullptr && run.stop(run.context) != 0) stop.request_stop();
-    if (run.progress == nullptr) return;
-    phase = progress.phase;
-    run.progress(run.context, phase.c_str(), progress.done, progress.total);
-  };
-  if (run.stop != nullptr && run.stop(run.context) != 0) source_.request_stop();
-}
-
-void Run::tell_warnings() const {
-  if (given_.warning == nullptr) return;
-  for (const std::string &warning : report_.warnings)
-    given_.warning(given_.context, warning.c_str());
-  tell(report_.skipped);
-}
-
-void Run::tell(const std::vector<Skipped> &skipped) const {
-  if (given_.warning == nullptr) return;
-  for (const Skipped &stretch : skipped)
-    given_.warning(given_.context, (std::to_string(stretch.bytes) + " bytes skipped at " +
-                                    std::to_string(stretch.offset) + ": " + stretch.why)
-                                       .c_str());
-}
-
 } // namespace etwrelog::c
 
 int etwr_error_kind(const etwr_error *error) {

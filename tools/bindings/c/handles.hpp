@@ -90,21 +90,32 @@ template <class To, class From> std::vector<To> list_of(const From *from, std::s
 // ETWR_LEVEL_*; none: not one of them.
 [[nodiscard]] std::optional<Level> level_of(int level);
 
-// RunOptions for the time of one call. A stop callback is asked by whoever reports progress.
+// RunOptions for the time of one call. Callbacks come one at a time, also those of streams that outlive it.
 class Run {
 public:
-  explicit Run(const etwr_run *given);
+  // When the stop callback is asked: all the time of this object by a thread, or only by whoever reports
+  // progress, as of what lives on between calls.
+  enum class Asks : std::uint8_t { always, with_progress };
+  explicit Run(const etwr_run *given, Asks asks = Asks::always);
+  ~Run();
+  Run(const Run &) = delete;
+  Run &operator=(const Run &) = delete;
   [[nodiscard]] const RunOptions &options() const { return options_; }
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
-  // Of a call that succeeded: hands warnings and what was stepped over to the caller.
-  void tell_warnings() const;
-  void tell(const std::vector<Skipped> &skipped) const;
+  // Of a call that succeeded: hands warnings and what was stepped over to the caller. Of a trace with the
+  // names of its sources.
+  void tell_warnings(const Trace *trace = nullptr) const;
+  void tell(const std::vector<Skipped> &skipped, const Trace *trace = nullptr) const;
 
 private:
-  etwr_run given_;
-  std::stop_source source_;
+  class Callbacks;
+  class Watch;
+
+  std::shared_ptr<Callbacks> callbacks_;
   mutable RunReport report_;
   RunOptions options_;
+  bool wants_warnings_ = false;
+  std::unique_ptr<Watch> watch_; // ends first
 };
 
 // Nothing is thrown into the caller. The call returns an etwr_error *.

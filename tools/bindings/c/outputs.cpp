@@ -81,7 +81,7 @@ etwr_error *etwr_relog(const etwr_trace *trace, const char *output, const etwr_r
     made.event_bytes_out = done->event_bytes_out;
     made.skipped_bytes = c::bytes_of(done->skipped);
     c::give(made, report);
-    in_run.tell_warnings();
+    in_run.tell_warnings(&trace->trace);
     return nullptr;
   });
 }
@@ -130,6 +130,8 @@ etwr_error *etwr_verify(const char *archive, const char *original, const etwr_ar
   return c::guarded([&]() -> etwr_error * {
     if (archive == nullptr) return c::usage("etwr_verify: no archive");
     const etwr_archive_options given = c::copy_of(options);
+    if (original != nullptr && given.salvage != 0)
+      return c::usage("etwr_verify: salvage does not go with an original, of which every byte is compared");
     const c::Run in_run(run);
     return c::tell(original != nullptr
                        ? verify_against(Input(archive), Input(original), in_run.options())

@@ -48,7 +48,7 @@ etwr_error *etwr_processes_collect(const etwr_trace *trace, const etwr_run *run,
     made->known = *std::move(known);
     for (const ProcessInstance &instance : made->known.processes())
       made->processes.push_back(c::process_of(instance));
-    in_run.tell_warnings();
+    in_run.tell_warnings(&trace->trace);
     *processes = made.release();
     return nullptr;
   });
@@ -76,7 +76,7 @@ etwr_error *etwr_statistics_json(const etwr_trace *trace, const etwr_run *run, c
     auto *made = static_cast<char *>(std::malloc(text.size() + 1));
     if (made == nullptr) throw std::bad_alloc();
     std::memcpy(made, text.c_str(), text.size() + 1);
-    in_run.tell_warnings();
+    in_run.tell_warnings(&trace->trace);
     *json = made;
     return nullptr;
   });

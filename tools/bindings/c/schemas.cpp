@@ -119,13 +119,14 @@ using namespace etwrelog;
 etwr_error *etwr_schemas_collect(const etwr_trace *trace, const etwr_run *run, etwr_schemas **schemas) {
   return c::guarded([&]() -> etwr_error * {
     if (schemas == nullptr) return c::usage("etwr_schemas_collect: no result");
+    const c::Run in_run(run);
+    if (in_run.stopped()) return c::make_error(ETWR_ERROR_CANCELLED, "stopped on request");
     auto made = std::make_unique<etwr_schemas>(etwr_schemas{SchemaCatalog::builtin()});
     if (trace != nullptr) {
-      const c::Run in_run(run);
       Result<SchemaCatalog> collected = collect_schemas(trace->trace, made->catalog, in_run.options());
       if (!collected) return c::make_error(std::move(collected).error());
       made->catalog = *std::move(collected);
-      in_run.tell_warnings();
+      in_run.tell_warnings(&trace->trace);
     }
     *schemas = made.release();
     return nullptr;

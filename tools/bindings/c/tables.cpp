@@ -91,7 +91,7 @@ etwr_error *etwr_events_stream(const etwr_trace *trace, const etwr_table_options
     auto owned = std::make_unique<c::Kept>(trace->shared);
     const Result<void> made = arrow_events(*owned->trace, owned->stream, how, in_run.options());
     if (!made) return c::make_error(made.error());
-    in_run.tell_warnings();
+    in_run.tell_warnings(&trace->trace);
     c::hand_over(std::move(owned), *stream);
     return nullptr;
   });
@@ -107,7 +107,7 @@ etwr_error *etwr_tables_open(const etwr_trace *trace, const etwr_table_options *
     Result<ArrowTables> opened = ArrowTables::open(trace->trace, how, in_run.options());
     if (!opened) return c::make_error(std::move(opened).error());
     *tables = new etwr_tables(trace->shared, *std::move(opened));
-    in_run.tell_warnings();
+    in_run.tell_warnings(&trace->trace);
     return nullptr;
   });
 }
