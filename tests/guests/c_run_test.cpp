@@ -134,10 +134,10 @@ TEST_F(COutputs, AStretchThatWasSteppedOverIsToldWithItsSource) {
   run.warning = [](void *context, const char *text) {
     static_cast<std::vector<std::string> *>(context)->emplace_back(text);
   };
-  char *json = nullptr;
-  error.reset(etwr_statistics_json(trace.get(), &run, &json));
+  char *made = nullptr;
+  error.reset(etwr_statistics_json(trace.get(), &run, &made));
   ASSERT_FALSE(error) << text_of(error);
-  etwr_string_free(json);
+  etwr_string_free(made);
   ASSERT_FALSE(texts.empty());
   for (const std::string &text : texts)
     if (text.find("bytes skipped") != std::string::npos) {
