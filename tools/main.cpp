@@ -43,15 +43,18 @@ const CLI::App *chosen(const CLI::App &app) {
   return parsed == all.end() ? nullptr : *parsed;
 }
 
-bool is_one_of(const CLI::App *command, std::span<const std::string_view> names) {
-  return command != nullptr && std::ranges::find(names, command->get_name()) != names.end();
+bool is_one_of(const CLI::App &command, std::span<const std::string_view> names) {
+  return std::ranges::find(names, command.get_name()) != names.end();
 }
-
-constexpr std::string_view kWriters[] = {"relog", "merge", "export", "pack", "unpack", "join"};
 
 bool is_given(const CLI::App &command, const char *name) {
   const CLI::Option *const option = command.get_option_no_throw(name);
   return option != nullptr && option->count() != 0;
+}
+
+bool writes_files(const CLI::App &command) {
+  constexpr std::string_view kWriters[] = {"relog", "merge", "export", "pack", "unpack", "join"};
+  return is_one_of(command, kWriters) || is_given(command, "--output") || is_given(command, "--export");
 }
 
 // Whether what a command says is what it was called for, and lost where nobody can read it. One that writes
@@ -59,13 +62,13 @@ bool is_given(const CLI::App &command, const char *name) {
 bool result_is_text(const CLI::App *command) {
   constexpr std::string_view kChecks[] = {"verify"}; // its status says it all
   if (command == nullptr || is_given(*command, "--json") || is_given(*command, "--help")) return true;
-  return !is_one_of(command, kWriters) && !is_one_of(command, kChecks) && !is_given(*command, "--output");
+  return !writes_files(*command) && !is_one_of(*command, kChecks);
 }
 
 // Of a command whose words could not be written: its files may be there all the same.
 int status_without_words(const CLI::App *command, int status) {
   const bool written =
-      status != cli::kFailed && is_one_of(command, kWriters) && !is_given(*command, "--help");
+      status != cli::kFailed && command != nullptr && writes_files(*command) && !is_given(*command, "--help");
   return written ? cli::kIncomplete : cli::kFailed;
 }
 
