@@ -1,6 +1,7 @@
 // Exports of profiles: what they must hold, whatever the names in a trace are.
 #include "etwrelog/profile_export.hpp"
 #include "tests/support/deflated.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/synthetic_profile.hpp"
 
 #include <algorithm>
@@ -288,7 +289,8 @@ TEST(ProfileExport, AFileThatDoesNotFitUsesMostOfWhatItMay) {
   const Profile profile = synthetic_profile({.samples = 40'000, .leaves = 5'000, .slices = true});
   for (const ProfileFormat format : all_formats()) {
     const std::size_t whole = write(profile, format).text.size();
-    for (const std::size_t percent : {99u, 90u, 70u, 50u, 30u}) {
+    for (const std::size_t percent : {90u, 99u, 70u, 50u, 30u}) {
+      if (testing::kSanitized && percent != 90) continue;
       const std::size_t limit = whole * percent / 100;
       const Written small = write(profile, format, {.max_bytes = limit});
       EXPECT_LE(small.text.size(), limit) << profile_format_name(format) << " " << percent << " %";
