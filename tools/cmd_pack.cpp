@@ -74,11 +74,12 @@ public:
     };
     if (task_ == Task::pack)
       task.warnings = [](const Item &item, const Outcome &) {
-        warn(item.source, is_compressed(item.source)
-                              ? "is compressed and kept as it is, for it holds no trace, is small, or what "
-                                "compressed it cannot "
-                                "be repeated byte for byte; unpacked first, a trace packs far better"
-                              : "is no ETL trace: stored with plain zstd");
+        warn(item.source,
+             is_compressed(item.source)
+                 ? "is compressed and kept as it is, for it holds no trace, is small, or what "
+                   "compressed it cannot be repeated byte for byte; unpacked first, a trace packs "
+                   "far better"
+                 : "is no ETL trace: stored with plain zstd");
       };
     const int status = Bulk(std::move(task), options_, options_).run();
     if (options_.explain) print_explain();

@@ -53,9 +53,8 @@ struct SymbolNames {
 class ModuleSymbols {
 public:
   [[nodiscard]] SymbolState state() const { return state_; }
-  [[nodiscard]] const std::string &file() const {
-    return file_;
-  } // the PDB that was found, or what is kept of it
+  // The PDB that was found, or what is kept of it.
+  [[nodiscard]] const std::string &file() const { return file_; }
   [[nodiscard]] const std::string &reason() const { return reason_; } // one line for people; empty when found
   [[nodiscard]] const std::vector<std::string> &looked() const { return looked_; } // where, in that order
 

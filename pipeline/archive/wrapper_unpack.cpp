@@ -13,11 +13,6 @@ using codec::deflate::Restorer;
 
 namespace {
 
-// `at`: the chunk of the recipe that says something impossible.
-Error bad_recipe(const read::Input &archive, std::uint64_t at) {
-  return base::corrupt("what the wrapper is made of does not fit the traces").in(archive.name()).at(at);
-}
-
 // The recipe, chunk by chunk.
 class RecipeReader {
 public:
@@ -31,7 +26,12 @@ public:
     if (!more || used_up()) return bad();
     return {};
   }
-  [[nodiscard]] Error bad() const { return bad_recipe(archive_, chunk_at_); }
+  // At the chunk that says something impossible.
+  [[nodiscard]] Error bad() const {
+    return base::corrupt("what the wrapper is made of does not fit the traces")
+        .in(archive_.name())
+        .at(chunk_at_);
+  }
   [[nodiscard]] bool used_up() const { return view.empty() && kept.empty(); }
   [[nodiscard]] bool at_end() const { return used_up() && at_ == end_; }
 

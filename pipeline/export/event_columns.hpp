@@ -23,13 +23,18 @@ namespace etwrelog::pipeline {
   return type == FieldType::sid || type == FieldType::token_sid;
 }
 
+// Calls visit(index in Schema::fields) for those that are no members of others: the columns of a table.
+template <class Visit> void for_each_top_field(const Schema &schema, Visit &&visit) {
+  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
+    visit(i);
+}
+
 // SQLite takes 2,000 columns of a table; some are common, joined and hidden ones. Kinds of events with more
 // fields than this have one column with an object there.
 constexpr std::size_t kMostFieldColumns = 1'900;
 [[nodiscard]] inline bool too_many_columns(const Schema &schema) {
   std::size_t fields = 0;
-  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
-    ++fields;
+  for_each_top_field(schema, [&fields](std::size_t) { ++fields; });
   return fields > kMostFieldColumns;
 }
 

@@ -1,6 +1,7 @@
 #include "export/joins.hpp"
 
 #include "base/errors.hpp"
+#include "export/event_columns.hpp"
 #include "schema/value_text.hpp"
 
 #include <algorithm>
@@ -37,15 +38,15 @@ Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const 
   if (wanted.duration) columns.push_back({"duration_ns", ColumnType::integer});
   for (const Schema *schema : survey.schemas.all()) {
     Kind &kind = joins.kinds_.emplace_back();
-    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members) {
+    for_each_top_field(*schema, [&](std::size_t i) {
       const Field &field = schema->fields[i];
-      if (field.is_array() || i > 0xFFFF) continue;
+      if (field.is_array() || i > 0xFFFF) return;
       const bool pointer = field.type == FieldType::pointer || field.type == FieldType::u64;
       if (pointer && (field.name == "FileObject" || field.name == "FileKey"))
         kind.files.push_back(static_cast<std::uint16_t>(i));
       else if (field.type == FieldType::pointer || field.format == Format::address)
         kind.addresses.push_back(static_cast<std::uint16_t>(i));
-    }
+    });
   }
   return joins;
 }

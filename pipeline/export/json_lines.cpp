@@ -1,6 +1,7 @@
 #include "export/json_lines.hpp"
 
 #include "etwrelog/kernel_events.hpp"
+#include "export/event_columns.hpp"
 #include "export/message.hpp"
 #include "schema/json_sink.hpp"
 
@@ -63,18 +64,17 @@ constexpr std::string_view kOtelNames[] = {"etw.provider.name",
 std::vector<std::pair<std::string, std::string>> renamed_fields(const Schema &schema) {
   std::vector<std::pair<std::string, std::string>> renamed;
   std::set<std::string> taken;
-  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members)
-    taken.emplace(schema.fields[i].name);
-  for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members) {
+  for_each_top_field(schema, [&](std::size_t i) { taken.emplace(schema.fields[i].name); });
+  for_each_top_field(schema, [&](std::size_t i) {
     const std::string name(schema.fields[i].name);
-    if (std::ranges::find(kOtelNames, name) == std::end(kOtelNames)) continue;
+    if (std::ranges::find(kOtelNames, name) == std::end(kOtelNames)) return;
     std::string other;
     for (int number = 2; !taken.insert(other = fmt::format("{}#{}", name, number)).second;)
       ++number;
     auto &[from, to] = renamed.emplace_back();
     schema::append_json_string(from, name);
     schema::append_json_string(to, other);
-  }
+  });
   return renamed;
 }
 

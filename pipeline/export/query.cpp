@@ -493,8 +493,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
       samples.push_back(kind.name);
     kind.object = pipeline::too_many_columns(*schema);
     if (kind.object) continue;
-    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
-      kind.fields.push_back(i);
+    pipeline::for_each_top_field(*schema, [&kind](std::size_t i) { kind.fields.push_back(i); });
     std::ranges::copy_if(kind.fields, std::back_inserter(kind.renamed), [schema](std::size_t i) {
       return !schema::other_field_name(schema->fields[i].name).empty();
     });

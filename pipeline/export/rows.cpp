@@ -168,9 +168,10 @@ Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decod
     plan.object = fields_ == FieldColumns::sqlite && too_many_columns(*schema);
     if (plan.object) continue;
     plan.places.resize(schema->fields.size());
-    for (std::size_t i = 0; i < schema->fields.size(); i += 1u + schema->fields[i].members)
+    for_each_top_field(*schema, [&](std::size_t i) {
       plan.places[i] = {static_cast<std::uint16_t>(plan.columns++),
                         way_of(schema->fields[i], type_of(schema->fields[i]))};
+    });
   }
 }
 
@@ -243,11 +244,11 @@ std::vector<Column> Rows::columns(Kind kind) const {
     if (is_object(schema))
       all.push_back({"fields", ColumnType::text});
     else
-      for (std::size_t i = 0; i < schema.fields.size(); i += 1u + schema.fields[i].members) {
+      for_each_top_field(schema, [&](std::size_t i) {
         const Field &field = schema.fields[i];
         all.push_back({std::string(field.name), type_of(field)});
         all.back().single = field.type == FieldType::f32;
-      }
+      });
   }
   if (joins_)
     for (const Joins::Column &column : joins_->columns())

@@ -22,7 +22,7 @@ public:
     out_.text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     names();
     for (std::size_t i = 0; i < profile_.slices.size(); ++i)
-      if (shown.has(profile_.slices[i], i)) one(profile_.slices[i]);
+      if (shown.shows(profile_.slices[i], i)) one(profile_.slices[i]);
     out_.text("]}\n");
   }
 

@@ -319,7 +319,7 @@ private:
     const auto end = std::ranges::upper_bound(profile_.slices, thread, {}, &ProfileSlice::thread);
     std::vector<const ProfileSlice *> shown;
     for (auto slice = first; slice != end; ++slice)
-      if (slices_.has(*slice, static_cast<std::size_t>(slice - profile_.slices.begin())))
+      if (slices_.shows(*slice, static_cast<std::size_t>(slice - profile_.slices.begin())))
         shown.push_back(&*slice);
     length(shown.size(), "markers");
     constant("category", shown.size(), "0");

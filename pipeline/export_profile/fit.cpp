@@ -3,7 +3,6 @@
 #include "base/errors.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -20,32 +19,12 @@ std::vector<std::uint64_t> totals_by_node(const Profile &profile) {
   return totals;
 }
 
-// The heaviest nodes, of equal ones the first: a parent is as heavy as its child and stands before it, so
-// that whole stacks remain. Of those at the limit some stay, or a profile of many equal ones would lose them
-// all.
-class Heaviest {
-public:
-  Heaviest(const std::vector<std::uint64_t> &totals, std::size_t most) : totals_(totals) {
-    if (totals.size() <= most) return;
-    std::vector<std::uint32_t> order(totals.size());
-    std::iota(order.begin(), order.end(), 0u);
-    const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
-    std::nth_element(order.begin(), at, order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return totals[a] != totals[b] ? totals[a] > totals[b] : a < b;
-    });
-    cut_ = *at;
-    cut_total_ = totals[cut_];
-  }
-  [[nodiscard]] bool all() const { return cut_total_ == 0; } // others have no samples
-  [[nodiscard]] bool has(std::uint32_t node) const {
-    return totals_[node] > cut_total_ || (totals_[node] == cut_total_ && node < cut_);
-  }
+// A parent is as heavy as its child and stands before it, so that whole stacks remain.
+using HeaviestNodes = Heaviest<std::uint64_t>;
 
-private:
-  const std::vector<std::uint64_t> &totals_;
-  std::uint32_t cut_ = kNoIndex;
-  std::uint64_t cut_total_ = 0;
-};
+bool are_all(const HeaviestNodes &kept) {
+  return kept.cut_weight.value_or(0) == 0; // others have no samples
+}
 
 // False, and nothing changed, where less than a tenth of the samples would go: for that little nobody wants
 // to lose the times.
@@ -91,7 +70,7 @@ void drop_unused_frames(Profile &profile) {
   profile.frames = std::move(frames);
 }
 
-void merge_nodes(const Profile &profile, const std::vector<std::uint64_t> &totals, const Heaviest &kept,
+void merge_nodes(const Profile &profile, const std::vector<std::uint64_t> &totals, const HeaviestNodes &kept,
                  Reduced &reduced) {
   Profile &out = reduced.profile;
   ProfileFrame other;
@@ -113,7 +92,7 @@ void merge_nodes(const Profile &profile, const std::vector<std::uint64_t> &total
     const std::uint32_t parent = to[profile.nodes[i].parent];
     if (is_other[parent]) {
       to[i] = parent;
-    } else if (kept.has(i)) {
+    } else if (kept.has(totals[i], i)) {
       to[i] = add(parent, profile.nodes[i].frame, false);
     } else if (totals[i] != 0) {
       if (other_of[parent] == kNoIndex) {
@@ -172,12 +151,12 @@ constexpr std::uint64_t kKeptBytes = 32u << 20;
 
 std::optional<Reduced> reduce_profile(const Profile &profile, std::size_t nodes, std::size_t buckets) {
   const std::vector<std::uint64_t> totals = totals_by_node(profile);
-  const Heaviest kept(totals, nodes);
-  if (kept.all() && buckets == 0) return std::nullopt;
+  const HeaviestNodes kept = heaviest(totals.size(), nodes, [&totals](std::size_t i) { return totals[i]; });
+  if (are_all(kept) && buckets == 0) return std::nullopt;
   Reduced out{profile};
-  if (!kept.all()) merge_nodes(profile, totals, kept, out);
+  if (!are_all(kept)) merge_nodes(profile, totals, kept, out);
   if (buckets != 0) out.added_up = add_up_samples(out.profile, buckets);
-  if (kept.all() && !out.added_up) return std::nullopt;
+  if (are_all(kept) && !out.added_up) return std::nullopt;
   return out;
 }
 
@@ -296,23 +275,17 @@ std::size_t halved(std::size_t count, std::size_t least, std::size_t at) {
 
 ShownSlices longest_slices(const Job &job, std::size_t most) {
   const std::vector<ProfileSlice> &slices = job.profile.slices;
-  if (slices.size() <= most) return {};
-  const auto length = [&](std::size_t i) { return slices[i].end - slices[i].start; };
-  std::vector<std::size_t> order(slices.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
-  std::nth_element(order.begin(), at, order.end(), [&](std::size_t a, std::size_t b) {
-    return length(a) != length(b) ? length(a) > length(b) : a < b;
-  });
-  const ShownSlices shown{length(*at), *at};
+  const auto length = [&slices](std::size_t i) { return slices[i].end - slices[i].start; };
+  const ShownSlices shown{heaviest(slices.size(), most, length)};
+  if (!shown.cut_weight) return shown;
   std::uint64_t sum = 0;
-  for (auto left_out = at; left_out != order.end(); ++left_out)
-    sum += static_cast<std::uint64_t>(length(*left_out));
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (!shown.shows(slices[i], i)) sum += static_cast<std::uint64_t>(length(i));
   job.report.merged_weight += sum;
   job.report.notes.push_back(
       fmt::format("to stay below {} bytes, {} slices of at most {:.3f} µs are left out, {:.3f} ms in all",
                   grouped(job.max_bytes), grouped(slices.size() - most),
-                  static_cast<double>(shown.cut_length) / 1e3, static_cast<double>(sum) / 1e6));
+                  static_cast<double>(*shown.cut_weight) / 1e3, static_cast<double>(sum) / 1e6));
   return shown;
 }
 

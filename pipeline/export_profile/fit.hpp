@@ -4,9 +4,36 @@
 
 #include "export_profile/formats.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <numeric>
+#include <optional>
 
 namespace etwrelog::export_profile {
+
+// The heaviest of many, of equal ones the first: of those at the limit some stay, or of many equal ones none
+// would. Knows the heaviest that does not stay; nullopt: all do.
+template <class Weight> struct Heaviest {
+  std::optional<Weight> cut_weight;
+  std::size_t cut = 0; // its index
+  [[nodiscard]] bool has(Weight weight, std::size_t index) const {
+    return !cut_weight || weight > *cut_weight || (weight == *cut_weight && index < cut);
+  }
+};
+template <class WeightOf>
+[[nodiscard]] auto heaviest(std::size_t count, std::size_t most, WeightOf weight_of) {
+  Heaviest<decltype(weight_of(std::size_t{0}))> kept;
+  if (count <= most) return kept;
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(order.begin(), at, order.end(), [&weight_of](std::size_t a, std::size_t b) {
+    return weight_of(a) != weight_of(b) ? weight_of(a) > weight_of(b) : a < b;
+  });
+  kept.cut = *at;
+  kept.cut_weight = weight_of(*at);
+  return kept;
+}
 
 // Between two neighbouring sizes on the way from everything to hardly anything there are so many others.
 inline constexpr std::size_t kFine = 32;
@@ -27,13 +54,10 @@ using Render = std::function<bool(std::size_t given_up, Out &out)>;
 [[nodiscard]] std::size_t halving_steps(std::size_t count, std::size_t least); // in units of kFine
 [[nodiscard]] std::size_t halved(std::size_t count, std::size_t least, std::size_t at);
 
-// The longest of a profile's slices, of equal ones the first.
-struct ShownSlices {
-  std::int64_t cut_length = -1;
-  std::size_t cut = 0; // of that length only those before it
-  [[nodiscard]] bool has(const ProfileSlice &slice, std::size_t index) const {
-    const std::int64_t length = slice.end - slice.start;
-    return length > cut_length || (length == cut_length && index < cut);
+// The longest of a profile's slices.
+struct ShownSlices : Heaviest<std::int64_t> {
+  [[nodiscard]] bool shows(const ProfileSlice &slice, std::size_t index) const {
+    return has(slice.end - slice.start, index);
   }
 };
 // Notes what is left out.

@@ -30,13 +30,12 @@ struct Picture {
   double left_out = 0; // weight of what was too narrow, counted once
 };
 
-// What is wide enough to be drawn. Of frames that are as wide as the first that is not, those before it are.
+// What is drawn: what is wide enough, and of that the widest.
 struct Least {
   double width;
-  double cut_width = -1;
-  std::uint32_t cut = 0;
+  Heaviest<double> widest;
   [[nodiscard]] bool draws(std::uint32_t node, double of) const {
-    return of >= width && (of > cut_width || (of == cut_width && node < cut));
+    return of >= width && widest.has(of, node);
   }
 };
 
@@ -73,18 +72,9 @@ template <class Total> Picture lay_out(const CallTree &tree, Total total, const 
 
 // At most `most` frames are drawn.
 template <class Total> Least least_of(const CallTree &tree, Total total, double whole, std::size_t most) {
-  Least least{whole * kLeastWidth / kInner};
-  if (tree.nodes.size() <= most) return least;
-  std::vector<std::uint32_t> order(tree.nodes.size());
-  std::iota(order.begin(), order.end(), 0u);
-  const auto at = order.begin() + static_cast<std::ptrdiff_t>(most);
-  std::nth_element(order.begin(), at, order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const double x = total(a), y = total(b);
-    return x != y ? x > y : a < b;
-  });
-  least.cut = *at;
-  least.cut_width = total(*at);
-  return least;
+  return {whole * kLeastWidth / kInner, heaviest(tree.nodes.size(), most, [&](std::size_t i) {
+            return total(static_cast<std::uint32_t>(i));
+          })};
 }
 
 constexpr std::string_view kClasses[] = {"r", "p", "t", "k", "n", "j", "i", "u", "a"};
@@ -246,10 +236,6 @@ std::string change_colour(double before, double after, double whole) {
   const int lightness = static_cast<int>(std::lround(93 - 33 * std::sqrt(std::abs(strength))));
   return strength > 0 ? colour(6, 86, lightness) : colour(214, 80, lightness);
 }
-
-} // namespace
-
-namespace {
 
 void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
   const auto total = [&](std::uint32_t node) { return static_cast<double>(tree.nodes[node].total); };

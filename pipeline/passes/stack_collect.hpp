@@ -15,12 +15,11 @@ struct StackInventory {
       std::make_shared<stacks::StackTable>(); // of the definitions' frames
   stacks::StackDefinitions definitions;
   stacks::JitCode jit;
-  // Where keys stand that are none of Windows, but of this program: some may have lost their definition.
+  // Where keys stand that are none of Windows, but of this program, which are odd: some may have lost their
+  // definition. Only these can be given again.
   std::unordered_set<std::uint64_t> made_keys; // shifted by kKeyBlockBits
   static constexpr unsigned kKeyBlockBits = 16;
-  [[nodiscard]] bool is_taken(std::uint64_t key) const {
-    return made_keys.contains(key >> kKeyBlockBits) || definitions.has_key(key);
-  }
+  [[nodiscard]] bool is_taken(std::uint64_t key) const { return made_keys.contains(key >> kKeyBlockBits); }
   // By number of a buffer, counted over all traces: the time of its earliest StackWalk event or reference;
   // kNoStackTime if it has none.
   std::vector<std::int64_t> first_stack;

@@ -46,9 +46,4 @@ std::size_t StackDefinitions::keys() const {
   return count;
 }
 
-bool StackDefinitions::has_key(std::uint64_t key) const {
-  const auto found = std::ranges::lower_bound(definitions_, key, {}, &KeyDefinition::key);
-  return found != definitions_.end() && found->key == key;
-}
-
 } // namespace etwrelog::stacks

@@ -43,7 +43,6 @@ public:
   [[nodiscard]] bool empty() const { return definitions_.empty(); }
   [[nodiscard]] std::size_t memory() const { return definitions_.capacity() * sizeof(KeyDefinition); }
   [[nodiscard]] std::size_t keys() const;
-  [[nodiscard]] bool has_key(std::uint64_t key) const;
 
 private:
   std::vector<KeyDefinition> definitions_; // by key, kind and place once sorted

@@ -316,14 +316,14 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
     search.looked(server + " (did not have it within the last day)");
     return false;
   }
+  const auto stopped = [&] {
+    const bool yes = options_.stop.stop_requested();
+    if (yes) search.looked(server + " (stopped on request)");
+    return yes;
+  };
   bool missing = true;
   for (const std::string &file :
        {url_part(name), url_part(name.substr(0, name.size() - 1) + "_"), std::string("file.ptr")}) {
-    const auto stopped = [&] {
-      const bool yes = options_.stop.stop_requested();
-      if (yes) search.looked(server + " (stopped on request)");
-      return yes;
-    };
     if (stopped()) return false; // whoever asked to stop waits for no answer
     const Fetched got = fetch(folder + file, options_.max_pdb_bytes, options_.stop);
     if (stopped()) return false;

@@ -133,6 +133,20 @@ TEST(ProfileImport, WhatIsMeasuredIsTheSame) {
     }
 }
 
+TEST(ProfileImport, WaitsOfOlderSpeedscopeFilesAreMicroseconds) {
+  Profile profile = synthetic_profile();
+  profile.kind = ProfileKind::wait;
+  const Buffer file = write(profile, ProfileFormat::speedscope);
+  std::string text(file.begin(), file.end());
+  const std::string unit = "\"nanoseconds\"";
+  for (std::size_t at = 0; (at = text.find(unit, at)) != std::string::npos;)
+    text.replace(at, unit.size(), "\"microseconds\"");
+  const Result<ReadProfile> read = read_profile(Buffer(text.begin(), text.end()));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->profile.kind, ProfileKind::wait);
+  EXPECT_EQ(total_weight(read->profile), 1000 * total_weight(profile));
+}
+
 // Names are looked for by the build, so no two builds may share a frame that has none yet.
 TEST(ProfileImport, UnnamedFramesOfTwoBuildsOfAModuleStayApart) {
   Profile profile = synthetic_profile();
