@@ -89,8 +89,9 @@ public:
   }
 
 private:
+  // Other programs are content with less, and give what is whole.
   base::ErrorBuilder damage(std::string what, std::uint64_t at) const {
-    return base::corrupt(std::move(what)).in(zip_.name()).at(at);
+    return base::corrupt(std::move(what)).in(zip_.name()).at(at).advise(Advice::unpack);
   }
   static base::ErrorBuilder damage(const InputName &member, std::string what, std::uint64_t at) {
     return base::corrupt(std::move(what)).in(member.text()).at(at);
