@@ -170,7 +170,7 @@ void summarize_segment(PackJob &job, PackCoder &coder, bool tallied) {
   if (job.at == 0) return; // has the header event: nobody does without
   SegmentSummary &summary = job.entry.summary;
   // A tally walks over all events for itself.
-  summary = coder.summarizer.summarize(job.bytes, job.parts, coder.coder,
+  summary = coder.summarizer.summarize(job.bytes, job.parts, &coder.coder,
                                        static_cast<std::size_t>(job.decoded / kSummaryShare),
                                        tallied ? nullptr : &coder.owners);
   if (!summary.complete) return;

@@ -42,7 +42,7 @@ void Summarizer::remember(std::int64_t time, bool state) {
 }
 
 SegmentSummary Summarizer::summarize(Bytes segment, std::span<const etlz::Part> parts,
-                                     const etlz::SegmentCoder &coder, std::size_t budget,
+                                     const etlz::SegmentCoder *coder, std::size_t budget,
                                      SegmentOwners *owners) {
   owners_ = owners;
   if (owners_ != nullptr)
@@ -57,7 +57,8 @@ SegmentSummary Summarizer::summarize(Bytes segment, std::span<const etlz::Part> 
     const etlz::Part &part = parts[i];
     if (!part.buffer) continue;
     const Bytes buffer = segment.subspan(part.at, part.size);
-    if (!walk(buffer, coder.events(i), static_cast<std::uint32_t>(part.at)) || summary_.bytes.size() > budget)
+    const Bytes decoded = coder != nullptr ? coder->events(i) : Bytes();
+    if (!walk(buffer, decoded, static_cast<std::uint32_t>(part.at)) || summary_.bytes.size() > budget)
       return {};
   }
   for (const LastSwitch &last : switches_)

@@ -18,11 +18,11 @@ namespace etwrelog::pipeline {
 // Owns scratch memory: one a thread.
 class Summarizer {
 public:
-  // The summary of a segment that `coder` has just encoded. It is not complete when its events come to more
-  // than `budget` bytes, or a buffer holds damage: then there is no way around reading it.
+  // The summary of a segment; `coder`: that has just encoded it, or null. It is not complete when its events
+  // come to more than `budget` bytes, or a buffer holds damage: then there is no way around reading it.
   // `owners`: to tell with whose its events are; null if that is told elsewhere.
   [[nodiscard]] SegmentSummary summarize(Bytes segment, std::span<const etlz::Part> parts,
-                                         const etlz::SegmentCoder &coder, std::size_t budget,
+                                         const etlz::SegmentCoder *coder, std::size_t budget,
                                          SegmentOwners *owners);
 
 private:

@@ -1,15 +1,13 @@
 #include "archive/archive.hpp"
-#include "archive/summary.hpp"
+#include "archive/entry_check.hpp"
 #include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
-#include "etwrelog/event.hpp"
 #include "etwrelog/format.hpp"
 #include "run/runner.hpp"
 #include "source/segment_reader.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -179,38 +177,6 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
   return {};
 }
 
-namespace {
-
-// What the index says of the times in a segment: whoever asks for a time decodes those segments alone that it
-// names. A segment whose summary is not complete, and the first, are read whatever their entries say.
-Result<void> check_times(Bytes segment, const etlz::IndexEntry &entry, const std::string &name) {
-  if (!entry.summary.complete || entry.header.original_at == 0) return {};
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(),
-               last = std::numeric_limits<std::int64_t>::min();
-  std::uint64_t events = 0;
-  std::vector<std::uint8_t> room;
-  for (const etlz::Part &part : entry.parts) {
-    if (!part.buffer || part.at > segment.size() || part.size > segment.size() - part.at) continue;
-    const std::optional<Bytes> there = events_of(segment.subspan(part.at, part.size), {}, room);
-    if (!there) return damaged(name, "segment: a buffer that its index entry describes", entry.archive_at);
-    static_cast<void>(for_each_event(*there, [&](const EventView &, std::int64_t time, std::uint32_t) {
-      first = std::min(first, time), last = std::max(last, time);
-      ++events;
-    }));
-  }
-  if (events == 0) first = last = 0;
-  const etlz::SegmentFacts &told = entry.facts;
-  if (told.events == events && told.first_time == first && told.last_time == last) return {};
-  Error error = damaged(name, "segment: its index entry is of other events", entry.archive_at);
-  error.expected = fmt::format("{} events from {} to {}", events, first, last);
-  error.found = fmt::format("{} from {} to {}; what is in it is right: unpack it, and pack that", told.events,
-                            told.first_time, told.last_time);
-  error.advice = Advice::none;
-  return error;
-}
-
-} // namespace
-
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
   const std::optional<etlz::FileHeader> header = read_file_header(archive);
   const bool one_piece = header && header->small; // which is whole or not: nothing to salvage
@@ -243,6 +209,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     return true;
   };
   BytePool &byte_pool = workspace->byte_pool;
+  base::Pool<EntryCheck> checks;
   steps.work = [&](UnpackJob &job) -> Result<void> {
     if (job.entry.header.method == SegmentMethod::small) {
       job.bytes.resize(job.entry.header.original_size);
@@ -252,7 +219,11 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     job.bytes = byte_pool.take(job.entry.header.original_size);
     ETWRELOG_TRY(decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes,
                                 pool, archive.name()));
-    return out == nullptr ? check_times(job.bytes, job.entry, archive.name()) : Result<void>();
+    if (out != nullptr) return {};
+    std::unique_ptr<EntryCheck> checking = checks.take();
+    Result<void> right = checking->check(job.bytes, job.entry, archive.name());
+    checks.give(std::move(checking));
+    return right;
   };
   steps.merge = [&](UnpackJob &job) -> Result<void> {
     hasher.update(job.bytes);

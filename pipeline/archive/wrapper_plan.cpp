@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "read/unwrap.hpp"
-#include "read/zip_directory.hpp"
+#include "zip/directory.hpp"
 
 #include <algorithm>
 
@@ -79,12 +79,12 @@ Planned plan_gzip(const read::Input &wrapper, const read::Input &trace, const st
 // --- zip: where its central directory has them
 
 // The piece that a member is, if it can be one.
-std::optional<WrapperPiece> piece_of(const read::ZipMember &member) {
-  if ((member.flags & read::kZipEncrypted) != 0 ||
-      (member.method != read::kZipStored && member.method != read::kZipDeflated))
+std::optional<WrapperPiece> piece_of(const zip::Member &member) {
+  if ((member.flags & zip::kEncrypted) != 0 ||
+      (member.method != zip::kStored && member.method != zip::kDeflated))
     return std::nullopt;
   WrapperPiece piece;
-  piece.deflated = member.method == read::kZipDeflated;
+  piece.deflated = member.method == zip::kDeflated;
   piece.at = member.data_at;
   piece.end = member.data_at + member.packed;
   piece.size = member.size;
@@ -94,12 +94,12 @@ std::optional<WrapperPiece> piece_of(const read::ZipMember &member) {
 
 Planned plan_zip(const read::Input &wrapper, Inputs traces, const std::stop_token &stop) {
   WrapperPlan plan;
-  const Result<std::vector<read::ZipMember>> members = read::zip_members(wrapper);
+  const Result<std::vector<zip::Member>> members = zip::members_of(wrapper);
   if (!members) return Planned(std::nullopt);
   const Fetch bytes = fetch_of(wrapper, stop);
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const read::Input &trace = *traces[i];
-    const auto member = std::ranges::find_if(*members, [&trace](const read::ZipMember &m) {
+    const auto member = std::ranges::find_if(*members, [&trace](const zip::Member &m) {
       return m.file && m.size == trace.size() && m.name == trace.member();
     });
     if (member == members->end()) return Planned(std::nullopt);

@@ -27,8 +27,8 @@ class TimeMerge {
 public:
   TimeMerge(std::size_t traces, write::EtlOutput &output) : traces_(traces), output_(output) {}
 
-  // `first`: no event given from now on for this processor is earlier. Of equal times the trace with the
-  // smaller number goes first.
+  // `first`: no event given from now on for this processor is earlier. Of equal times a stack's
+  // definition goes first, then the trace with the smaller number.
   [[nodiscard]] Result<void> add(std::size_t trace, std::int64_t first, TimedEvents &&events,
                                  write::Outgoing &out);
   // What is left, by processor.

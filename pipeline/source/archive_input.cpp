@@ -71,7 +71,7 @@ namespace {
 class Slice final : public read::Input {
 public:
   Slice(read::InputName name, std::shared_ptr<const read::Input> whole, std::uint64_t at, std::uint64_t size)
-      : Input(std::move(name)), whole_(std::move(whole)), at_(at), size_(size) {}
+      : read::Input(std::move(name)), whole_(std::move(whole)), at_(at), size_(size) {}
 
   [[nodiscard]] std::uint64_t size() const override { return size_; }
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {

@@ -3,8 +3,8 @@
 // a name.
 #pragma once
 
+#include "base/input.hpp"
 #include "base/platform.hpp"
-#include "etwrelog/bytes.hpp"
 #include "etwrelog/io.hpp"
 
 #include <functional>
@@ -15,37 +15,8 @@
 
 namespace etwrelog::read {
 
-// What an input is called: a file as the user named it, and the member of it if it is an archive.
-struct InputName {
-  InputName(std::string of, std::string in = {}) : file(std::move(of)), member(std::move(in)) {}
-  InputName(const char *of) : file(of) {}
-  [[nodiscard]] std::string text() const { return member.empty() ? file : file + ":" + member; }
-
-  std::string file, member;
-};
-
-class Input {
-public:
-  explicit Input(InputName name) : name_(std::move(name)), text_(name_.text()) {}
-  virtual ~Input() = default;
-  Input(const Input &) = delete;
-  Input &operator=(const Input &) = delete;
-
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
-  // Fills `into`; returns less only at the end of the input. Any thread.
-  [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
-  // Whether what has been read once is cheap to read again, as the system holds it: then there is little to
-  // win by keeping a copy of it.
-  [[nodiscard]] virtual bool cheap_to_read_again() const { return false; }
-  // As the user named it, with the member of an archive behind a colon.
-  [[nodiscard]] const std::string &name() const { return text_; }
-  [[nodiscard]] const std::string &file() const { return name_.file; }
-  [[nodiscard]] const std::string &member() const { return name_.member; }
-
-private:
-  InputName name_;
-  std::string text_;
-};
+using base::InputName;
+using Input = base::InputBytes;
 
 // `path` may be "-" for standard input. A wrapped trace is recognised by its first bytes, not by its name; a
 // zip must hold exactly one. Spooling and unwrapping end as cancelled when `stop` is set, also while a pipe

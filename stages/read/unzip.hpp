@@ -18,7 +18,7 @@ struct UnzipLimits {
 // left alone. Each becomes a nameless temporary file; nothing is written under a member's name.
 //
 // An error names the member. What cannot be unpacked is one unless its name is that of something else, as
-// .pdb: it may be a trace. So is whatever zip_directory.hpp finds wrong. Refused are archives with more
+// .pdb: it may be a trace. So is whatever zip/directory.hpp finds wrong. Refused are archives with more
 // members or traces than a recording has, with two traces of one name, and those that unpack to more than
 // their own bytes can hold.
 [[nodiscard]] Result<std::vector<std::unique_ptr<Input>>>

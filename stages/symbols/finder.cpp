@@ -3,7 +3,6 @@
 #include "base/output_file.hpp"
 #include "symbols/cabinet.hpp"
 #include "symbols/fetch.hpp"
-#include "symbols/zip_folder.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -137,11 +136,22 @@ bool Finder::try_trace(Search &search, const std::string &trace) {
   if (try_folder(search, folder_of(trace))) return true;
   std::error_code ignored;
   if (fs::is_directory(trace + ".NGENPDB", ignored) && try_folder(search, trace + ".NGENPDB")) return true;
-  if (!lower(trace).ends_with(".zip")) return false;
+  const std::shared_ptr<const ZipFolder> zip = zip_folder(trace);
+  if (!zip) return false;
   search.looked(trace);
-  return visit_zip_members(
-      trace, search.wanted.name, identity_text(search.wanted.identity), options_.max_pdb_bytes,
-      [&](const std::string &name, Bytes bytes) { return try_bytes(search, name, bytes); });
+  return zip->visit(search.wanted.name, identity_text(search.wanted.identity), options_.max_pdb_bytes,
+                    [&](const std::string &name, Bytes bytes) { return try_bytes(search, name, bytes); });
+}
+
+// Null for a trace that is no zip. Its directory is read once, for all modules.
+std::shared_ptr<const ZipFolder> Finder::zip_folder(const std::string &trace) {
+  if (!lower(trace).ends_with(".zip")) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto [it, is_new] = zips_.try_emplace(trace);
+  if (!is_new) return it->second;
+  if (Result<ZipFolder> zip = ZipFolder::open(trace); zip)
+    it->second = std::make_shared<const ZipFolder>(std::move(*zip));
+  return it->second;
 }
 
 bool Finder::try_element(Search &search, const PathElement &element) {

@@ -4,7 +4,9 @@
 #include "base/mapping.hpp"
 #include "symbols/pdb.hpp"
 #include "symbols/search.hpp"
+#include "symbols/zip_folder.hpp"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -49,6 +51,7 @@ private:
   [[nodiscard]] bool try_bytes(Search &search, const std::string &path, Bytes bytes);
   [[nodiscard]] bool try_folder(Search &search, const std::string &folder);
   [[nodiscard]] bool try_trace(Search &search, const std::string &trace);
+  [[nodiscard]] std::shared_ptr<const ZipFolder> zip_folder(const std::string &trace);
   [[nodiscard]] bool try_element(Search &search, const PathElement &element);
   [[nodiscard]] bool try_server(Search &search, const std::string &server,
                                 const std::vector<std::string> &upstream);
@@ -63,7 +66,8 @@ private:
   std::string downstream_;
   mutable std::mutex mutex_;
   std::vector<std::string> warnings_;
-  std::set<std::string> gone_; // servers that do not answer
+  std::map<std::string, std::shared_ptr<const ZipFolder>> zips_; // by trace
+  std::set<std::string> gone_;                                   // servers that do not answer
 };
 
 } // namespace symbols

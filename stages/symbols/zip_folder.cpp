@@ -1,27 +1,39 @@
 #include "symbols/zip_folder.hpp"
 
+#include "base/errors.hpp"
+#include "base/platform.hpp"
 #include "symbols/search.hpp"
-
-#include <memory>
-#include <vector>
-
-#include <archive.h>
-#include <archive_entry.h>
+#include "zip/member.hpp"
 
 namespace etwrelog::symbols {
 namespace {
 
-constexpr std::size_t kReadAtOnce = 1u << 16;
+class FileBytes final : public base::InputBytes {
+public:
+  FileBytes(const std::string &path, base::File file, std::uint64_t size)
+      : InputBytes(path), file_(std::move(file)), size_(size) {}
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    return file_.read_at(offset, into);
+  }
 
-std::vector<std::uint8_t> content_of(archive *zip, std::uint64_t most) {
-  std::vector<std::uint8_t> bytes;
+private:
+  base::File file_;
+  std::uint64_t size_;
+};
+
+// Nothing if it is more than that, or cannot be unpacked.
+std::vector<std::uint8_t> content_of(const base::InputBytes &zip, const zip::Member &member,
+                                     std::uint64_t most) {
+  constexpr std::size_t kReadAtOnce = 1u << 20; // the size that it claims may be anything
+  if (member.size > most) return {};
+  std::vector<std::uint8_t> bytes, chunk;
+  zip::MemberReader reader(zip, member, chunk);
   for (;;) {
-    const std::size_t had = bytes.size();
-    bytes.resize(had + kReadAtOnce);
-    const la_ssize_t got = archive_read_data(zip, bytes.data() + had, kReadAtOnce);
-    bytes.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
-    if (got <= 0) return bytes;
-    if (bytes.size() > most) return {};
+    const Result<std::vector<std::uint8_t>> more = reader.read(kReadAtOnce);
+    if (!more || more->size() > most - bytes.size()) return {};
+    bytes.insert(bytes.end(), more->begin(), more->end());
+    if (more->size() < kReadAtOnce) return bytes;
   }
 }
 
@@ -36,33 +48,31 @@ Names names_of(std::string_view path) {
   return {lower(path.substr(slash + 1)), lower(folders.substr(folders.find_last_of("/\\") + 1))};
 }
 
-// Those in the folder `key`, or all others.
-bool visit_some(const std::string &path, const std::string &name, const std::string &key, bool in_key,
-                std::uint64_t most, const VisitMember &visit) {
-  constexpr std::size_t kMostTried = 16; // of as many builds as there are in a zip, one at most is wanted
-  const std::unique_ptr<archive, decltype(&archive_read_free)> zip(archive_read_new(), archive_read_free);
-  archive_read_support_format_zip(zip.get());
-  if (archive_read_open_filename(zip.get(), path.c_str(), kReadAtOnce) != ARCHIVE_OK) return false;
-  archive_entry *entry = nullptr;
-  for (std::size_t tried = 0;
-       tried < kMostTried && archive_read_next_header(zip.get(), &entry) == ARCHIVE_OK;) {
-    const char *member = archive_entry_pathname(entry);
-    if (member == nullptr) continue;
-    const Names names = names_of(member);
-    if (names.file != name || (names.folder == key) != in_key) continue;
-    ++tried;
-    const std::vector<std::uint8_t> bytes = content_of(zip.get(), most);
-    if (!bytes.empty() && visit(path + "/" + member, bytes)) return true;
-  }
-  return false;
-}
-
 } // namespace
 
-bool visit_zip_members(const std::string &path, const std::string &name, const std::string &key,
-                       std::uint64_t most, const VisitMember &visit) {
-  for (const bool in_key : {true, false})
-    if (visit_some(path, lower(name), lower(key), in_key, most, visit)) return true;
+Result<ZipFolder> ZipFolder::open(const std::string &path) {
+  ETWRELOG_TRY_LET(file, base::File::open_read(path));
+  ETWRELOG_TRY_LET(size, file.size());
+  auto bytes = std::make_unique<FileBytes>(path, std::move(file), size);
+  ETWRELOG_TRY_LET(members, zip::members_of(*bytes));
+  return ZipFolder(std::move(bytes), std::move(members));
+}
+
+bool ZipFolder::visit(const std::string &name, const std::string &key, std::uint64_t most,
+                      const VisitMember &visit) const {
+  constexpr std::size_t kMostTried = 16; // of as many builds as there are in a zip, one at most is wanted
+  for (const bool in_key : {true, false}) {
+    std::size_t tried = 0;
+    for (const zip::Member &member : members_) {
+      if (tried == kMostTried) break;
+      if (!member.file) continue;
+      const Names names = names_of(member.name);
+      if (names.file != lower(name) || (names.folder == lower(key)) != in_key) continue;
+      ++tried;
+      const std::vector<std::uint8_t> bytes = content_of(*file_, member, most);
+      if (!bytes.empty() && visit(file_->name() + "/" + member.name, bytes)) return true;
+    }
+  }
   return false;
 }
 

@@ -1,19 +1,34 @@
 // PDB files that PerfView puts beside the trace into a .etl.zip, in the layout of a symbol store.
 #pragma once
 
-#include "etwrelog/bytes.hpp"
+#include "base/input.hpp"
+#include "zip/directory.hpp"
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace etwrelog::symbols {
 
 // A member's name and content; true: this is the one that was looked for.
 using VisitMember = std::function<bool(const std::string &, Bytes)>;
 
-// Visits members of the archive whose last name is `name`, in any case, of at most `most` bytes: those in a
-// folder called `key` first. True if one was the one.
-[[nodiscard]] bool visit_zip_members(const std::string &path, const std::string &name, const std::string &key,
-                                     std::uint64_t most, const VisitMember &visit);
+class ZipFolder {
+public:
+  [[nodiscard]] static Result<ZipFolder> open(const std::string &path);
+
+  // Visits members whose last name is `name`, in any case, of at most `most` bytes: those in a folder called
+  // `key` first. True if one was the one. Any thread.
+  [[nodiscard]] bool visit(const std::string &name, const std::string &key, std::uint64_t most,
+                           const VisitMember &visit) const;
+
+private:
+  ZipFolder(std::unique_ptr<base::InputBytes> file, std::vector<zip::Member> members)
+      : file_(std::move(file)), members_(std::move(members)) {}
+
+  std::unique_ptr<base::InputBytes> file_;
+  std::vector<zip::Member> members_;
+};
 
 } // namespace etwrelog::symbols

@@ -338,6 +338,37 @@ TEST(Merge, StacksAreRewrittenAsThoseOfTheMergedTrace) {
   EXPECT_FALSE(one.report.types.rows().empty());
 }
 
+// Parts of a trace hold the definitions that their references need, each a copy: where the kernel gives a key
+// up and uses it again at one moment, none may come behind the new use, whose stack it is not.
+TEST(Merge, CopiesOfADefinitionGoBeforeANewUseOfTheKeyAtThatMoment) {
+  constexpr std::int64_t kNow = 1'200'000;
+  constexpr std::uint64_t kKey = 0x1234'5000;
+  const testing::Frames before{1, 2, 3}, behind{4, 5};
+  SyntheticTrace other, own;
+  other.stack_key({kNow - 50, 0}, kNow - 60, 200, 204, kKey);
+  other.stack_definition({kNow, 1}, kKey, before);
+  own.stack_definition({kNow, 1}, kKey, before);
+  own.stack_key({kNow, 1}, kNow - 10, 200, 204, kKey);
+  own.sample({kNow, 1}, 204, 0x1000);
+  own.stack_definition({kNow + 90, 1}, kKey, behind);
+  for (const auto &inputs : {std::vector{own.bytes(), other.bytes()}, {other.bytes(), own.bytes()}}) {
+    const Merged out = merged(inputs);
+    ASSERT_FALSE(out.error) << out.error->message();
+    expect_merged(inputs, out.contents);
+    const testing::Relogged expanded = testing::relog_bytes(out.bytes, [] {
+      pipeline::RelogOptions options;
+      options.stacks.mode = pipeline::StackMode::expand;
+      return options;
+    }());
+    ASSERT_FALSE(expanded.error) << expanded.error->message();
+    SyntheticTrace expected;
+    expected.stack_walk({kNow - 50, 0}, kNow - 60, 200, 204, before);
+    expected.stack_walk({kNow, 1}, kNow - 10, 200, 204, behind);
+    expected.sample({kNow, 1}, 204, 0x1000);
+    EXPECT_TRUE(expanded.contents.by_cpu == testing::contents_of(expected.bytes()).by_cpu);
+  }
+}
+
 // The buffers of a trace but the first, without what a place in a file gives them: number, time stamp, flush
 // marker, and the fill of a size that all share.
 std::vector<Buffer> stored_buffers(const Buffer &file) {

@@ -252,9 +252,14 @@ TEST_F(ProfileNames, PdbsInsideTheZipOfTheTraceAreFound) {
   store.emplace_back("symbols/Demo.pdb/" + key + "/Demo.pdb", pdb);
   const std::vector<testing::ZipMember> flat{inside, {"demo.etl.NGENPDB/demo.pdb", pdb}};
   const std::vector<testing::ZipMember> none{inside, store[1]};
-  const auto functions = [&](const std::string &name, const std::vector<testing::ZipMember> &members) {
+  // Names in UTF-8, as Windows' own programs mark them where they are not ASCII.
+  constexpr unsigned kUtf8 = 0x800;
+  const testing::StoredZip abroad{.members = {inside,
+                                              {"Prüfstand/notes.txt", bytes("of a lab")},
+                                              {"Prüfstand/symbols/demo.pdb/" + key + "/demo.pdb", pdb}},
+                                  .flags = kUtf8};
+  const auto functions = [&](const std::string &name, const std::vector<std::uint8_t> &zipped) {
     const std::string zip = folder + "/" + name + "/demo.etl.zip";
-    const std::vector<std::uint8_t> zipped = testing::zip_of(members);
     write_file(zip, std::string(zipped.begin(), zipped.end()));
     ::setenv("XDG_CACHE_HOME", (folder + "/" + name).c_str(), 1);
     const testing::ToolRun run = run_tool({"profile", zip, "--json", "--top", "0"});
@@ -262,9 +267,10 @@ TEST_F(ProfileNames, PdbsInsideTheZipOfTheTraceAreFound) {
     return run.status == 0 ? json::parse(run.out)["rows"] : json();
   };
   const json expected = profile({})["rows"];
-  EXPECT_EQ(functions("store", store), expected);
-  EXPECT_EQ(functions("flat", flat), expected);
-  EXPECT_NE(functions("none", none), expected);
+  EXPECT_EQ(functions("store", testing::zip_of(store)), expected);
+  EXPECT_EQ(functions("flat", testing::zip_of(flat)), expected);
+  EXPECT_EQ(functions("abroad", abroad.bytes()), expected);
+  EXPECT_NE(functions("none", testing::zip_of(none)), expected);
 }
 
 } // namespace

@@ -108,5 +108,98 @@ TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
   }
 }
 
+// Of all segments that a reader may leave out.
+template <class Change> Buffer with_summaries(const Buffer &archive, Change &&change) {
+  bool changed = false;
+  Buffer out = with_index(archive, [&](etlz::IndexEntry &entry) {
+    if (!entry.summary.complete || entry.header.original_at == 0 || changed) return;
+    changed = change(entry);
+  });
+  EXPECT_TRUE(changed);
+  return out;
+}
+
+TEST(ArchiveIndex, VerifyFindsProcessesEventsAndBuffersThatAreLeftOutOrInvented) {
+  const Buffer archive = packed_in_pieces(testing::generated(3u << 20));
+  using Entry = etlz::IndexEntry;
+  struct Case {
+    const char *expected; // of the error: what is in the segment
+    bool (*change)(Entry &);
+  };
+  const auto remove_first = [](auto &list) {
+    if (list.empty()) return false;
+    list.erase(list.begin());
+    return true;
+  };
+  static constexpr auto kRemoveFirst = remove_first;
+  const Case cases[] = {
+      {"events of process ", [](Entry &e) { return kRemoveFirst(e.summary.owners.processes); }},
+      {"events of thread ", [](Entry &e) { return kRemoveFirst(e.summary.owners.threads); }},
+      {"events of thread ",
+       [](Entry &e) {
+         if (e.summary.owners.threads.empty()) return false;
+         e.summary.owners.threads.back().from += 1;
+         return true;
+       }},
+      {"events of the system as a whole", [](Entry &e) { return ++e.summary.owners.of_nobody != 0; }},
+      {"bytes of events", [](Entry &e) { return ++e.summary.event_bytes != 0; }},
+      {"an event of ",
+       [](Entry &e) {
+         Buffer &bytes = e.summary.bytes;
+         if (!e.summary.state.empty()) bytes.erase(bytes.begin(), bytes.begin() + e.summary.state[0].size);
+         return kRemoveFirst(e.summary.state);
+       }},
+      {"others",
+       [](Entry &e) {
+         if (e.summary.state.empty()) return false;
+         e.summary.bytes.back() ^= 1;
+         return true;
+       }},
+      {"others",
+       [](Entry &e) { // one more, of the first one's bytes
+         if (e.summary.state.empty()) return false;
+         SegmentSummary::Event more = e.summary.state.back();
+         const Buffer bytes(e.summary.bytes.begin() + more.from,
+                            e.summary.bytes.begin() + more.from + more.size);
+         more.at += 8;
+         more.from = static_cast<std::uint32_t>(e.summary.bytes.size());
+         e.summary.bytes.insert(e.summary.bytes.end(), bytes.begin(), bytes.end());
+         e.summary.state.push_back(more);
+         return true;
+       }},
+      {"its buffers",
+       [](Entry &e) {
+         e.buffer_headers[format::kBufferHeaderSize / 2] ^= 1;
+         return true;
+       }},
+      {"its buffers",
+       [](Entry &e) {
+         e.parts.back().buffer = false;
+         e.buffer_headers.resize(e.buffer_headers.size() - format::kBufferHeaderSize);
+         return true;
+       }},
+  };
+  for (const Case &of : cases) {
+    const Buffer lying = with_summaries(archive, of.change);
+    const Result<UnpackReport> verified = verify(Input::memory("lying.etlz", lying));
+    SCOPED_TRACE(&of - cases);
+    ASSERT_FALSE(verified);
+    EXPECT_NE(verified.error().message().find("its index entry is of other events"), std::string::npos)
+        << verified.error().message();
+    EXPECT_NE(verified.error().expected.find(of.expected), std::string::npos) << verified.error().message();
+  }
+}
+
+TEST(ArchiveIndex, VerifyTakesAnIndexThatNamesMoreThanItMust) {
+  const Buffer archive = packed_in_pieces(testing::generated(3u << 20));
+  const Buffer more = with_summaries(archive, [](etlz::IndexEntry &entry) {
+    if (!entry.summary.owners.complete) return false;
+    entry.summary.owners.processes.push_back(0xFFFF'FFF0);
+    entry.summary.owners.carried = true;
+    return true;
+  });
+  EXPECT_TRUE(verify(Input::memory("more.etlz", more)));
+}
+
 } // namespace
 } // namespace etwrelog

@@ -1,4 +1,4 @@
-#include "read/zip_directory.hpp"
+#include "zip/directory.hpp"
 
 #include "base/errors.hpp"
 
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-namespace etwrelog::read {
+namespace etwrelog::zip {
 namespace {
 
 constexpr std::size_t kZipEnd = 22, kZip64Locator = 20, kZip64End = 56, kZipEntry = 46, kZipHead = 30;
@@ -58,7 +58,7 @@ std::string name_of(Bytes raw, Bytes extra, unsigned made_on) {
   return name;
 }
 
-bool is_file(const ZipMember &member, unsigned made_on, std::uint32_t attributes) {
+bool is_file(const Member &member, unsigned made_on, std::uint32_t attributes) {
   if (!member.name.empty() && member.name.back() == '/') return false;
   constexpr unsigned kDos = 0, kUnix = 3, kType = 0170000, kLink = 0120000, kFolder = 0040000;
   const unsigned type = (attributes >> 16) & kType;
@@ -68,17 +68,17 @@ bool is_file(const ZipMember &member, unsigned made_on, std::uint32_t attributes
   return !folder || member.size != 0;
 }
 
-class ZipDirectory {
+class Directory {
 public:
-  ZipDirectory(const Input &zip, std::size_t most) : zip_(zip), most_(most) {}
+  Directory(const base::InputBytes &zip, std::size_t most) : zip_(zip), most_(most) {}
 
-  Result<std::vector<ZipMember>> read() {
+  Result<std::vector<Member>> read() {
     ETWRELOG_TRY(find());
     ETWRELOG_TRY(read_entries());
-    std::ranges::stable_sort(members_, {}, &ZipMember::head_at);
+    std::ranges::stable_sort(members_, {}, &Member::head_at);
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      ZipMember &member = members_[i];
+      Member &member = members_[i];
       const std::uint64_t next = i + 1 < members_.size() ? members_[i + 1].head_at : at_;
       if (member.head_at != at) return stray(at, member.head_at);
       ETWRELOG_TRY(check(member, next));
@@ -93,7 +93,7 @@ private:
   base::ErrorBuilder damage(std::string what, std::uint64_t at) const {
     return base::corrupt(std::move(what)).in(zip_.name()).at(at).advise(Advice::unpack);
   }
-  static base::ErrorBuilder damage(const InputName &member, std::string what, std::uint64_t at) {
+  static base::ErrorBuilder damage(const base::InputName &member, std::string what, std::uint64_t at) {
     return base::corrupt(std::move(what)).in(member.text()).at(at);
   }
   Error stray(std::uint64_t from, std::uint64_t to) const {
@@ -229,7 +229,7 @@ private:
   }
 
   void add(Bytes entry, std::uint64_t at) {
-    ZipMember &member = members_.emplace_back();
+    Member &member = members_.emplace_back();
     member.entry_at = at;
     member.flags = u16(entry, 8);
     member.method = u16(entry, 10);
@@ -252,8 +252,8 @@ private:
   }
 
   // That the member is where the directory has it and says the same of itself, up to the next one.
-  Result<void> check(ZipMember &member, std::uint64_t next) const {
-    const InputName name{zip_.name(), member.name};
+  Result<void> check(Member &member, std::uint64_t next) const {
+    const base::InputName name{zip_.name(), member.name};
     const std::uint64_t at = member.head_at;
     const Bytes entry = Bytes(directory_).subspan(static_cast<std::size_t>(member.entry_at - at_));
     const Bytes raw = entry.subspan(kZipEntry, u16(entry, 28));
@@ -271,7 +271,7 @@ private:
           .found(fmt::format("0x{:x}", here));
     };
     const unsigned flags = u16(head, 6);
-    if (((flags ^ member.flags) & kZipEncrypted) != 0) return differs("flags", 6, member.flags, flags);
+    if (((flags ^ member.flags) & kEncrypted) != 0) return differs("flags", 6, member.flags, flags);
     if (u16(head, 8) != member.method) return differs("method", 8, member.method, u16(head, 8));
     if (u16(head, 26) != raw.size() || !std::ranges::equal(raw, Bytes(head).subspan(kZipHead)))
       return damage(name, "local header: name", at + kZipHead)
@@ -303,7 +303,7 @@ private:
         if (u64(large, i) == in_directory) return true;
       return false;
     };
-    const bool described = ((flags | member.flags) & kZipDescribed) != 0;
+    const bool described = ((flags | member.flags) & kDescribed) != 0;
     const std::uint64_t end = member.data_at + member.packed;
     if (described && end != next) return check_descriptor(member, name, end, next);
     if (u32(head, 14) != member.crc) return differs("CRC-32", 14, member.crc, u32(head, 14));
@@ -313,7 +313,7 @@ private:
     return check_end(name, end, next);
   }
 
-  Result<void> check_end(const InputName &name, std::uint64_t end, std::uint64_t next) const {
+  Result<void> check_end(const base::InputName &name, std::uint64_t end, std::uint64_t next) const {
     if (end > next)
       return damage(name, "the member reaches into what follows it", next)
           .expected(fmt::format("its end up to 0x{:x}", next))
@@ -323,7 +323,7 @@ private:
   }
 
   // CRC-32 and sizes behind a member of which they were not known when it was begun, with or without a mark.
-  Result<void> check_descriptor(const ZipMember &member, const InputName &name, std::uint64_t end,
+  Result<void> check_descriptor(const Member &member, const base::InputName &name, std::uint64_t end,
                                 std::uint64_t next) const {
     constexpr std::size_t kMark = 4, kShort = 12, kLarge = 20;
     if (end > next) return check_end(name, end, next);
@@ -348,18 +348,18 @@ private:
     return {};
   }
 
-  const Input &zip_;
+  const base::InputBytes &zip_;
   const std::size_t most_;
   std::uint64_t at_ = 0, size_ = 0, end_ = 0; // of the directory
   std::uint64_t count_ = 0, count_bits_ = 0;
   std::vector<std::uint8_t> directory_;
-  std::vector<ZipMember> members_;
+  std::vector<Member> members_;
 };
 
 } // namespace
 
-Result<std::vector<ZipMember>> zip_members(const Input &zip, std::size_t most) {
-  return ZipDirectory(zip, most).read();
+Result<std::vector<Member>> members_of(const base::InputBytes &zip, std::size_t most) {
+  return Directory(zip, most).read();
 }
 
-} // namespace etwrelog::read
+} // namespace etwrelog::zip

@@ -1,7 +1,8 @@
 // The central directory of a zip against the rest of the file: what they do not both say is an error, as it
 // may be a trace that is lost.
-#include "read/zip_directory.hpp"
+#include "read/input.hpp"
 #include "tests/support/zip_files.hpp"
+#include "zip/directory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ using Buffer = std::vector<std::uint8_t>;
 using Sizes = StoredZip::Sizes;
 
 auto members(Buffer zip) {
-  return read::zip_members(*read::memory_input("x.zip", std::move(zip)));
+  return zip::members_of(*read::memory_input("x.zip", std::move(zip)));
 }
 
 StoredZip two_members() {
@@ -55,7 +56,7 @@ TEST(ZipDirectory, TakesWhatProgramsWrite) {
         const auto found = members(bytes);
         ASSERT_TRUE(found) << static_cast<int>(sizes) << found.error().message();
         ASSERT_EQ(found->size(), 2u);
-        const read::ZipMember &second = (*found)[1];
+        const zip::Member &second = (*found)[1];
         EXPECT_EQ(second.name, "b.etl");
         EXPECT_EQ(second.size, 50u);
         EXPECT_EQ(bytes[static_cast<std::size_t>(second.data_at)], 'b');
@@ -170,14 +171,14 @@ TEST(ZipDirectory, EveryFieldIsBounded) {
                     value);
         const auto found = members(bad);
         if (!found) continue;
-        for (const read::ZipMember &member : *found)
+        for (const zip::Member &member : *found)
           EXPECT_LE(member.data_at + member.packed, whole.size()) << at;
       }
   }
 }
 
 TEST(ZipDirectory, MoreMembersThanAskedForAreRefused) {
-  const auto found = read::zip_members(*read::memory_input("x.zip", two_members().bytes()), 1);
+  const auto found = zip::members_of(*read::memory_input("x.zip", two_members().bytes()), 1);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, ErrorKind::unsupported);
 }

@@ -1,11 +1,13 @@
 // What a zip file says of its members in its central directory, which stands at the end.
 #pragma once
 
-#include "read/input.hpp"
+#include "base/input.hpp"
 
-namespace etwrelog::read {
+#include <vector>
 
-struct ZipMember {
+namespace etwrelog::zip {
+
+struct Member {
   std::string name; // in the bytes that the file has it in: UTF-8 or somebody's code page
   unsigned flags = 0, method = 0;
   std::uint32_t crc = 0;
@@ -14,12 +16,13 @@ struct ZipMember {
   bool file = true;                                     // no folder and no link
 };
 
-inline constexpr unsigned kZipEncrypted = 1, kZipDescribed = 8; // flags; the latter: sizes stand behind it
-inline constexpr unsigned kZipStored = 0, kZipDeflated = 8;     // methods
+inline constexpr unsigned kEncrypted = 1, kDescribed = 8; // flags; the latter: sizes stand behind it
+inline constexpr unsigned kStored = 0, kDeflated = 8;     // methods
 
 // All members, in the order of the file. An error where the directory and the rest of the file do not say the
 // same, or where there is anything in the file that belongs to no member: what a cut, damaged or appended
 // file has lost could be whole traces. Refused are more members than `most`.
-[[nodiscard]] Result<std::vector<ZipMember>> zip_members(const Input &zip, std::size_t most = 1u << 17);
+[[nodiscard]] Result<std::vector<Member>> members_of(const base::InputBytes &zip,
+                                                     std::size_t most = 1u << 17);
 
-} // namespace etwrelog::read
+} // namespace etwrelog::zip
