@@ -39,7 +39,7 @@ struct ExportJoins {
 struct ExportOptions {
   Selection selection{};
   // A condition on fields and on the columns of all events, such as
-  //   FileName ~ "\\.dll$" and IoSize > 65536
+  //   FileName ~ "\\.dll$" and ImageSize > 1000000
   //   process = "sqlservr.exe" and not (Status = 0 or event in ("TcpIp/Recv", "TcpIp/Send"))
   // Operators: = != < <= > >= ~ !~ (RE2, anywhere in the text), in, not in; and, or, not, parentheses. Names
   // are those of fields (`in these signs` if they hold other than letters and digits; a.b for a member of a

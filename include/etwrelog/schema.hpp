@@ -146,7 +146,8 @@ struct Schema {
 };
 
 class Decoder;
-struct Fit; // for the library
+struct Fit;      // for the library
+struct Teaching; // too
 
 // One top-level field of one event.
 struct FieldValue {
@@ -237,13 +238,14 @@ public:
   Result<void> add_tmf(std::string_view text);
 
   // Takes up the schema that the event carries or is; whether it was one. Schemas given out before stay
-  // valid. EventSource manifests in several chunks are joined for each process and thread.
+  // valid. EventSource manifests in several chunks are joined for each process and thread; their events come
+  // in the order of time, which is not that of a file.
   bool learn(const EventView &event);
   // Whether learn() would look at the event: cheap, asked of every event of a pass.
   [[nodiscard]] static bool teaches(const EventView &event);
   // Whether learn() would find something new in the event.
   [[nodiscard]] bool learns(const EventView &event) const;
-  // Schemas that contradicted themselves or were too many, as texts for a report.
+  // Schemas that contradicted themselves, were not whole or too many, as texts for a report.
   [[nodiscard]] std::span<const std::string> problems() const;
 
   [[nodiscard]] const Schema *find(const EventView &event) const noexcept; // O(1), no lock; null: not known
@@ -261,6 +263,7 @@ public:
   struct Impl;
 
 private:
+  friend struct Teaching;
   Impl &own();
   std::shared_ptr<Impl> impl_;
 };

@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "passes/pass.hpp"
 #include "profile_pass/event_records.hpp"
+#include "schema/manifest_pieces.hpp"
 
 #include <algorithm>
 #include <map>
@@ -25,6 +26,7 @@ struct StatePart {
   std::vector<std::uint8_t> bytes;
   std::vector<Teacher> teachers;
   SchemaCatalog seen;
+  schema::ManifestPieces pieces;
 
   void clear() {
     lifetimes.clear();
@@ -32,6 +34,7 @@ struct StatePart {
     bytes.clear();
     teachers.clear();
     seen = {};
+    pieces.clear();
   }
 };
 
@@ -46,7 +49,10 @@ void look_at_state(const EventView &event, profile::Instant at, StateRecords &st
     add_kernel_state(event, *hook, at, state);
 }
 
-void look_at_schema(const EventView &event, StatePart &part) {
+void look_at_schema(const EventView &event, std::int64_t time, std::uint32_t machine, const ClockMap &clock,
+                    StatePart &part) {
+  const auto piece = schema::ManifestPiece::of(event, machine);
+  if (piece && piece->total > 1) return part.pieces.add(*piece, clock(time));
   if (!SchemaCatalog::teaches(event) || !part.seen.learns(event)) return;
   part.teachers.push_back({part.bytes.size(), event.size(), event.type()});
   part.bytes.insert(part.bytes.end(), event.bytes().begin(), event.bytes().end());
@@ -57,7 +63,10 @@ void look_at_schema(const EventView &event, StatePart &part) {
 // The sources of one machine, one after the other. Their buffers are numbered through.
 class MachineState {
 public:
-  Result<PassResult> add(const Trace &trace, const RunOptions &run, SchemaCatalog *schemas) {
+  // What teaches is learned, but for manifests in pieces, which are kept, at times of the first source's
+  // clock.
+  Result<PassResult> add(const Trace &trace, const RunOptions &run, SchemaCatalog *schemas,
+                         schema::ManifestPieces &pieces, std::uint32_t machine, const ClockMap &clock) {
     const auto base = static_cast<std::uint32_t>(processors_.size());
     processors_.resize(base + trace.buffers().size());
     // Of each source by itself: what ran on a processor is then not known of its buffers, and of no others.
@@ -72,7 +81,7 @@ public:
         trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           part.lifetimes.add(event, time, base + buffer.index);
           look_at_state(event, {time, std::uint64_t{base + buffer.index} << 32 | at}, part.state);
-          if (schemas != nullptr) look_at_schema(event, part);
+          if (schemas != nullptr) look_at_schema(event, time, machine, clock, part);
         });
     };
     pass.merge = [&](Batch &batch, StatePart &part) -> Result<void> {
@@ -86,6 +95,7 @@ public:
       state_.append(std::move(part.state));
       for (const StatePart::Teacher &t : part.teachers)
         schemas->learn(EventView(part.bytes.data() + t.at, t.size, t.type));
+      pieces.merge(part.pieces);
       return {};
     };
     return run_pass(trace, pass, run);
@@ -189,6 +199,7 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTim
   auto all = std::make_shared<Lifetimes::Impl>();
   std::vector<std::size_t> first_source(machines, sources.size());
   std::vector<const Trace *> traces;
+  schema::ManifestPieces pieces;
   for (std::size_t s = 0; s < sources.size(); ++s)
     traces.push_back(&sources[s]);
   for (std::size_t s = 0; s < sources.size(); ++s) {
@@ -196,11 +207,12 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTim
     first_source[machine] = std::min(first_source[machine], s);
     all->first_buffer.push_back(states[machine].buffers());
     detail::Traversal::add_input(run.report, sources[s]);
-    ETWRELOG_TRY_LET(done, states[machine].add(sources[s], run, schemas));
+    ETWRELOG_TRY_LET(done, states[machine].add(sources[s], run, schemas, pieces, machine, opened.clocks[s]));
     PassResult met;
     add_to(met, std::move(done), traces, s);
     detail::Traversal::add_to(run.report, met.skipped, met.warnings);
   }
+  if (schemas != nullptr) schema::learn_pieces(*schemas, pieces);
   for (std::uint32_t m = 0; m < machines; ++m) {
     std::vector<profile::ThreadName> names;
     std::unique_ptr<Lifetimes::Impl::Machine> machine = std::move(states[m]).finish(names);

@@ -47,7 +47,7 @@ void Tally::add(Bytes segment, std::span<const etlz::Part> parts, const etlz::Se
 void Tally::count(const EventView &event, std::int64_t time) {
   types_.add(event);
   segment_.count(event, time);
-  if (schema::EventNames::teaches(event)) names_.learn(event);
+  if (schema::EventNames::teaches(event)) names_.learn(event, time);
   if (!event.has_hook()) return;
   const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
   switch (rule.scope) {
@@ -76,6 +76,8 @@ void Tally::merge(const Tally &later) {
 Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const PackedFile &file) const {
   if (!whole_) return std::vector<std::uint8_t>();
   const schema::EventNames built_in;
+  schema::EventNames names = names_;
+  names.settle();
   TallyRecord record;
   record.session = session;
   ETWRELOG_TRY_LET(processes, owners_.by_name(file.input, file.one_stream, file.options.run));
@@ -86,8 +88,7 @@ Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const Pa
     type.type = row.type;
     type.events = row.events;
     type.bytes = row.bytes;
-    if (std::string name = names_.name(row.type); name != built_in.name(row.type))
-      type.name = std::move(name);
+    if (std::string name = names.name(row.type); name != built_in.name(row.type)) type.name = std::move(name);
   }
   return write_tally(std::move(record));
 }

@@ -20,6 +20,12 @@ using kernel::Scope;
 
 namespace {
 
+// Microsoft-Windows-Kernel-EventTracing: the part of a stack that could not be taken with its event.
+bool is_later_part(const EventView &event) {
+  constexpr std::uint16_t kId = 18;
+  return event.is_event() && event.id() == kId && event.provider() == format::kKernelEventTracingGuid;
+}
+
 void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames) {
   for (std::size_t at = 0; at + pointer_size <= data.size(); at += pointer_size)
     frames.push_back(load_pointer(data.data() + at, pointer_size));
@@ -42,18 +48,24 @@ struct Knowledge::Part {
     stacks::KeyDefinition definition;
     std::size_t begin, end;
   };
+  struct RawLater {
+    LaterPart part;
+    std::size_t begin, end;
+  };
   struct OfMachine {
     std::vector<File> files;
     StateRecords state;
     std::vector<std::pair<std::uint16_t, Running>> running;
     std::vector<RawFragment> fragments;
     std::vector<RawDefinition> definitions;
+    std::vector<RawLater> later;
     std::vector<std::uint64_t> frames;
   };
   std::vector<OfMachine> machines;
   void clear() { machines.clear(); }
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
+    if (wanted.stacks && is_later_part(event)) return add_later(event, machines[event.machine()]);
     const auto hook = hook_of(event);
     if (!hook) return;
     OfMachine &mine = machines[event.machine()];
@@ -111,6 +123,25 @@ struct Knowledge::Part {
   }
 
 private:
+  // The user's part of a stack, in an item of the event or in its payload.
+  static void add_later(const Event &event, OfMachine &mine) {
+    Bytes stack = event.payload();
+    unsigned pointer_size = event.pointer_size();
+    ExtendedItems items = event.items();
+    for (ExtendedItem item{}; items.next(item);)
+      if (item.type == format::ItemType::stack_trace32 || item.type == format::ItemType::stack_trace64) {
+        stack = item.data;
+        pointer_size = item.type == format::ItemType::stack_trace32 ? 4 : 8;
+      }
+    if (stack.size() < format::kItemStackFramesAt + pointer_size) return;
+    RawLater raw{
+        {load<std::uint64_t>(stack.data()), event.time(), event.thread_id(), 0}, mine.frames.size(), 0};
+    if (raw.part.match == 0) return;
+    read_frames(stack.subspan(format::kItemStackFramesAt), pointer_size, mine.frames);
+    raw.end = mine.frames.size();
+    mine.later.push_back(raw);
+  }
+
   // FileIo/Name and its kin give the name of a key; FileIo/Create that of the object that it opens.
   static void add_file(const Event &event, std::uint16_t hook, OfMachine &mine) {
     constexpr std::uint16_t kCreate = 0x0440;
@@ -207,6 +238,16 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
       }
       into.fragments.push_back(fragment);
     }
+    for (const Part::RawLater &raw : from.later) {
+      LaterPart part = raw.part;
+      part.stack = into.later.size() * sizeof(LaterPart) > room
+                       ? kByKey
+                       : stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
+      if (part.stack == kByKey)
+        known.problem("more user parts of stacks than memory has room for: some are not joined");
+      else
+        into.later.push_back(part);
+    }
     for (const Part::RawDefinition &raw : from.definitions) {
       stacks::KeyDefinition definition = raw.definition;
       definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
@@ -239,6 +280,7 @@ Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &sur
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
+    std::ranges::stable_sort(machine.later, {}, LaterPart::key);
     for (std::vector<Running> &running : machine.running)
       std::ranges::stable_sort(running, {}, &Running::time);
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
@@ -372,9 +414,17 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   };
   ExtendedItems items = event.items();
   ExtendedItem item{};
+  std::uint64_t match = 0; // of what was written later
   while (items.next(item)) {
     if (item.data.size() < format::kItemStackFramesAt) continue;
     const Bytes data = item.data.subspan(format::kItemStackFramesAt);
+    switch (item.type) {
+    case format::ItemType::stack_trace32:
+    case format::ItemType::stack_trace64:
+    case format::ItemType::stack_key32:
+    case format::ItemType::stack_key64: match = load<std::uint64_t>(item.data.data()); break;
+    default: break;
+    }
     switch (item.type) {
     case format::ItemType::stack_trace32: read_frames(data, 4, frames); break;
     case format::ItemType::stack_trace64: read_frames(data, 8, frames); break;
@@ -387,6 +437,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     default: break;
     }
   }
+  if (match != 0 && !is_later_part(event)) add_later_part(machine, match, event, frames);
   if (!frames.empty() || machine.fragments.empty()) return;
   if (event.has_hook()) {
     const Scope scope = filter::rule_for(event.hook(), event.version()).scope;
@@ -407,6 +458,15 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     kernel += frames.size() - static_cast<std::size_t>(begin);
   }
   if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, event.time(), frames);
+}
+
+// The first one that the thread wrote from then on: numbers may be given again.
+void Knowledge::add_later_part(const Machine &machine, std::uint64_t match, const Event &event,
+                               std::vector<std::uint64_t> &frames) const {
+  const std::tuple from(match, event.thread_id(), event.time());
+  const auto at = std::ranges::lower_bound(machine.later, from, {}, LaterPart::key);
+  if (at != machine.later.end() && at->match == match && at->thread == event.thread_id())
+    add_stack(at->stack, frames);
 }
 
 void Knowledge::add_fragment(const Machine &machine, const Fragment &fragment,

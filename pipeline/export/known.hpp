@@ -6,6 +6,7 @@
 #include "profile/images.hpp"
 #include "stacks/stack_definitions.hpp"
 
+#include <tuple>
 #include <unordered_map>
 
 namespace etwrelog::pipeline {
@@ -85,6 +86,15 @@ private:
     std::int64_t written, since; // the first event that it completes
     std::uint32_t fragment;      // index in Machine::fragments
   };
+  // Of a stack that begins in an event's header and ends, with the same number, in an event of its own.
+  struct LaterPart {
+    std::uint64_t match;
+    std::int64_t time;
+    std::uint32_t thread, stack;
+    static std::tuple<std::uint64_t, std::uint32_t, std::int64_t> key(const LaterPart &part) {
+      return {part.match, part.thread, part.time};
+    }
+  };
   struct Machine {
     std::vector<FileName> files; // by key and time
     std::vector<std::string> names;
@@ -95,6 +105,7 @@ private:
     std::vector<Fragment> fragments;           // by time, thread, order
     stacks::StackDefinitions definitions;      // with the numbers that stacks have here
     std::vector<UserHalf> user_halves;         // by thread and when they were written
+    std::vector<LaterPart> later;              // by LaterPart::key
   };
   struct Ended {
     Position position;
@@ -111,6 +122,8 @@ private:
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   static stacks::Place place_of(const Event &event);
   void collect_user_halves(Machine &machine) const;
+  void add_later_part(const Machine &machine, std::uint64_t match, const Event &event,
+                      std::vector<std::uint64_t> &frames) const;
   void add_fragment(const Machine &machine, const Fragment &fragment,
                     std::vector<std::uint64_t> &frames) const;
   void add_user_half(const Machine &machine, std::uint32_t thread, std::int64_t time,

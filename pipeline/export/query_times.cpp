@@ -6,6 +6,7 @@
 #include "export/query_state.hpp"
 #include "export/virtual_table.hpp"
 #include "tables/sqlite_base.hpp"
+#include "where/condition.hpp"
 
 #include <algorithm>
 #include <set>
@@ -134,9 +135,13 @@ Outcome make_plan(const std::string &sql, Plan &plan) {
 } // namespace
 
 std::optional<std::int64_t> filetime_asked(const Clock &clock, bool raw, std::int64_t value) {
-  if (raw) return clock.to_filetime(value);
-  if (value < 0 || value == INT64_MAX) return std::nullopt;
-  return value / 100 + kUnixEpoch;
+  if (!raw && (value < 0 || value == INT64_MAX)) return std::nullopt;
+  const std::int64_t filetime = raw ? clock.to_filetime(value) : value / 100 + kUnixEpoch;
+  if (filetime == INT64_MIN || filetime == INT64_MAX) return std::nullopt;
+  // As AskedTimes asks for it.
+  for (const std::int64_t bound : {filetime - 1, filetime + 1})
+    if (!where::is_sound_bound(clock, bound)) return std::nullopt;
+  return filetime;
 }
 
 std::optional<AskedTimes> times_of(const std::string &sql, const Clock &clock) {

@@ -29,7 +29,7 @@ struct AskedTimes {
 [[nodiscard]] std::optional<AskedTimes> times_of(const std::string &sql, const Clock &clock);
 
 // The FILETIME of a value of `time` (nanoseconds since 1970), or of `timestamp` (`raw`); none before 1970,
-// or where all that are later are, too.
+// where all that are later are, too, or where the clock has none.
 [[nodiscard]] std::optional<std::int64_t> filetime_asked(const Clock &clock, bool raw, std::int64_t value);
 
 } // namespace etwrelog::pipeline

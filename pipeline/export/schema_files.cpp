@@ -2,6 +2,7 @@
 #include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
+#include "schema/manifest_pieces.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -43,7 +44,7 @@ Result<void> add_file(SchemaCatalog &catalog, const std::filesystem::path &path)
   ETWRELOG_TRY_LET(text, read_whole(path.string()));
   std::string extension = path.extension().string();
   const bool tmf = extension.size() == 4 && (extension[1] | 32) == 't';
-  Result<void> added = tmf ? catalog.add_tmf(text) : catalog.add_manifest(text);
+  Result<void> added = tmf ? catalog.add_tmf(text) : schema::add_manifest(catalog, text, path.string());
   if (!added) added.error().file = path.string();
   return added;
 }

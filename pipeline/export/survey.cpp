@@ -1,6 +1,7 @@
 #include "export/survey.hpp"
 
 #include "api/reading.hpp"
+#include "schema/manifest_pieces.hpp"
 
 #include <algorithm>
 
@@ -10,11 +11,13 @@ namespace {
 struct SurveyPart {
   std::vector<EventCopy> schemas;
   SchemaCatalog seen; // what this batch has shown already: most TraceLogging events repeat their metadata
+  schema::ManifestPieces pieces;
   std::vector<filter::LifetimeRecords> records; // by machine
 
   void clear() {
     schemas.clear();
     seen = {};
+    pieces.clear();
     for (filter::LifetimeRecords &of_machine : records)
       of_machine.clear();
   }
@@ -51,6 +54,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
   ExportSurvey survey;
   survey.schemas = known;
   std::vector<filter::LifetimeRecords> all(machines);
+  schema::ManifestPieces pieces;
   Query query;
   query.from = selection.from, query.to = selection.to;
   query.with_state = true;
@@ -62,6 +66,11 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
           // Who ran on which processor does not matter here, so that all buffers may be the first.
           part.records[event.machine()].add(event, event.time(), 0);
           if (!SchemaCatalog::teaches(event)) continue;
+          const auto piece = schema::ManifestPiece::of(event, event.machine());
+          if (piece && piece->total > 1) {
+            part.pieces.add(*piece, event.time());
+            continue;
+          }
           if (!part.seen.learns(event)) continue;
           part.schemas.emplace_back(event);
           if (event.has_items()) part.seen.learn(event);
@@ -70,6 +79,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
       [&](SurveyPart &, SurveyPart &part) {
         for (const EventCopy &copy : part.schemas)
           survey.schemas.learn(copy.view());
+        pieces.merge(part.pieces);
         for (std::size_t i = 0; i < machines; ++i) {
           part.records[i].switches.clear();
           all[i].append(std::move(part.records[i]));
@@ -77,6 +87,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
       },
       query, {.state_from_index = true}, run);
   if (!done) return std::move(done).error();
+  schema::learn_pieces(survey.schemas, pieces);
   const std::uint16_t processors[1] = {0};
   for (filter::LifetimeRecords &records : all)
     survey.add(filter::Lifetimes(std::move(records), processors, true));

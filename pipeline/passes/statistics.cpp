@@ -132,7 +132,7 @@ public:
     }
     if (everything_) {
       work_.types.add(event);
-      if (schema::EventNames::teaches(event)) work_.names.learn(event);
+      if (schema::EventNames::teaches(event)) work_.names.learn(event, time);
     }
     if (event.has_ids()) ++header_pid(event.process_id());
     if (!event.has_hook()) {
@@ -329,6 +329,7 @@ public:
     for (std::size_t i = 0; i < machines_.size(); ++i)
       ETWRELOG_TRY(attribute(machines_[i], static_cast<std::uint32_t>(i), options));
     if (all_.first_time > all_.last_time) all_.first_time = all_.last_time = first_stamp;
+    names_.settle();
     for (const schema::TypeCount &row : types_.rows())
       all_.types.push_back({row.type, names_.name(row.type), row.events, row.bytes});
     all_.stacks.distinct_stacks = distinct_.size();

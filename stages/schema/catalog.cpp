@@ -6,9 +6,9 @@
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
 #include "schema/entry.hpp"
+#include "schema/manifest_pieces.hpp"
 
 #include <map>
-#include <tuple>
 #include <unordered_map>
 
 namespace etwrelog {
@@ -18,7 +18,6 @@ using schema::Entry;
 
 constexpr std::size_t kMaxLearned = 200'000;   // schemas out of one trace
 constexpr std::size_t kMaxMemory = 192u << 20; // of all of them, about
-constexpr std::size_t kMaxProblems = 100;
 constexpr std::size_t kMaxMaps = 65'536;
 
 struct Key {
@@ -56,12 +55,6 @@ Bytes metadata_of(const EventView &event) {
   while (items.next(item))
     if (item.type == format::ItemType::schema_tl) return item.data;
   return {};
-}
-
-bool is_manifest_chunk(const EventView &event, Bytes payload) {
-  constexpr std::uint8_t kXml = 1, kMagic = 0x5B;
-  return event.id() == format::kManifestEventId && payload.size() > 8 && payload[0] == kXml &&
-         payload[3] == kMagic;
 }
 
 struct BuiltinRow {
@@ -123,13 +116,8 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
   std::unordered_multimap<std::uint64_t, Traced> traced; // TraceLogging, by hash
   std::unordered_map<Guid, std::string> providers;
   std::map<std::pair<Guid, std::string>, std::shared_ptr<ValueMap>> maps;
-  struct Pending {
-    std::map<unsigned, std::string> chunks;
-    std::size_t bytes = 0;
-  };
-  std::map<std::tuple<Guid, std::uint32_t, std::uint32_t>, Pending> pending;
-  std::size_t pending_bytes = 0; // of all of them
-  std::vector<std::string> problems;
+  schema::ManifestJoiner joiner;
+  std::vector<std::string> problems, torn; // the latter: those of them that are the joiner's
   std::size_t memory = 0;
 
   std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) override {
@@ -152,7 +140,7 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
   }
 
   void problem(std::string text) {
-    if (text.empty() || problems.size() >= kMaxProblems) return;
+    if (text.empty() || problems.size() >= schema::kMaxProblems) return;
     if (std::find(problems.begin(), problems.end(), text) == problems.end())
       problems.push_back(std::move(text));
   }
@@ -171,6 +159,13 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     return all.back();
   }
 
+  // Out of the trace or the built-in list; empty if not known.
+  [[nodiscard]] std::string_view provider_name(const Guid &guid) const {
+    if (const std::string_view known = etwrelog::provider_name(guid); !known.empty()) return known;
+    const auto found = providers.find(guid);
+    return found == providers.end() ? std::string_view() : std::string_view(found->second);
+  }
+
   void name_provider(const Guid &guid, std::string_view name) {
     if (!name.empty() && providers.size() < kMaxLearned) providers.try_emplace(guid, name);
   }
@@ -187,11 +182,14 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
   }
 
   void learn_manifest(std::string_view text, const Guid &of) {
-    auto providers_read = schema::read_manifest(text, Origin::manifest);
+    std::vector<std::string> dropped;
+    auto providers_read = schema::read_manifest(text, Origin::manifest, dropped);
     if (!providers_read) {
       problem("manifest of " + to_string(of) + ": " + providers_read.error().message());
       return;
     }
+    for (const std::string &why : dropped)
+      problem("manifest of " + to_string(of) + ": " + why);
     add_providers(*std::move(providers_read), manifests);
   }
 
@@ -208,38 +206,26 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     }
   }
 
-  void learn_chunk(const EventView &event, Bytes payload) {
-    const unsigned total = load<std::uint16_t>(payload.data() + 4),
-                   number = load<std::uint16_t>(payload.data() + 6);
-    const std::string_view text(reinterpret_cast<const char *>(payload.data()) + 8, payload.size() - 8);
-    if (total <= 1) {
-      learn_manifest(text, event.provider());
-      return;
+  void learn_piece(const schema::ManifestPiece &piece) {
+    if (const auto whole = joiner.add(piece)) learn_manifest(*whole, piece.provider);
+  }
+  // What is not whole is a problem until it is.
+  void note_torn() {
+    std::erase_if(problems,
+                  [&](const std::string &text) { return std::ranges::find(torn, text) != torn.end(); });
+    torn.clear();
+    for (const auto &[guid, pieces] : joiner.torn()) {
+      const std::string_view known = provider_name(guid);
+      torn.push_back("manifest of " + (known.empty() ? to_string(guid) : std::string(known)) +
+                     ": only some of its " + std::to_string(pieces) +
+                     " pieces are there, so that its events are not decoded");
     }
-    const auto key = std::make_tuple(event.provider(), event.process_id(), event.thread_id());
-    if (number >= total) return;
-    const auto begun = pending.find(key);
-    if (begun != pending.end() && number == 0) { // it begins anew
-      pending_bytes -= begun->second.bytes;
-      begun->second = {};
-    }
-    if (begun != pending.end() && begun->second.bytes + text.size() > schema::kMaxManifestPieces) return;
-    if ((begun == pending.end() && pending.size() >= schema::kMaxPendingManifests) ||
-        pending_bytes + text.size() > schema::kMaxPendingBytes) {
-      problem("more manifests in pieces at once than 64, or 64 MiB: some are not read");
-      return;
-    }
-    Pending &mine = pending[key];
-    if (!mine.chunks.try_emplace(number, text).second) return;
-    mine.bytes += text.size(), pending_bytes += text.size();
-    if (mine.chunks.size() < total) return;
-    std::string whole;
-    whole.reserve(mine.bytes);
-    for (const auto &[n, chunk] : mine.chunks)
-      whole += chunk;
-    pending_bytes -= mine.bytes;
-    pending.erase(key);
-    learn_manifest(whole, event.provider());
+    for (const std::string &text : torn)
+      problem(text);
+    if (joiner.too_many())
+      problem(
+          "manifests in pieces of more than 16 MiB, or more than 64 of them or 64 MiB at once: some are not "
+          "read");
   }
 
   [[nodiscard]] const Traced *find_traced(const Guid &provider, std::uint8_t opcode, Bytes metadata) const {
@@ -302,12 +288,33 @@ SchemaCatalog::Impl &SchemaCatalog::own() {
   return *impl_;
 }
 
-Result<void> SchemaCatalog::add_manifest(std::string_view xml) {
-  auto read = schema::read_manifest(xml, Origin::added);
+struct Teaching {
+  static SchemaCatalog::Impl &of(SchemaCatalog &catalog) { return catalog.own(); }
+};
+
+Result<void> schema::add_manifest(SchemaCatalog &catalog, std::string_view xml, const std::string &name) {
+  std::vector<std::string> dropped;
+  auto read = read_manifest(xml, Origin::added, dropped);
   if (!read) return std::move(read).error();
-  Impl &mine = own();
+  SchemaCatalog::Impl &mine = Teaching::of(catalog);
+  for (const std::string &why : dropped)
+    mine.problem(name + ": " + why);
   mine.add_providers(*std::move(read), mine.added);
   return {};
+}
+
+void schema::learn_pieces(SchemaCatalog &catalog, const ManifestPieces &pieces) {
+  if (pieces.empty()) return;
+  SchemaCatalog::Impl &mine = Teaching::of(catalog);
+  for (const ManifestPiece &piece : pieces.in_order())
+    mine.learn_piece(piece);
+  mine.note_torn();
+  if (pieces.too_many())
+    mine.problem("manifests in more pieces than 262144, or of more than 64 MiB: some are not read");
+}
+
+Result<void> SchemaCatalog::add_manifest(std::string_view xml) {
+  return schema::add_manifest(*this, xml, "manifest");
 }
 
 Result<void> SchemaCatalog::add_tmf(std::string_view text) {
@@ -348,9 +355,10 @@ bool SchemaCatalog::learn(const EventView &event) {
     mine.learn_traced(event, metadata);
     return false; // it carries a schema, and is an event all the same
   }
-  const Bytes payload = event.payload();
-  if (is_manifest_chunk(event, payload)) {
-    own().learn_chunk(event, payload);
+  if (const auto piece = schema::ManifestPiece::of(event)) {
+    Impl &mine = own();
+    mine.learn_piece(*piece);
+    mine.note_torn();
     return true;
   }
   if (event.has_items() && !impl_->providers.contains(event.provider())) own().learn_traits(event);
@@ -423,9 +431,7 @@ FieldRange SchemaCatalog::fields(const EventView &event) const {
 }
 
 std::string_view SchemaCatalog::provider_name(const Guid &guid) const {
-  if (const std::string_view known = etwrelog::provider_name(guid); !known.empty()) return known;
-  const auto found = impl_->providers.find(guid);
-  return found == impl_->providers.end() ? std::string_view() : std::string_view(found->second);
+  return impl_->provider_name(guid);
 }
 
 std::vector<Guid> SchemaCatalog::providers_called(std::string_view name) const {

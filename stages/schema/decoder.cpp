@@ -9,11 +9,12 @@ using schema::Op;
 
 namespace {
 
-// The register of the field that a length or count refers to; fields behind the user cannot be known yet.
-int register_of(std::vector<int> &registers, int &used, int field, std::size_t user) {
-  if (field < 0 || static_cast<std::size_t>(field) >= user) return -1;
-  int &mine = registers[static_cast<std::size_t>(field)];
-  if (mine < 0 && used < static_cast<int>(schema::kMaxRegisters)) mine = used++;
+// The register of the field that a length or count refers to. What readers of schemas let through has one for
+// each (Entry::flaw()).
+std::uint8_t register_of(std::vector<std::uint8_t> &registers, unsigned &used, int field, std::size_t user) {
+  if (field < 0 || static_cast<std::size_t>(field) >= user) return schema::kNoRegister;
+  std::uint8_t &mine = registers[static_cast<std::size_t>(field)];
+  if (mine == schema::kNoRegister && used < schema::kMaxRegisters) mine = static_cast<std::uint8_t>(used++);
   return mine;
 }
 
@@ -38,8 +39,7 @@ schema::JsonWay json_way(const Field &field) {
 
 Decoder::Program::Program(const Schema &of) : schema(&of) {
   const std::span<const Field> fields = of.fields;
-  std::vector<int> registers(fields.size(), -1);
-  int used = 0;
+  std::vector<std::uint8_t> registers(fields.size(), schema::kNoRegister);
   ops.reserve(fields.size());
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const Field &f = fields[i];
@@ -47,11 +47,10 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
     op.type = f.type, op.format = f.format, op.length = f.length, op.repeat = f.repeat;
     op.optional = f.optional, op.zero_ends = f.zero_ends;
     op.keeps_partial = f.type == FieldType::structure || of.origin == Origin::builtin;
-    op.reg = -1;
-    op.size_reg = static_cast<std::int8_t>(
-        f.length == Measure::by_field ? register_of(registers, used, f.size_field, i) : -1);
-    op.count_reg = static_cast<std::int8_t>(
-        f.repeat == Measure::by_field ? register_of(registers, used, f.count_field, i) : -1);
+    op.reg = op.size_reg = op.count_reg = schema::kNoRegister;
+    if (f.length == Measure::by_field) op.size_reg = register_of(registers, registers_used, f.size_field, i);
+    if (f.repeat == Measure::by_field)
+      op.count_reg = register_of(registers, registers_used, f.count_field, i);
     op.fixed[0] = static_cast<std::uint16_t>(schema::fixed_size(f.type, f.size, 4));
     op.fixed[1] = static_cast<std::uint16_t>(schema::fixed_size(f.type, f.size, 8));
     op.way = json_way(f);
@@ -65,9 +64,8 @@ Decoder::Program::Program(const Schema &of) : schema(&of) {
     ops.push_back(op);
   }
   keys.append(schema::TextPen::kMostRoom, ' ');
-  registers_used = static_cast<unsigned>(used);
   for (std::size_t i = 0; i < fields.size(); ++i)
-    if (fields[i].is_integer() && !fields[i].is_array()) ops[i].reg = static_cast<std::int8_t>(registers[i]);
+    if (fields[i].is_integer() && !fields[i].is_array()) ops[i].reg = registers[i];
   for (std::size_t i = 0; i < ops.size(); i += 1u + ops[i].members)
     ++top_level;
   for (unsigned wide = 0; wide < 2; ++wide) {

@@ -191,6 +191,29 @@ std::int16_t Entry::add_map(std::shared_ptr<const ValueMap> map) {
   return static_cast<std::int16_t>(maps.size() - 1);
 }
 
+std::string Entry::flaw() const {
+  std::vector<bool> told(fields.size());
+  std::size_t registers = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Field &field = fields[i];
+    for (const bool count : {false, true}) {
+      if ((count ? field.repeat : field.length) != Measure::by_field) continue;
+      const int of = count ? field.count_field : field.size_field;
+      const std::string what = std::string(count ? "the count" : "the length") + " of field ";
+      if (of < 0 || static_cast<std::size_t>(of) >= i)
+        return what + std::string(field.name) + " is that of no field in front of it";
+      const Field &teller = fields[static_cast<std::size_t>(of)];
+      if (!teller.is_integer() || teller.is_array())
+        return what + std::string(field.name) + " is in " + std::string(teller.name) +
+               ", which is no integer";
+      if (!told[static_cast<std::size_t>(of)] && ++registers > kMaxRegisters)
+        return "more than 255 fields tell lengths and counts of others";
+      told[static_cast<std::size_t>(of)] = true;
+    }
+  }
+  return {};
+}
+
 void Entry::seal() {
   make_unique(*this, 0, fields.size(), 0);
   schema.fields = fields;

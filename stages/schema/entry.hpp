@@ -24,6 +24,9 @@ struct Entry {
   // Index of the new field, or nullopt if there are too many.
   std::optional<std::size_t> add(Field field, std::string name);
   std::int16_t add_map(std::shared_ptr<const ValueMap> map);
+  // Why nobody can read an event by it: a length or count that no field in front of it tells, or too many of
+  // them. Empty if there is nothing.
+  [[nodiscard]] std::string flaw() const;
   // Names become unique in their structure; the schema gets its spans. Nothing is added afterwards.
   void seal();
   [[nodiscard]] std::size_t memory() const; // about
@@ -62,10 +65,10 @@ struct InfoKeeper {
 
 // The schema item of one TraceLogging event.
 [[nodiscard]] EntryPtr read_trace_logging(Bytes metadata, std::string &problem);
+// The event's name in it, without its zero; none if the item ends before.
+[[nodiscard]] std::optional<Bytes> trace_logging_name(Bytes metadata);
 
-// Bounds of manifests that travel in a trace in pieces: of one, and of those of which pieces are missing.
-inline constexpr std::size_t kMaxManifestPieces = 16u << 20; // bytes
-inline constexpr std::size_t kMaxPendingManifests = 64, kMaxPendingBytes = 64u << 20;
+inline constexpr std::size_t kMaxProblems = 100; // texts about schemas; there may be a million reasons
 
 // XML of EventSource and of instrumentation manifests.
 struct ManifestProvider {
@@ -73,7 +76,9 @@ struct ManifestProvider {
   std::string name;
   std::vector<EntryPtr> events;
 };
-[[nodiscard]] Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin);
+// `problems`: which of its events cannot be read, and why; at most kMaxProblems.
+[[nodiscard]] Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin,
+                                                                  std::vector<std::string> &problems);
 
 // Message formats of WPP: each message by GUID and number.
 struct TraceMessage {

@@ -171,6 +171,10 @@ std::optional<EventInfo> read_event_info(Bytes payload, InfoKeeper &keeper, std:
     problem = name + flattener.problem;
     return std::nullopt;
   }
+  if (const std::string flaw = entry.flaw(); !flaw.empty()) {
+    problem = name + flaw;
+    return std::nullopt;
+  }
   entry.seal();
   return info;
 }

@@ -87,11 +87,11 @@ bool EventNames::teaches(const EventView &event) {
   return event.has_items() || (event.id() == kManifestEventId && event.opcode() == kManifestOpcode);
 }
 
-void EventNames::learn(const EventView &event) {
+void EventNames::learn(const EventView &event, std::int64_t time) {
   if (event.is_classic())
     learn_event_info(event.payload());
   else if (event.id() == kManifestEventId && event.opcode() == kManifestOpcode)
-    learn_manifest(event);
+    learn_manifest(event, time);
   else
     learn_schema(event);
 }
@@ -113,49 +113,38 @@ void EventNames::learn_event_info(Bytes payload) {
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
   learned_.clear(); // a schema has the last word again
-  names_[type] = shown(task_and_opcode(task, opcode));
+  take(type, {shown(task_and_opcode(task, opcode)), Source::event_info});
 }
 
-// u8 format (1 XML), u8 major, u8 minor, u8 magic 0x5B, u16 chunks, u16 chunk number, UTF-8 text.
-void EventNames::learn_manifest(const EventView &event) {
-  constexpr std::size_t kHeader = 8;
-  constexpr std::uint8_t kMagic = 0x5B;
-  const Bytes payload = event.payload();
-  if (payload.size() < kHeader || payload[0] != 1 || payload[3] != kMagic) return;
-  const unsigned chunks = load<std::uint16_t>(payload.data() + 4),
-                 chunk = load<std::uint16_t>(payload.data() + 6);
-  const Guid guid = event.provider();
-  const std::string_view text(reinterpret_cast<const char *>(payload.data()) + kHeader,
-                              payload.size() - kHeader);
-  if (chunks <= 1) {
-    read_manifest(guid, text);
+void EventNames::take(const EventType &type, Name name) {
+  const auto [at, fresh] = names_.try_emplace(type, name);
+  Name &mine = at->second;
+  if (fresh) return;
+  if (mine.text == name.text) {
+    mine.from = std::max(mine.from, name.from);
     return;
   }
-  add_chunk(guid, chunks, chunk, text);
+  // Events of one provider may all have id 0; a row of them has no one name.
+  if (mine.from == Source::trace_logging || name.from == Source::trace_logging)
+    mine = {kTraceLogging, Source::trace_logging};
+  else if (name.from > mine.from)
+    mine = std::move(name);
 }
 
-// Chunks come in any order of batches: whoever sees the last one missing reads the whole.
-void EventNames::add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text) {
-  if (chunk >= chunks || pending_bytes_ + text.size() > kMaxPendingBytes ||
-      (manifests_.size() >= kMaxPendingManifests && !manifests_.contains(guid)))
-    return;
-  Manifest &manifest = manifests_[guid];
-  if (manifest.bytes + text.size() > kMaxManifestPieces) return;
-  if (manifest.total != chunks) {
-    pending_bytes_ -= manifest.bytes;
-    manifest = {};
-  }
-  manifest.total = chunks;
-  if (!manifest.chunks.try_emplace(chunk, text).second) return;
-  manifest.bytes += text.size(), pending_bytes_ += text.size();
-  if (manifest.chunks.size() < chunks) return;
-  std::string whole;
-  whole.reserve(manifest.bytes);
-  for (const auto &[number, part] : manifest.chunks)
-    whole += part;
-  pending_bytes_ -= manifest.bytes;
-  manifests_.erase(guid);
-  read_manifest(guid, whole);
+void EventNames::learn_manifest(const EventView &event, std::int64_t time) {
+  const auto piece = ManifestPiece::of(event);
+  if (!piece) return;
+  if (piece->total > 1)
+    pieces_.add(*piece, time);
+  else
+    read_manifest(piece->provider, piece->text);
+}
+
+void EventNames::settle() {
+  ManifestJoiner joiner;
+  for (const ManifestPiece &piece : pieces_.in_order())
+    if (const auto whole = joiner.add(piece)) read_manifest(piece.provider, *whole);
+  pieces_.clear();
 }
 
 void EventNames::read_manifest(const Guid &guid, std::string_view text) {
@@ -170,10 +159,11 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
                      item.attribute("value").as_uint(), guid};
       std::string task = item.attribute("task").value();
       if (task.empty()) task = item.attribute("symbol").value();
-      if (!task.empty()) names_[type] = shown(task_and_opcode(task, item.attribute("opcode").value()));
+      if (!task.empty())
+        take(type, {shown(task_and_opcode(task, item.attribute("opcode").value())), Source::manifest});
     }
   }
-  names_[{Family::event, 1, kManifestEventId, guid}] = "ManifestData";
+  take({Family::event, 1, kManifestEventId, guid}, {"ManifestData", Source::manifest});
 }
 
 // TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
@@ -196,17 +186,10 @@ void EventNames::learn_schema(const EventView &event) {
     if (item.type == ItemType::provider_traits && item.data.size() > 2) {
       if (std::string name = take_text(item.data, 2); !name.empty())
         providers_.try_emplace(event.provider(), shown(std::move(name)));
-    } else if (item.type == ItemType::schema_tl && item.data.size() > 3) {
-      std::size_t at = 2;
-      while (at < item.data.size() && (item.data[at] & 0x80) != 0)
-        ++at;
-      const std::string name = shown(take_text(item.data, at + 1));
-      auto [slot, fresh] = names_.try_emplace(of, name);
-      // Events of one provider may all have id 0; a row of them has no one name.
-      if (!fresh && slot->second != name)
-        slot->second = kTraceLogging;
-      else if (fresh)
-        from_schema_.insert(of);
+    } else if (item.type == ItemType::schema_tl) {
+      const std::optional<Bytes> named = trace_logging_name(item.data);
+      if (!named) continue; // cut off: its name may be another one
+      take(of, {shown(utf8_from_bytes(*named)), Source::trace_logging});
     }
   }
 }
@@ -214,16 +197,9 @@ void EventNames::learn_schema(const EventView &event) {
 void EventNames::merge(const EventNames &other) {
   for (const auto &[guid, name] : other.providers_)
     providers_.try_emplace(guid, name);
-  for (const auto &[type, name] : other.names_) {
-    auto [slot, fresh] = names_.try_emplace(type, name);
-    if (fresh || slot->second == name) continue;
-    const bool schema = from_schema_.contains(type) || other.from_schema_.contains(type);
-    slot->second = schema ? std::string(kTraceLogging) : std::min(slot->second, name);
-  }
-  from_schema_.insert(other.from_schema_.begin(), other.from_schema_.end());
-  for (const auto &[guid, manifest] : other.manifests_)
-    for (const auto &[chunk, text] : manifest.chunks)
-      add_chunk(guid, manifest.total, chunk, text);
+  for (const auto &[type, name] : other.names_)
+    take(type, name);
+  pieces_.merge(other.pieces_);
 }
 
 std::string EventNames::name(const EventType &type) const {
@@ -244,7 +220,7 @@ std::string EventNames::name(const EventType &type) const {
   if (const auto clr = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id)); !clr.empty())
     return fmt::format("{}/{}", provider, clr);
   if (const auto learned = names_.find(type); learned != names_.end())
-    return provider + "/" + learned->second;
+    return provider + "/" + learned->second.text;
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 

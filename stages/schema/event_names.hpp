@@ -3,10 +3,10 @@
 #pragma once
 
 #include "etwrelog/schema.hpp"
+#include "schema/manifest_pieces.hpp"
 #include "schema/type_counts.hpp"
 
 #include <map>
-#include <set>
 #include <string>
 
 namespace etwrelog::schema {
@@ -15,8 +15,11 @@ class EventNames {
 public:
   // Whether learn() has anything to gain from the event. Cheap; asked of every event.
   [[nodiscard]] static bool teaches(const EventView &event);
-  void learn(const EventView &event);
+  // `time`: matters for manifests in pieces alone.
+  void learn(const EventView &event, std::int64_t time);
   void merge(const EventNames &other);
+  // When all is learned and merged: reads the manifests that came in pieces.
+  void settle();
 
   // As PerfView shows it: "Windows Kernel/PerfInfo/Sample", "Provider/Task/Opcode"; the provider's GUID (or
   // its name where known) and "EventID(n)" where nothing is known.
@@ -24,21 +27,21 @@ public:
 
 private:
   void learn_event_info(Bytes payload);
-  void learn_manifest(const EventView &event);
+  void learn_manifest(const EventView &event, std::int64_t time);
   void learn_schema(const EventView &event);
-  void add_chunk(const Guid &guid, unsigned chunks, unsigned chunk, std::string_view text);
   void read_manifest(const Guid &guid, std::string_view text);
 
-  std::map<EventType, std::string> names_; // "Task/Opcode"
-  std::map<Guid, std::string> providers_;
-  std::set<EventType> from_schema_; // whose name a TraceLogging schema gave
-  struct Manifest {
-    std::map<unsigned, std::string> chunks;
-    unsigned total = 0;
-    std::size_t bytes = 0;
+  // Where a name is from; of two, what stands behind wins, and of one kind the first in the file.
+  enum class Source : std::uint8_t { manifest, event_info, trace_logging };
+  struct Name {
+    std::string text; // "Task/Opcode"
+    Source from;
   };
-  std::map<Guid, Manifest> manifests_; // those that come in several chunks, until they are whole
-  std::size_t pending_bytes_ = 0;      // of all of them
+  void take(const EventType &type, Name name);
+
+  std::map<EventType, Name> names_;
+  std::map<Guid, std::string> providers_;
+  ManifestPieces pieces_;
   // Items of TraceLogging events learned last: most events of a type repeat theirs.
   struct Learned {
     EventType type;

@@ -2,6 +2,7 @@
 // from (.man). The parser expands no entities, so that a small file stays small; the walk below is bounded.
 #include "schema/entry.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 
 #include <charconv>
@@ -26,6 +27,33 @@ std::string_view local(std::string_view name) {
 
 std::string_view attribute(const pugi::xml_node &node, const char *name) {
   return node.attribute(name).value();
+}
+// Of what is a number, a type or a reference: blanks around it are nothing.
+std::string_view word(const pugi::xml_node &node, const char *name) {
+  constexpr std::size_t kMost = 256; // of what any of these is
+  const std::string_view text = attribute(node, name);
+  return text.size() > kMost ? text : base::trimmed(text);
+}
+// In a message; what is longer was made to fill the memory.
+std::string brief(std::string_view text) {
+  constexpr std::size_t kMost = 100;
+  if (text.size() <= kMost) return std::string(text);
+  std::size_t size = kMost;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80)
+    --size;
+  return std::string(text.substr(0, size)) + "...";
+}
+
+// Some tools write UTF-16 without the mark in front: XML begins with a character of ASCII. UTF-32, which has
+// more zeros, is left to the parser.
+pugi::xml_encoding encoding_of(std::string_view xml) {
+  if (xml.size() < 4) return pugi::encoding_auto;
+  const bool zeros[] = {xml[0] == 0, xml[1] == 0, xml[2] == 0, xml[3] == 0};
+  if (!zeros[0] && zeros[1] && !zeros[2]) return pugi::encoding_utf16_le;
+  if (zeros[0] && !zeros[1] && !zeros[3]) return pugi::encoding_utf16_be;
+  if (xml.starts_with("\xFF\xFE") && !(zeros[2] && zeros[3])) return pugi::encoding_utf16_le;
+  if (xml.starts_with("\xFE\xFF")) return pugi::encoding_utf16_be;
+  return pugi::encoding_auto;
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -80,17 +108,18 @@ std::optional<unsigned> type_number(const InType (&table)[N], std::string_view n
 
 class Reader {
 public:
-  Reader(Origin origin) : origin_(origin) {}
+  Reader(Origin origin, std::vector<std::string> &problems) : origin_(origin), problems_(problems) {}
 
   Result<std::vector<ManifestProvider>> read(std::string_view xml) {
     // Zeros behind it, in whole characters: of UTF-16 the last one may end in a zero byte.
-    const bool wide = xml.starts_with("\xFF\xFE") || xml.starts_with("\xFE\xFF");
-    const std::size_t unit = wide ? 2 : 1;
+    const pugi::xml_encoding encoding = encoding_of(xml);
+    const std::size_t unit = encoding == pugi::encoding_auto ? 1 : 2;
     while (xml.size() >= unit && xml.size() % unit == 0 && xml.ends_with(std::string_view("\0\0", unit)))
       xml.remove_suffix(unit);
     if (xml.size() > kMaxManifest)
       return failure("manifest", "at most 64 MiB", std::to_string(xml.size()) + " bytes");
-    const pugi::xml_parse_result parsed = document_.load_buffer(xml.data(), xml.size());
+    const pugi::xml_parse_result parsed =
+        document_.load_buffer(xml.data(), xml.size(), pugi::parse_default, encoding);
     if (!parsed) {
       Error error = failure("manifest", "XML", parsed.description());
       error.offset = static_cast<std::uint64_t>(parsed.offset);
@@ -156,7 +185,7 @@ private:
     map->name = attribute(node, "name");
     map->bits = local(node.name()) == "bitMap";
     for (const pugi::xml_node &item : node.children()) {
-      const auto value = number(attribute(item, "value"));
+      const auto value = number(word(item, "value"));
       if (local(item.name()) != "map" || !value || map->entries.size() >= kMaxFields) continue;
       map->entries.push_back({static_cast<std::uint32_t>(*value), resolve(attribute(item, "message"))});
       if (!keeps(map->entries.back().name.size())) return;
@@ -195,9 +224,20 @@ private:
   }
 
   void event(const pugi::xml_node &node, ManifestProvider &provider) {
-    const auto id = number(attribute(node, "value"));
-    const auto version = number(node.attribute("version") ? attribute(node, "version") : "0");
-    if (!id || !version || *id > 0xFFFF || *version > 0xFF || provider.events.size() >= kMaxEvents) return;
+    const auto drop = [&](std::string_view why) {
+      if (problems_.size() >= kMaxProblems) return;
+      const std::string_view version = word(node, "version");
+      std::string text =
+          "provider " + (provider.name.empty() ? to_string(provider.guid) : brief(provider.name));
+      text.append(", event ").append(brief(word(node, "value")));
+      if (!version.empty() && version != "0") text.append(" version ").append(brief(version));
+      problems_.push_back(text.append(" is not decoded: ").append(why));
+    };
+    const auto id = number(word(node, "value"));
+    const auto version = number(node.attribute("version") ? word(node, "version") : "0");
+    if (!id || *id > 0xFFFF) return drop("its value is no number up to 65535");
+    if (!version || *version > 0xFF) return drop("its version is no number up to 255");
+    if (provider.events.size() >= kMaxEvents) return drop("more than 65536 events");
     if (!keeps(sizeof(Entry))) return;
     auto entry = std::make_unique<Entry>();
     Schema &s = entry->schema;
@@ -218,7 +258,10 @@ private:
     const std::string tid(attribute(node, "template"));
     if (const auto found = templates_.find(tid); !tid.empty() && found != templates_.end()) {
       Places places;
-      if (!items(found->second, *entry, places, 0)) return;
+      std::string why = items(found->second, *entry, places, 0);
+      if (problem_) return;
+      if (why.empty()) why = entry->flaw();
+      if (!why.empty()) return drop(why);
     }
     total_fields_ += entry->fields.size();
     if (total_fields_ > kMaxTotalFields) {
@@ -234,20 +277,21 @@ private:
   // A length or count: a number, or the name of a field in front.
   static void measure(std::string_view text, const Places &places, Measure &measure, std::uint16_t &constant,
                       std::int16_t &field) {
-    if (text.empty()) return;
-    if (const auto value = number(text)) {
+    if (base::trimmed(text).empty()) return;
+    if (const auto value = number(base::trimmed(text))) {
       measure = Measure::constant;
       constant = static_cast<std::uint16_t>(std::min<std::uint64_t>(*value, 0xFFFF));
       return;
     }
     measure = Measure::by_field;
-    const auto found = places.find(std::string(text));
+    auto found = places.find(std::string(text));
+    if (found == places.end()) found = places.find(std::string(base::trimmed(text)));
     field = found == places.end() ? std::int16_t{-1} : found->second;
   }
 
-  // False: a type that nobody knows, or too much of it: the event stays raw.
-  bool items(const pugi::xml_node &parent, Entry &entry, Places &places, unsigned depth) {
-    if (depth > kMaxDepth) return false;
+  // Says why the event stays raw: a type that nobody knows, or too much of it. Empty: it does not.
+  std::string items(const pugi::xml_node &parent, Entry &entry, Places &places, unsigned depth) {
+    if (depth > kMaxDepth) return "structures more than 16 deep";
     for (const pugi::xml_node &node : parent.children()) {
       const std::string_view tag = local(node.name());
       const bool structure = tag == "struct";
@@ -256,27 +300,31 @@ private:
       if (structure)
         field.type = FieldType::structure;
       else if (!scalar(node, entry, places, field))
-        return false;
+        return std::string("field ")
+            .append(brief(attribute(node, "name")))
+            .append(" has the unknown type '")
+            .append(brief(word(node, "inType")))
+            .append("'");
       measure(attribute(node, "count"), places, field.repeat, field.count, field.count_field);
       std::string name(attribute(node, "name"));
-      if (!keeps(name.size())) return false;
+      if (!keeps(name.size())) return "too much text";
       const auto index = entry.add(field, name);
-      if (!index) return false;
+      if (!index) return "more than 4096 fields";
       places[std::move(name)] = static_cast<std::int16_t>(*index);
       if (!structure) continue;
-      if (!items(node, entry, places, depth + 1)) return false;
+      if (std::string why = items(node, entry, places, depth + 1); !why.empty()) return why;
       entry.fields[*index].members = static_cast<std::uint16_t>(entry.fields.size() - *index - 1);
     }
-    return true;
+    return {};
   }
 
   bool scalar(const pugi::xml_node &node, Entry &entry, const Places &places, Field &field) {
-    const auto in = type_number(kInTypes, local(attribute(node, "inType")));
-    const auto out = type_number(kOutTypes, local(attribute(node, "outType")));
+    const auto in = type_number(kInTypes, local(word(node, "inType")));
+    const auto out = type_number(kOutTypes, local(word(node, "outType")));
     if (!in || !apply_tdh_type(field, *in, out.value_or(0))) return false;
     const std::string_view length = attribute(node, "length");
     if (field.type == FieldType::boolean && *in == 13) {
-      field.size = length == "1" ? std::uint16_t{1} : std::uint16_t{4};
+      field.size = base::trimmed(length) == "1" ? std::uint16_t{1} : std::uint16_t{4};
     } else if (*in == 1 || *in == 2 || *in == 14) {
       measure(length, places, field.length, field.size, field.size_field);
       if (*in == 14 && field.length == Measure::natural && field.format == Format::ip_address)
@@ -288,6 +336,7 @@ private:
   }
 
   Origin origin_;
+  std::vector<std::string> &problems_;
   pugi::xml_document document_;
   std::unordered_map<std::string, std::string> strings_;
   std::unordered_map<std::string, pugi::xml_node> templates_;
@@ -299,8 +348,9 @@ private:
 
 } // namespace
 
-Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin) {
-  return Reader(origin).read(xml);
+Result<std::vector<ManifestProvider>> read_manifest(std::string_view xml, Origin origin,
+                                                    std::vector<std::string> &problems) {
+  return Reader(origin, problems).read(xml);
 }
 
 } // namespace etwrelog::schema

@@ -13,9 +13,13 @@ namespace etwrelog::schema {
 
 inline constexpr std::size_t kMaxFields = 4096;      // of one schema
 inline constexpr unsigned kMaxDepth = 16;            // of structures
-inline constexpr unsigned kMaxRegisters = 64;        // fields that lengths and counts refer to
-inline constexpr std::size_t kMaxElements = 200'000; // of all arrays of one event
+inline constexpr unsigned kMaxRegisters = 255;       // fields that lengths and counts refer to
+inline constexpr std::size_t kMaxElements = 200'000; // of all arrays of one event, members counted too
+inline constexpr std::size_t kMaxEmpty = 4096;       // of them those of no bytes, which a count alone makes
 inline constexpr std::size_t kMaxText = 32u << 20;   // of one event
+
+inline constexpr std::uint8_t kNoRegister = 0xFF;
+static_assert(kMaxRegisters <= kNoRegister);
 
 // How JSON shows a value, where that takes no thought.
 enum class JsonWay : std::uint8_t { other, number, signed_number, hex, wide_text, narrow_text };
@@ -27,8 +31,8 @@ struct Op {
   bool optional;
   bool zero_ends;
   bool keeps_partial; // an array cut by the payload's end shows the elements before
-  std::int8_t reg;    // where its value is kept for later fields; -1: nowhere
-  std::int8_t size_reg, count_reg;
+  std::uint8_t reg;   // where its value is kept for later fields, or kNoRegister
+  std::uint8_t size_reg, count_reg;
   std::uint16_t size, count, members;
   std::uint16_t field; // index in Schema::fields
   std::int16_t map;
@@ -128,8 +132,8 @@ public:
   Run(const Run<Other> &other, Sink &sink)
       : program_(other.program_), ops_(other.ops_), payload_(other.payload_),
         pointer_size_(other.pointer_size_), wide_(other.wide_), sink_(&sink), at_(other.at_),
-        elements_(other.elements_) {
-    std::memcpy(registers_, other.registers_, sizeof registers_);
+        elements_(other.elements_), empty_(other.empty_) {
+    std::memcpy(registers_, other.registers_, program_.registers_used * sizeof registers_[0]);
   }
   void redirect(Sink &sink) { sink_ = &sink; }
 
@@ -146,6 +150,10 @@ private:
   template <class> friend class Run;
   [[nodiscard]] std::size_t left() const { return payload_.size() - at_; }
 
+  [[nodiscard]] std::uint64_t register_at(std::uint8_t number) const {
+    return number != kNoRegister ? registers_[number] : 0;
+  }
+
   // What a program begins with and needs no questions, if the payload has all of it. Returns where to go on.
   std::size_t fixed() {
     if (payload_.size() < program_.fixed_bytes[wide_]) return 0;
@@ -153,7 +161,7 @@ private:
     for (const Op *op = ops_; op != ops_ + count; ++op) {
       const Bytes data(payload_.data() + at_, op->fixed[wide_]);
       at_ += data.size();
-      if (op->reg >= 0) registers_[op->reg] = load_unsigned(data);
+      if (op->reg != kNoRegister) registers_[op->reg] = load_unsigned(data);
       sink_->value(*op, data);
     }
     return count;
@@ -177,15 +185,15 @@ private:
     }
     Bytes data;
     if (!fetch(op, data)) return false;
-    if (op.reg >= 0) registers_[op.reg] = load_unsigned(data);
+    if (op.reg != kNoRegister) registers_[op.reg] = load_unsigned(data);
     sink_->value(op, data);
-    return true;
+    return !cut_;
   }
 
   bool count_of(const Op &op, std::uint64_t &count) {
     switch (op.repeat) {
     case Measure::constant: count = op.count; return true;
-    case Measure::by_field: count = op.count_reg >= 0 ? registers_[op.count_reg] : 0; return true;
+    case Measure::by_field: count = register_at(op.count_reg); return true;
     case Measure::prefix16: return prefix(2, false, count);
     default: count = ~std::uint64_t{0}; return true;
     }
@@ -230,11 +238,14 @@ private:
     }
     for (; n < count; ++n) {
       if (to_end && left() < std::max<std::size_t>(unit, 1)) return true;
-      if (left() == 0 && (op.type != FieldType::structure || op.members != 0)) return false;
-      if (++elements_ > kMaxElements || sink_->full()) {
+      // Elements of no bytes are there all the same.
+      if (left() == 0 && !element_is_empty(op, index)) return false;
+      elements_ += 1u + op.members;
+      if (elements_ > kMaxElements || empty_ > kMaxEmpty || sink_->full()) {
         gave_up_ = true;
         return false;
       }
+      const std::size_t before = at_;
       if (op.type == FieldType::structure) {
         sink_->begin_element(op);
         const bool whole = fields(index + 1, index + 1 + op.members);
@@ -244,9 +255,39 @@ private:
         Bytes data;
         if (!fetch(op, data)) return false;
         sink_->element(op, data);
+        if (cut_) return ++n, false;
       }
+      if (at_ == before) ++empty_;
     }
     return true;
+  }
+
+  // Whether a field, where no byte is left, is there with none.
+  [[nodiscard]] bool is_empty(std::size_t index) const {
+    const Op &op = ops_[index];
+    if (op.optional) return true;
+    switch (op.repeat) {
+    case Measure::natural: return element_is_empty(op, index);
+    case Measure::constant: return op.count == 0 || element_is_empty(op, index);
+    case Measure::by_field: return register_at(op.count_reg) == 0 || element_is_empty(op, index);
+    case Measure::to_end: return true;
+    default: return false;
+    }
+  }
+  [[nodiscard]] bool element_is_empty(const Op &op, std::size_t index) const {
+    if (op.type == FieldType::structure) {
+      for (std::size_t i = index + 1; i < index + 1 + op.members; i += 1u + ops_[i].members)
+        if (!is_empty(i)) return false;
+      return true;
+    }
+    if (op.type < FieldType::astr || op.fixed[wide_] != 0) return false;
+    switch (op.length) {
+    case Measure::natural: return op.type == FieldType::binary;
+    case Measure::constant: return op.size == 0;
+    case Measure::by_field: return register_at(op.size_reg) == 0;
+    case Measure::to_end: return true;
+    default: return false;
+    }
   }
 
   Bytes take(std::size_t n) {
@@ -312,7 +353,7 @@ private:
     case Measure::natural: return op.type == FieldType::binary ? sized(0, data) : terminated(unit, data);
     case Measure::constant: return sized(op.size * unit, data);
     case Measure::by_field: {
-      const std::uint64_t units = op.size_reg >= 0 ? registers_[op.size_reg] : 0;
+      const std::uint64_t units = register_at(op.size_reg);
       return units <= left() && sized(units * unit, data);
     }
     case Measure::prefix16: return prefix(2, false, n) && sized(n, data);
@@ -323,7 +364,8 @@ private:
     return false;
   }
 
-  // Ends with a zero or, at the latest, with the payload; an empty rest holds no string.
+  // Ends with a zero or, at the latest, with the payload; an empty rest holds no string. Half a character at
+  // the end is of the string, which is cut there: no other field begins with it.
   bool terminated(std::size_t unit, Bytes &data) {
     if (left() < unit) return false;
     const std::uint8_t *const base = payload_.data();
@@ -343,7 +385,8 @@ private:
         end += 2;
     }
     data = payload_.subspan(at_, end - at_);
-    at_ = end + unit <= payload_.size() ? end + unit : end; // half a character is none
+    at_ = end + unit <= payload_.size() ? end + unit : end;
+    cut_ = at_ == end && end != payload_.size();
     return true;
   }
 
@@ -353,8 +396,8 @@ private:
   unsigned pointer_size_, wide_;
   Sink *sink_;
   std::size_t at_ = 0;
-  std::size_t elements_ = 0;
-  bool gave_up_ = false;
+  std::size_t elements_ = 0, empty_ = 0;
+  bool gave_up_ = false, cut_ = false; // the latter: inside a character
   std::uint64_t registers_[kMaxRegisters];
 };
 

@@ -13,17 +13,14 @@ constexpr unsigned kTypeMask = 0x1F, kCountMask = 0x60, kConstantCount = 0x20, k
 
 class Metadata {
 public:
-  Metadata(Bytes bytes, Entry &entry) : bytes_(bytes), entry_(entry) {}
+  // `at`: behind the event's name.
+  Metadata(Bytes bytes, std::size_t at, Entry &entry) : bytes_(bytes), entry_(entry), at_(at) {}
 
   [[nodiscard]] bool read() {
-    at_ = 2;
-    if (!tags() || !text(name)) return false;
     while (at_ < bytes_.size())
       if (!field(0)) return false;
     return true;
   }
-
-  std::string name;
 
 private:
   bool byte(unsigned &value) {
@@ -48,8 +45,9 @@ private:
     if (at_ > bytes_.size()) return false;
     const Bytes rest = bytes_.subspan(at_);
     const auto end = static_cast<std::size_t>(std::find(rest.begin(), rest.end(), 0) - rest.begin());
+    if (end == rest.size()) return false;   // cut off
     out = utf8_from_bytes(rest.first(end)); // they should be
-    at_ = std::min(at_ + end + 1, bytes_.size());
+    at_ += end + 1;
     return true;
   }
 
@@ -88,25 +86,44 @@ private:
 
   Bytes bytes_;
   Entry &entry_;
-  std::size_t at_ = 0;
+  std::size_t at_;
 };
 
 } // namespace
+
+std::optional<Bytes> trace_logging_name(Bytes metadata) {
+  if (metadata.size() < 4) return std::nullopt;
+  const std::size_t size = load<std::uint16_t>(metadata.data());
+  if (size > metadata.size()) return std::nullopt;
+  std::size_t at = 2;
+  while (at < size && (metadata[at++] & kMore) != 0) {
+  }
+  const Bytes rest = metadata.first(std::max(size, at)).subspan(at);
+  const auto end = static_cast<std::size_t>(std::find(rest.begin(), rest.end(), 0) - rest.begin());
+  if (end == rest.size()) return std::nullopt;
+  return rest.first(end);
+}
 
 EntryPtr read_trace_logging(Bytes metadata, std::string &problem) {
   if (metadata.size() < 4) {
     problem = "TraceLogging metadata of " + std::to_string(metadata.size()) + " bytes";
     return nullptr;
   }
+  const auto name = trace_logging_name(metadata);
+  if (!name) {
+    problem = "TraceLogging metadata that is cut off";
+    return nullptr;
+  }
   auto entry = std::make_unique<Entry>();
-  const std::size_t size = std::min<std::size_t>(load<std::uint16_t>(metadata.data()), metadata.size());
-  Metadata reader(metadata.first(size), *entry);
+  const auto behind_name = static_cast<std::size_t>(name->data() - metadata.data()) + name->size() + 1;
+  Metadata reader(metadata.first(load<std::uint16_t>(metadata.data())), behind_name, *entry);
   if (!reader.read()) {
     problem = "TraceLogging metadata that contradicts itself";
     return nullptr;
   }
+  std::string shown = utf8_from_bytes(*name); // they should be
   entry->schema.origin = Origin::trace_logging;
-  entry->schema.name = entry->keep(reader.name.empty() ? "TraceLogging" : std::move(reader.name));
+  entry->schema.name = entry->keep(shown.empty() ? "TraceLogging" : std::move(shown));
   entry->schema.task = entry->schema.name;
   entry->seal();
   return entry;

@@ -4,6 +4,7 @@
 #include "schema/json_sink.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace etwrelog::where {
 namespace {
@@ -21,10 +22,6 @@ bool fits(Operator op, int order) {
   case Operator::mismatch: break;
   }
   return false;
-}
-
-template <class T> int order_of(const T &a, const T &b) {
-  return a < b ? -1 : b < a ? 1 : 0;
 }
 
 bool is_negation(Operator op) {
@@ -57,10 +54,8 @@ Result<Test> Test::make(const Comparison &comparison, std::string_view text) {
   for (const Literal &literal : test.literals_) {
     Literal moment = literal;
     if (const auto filetime = parse_filetime(literal.text); literal.kind == Literal::Kind::text && filetime) {
-      moment.kind = Literal::Kind::integer;
-      moment.bits = static_cast<std::uint64_t>(*filetime);
-      moment.negative = *filetime < 0;
-      moment.real = static_cast<double>(*filetime);
+      moment.kind = Literal::Kind::number;
+      moment.number = Number::of(*filetime);
     }
     test.moments_.push_back(std::move(moment));
     test.guids_.push_back(folded_guid(literal.text));
@@ -78,31 +73,21 @@ template <class Compare> bool Test::any(Compare &&compare) const {
 }
 
 bool Test::integer(std::uint64_t bits, bool negative) const {
+  const std::uint64_t size = negative ? ~bits + 1 : bits;
   return any([&](const Literal &literal) {
-    switch (literal.kind) {
-    case Literal::Kind::text: return false;
-    case Literal::Kind::real: {
-      const double value =
-          negative ? static_cast<double>(static_cast<std::int64_t>(bits)) : static_cast<double>(bits);
-      return fits(op_, order_of(value, literal.real));
-    }
-    default: // numbers of one sign are in the order of their two's complements
-      if (negative != literal.negative) return fits(op_, negative ? -1 : 1);
-      return fits(op_, order_of(bits, literal.bits));
-    }
+    return literal.kind != Literal::Kind::text && fits(op_, order(size, negative, literal.number));
   });
 }
 
 bool Test::real(double value) const {
   return any([&](const Literal &literal) {
-    return literal.kind != Literal::Kind::text && fits(op_, order_of(value, literal.real));
+    return literal.kind != Literal::Kind::text && fits(op_, order(value, literal.number));
   });
 }
 
 bool Test::single(float value) const {
   return any([&](const Literal &literal) {
-    return literal.kind != Literal::Kind::text &&
-           fits(op_, order_of(value, static_cast<float>(literal.real)));
+    return literal.kind != Literal::Kind::text && fits(op_, order(value, literal.number));
   });
 }
 
@@ -134,14 +119,11 @@ bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const 
       op.type <= FieldType::i64 || (op.type >= FieldType::boolean && op.type <= FieldType::filetime);
   if (one && !pattern_) {
     if (op.type == FieldType::filetime) {
-      const auto ticks = load<std::int64_t>(data.data());
+      const auto ticks = load<std::uint64_t>(data.data());
+      const bool negative = static_cast<std::int64_t>(ticks) < 0;
       return std::ranges::any_of(moments_, [&](const Literal &literal) {
-               if (literal.kind == Literal::Kind::text) return false;
-               if (literal.kind == Literal::Kind::real)
-                 return fits(op_, order_of(static_cast<double>(ticks), literal.real));
-               const bool negative = ticks < 0;
-               if (negative != literal.negative) return fits(op_, negative ? -1 : 1);
-               return fits(op_, order_of(static_cast<std::uint64_t>(ticks), literal.bits));
+               return literal.kind != Literal::Kind::text &&
+                      fits(op_, order(negative ? ~ticks + 1 : ticks, negative, literal.number));
              }) != is_negation(op_);
     }
     if (numeric_ && op.type == FieldType::boolean)
@@ -158,11 +140,11 @@ bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const 
     }
     if (numeric_ && op.type == FieldType::f32) {
       const auto value = load<float>(data.data());
-      return value == value && single(value);
+      return std::isfinite(value) && single(value); // what is no number is null
     }
     if (numeric_ && op.type == FieldType::f64) {
       const auto value = load<double>(data.data());
-      return value == value && real(value);
+      return std::isfinite(value) && real(value);
     }
   }
   scratch.clear();

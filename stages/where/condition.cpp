@@ -127,6 +127,14 @@ struct Kind {
 
 } // namespace
 
+bool is_sound_bound(const Clock &clock, std::int64_t filetime) {
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
+  const auto is_far = [](std::int64_t value) { return value < -kFar || value > kFar; };
+  const std::int64_t raw = clock.from_filetime(filetime);
+  if (is_far(filetime) || is_far(raw)) return false;
+  return clock.to_filetime(raw - 1) <= filetime && clock.to_filetime(raw) >= filetime;
+}
+
 void add_kind(EventSet &set, const Schema &schema) {
   if (!schema.classic) {
     // TraceLogging events are told by their metadata: ids say nothing.
@@ -236,10 +244,8 @@ Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) cons
                         "'" + literal.text +
                             "' is neither a date and time nor seconds since the trace began");
       const std::int64_t ns = unix_nanoseconds(moment->of(clock));
-      literal.kind = Literal::Kind::integer;
-      literal.negative = ns < 0;
-      literal.bits = static_cast<std::uint64_t>(ns);
-      literal.real = static_cast<double>(ns);
+      literal.kind = Literal::Kind::number;
+      literal.number = Number::of(ns);
     }
     literals.push_back(std::move(literal));
   }
@@ -355,21 +361,22 @@ void Condition::Impl::narrow_times(std::uint32_t index) {
   const auto column = column_of(comparison);
   if (!column || *column > Column::timestamp || test.literals().size() != 1) return;
   const Literal &literal = test.literals()[0];
-  if (literal.kind != Literal::Kind::integer) return;
-  const auto value = static_cast<std::int64_t>(literal.bits);
-  if (!literal.negative && value < 0) return;
+  const auto value = literal.number.integer();
+  if (literal.kind != Literal::Kind::number || !value) return;
   // At the ends are all times that are further away, too.
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
-  if (*column == Column::time && (value == kEnd || value <= -kEnd)) return;
+  const bool nanoseconds = *column == Column::time;
+  if (nanoseconds && (*value == kEnd || *value <= -kEnd)) return;
+  const std::int64_t filetime = nanoseconds ? *value / 100 + kUnixEpoch : clock.to_filetime(*value);
   // A little more than asked for: units differ.
-  const std::int64_t filetime = *column == Column::time ? value / 100 + kUnixEpoch : clock.to_filetime(value);
+  constexpr std::int64_t kRoom = 10;
   const bool from = test.op() == Operator::greater || test.op() == Operator::greater_equal,
              to = test.op() == Operator::less || test.op() == Operator::less_equal,
              at = test.op() == Operator::equal;
-  constexpr std::int64_t kRoom = 10;
-  if ((from || at) && filetime > std::numeric_limits<std::int64_t>::min() + kRoom)
+  if (filetime < -kEnd + kRoom || filetime > kEnd - kRoom) return;
+  if ((from || at) && is_sound_bound(clock, filetime - kRoom))
     times.first = std::max(times.first, filetime - kRoom);
-  if ((to || at) && filetime < std::numeric_limits<std::int64_t>::max() - kRoom)
+  if ((to || at) && is_sound_bound(clock, filetime + kRoom))
     times.second = std::min(times.second, filetime + kRoom);
 }
 

@@ -19,6 +19,10 @@ public:
                      std::string &name) const = 0;
 };
 
+// Whether what is before a FILETIME is before the time stamp that from_filetime() gives for it, too, and what
+// is behind it is not. Where a conversion saturates, or a clock says nothing, that is not so.
+[[nodiscard]] bool is_sound_bound(const Clock &clock, std::int64_t filetime);
+
 // Every event that may have the schema, and maybe others.
 void add_kind(EventSet &set, const Schema &schema);
 

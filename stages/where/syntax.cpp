@@ -2,9 +2,6 @@
 
 #include "base/errors.hpp"
 
-#include <charconv>
-#include <cmath>
-
 namespace etwrelog::where {
 namespace {
 
@@ -257,41 +254,18 @@ private:
     Literal literal;
     literal.text = token_.text;
     if (token_.kind == TokenKind::number) {
-      if (!number(literal)) return error_at(syntax_.text, token_.at, "'" + token_.text + "' is no number");
+      const auto number = Number::parse(literal.text);
+      if (!number) return error_at(syntax_.text, token_.at, "'" + token_.text + "' is no number");
+      literal.kind = Literal::Kind::number;
+      literal.number = *number;
     } else if (is_word_token("true") || is_word_token("false")) {
       literal.kind = Literal::Kind::boolean;
-      literal.bits = is_word_token("true") ? 1 : 0;
-      literal.real = static_cast<double>(literal.bits);
+      literal.number = Number::of(is_word_token("true") ? 1 : 0);
     } else if (token_.kind != TokenKind::text) {
       return unexpected("a number, true, false or text in quotes");
     }
     made.values.push_back(std::move(literal));
     return advance();
-  }
-
-  static bool number(Literal &literal) {
-    std::string_view digits = literal.text;
-    literal.kind = Literal::Kind::integer;
-    literal.negative = digits[0] == '-';
-    if (literal.negative) digits.remove_prefix(1);
-    const bool hex = digits.size() > 2 && digits[0] == '0' && (digits[1] | 32) == 'x';
-    const std::string_view only = hex ? digits.substr(2) : digits;
-    const char *const end = only.data() + only.size();
-    auto read = std::from_chars(only.data(), end, literal.bits, hex ? 16 : 10);
-    if (read.ec == std::errc() && read.ptr == end) {
-      if (literal.negative && literal.bits > std::uint64_t{1} << 63) return false;
-      literal.negative = literal.negative && literal.bits != 0;
-      literal.real =
-          literal.negative ? -static_cast<double>(literal.bits) : static_cast<double>(literal.bits);
-      if (literal.negative) literal.bits = ~literal.bits + 1;
-      return true;
-    }
-    if (hex) return false;
-    literal.kind = Literal::Kind::real;
-    literal.negative = false;
-    const char *const all = literal.text.data();
-    read = std::from_chars(all, all + literal.text.size(), literal.real);
-    return read.ec == std::errc() && read.ptr == all + literal.text.size() && std::isfinite(literal.real);
   }
 
   Syntax syntax_;

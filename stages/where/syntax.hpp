@@ -10,6 +10,7 @@
 #pragma once
 
 #include "etwrelog/error.hpp"
+#include "where/number.hpp"
 
 #include <cstdint>
 #include <string>
@@ -30,11 +31,9 @@ enum class Operator : std::uint8_t {
 };
 
 struct Literal {
-  enum class Kind : std::uint8_t { integer, real, text, boolean } kind = Kind::text;
-  bool negative = false;  // of an integer: `bits` are two's complement
-  std::uint64_t bits = 0; // integer; boolean: 0 or 1
-  double real = 0;        // of an integer too
-  std::string text;       // of all: as it is written, without quotes
+  enum class Kind : std::uint8_t { number, text, boolean } kind = Kind::text;
+  Number number;    // boolean: 0 or 1
+  std::string text; // of all: as it is written, without quotes
 };
 
 struct Comparison {

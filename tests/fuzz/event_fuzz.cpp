@@ -37,11 +37,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         add(value), sum += kernel::field_value(value);
     }
     types.add(event);
-    if (schema::EventNames::teaches(event)) names.learn(event);
+    if (schema::EventNames::teaches(event)) names.learn(event, time);
     sum += names.name(type_of(event)).size() + type_key(type_of(event)).size();
     records.add(event, time, 0);
     (void)filter::owner_of(event, time, position, nothing);
   });
+  names.settle();
   const std::uint16_t processors[] = {0};
   const filter::Lifetimes lifetimes(std::move(records), processors, false);
   sum += lifetimes.processes().size();

@@ -6,6 +6,7 @@
 #include "tests/support/trace_files.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -270,6 +271,66 @@ TEST_F(TracedFields, FieldsThatAreCalledLikeAttributesHaveAnotherNameBesideThem)
                                     "\"s\":{\"etw.event.id\":4},\"t\":5,\"etw.Level\":6,\"tail\":\"a5\"}}\n");
   // Lines have fields in an object of their own.
   EXPECT_EQ(exported()[0]["fields"]["etw.event.id"], 1);
+}
+
+// What no number is, is null; and so a comparison with it is false, as in SQL.
+TEST_F(TracedFields, ConditionsCompareNumbersExactlyAndNothingWithWhatIsNone) {
+  for (const std::uint64_t value :
+       {std::uint64_t{0}, std::uint64_t{1} << 53, (std::uint64_t{1} << 53) + 1, ~std::uint64_t{0}}) {
+    Raw payload;
+    put(payload, value);
+    add("U", {{"u", 10}}, payload);
+  }
+  for (const double value : {0.1, 9007199254740992.0, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    Raw payload;
+    put(payload, value), put(payload, static_cast<float>(value));
+    add("D", {{"d", kDouble}, {"f", kFloat}}, payload);
+  }
+  const std::string trace = written();
+  const auto count = [&](const std::string &condition) {
+    const ToolRun run = run_tool({"export", trace, "--where", condition});
+    EXPECT_EQ(run.status, 0) << condition << run.err;
+    return std::ranges::count(run.out, '\n');
+  };
+  const std::pair<const char *, int> cases[] = {{"u = 18446744073709551616", 0},
+                                                {"u < 18446744073709551616", 4},
+                                                {"u = 9007199254740992.0", 1},
+                                                {"u > 9007199254740992.5", 2},
+                                                {"u > -9223372036854775809", 4},
+                                                {"u in (0.0, 9007199254740993)", 2},
+                                                {"d = 9007199254740993", 0},
+                                                {"d = 9007199254740992", 1},
+                                                {"d = 0.1", 1},
+                                                {"f = 0.1", 1},
+                                                {"f = 9007199254740993", 0},
+                                                {"d > 5", 1},
+                                                {"d < 5", 1},
+                                                {"d != 5", 2},
+                                                {"f != 5", 2},
+                                                {"f > 5", 1},
+                                                {"f < 1e39", 2},
+                                                {"d ~ 'i'", 0}};
+  for (const auto &[condition, expected] : cases)
+    EXPECT_EQ(count(condition), expected) << condition;
+  const std::string table = "\"11223344_5566_7788_99aa_bbccddeeff00_D\"";
+  EXPECT_NE(asked("select count(*) from " + table + " where d != 5", true).out.find(":2"), std::string::npos);
+}
+
+TEST_F(TracedFields, BytesThatNoFieldCoversAreNotProven) {
+  add("Whole", {{"a", kUInt8}}, {1});
+  add("Rest", {{"a", kUInt8}}, {1, 2});
+  const ToolRun run = run_tool({"export", written(), "--verify", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json report = json::parse(run.out);
+  for (const json &kind : report["kinds"]) {
+    const std::string name = kind["name"];
+    if (name.ends_with("Whole")) {
+      EXPECT_EQ(kind["verified"], 1);
+    } else if (name.ends_with("Rest")) {
+      EXPECT_EQ(kind["verified"], 0);
+      EXPECT_EQ(kind["not_verified"]["bytes behind the last field"], 1);
+    }
+  }
 }
 
 } // namespace

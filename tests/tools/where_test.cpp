@@ -48,7 +48,7 @@ TEST(WhereSyntax, SaysWhereItGoesWrong) {
         Case{"a in (1", "character 8:", "\")\""}, Case{"a = 1 and or", "character 11:", "a name"},
         Case{"a not b", "character 7:", "\"in\""}, Case{"\xC3\xBC = ", "character 5:", "a number"},
         Case{"a = 99999999999999999999x", "character 5:", "is no number"},
-        Case{"a = -0x8000000000000001", "character 5:", "is no number"},
+        Case{"a = -0x10000000000000000", "character 5:", "is no number"},
         Case{"a = 1)", "character 6:", "the end"}, Case{"a & 1", "character 3:", "=, !="}}) {
     const std::string message = error_of(c.text);
     EXPECT_NE(message.find(c.at), std::string::npos) << c.text << ": " << message;
@@ -216,6 +216,34 @@ TEST(Where, NamesWhatNoEventHas) {
   EXPECT_NE(pattern.err.find("character 12"), std::string::npos) << pattern.err;
   const ToolRun moment = run_tool({"export", trace->string(), "--where", "time > 'soon'"});
   EXPECT_EQ(moment.status, 2) << moment.err;
+}
+
+TEST(Where, JoinedColumnsAreNoFields) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, testing::generated(1 << 20));
+  for (const std::string column :
+       {"file", "modules", "stack", "duration_ns", "command_line", "owner_process"}) {
+    for (const char *command : {"export", "schema"}) {
+      const ToolRun run = run_tool({command, trace, "--where", "cpu = 0 and " + column + " ~ 'x'"});
+      EXPECT_EQ(run.status, 1) << command << column;
+      EXPECT_NE(run.err.find("what --join adds cannot stand in a condition"), std::string::npos) << run.err;
+    }
+  }
+  EXPECT_EQ(run_tool({"export", trace, "--where", "nobody ~ 'x'"}).err.find("--join"), std::string::npos);
+}
+
+TEST(Where, TheExampleOfTheHelpTakesEvents) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl"), help = run_tool({"export", "--help"}).out;
+  testing::write_file(trace, testing::generated(4 << 20));
+  const std::size_t first = help.find('\'', help.find("fulfil a condition: ")) + 1;
+  const std::string example = help.substr(first, help.find('\'', first) - first);
+  ASSERT_NE(example.find("FileName"), std::string::npos) << example;
+  EXPECT_GT(matching(trace, example).size(), 10u);
+  if (const auto real = testing::trace_path("diaghub.kernel.1")) {
+    EXPECT_GT(matching(real->string(), example).size(), 10u);
+  }
 }
 
 TEST(Where, AppliesToTablesAndSchemasToo) {
