@@ -98,6 +98,7 @@ struct ProfileThread {
   std::string name;                 // empty if it has none
   std::int64_t start = std::numeric_limits<std::int64_t>::min();
   std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  std::uint32_t run = 0; // in Profile::runs, where there are several
 };
 
 enum class SampleClass : std::uint8_t {
@@ -120,6 +121,9 @@ struct ProfileSample {
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
   std::uint16_t processor = 0;
   SampleClass sample_class = SampleClass::full;
+  // Of a wait: µs that it was ready to run behind that time; of a time ready: that it waited before; at most
+  // some 71 minutes.
+  std::uint32_t beside_us = 0;
 };
 
 // What a thread did over a stretch of time, from context switches; empty in traces that have none.
@@ -165,6 +169,7 @@ struct ProfileStretch { // ns since trace start
 
 struct Profile {
   std::string trace;                     // its name
+  std::vector<std::string> runs;         // of profiles that append() put together, the name of each trace
   std::int64_t start_time = 0;           // FILETIME of time 0
   std::int64_t duration = 0;             // ns, of all the trace
   std::optional<ProfileStretch> stretch; // that was asked for, as far as the trace reaches; none: all of it

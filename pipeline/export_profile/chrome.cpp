@@ -4,6 +4,9 @@
 #include "base/errors.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,30 +14,97 @@
 namespace etwrelog::export_profile {
 namespace {
 
-constexpr std::uint32_t kProcessors = 0x7FFF'FFFE;
+constexpr std::uint32_t kProcessors = 0x7FFF'FFFE; // those of the second run have the number below, and so on
+
+// The format has microseconds, which readers take for doubles. Perfetto makes nanoseconds of a beginning and
+// of a length, int64(x * 1000.0), and drops a slice that reaches into the next; others add the two up, or
+// first take the first beginning from all. Multiples of a power of two are exact in all of these as long as
+// they fit into 53 bits. They are rounded up, so that the nanoseconds come out again, and a slice begins
+// where the one before ended by its numbers. What adds up that way stays below a nanosecond: before it is
+// one, a slice is written a nanosecond too short, in a trace of an hour one of a thousand.
+class Ticks {
+public:
+  struct Slice {
+    double start, length; // microseconds
+  };
+
+  explicit Ticks(std::uint64_t latest_ns)
+      : bits_(51 - std::min(51, static_cast<int>(std::bit_width(latest_ns / 1000 + 1)))) {}
+
+  // Of a track's slices in their order.
+  Slice operator()(std::uint64_t track, std::int64_t from, std::int64_t to) {
+    to = std::max(from, to);
+    End &last = ends_[track];
+    std::int64_t start = up(from), length = up(to - from);
+    if (last.any && last.time == from) start = std::max(start, last.ticks);
+    // A reader's product is rounded once more, up to the next nanosecond if that is near.
+    const std::int64_t margin = std::max<std::int64_t>(1, up(1) / 16);
+    if (start + length >= up(to + 1) - margin) length = up(std::max<std::int64_t>(0, to - from - 1));
+    last = {true, to, start + length};
+    return {std::ldexp(static_cast<double>(start), -bits_), std::ldexp(static_cast<double>(length), -bits_)};
+  }
+
+private:
+  [[nodiscard]] std::int64_t up(std::int64_t ns) const {
+    const std::int64_t scaled = ns * (std::int64_t{1} << bits_), whole = scaled / 1000;
+    return whole + (scaled % 1000 > 0 ? 1 : 0);
+  }
+
+  struct End {
+    bool any = false;
+    std::int64_t time = 0, ticks = 0;
+  };
+  int bits_; // of the fraction
+  std::map<std::uint64_t, End> ends_;
+};
+
+std::uint64_t latest_time(const Profile &profile) {
+  std::uint64_t latest = 0;
+  for (const ProfileSlice &slice : profile.slices)
+    for (const std::int64_t time : {slice.start, slice.end})
+      latest = std::max(latest, static_cast<std::uint64_t>(std::abs(time)));
+  return latest;
+}
 
 class Writer {
 public:
-  Writer(const Profile &profile, Out &out) : profile_(profile), out_(out) {}
+  Writer(const Profile &profile, Out &out) : profile_(profile), out_(out), ticks_(latest_time(profile)) {}
 
   void write(const ShownSlices &shown) {
     number_processes();
     out_.text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     names();
-    for (std::size_t i = 0; i < profile_.slices.size(); ++i)
-      if (shown.shows(profile_.slices[i], i)) one(profile_.slices[i]);
+    std::vector<std::size_t> running;
+    for (std::size_t i = 0; i < profile_.slices.size(); ++i) {
+      const ProfileSlice &slice = profile_.slices[i];
+      if (!shown.shows(slice, i)) continue;
+      of_thread(slice);
+      if (slice.state == SliceState::running) running.push_back(i);
+    }
+    std::ranges::stable_sort(running, {}, [this](std::size_t i) { return profile_.slices[i].start; });
+    for (const std::size_t i : running)
+      of_processor(profile_.slices[i]);
     out_.text("]}\n");
   }
 
 private:
   // Viewers know a process by its id alone: of an id that was used again, later owners get a number of ours.
   void number_processes() {
-    std::set<std::uint32_t> used{kProcessors};
+    std::set<std::uint32_t> used;
+    for (std::uint32_t run = 0; run < runs(); ++run)
+      used.insert(kProcessors - run);
     for (std::size_t i = 0; i < profile_.processes.size(); ++i) {
       std::uint32_t id = profile_.processes[i].pid & 0x7FFF'FFFF;
       if (!used.insert(id).second) used.insert(id = 0x4000'0000 + static_cast<std::uint32_t>(i));
       ids_.push_back(id);
     }
+  }
+  [[nodiscard]] std::uint32_t runs() const {
+    return static_cast<std::uint32_t>(std::max<std::size_t>(1, profile_.runs.size()));
+  }
+  // Those of one run have nothing to do with those of another.
+  [[nodiscard]] std::uint32_t processors_of(const ProfileSlice &slice) const {
+    return kProcessors - std::min(profile_.threads[slice.thread].run, runs() - 1);
   }
   [[nodiscard]] std::uint32_t process_id(const ProfileThread &thread) const {
     return thread.process < ids_.size() ? ids_[thread.process] : 0x3FFF'FFFF;
@@ -61,10 +131,10 @@ private:
 
   void names() {
     std::vector<bool> used(profile_.threads.size(), false);
-    std::set<std::uint16_t> processors;
+    std::set<std::pair<std::uint32_t, std::uint16_t>> processors;
     for (const ProfileSlice &slice : profile_.slices) {
       used[slice.thread] = true;
-      processors.insert(slice.processor);
+      processors.emplace(processors_of(slice), slice.processor);
     }
     for (std::size_t i = 0; i < profile_.processes.size(); ++i)
       name("process_name", ids_[i], 0, process_text(profile_.processes[i]));
@@ -72,22 +142,24 @@ private:
       if (used[i])
         name("thread_name", process_id(profile_.threads[i]), profile_.threads[i].tid,
              thread_text(profile_.threads[i]));
-    name("process_name", kProcessors, 0, "Processors");
-    for (const std::uint16_t processor : processors)
-      name("thread_name", kProcessors, processor, fmt::format("processor {}", processor));
+    const std::string stretch = stretch_text(profile_);
+    for (std::uint32_t run = 0; run < runs(); ++run) {
+      std::string text = "Processors";
+      if (run < profile_.runs.size()) text += " of " + file_name(profile_.runs[run]);
+      name("process_name", kProcessors - run, 0, stretch.empty() ? text : text.append(", ").append(stretch));
+    }
+    for (const auto &[process, processor] : processors)
+      name("thread_name", process, processor, fmt::format("processor {}", processor));
   }
 
-  void slice(std::uint64_t pid, std::uint64_t tid, const ProfileSlice &of, std::string_view text,
+  void slice(std::uint32_t pid, std::uint32_t tid, const ProfileSlice &of, std::string_view text,
              std::string_view category) {
-    event("X", pid, tid).text(",\"ts\":").fixed(static_cast<double>(of.start) / 1000, 3);
-    out_.text(",\"dur\":")
-        .fixed(static_cast<double>(of.end - of.start) / 1000, 3)
-        .text(",\"name\":")
-        .json(text);
-    out_.text(",\"cat\":\"").text(category).text("\"");
+    const Ticks::Slice at = ticks_(std::uint64_t{pid} << 32 | tid, of.start, of.end);
+    event("X", pid, tid).text(",\"ts\":").exact(at.start).text(",\"dur\":").exact(at.length);
+    out_.text(",\"name\":").json(text).text(",\"cat\":\"").text(category).text("\"");
   }
 
-  void one(const ProfileSlice &of) {
+  void of_thread(const ProfileSlice &of) {
     const ProfileThread &thread = profile_.threads[of.thread];
     const char *state = of.state == SliceState::running ? "running"
                         : of.state == SliceState::ready ? "ready"
@@ -96,16 +168,20 @@ private:
     out_.text(",\"args\":{\"processor\":").unsigned_number(of.processor);
     if (of.state == SliceState::waiting) out_.text(",\"wait_reason\":").unsigned_number(of.wait_reason);
     out_.text("}}");
-    if (of.state != SliceState::running) return;
+  }
+
+  void of_processor(const ProfileSlice &of) {
+    const ProfileThread &thread = profile_.threads[of.thread];
     const std::string process = thread.process < profile_.processes.size()
                                     ? process_text(profile_.processes[thread.process])
                                     : "? (-1)";
-    slice(kProcessors, of.processor, of, clean(process + " / " + thread_text(thread)), "processor");
+    slice(processors_of(of), of.processor, of, clean(process + " / " + thread_text(thread)), "processor");
     out_.text("}");
   }
 
   const Profile &profile_;
   Out &out_;
+  Ticks ticks_;
   bool first_ = true;
   std::vector<std::uint32_t> ids_;
 };

@@ -124,14 +124,28 @@ std::string grouped(std::uint64_t count) {
   return text;
 }
 
+std::string file_name(const std::string &path) {
+  return path.substr(path.find_last_of("/\\") + 1); // npos + 1 is 0
+}
+
 std::string title_of(const Profile &profile, const ProfileExportOptions &options) {
   if (!options.title.empty()) return clean(options.title);
-  const std::size_t slash = profile.trace.find_last_of("/\\");
-  const std::string name = slash == std::string::npos ? profile.trace : profile.trace.substr(slash + 1);
+  std::string name;
+  for (const std::string &run : profile.runs)
+    name.append(name.empty() ? "" : " + ").append(file_name(run));
+  if (name.empty()) name = file_name(profile.trace);
   const char *what = profile.kind == ProfileKind::cpu    ? "Processor time"
                      : profile.kind == ProfileKind::wait ? "Time waiting"
                                                          : "Time ready to run";
-  return clean(name.empty() ? what : fmt::format("{}: {}", what, name));
+  std::string title = name.empty() ? what : fmt::format("{}: {}", what, name);
+  if (const std::string stretch = stretch_text(profile); !stretch.empty()) title += ", " + stretch;
+  return clean(title);
+}
+
+std::string stretch_text(const Profile &profile) {
+  if (!profile.stretch) return {};
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
+  return fmt::format("{:.9g} s to {:.9g} s", seconds(profile.stretch->from), seconds(profile.stretch->to));
 }
 
 std::string Unit::text(double of) const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -35,6 +36,7 @@ public:
       : profile_(profile), options_(options), slices_(slices), out_(out) {}
 
   void write() {
+    find_range();
     make_tables();
     out_.text("{\"meta\":");
     meta();
@@ -49,6 +51,20 @@ public:
   }
 
 private:
+  // What the viewer shows: without it, from the first sample to the last, and no switches before and behind.
+  void find_range() {
+    if (profile_.stretch)
+      range_ = *profile_.stretch;
+    else
+      range_.to = profile_.duration;
+    const auto holds = [this](std::int64_t from, std::int64_t to) {
+      range_.from = std::min(range_.from, from), range_.to = std::max(range_.to, to);
+    };
+    if (!profile_.samples.empty()) holds(profile_.samples.front().time, profile_.samples.back().time);
+    for (const ProfileSlice &slice : profile_.slices)
+      holds(slice.start, slice.end);
+  }
+
   void meta() {
     const bool named = std::ranges::any_of(profile_.frames, [](const ProfileFrame &f) {
       return f.kind != FrameKind::annotation && !f.function.empty();
@@ -57,6 +73,10 @@ private:
     out_.text("{\"preprocessedProfileVersion\":66,\"version\":24,\"interval\":")
         .fixed(interval > 0 ? interval : 1, 6);
     out_.text(",\"startTime\":").fixed(static_cast<double>(unix_ticks(profile_.start_time)) / 1e4, 3);
+    out_.text(",\"profilingStartTime\":");
+    time(range_.from);
+    out_.text(",\"profilingEndTime\":");
+    time(range_.to);
     out_.text(",\"processType\":0,\"product\":")
         .json(title_of(profile_, options_))
         .text(",\"oscpu\":\"Windows\",\"platform\":\"Windows\"");
@@ -228,6 +248,11 @@ private:
     std::vector<std::vector<const ProfileSample *>> by_thread(profile_.threads.size());
     for (const ProfileSample &sample : profile_.samples)
       by_thread[sample.thread].push_back(&sample);
+    std::vector<bool> shown(profile_.threads.size(), false);
+    for (std::size_t i = 0; i < shown.size(); ++i)
+      shown[i] = !by_thread[i].empty();
+    for (std::size_t i = 0; i < profile_.slices.size(); ++i)
+      if (slices_.shows(profile_.slices[i], i)) shown[profile_.slices[i].thread] = true;
     // The viewer knows a process by its id: later owners of an id get a suffix.
     std::map<std::uint32_t, unsigned> used;
     std::vector<std::string> ids;
@@ -239,13 +264,13 @@ private:
     std::vector<std::uint32_t> main(profile_.processes.size(), kNoIndex);
     for (std::uint32_t i = 0; i < profile_.threads.size(); ++i) {
       const ProfileThread &thread = profile_.threads[i];
-      if (by_thread[i].empty() || thread.process >= main.size()) continue;
+      if (!shown[i] || thread.process >= main.size()) continue;
       std::uint32_t &best = main[thread.process];
       if (best == kNoIndex || thread.start < profile_.threads[best].start) best = i;
     }
     bool first = true;
     for (std::uint32_t i = 0; i < profile_.threads.size(); ++i) {
-      if (by_thread[i].empty()) continue;
+      if (!shown[i]) continue;
       const std::uint32_t process = profile_.threads[i].process;
       const bool is_main = process < main.size() && main[process] == i;
       thread(i, by_thread[i], process < ids.size() ? ids[process] : "-1", is_main, first);
@@ -286,32 +311,44 @@ private:
     life("processStartupTime", "processShutdownTime", process ? process->start : 0,
          process ? process->end : std::numeric_limits<std::int64_t>::max());
     life("registerTime", "unregisterTime", of.start, of.end);
-    out_.text(",\"pausedRanges\":[],\"showMarkersInTimeline\":false,\"samples\":{\"length\":")
-        .unsigned_number(samples.size());
-    out_.text(",\"weightType\":\"")
-        .text(profile_.kind == ProfileKind::cpu ? "samples" : "tracing-ms")
-        .text("\",");
-    column("stack", samples.size(),
-           [&](std::size_t i) { index(samples[i]->node == 0 ? kNoIndex : samples[i]->node - 1, "null"); });
-    column("timeDeltas", samples.size(),
-           [&](std::size_t i) { time(samples[i]->time - (i == 0 ? 0 : samples[i - 1]->time)); });
-    column("weight", samples.size(), [&](std::size_t i) {
-      if (profile_.kind == ProfileKind::cpu)
-        out_.unsigned_number(samples[i]->weight);
-      else
-        time(static_cast<std::int64_t>(samples[i]->weight));
-    });
-    column(
-        "threadCPUDelta", samples.size(),
-        [&](std::size_t i) {
-          const double busy = static_cast<double>(profile_.interval_ns()) / 1000;
-          out_.fixed(profile_.kind == ProfileKind::cpu ? busy * static_cast<double>(samples[i]->weight) : 0,
-                     3);
-        },
-        true);
+    out_.text(",\"pausedRanges\":[],\"showMarkersInTimeline\":false,\"samples\":{");
+    sample_table(samples);
     out_.text("},");
     markers(number);
     out_.text("}");
+  }
+
+  // The viewer takes a sample's processor time for what passed since the sample before, and knows nothing of
+  // the first one's: one without a stack and without weight stands before it, which read_firefox() skips.
+  void sample_table(const std::vector<const ProfileSample *> &samples) {
+    const bool cpu = profile_.kind == ProfileKind::cpu;
+    const std::uint64_t interval = profile_.interval_ns();
+    std::optional<ProfileSample> before;
+    if (cpu && interval != 0 && !samples.empty())
+      before = {.time = std::max(range_.from, samples[0]->time - static_cast<std::int64_t>(interval)),
+                .weight = 0};
+    const std::size_t first = before ? 1 : 0, count = samples.size() + first;
+    const auto at = [&](std::size_t i) -> const ProfileSample & {
+      return i < first ? *before : *samples[i - first];
+    };
+    out_.text("\"length\":")
+        .unsigned_number(count)
+        .text(",\"weightType\":\"")
+        .text(cpu ? "samples" : "tracing-ms")
+        .text("\",");
+    column("stack", count,
+           [&](std::size_t i) { index(at(i).node == 0 ? kNoIndex : at(i).node - 1, "null"); });
+    column("timeDeltas", count, [&](std::size_t i) { time(at(i).time - (i == 0 ? 0 : at(i - 1).time)); });
+    column("weight", count, [&](std::size_t i) {
+      if (cpu)
+        out_.unsigned_number(at(i).weight);
+      else
+        time(static_cast<std::int64_t>(at(i).weight));
+    });
+    const double busy = cpu ? static_cast<double>(interval) / 1000 : 0;
+    column(
+        "threadCPUDelta", count,
+        [&](std::size_t i) { out_.fixed(busy * static_cast<double>(at(i).weight), 3); }, true);
   }
 
   void markers(std::uint32_t thread) {
@@ -349,6 +386,7 @@ private:
   const ProfileExportOptions &options_;
   const ShownSlices slices_;
   Out &out_;
+  ProfileStretch range_;
   static constexpr const char *kStates[] = {"Running", "Ready", "Waiting"}; // as SliceState
   std::uint32_t state_names_[std::size(kStates)] = {};
   Strings strings_;

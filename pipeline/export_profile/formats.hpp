@@ -45,6 +45,8 @@ Result<void> write_diff_svg(const DiffTree &diff, const Unit &unit, const Profil
                             std::uint64_t max_bytes, ProfileExportReport &report, Out &out);
 
 [[nodiscard]] std::string title_of(const Profile &profile, const ProfileExportOptions &options);
+[[nodiscard]] std::string file_name(const std::string &path);   // its last part
+[[nodiscard]] std::string stretch_text(const Profile &profile); // "0.5 s to 1.25 s"; empty for all of it
 // "12,345 samples every 1 ms · 3.2 s · 4 processors"; with what was lost.
 [[nodiscard]] std::string subtitle_of(const Profile &profile);
 [[nodiscard]] std::string grouped(std::uint64_t count); // "1,234,567"

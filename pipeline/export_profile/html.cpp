@@ -1,5 +1,6 @@
 // One page that opens without a network: the samples as columns, and a script that draws and adds up.
 #include "base/errors.hpp"
+#include "export_profile/column.hpp"
 #include "export_profile/fit.hpp"
 #include "export_profile/page_assets.hpp"
 
@@ -9,39 +10,6 @@
 
 namespace etwrelog::export_profile {
 namespace {
-
-// Base64 of integers, seven bits a byte, the least significant first, the top bit set where more follows.
-class Column {
-public:
-  void add(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7)
-      byte(static_cast<std::uint8_t>(value | 0x80));
-    byte(static_cast<std::uint8_t>(value));
-  }
-  const std::string &finish() {
-    while (bits_ % 24 != 0 && bits_ != 0) {
-      const unsigned missing = 24 - bits_;
-      group_ <<= missing;
-      for (unsigned i = 0; i < 4; ++i)
-        text_ += i * 6 < bits_ ? kDigits[(group_ >> (18 - 6 * i)) & 63] : '=';
-      bits_ = 0;
-    }
-    return text_;
-  }
-
-private:
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  void byte(std::uint8_t value) {
-    group_ = (group_ << 8) | value;
-    bits_ += 8;
-    if (bits_ != 24) return;
-    for (unsigned i = 0; i < 4; ++i)
-      text_ += kDigits[(group_ >> (18 - 6 * i)) & 63];
-    group_ = bits_ = 0;
-  }
-  std::string text_;
-  std::uint32_t group_ = 0, bits_ = 0;
-};
 
 class Writer {
 public:
@@ -178,9 +146,9 @@ private:
   }
 
   void samples() {
-    Column time, thread, node, weight;
+    Column time, thread, node, weight, beside;
     std::int64_t last = 0;
-    bool weighted = false;
+    bool weighted = false, more = false;
     for (std::size_t i = 0; i < profile_.samples.size(); ++i) {
       const ProfileSample &sample = profile_.samples[i];
       const std::int64_t now = std::max(last, sample.time);
@@ -190,6 +158,8 @@ private:
       node.add(node_of_[i]);
       weight.add(sample.weight);
       weighted |= sample.weight != 1;
+      beside.add(sample.beside_us);
+      more |= sample.beside_us != 0;
     }
     out_.text(",\n\"samples\":{\"count\":")
         .unsigned_number(profile_.samples.size())
@@ -197,6 +167,7 @@ private:
         .text(time.finish());
     out_.text("\",\"thread\":\"").text(thread.finish()).text("\",\"node\":\"").text(node.finish()).text("\"");
     if (weighted) out_.text(",\"weight\":\"").text(weight.finish()).text("\"");
+    if (more) out_.text(",\"beside\":\"").text(beside.finish()).text("\"");
     out_.text("}");
   }
 

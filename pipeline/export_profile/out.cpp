@@ -112,6 +112,13 @@ Out &Out::fixed(double value, int decimals) {
   return text(shown == "-0" ? "0" : shown);
 }
 
+Out &Out::exact(double value) {
+  std::array<char, 400> digits; // a double can have 309 of them in front of the point
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed).ptr;
+  return text({digits.data(), static_cast<std::size_t>(end - digits.data())});
+}
+
 Out &Out::json(std::string_view value) {
   text("\"");
   std::size_t from = 0;

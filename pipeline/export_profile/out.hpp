@@ -22,6 +22,7 @@ public:
   Out &number(std::int64_t value);
   Out &unsigned_number(std::uint64_t value);
   Out &fixed(double value, int decimals); // without trailing zeros
+  Out &exact(double value);               // as short as reads back the same
   Out &json(std::string_view text);       // quoted and escaped, also against "</script>"
   Out &xml(std::string_view text);        // escaped for text and for attributes
 

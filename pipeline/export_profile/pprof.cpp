@@ -13,6 +13,10 @@
 namespace etwrelog::export_profile {
 namespace {
 
+// Of a mapping: the name of its PDB, which is looked for by whoever names its frames later. pprof has no such
+// field, and readers skip what they don't know; comments, of which it used to be one, they show.
+constexpr unsigned kPdbName = 15;
+
 class Message {
 public:
   Message &varint(unsigned field, std::uint64_t value) {
@@ -86,12 +90,7 @@ public:
       emit(4, location);
     for (const Message &function : functions_)
       emit(5, function);
-    std::vector<std::uint64_t> comments{
-        strings_(clean(options.program + ": " + title_of(profile_, options)))};
-    // A mapping has no place for the name of its PDB, which is looked for by whoever names its frames later.
-    for (std::size_t i = 0; i < profile_.modules.size(); ++i)
-      if (!profile_.modules[i].pdb_name.empty())
-        comments.push_back(strings_(clean(fmt::format("pdb {} {}", i + 1, profile_.modules[i].pdb_name))));
+    const std::uint64_t comment = strings_(clean(options.program + ": " + title_of(profile_, options)));
     const Message type = timed() ? value_type(what, "nanoseconds") : Message();
     for (const std::string &text : strings_.all())
       emit_bytes(6, text);
@@ -101,8 +100,7 @@ public:
       rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time) + from));
     rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.length())));
     if (timed()) rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
-    for (const std::uint64_t comment : comments)
-      rest.varint(13, comment);
+    rest.varint(13, comment);
     out_.text(rest.data());
   }
 
@@ -186,8 +184,10 @@ private:
         known_functions_.try_emplace({frames_.of_frame[frame], file}, functions_.size() + 1);
     if (!fresh) return found->second;
     const std::uint64_t name = strings_(frames_.names[frames_.of_frame[frame]].text);
-    functions_.push_back(std::move(
-        Message().varint(1, found->second).varint(2, name).varint(3, name).varint(4, strings_(clean(file)))));
+    // Without a name of the system's, field 3: pprof takes one that is the same for a mangled one, and leaves
+    // out of the name what looks like parameters: "readied by game.exe (42)" lost the number.
+    functions_.push_back(
+        std::move(Message().varint(1, found->second).varint(2, name).varint(4, strings_(clean(file)))));
     return found->second;
   }
 
@@ -198,6 +198,7 @@ private:
     out.varint(5, strings_(clean(module.path.empty() ? module.name : module.path)));
     if (const std::string id = identity_text(module); !id.empty()) out.varint(6, strings_(id));
     out.varint(7, 1); // has functions
+    if (!module.pdb_name.empty()) out.varint(kPdbName, strings_(clean(module.pdb_name)));
     return out;
   }
 

@@ -1,5 +1,6 @@
 // A flame graph as SVG: everything is drawn here, so that it reads without scripts; the script adds zoom and
 // search.
+#include "export_profile/column.hpp"
 #include "export_profile/fit.hpp"
 #include "export_profile/page_assets.hpp"
 
@@ -15,8 +16,9 @@ namespace {
 constexpr double kWidth = 1200, kMargin = 12, kInner = kWidth - 2 * kMargin;
 constexpr double kRow = 18, kCharacter = 6.63; // a monospaced font of 11 pixels
 constexpr double kHead = 74, kFoot = 34;
-constexpr double kLeastWidth = 0.3;        // less is nothing but a haze above the rest
-constexpr std::size_t kMostCells = 60'000; // browsers are slow with more
+constexpr double kLeastWidth = 0.3;         // less is nothing but a haze above the rest
+constexpr std::size_t kMostCells = 60'000;  // browsers are slow with more
+constexpr std::size_t kMostKnown = 250'000; // that a search looks through; some 7 bytes each
 constexpr unsigned kShades = 6;
 
 struct Cell {
@@ -24,16 +26,30 @@ struct Cell {
   double from, width; // in the unit of the totals
 };
 
+// What a search looks through: the frames that are drawn, those too narrow, and what is not told of them.
+enum class Known : std::uint8_t { drawn, narrow, nothing };
+struct KnownNode {
+  std::uint32_t node, depth; // of `nothing`: the node above
+  Known how;
+  double weight;
+};
+
 struct Picture {
   std::vector<Cell> cells;
+  std::vector<KnownNode> known; // each before what it called
   std::uint32_t rows = 0;
   double left_out = 0; // weight of what was too narrow, counted once
+};
+
+// How many frames are drawn at most, and how many of the rest a search knows, those included.
+struct Most {
+  std::size_t drawn, known;
 };
 
 // What is drawn: what is wide enough, and of that the widest.
 struct Least {
   double width;
-  Heaviest<double> widest;
+  Heaviest<double> widest, known;
   [[nodiscard]] bool draws(std::uint32_t node, double of) const {
     return of >= width && widest.has(of, node);
   }
@@ -46,36 +62,60 @@ template <class Total> Picture lay_out(const CallTree &tree, Total total, const 
   struct Open {
     std::uint32_t node, depth;
     double from;
+    bool drawn;
   };
-  std::vector<Open> open{{0, 0, 0}};
+  std::vector<Open> open{{0, 0, 0, true}};
   while (!open.empty()) {
     const Open at = open.back();
     open.pop_back();
-    out.cells.push_back({at.node, at.depth, at.from, total(at.node)});
-    out.rows = std::max(out.rows, at.depth + 1);
-    double from = at.from;
+    if (at.drawn) {
+      out.cells.push_back({at.node, at.depth, at.from, total(at.node)});
+      out.rows = std::max(out.rows, at.depth + 1);
+    }
+    out.known.push_back({at.node, at.depth, at.drawn ? Known::drawn : Known::narrow, total(at.node)});
+    double from = at.from, not_known = 0;
     const std::size_t first = open.size();
     for (std::uint32_t i = children.first[at.node]; i < children.first[at.node + 1]; ++i) {
       const std::uint32_t child = children.order[i];
       const double width = total(child);
       if (width <= 0) continue;
-      if (least.draws(child, width))
-        open.push_back({child, at.depth + 1, from});
+      const bool drawn = at.drawn && least.draws(child, width);
+      if (drawn || least.known.has(width, child))
+        open.push_back({child, at.depth + 1, from, drawn});
       else
-        out.left_out += width;
+        not_known += width;
+      if (at.drawn && !drawn) out.left_out += width;
       from += width;
     }
+    if (not_known > 0) out.known.push_back({at.node, at.depth + 1, Known::nothing, not_known});
     std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());
   }
   return out;
 }
 
-// At most `most` frames are drawn.
-template <class Total> Least least_of(const CallTree &tree, Total total, double whole, std::size_t most) {
-  return {whole * kLeastWidth / kInner, heaviest(tree.nodes.size(), most, [&](std::size_t i) {
-            return total(static_cast<std::uint32_t>(i));
-          })};
+template <class Total> Least least_of(const CallTree &tree, Total total, double whole, const Most &most) {
+  const auto width = [&](std::size_t i) { return total(static_cast<std::uint32_t>(i)); };
+  const std::size_t count = tree.nodes.size();
+  return {whole * kLeastWidth / kInner, heaviest(count, most.drawn, width),
+          heaviest(count, most.known, width)};
 }
+
+// First a search knows less, then less is drawn.
+class Sizes {
+public:
+  Sizes(std::size_t nodes, std::size_t most_cells)
+      : drawn_(std::min(nodes, most_cells)), known_(std::max(drawn_, std::min(nodes, kMostKnown))),
+        first_(halving_steps(known_, drawn_)) {}
+  [[nodiscard]] std::size_t steps() const { return first_ + halving_steps(drawn_, 1); }
+  [[nodiscard]] Most at(std::size_t given_up) const {
+    if (given_up < first_) return {drawn_, halved(known_, drawn_, given_up)};
+    const std::size_t most = halved(drawn_, 1, given_up - first_);
+    return {most, most};
+  }
+
+private:
+  std::size_t drawn_, known_, first_;
+};
 
 constexpr std::string_view kClasses[] = {"r", "p", "t", "k", "n", "j", "i", "u", "a"};
 static_assert(std::size(kClasses) == static_cast<std::size_t>(Style::count_));
@@ -216,6 +256,35 @@ public:
     out_.text("</g>\n");
   }
 
+  // For the script, which counts what passes through a match in numbers, not in widths.
+  void search_data(const CallTree &tree, const Picture &picture) {
+    Column up, name, total;
+    std::vector<std::uint32_t> numbers(tree.names.size(), 0), names;
+    constexpr std::uint32_t kDrawn = 0, kNothing = 1, kFirst = 2; // kDrawn: the next frame's
+    std::uint32_t depth = 0;
+    for (const KnownNode &known : picture.known) {
+      up.add(depth - known.depth); // of the one before so many are left, to call this one
+      depth = known.depth + 1;
+      std::uint32_t number = known.how == Known::drawn ? kDrawn : kNothing;
+      if (known.how == Known::narrow) {
+        std::uint32_t &of_name = numbers[tree.nodes[known.node].name];
+        if (of_name == 0) {
+          of_name = static_cast<std::uint32_t>(names.size()) + kFirst;
+          names.push_back(tree.nodes[known.node].name);
+        }
+        number = of_name;
+      }
+      name.add(number);
+      total.add(static_cast<std::uint64_t>(known.weight));
+    }
+    out_.text("<metadata id=\"tree\" data-up=\"").text(up.finish());
+    out_.text("\" data-name=\"").text(name.finish()).text("\" data-total=\"").text(total.finish());
+    out_.text("\">");
+    for (std::size_t i = 0; i < names.size(); ++i) // names have no control characters
+      out_.text(i == 0 ? "" : "\n").xml(tree.names[names[i]].text);
+    out_.text("</metadata>\n");
+  }
+
   void close() { out_.text("<script><![CDATA[\n").text(page::flame_js()).text("]]></script>\n</svg>\n"); }
 
 private:
@@ -237,7 +306,7 @@ std::string change_colour(double before, double after, double whole) {
   return strength > 0 ? colour(6, 86, lightness) : colour(214, 80, lightness);
 }
 
-void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
+void draw(const Job &job, const CallTree &tree, const Most &most, Out &out) {
   const auto total = [&](std::uint32_t node) { return static_cast<double>(tree.nodes[node].total); };
   const double whole = static_cast<double>(tree.total);
   const Picture picture = lay_out(tree, total, least_of(tree, total, whole, most));
@@ -270,6 +339,7 @@ void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
     job.report.notes.push_back(foot);
   }
   svg.text(kMargin, height - 12, foot, "details");
+  svg.search_data(tree, picture);
   svg.close();
 }
 
@@ -277,18 +347,18 @@ void draw(const Job &job, const CallTree &tree, std::size_t most, Out &out) {
 
 Result<void> write_svg(const Job &job, Out &out) {
   const CallTree tree = build_tree(job.profile, job.options.threads ? Group::thread : Group::process);
-  const std::size_t most = std::min(tree.nodes.size(), kMostCells);
+  const Sizes sizes(tree.nodes.size(), kMostCells);
   const auto render = [&](std::size_t given_up, Out &to) {
-    draw(job, tree, halved(most, 1, given_up), to);
+    draw(job, tree, sizes.at(given_up), to);
     return true;
   };
-  return write_largest(job.max_bytes, job.report, halving_steps(most, 1), render, out);
+  return write_largest(job.max_bytes, job.report, sizes.steps(), render, out);
 }
 
 namespace {
 
-// At most `most` frames in each of the two pictures.
-void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options, std::size_t most,
+// At most so many frames in each of the two pictures.
+void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options, const Most &most,
                ProfileExportReport &report, Out &out) {
   const CallTree &tree = diff.tree;
   const double whole = static_cast<double>(tree.total), old_whole = diff.before.empty() ? 0 : diff.before[0];
@@ -347,6 +417,7 @@ void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOption
         fmt::format("Not drawn, because too narrow: {}", weight_text(now.left_out, whole, unit)));
   }
   svg.text(kMargin, height - 12, report.notes.empty() ? "" : report.notes.back(), "details");
+  svg.search_data(tree, now);
   svg.close();
 }
 
@@ -354,12 +425,12 @@ void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOption
 
 Result<void> write_diff_svg(const DiffTree &diff, const Unit &unit, const ProfileExportOptions &options,
                             std::uint64_t max_bytes, ProfileExportReport &report, Out &out) {
-  const std::size_t most = std::min(diff.tree.nodes.size(), kMostCells / 2);
+  const Sizes sizes(diff.tree.nodes.size(), kMostCells / 2);
   const auto render = [&](std::size_t given_up, Out &to) {
-    draw_diff(diff, unit, options, halved(most, 1, given_up), report, to);
+    draw_diff(diff, unit, options, sizes.at(given_up), report, to);
     return true;
   };
-  return write_largest(max_bytes, report, halving_steps(most, 1), render, out);
+  return write_largest(max_bytes, report, sizes.steps(), render, out);
 }
 
 } // namespace etwrelog::export_profile

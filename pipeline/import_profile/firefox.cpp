@@ -78,6 +78,11 @@ public:
       samples(thread);
     std::ranges::stable_sort(profile.samples, {}, &ProfileSample::time);
     if (!profile.samples.empty()) profile.duration = profile.samples.back().time;
+    if (meta.contains("profilingEndTime")) { // files of before have none
+      const std::int64_t from = ns_of(meta.at("profilingStartTime")), to = ns_of(meta.at("profilingEndTime"));
+      profile.duration = std::max<std::int64_t>(0, to);
+      if (from > 0 && from <= to) profile.stretch = {from, to};
+    }
     return ReadProfile{std::move(profile), ProfileFormat::firefox, std::move(title)};
   }
 
@@ -193,6 +198,7 @@ private:
       sample.thread = number;
       const std::uint32_t stack = table.index("stack", i);
       sample.node = stack == kNoIndex ? 0 : stack + 1;
+      if (i == 0 && sample.node == 0 && sample.weight == 0) continue; // only tells when the first one began
       profile.samples.push_back(sample);
     }
   }

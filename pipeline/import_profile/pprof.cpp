@@ -11,6 +11,8 @@
 namespace etwrelog::import_profile {
 namespace {
 
+constexpr unsigned kPdbName = 15; // of a mapping; of our own, as pipeline/export_profile writes it
+
 struct Field {
   unsigned number = 0;
   std::uint64_t value = 0; // of a varint
@@ -141,7 +143,7 @@ private:
 
   void add_mapping(Bytes bytes) {
     ProfileModule module;
-    std::uint64_t id = 0, limit = 0;
+    std::uint64_t id = 0, limit = 0, pdb_name = 0;
     Message message(bytes);
     for (Field field; message.next(field);) {
       switch (field.number) {
@@ -150,18 +152,20 @@ private:
       case 3: limit = field.value; break;
       case 5: module.path = text(field.value); break;
       case 6: (void)read_identity(text(field.value), module); break;
+      case kPdbName: pdb_name = field.value; break;
       default: break;
       }
     }
     module.size = limit > module.base ? limit - module.base : 0;
     module.name = last_part(module.path);
-    if (module.pdb_guid != Guid{}) // until a comment tells better
+    module.pdb_name = text(pdb_name);
+    if (module.pdb_name.empty() && module.pdb_guid != Guid{}) // another program wrote the file again
       module.pdb_name = module.name.substr(0, module.name.rfind('.')) + ".pdb";
     modules_[id] = static_cast<std::uint32_t>(builder_.profile.modules.size());
     builder_.module(std::move(module));
   }
 
-  // "pdb 3 C:\build\game.pdb": what the file of a mapping's symbols is called; else the title.
+  // "pdb 3 C:\build\game.pdb": so files of earlier versions name the PDB of a mapping; else the title.
   void read_comment(const std::string &comment) {
     unsigned long long id = 0;
     int at = 0;

@@ -307,8 +307,13 @@ void append(Profile &profile, Profile &&other) {
     profile.nodes.push_back({node.parent == 0 ? 0 : node.parent + nodes, node.frame + frames});
   }
   std::ranges::move(other.processes, std::back_inserter(profile.processes));
+  for (Profile *one : {&profile, &other})
+    if (one->runs.empty()) one->runs.push_back(one->trace);
+  const auto runs = static_cast<std::uint32_t>(profile.runs.size());
+  std::ranges::move(other.runs, std::back_inserter(profile.runs));
   for (ProfileThread &thread : other.threads) {
     thread.process += processes;
+    thread.run += runs;
     profile.threads.push_back(std::move(thread));
   }
   for (ProfileSample &sample : other.samples) {

@@ -164,8 +164,10 @@ private:
         if (all_told || waker == own)
           node = annotate(node, "readied by " + process_text(profile_.processes[waker]) + "_[w]");
       }
+      const std::int64_t all = to_ns_(wait.in) - to_ns_(wait.out), beside = (all - (to - from)) / 1000;
       profile_.samples.push_back(
-          {from, static_cast<std::uint64_t>(to - from), thread, node, wait.processor, sample_class});
+          {from, static_cast<std::uint64_t>(to - from), thread, node, wait.processor, sample_class,
+           static_cast<std::uint32_t>(std::clamp<std::int64_t>(beside, 0, 0xFFFF'FFFF))});
     }
     profile_.accounting.not_timed = records_.subjects.size() - profile_.accounting.idle_left_out - timed;
     std::ranges::stable_sort(profile_.samples, {}, &ProfileSample::time);

@@ -24,9 +24,13 @@ for (const name of ['x', 'hostile-x']) {
   const threads = run('thread', 'list');
   if (!/4 threads across 3 processes/.test(threads)) fail('threads: ' + threads);
   if (name === 'x') {
+    // Processor time: a millisecond for each sample, the first ones of threads too.
+    const busy = [...threads.matchAll(/ ([\d,.]+)(m?)s +[\d,]+$/gm)].reduce((sum, m) => sum + m[1].replace(/,/g, '') * (m[2] ? 1 : 1000), 0);
+    if (Math.round(busy) !== facts.all.sum) fail(`processor time: ${busy} ms instead of ${facts.all.sum}`);
     // Context switches: markers with the names and fields that the file's own schema gives them.
     const markers = run('thread', 'markers'), one = /(m-\d+)/.exec(markers);
-    if (!/^  (Running|Waiting|Ready) +\d+ markers/m.test(markers) || !one) fail('markers: ' + markers);
+    // Each thread has 750; the first begins before and the last ends behind its samples.
+    if (!/^  (Running|Waiting|Ready) +250 markers/m.test(markers) || !/ 750 markers$/m.test(markers) || !one) fail('markers: ' + markers);
     else {
       const info = run('marker', 'info', one[1]);
       if (!/Type: Switch/.test(info) || !/^ *Processor: \d+$/m.test(info)) fail('marker: ' + info);

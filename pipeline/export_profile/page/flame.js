@@ -50,23 +50,50 @@
     });
   }
 
-  // Marks what matches; the share counts a match inside a match once.
+  // Of every frame of the first picture, drawn or not, each before what it called: how many levels up from the one
+  // before its caller stands, whose name it bears (0: of the next that is drawn, 1: not told, else of a list), its weight.
+  var tree = document.getElementById('tree'), names = tree.textContent.split('\n');
+  var up = column('up'), nameOf = column('name'), total = column('total');
+  function column(name) { // base64 of variable-length integers
+    var bytes = atob(tree.getAttribute('data-' + name)), out = [], value = 0, scale = 1;
+    for (var i = 0; i < bytes.length; ++i) {
+      var byte = bytes.charCodeAt(i);
+      value += (byte & 127) * scale; scale *= 128;
+      if (byte < 128) { out.push(value); value = 0; scale = 1; }
+    }
+    return out;
+  }
+
+  // What passes through a match, a match inside a match counted once; and what may or may not, as it is not told.
+  function matching(frames, matches) {
+    var found = 0, open = 0, next = 0, depth = -1, inside = -1, known = {};
+    for (var i = 0; i < total.length; ++i) {
+      depth += 1 - up[i];
+      if (depth <= inside) inside = -1;
+      var number = nameOf[i], hit = false;
+      if (number === 0) hit = matches(frames[next++]);
+      else if (number > 1) hit = number in known ? known[number] : (known[number] = matches({ name: names[number - 2] }));
+      if (inside >= 0) continue;
+      if (number === 1) open += total[i];
+      else if (hit) { found += total[i]; inside = depth; }
+    }
+    return [found, open];
+  }
+
   function search(text) {
-    var wanted = text.toLowerCase(), share = 0, count = 0;
-    flames.forEach(function (frames, number) {
-      var spans = [];
+    var wanted = text.toLowerCase(), count = 0;
+    function matches(frame) { return wanted !== '' && frame !== flames[0][0] && frame.name.toLowerCase().indexOf(wanted) >= 0; }
+    flames.forEach(function (frames) {
       frames.forEach(function (frame) {
-        var hit = wanted !== '' && frame.name.toLowerCase().indexOf(wanted) >= 0;
+        var hit = matches(frame);
         frame.g.classList.toggle('hit', hit);
-        if (hit) { ++count; if (number === 0) spans.push([frame.x, frame.x + frame.width]); }
-      });
-      spans.sort(function (a, b) { return a[0] - b[0]; });
-      var end = -1;
-      spans.forEach(function (span) {
-        if (span[1] > end) { share += span[1] - Math.max(span[0], end); end = span[1]; }
+        if (hit) ++count;
       });
     });
-    found.textContent = wanted === '' ? '' : (100 * share / WIDTH).toFixed(2) + ' % in ' + count + ' frames';
+    if (wanted === '') { found.textContent = ''; return; }
+    var sums = matching(flames[0], matches), percent = function (weight) { return (total[0] > 0 ? 100 * weight / total[0] : 0).toFixed(2) + ' %'; };
+    found.textContent = (sums[1] > 0 ? 'at least ' + percent(sums[0]) + ' (' + percent(sums[1]) + ' not drawn and not known)' : percent(sums[0])) +
+      ', ' + count + ' frames drawn';
   }
 
   flames.forEach(function (frames) {
@@ -78,8 +105,8 @@
   });
 
   var xhtml = 'http://www.w3.org/1999/xhtml', holder = document.createElementNS('http://www.w3.org/2000/svg', 'foreignObject');
-  holder.setAttribute('x', 868); holder.setAttribute('y', 10);
-  holder.setAttribute('width', 320); holder.setAttribute('height', 28);
+  holder.setAttribute('x', 548); holder.setAttribute('y', 10);
+  holder.setAttribute('width', 640); holder.setAttribute('height', 28);
   var bar = document.createElementNS(xhtml, 'div'), found = document.createElementNS(xhtml, 'span');
   var box = document.createElementNS(xhtml, 'input'), reset = document.createElementNS(xhtml, 'button');
   bar.setAttribute('style', 'display:flex;gap:6px;justify-content:flex-end;align-items:center;font:12px system-ui,sans-serif;color:#5b6577');

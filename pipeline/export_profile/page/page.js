@@ -5,7 +5,7 @@
   const $ = id => document.getElementById(id);
   const data = JSON.parse($('data').textContent);
   const meta = data.meta, unit = meta.unit;
-  const PROCESS = 1, FIRST_CODE = 3; // styles: 0 root, 1 process, 2 thread, then kinds of code
+  const PROCESS = 1, FIRST_CODE = 3, KERNEL = 3, JIT = 5, NOTE = 8; // styles: 0 root, 1 process, 2 thread, then kinds of code
 
   // Columns are base64 of variable-length integers.
   function column(text, Type, count) {
@@ -22,6 +22,7 @@
   const time = column(data.samples.time, Float64Array, sampleCount), threadOf = column(data.samples.thread, Uint32Array, sampleCount);
   const nodeOf = column(data.samples.node, Uint32Array, sampleCount);
   const weight = data.samples.weight ? column(data.samples.weight, Float64Array, sampleCount) : new Float64Array(sampleCount).fill(1);
+  const beside = data.samples.beside ? column(data.samples.beside, Float64Array, sampleCount) : new Float64Array(sampleCount); // µs
   const parent = new Uint32Array(nodeCount), processOf = new Int32Array(nodeCount);
   for (let i = 1; i < nodeCount; ++i) parent[i] = i - up[i];
   for (let i = 1; i < sampleCount; ++i) time[i] += time[i - 1];
@@ -36,8 +37,18 @@
       for (let at = parent[i], k = key(i); at !== 0 && !out[i]; at = parent[at]) if (key(at) === k) out[i] = 1;
     return out;
   }
-  const moduleKey = i => styles[nameOf[i]] < FIRST_CODE ? -2 - styles[nameOf[i]] : moduleOf[nameOf[i]];
-  const again = repeats(i => nameOf[i]), againModule = repeats(moduleKey);
+  // What the command line lists by module: several builds of a module, and several notes of a text, are one row.
+  const moduleText = n => moduleOf[n] >= 0 && styles[n] !== NOTE ? data.modules[moduleOf[n]].name :
+    styles[n] < FIRST_CODE || styles[n] === NOTE ? names[n] : styles[n] === JIT ? '(compiled at run time)' : styles[n] === KERNEL ? '(unknown kernel code)' : '(unknown code)';
+  // Each build by itself, where its symbols are what counts.
+  const buildText = n => moduleOf[n] < 0 ? '' : JSON.stringify(data.modules[moduleOf[n]]);
+  const numbered = text => { // by name
+    const known = new Map();
+    return names.map((_, n) => { const t = text(n); if (!known.has(t)) known.set(t, known.size); return known.get(t) * 2 + (styles[n] < FIRST_CODE ? 1 : 0); });
+  };
+  const KEYS = { function: names.map((_, n) => n), module: numbered(moduleText), build: numbered(buildText) };
+  const again = {};
+  for (const by of Object.keys(KEYS)) again[by] = repeats(i => KEYS[by][nameOf[i]]);
 
   const children = (() => {
     const first = new Uint32Array(nodeCount + 1), order = new Uint32Array(nodeCount);
@@ -60,6 +71,10 @@
   const percent = (part, of) => of > 0 ? (100 * part / of).toFixed(part / of < 0.1 ? 2 : 1) + ' %' : '–';
   const seconds = ns => (ns / 1e9).toFixed(end < 2e9 ? 4 : 3);
   const first = t => { let a = 0, b = sampleCount; while (a < b) { const m = (a + b) >> 1; if (time[m] < t) a = m + 1; else b = m; } return a; };
+  // Of waits, as --from and --to have it, only those that began and ended in the stretch.
+  const part = () => state.from > 0 || state.to < end;
+  const within = meta.kind === 'wait' ? i => !part() || time[i] + weight[i] + beside[i] * 1000 <= state.to
+    : meta.kind === 'ready' ? i => !part() || (time[i] - beside[i] * 1000 >= state.from && time[i] + weight[i] <= state.to) : () => true;
   const root = () => state.process < 0 ? 0 : data.nodeProcess[state.process];
 
   function compute() {
@@ -67,6 +82,7 @@
     perThread = new Float64Array(data.threads.length); perProcess = new Float64Array(data.processes.length);
     sum = 0;
     for (let i = first(state.from); i < sampleCount && time[i] <= state.to; ++i) {
+      if (!within(i)) continue;
       const thread = threadOf[i], process = data.threads[thread][1];
       perThread[thread] += weight[i]; perProcess[process] += weight[i];
       if ((state.process >= 0 && process !== state.process) || (state.thread >= 0 && thread !== state.thread)) continue;
@@ -77,17 +93,17 @@
   }
 
   function rows(by) {
-    const key = by === 'module' ? moduleKey : i => nameOf[i], seen = by === 'module' ? againModule : again, out = new Map();
+    const key = KEYS[by], seen = again[by], out = new Map();
     for (let i = 1; i < nodeCount; ++i) {
-      if (total[i] === 0 || styles[nameOf[i]] < FIRST_CODE) continue;
-      const k = key(i); let row = out.get(k);
-      if (!row) out.set(k, row = { key: k, name: by === 'module' ? moduleName(k) : names[nameOf[i]], self: 0, total: 0 });
+      const n = nameOf[i];
+      if (total[i] === 0 || styles[n] < FIRST_CODE) continue;
+      let row = out.get(key[n]);
+      if (!row) out.set(key[n], row = { module: moduleOf[n], name: by === 'module' ? moduleText(n) : names[n], self: 0, total: 0 });
       row.self += self[i];
       if (!seen[i]) row.total += total[i];
     }
     return [...out.values()];
   }
-  const moduleName = m => m >= 0 ? data.modules[m].name : '(no module)';
 
   const matches = new Map();
   function match(name) { // by name's number
@@ -226,8 +242,7 @@
   });
   timeCanvas.addEventListener('keydown', e => {
     const step = end / 50, width = state.to - state.from;
-    if (e.key === 'Escape') select(0, end);
-    else if (e.key === 'ArrowLeft' || e.key === 'ArrowRight') {
+    if (e.key === 'ArrowLeft' || e.key === 'ArrowRight') {
       const by = e.key === 'ArrowLeft' ? -step : step;
       if (width >= end) select(0, end / 4);
       else if (e.shiftKey) select(state.from, Math.max(state.from + step, state.to + by));
@@ -344,7 +359,7 @@
     else if (e.key === 'ArrowLeft') to = row[at - 1];
     else if (e.key === 'ArrowRight') to = row[at + 1];
     else if (e.key === 'Enter') return zoomTo(c.node);
-    else if (e.key === 'Backspace' || e.key === 'Escape') { if (state.zoom !== root()) zoomTo(e.key === 'Escape' ? root() : parent[state.zoom]); return; }
+    else if (e.key === 'Backspace') { if (state.zoom !== root()) zoomTo(parent[state.zoom]); return; }
     else return;
     e.preventDefault();
     if (to) { state.focus = to.node; drawFlame(); tell(); }
@@ -438,10 +453,8 @@
     frag(list.orphaned, 'nothing: orphaned');
     add(box, 'h2', 'Modules, by samples in what is selected');
     body = table(box, [['Self', 1], ['%', 1], ['Module'], ['Symbols'], ['GUID and age']]);
-    const self2 = new Map();
-    for (const r of rows('module')) self2.set(r.key, r);
-    for (const r of [...self2.values()].filter(x => x.key >= 0).sort((a, b) => b.self - a.self || b.total - a.total).slice(0, 200)) {
-      const m = data.modules[r.key], tr = add(body, 'tr');
+    for (const r of rows('build').filter(x => x.module >= 0).sort((a, b) => b.self - a.self || b.total - a.total).slice(0, 200)) {
+      const m = data.modules[r.module], tr = add(body, 'tr');
       add(tr, 'td', amount(r.self), { class: 'n' }); add(tr, 'td', percent(r.self, sum), { class: 'n' }); add(tr, 'td', m.name, { title: m.path });
       add(tr, 'td', m.why + (m.detail ? ': ' + m.detail : '')); add(tr, 'td', m.id || '–', { class: 'name' });
     }
@@ -477,15 +490,20 @@
     if (to) { show(to.dataset.tab); to.focus(); }
   });
   document.addEventListener('keydown', e => {
-    if (e.key === '/' && document.activeElement.tagName !== 'INPUT') { $('search').focus(); e.preventDefault(); }
-    else if (e.key === 'Escape' && document.activeElement === $('search')) { $('search').value = ''; $('search').dispatchEvent(new Event('input')); }
+    const field = document.activeElement.tagName === 'INPUT' ? document.activeElement : null;
+    if (e.key === '/' && !field) { $('search').focus(); e.preventDefault(); }
+    else if (e.key !== 'Escape') return;
+    else if (!field) { state.from = 0; state.to = end; pick(alone, -1); }
+    else if (field === $('search')) { field.value = ''; field.dispatchEvent(new Event('input')); }
+    else fields();
   });
   $('title').textContent = meta.title; $('subtitle').textContent = meta.subtitle;
   const warnings = [];
   if (meta.eventsLost || meta.buffersLost) warnings.push(`${group(meta.eventsLost)} events and ${group(meta.buffersLost)} buffers were lost while recording: what is missing here is not known.`);
   warnings.push(...meta.notes);
   $('warnings').textContent = warnings.join(' ');
-  if (ranking.filter(p => whole[p] > 0).length === 1) state.process = ranking[0];
+  const alone = ranking.filter(p => whole[p] > 0).length === 1 ? ranking[0] : -1; // of one process there is no more to go back to
+  state.process = alone;
   state.zoom = state.focus = root(); state.open = new Set([root()]);
   let timer = 0;
   addEventListener('resize', () => { clearTimeout(timer); timer = setTimeout(() => { drawTime(); if (state.tab === 'flame') drawFlame(); }, 80); });
