@@ -175,8 +175,8 @@ private:
 // How a walk over a buffer's events ended.
 struct WalkEnd {
   enum class Reason : std::uint8_t {
-    complete,   // at the end of the valid bytes or at the 0xFFFFFFFF fill
-    bad_marker, // the dword at `at` starts no event
+    complete,   // at the end of the valid bytes or at the fill (is_fill)
+    bad_marker, // the dword at `at` starts no event; 0xFFFFFFFF where other bytes than the fill follow
     bad_size,   // Size is below the header's length
     overrun,    // the event runs past the valid bytes
   };
@@ -186,6 +186,9 @@ struct WalkEnd {
 
   explicit operator bool() const { return reason == Reason::complete; }
 };
+
+// Whether bytes are what Windows fills a buffer with behind its last event: 0xFF up to the end.
+[[nodiscard]] bool is_fill(Bytes bytes);
 
 // Calls visit(const EventView &, std::int64_t time, std::uint32_t offset) for each event of a buffer's
 // decoded events (the bytes after the buffer header). `time` is the event's own or, where it has none, its
@@ -200,7 +203,7 @@ template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
   };
   while (at + 8 <= end) {
     const std::uint32_t marker = load<std::uint32_t>(base + at);
-    if (marker == format::kEndOfEvents) break;
+    if (marker == format::kEndOfEvents && is_fill(events.subspan(at))) break;
     const std::uint8_t family = static_cast<std::uint8_t>(marker >> 24);
     std::uint8_t type = static_cast<std::uint8_t>(marker >> 16);
     if (family == format::kMarkerMessage)

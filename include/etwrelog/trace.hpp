@@ -1,6 +1,6 @@
 // Opening traces and walking their events. Level 3: uses everything up to select.hpp.
 //
-//   Result<Trace> trace = Trace::open("boot.etl"); // or .etlz, .zip, .xz, .zst, .gz; several at once
+//   Result<Trace> trace = Trace::open("boot.etl"); // or .etlz, .zip, .xz, .zst, .gz, .bz2; several at once
 //   trace->events(query)                    // EventCursor: one event after the other, pulled
 //   trace->fold<Part>(map, merge, query)    // parallel over batches, merged in order
 //
@@ -263,7 +263,7 @@ inline void EventBatch::Iterator::take_stored() {
   for (;;) {
     if (end_ - at_ >= 8) {
       const std::uint32_t marker = load<std::uint32_t>(at_);
-      if (marker != format::kEndOfEvents) {
+      if (marker != format::kEndOfEvents || !is_fill({at_, end_})) {
         const std::uint8_t family = static_cast<std::uint8_t>(marker >> 24);
         auto type = static_cast<std::uint8_t>(marker >> 16);
         WalkEnd::Reason wrong = WalkEnd::Reason::complete;

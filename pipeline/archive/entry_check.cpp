@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -27,20 +26,19 @@ std::optional<Contradiction> compare_times(const SegmentSummary &here, const etl
 }
 
 bool buffers_are_those_of(Bytes segment, const etlz::IndexEntry &entry) {
-  std::vector<etlz::Part> parts;
-  etlz::split_parts(segment, true, std::numeric_limits<std::size_t>::max(), parts);
-  const auto is_buffer = [](const etlz::Part &part) { return part.buffer; };
+  std::vector<etlz::Part> parts, told = entry.parts;
+  static_cast<void>(etlz::split_parts(segment, true, std::numeric_limits<std::size_t>::max(), parts));
+  const auto is_other = [](const etlz::Part &part) { return !part.buffer; };
+  std::erase_if(parts, is_other);
+  std::erase_if(told, is_other);
   const auto same = [](const etlz::Part &a, const etlz::Part &b) { return a.at == b.at && a.size == b.size; };
-  if (!std::ranges::equal(parts | std::views::filter(is_buffer), entry.parts | std::views::filter(is_buffer),
-                          same))
-    return false;
+  if (!std::ranges::equal(parts, told, same)) return false;
   const std::uint8_t *header = entry.buffer_headers.data();
-  for (const etlz::Part &part : entry.parts) {
-    if (!part.buffer) continue;
-    if (!std::equal(header, header + format::kBufferHeaderSize, segment.data() + part.at)) return false;
+  return std::ranges::all_of(parts, [&](const etlz::Part &part) {
+    const bool equal = std::equal(header, header + format::kBufferHeaderSize, segment.data() + part.at);
     header += format::kBufferHeaderSize;
-  }
-  return true;
+    return equal;
+  });
 }
 
 std::optional<Contradiction> compare_owners(const Owners &here, const Owners &told) {

@@ -401,6 +401,10 @@ Error Trace::walk_error(const DecodedBuffer &buffer, const WalkEnd &end) const {
                    .advise(Advice::salvage);
   switch (end.reason) {
   case WalkEnd::Reason::bad_marker:
+    if (end.found == kEndOfEvents)
+      return std::move(wrong)
+          .expected("an event header (0xC0...... or 0x90......), or 0xff up to the end of the buffer")
+          .found("0xffffffff with other bytes behind it");
     return std::move(wrong)
         .expected("an event header (0xC0...... or 0x90......)")
         .found(fmt::format("0x{:08x}", end.found));

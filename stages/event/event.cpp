@@ -1,9 +1,15 @@
 #include "etwrelog/event.hpp"
 #include "etwrelog/kernel_events.hpp"
 
+#include <algorithm>
+
 namespace etwrelog {
 
 using namespace format;
+
+bool is_fill(Bytes bytes) {
+  return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0xFF; });
+}
 
 bool ExtendedItems::next(ExtendedItem &item) {
   if (!more_) return false;

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kZipEnd = 22, kZip64Locator = 20, kZip64End = 56, kZipEntry = 46, kZipHead = 30;
 constexpr std::uint64_t kMostDirectory = 64u << 20;
-// Stand where a number does not fit, which is then in the part for 64 bits.
-constexpr std::uint32_t kElsewhere = 0xFFFF'FFFF;
 constexpr std::uint16_t kElsewhere16 = 0xFFFF;
 
 bool has_mark(Bytes at, std::uint8_t third, std::uint8_t fourth) {

@@ -17,7 +17,9 @@ struct Member {
 };
 
 inline constexpr unsigned kEncrypted = 1, kDescribed = 8; // flags; the latter: sizes stand behind it
-inline constexpr unsigned kStored = 0, kDeflated = 8;     // methods
+// Stands where a number does not fit, which is then in the part for 64 bits.
+inline constexpr std::uint32_t kElsewhere = 0xFFFF'FFFF;
+inline constexpr unsigned kStored = 0, kDeflated = 8; // methods
 
 // All members, in the order of the file. An error where the directory and the rest of the file do not say the
 // same, or where there is anything in the file that belongs to no member: what a cut, damaged or appended

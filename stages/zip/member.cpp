@@ -55,7 +55,6 @@ Result<void> MemberReader::open() {
 }
 
 void MemberReader::write_head() {
-  constexpr std::uint32_t kElsewhere = 0xFFFF'FFFF;
   constexpr std::size_t kFixed = 30, kName = 1, kExtra = 20;
   constexpr unsigned kUtf8 = 0x800, kVersion = 45;
   const bool large = member_.packed >= kElsewhere || member_.size >= kElsewhere;

@@ -208,7 +208,8 @@ private:
 
 TEST(Archive, MadeUpTracesComeBackAtEveryLevel) {
   for (std::uint32_t seed = 1; seed <= (testing::kSanitized ? 1u : 6u); ++seed) {
-    const Buffer trace = TraceMaker(seed).make(testing::kSanitized ? 4 : 9, 16384);
+    const Buffer trace =
+        TraceMaker(seed).make(testing::kSanitized ? 3 : 9, testing::kSanitized ? 8192 : 16384);
     for (const Level level : {Level::normal, Level::max, Level::ultra}) {
       pipeline::ArchiveOptions options;
       options.level = level;

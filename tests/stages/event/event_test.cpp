@@ -380,7 +380,13 @@ TEST(EventWalk, StopsAtDamageAndSaysWhere) {
   EXPECT_EQ(stop(4, std::uint16_t{0}).found, 0u);
   EXPECT_EQ(stop(4, std::uint16_t{33}).reason, WalkEnd::Reason::overrun);
   EXPECT_EQ(stop(4, std::uint16_t{0xFFFF}).found, 0xFFFFu);
-  EXPECT_EQ(stop(0, std::uint32_t{0xFFFF'FFFF}).reason, WalkEnd::Reason::complete) << "the fill is no damage";
+  // What fills a buffer goes up to its end: an event whose marker was overwritten is no end.
+  EXPECT_EQ(stop(0, std::uint32_t{0xFFFF'FFFF}).reason, WalkEnd::Reason::bad_marker);
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(second), out.end(), std::uint8_t{0xFF});
+  EXPECT_EQ(walk(out).end.reason, WalkEnd::Reason::complete) << "the fill is no damage";
+  out.back() = 0xFE;
+  EXPECT_EQ(walk(out).end.reason, WalkEnd::Reason::bad_marker);
+  EXPECT_EQ(walk(out).end.at, second);
 }
 
 TEST(EventWalk, TakesTheLastEventWithoutItsPadding) {
