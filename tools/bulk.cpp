@@ -48,7 +48,11 @@ std::string_view state_name(const Outcome &o) {
   switch (o.state) {
   case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";
   case Outcome::State::damaged: return "damaged";
-  case Outcome::State::skipped: return o.deleted ? "exists, skipped, original deleted" : "exists, skipped";
+  case Outcome::State::skipped:
+    return o.no_work   ? "is a result itself, skipped"
+           : o.gone    ? "exists, original deleted before"
+           : o.deleted ? "exists, skipped, original deleted"
+                       : "exists, skipped";
   case Outcome::State::failed: return o.written ? "written, NOT FINISHED" : "FAILED";
   default: return "not done";
   }
@@ -75,6 +79,18 @@ std::string ratio(std::uint64_t before, std::uint64_t after) {
 }
 
 } // namespace
+
+Result<void> BulkFlags::check_as_one(bool as_one, bool sum) const {
+  const std::pair<bool, const char *> each[] = {
+      {recursive, "--recursive"},        {!files_from.empty(), "--files-from"}, {!shard.empty(), "--shard"},
+      {!out_dir.empty(), "--out-dir"},   {!results.empty(), "--results"},       {sum, "--sum"},
+      {skip_existing, "--skip-existing"}};
+  for (const auto &[given, name] : each)
+    if (as_one && given)
+      return usage_error(fmt::format(
+          "--as-one is of the traces that are named, and {} takes each file by itself: one of them", name));
+  return {};
+}
 
 void BulkFlags::add_to(CLI::App &command, const std::string &taken, const std::string &skipping) {
   ListFlags::add_to(command, taken);
@@ -125,6 +141,7 @@ Item Bulk::item(std::size_t i) const {
   Item item;
   item.source = files_.path(i);
   item.size = files_.bytes(i);
+  item.listed = !files_.root(i).empty();
   if (!task_.target) return item;
   if (!flags_.output.empty()) {
     item.target = flags_.output;
@@ -148,9 +165,13 @@ Result<void> Bulk::check_targets() const {
   Places places;
   std::unordered_set<std::size_t> sources, targets; // hashes: names are looked at again where one comes twice
   const std::hash<std::string> hash;
-  for (std::size_t i = 0; i < files_.size(); ++i)
-    sources.insert(hash(places.of(files_.path(i))));
+  std::vector<bool> no_work(files_.size());
   for (std::size_t i = 0; i < files_.size(); ++i) {
+    no_work[i] = is_no_work(item(i));
+    if (!no_work[i]) sources.insert(hash(places.of(files_.path(i))));
+  }
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (no_work[i]) continue;
     const Item one = item(i);
     if (one.target == "-") return usage_error("standard output takes one input, and -o - for it");
     std::error_code ignored;
@@ -159,12 +180,12 @@ Result<void> Bulk::check_targets() const {
     const std::string place = places.of(one.target);
     if (!targets.insert(hash(place)).second)
       for (std::size_t j = 0; j < i; ++j)
-        if (const Item other = item(j); places.of(other.target) == place)
+        if (const Item other = item(j); !no_work[j] && places.of(other.target) == place)
           return usage_error(fmt::format("\"{}\" and \"{}\" would both become \"{}\"", other.source,
                                          one.source, one.target));
     if (sources.contains(hash(place)))
       for (std::size_t j = 0; j < files_.size(); ++j)
-        if (places.of(files_.path(j)) == place)
+        if (!no_work[j] && places.of(files_.path(j)) == place)
           return usage_error(
               fmt::format("the result of \"{}\" would replace \"{}\"", one.source, files_.path(j)));
   }
@@ -181,7 +202,7 @@ int Bulk::run() {
   Result<WorkList> files = flags_.of_all_shares(task_.takes);
   if (!files) return report(files.error());
   files_ = *std::move(files);
-  if (files_.size() == 0 && flags_.shard.empty()) {
+  if (files_.size() == 0 && !only_results_left()) {
     print_line("etwrelog: error: no files");
     return kFailed;
   }
@@ -241,6 +262,7 @@ Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
     e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
     done = e;
   }
+  if (!done && is_gone(one, outcome)) done = {}; // meanwhile
   if (!done && experimental::is_run_again(done.error(), run.memory, memory_)) return done;
   if (!done || !work.later) return record(index, one, work, std::move(done));
   const std::lock_guard lock(waiting_mutex_);
@@ -278,8 +300,10 @@ Result<void> Bulk::record(std::size_t index, const Item &one, Work &work, Result
   work.bytes = outcome.before, work.result_bytes = outcome.after, work.decoded = outcome.decoded;
   if (outcome.state == Outcome::State::skipped) { // what there is tells how large it became
     std::error_code none;
-    work.bytes = one.size;
-    const std::uintmax_t there = one.target.empty() ? 0 : fs::file_size(one.target, none);
+    work.bytes = outcome.gone ? outcome.before : one.size;
+    if (outcome.gone) work.note = "its original was deleted before";
+    if (outcome.no_work) work.note = "is a result itself", work.target = one.source;
+    const std::uintmax_t there = work.target.empty() ? 0 : fs::file_size(work.target, none);
     work.result_bytes = none ? 0 : there;
   }
   results_->add(work);
@@ -293,11 +317,49 @@ Result<void> Bulk::or_there_already(const Item &one, Outcome &outcome, const Run
   if (done || !flags_.skip_existing || flags_.force || !task_.finished || !fs::exists(one.target, failed))
     return done;
   if (const Result<bool> finished = task_.finished(one, run); !finished || !*finished) return done;
+  return skip(one, outcome, run);
+}
+
+Result<void> Bulk::skip(const Item &one, Outcome &outcome, const RunOptions &run) const {
   outcome.state = Outcome::State::skipped;
-  return {};
+  return task_.skipped ? task_.skipped(one, outcome, run) : Result<void>();
+}
+
+// Whether an earlier run, or another one by now, has done it and deleted its source.
+bool Bulk::is_gone(const Item &one, Outcome &outcome) const {
+  std::error_code failed;
+  if (!flags_.skip_existing || !task_.gone ||
+      fs::symlink_status(one.source, failed).type() != fs::file_type::not_found || !task_.gone(one, outcome))
+    return false;
+  outcome.state = Outcome::State::skipped;
+  outcome.gone = true;
+  return true;
+}
+
+bool Bulk::is_no_work(const Item &one) const {
+  return one.listed && task_.no_work && task_.no_work(one.source);
+}
+
+// A folder whose sources are all done and deleted is no empty one.
+bool Bulk::only_results_left() const {
+  if (!flags_.skip_existing || !flags_.recursive || !task_.is_result) return false;
+  ListFlags there;
+  there.recursive = true;
+  std::error_code failed;
+  for (const std::string &name : flags_.out_dir.empty() ? flags_.inputs : std::vector{flags_.out_dir})
+    if (fs::is_directory(name, failed)) there.inputs.push_back(name);
+  if (there.inputs.empty()) return false;
+  const Result<WorkList> results = there.of_all_shares(task_.is_result);
+  return results && results->size() != 0;
 }
 
 Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const RunOptions &run) {
+  if (is_no_work(one)) {
+    outcome.state = Outcome::State::skipped;
+    outcome.no_work = true;
+    return {};
+  }
+  if (is_gone(one, outcome)) return {};
   if (flags_.skip_existing) {
     bool there = false;
     if (!task_.finished) {
@@ -308,10 +370,7 @@ Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const 
       if (!finished && !flags_.force) return std::move(finished).error();
       there = finished && *finished;
     }
-    if (there) {
-      outcome.state = Outcome::State::skipped;
-      return {};
-    }
+    if (there) return skip(one, outcome, run);
   }
   if (!one.target.empty() && !flags_.out_dir.empty()) make_folder(one.target);
   Result<void> done = or_there_already(one, outcome, run, task_.run(one, outcome, work, run));
@@ -336,8 +395,9 @@ void Bulk::make_folder(const std::string &of) {
 
 int Bulk::finish(double seconds) {
   std::uint64_t before = 0, after = 0, decoded = 0;
-  std::size_t done = 0, failed = 0, incomplete = 0, skipped = 0, damaged = 0, left = 0;
+  std::size_t done = 0, failed = 0, incomplete = 0, skipped = 0, damaged = 0, left = 0, no_work = 0;
   for (const Outcome &o : outcomes_) {
+    no_work += o.no_work ? 1 : 0;
     switch (o.state) {
     case Outcome::State::done: ++done; break;
     case Outcome::State::damaged: ++damaged; break;
@@ -370,6 +430,10 @@ int Bulk::finish(double seconds) {
     print_line(fmt::format(
         "etwrelog: warning: there is something to be said of {} more files; ask for one at a time",
         warned - kMostWarned));
+  if (no_work > 0)
+    print_line(
+        fmt::format("etwrelog: warning: {} of the files listed are results of {} already, and are left alone",
+                    no_work, task_.name));
   if (run_.json && task_.table)
     print_json(seconds);
   else if (!run_.quiet && task_.table)

@@ -15,6 +15,12 @@ struct BulkFlags : ListFlags {
   std::string output, out_dir, results;
   bool skip_existing = false, force = false;
 
+  // Whether each file is worked on by itself, however many there are.
+  [[nodiscard]] bool one_by_one() const {
+    return listed() || !out_dir.empty() || !results.empty() || skip_existing;
+  }
+  // --as-one is of traces that are named, and makes one result of them. `sum`: --sum is given.
+  [[nodiscard]] Result<void> check_as_one(bool as_one, bool sum = false) const;
   // --results, and what goes with it; `skipping`: what --skip-existing says of itself.
   void add_to(CLI::App &command, const std::string &taken, const std::string &skipping);
 };
@@ -22,12 +28,15 @@ struct BulkFlags : ListFlags {
 struct Item {
   std::string source, target; // target: empty where nothing is written
   std::uint64_t size = 0;
+  bool listed = false; // in a list or a folder, not named itself
 };
 
 // What is kept of each file.
 struct Outcome {
   enum class State : std::uint8_t { pending, done, damaged, skipped, failed } state = State::pending;
   bool trace = true, deleted = false, damaged = false;
+  bool gone = false;    // skipped: its original was deleted before
+  bool no_work = false; // skipped: is none of those files that the task is for
   bool written = false; // although it failed: the result is there, whole; only what was to follow is not done
   float seconds = 0;
   std::uint64_t before = 0, after = 0; // bytes of source and target
@@ -62,6 +71,14 @@ struct BulkTask {
   std::function<Result<void>(const Item &, Outcome &, Work &, const RunOptions &)> run;
   // Whether the result is there already; the error says why what is there is not it.
   std::function<Result<bool>(const Item &, const RunOptions &)> finished;
+  // What is left to do where the result is there already; may be empty.
+  std::function<Result<void>(const Item &, Outcome &, const RunOptions &)> skipped;
+  // Whether a source that is gone has its result all the same, of a run that deleted it; notes the sizes. May
+  // be empty. And whether a file is such a result, by name.
+  std::function<bool(const Item &, Outcome &)> gone;
+  std::function<bool(std::string_view)> is_result;
+  // Whether what a list names is no work for this task, such as a result of it. May be empty.
+  std::function<bool(const std::string &)> no_work;
   std::function<void(const Item &, const Outcome &)> warnings; // printed behind all work; may be empty
   bool table = true;
 };
@@ -89,6 +106,10 @@ private:
   Result<void> record(std::size_t index, const Item &item, Work &work, Result<void> done);
   [[nodiscard]] Result<void> or_there_already(const Item &item, Outcome &outcome, const RunOptions &run,
                                               Result<void> done) const;
+  [[nodiscard]] bool is_gone(const Item &item, Outcome &outcome) const;
+  [[nodiscard]] bool is_no_work(const Item &item) const;
+  [[nodiscard]] bool only_results_left() const;
+  [[nodiscard]] Result<void> skip(const Item &item, Outcome &outcome, const RunOptions &run) const;
   [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, Work &work, const RunOptions &run);
   void make_folder(const std::string &of);
   [[nodiscard]] int finish(double seconds);

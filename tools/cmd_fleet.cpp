@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 namespace {
@@ -18,7 +20,7 @@ using nlohmann::json;
 struct FleetFlags : ListFlags {
   std::string action;
   std::size_t slowest = 10;
-  bool json = false;
+  bool json = false, null = false;
 };
 
 bool is_trace_name(std::string_view name) {
@@ -33,16 +35,19 @@ int run_list(const FleetFlags &flags) {
   const Result<WorkList> files = flags.list(is_trace_name);
   if (!files) return report(files.error());
   std::set<std::string> listed; // a folder and another in it have files in common
+  bool left_out = false;
   for (std::size_t i = 0; i < files->size(); ++i) {
     const std::string path = files->path(i);
     if (flags.inputs.size() > 1 && !listed.insert(path).second) continue;
-    if (path.find('\n') != std::string::npos) {
-      warn(path, "a name with a line feed does not fit into a list, and is left out");
+    if (!flags.null && (path.find('\n') != std::string::npos || path.ends_with('\r'))) {
+      warn(path, "a name with a line break does not fit into a list of lines, and is left out; -0 makes one "
+                 "that takes any name");
+      left_out = true;
       continue;
     }
-    fmt::print("{}\t{}\n", files->bytes(i), path);
+    fmt::print("{}\t{}{}", files->bytes(i), path, flags.null ? '\0' : '\n');
   }
-  return kDone;
+  return left_out ? kDamageSkipped : kDone;
 }
 
 struct Group {
@@ -50,12 +55,22 @@ struct Group {
   double seconds = 0;
 };
 
+using Results = std::map<std::pair<std::string, std::string>, FileResult>; // by task and path
+
 struct Report {
-  std::map<std::pair<std::string, std::string>, FileResult> files; // by task and path: the last word on each
-  std::uint64_t lines = 0, broken = 0, again = 0;                  // again: done although it was done before
+  Results files; // the last word on each
+  Results done;  // the last that is of work, where the last word is "skipped"
+  std::uint64_t lines = 0, broken = 0, again = 0; // again: done although it was done before
+  std::set<std::pair<std::string, std::string>> was_done;
 };
 
-// Of several lines on one file the last one counts, but "skipped" says that an earlier one holds.
+// Puts it in the place of one that is no later. Which file of results stands first does not matter: a share
+// may have moved to another machine.
+void put(Results &into, const std::pair<std::string, std::string> &key, const FileResult &result) {
+  const auto [at, fresh] = into.try_emplace(key, result);
+  if (!fresh && result.began >= at->second.began) at->second = result;
+}
+
 void take(Report &report, std::string_view line) {
   ++report.lines;
   std::optional<FileResult> result = parse_result(line);
@@ -64,16 +79,77 @@ void take(Report &report, std::string_view line) {
     return;
   }
   const auto key = std::pair(result->task, result->path);
-  const auto [at, fresh] = report.files.try_emplace(key, *result);
-  if (fresh) return;
-  FileResult &known = at->second;
-  if (result->state == "done" && known.state == "done") ++report.again;
-  // The later one counts, in whatever file it stands: a share may have moved to another machine. But for what
-  // was skipped because it was done.
-  const bool later = result->began >= known.began;
-  const FileResult &newer = later ? *result : known, &older = later ? known : *result;
-  const bool skipped = newer.state == "skipped" && older.state != "failed";
-  if (later != skipped) known = *std::move(result);
+  if (result->state == "done" && !report.was_done.insert(key).second) ++report.again;
+  put(report.files, key, *result);
+  if (result->state != "skipped" && result->state != "failed") put(report.done, key, *result);
+}
+
+// What was skipped holds as it was done, whatever failed in between.
+void settle(Report &report) {
+  for (auto &[key, result] : report.files)
+    if (const auto done = report.done.find(key); result.state == "skipped" && done != report.done.end())
+      result = done->second;
+  report.done.clear(), report.was_done.clear();
+}
+
+// Of what `pack --part` did, which has the name "x.etl#2/4": the file, and how many parts of it there are.
+struct PartOf {
+  std::string path;
+  Shard part;
+};
+
+std::optional<PartOf> part_of(const FileResult &result) {
+  const std::string &path = result.path;
+  const std::size_t mark = path.rfind('#');
+  if (result.task != "pack" || mark == std::string::npos) return std::nullopt;
+  const std::string number = path.substr(mark + 1);
+  if (number.find_first_not_of("0123456789/") != std::string::npos) return std::nullopt;
+  const Result<Shard> part = parse_shard(number, [](const char *) -> const char * { return nullptr; });
+  if (number.empty() || !part) return std::nullopt;
+  return PartOf{path.substr(0, mark), *part};
+}
+
+// What became of whole files: one that was packed in parts is one file, done when all of its parts are.
+struct Whole {
+  std::string state = "done";
+  double began = 0;
+  std::uint32_t of = 0;               // parts; 0: it was taken as a whole
+  std::vector<std::uint32_t> missing; // parts that have no result; the first of them
+};
+using Wholes = std::map<std::pair<std::string, std::string>, Whole>;
+constexpr std::size_t kMostMissing = 10;
+
+Wholes wholes_of(const Report &report) {
+  Wholes wholes;
+  std::map<std::tuple<std::string, std::string, std::uint32_t>, std::map<std::uint32_t, const FileResult *>>
+      cut;
+  for (const auto &[key, r] : report.files)
+    if (const std::optional<PartOf> part = part_of(r); part)
+      cut[{r.task, part->path, part->part.of}].emplace(part->part.number, &r);
+    else
+      wholes[key] = {r.state, r.began, 0, {}};
+  for (const auto &[key, parts] : cut) {
+    Whole whole;
+    whole.of = std::get<2>(key);
+    for (const auto &[number, r] : parts) {
+      if (r->state == "failed" || whole.state == "done") whole.state = r->state;
+      whole.began = std::max(whole.began, r->began);
+    }
+    for (std::uint32_t i = 1; i <= whole.of && whole.missing.size() < kMostMissing; ++i)
+      if (!parts.contains(i)) whole.missing.push_back(i);
+    if (!whole.missing.empty() && whole.state != "failed") whole.state = "not all parts";
+    // In four parts first, then in eight, or as a whole: the later.
+    const auto [at, fresh] = wholes.try_emplace({std::get<0>(key), std::get<1>(key)}, whole);
+    if (!fresh && whole.began > at->second.began) at->second = whole;
+  }
+  return wholes;
+}
+
+// Whether its file was done in another way later.
+bool is_superseded(const FileResult &r, const Wholes &wholes) {
+  const std::optional<PartOf> part = part_of(r);
+  const auto whole = wholes.find({r.task, part ? part->path : r.path});
+  return whole != wholes.end() && whole->second.of != (part ? part->part.of : 0);
 }
 
 json entry_of(const FileResult &r) {
@@ -97,14 +173,21 @@ int run_report(const FleetFlags &flags) {
     if (!for_each_line(file, [&](std::string_view line) { take(all, line); })) {
       return report(io_error(file, "the results cannot be read"));
     }
+  settle(all);
+  const Wholes wholes = wholes_of(all);
 
   std::map<std::string, std::uint64_t> states;
   std::map<std::string, Group> kinds, nodes;
   std::vector<const FileResult *> failures, slowest;
   std::uint64_t before = 0, after = 0, kept = 0, kept_before = 0, of_unknown_size = 0;
   double seconds = 0, first = 0, last = 0;
+  std::size_t cut_up = 0; // files of which parts have no result
+  for (const auto &[key, whole] : wholes) {
+    ++states[whole.state];
+    cut_up += whole.missing.empty() ? 0 : 1;
+  }
   for (const auto &[key, r] : all.files) {
-    ++states[r.state];
+    if (is_superseded(r, wholes)) continue;
     if (r.state == "failed") {
       failures.push_back(&r);
       continue;
@@ -132,23 +215,36 @@ int run_report(const FleetFlags &flags) {
   std::ranges::stable_sort(slowest, std::greater(), [](const FileResult *r) { return r->seconds; });
   if (slowest.size() > flags.slowest) slowest.resize(flags.slowest);
 
-  // What the list names and no result tells of.
+  // What the list names and no result tells of: of any task that something in the list has a result of.
   std::vector<std::string> missing;
+  std::map<std::string, std::vector<std::string>> missing_of; // by task
   if (!flags.files_from.empty()) {
     ListFlags wanted;
     wanted.files_from = flags.files_from;
     const Result<WorkList> list = wanted.list({});
     if (!list) return report(list.error());
-    std::unordered_map<std::string, bool> there;
-    for (const auto &[key, r] : all.files)
-      there.emplace(r.path, true);
-    for (std::size_t i = 0; i < list->size(); ++i)
-      if (!there.contains(list->path(i))) missing.push_back(list->path(i));
+    if (list->size() == 0) return report(io_error(flags.files_from, "the list names no files"));
+    std::set<std::string> tasks, ours;
+    for (const auto &[key, whole] : wholes)
+      tasks.insert(key.first);
+    auto has_result = [&](const std::string &task, std::size_t i) {
+      const auto at = wholes.find({task, list->path(i)});
+      return at != wholes.end() && at->second.missing.empty();
+    };
+    for (const std::string &task : tasks)
+      for (std::size_t i = 0; i < list->size() && !ours.contains(task); ++i)
+        if (wholes.contains({task, list->path(i)})) ours.insert(task);
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      bool everywhere = !ours.empty();
+      for (const std::string &task : ours)
+        if (!has_result(task, i)) everywhere = false, missing_of[task].push_back(list->path(i));
+      if (!everywhere) missing.push_back(list->path(i));
+    }
   }
 
   if (flags.json) {
     json out = {
-        {"files", all.files.size()}, {"lines", all.lines},      {"broken_lines", all.broken},
+        {"files", wholes.size()},    {"lines", all.lines},      {"broken_lines", all.broken},
         {"done_again", all.again},   {"states", states},        {"bytes", before},
         {"result_bytes", after},     {"seconds", seconds},      {"wall_seconds", std::max(0.0, last - first)},
         {"failures", json::array()}, {"slowest", json::array()}};
@@ -167,13 +263,14 @@ int run_report(const FleetFlags &flags) {
       return object;
     };
     out["kinds"] = groups(kinds), out["nodes"] = groups(nodes);
-    if (!flags.files_from.empty()) out["missing"] = missing;
+    if (!flags.files_from.empty()) out["missing"] = missing, out["missing_by_task"] = missing_of;
+    if (cut_up != 0) out["parts_missing"] = cut_up;
     fmt::print("{}\n", text_of(out));
   } else {
     std::string counts;
     for (const auto &[state, count] : states)
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", human_count(count), printable(state));
-    fmt::print("{} files: {}\n", human_count(all.files.size()), counts.empty() ? "none" : counts);
+    fmt::print("{} files: {}\n", human_count(wholes.size()), counts.empty() ? "none" : counts);
     fmt::print("{} became {} (ratio {}), {} of work in {}\n", human_bytes(before), human_bytes(after),
                ratio_text(before, after), human_seconds(seconds), human_seconds(std::max(0.0, last - first)));
     if (kept != 0)
@@ -205,11 +302,20 @@ int run_report(const FleetFlags &flags) {
     if (!failures.empty()) fmt::print("\nFailures\n");
     for (const FileResult *r : failures)
       fmt::print("{} {}\n", printable(r->task), printable(r->error.empty() ? r->path : r->error));
-    if (!missing.empty()) fmt::print("\n{} files of the list have no result\n", human_count(missing.size()));
-    for (std::size_t i = 0; i < std::min<std::size_t>(missing.size(), 20); ++i)
-      fmt::print("{}\n", printable(missing[i]));
+    if (cut_up != 0) fmt::print("\n{} files have parts without a result\n", human_count(cut_up));
+    for (const auto &[key, whole] : wholes)
+      if (!whole.missing.empty())
+        fmt::print("{}: part {}{}\n", printable(key.second), fmt::join(whole.missing, ", "),
+                   whole.missing.size() == kMostMissing ? ", ..." : "");
+    if (missing_of.empty() && !missing.empty()) missing_of[""] = missing; // no results of any of them
+    for (const auto &[task, files] : missing_of) {
+      fmt::print("\n{} files of the list have no result{}\n", human_count(files.size()),
+                 task.empty() ? std::string() : fmt::format(" of {}", printable(task)));
+      for (std::size_t i = 0; i < std::min<std::size_t>(files.size(), 20); ++i)
+        fmt::print("{}\n", printable(files[i]));
+    }
   }
-  return failures.empty() && missing.empty() ? kDone : kFailed;
+  return failures.empty() && missing.empty() && cut_up == 0 ? kDone : kFailed;
 }
 
 void add_fleet_command(CLI::App &app, int &exit_status) {
@@ -226,6 +332,10 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
           ->check(no_less_than_zero())
           ->capture_default_str();
   c->add_flag("--json", flags->json, "Of report: print JSON");
+  c->add_flag("-0,--null", flags->null,
+              "Of list: end names with a zero byte instead of a line feed, as --files-from reads, too; for "
+              "names with "
+              "line feeds");
   c->footer("Every night, on as many machines as there are, and again after any failure:\n"
             "  etwrelog fleet list traces -r > traces.list\n"
             "  etwrelog pack --files-from traces.list --out-dir archives --shard 3/8 --skip-existing "
@@ -237,6 +347,9 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
     const bool lists = flags->action == "list";
     if (lists && (flags->json || slowest->count() != 0))
       exit_status = report(usage_error("--json and --slowest are for fleet report"));
+    else if (!lists && flags->null)
+      exit_status =
+          report(usage_error("-0 is for fleet list; --files-from sees by itself how a list is written"));
     else if (!lists && !flags->shard.empty())
       exit_status = report(usage_error("--shard is for fleet list: a report is of all shares"));
     else

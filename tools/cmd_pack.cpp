@@ -35,7 +35,7 @@ bool is_compressed(const std::string &name) {
 std::string target_name(Task task, const std::string &name) {
   if (task == Task::pack) return has_ending(name, ".etl") ? name + "z" : name + ".etlz";
   if (!has_ending(name, ".etlz")) return name + ".etl";
-  if (const Result<ArchiveInfo> info = read_archive_info(name); info && (!info->is_trace || info->wrapped))
+  if (const Result<ArchiveInfo> info = read_archive_info(name); info && !info->etl_name)
     return name.substr(0, name.size() - 5);
   return name.substr(0, name.size() - 1);
 }
@@ -72,6 +72,15 @@ public:
     task.run = [this](const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
       return process(item, outcome, result, run);
     };
+    if (options_.delete_original) {
+      // What an earlier run did not come to, and what it did.
+      task.skipped = [this](const Item &item, Outcome &outcome, const RunOptions &run) {
+        return delete_original(item, outcome, run);
+      };
+      task.gone = has_archive;
+      task.is_result = [](std::string_view name) { return has_ending(name, ".etlz"); };
+    }
+    if (task_ == Task::pack) task.no_work = is_archive;
     if (task_ == Task::pack)
       task.warnings = [](const Item &item, const Outcome &) {
         warn(item.source,
@@ -105,11 +114,7 @@ private:
     const std::string &original = packing ? item.source : item.target;
     const Result<bool> same = is_archive_of(archive, original, run);
     if (!same) return same.error();
-    if (*same) {
-      if (packing && options_.delete_original) // what an earlier run did not come to
-        if (Result<void> done = delete_original(item, run); !done) return std::move(done).error();
-      return true;
-    }
+    if (*same) return true;
     Error e;
     e.kind = ErrorKind::io;
     e.file = item.target;
@@ -130,17 +135,51 @@ private:
     return {};
   }
 
-  Result<void> delete_original(const Item &item, const RunOptions &run) {
-    if (Result<void> file = check_deletable(item.source); !file) return file;
-    if (Result<UnpackReport> same = verify_against(item.target, Input(item.source), run); !same) {
-      Error e = std::move(same).error();
-      e.what = "its original is kept: " + e.what;
+  // Both files are held open from before they are compared: others may give their names away meanwhile.
+  Result<void> delete_original(const Item &item, Outcome &outcome, const RunOptions &run) {
+    auto because = [](Error e, std::string_view why, std::string_view end = {}) {
+      e.what = fmt::format("{}{}{}", why, e.what, end);
       return e;
-    }
+    };
+    constexpr std::string_view kKept = "its original is kept: ";
     std::error_code failed;
-    if (!fs::remove(item.source, failed))
-      return io_error(item.source, "cannot be deleted; its archive is good");
+    if (Result<void> file = check_deletable(item.source); !file) return file;
+    Result<HeldFile> archive = HeldFile::open(item.target);
+    if (!archive) return because(std::move(archive).error(), kKept);
+    Result<HeldFile> original = HeldFile::open(item.source);
+    if (!original && options_.skip_existing && outcome.written && !fs::exists(item.source, failed))
+      return {}; // another run has compared what this one has packed, and deleted it
+    if (!original) return std::move(original).error();
+    if (Result<UnpackReport> same = verify_against(archive->input(), original->input(), run); !same)
+      return because(std::move(same).error(), kKept);
+    outcome.written = true; // whole, whatever becomes of the original
+    if (Result<void> synced = archive->sync(); !synced) return because(std::move(synced).error(), kKept);
+    if (Result<void> there = archive->check_unchanged(); !there)
+      return because(std::move(there).error(), kKept);
+    if (Result<void> removed = original->remove(); !removed)
+      return because(std::move(removed).error(),
+                     "cannot be deleted: ", "; its archive holds what was compared");
+    outcome.deleted = true;
     return {};
+  }
+
+  // Of an original that is gone: whether what stands in the place of its archive is one, of that size if a
+  // list tells it.
+  static bool has_archive(const Item &item, Outcome &outcome) {
+    std::error_code failed;
+    if (!fs::is_regular_file(item.target, failed)) return false;
+    const Result<ArchiveInfo> there = read_archive_info(item.target);
+    if (!there || (item.size != 0 && item.size != there->original)) return false;
+    outcome.before = there->original, outcome.after = there->archived;
+    return true;
+  }
+
+  // By its first bytes, damaged or not. A name that ends otherwise is not looked at: lists are long.
+  static bool is_archive(const std::string &name) {
+    std::error_code failed;
+    if (!has_ending(name, ".etlz") || !fs::is_regular_file(name, failed)) return false;
+    const Result<ArchiveInfo> there = read_archive_info(name);
+    return there || there.error().kind == ErrorKind::corrupt;
   }
 
   Result<void> process(const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
@@ -167,7 +206,7 @@ private:
       note(result, packed->session);
       if (options_.explain) add_explain(costs);
       if (later)
-        result.later = [source, target, bytes]() -> Result<void> {
+        result.later = [source, target = target.like(source), bytes]() -> Result<void> {
           Result<OutputStream> out = OutputStream::open(target, {&source, 1});
           if (!out) return std::move(out).error();
           if (Result<void> written = out->write(*bytes); !written) return written;
@@ -175,9 +214,7 @@ private:
         };
       if (!options_.delete_original) return {};
       outcome.written = true;
-      if (Result<void> done = delete_original(item, run); !done) return done;
-      outcome.deleted = true;
-      return {};
+      return delete_original(item, outcome, run);
     }
     const Result<UnpackReport> unpacked =
         task_ == Task::unpack ? unpack(source, target, unpacking(), run) : verify(source, unpacking(), run);
@@ -199,6 +236,8 @@ private:
     if (task_ != Task::verify && options_.output.empty())
       return report(usage_error(
           "of standard input, give the name of the result: -o FILE, or -o - for standard output"));
+    if (process::standard_input_was_closed() && options_.inputs.front() == "-")
+      return report(io_error("standard input", "is closed"));
     const bool to_pipe = task_ != Task::verify && options_.output == "-";
     const auto pipe = std::make_shared<StandardOutputSink>();
     const Input source = input_of(options_.inputs.front());
@@ -243,7 +282,8 @@ private:
       return report(usage_error("--part takes one trace, and -o FILE"));
     if (options_.json)
       return report(usage_error("--json is not for --part: --results FILE.jsonl tells what became of it"));
-    const Result<Shard> part = parse_shard(options_.part, [](const char *name) { return std::getenv(name); });
+    const Result<Shard> part = parse_shard(
+        options_.part, [](const char *name) { return std::getenv(name); }, "--part");
     if (!part) return report(part.error());
     const std::string &source = options_.inputs.front();
     const std::string target =

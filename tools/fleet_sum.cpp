@@ -255,7 +255,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
 
 } // namespace
 
-void SumFlags::add_to(CLI::App &command) {
+void SumFlags::add_to(CLI::App &command, bool lists_need_sum) {
   BulkFlags::add_to(command, ".etl and .etlz",
                     "Leave out what the results file says is done, and has its size");
   CLI::Option *all =
@@ -266,6 +266,9 @@ void SumFlags::add_to(CLI::App &command) {
   command.add_flag("--decode", decode, "With --sum: decode archives whose index holds no counts")
       ->needs(all)
       ->group("Fleet");
+  if (!lists_need_sum) return;
+  for (const char *name : {"--recursive", "--files-from", "--shard", "--results", "--skip-existing"})
+    command.get_option(name)->needs(all);
 }
 
 int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t top) {

@@ -10,8 +10,8 @@ enum class Sum : std::uint8_t { info, stats };
 struct SumFlags : BulkFlags {
   bool sum = false, decode = false;
 
-  // --sum, --decode, and the lists.
-  void add_to(CLI::App &command);
+  // --sum, --decode, and the lists. `lists_need_sum`: no file of them is told of by itself.
+  void add_to(CLI::App &command, bool lists_need_sum);
 };
 
 // Of archives reads the index alone, unless `decode` asks for more.

@@ -17,7 +17,7 @@ namespace etwrelog::process {
 
 namespace {
 
-bool output_was_closed = false;
+bool output_was_closed = false, input_was_closed = false;
 
 } // namespace
 
@@ -26,12 +26,17 @@ void open_standard_streams() {
     if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
     // The lowest number that is free is the one that is missing.
     if (::open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) != stream) ::_exit(1);
+    if (stream == 0) input_was_closed = true;
     if (stream == 1) output_was_closed = true;
   }
 }
 
 bool standard_output_was_closed() {
   return output_was_closed;
+}
+
+bool standard_input_was_closed() {
+  return input_was_closed;
 }
 
 void print_message(std::string_view text) noexcept {

@@ -14,6 +14,8 @@ namespace etwrelog::process {
 void open_standard_streams();
 // Whether standard output was one of them: what a command is asked to write there would be lost.
 [[nodiscard]] bool standard_output_was_closed();
+// Whether standard input was: what is read from it is no empty file, but nothing.
+[[nodiscard]] bool standard_input_was_closed();
 // Writes to standard error, whole or not at all as far as that can be had. Never fails: a message is no
 // reason to end the work that it is about.
 void print_message(std::string_view text) noexcept;

@@ -54,6 +54,7 @@ std::string line_of(const FileResult &r) {
   if (!is_utf8(r.path)) add("path_hex", hex_of(r.path));
   add("target", r.target);
   add("error", r.error);
+  add("note", r.note);
   add("hash", r.hash);
   add("session", r.session);
   add("kind", r.kind);
@@ -84,6 +85,7 @@ std::optional<FileResult> parse_result(std::string_view line) {
     r.began = from.value("began", 0.0);
     r.target = from.value("target", "");
     r.error = from.value("error", "");
+    r.note = from.value("note", "");
     r.hash = from.value("hash", "");
     r.session = from.value("session", "");
     r.kind = from.value("kind", "");

@@ -21,6 +21,7 @@ struct FileResult {
   std::string target; // what was written; empty for none
   std::string state;  // "done", "damaged" (done as far as the damage allowed), "skipped", "failed"
   std::string error;  // why it failed
+  std::string note;   // what else there is to say
   std::string hash;   // XXH3-128 of the original, of an export of what was written; 32 hexadecimal digits
   std::string session, kind; // of a trace, as far as the task came to know
   std::string node;          // where it was done

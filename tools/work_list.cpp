@@ -38,14 +38,14 @@ std::optional<std::uint64_t> variable(const Environment &environment, const char
   return text == nullptr ? std::nullopt : number(text);
 }
 
-Result<Shard> automatic_shard(const Environment &environment) {
+Result<Shard> automatic_shard(const Environment &environment, std::string_view flag) {
   for (const char *const name : {"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "ETWRELOG_SHARDS"})
     if (const char *const text = environment(name); text != nullptr && !number(text))
-      return usage_error(fmt::format("--shard auto: {} is no number: \"{}\"", name, printable(text)));
+      return usage_error(fmt::format("{} auto: {} is no number: \"{}\"", flag, name, printable(text)));
   const auto shards = variable(environment, "ETWRELOG_SHARDS");
-  auto of = [](std::uint64_t index, std::uint64_t count) -> Result<Shard> {
+  auto of = [flag](std::uint64_t index, std::uint64_t count) -> Result<Shard> {
     if (count > UINT32_MAX || index >= count)
-      return usage_error(fmt::format("--shard auto: task {} is none of 0 to {}", index,
+      return usage_error(fmt::format("{} auto: task {} is none of 0 to {}", flag, index,
                                      count - std::min<std::uint64_t>(count, 1)));
     return Shard{static_cast<std::uint32_t>(index + 1), static_cast<std::uint32_t>(count)};
   };
@@ -57,19 +57,22 @@ Result<Shard> automatic_shard(const Environment &environment) {
     const auto count = variable(environment, "SLURM_ARRAY_TASK_COUNT");
     const auto most = variable(environment, "SLURM_ARRAY_TASK_MAX");
     if (!count || !most || *most < least || *task < least || (*most - least) / step + 1 != *count)
-      return usage_error(
-          "--shard auto: the tasks of this Slurm array are not in equal steps, so that SLURM_ARRAY_TASK_ID "
-          "tells no share; set ETWRELOG_SHARDS to the number of shards, with tasks from 0 on");
+      return usage_error(fmt::format(
+          "{} auto: the tasks of this Slurm array are not in equal steps, so that SLURM_ARRAY_TASK_ID "
+          "tells no share; set ETWRELOG_SHARDS to the number of shards, with tasks from 0 on",
+          flag));
     return of((*task - least) / step, *count);
   }
   if (const auto task = variable(environment, "JOB_COMPLETION_INDEX")) {
     if (shards) return of(*task, *shards);
-    return usage_error(
-        "--shard auto: JOB_COMPLETION_INDEX is set, and ETWRELOG_SHARDS, the number of completions, is not");
+    return usage_error(fmt::format(
+        "{} auto: JOB_COMPLETION_INDEX is set, and ETWRELOG_SHARDS, the number of completions, is not",
+        flag));
   }
-  return usage_error(
-      "--shard auto: neither SLURM_ARRAY_TASK_ID (a Slurm array job) nor JOB_COMPLETION_INDEX (a Kubernetes "
-      "Indexed Job) is set; give I/N");
+  return usage_error(fmt::format(
+      "{} auto: neither SLURM_ARRAY_TASK_ID (a Slurm array job) nor JOB_COMPLETION_INDEX (a Kubernetes "
+      "Indexed Job) is set; give I/N",
+      flag));
 }
 
 std::uint64_t size_of(const std::string &path) {
@@ -120,20 +123,32 @@ Result<void> read_list(const std::string &list, WorkList &files) {
   return {};
 }
 
+bool is_gone(const std::error_code &failed) {
+  return failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
+}
+
 Result<void> read_folder(const std::string &folder, const std::function<bool(std::string_view)> &takes,
                          WorkList &files) {
   const std::size_t root = files.add_root(folder), first = files.size();
-  std::error_code failed;
-  // A folder that cannot be looked into is an error: what is in it would be missing without a word.
-  for (fs::recursive_directory_iterator i(folder, failed), end; !failed && i != end; i.increment(failed)) {
-    const std::string &path = i->path().native();
-    std::error_code gone;
-    if (takes(path) && i->is_regular_file(gone)) {
-      const std::uintmax_t size = i->file_size(gone);
-      files.add(path, gone ? 0 : size, root);
+  std::vector<std::string> folders{folder};
+  while (!folders.empty()) {
+    const std::string at = std::move(folders.back());
+    folders.pop_back();
+    std::error_code failed;
+    for (fs::directory_iterator i(at, failed), end; !failed && i != end; i.increment(failed)) {
+      const std::string &path = i->path().native();
+      std::error_code gone;
+      if (i->symlink_status(gone).type() == fs::file_type::directory) {
+        folders.push_back(path);
+      } else if (takes(path) && i->is_regular_file(gone)) {
+        const std::uintmax_t size = i->file_size(gone);
+        if (!is_gone(gone)) files.add(path, gone ? 0 : size, root);
+      }
     }
+    // A folder that cannot be looked into is an error: what is in it would be missing without a word. One
+    // that went meanwhile has nothing in it.
+    if (failed && !(is_gone(failed) && at != folder)) return failure(at, failed.message());
   }
-  if (failed) return failure(folder, failed.message());
   files.sort(first);
   return {};
 }
@@ -147,9 +162,9 @@ bool has_ending(std::string_view name, std::string_view ending) {
       [](unsigned char c) { return std::tolower(c); });
 }
 
-Result<Shard> parse_shard(const std::string &text, const Environment &environment) {
+Result<Shard> parse_shard(const std::string &text, const Environment &environment, std::string_view flag) {
   if (text.empty()) return Shard{};
-  if (text == "auto") return automatic_shard(environment);
+  if (text == "auto") return automatic_shard(environment, flag);
   const std::size_t slash = text.find('/');
   const auto i = slash == std::string::npos ? std::nullopt : number(std::string_view(text).substr(0, slash));
   const auto n = slash == std::string::npos ? std::nullopt : number(std::string_view(text).substr(slash + 1));

@@ -19,7 +19,9 @@ struct Shard {
 
 using Environment = std::function<const char *(const char *)>;
 // "2/8"; "auto": of a Slurm array job or a Kubernetes Indexed Job, by their variables.
-[[nodiscard]] Result<Shard> parse_shard(const std::string &text, const Environment &environment);
+// `flag`: whose value it is, for errors.
+[[nodiscard]] Result<Shard> parse_shard(const std::string &text, const Environment &environment,
+                                        std::string_view flag = "--shard");
 
 // File names with their sizes, in little more memory than the names take: a folder may hold 100,000.
 class WorkList {

@@ -98,7 +98,8 @@ struct PackReport {
 // archive is written, whatever options.verify says. Where it does not, or the archive would hardly be
 // smaller, the wrapped file is packed as any other file is, as are those of xz, zstd and bzip2. Takes room in
 // the temporary folder for the trace and the archive. An archive is not packed again. Memory: the segments in
-// flight, within run.memory.
+// flight, within run.memory. What is made of a file, by unpack() too, has its permissions and its time of
+// change (Output::like); parts and what joins them as well.
 [[nodiscard]] Result<PackReport> pack(const Input &input, const Output &output,
                                       const PackOptions &options = {}, const RunOptions &run = {});
 
@@ -142,6 +143,7 @@ struct ArchiveInfo {
   bool is_trace = true;
   bool wrapped = false; // the original is a gzip or zip file of one or several traces
   ContentHash content{};
+  bool etl_name = true; // that of the original ended in .etl, or is not known and that of a trace
 };
 // Reads the first and last bytes alone. An input that is no archive: ErrorKind::unsupported.
 [[nodiscard]] Result<ArchiveInfo> read_archive_info(const Input &archive);

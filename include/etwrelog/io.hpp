@@ -14,6 +14,10 @@
 
 namespace etwrelog {
 
+namespace base {
+struct FileAttributes;
+}
+
 // Bytes that can be read anywhere, by any number of threads at once: a blob store, for one.
 class RandomAccess {
 public:
@@ -76,6 +80,10 @@ public:
   // Is given bytes as they come, also those of a call that fails later. For what is written front to back:
   // archives, databases, texts. An .etl is not: its header is written last.
   [[nodiscard]] static Output sink(std::string name, std::shared_ptr<ByteSink> sink);
+  // The same, and the file will have the permissions (rwx; nobody gets more than he had) and the time of
+  // change that the source has now, and its owner and group where the system allows that. Where both are
+  // files, that is.
+  [[nodiscard]] Output like(const Input &source) const;
 
   [[nodiscard]] const std::string &name() const { return name_; }
   [[nodiscard]] Kind kind() const { return kind_; }
@@ -90,6 +98,7 @@ private:
   std::string name_;
   std::vector<std::uint8_t> *bytes_ = nullptr;
   std::shared_ptr<ByteSink> sink_;
+  std::shared_ptr<const base::FileAttributes> like_;
 };
 
 // Writes an Output from front to back, for programs that make their own. Without commit() nothing is left of
@@ -137,6 +146,31 @@ public:
 
 private:
   std::string name_;
+};
+
+// A regular file, no link, that is held open: for a program that reads it, and then relies on it or deletes
+// it.
+class HeldFile {
+public:
+  [[nodiscard]] static Result<HeldFile> open(const std::string &path);
+  HeldFile(HeldFile &&) noexcept;
+  HeldFile &operator=(HeldFile &&) noexcept;
+  ~HeldFile();
+
+  // Reads the very file that was opened, whatever its name leads to by then.
+  [[nodiscard]] Input input() const;
+  // That its name still leads to it, and that its size and times are those that it had when it was opened. An
+  // error of kind `io` says what is different. A write through a mapping may show later.
+  [[nodiscard]] Result<void> check_unchanged() const;
+  // Has the disk keep it, and its name.
+  [[nodiscard]] Result<void> sync();
+  // Deletes it, if check_unchanged() holds. A name that is gone already is as good.
+  [[nodiscard]] Result<void> remove();
+
+private:
+  struct State;
+  explicit HeldFile(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 // For a program that has to end at once, as on a second request to stop: removes what outputs that are under

@@ -4,6 +4,7 @@
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
 #include "base/errors.hpp"
+#include "base/io.hpp"
 #include "etlz/container.hpp"
 #include "etwrelog/logfile_header.hpp"
 #include "passes/statistics.hpp"
@@ -54,6 +55,38 @@ Result<std::unique_ptr<read::Input>> open_original(const Input &input, const std
   return bytes;
 }
 
+// For what is made of one file and stands for it. An archive holds what its original holds: not more people
+// than could read the one may read the other.
+std::optional<base::FileAttributes> attributes_of(const Input &input, const read::Input &bytes) {
+  if (const auto opened = bytes.attributes()) return opened;
+  return input.kind() == Input::Kind::path ? base::file_attributes(input.name()) : std::nullopt;
+}
+
+// What can be done with all of these.
+std::optional<base::FileAttributes> attributes_of(std::span<const Input> inputs,
+                                                  std::span<const std::unique_ptr<read::Input>> bytes) {
+  std::optional<base::FileAttributes> all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::optional<base::FileAttributes> one = attributes_of(inputs[i], *bytes[i]);
+    if (!one) return std::nullopt;
+    if (!all) all = one;
+    all->mode &= one->mode;
+    if (one->owner != all->owner || one->group != all->group) all->mode &= 0700;
+    all->written = std::max(all->written, one->written);
+  }
+  return all;
+}
+
+pipeline::OriginalName name_of(const Input &input) {
+  if (input.kind() != Input::Kind::path) return pipeline::OriginalName::unknown;
+  const std::string_view name = input.name(), ending = ".etl";
+  auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
+  return name.size() >= ending.size() &&
+                 std::ranges::equal(name.substr(name.size() - ending.size()), ending, {}, lower, lower)
+             ? pipeline::OriginalName::etl
+             : pipeline::OriginalName::other;
+}
+
 void tell(PackReport &report, const RunOptions &run) {
   if (run.report != nullptr) {
     run.report->stored_bytes += report.original;
@@ -93,8 +126,11 @@ Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> repo
 Result<PackReport> pack(const Input &input, const Output &output, const PackOptions &options,
                         const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
-  ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, packing(options, run)));
+  ETWRELOG_TRY_LET(out,
+                   OutputStream::open(OutputParts::with(output, attributes_of(input, *bytes)), {&input, 1}));
+  pipeline::ArchiveOptions how = packing(options, run);
+  how.name = name_of(input);
+  ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, how));
   ETWRELOG_TRY(out.commit());
   tell(report, run);
   return report;
@@ -107,8 +143,11 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
         .expected("1.." + std::to_string(part.of))
         .found(std::to_string(part.number));
   ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, {&input, 1}));
-  ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, packing(options, run)));
+  ETWRELOG_TRY_LET(out,
+                   OutputStream::open(OutputParts::with(output, attributes_of(input, *bytes)), {&input, 1}));
+  pipeline::ArchiveOptions how = packing(options, run);
+  how.name = name_of(input);
+  ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, how));
   ETWRELOG_TRY(out.commit());
   tell(report, run);
   return report;
@@ -120,7 +159,7 @@ Result<PackReport> join_parts(std::span<const Input> parts, const Output &output
     ETWRELOG_TRY_LET(bytes, read::open_plain(part, run.stop));
     opened.push_back(std::move(bytes));
   }
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, parts));
+  ETWRELOG_TRY_LET(out, OutputStream::open(OutputParts::with(output, attributes_of(parts, opened)), parts));
   ETWRELOG_TRY_LET(report, pipeline::join_parts(opened, out, run));
   ETWRELOG_TRY(out.commit());
   return report;
@@ -129,7 +168,8 @@ Result<PackReport> join_parts(std::span<const Input> parts, const Output &output
 Result<UnpackReport> unpack(const Input &archive, const Output &output, const UnpackOptions &options,
                             const RunOptions &run) {
   ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, {&archive, 1}));
+  ETWRELOG_TRY_LET(
+      out, OutputStream::open(OutputParts::with(output, attributes_of(archive, *bytes)), {&archive, 1}));
   pipeline::ArchiveOptions how = unpacking(options, run);
   how.check_first = output.kind() == Output::Kind::sink; // what was given away cannot be taken back
   Result<UnpackReport> report = check_whole(archive, pipeline::unpack_file(*bytes, &out, how), run);
@@ -181,6 +221,7 @@ Result<ArchiveInfo> info_of(const read::Input &archive) {
   info.is_trace = header->trace;
   info.wrapped = header->wrapped;
   info.content = footer.content;
+  info.etl_name = (info.is_trace && !info.wrapped) != header->other_name;
   return info;
 }
 

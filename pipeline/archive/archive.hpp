@@ -54,6 +54,9 @@ private:
   std::uint64_t size_ = 0;
 };
 
+// What the original is called, as far as its archive has to tell: unpacking gives it that ending again.
+enum class OriginalName : std::uint8_t { unknown, etl, other };
+
 struct ArchiveOptions {
   Level level = Level::normal;           // fast is no faster: it is taken for normal
   bool verify = true;                    // pack: decode every segment again before it is written
@@ -65,6 +68,12 @@ struct ArchiveOptions {
   RunOptions run;           // its progress counts bytes of the original
   std::vector<ColumnCost> *explain = nullptr; // pack: bytes in and out per column, summed
   Workspace *workspace = nullptr;             // of the caller's, for many files
+  OriginalName name = OriginalName::unknown;  // pack
+
+  // etlz::FileHeader::other_name. `plain_trace`: no other file, and no wrapper.
+  [[nodiscard]] bool other_name(bool plain_trace) const {
+    return name != OriginalName::unknown && (name == OriginalName::etl) != plain_trace;
+  }
 };
 
 // Appends the archive to `out`, which the caller commits.

@@ -37,6 +37,7 @@ std::vector<std::uint8_t> small_archive(const PackJob &job, std::span<const etlz
   const Bytes payload = Bytes(archive).subspan(etlz::kFileHeaderSize);
   etlz::FileHeader header;
   header.small = true;
+  header.other_name = options.other_name(true);
   header.original_size = job.bytes.size();
   header.payload_hash = etlz::hash64(payload);
   etlz::write_file_header(header, archive.data());
@@ -157,6 +158,7 @@ Result<PackReport> pack_file(const read::Input &input, ByteSink &sink, const Arc
 
   etlz::FileHeader header;
   header.trace = file.trace;
+  header.other_name = options.other_name(file.trace);
   header.original_size = input.size();
   std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
   etlz::write_file_header(header, fixed);

@@ -30,6 +30,7 @@ struct PartHeader {
   Level level = Level::normal;
   std::uint64_t original_size = 0;
   std::array<std::uint8_t, 16> sample{}; // XXH3-128 of both ends of the original
+  bool other_name = false;               // that of part 1 counts
 };
 
 struct PartTrailer {
@@ -44,7 +45,7 @@ void write_header(const PartHeader &h, std::uint8_t *out) {
   out[etlz::kPartMagic.size()] = kPartVersion;
   store(out + 8, h.part.number);
   store(out + 12, h.part.of);
-  store(out + 16, std::uint32_t{(h.trace ? 1u : 0u) | (h.whole ? 2u : 0u)});
+  store(out + 16, std::uint32_t{(h.trace ? 1u : 0u) | (h.whole ? 2u : 0u) | (h.other_name ? 4u : 0u)});
   store(out + 20, static_cast<std::uint32_t>(h.level));
   store(out + 24, h.original_size);
   std::ranges::copy(h.sample, out + 32);
@@ -188,7 +189,7 @@ Result<PackReport> pack_part(const read::Input &input, PartNumber part, ByteSink
 
   ETWRELOG_TRY_LET(cuts, find_cuts(file));
   const bool whole = cuts.perhaps_small || cuts.at.size() <= 2 || may_be_wrapped(input);
-  PartHeader header{part, trace, whole, options.level, input.size(), {}};
+  PartHeader header{part, trace, whole, options.level, input.size(), {}, options.other_name(trace)};
   ETWRELOG_TRY_LET(sample, sample_of(input));
   header.sample = sample;
   std::uint8_t fixed[kPartEndSize];
@@ -289,6 +290,7 @@ Result<Opened> open_part(const read::Input &input) {
   const auto flags = load<std::uint32_t>(bytes.data() + 16), level = load<std::uint32_t>(bytes.data() + 20);
   h.trace = (flags & 1) != 0;
   h.whole = (flags & 2) != 0;
+  h.other_name = (flags & 4) != 0;
   h.original_size = load<std::uint64_t>(bytes.data() + 24);
   std::copy_n(bytes.begin() + 32, h.sample.size(), h.sample.begin());
   if (h.part.of == 0 || h.part.of > kMostParts || h.part.number == 0 || h.part.number > h.part.of ||
@@ -443,6 +445,7 @@ Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> inpu
   }
   etlz::FileHeader header;
   header.trace = first.header.trace;
+  header.other_name = first.header.other_name;
   header.original_size = first.header.original_size;
   std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
   etlz::write_file_header(header, fixed);

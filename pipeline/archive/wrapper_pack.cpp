@@ -198,6 +198,7 @@ private:
     std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
     etlz::FileHeader header;
     header.wrapped = true;
+    header.other_name = options_.other_name(false);
     header.original_size = input_.size();
     etlz::write_file_header(header, fixed);
     ETWRELOG_TRY(spool.append(Bytes(fixed, etlz::kFileHeaderSize)));
@@ -205,6 +206,7 @@ private:
     std::vector<etlz::WrappedTrace> wrapped;
     ArchiveOptions inner = options_;
     inner.run.progress = {};
+    inner.name = OriginalName::unknown; // that of the wrapper
     for (const std::size_t number : plan.order) {
       const read::Input &trace = *traces[number];
       const std::uint64_t before = spool.size();

@@ -1,9 +1,11 @@
 // Bytes that can be read at any place, under a name: what a file is to all that looks for something in one.
 #pragma once
 
+#include "base/platform.hpp"
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
+#include <optional>
 #include <string>
 
 namespace etwrelog::base {
@@ -30,6 +32,8 @@ public:
   // Whether what has been read once is cheap to read again, as the system holds it: then there is little to
   // win by keeping a copy of it.
   [[nodiscard]] virtual bool cheap_to_read_again() const { return false; }
+  // Of the file that it is, as it lies on disk; nothing of what was spooled.
+  [[nodiscard]] virtual std::optional<FileAttributes> attributes() const { return std::nullopt; }
   // As the user named it, with the member of an archive behind a colon.
   [[nodiscard]] const std::string &name() const { return text_; }
   [[nodiscard]] const std::string &file() const { return name_.file; }

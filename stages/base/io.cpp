@@ -5,9 +5,11 @@
 #include "base/output_file.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace etwrelog {
@@ -67,6 +69,11 @@ Output Output::sink(std::string name, std::shared_ptr<ByteSink> sink) {
   Output output(Kind::sink, std::move(name));
   output.sink_ = std::move(sink);
   return output;
+}
+
+Output Output::like(const Input &source) const {
+  if (source.kind() != Input::Kind::path) return *this;
+  return OutputParts::with(*this, base::file_attributes(source.name()));
 }
 
 namespace base {
@@ -161,7 +168,8 @@ Result<OutputStream> OutputStream::open(const Output &output, std::span<const In
     return base::bad_option(Option::output, "the sink is a null pointer").in(output.name());
   auto state = std::make_unique<State>(State{output});
   if (output.kind() == Output::Kind::path) {
-    ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace));
+    ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace,
+                                                    OutputParts::like(output)));
     state->file.emplace(std::move(file));
   }
   return OutputStream(std::move(state));
@@ -189,6 +197,89 @@ Result<void> OutputStream::commit() {
   if (state_->file) return state_->file->commit();
   if (auto *bytes = OutputParts::bytes(state_->output)) *bytes = std::move(state_->bytes);
   return {};
+}
+
+// --- Held files
+
+namespace {
+
+// Two writes within one tick of the clock that stamps files leave one time: a file that was written to just
+// now is held only when the next write shows.
+constexpr std::chrono::milliseconds kTick{20};
+
+class HeldBytes final : public RandomAccess {
+public:
+  HeldBytes(base::File opened, const base::FileState &state) : file(std::move(opened)), size_(state.size) {}
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    return file.read_at(offset, into);
+  }
+
+  base::File file;
+
+private:
+  std::uint64_t size_;
+};
+
+} // namespace
+
+struct HeldFile::State {
+  std::string name;
+  base::FileState as_it_was;
+  std::shared_ptr<HeldBytes> bytes;
+};
+
+HeldFile::HeldFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HeldFile::HeldFile(HeldFile &&) noexcept = default;
+HeldFile &HeldFile::operator=(HeldFile &&) noexcept = default;
+HeldFile::~HeldFile() = default;
+
+Result<HeldFile> HeldFile::open(const std::string &path) {
+  if (base::exists(path) && !base::file_attributes(path)) // of a pipe nothing might ever come
+    return base::io_failure("is no regular file").in(path);
+  ETWRELOG_TRY_LET(file, base::File::open_read(path));
+  std::optional<base::FileState> state = file.state();
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  if (state && std::chrono::abs(now - std::chrono::nanoseconds(state->changed)) < kTick) {
+    std::this_thread::sleep_for(kTick);
+    state = file.state();
+  }
+  if (!state || !file.is_regular()) return base::io_failure("is no regular file").in(path);
+  if (const auto named = base::file_state(path); named && named->id != state->id)
+    return base::io_failure("is a link").in(path);
+  auto bytes = std::make_shared<HeldBytes>(std::move(file), *state);
+  return HeldFile(std::make_unique<State>(State{path, *state, std::move(bytes)}));
+}
+
+Input HeldFile::input() const {
+  return Input::random_access(state_->name, state_->bytes);
+}
+
+Result<void> HeldFile::check_unchanged() const {
+  const std::optional<base::FileState> opened = state_->bytes->file.state(),
+                                       named = base::file_state(state_->name);
+  const char *what = nullptr;
+  if (!named)
+    what = "is not there any more";
+  else if (named->id != state_->as_it_was.id)
+    what = "is another file by now";
+  else if (*named != state_->as_it_was || opened != named)
+    what = "has changed meanwhile";
+  if (what != nullptr) return base::io_failure(what).in(state_->name);
+  return {};
+}
+
+Result<void> HeldFile::sync() {
+  ETWRELOG_TRY(state_->bytes->file.sync());
+  return base::sync_folder(base::folder_of(state_->name));
+}
+
+Result<void> HeldFile::remove() {
+  if (!base::exists(state_->name)) return {};
+  ETWRELOG_TRY(check_unchanged());
+  Result<void> deleted = base::delete_file(state_->name);
+  return base::exists(state_->name) ? deleted : Result<void>();
 }
 
 } // namespace etwrelog

@@ -16,6 +16,15 @@ struct InputParts {
 struct OutputParts {
   [[nodiscard]] static std::vector<std::uint8_t> *bytes(const Output &output) { return output.bytes_; }
   [[nodiscard]] static const std::shared_ptr<ByteSink> &sink(const Output &output) { return output.sink_; }
+  [[nodiscard]] static const std::shared_ptr<const base::FileAttributes> &like(const Output &output) {
+    return output.like_;
+  }
+  // With these, unless it has some already or is no file.
+  [[nodiscard]] static Output with(Output output, const std::optional<base::FileAttributes> &attributes) {
+    if (attributes && !output.like_ && output.kind_ == Output::Kind::path)
+      output.like_ = std::make_shared<const base::FileAttributes>(*attributes);
+    return output;
+  }
 };
 
 namespace base {

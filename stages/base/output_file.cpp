@@ -20,13 +20,14 @@ OutputFile::~OutputFile() {
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
     : file_(std::move(other.file_)), target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, {})), size_(other.size_), sync_started_(other.sync_started_),
-      replace_(other.replace_), in_place_(other.in_place_) {}
+      temporary_(std::exchange(other.temporary_, {})), like_(std::move(other.like_)), size_(other.size_),
+      sync_started_(other.sync_started_), replace_(other.replace_), in_place_(other.in_place_) {}
 
 OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   std::swap(file_, other.file_);
   std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
+  std::swap(like_, other.like_);
   std::swap(size_, other.size_);
   std::swap(sync_started_, other.sync_started_);
   std::swap(replace_, other.replace_);
@@ -34,13 +35,16 @@ OutputFile &OutputFile::operator=(OutputFile &&other) noexcept {
   return *this;
 }
 
-Result<OutputFile> OutputFile::create(const std::string &target, bool replace) {
+Result<OutputFile> OutputFile::create(const std::string &target, bool replace,
+                                      std::shared_ptr<const FileAttributes> like) {
   ETWRELOG_TRY(base::check_target(target, replace));
   OutputFile output;
   output.target_ = target;
   output.replace_ = replace;
-  ETWRELOG_TRY_LET(file, base::File::create_beside(target, output.temporary_));
+  ETWRELOG_TRY_LET(file, base::File::create_beside(target, output.temporary_, like != nullptr));
   output.file_ = std::move(file);
+  if (like) output.file_.take_rights(*like);
+  output.like_ = std::move(like);
   if (!output.temporary_.empty()) base::add_temporary(output.temporary_);
   return output;
 }
@@ -79,6 +83,7 @@ Result<void> OutputFile::read_at(std::uint64_t offset, MutableBytes into) const 
 }
 
 Result<void> OutputFile::commit() {
+  if (like_) file_.take_time(*like_);
   Result<void> done = file_.publish(target_, temporary_, replace_, in_place_);
   if (!done && in_place_) {
     done.error().file = target_;

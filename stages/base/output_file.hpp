@@ -5,6 +5,8 @@
 #include "base/platform.hpp"
 #include "etwrelog/io.hpp"
 
+#include <memory>
+
 namespace etwrelog::base {
 
 class OutputFile final : public ByteSink {
@@ -15,8 +17,9 @@ public:
   OutputFile &operator=(OutputFile &&other) noexcept;
 
   // Refuses an existing target unless `replace`, and whatever is no regular file. The target is not touched
-  // before commit().
-  static Result<OutputFile> create(const std::string &target, bool replace);
+  // before commit(). `like`: what the file is to have of another, from its beginning; null for what is usual.
+  static Result<OutputFile> create(const std::string &target, bool replace,
+                                   std::shared_ptr<const FileAttributes> like = nullptr);
   // A file without a name in the folder for temporary files, for what is written here and there and then read
   // back. Never committed.
   static Result<OutputFile> create_spool();
@@ -38,6 +41,7 @@ public:
 private:
   base::File file_;
   std::string target_, temporary_;
+  std::shared_ptr<const FileAttributes> like_;
   std::uint64_t size_ = 0, sync_started_ = 0;
   bool replace_ = false, in_place_ = false;
 };

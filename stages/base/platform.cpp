@@ -88,9 +88,20 @@ Result<int> open_patiently(const std::string &path, const std::stop_token &stop)
   }
 }
 
-std::string folder_of(const std::string &path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+std::int64_t nanoseconds(const timespec &time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+FileState state_of(const struct stat &facts) {
+  return {{facts.st_dev, facts.st_ino},
+          static_cast<std::uint64_t>(facts.st_size),
+          nanoseconds(facts.st_mtim),
+          nanoseconds(facts.st_ctim)};
+}
+
+std::optional<FileAttributes> attributes_of(const struct stat &facts) {
+  if (!S_ISREG(facts.st_mode)) return std::nullopt;
+  return FileAttributes{facts.st_mode & 0777, facts.st_uid, facts.st_gid, nanoseconds(facts.st_mtim)};
 }
 
 // --- Temporaries with a name: ".etwrelog-" 16 hexadecimal digits ".tmp". Their owner holds a lock on them as
@@ -220,12 +231,13 @@ Result<File> File::open_read(const std::string &path, const std::stop_token &sto
   return file;
 }
 
-Result<File> File::create_beside(const std::string &target, std::string &temporary) {
+Result<File> File::create_beside(const std::string &target, std::string &temporary, bool secret) {
   temporary.clear();
+  const mode_t mode = secret ? 0600 : 0666;
   const std::string folder = folder_of(target);
   clean_leftovers(folder);
   if (can_link_unnamed()) {
-    const int handle = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    const int handle = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (handle >= 0) return File(handle, target);
     // What file systems and kernels answer that know no unnamed files.
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOSYS)
@@ -234,7 +246,7 @@ Result<File> File::create_beside(const std::string &target, std::string &tempora
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     const std::string path = (folder == "." ? std::string() : folder) + random_name();
-    const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (handle < 0 && errno == EEXIST) continue;
     if (handle < 0) return system_error(target, "create", errno);
     File file(handle, target);
@@ -363,6 +375,37 @@ std::optional<FileId> File::id() const {
   return FileId{facts.st_dev, facts.st_ino};
 }
 
+std::optional<FileState> File::state() const {
+  struct stat facts {};
+  if (::fstat(handle_, &facts) != 0) return std::nullopt;
+  return state_of(facts);
+}
+
+std::optional<FileAttributes> File::attributes() const {
+  struct stat facts {};
+  if (::fstat(handle_, &facts) != 0) return std::nullopt;
+  return attributes_of(facts);
+}
+
+void File::take_rights(const FileAttributes &from) noexcept {
+  struct stat facts {};
+  unsigned mode = from.mode;
+  if (::fstat(handle_, &facts) != 0) return;
+  // Only a privileged process gives a file away; its group its owner may give to any of his own.
+  if (facts.st_uid != from.owner) (void)!::fchown(handle_, from.owner, static_cast<gid_t>(-1));
+  if (facts.st_gid != from.group && ::fchown(handle_, static_cast<uid_t>(-1), from.group) != 0)
+    mode &= ~070u | (mode & 07u) << 3; // another group, which may do what everybody may
+  (void)::fchmod(handle_, mode);
+}
+
+void File::take_time(const FileAttributes &from) noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t seconds = from.written / kSecond, rest = from.written % kSecond;
+  if (rest < 0) --seconds, rest += kSecond;
+  const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(seconds), static_cast<long>(rest)}};
+  (void)::futimens(handle_, times);
+}
+
 Result<std::size_t> File::read_at(std::uint64_t offset, MutableBytes into) const {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -430,6 +473,23 @@ std::optional<FileId> file_id(const std::string &path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
   return FileId{facts.st_dev, facts.st_ino};
+}
+
+std::optional<FileState> file_state(const std::string &path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) return std::nullopt;
+  return state_of(facts);
+}
+
+std::optional<FileAttributes> file_attributes(const std::string &path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+  return attributes_of(facts);
+}
+
+std::string folder_of(const std::string &path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 std::optional<FileId> standard_input_id() {

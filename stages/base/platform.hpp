@@ -21,6 +21,24 @@ struct FileId {
 [[nodiscard]] std::optional<FileId> file_id(const std::string &path); // nothing if there is none
 [[nodiscard]] std::optional<FileId> standard_input_id();              // nothing unless it is a regular file
 
+// What changes whenever somebody writes to a file, or gives a name to another. Times: nanoseconds since 1970.
+struct FileState {
+  FileId id;
+  std::uint64_t size = 0;
+  std::int64_t written = 0, changed = 0;
+  bool operator==(const FileState &) const = default;
+};
+// Of the name itself: a link is not followed. Nothing if there is none.
+[[nodiscard]] std::optional<FileState> file_state(const std::string &path);
+
+// Who may do what with a file, and when it was written: what an output that stands for one file takes of it.
+struct FileAttributes {
+  unsigned mode = 0; // rwx of owner, group and others
+  std::uint32_t owner = 0, group = 0;
+  std::int64_t written = 0;
+};
+[[nodiscard]] std::optional<FileAttributes> file_attributes(const std::string &path); // of regular files
+
 // Where a file of that name stands or would stand: equal for all spellings of one place.
 struct Place {
   FileId folder;
@@ -43,7 +61,8 @@ public:
   // A new file in the folder of `target`: without a name where the file system can, so that nothing is left
   // whatever happens; else under `temporary`, a random name that others leave alone while this process lives.
   // Removes what dead processes left in that folder.
-  static Result<File> create_beside(const std::string &target, std::string &temporary);
+  // `secret`: for nobody else to open before take_rights().
+  static Result<File> create_beside(const std::string &target, std::string &temporary, bool secret = false);
   // A new folder there, under such a name; the file that is returned holds the lock that says whose it is.
   static Result<File> create_folder_beside(const std::string &target, std::string &temporary);
   // Syncs such a file and gives it the name `target`, which no other file may have unless `replace`, and no
@@ -59,6 +78,12 @@ public:
   [[nodiscard]] bool is_regular() const; // has a size and can be read at any offset
   [[nodiscard]] bool at_start() const;   // nobody has read of it by read_next(), in this process or before
   [[nodiscard]] std::optional<FileId> id() const;
+  [[nodiscard]] std::optional<FileState> state() const;
+  [[nodiscard]] std::optional<FileAttributes> attributes() const; // of a regular file
+  // Nobody may do more with it than with the file that these are of. As far as the system lets: what it
+  // refuses leaves the file to its owner.
+  void take_rights(const FileAttributes &from) noexcept;
+  void take_time(const FileAttributes &from) noexcept; // behind all writing
 
   // Reads until `into` is full or the file ends.
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const;
@@ -91,7 +116,8 @@ private:
 // Whether files can be made where it is to be.
 [[nodiscard]] Result<void> check_folder_of(const std::string &path);
 [[nodiscard]] Result<void> delete_file(const std::string &path);
-void remove_file(const std::string &path) noexcept; // whether or not that works
+[[nodiscard]] std::string folder_of(const std::string &path); // "." or with its slash
+void remove_file(const std::string &path) noexcept;           // whether or not that works
 // Makes the names in a folder durable.
 [[nodiscard]] Result<void> sync_folder(const std::string &folder);
 [[nodiscard]] unsigned process_id();

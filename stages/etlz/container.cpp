@@ -58,7 +58,8 @@ void write_file_header(const FileHeader &h, std::uint8_t *out) {
   const std::uint16_t version = h.small ? kSmallVersion : h.trace ? kTraceVersion : kPlainVersion;
   store(out + 8, version);
   store(out + 10, version);
-  store(out + 12, std::uint32_t{(h.trace ? 0u : 1u) | (h.small ? 2u : 0u) | (h.wrapped ? 4u : 0u)});
+  store(out + 12, std::uint32_t{(h.trace ? 0u : 1u) | (h.small ? 2u : 0u) | (h.wrapped ? 4u : 0u) |
+                                (h.other_name ? 8u : 0u)});
   store(out + 16, h.original_size);
   if (h.small) store(out + 24, h.payload_hash);
   seal(out, kFileHeaderSize);
@@ -92,6 +93,7 @@ Result<FileHeader> read_file_header(Bytes bytes) {
   h.trace = (flags & 1) == 0;
   h.small = h.reader_version >= kSmallVersion && (flags & 2) != 0;
   h.wrapped = h.reader_version >= kWrappedVersion && !h.small && (flags & 4) != 0;
+  h.other_name = (flags & 8) != 0;
   h.payload_hash = load<std::uint64_t>(bytes.data() + 24);
   h.original_size = load<std::uint64_t>(bytes.data() + 16);
   return h;

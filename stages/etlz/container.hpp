@@ -25,6 +25,8 @@ struct FileHeader {
   bool trace = true;                             // false: no ETL file, plain zstd
   bool small = false;                            // all that follows is one payload, up to the end
   bool wrapped = false;                          // wrapper.hpp
+  // The original was no trace, or wrapped, and named .etl all the same; or a trace and not named so.
+  bool other_name = false;
   std::uint64_t original_size = 0;
   std::uint64_t payload_hash = 0; // XXH3-64, of a small one
 };

@@ -224,7 +224,8 @@ Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::st
   if (!file.is_regular() || !file.at_start() || size == 0)
     return spool_sequential(std::move(name), stop, check,
                             [&](MutableBytes into) { return file.read_next(into, stop); });
-  return file_input(std::move(name), std::move(file), size);
+  const std::optional<base::FileAttributes> attributes = file.attributes();
+  return file_input(std::move(name), std::move(file), size, attributes);
 }
 
 Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::stop_token &stop) {

@@ -5,8 +5,9 @@ namespace {
 
 class FileInput final : public Input {
 public:
-  FileInput(InputName name, base::File file, std::uint64_t size)
-      : Input(std::move(name)), file_(std::move(file)), size_(size) {}
+  FileInput(InputName name, base::File file, std::uint64_t size,
+            const std::optional<base::FileAttributes> &attributes)
+      : Input(std::move(name)), file_(std::move(file)), size_(size), attributes_(attributes) {}
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
@@ -15,16 +16,19 @@ public:
     return got;
   }
   bool cheap_to_read_again() const override { return true; }
+  std::optional<base::FileAttributes> attributes() const override { return attributes_; }
 
 private:
   base::File file_;
   std::uint64_t size_;
+  std::optional<base::FileAttributes> attributes_;
 };
 
 } // namespace
 
-std::unique_ptr<Input> file_input(InputName name, base::File file, std::uint64_t size) {
-  return std::make_unique<FileInput>(std::move(name), std::move(file), size);
+std::unique_ptr<Input> file_input(InputName name, base::File file, std::uint64_t size,
+                                  const std::optional<base::FileAttributes> &attributes) {
+  return std::make_unique<FileInput>(std::move(name), std::move(file), size, attributes);
 }
 
 Result<Spool> Spool::create() {

@@ -56,17 +56,20 @@ Buffer packed(const Buffer &original, const pipeline::ArchiveOptions &options) {
 
 // `says` is added to the facts: what the file is for.
 void archive(const std::string &name, const char *says, const Buffer &original, Level level,
-             bool trace = true, bool statistics = false, std::size_t segment = 0) {
+             bool trace = true, bool statistics = false, std::size_t segment = 0,
+             pipeline::OriginalName called = pipeline::OriginalName::unknown) {
   if (is_there(name)) return;
   pipeline::ArchiveOptions options;
   options.segment = segment;
   options.level = level;
+  options.name = called;
   if (statistics) options.count_from = 0;
   const Buffer made = packed(original, options);
   write_file((folder / name).string(), made);
   nlohmann::json facts{{"what", says}, {"bytes", original.size()}, {"xxh3_128", hash_of(original)}};
   if (trace) facts["trace"] = facts_of(statistics_of(original));
   if (statistics) facts["statistics_in_index"] = true;
+  if (called != pipeline::OriginalName::unknown) facts["etl_name"] = called == pipeline::OriginalName::etl;
   const auto index = pipeline::read_archive_index(*read::memory_input(name, made));
   const auto tally = index ? pipeline::read_tally(index->facts) : std::nullopt;
   if (tally) facts["tally_in_index"]["session"] = tally->session.name;
@@ -346,6 +349,13 @@ void make_all() {
   archive("v4-ultra.etlz", "a coupled segment", generated, Level::ultra);
   archive("v4-ultra-xpress.etlz", "coupled, in buffers compressed with XPRESS, memory recycled",
           trace_in_recycled_memory(Codec::xpress, 40, 3), Level::ultra);
+  // Whose originals had other names than those of their kind.
+  archive("v1-no-trace-named-etl.etlz", "a file that is no trace, and was named .etl", text, Level::normal,
+          false, false, 0, pipeline::OriginalName::etl);
+  archive("v2-small-not-named-etl.etlz", "a small archive of a trace that was not named .etl", few,
+          Level::normal, true, false, 0, pipeline::OriginalName::other);
+  archive("v4-not-named-etl.etlz", "a trace that was not named .etl", kinds, Level::normal, true, false, 0,
+          pipeline::OriginalName::other);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",

@@ -1,15 +1,31 @@
 #!/usr/bin/env bash
 # One huge trace over many nodes: an array job packs its parts, a second job joins them when all are there.
 #   tools/slurm/one_trace.sh TRACE ARCHIVE PARTS [SBATCH-OPTIONS...]
+# Prints the number of the second job. The parts are in a folder of their own beside the archive, which goes when they
+# are joined. If a job fails it stays, with what there is, and can be deleted: a new run makes its own.
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
+die() { echo "one_trace.sh: $*" >&2; exit 1; }
 trace=$(realpath "$1") archive=$(realpath -m "$2") parts=$3
 shift 3
+[[ $parts =~ ^[1-9][0-9]*$ ]] || die "$parts is no number of parts"
+if [ ! -f "$trace" ] || [ ! -r "$trace" ]; then die "$trace cannot be read"; fi
+if [ -e "$archive" ] || [ -L "$archive" ]; then die "$archive exists already"; fi
+folder=$(mktemp -d "$archive.parts-XXXXXX")
 tool=${ETWRELOG:-etwrelog}
+printf -v out '%q' "$folder/"
+# In a requeued task, --force replaces what it had written before.
 printf -v pack '%q ' "$tool" pack "$trace" --part auto --force --quiet
-printf -v join '%q ' "$tool" join
-printf -v out '%q' "$archive"
-array=$(sbatch --parsable --requeue --open-mode=append --array=0-$((parts - 1)) "$@" \
-  --wrap "$pack -o $out.part-\$SLURM_ARRAY_TASK_ID")
-sbatch --parsable --dependency=afterok:"$array" "$@" \
-  --wrap "set -e; $join $out.part-* -o $out --quiet; rm -f $out.part-*"
+array=$(sbatch --requeue --open-mode=append "$@" --parsable --array=0-$((parts - 1)) \
+  --wrap "ETWRELOG_SHARDS=$parts $pack -o $out\$SLURM_ARRAY_TASK_ID") || { rmdir "$folder"; exit 1; }
+array=${array%%;*}
+# These and no others, whatever else is there.
+all=()
+for ((i = 0; i < parts; i++)); do all+=("$folder/$i"); done
+printf -v join '%q ' "$tool" join "${all[@]}" -o "$archive" --quiet
+printf -v kept '%q' "the parts are still in $folder"
+printf -v remove '%q ' rm -rf "$folder"
+# A part that fails takes the second job with it, which would wait for ever.
+sbatch "$@" --parsable --dependency=afterok:"$array" --kill-on-invalid-dep=yes \
+  --wrap "$join || { echo $kept >&2; exit 1; }; $remove" || { scancel "$array"; rm -rf "$folder"; exit 1; }
+echo "one_trace.sh: the parts go into $folder until they are joined" >&2

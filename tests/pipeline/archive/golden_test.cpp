@@ -65,6 +65,13 @@ TEST_P(GoldenArchive, GivesBackTheOriginal) {
   EXPECT_EQ(testing::hash_of(back), facts.at("xxh3_128"));
 }
 
+// Early archives do not tell, and have the name of their kind.
+TEST_P(GoldenArchive, KnowsWhetherItsOriginalWasNamedEtl) {
+  const Result<ArchiveInfo> info = read_archive_info(golden(GetParam()).string());
+  ASSERT_TRUE(info) << info.error().message();
+  EXPECT_EQ(info->etl_name, expected(GetParam()).value("etl_name", info->is_trace && !info->wrapped));
+}
+
 // What info and stats print is the same from the trace that comes out, from the archive as an input, and from
 // the index where it holds statistics.
 TEST_P(GoldenArchive, HoldsTheSameEvents) {
