@@ -1,6 +1,7 @@
 #include "tools/cli.hpp"
 
 #include "etwrelog/text.hpp"
+#include "tools/errors.hpp"
 #include "tools/process.hpp"
 
 #include <algorithm>
@@ -209,6 +210,21 @@ Level level_of(std::string_view name) {
          : name == "max"   ? Level::max
          : name == "ultra" ? Level::ultra
                            : Level::normal;
+}
+
+Result<void> check_level(const CLI::Option &level, std::string_view codec) {
+  if (level.count() == 0 || codec != "none") return {};
+  return usage_error("is for output that is compressed, and --codec none compresses nothing", Option::level);
+}
+
+void warn_of_level(const CLI::Option &level, std::string_view codec, const Trace &trace,
+                   const std::string &output) {
+  // Of what is read while it comes nothing is known yet.
+  if (level.count() == 0 || codec != "as-input" || trace.single_pass()) return;
+  if (std::ranges::any_of(trace.sources(), [](const SourceInfo &s) { return s.codec != Codec::none; }))
+    return;
+  warn(output, "--level does nothing: the input is not compressed, so the output is not; --codec xpress "
+               "compresses it");
 }
 
 CLI::Option *add_stacks(CLI::App &command, std::string &mode) {

@@ -73,6 +73,11 @@ void warn(std::string_view file, std::string_view text);
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description,
                        bool of_archive = false);
 [[nodiscard]] Level level_of(std::string_view name);
+// Of commands that write traces: --level has nothing to do where nothing is compressed, which --codec says,
+// or else the input.
+[[nodiscard]] Result<void> check_level(const CLI::Option &level, std::string_view codec);
+void warn_of_level(const CLI::Option &level, std::string_view codec, const Trace &trace,
+                   const std::string &output);
 
 // --stacks, of commands that write traces.
 CLI::Option *add_stacks(CLI::App &command, std::string &mode);

@@ -4,6 +4,7 @@
 #include "etwrelog/profile_symbols.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/process.hpp"
 #include "tools/symbol_options.hpp"
 
@@ -188,6 +189,12 @@ void name_frames(const DiffFlags &options, std::vector<Profile> &before, std::ve
 }
 
 int run_diff(DiffFlags options) {
+  if (options.after.empty())
+    return report(usage_error(
+        "the traces from after are missing: diff BASE... -- NEW..., with \"--\" between the two"));
+  std::vector<std::string> traces = options.before;
+  traces.insert(traces.end(), options.after.begin(), options.after.end());
+  if (Result<void> sound = options.SymbolFlags::check(traces); !sound) return report(sound.error());
   std::vector<ProfileCondition> conditions;
   for (const std::string &text : options.conditions) {
     Result<ProfileCondition> condition = parse_condition(text);
@@ -211,10 +218,13 @@ int run_diff(DiffFlags options) {
   json failures = json::array();
   std::string messages;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (!names_any(diff, conditions[i]))
-      messages +=
-          fmt::format("etwrelog: warning: --fail-if \"{}\": no function of either side has that name\n",
-                      printable(options.conditions[i]));
+    // Mistyped, or without symbols here: a gate that can never close says so.
+    if (!names_any(diff, conditions[i])) {
+      constexpr const char *kNobody = "no function of either side has that name, so that it cannot hold";
+      failures.push_back({{"condition", options.conditions[i]}, {"error", kNobody}});
+      messages += fmt::format("etwrelog: error: --fail-if \"{}\": {}; write it as diff --top 0 shows it\n",
+                              printable(options.conditions[i]), kNobody);
+    }
     for (const ProfileChange &change : matching_changes(diff, conditions[i])) {
       failures.push_back({{"condition", options.conditions[i]}, {"change", change_json(change)}});
       messages += fmt::format("etwrelog: failed: {}: {} {} [{} {}]\n", options.conditions[i], change.name,
@@ -242,19 +252,22 @@ void add_diff_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<DiffFlags>();
   CLI::App *c = app.add_subcommand("diff", "What changed between profiles: diff BASE... -- NEW...");
   c->add_option("BASE", options->before, "Traces from before")->required();
-  c->add_option("--new", options->after, "Traces from after; -- says the same")->required();
+  c->add_option("--new", options->after, "Traces from after, needed; -- says the same");
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
       ->allow_extra_args(false);
   c->add_option("--top", options->top, "Changes to show; 0: all")->check(no_less_than_zero());
-  c->add_option("--fail-if", options->conditions,
-                "Exit with status 1 if it holds beyond the noise: 'total > +5%', 'game.exe!Render > +10%'")
+  c->add_option(
+       "--fail-if", options->conditions,
+       "Exit with status 1 if it holds beyond the noise: 'total > +5%', 'game.exe!Render > +10%', * and ? "
+       "match any; also if no function of either side has that name")
       ->allow_extra_args(false);
   CLI::Option *output = c->add_option("-o,--output", options->output,
                                       "Differential flame graph (.svg) or folded stacks (.folded)");
   c->add_flag("-f,--force", options->force, "Replace an existing output")->needs(output);
   c->add_flag("--salvage", options->salvage, "Step over damage");
   options->SymbolFlags::add_to(
-      *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules only");
+      *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules only, and "
+          "nothing is looked for anywhere");
   options->RunFlags::add_to(*c);
   options->add_json_to(*c);
   c->callback([options, &exit_status] { exit_status = run_diff(*options); });

@@ -7,6 +7,7 @@
 #include "tools/errors.hpp"
 #include "tools/pipes.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -169,7 +170,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
     return std::move(named).error();
   if (flags.verify) {
     const Result<ExportReport> verified = verify_decoding(*trace, options, run);
-    if (!verified) return verified.error();
+    if (!verified) return about_condition(verified.error());
     print_verified(*verified, flags.json, flags.output == "-" ? stderr : stdout);
     if (flags.output.empty()) return report_damage(source_names(*trace), told.warnings, told.skipped);
   }
@@ -184,17 +185,13 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
       (flags.profile != "etwrelog" || flags.maps || flags.messages || flags.report)) {
     return usage_error("--profile, --maps, --messages and --report are for JSON lines, not for tables");
   }
-  if (flags.by_kind && (table == kTables.end() || to_standard_output)) {
-    return usage_error(
-        "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows");
-  }
   const Result<ExportReport> done =
       flags.by_kind            ? export_tables(*trace, flags.output, table->second, options, run)
       : table == kTables.end() ? export_json(*trace, output, options, run)
                                : export_table(*trace, output, table->second, options, run);
   const Result<void> flushed = done && to_standard_output ? standard_output->flush() : Result<void>();
   if (standard_output->reader_gone()) return kFailed;
-  if (!done) return done.error();
+  if (!done) return about_condition(done.error());
   if (!flushed) return flushed.error();
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
@@ -244,12 +241,23 @@ Result<void> check_flags(const ExportFlags &flags, bool each) {
     return usage_error("--verify without --output only verifies: there is nothing to --report");
   if (flags.messages && flags.profile == "timeline")
     return usage_error("--messages is not for --profile timeline, whose lines have a message each");
+  if (flags.force && !each && flags.output.empty())
+    return usage_error("is not given, and --force is about it", Option::output);
+  if (flags.by_kind && !each) {
+    constexpr TableFormat kFolders[] = {TableFormat::csv, TableFormat::tsv, TableFormat::arrow,
+                                        TableFormat::arrow_stream};
+    const auto table = kTables.find(format_of(flags));
+    if (flags.output.empty() || flags.output == "-" || table == kTables.end() ||
+        std::ranges::find(kFolders, table->second) == std::end(kFolders))
+      return usage_error(
+          "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows");
+  }
   return {};
 }
 
 int run_export(const ExportFlags &flags) {
   const BulkFlags &many = flags.many;
-  const bool each = many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing;
+  const bool each = many.one_by_one();
   if (Result<void> sound = check_flags(flags, each); !sound) return report(sound.error());
   if (each) return export_each(flags);
   if (flags.inputs.empty()) {
@@ -271,7 +279,7 @@ void add_export_command(CLI::App &app, int &exit_status) {
   CLI::App *command = app.add_subcommand(
       "export", "What events say, in order of time: JSON lines, CSV, Arrow, SQLite, Parquet, DuckDB");
   command->add_option("TRACE", flags->inputs,
-                      "Traces: .etl or .etlz; several are read as one; - for standard input");
+                      "Traces: " + trace_files() + "; several are read as one; - for standard input");
   flags->many.add_to(*command, ".etl and .etlz",
                      "Leave alone what is there already and newer than its trace");
   command
@@ -311,10 +319,11 @@ void add_export_command(CLI::App &app, int &exit_status) {
       "Make each decoded event into bytes again and compare: what came back, by kind, and why what "
       "did not could not. One that differs is a failure. Without --output nothing else is done");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
-  command->add_option(
-      "--where", flags->where,
-      "Only events that fulfil a condition: 'FileName ~ \"\\\\.dll$\" and IoSize > 65536'; also or, not, in, "
-      "!=, <, <=, >=, !~, and the columns of all events (process, event, cpu, level, ...)");
+  command->add_option("--where", flags->where,
+                      "Only events that fulfil a condition: 'FileName ~ \"\\\\.dll$\" and ImageSize > "
+                      "1000000'; also or, not, in, "
+                      "!=, <, <=, >=, !~, and the columns of all events (process, event, cpu, level, ...), "
+                      "but none that --join adds");
   flags->selection.add_to(*command);
   flags->add_to(*command);
   flags->add_json_to(*command, "The report as JSON");

@@ -273,9 +273,9 @@ void print_info(const Trace &trace, const Statistics &s) {
 
 int run_info(InfoOptions &options) {
   options.many.inputs = options.inputs;
+  if (Result<void> sound = options.many.check_as_one(options.as_one, options.many.sum); !sound)
+    return report(sound.error());
   if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
-  if (options.many.listed() || !options.many.results.empty() || options.many.skip_existing)
-    return report(usage_error("lists, folders and results need --sum"));
   if (options.inputs.empty()) return report(usage_error("no trace is given (- is standard input)"));
   int status = kDone;
   json all = json::array();
@@ -314,9 +314,8 @@ void add_info_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App *command = app.add_subcommand("info", "What is in a trace: session, machine, times, processes");
   command->add_option("TRACE", options->inputs,
-                      "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard "
-                      "input. Each by itself");
-  options->many.add_to(*command);
+                      "Trace: " + trace_files() + "; - for standard input. Each by itself");
+  options->many.add_to(*command, true);
   options->add_as_one_to(*command);
   options->add_to(*command, true);
   command->callback([options, &exit_status] { exit_status = run_info(*options); });

@@ -19,6 +19,7 @@ struct MergeFlags : RunFlags {
   std::vector<std::string> inputs;
   std::string output, codec = "as-input", level = "default", buffer_size, stacks = "keep";
   SelectionFlags selection;
+  const CLI::Option *level_given = nullptr;
   bool force = false, salvage = false, keep_buffers = false;
 };
 
@@ -48,6 +49,7 @@ int run_merge(const MergeFlags &flags) {
   if (flags.keep_buffers && (flags.stacks != "keep" || !flags.buffer_size.empty()))
     return report(usage_error(std::string("--keep-buffers cannot be combined with ") +
                               (flags.stacks != "keep" ? "--stacks" : "--buffer-size")));
+  if (Result<void> sound = check_level(*flags.level_given, flags.codec); !sound) return report(sound.error());
   Result<Selection> selection = flags.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions options;
@@ -66,6 +68,7 @@ int run_merge(const MergeFlags &flags) {
   const RunOptions run = flags.run(bar);
   const Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
+  warn_of_level(*flags.level_given, flags.codec, *trace, flags.output);
   if (Result<void> named = flags.selection.find_providers(*trace, {}, run, options.selection); !named)
     return report(named.error());
   const Result<RelogReport> merged =
@@ -86,8 +89,7 @@ void add_merge_command(CLI::App &app, int &exit_status) {
   auto flags = std::make_shared<MergeFlags>();
   CLI::App *c = app.add_subcommand(
       "merge", "Several traces of one machine and boot into one, in the order of time on each processor");
-  c->add_option("TRACE", flags->inputs, "Traces: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz")
-      ->required();
+  c->add_option("TRACE", flags->inputs, "Traces: " + trace_files())->required();
   c->add_option("-o,--output", flags->output, "The trace to write")->required();
   c->add_flag("-f,--force", flags->force, "Replace an existing output");
   flags->selection.add_to(*c);
@@ -95,7 +97,8 @@ void add_merge_command(CLI::App &app, int &exit_status) {
                 "Compression of the output: none, xpress, lznt1; as-input: xpress if an input was compressed")
       ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))
       ->group("Output");
-  add_level(*c, flags->level, "Effort of the compression: fast, default, max")->group("Output");
+  flags->level_given =
+      add_level(*c, flags->level, "Effort of the compression: fast, default, max")->group("Output");
   c->add_option("--buffer-size", flags->buffer_size,
                 "Size of the output's buffers, 1K to 16M (default: the largest of the inputs', at least 64K)")
       ->check(size_validator())

@@ -84,6 +84,27 @@ std::optional<ProfileFormat> format_of(const ProfileFlags &options) {
                                 : parse_profile_format(options.format);
 }
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const ProfileFormat format :
+       {ProfileFormat::svg, ProfileFormat::html, ProfileFormat::folded, ProfileFormat::speedscope,
+        ProfileFormat::firefox, ProfileFormat::pprof, ProfileFormat::chrome})
+    names.emplace_back(profile_format_name(format));
+  return names;
+}
+
+// An ending (".pb.gz", "pb.gz") is the name of its format; anything else is left to the list of names.
+CLI::Validator ending_as_name() {
+  return CLI::Validator(
+      [](std::string &text) {
+        const std::string file = (text.starts_with('.') ? "x" : "x.") + text;
+        if (const std::optional<ProfileFormat> format = profile_format_of_path(file))
+          text = profile_format_name(*format);
+        return std::string();
+      },
+      "");
+}
+
 Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   const Result<std::optional<Moment>> from = moment_of(options.from, Option::from),
                                       to = moment_of(options.to, Option::to);
@@ -278,9 +299,8 @@ Result<void> check_flags(const ProfileFlags &options, bool into_files) {
       if (given) return usage_error(fmt::format("{} is about what is shown, not about files", name));
     const std::optional<ProfileFormat> format = format_of(options);
     if (!format)
-      return no_profile_format(options.format.empty()
-                                   ? fmt::format("\"{}\" has no ending that tells a format", options.output)
-                                   : fmt::format("\"{}\" is no format", options.format));
+      return no_profile_format(
+          fmt::format("\"{}\" has no ending that tells a format; --format does, too", options.output));
     if (options.icicle && *format != ProfileFormat::svg) return usage_error("--icicle is for .svg");
   }
   if (min_given && !tree_given) return usage_error("--min is about the call tree: --tree, too");
@@ -291,7 +311,9 @@ Result<void> check_flags(const ProfileFlags &options, bool into_files) {
 
 int run_profile(const ProfileFlags &options) {
   const BulkFlags &many = options.many;
-  if (many.listed() || !many.out_dir.empty() || !many.results.empty() || many.skip_existing) {
+  if (Result<void> sound = many.check_as_one(options.as_one); !sound) return report(sound.error());
+  if (Result<void> sound = options.SymbolFlags::check(options.inputs); !sound) return report(sound.error());
+  if (many.one_by_one()) {
     if (many.out_dir.empty() || options.format.empty() || !options.output.empty())
       return report(usage_error(
           "lists, folders, shares and results need --out-dir and --format, such as folded, and take "
@@ -314,8 +336,7 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   CLI::App *c =
       app.add_subcommand("profile", "Where the time went: busiest functions, call tree, flame graph");
   c->add_option("TRACE", options->inputs,
-                "Traces: .etl, .etlz or .diagsession, or in a .zip, .xz, .zst, .gz; several are runs whose "
-                "samples are added up");
+                "Traces: " + trace_files() + "; several are runs whose samples are added up");
   options->add_as_one_to(*c);
   options->many.add_to(*c, ".etl and .etlz", "Leave alone what is there already and newer than its trace");
   c->add_option("--out-dir", options->many.out_dir, "Folder for a file of each trace, instead of one of all")
@@ -354,13 +375,16 @@ void add_profile_command(CLI::App &app, int &exit_status) {
           ->group("View");
   options->SymbolFlags::add_to(
       *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: modules "
-          "and offsets only");
+          "and offsets only, and nothing is looked for anywhere");
   c->add_option("-o,--output", options->output,
                 "File to write (- with --format: standard output); its ending tells the format: .svg .html "
                 ".folded .speedscope.json .firefox.json.gz "
                 ".pb.gz .trace.json")
       ->group("Output");
-  c->add_option("--format", options->format, "Its format, whatever the ending")->group("Output");
+  c->add_option("--format", options->format, "Its format, whatever the ending; endings are taken, too")
+      ->transform(ending_as_name())
+      ->check(CLI::IsMember(format_names()))
+      ->group("Output");
   c->add_option("--max-size", options->max_size,
                 "Keep the file below; what is least is summed up as \"other\"")
       ->check(size_validator())

@@ -1,11 +1,14 @@
 // etwrelog query: SQL over a trace.
 #include "etwrelog/query.hpp"
+#include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <tuple>
@@ -132,12 +135,23 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
   return status;
 }
 
+// A statement has blanks; where it was forgotten, the last argument is a trace.
+bool names_a_trace(const std::string &word) {
+  std::error_code failed;
+  return std::filesystem::exists(word, failed) ||
+         (word.find_first_of(" \t\n") == std::string::npos && is_trace_file_name(word));
+}
+
 int run_query(QueryFlags &flags) {
   std::string sql;
   // SQL is what has a blank in it and names no file; a prompt where there is none.
   if (flags.words.size() > 1) {
     sql = flags.words.back();
     flags.words.pop_back();
+    if (names_a_trace(sql))
+      return report(usage_error(fmt::format("\"{}\" is a trace, not SQL: the last argument must be the SQL "
+                                            "statement (of a single trace alone there is a prompt)",
+                                            printable(sql))));
   }
   SchemaCatalog known;
   for (const std::string &path : flags.schemas)
@@ -174,7 +188,8 @@ void add_query_command(CLI::App &app, int &exit_status) {
   command
       ->add_option(
           "TRACE", flags->words,
-          "Traces, then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
+          "Traces (" + trace_files() +
+              "), then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
       ->required();
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
       ->allow_extra_args(false);

@@ -3,6 +3,7 @@
 #include "tools/commands.hpp"
 #include "tools/errors.hpp"
 #include "tools/reference.hpp"
+#include "tools/topics.hpp"
 
 #include "tools/cli.hpp"
 
@@ -17,50 +18,12 @@
 namespace etwrelog::cli {
 namespace {
 
-struct Topic {
-  std::string_view name, title, text;
-};
-
-constexpr Topic kTopics[] = {
-    {"selection", "Which events a command works on",
-     R"(Everything given must hold; an option given several times means any of its values.
-  -p NAME|ID        events of processes of that image name (* and ?) or id; ids count by lifetime
-  --children        and of their descendants
-  --cmdline REGEX   of processes whose command line contains it (RE2)
-  --exclude NAME    but not of these
-  --from, --to      a time: 12.5s after the start, or UTC such as 2026-01-31T10:00:00; ends included
-  --provider P[:KEYWORDS[:LEVEL]]   by name or GUID
-  --event ID        event ids, hook ids of kernel events, opcodes of classic events
-  --opcode, --task, --channel, --activity   by what the header says of them
-  --cpu N           of that processor
-  --keep-system     with a process also events of no process: DPC, ISR and others
-With a process go the stacks, images, file names and manifests that its events refer to.)"},
-    {"inputs", "What is read",
-     R"(Traces (.etl) from Windows 7 on, 32 and 64-bit, compressed or not, logs never closed, circular logs and files cut
-off by a crash; archives (.etlz) as if they were traces; either inside .zip, .gz, .xz, .zst or .bz2; "-" is standard
-input. All traces of a .zip, as PerfView's .etl.zip and Visual Studio's .diagsession are, are one trace. --salvage steps over damage, lists what it skipped, and exits with 3.)"},
-    {"outputs", "What is written",
-     R"(An output exists whole or not at all. An existing file is replaced only with --force; never an input, never a
-file that the same run has made, never anything but a regular file.)"},
-    {"exit-status", "What the exit status says",
-     R"(0  done
-1  failed: what failed left no output (of several files the others are there), or a condition of diff --fail-if
-   holds
-2  wrong usage
-3  done; damage was skipped on request (--salvage)
-4  what was asked for is written, whole, but what was to follow could not be done: the original not deleted, the
-   report not written, the folder not synced)"},
-    {"sizes", "Sizes, times and numbers",
-     R"(Sizes take K, M, G, T (powers of 1024). Times take s, ms, us, m, h or a UTC date. Numbers that are printed use
-powers of 1000 and say their unit; --json prints exact integers.)"},
-};
-
 int print_help(const CLI::App &app, const std::string &topic) {
   if (topic.empty()) {
     // app.help() would explain the command that runs, which is this one.
     fmt::print("{}\nTopics (etwrelog help TOPIC):\n",
                app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
-    for (const Topic &t : kTopics)
+    for (const Topic &t : topics())
       fmt::print("  {:<14}{}\n", t.name, t.title);
     return kDone;
   }
@@ -72,7 +35,7 @@ int print_help(const CLI::App &app, const std::string &topic) {
     }
     names.push_back(command->get_name());
   }
-  for (const Topic &t : kTopics) {
+  for (const Topic &t : topics()) {
     if (t.name == topic) {
       fmt::print("{}\n\n{}\n", t.title, t.text);
       return kDone;
@@ -112,7 +75,10 @@ int write_manual(const CLI::App &app, const std::string &folder) {
 void add_reference_commands(CLI::App &app, int &exit_status) {
   CLI::App *help = app.add_subcommand("help", "Explain a command or a topic");
   auto topic = std::make_shared<std::string>();
-  help->add_option("topic", *topic, "A command, or selection, inputs, outputs, exit-status, sizes");
+  std::string names;
+  for (const Topic &t : topics())
+    names += fmt::format(", {}", t.name);
+  help->add_option("topic", *topic, "A command, or one of the topics" + names);
   help->callback([&app, &exit_status, topic] { exit_status = print_help(app, *topic); });
 
   CLI::App *completion = app.add_subcommand("completion", "Print a completion script for a shell");

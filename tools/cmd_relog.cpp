@@ -26,6 +26,7 @@ struct RelogFlags : CommonOptions {
   bool embed = false;
   std::vector<std::string> schemas;
   std::optional<std::uint64_t> stack_window;
+  const CLI::Option *level_given = nullptr;
   SelectionFlags selection;
   bool force = false, keep_order = false, single_pass = false, follow = false;
 };
@@ -196,6 +197,7 @@ int run_relog(const RelogFlags &options) {
   if (Result<void> ok = check_single_pass(options); !ok) return report(ok.error());
   if (Result<void> ok = check_follow(options); !ok) return report(ok.error());
   if (Result<void> ok = check_buffer_size(options); !ok) return report(ok.error());
+  if (Result<void> ok = check_level(*options.level_given, options.codec); !ok) return report(ok.error());
   Result<Selection> selection = options.selection.selection();
   if (!selection) return report(selection.error());
   RelogOptions relog;
@@ -248,6 +250,7 @@ int run_relog(const RelogFlags &options) {
     }
     const Result<Trace> trace = open_trace(options.inputs, opening, run);
     if (!trace) return trace.error();
+    warn_of_level(*options.level_given, options.codec, *trace, options.output);
     if (Result<void> named = options.selection.find_providers(*trace, known, run, relog.selection); !named)
       return std::move(named).error();
     names = source_names(*trace);
@@ -287,10 +290,9 @@ int run_relog(const RelogFlags &options) {
 void add_relog_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<RelogFlags>();
   CLI::App *c = app.add_subcommand("relog", "Filter, re-chunk and recompress into a valid .etl");
-  c->add_option(
-       "TRACE", options->inputs,
-       "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard input. Several, "
-       "of one machine and boot, become one")
+  c->add_option("TRACE", options->inputs,
+                "Trace: " + trace_files() +
+                    "; - for standard input. Several, of one machine and boot, become one")
       ->required();
   c->add_option("-o,--output", options->output, "The trace to write")->required();
   c->add_flag("-f,--force", options->force, "Replace an existing output");
@@ -298,7 +300,8 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_option("--codec", options->codec, "Compression of the output: as-input, none, xpress, lznt1")
       ->check(CLI::IsMember({"as-input", "none", "xpress", "lznt1"}))
       ->group("Output");
-  add_level(*c, options->level, "Effort of the compression: fast, default, max")->group("Output");
+  options->level_given =
+      add_level(*c, options->level, "Effort of the compression: fast, default, max")->group("Output");
   c->add_option("--buffer-size", options->buffer_size,
                 "Size of the output's buffers, 1K to 16M (default: the input's, at least 64K)")
       ->check(size_validator())

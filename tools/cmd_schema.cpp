@@ -68,7 +68,7 @@ int run_schema(const SchemaFlags &flags) {
   Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   const Result<ExportReport> done = describe_kinds(*trace, options, run);
-  if (!done) return report(done.error());
+  if (!done) return report(about_condition(done.error()));
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
   const int status = report_damage(source_names(*trace), told.warnings, told.skipped);
@@ -94,7 +94,7 @@ void add_schema_command(CLI::App &app, int &exit_status) {
       app.add_subcommand("schema", "Kinds of events with their fields, and where they are described");
   command
       ->add_option("TRACE", flags->inputs,
-                   "Traces: .etl or .etlz; several are read as one; - for standard input")
+                   "Traces: " + trace_files() + "; several are read as one; - for standard input")
       ->required();
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
       ->allow_extra_args(false);

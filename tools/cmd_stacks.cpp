@@ -23,6 +23,21 @@ struct StacksOptions : CommonOptions {
   std::string database, memory;
 };
 
+// What Windows takes; it replaces others by the nearest of these, and so would the simulation.
+constexpr unsigned kLeastBuckets = 256, kMostBuckets = 4096;
+constexpr std::uint64_t kLeastCache = 3u << 20, kMostCache = 50u << 20;
+
+CLI::Validator cache_size_validator() {
+  return CLI::Validator(
+      [](std::string &text) {
+        const std::uint64_t size = parse_size(text).value_or(0);
+        return size >= kLeastCache && size <= kMostCache
+                   ? std::string()
+                   : fmt::format("\"{}\" is not in the range of 3M to 50M", text);
+      },
+      "");
+}
+
 double quotient(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -277,8 +292,7 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StacksOptions>();
   CLI::App *c = app.add_subcommand("stacks", "How often stacks repeat, and what caching them saves");
   c->add_option("TRACE", options->inputs,
-                "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard input. Each "
-                "by itself")
+                "Trace: " + trace_files() + "; - for standard input. Each by itself")
       ->required();
   options->add_as_one_to(*c);
   c->add_option("--top", options->top,
@@ -292,13 +306,14 @@ void add_stacks_command(CLI::App &app, int &exit_status) {
       ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(kLeastBuckets, kMostBuckets));
   c->add_option("--cache-size", options->cache_sizes,
                 "CacheSize values to simulate, as Windows takes them: 3M to 50M (default: 3M,4M,16M)")
       ->needs(simulate)
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(size_validator());
+      ->check(size_validator())
+      ->check(cache_size_validator());
   CLI::Option *database =
       c->add_option("--export", options->database,
                     "Write the stacks alone to this file; stages/stacks/stack_database.hpp has the format");

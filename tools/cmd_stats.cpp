@@ -149,9 +149,10 @@ int run_listed(const StatsOptions &options) {
 
 int run_stats(StatsOptions &options) {
   options.many.inputs = options.inputs;
+  if (Result<void> sound = options.many.check_as_one(options.as_one, options.many.sum); !sound)
+    return report(sound.error());
   if (options.many.sum) return run_sum(Sum::stats, options.many, options, options.top);
-  if (options.many.listed() || !options.many.results.empty() || options.many.skip_existing)
-    return run_listed(options);
+  if (options.many.one_by_one()) return run_listed(options);
   int status = kDone;
   json all = json::array();
   const std::vector<std::vector<std::string>> traces = options.together();
@@ -174,9 +175,8 @@ void add_stats_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App *command = app.add_subcommand("stats", "Events and bytes by type, and the stack summary");
   command->add_option("TRACE", options->inputs,
-                      "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; - for standard "
-                      "input. Each by itself");
-  options->many.add_to(*command);
+                      "Trace: " + trace_files() + "; - for standard input. Each by itself");
+  options->many.add_to(*command, false);
   options->add_as_one_to(*command);
   command->add_option("--top", options->top, "Show only that many types; 0: all")->check(no_less_than_zero());
   options->add_to(*command, true);

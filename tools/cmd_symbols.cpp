@@ -69,9 +69,16 @@ std::vector<ModuleRow> rows_of(const Profile &profile, SymbolResolver &resolver)
   return rows;
 }
 
+// That a PDB was not found says something only where it was looked for.
+std::string state_text(const ModuleRow &row, bool looked_for) {
+  const SymbolState state = row.symbols->state();
+  return looked_for || state != SymbolState::not_found ? std::string(symbol_state_name(state))
+                                                       : std::string("not looked for");
+}
+
 // `top`: that many, 0 for all.
 json to_json(const std::string &input, std::span<const ModuleRow> rows, std::uint64_t samples,
-             std::size_t top) {
+             std::size_t top, bool looked_for) {
   json modules = json::array();
   for (const ModuleRow &row : rows.first(top == 0 ? rows.size() : std::min(top, rows.size())))
     modules.push_back({{"module", row.module->name},
@@ -81,14 +88,14 @@ json to_json(const std::string &input, std::span<const ModuleRow> rows, std::uin
                        {"age", row.module->pdb_age},
                        {"self", row.use.self},
                        {"total", row.use.total},
-                       {"state", symbol_state_name(row.symbols->state())},
+                       {"state", state_text(row, looked_for)},
                        {"file", row.symbols->file()},
-                       {"reason", row.symbols->reason()},
+                       {"reason", looked_for ? row.symbols->reason() : std::string()},
                        {"looked", row.symbols->looked()}});
   return {{"file", input}, {"samples", samples}, {"modules", std::move(modules)}};
 }
 
-void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_t top) {
+void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_t top, bool looked_for) {
   print_row("{:>7} {:>7}  {:<24} {:<38} {}", "Self", "Total", "Module", "PDB: GUID and age", "Symbols");
   std::uint64_t named = 0;
   std::size_t shown = 0;
@@ -99,8 +106,7 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_
     print_row("{:>7} {:>7}  {:<24} {:<38} {}",
               percent(static_cast<double>(row.use.self), static_cast<double>(samples)),
               percent(static_cast<double>(row.use.total), static_cast<double>(samples)), row.module->name,
-              identity(*row.module),
-              found ? row.symbols->file() : std::string(symbol_state_name(row.symbols->state())));
+              identity(*row.module), found ? row.symbols->file() : state_text(row, looked_for));
   }
   if (top != 0 && rows.size() > top)
     print_row("{:>15}  {} more modules; --top 0 shows all", "", rows.size() - top);
@@ -109,8 +115,8 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_
   // Why the dearest ones are missing, in full.
   std::size_t explained = 0;
   for (const ModuleRow &row : rows)
-    if (row.symbols->state() != SymbolState::found && row.symbols->state() != SymbolState::no_identity &&
-        explained++ < 3)
+    if (looked_for && row.symbols->state() != SymbolState::found &&
+        row.symbols->state() != SymbolState::no_identity && explained++ < 3)
       print_row("{}: {}", row.module->name, row.symbols->reason());
   const bool unmerged = std::ranges::any_of(
       rows, [](const ModuleRow &row) { return row.symbols->state() == SymbolState::no_identity; });
@@ -142,14 +148,14 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
   const std::vector<ModuleRow> rows = rows_of(profile, resolver);
   if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
   if (options.json) {
-    all.push_back(to_json(input, rows, samples, options.top.value_or(0)));
+    all.push_back(to_json(input, rows, samples, options.top.value_or(0), !options.none()));
     return {};
   }
   if (options.inputs.size() > 1) {
     if (&input != &options.inputs.front()) fmt::print("\n");
     print_row("{}:", input);
   }
-  print(rows, samples, options.top.value_or(SymbolsFlags::kTop));
+  print(rows, samples, options.top.value_or(SymbolsFlags::kTop), !options.none());
   return {};
 }
 
@@ -194,7 +200,7 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
     return weight;
   };
   const std::uint64_t before = without_name(), whole = total_weight(read->profile);
-  name_native_code(read->profile, resolver);
+  if (!options.none()) name_native_code(read->profile, resolver);
   if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
   const std::string output = options.output.empty() ? named_path(input) : options.output;
   const ProfileFormat format = profile_format_of_path(output).value_or(read->format);
@@ -240,6 +246,8 @@ int run_apply(const SymbolsFlags &options) {
 }
 
 int run_symbols(const SymbolsFlags &options) {
+  if (Result<void> sound = options.SymbolFlags::check(options.inputs, options.fetch); !sound)
+    return report(sound.error());
   if (options.fetch && !SymbolResolver::has_network()) {
     Error error;
     error.kind = ErrorKind::unsupported;
@@ -267,9 +275,7 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<SymbolsFlags>();
   CLI::App *c = app.add_subcommand(
       "symbols", "Modules by share of samples: GUID, age, where their PDBs are, or why not");
-  c->add_option(
-       "TRACE", options->inputs,
-       "Trace: .etl, .etlz, .diagsession, or in a .zip, .xz, .zst, .gz; with --apply an exported profile")
+  c->add_option("TRACE", options->inputs, "Trace: " + trace_files() + "; with --apply an exported profile")
       ->required();
   CLI::Option *apply =
       c->add_flag(
@@ -285,7 +291,9 @@ void add_symbols_command(CLI::App &app, int &exit_status) {
   c->add_flag("--fetch", options->fetch,
               "Get what is missing from the servers of the symbol path, else from Microsoft's")
       ->group("Names");
-  options->SymbolFlags::add_to(*c, "Folder with PDBs, or a symbol store; looked at first");
+  options->SymbolFlags::add_to(
+      *c, "Folder with PDBs, or a symbol store, looked at before _NT_SYMBOL_PATH; none: nothing is "
+          "looked for anywhere");
   c->add_option("--top", options->top, "Show that many modules; 0: all (default: 40, of JSON all)")
       ->check(no_less_than_zero());
   options->CommonOptions::add_to(*c, true);

@@ -82,6 +82,7 @@ int main(int argc, char **argv) {
   app.name("etwrelog");
   app.set_version_flag("--version", "etwrelog " ETWRELOG_VERSION);
   app.require_subcommand(1);
+  app.formatter(cli::help_formatter()); // that of its commands, too
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   app.failure_message([&](const CLI::App *, const CLI::Error &error) {
     const std::string meant = cli::suggestion(app, arguments);

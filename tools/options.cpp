@@ -4,6 +4,7 @@
 #include "tools/cli.hpp"
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
+#include "tools/work_list.hpp"
 
 #include <charconv>
 
@@ -46,6 +47,16 @@ Result<void> parse_ids(const std::vector<std::string> &texts, Option option, con
 }
 
 } // namespace
+
+std::string trace_files() {
+  return fmt::format(".etl, .etlz, .diagsession, or in a {}", kWrappings);
+}
+
+bool is_trace_file_name(std::string_view name) {
+  for (const char *ending : {".etl", ".etlz", ".diagsession", ".zip", ".xz", ".zst", ".gz", ".bz2"})
+    if (has_ending(name, ending)) return true;
+  return false;
+}
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   unsigned shift = 0;
@@ -141,6 +152,15 @@ Result<std::optional<Moment>> moment_of(const std::string &text, Option option) 
   if (moment) return moment;
   return bad_value(option, text,
                    "seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
+}
+
+Error about_condition(Error error) {
+  // Columns, and the words of --join that people take for these.
+  for (const char *name : {"command_line", "owner", "owner_process_id", "owner_thread_id", "owner_process",
+                           "file", "module", "modules", "stack", "duration", "duration_ns"})
+    if (error.what.find(fmt::format("has a field '{}'", name)) != std::string::npos)
+      error.what += "; what --join adds cannot stand in a condition";
+  return error;
 }
 
 CLI::Validator no_less_than_zero() {

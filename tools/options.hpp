@@ -18,6 +18,12 @@ namespace etwrelog::cli {
 
 class Bar;
 
+// What a trace may lie in, and what may be given for one, in the help of all commands.
+inline constexpr std::string_view kWrappings = ".zip, .xz, .zst, .gz or .bz2";
+[[nodiscard]] std::string trace_files();
+// Whether a name ends as that of a trace does.
+[[nodiscard]] bool is_trace_file_name(std::string_view name);
+
 // "64K", "1M", "3G" (powers of 1024) or plain bytes.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 // What --buffer-size says, which CLI11 has found to be a size; what 32 bits cannot hold as the most they can,
@@ -68,6 +74,9 @@ private:
   std::string from_, to_;
   std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
 };
+
+// An error about a condition, and where that names what only --join adds, that this cannot be.
+[[nodiscard]] Error about_condition(Error error);
 
 // A moment as --from and --to take it, for a command that selects in its own way; none if the text is empty.
 [[nodiscard]] Result<std::optional<Moment>> moment_of(const std::string &text, Option option);

@@ -1,5 +1,7 @@
 #include "tools/reference.hpp"
 
+#include "tools/topics.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
@@ -32,6 +34,13 @@ bool takes_value(const CLI::Option &option) {
   return option.get_expected_max() > 0 && option.get_type_size_max() > 0;
 }
 
+// What "[=URL]" says of a flag that takes a value behind "=" alone; empty for others.
+std::string optional_value(const CLI::Option &option) {
+  const std::string type = option.get_type_name();
+  return option.get_positional() || takes_value(option) || type.empty() ? std::string()
+                                                                        : fmt::format("[={}]", type);
+}
+
 // "SIZE" out of "SIZE" or "TEXT:{fast,default,max}".
 std::string value_name(const CLI::Option &option) {
   const std::string type = option.get_type_name();
@@ -57,6 +66,21 @@ std::vector<std::string> choices_of(const CLI::Option &option) {
 
 std::string joined(const std::vector<std::string> &words, std::string_view separator) {
   return fmt::format("{}", fmt::join(words, separator));
+}
+
+// What may stand right behind a command, where that is one of a few.
+std::vector<std::string> first_words_of(const CLI::App &command) {
+  std::vector<std::string> words;
+  if (command.get_name() == "help") {
+    for (const CLI::App *other : commands_of(*command.get_parent()))
+      words.push_back(other->get_name());
+    for (const Topic &topic : topics())
+      words.emplace_back(topic.name);
+    return words;
+  }
+  for (const CLI::Option *option : options_of(command))
+    if (option->get_positional()) return choices_of(*option);
+  return words;
 }
 
 // --- Manual pages
@@ -98,9 +122,17 @@ void add_option(std::string &page, const CLI::Option &option) {
   std::string head =
       names.empty() ? "\\fI" + troff(option.get_name(true, false)) + "\\fR" : joined(names, ", ");
   if (!names.empty() && takes_value(option)) head += " \\fI" + troff(value_name(option)) + "\\fR";
+  if (const std::string value = optional_value(option); !value.empty())
+    head += "\\fI" + troff(value) + "\\fR";
   page += ".TP\n" + head + "\n" + troff(option.get_description());
   if (const auto choices = choices_of(option); !choices.empty())
     page += troff(fmt::format(" ({})", joined(choices, ", ")));
+  if (const std::string value = option.get_default_str(); !value.empty())
+    page += troff(fmt::format(" (default: {})", value));
+  std::vector<std::string> needed;
+  for (const CLI::Option *other : option.get_needs())
+    needed.push_back(other->get_name());
+  if (!needed.empty()) page += troff(fmt::format(" (needs {})", joined(needed, ", ")));
   page += "\n";
 }
 
@@ -123,23 +155,22 @@ void add_footer(std::string &page, const std::string &footer) {
   page += ".SH EXAMPLES AND NOTES\n.nf\n" + troff(footer) + "\n.fi\n";
 }
 
-constexpr std::string_view kExitStatus = R"(.SH EXIT STATUS
-.TP
-.B 0
-Done.
-.TP
-.B 1
-Failed: what failed left no output (of several files the others are there), or a condition of diff \-\-fail\-if holds.
-.TP
-.B 2
-Wrong usage.
-.TP
-.B 3
-Done; damage was skipped on request.
-.TP
-.B 4
-Written, but not all that belongs to it could be: the original was not deleted, or the report not written.
-)";
+// What `etwrelog help TOPIC` prints, line for line; the exit status has a place of its own on every page.
+void add_topics(std::string &page) {
+  for (const Topic &topic : topics()) {
+    if (topic.name == "exit-status") continue;
+    std::string heading(topic.name);
+    std::ranges::transform(heading, heading.begin(), [](unsigned char c) { return std::toupper(c); });
+    page += fmt::format(".SH {}\n{}.\n.PP\n.nf\n{}\n.fi\n", troff(heading), troff(topic.title),
+                        troff(topic.text));
+  }
+}
+
+void add_exit_status(std::string &page) {
+  page += ".SH EXIT STATUS\n";
+  for (const ExitMeaning &meaning : exit_meanings())
+    page += fmt::format(".TP\n.B {}\n{}\n", meaning.status, troff(meaning.text));
+}
 
 // --- Completions
 // ----------------------------------------------------------------------------------------------
@@ -165,11 +196,13 @@ std::string shell_quoted(std::string_view text) {
 }
 
 std::string bash_completion(const CLI::App &app) {
-  std::string values, options, names;
+  std::string values, options, names, first;
   for (const CLI::App *command : commands_of(app)) {
     names += command->get_name() + " ";
     options +=
         fmt::format("    {}) words='{}' ;;\n", command->get_name(), joined(option_words(*command), " "));
+    if (const auto words = first_words_of(*command); !words.empty())
+      first += fmt::format("      {}) words='{}' ;;\n", command->get_name(), joined(words, " "));
     for (const CLI::Option *option : options_of(*command))
       if (const auto choices = choices_of(*option); !choices.empty())
         for (const std::string &name : names_of(*option))
@@ -189,12 +222,15 @@ _{0}() {{
   if [ -z "$words" ] && [[ $current == -* ]]; then
     case $command in
 {4}    esac
+  elif [ -z "$words" ] && [ "$COMP_CWORD" -eq 2 ]; then
+    case $command in
+{5}    esac
   fi
   if [ -n "$words" ]; then COMPREPLY=($(compgen -W "$words" -- "$current")); fi
 }}
 complete -o default -F _{0} {0}
 )",
-                     app.get_name(), names, joined(option_words(app), " "), values, options);
+                     app.get_name(), names, joined(option_words(app), " "), values, options, first);
 }
 
 std::string zsh_completion(const CLI::App &app) {
@@ -207,7 +243,9 @@ std::string zsh_completion(const CLI::App &app) {
         std::string text = option->get_description();
         std::replace_if(
             text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ':'; }, ' ');
-        std::string spec = fmt::format("*{}[{}]", name, text);
+        const bool optional = !optional_value(*option).empty();
+        std::string spec = fmt::format("*{}{}[{}]", name, optional ? "=-" : "", text);
+        if (optional) spec += fmt::format("::{}: ", option->get_type_name());
         if (takes_value(*option)) {
           const auto choices = choices_of(*option);
           spec += choices.empty() ? fmt::format(":{}:_files", value_name(*option))
@@ -216,6 +254,8 @@ std::string zsh_completion(const CLI::App &app) {
         cases += fmt::format("        {} \\\n", shell_quoted(spec));
       }
     }
+    if (const auto words = first_words_of(*command); !words.empty())
+      cases += fmt::format("        '1:argument:({})' \\\n", joined(words, " "));
     cases += "        '*:file:_files' ;;\n";
   }
   return fmt::format(R"(#compdef {0}
@@ -242,8 +282,13 @@ std::string fish_completion(const CLI::App &app) {
   const std::string tool = app.get_name();
   std::string out = fmt::format("# fish completion of {}\n", tool);
   for (const CLI::App *command : commands_of(app)) {
-    out += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", tool, command->get_name(),
+    out += fmt::format("complete -c {} -n __fish_use_subcommand -f -a {} -d {}\n", tool, command->get_name(),
                        shell_quoted(command->get_description()));
+    if (const std::string words = joined(first_words_of(*command), " "); !words.empty())
+      out += fmt::format(
+          "complete -c {} -n '__fish_seen_subcommand_from {}; and test (count (commandline -opc)) "
+          "-eq 2' -f -a {}\n",
+          tool, command->get_name(), shell_quoted(words));
     for (const CLI::Option *option : options_of(*command)) {
       if (names_of(*option).empty()) continue;
       out += fmt::format("complete -c {} -n '__fish_seen_subcommand_from {}'", tool, command->get_name());
@@ -275,7 +320,31 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// One value an option where what follows may be a trace, and a flag with a value behind "=" as it is typed.
+class HelpFormatter : public CLI::Formatter {
+public:
+  std::string make_option_name(const CLI::Option *option, bool is_positional) const override {
+    if (is_positional || optional_value(*option).empty())
+      return Formatter::make_option_name(option, is_positional);
+    return joined(names_of(*option), ",") + optional_value(*option);
+  }
+  std::string make_option_opts(const CLI::Option *option) const override {
+    std::string text = Formatter::make_option_opts(option);
+    if (!optional_value(*option).empty() && text.starts_with(" " + option->get_type_name()))
+      text.erase(0, 1 + option->get_type_name().size()); // stands in the name
+    constexpr std::string_view kMore = " ...";
+    const bool one_each = !option->get_positional() && !option->get_allow_extra_args();
+    if (const std::size_t at = text.find(kMore); one_each && at != std::string::npos)
+      text.erase(at, kMore.size());
+    return text;
+  }
+};
+
 } // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() {
+  return std::make_shared<HelpFormatter>();
+}
 
 std::vector<const CLI::App *> commands_of(const CLI::App &app) {
   std::vector<const CLI::App *> shown;
@@ -301,7 +370,8 @@ std::string man_page(const CLI::App &app, std::string_view version, std::string_
         fmt::format(".TP\n\\fB{}\\fR\n{}\n", troff(command->get_name()), troff(command->get_description()));
   add_options(page, app);
   add_footer(page, app.get_footer());
-  page += kExitStatus;
+  if (!parent) add_topics(page);
+  add_exit_status(page);
   page += ".SH SEE ALSO\n";
   std::vector<std::string> others;
   for (const CLI::App *other : commands_of(parent ? *parent : app))

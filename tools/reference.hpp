@@ -2,6 +2,7 @@
 // words. There is one source: whatever --help says, these say, too.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include <CLI/CLI.hpp>
 
 namespace etwrelog::cli {
+
+// How --help shows options, for the program before it has commands.
+[[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 // A manual page (troff, man macros) of the tool itself or of one of its commands. `date`: "2026-11-22".
 [[nodiscard]] std::string man_page(const CLI::App &app, std::string_view version, std::string_view date);

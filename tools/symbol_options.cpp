@@ -1,9 +1,14 @@
 #include "tools/symbol_options.hpp"
 
+#include "etwrelog/text.hpp"
 #include "tools/cli.hpp"
+#include "tools/errors.hpp"
 #include "tools/process.hpp"
 
+#include <algorithm>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 namespace etwrelog::cli {
 
@@ -14,7 +19,23 @@ void SymbolFlags::add_to(CLI::App &command, const std::string &about_folders) {
           "--symbol-server{" + std::string(kMicrosoftSymbolServer) + "}", server,
           "Ask this server for PDBs that are not found here (default: Microsoft's); without it, or a URL in "
           "_NT_SYMBOL_PATH, nothing leaves this machine")
+      ->type_name("URL")
       ->group("Names");
+}
+
+Result<void> SymbolFlags::check(const std::vector<std::string> &traces, bool fetch) const {
+  if (folders.size() > 1 && std::ranges::find(folders, "none") != folders.end())
+    return usage_error("--symbols none stands alone: it looks nowhere (a folder of that name is ./none)");
+  if (none() && (fetch || !server.empty()))
+    return usage_error(fmt::format("--symbols none looks nowhere, and {} asks a server: one of them",
+                                   fetch ? "--fetch" : "--symbol-server"));
+  // CLI11 takes a flag's value behind "=" alone, and Microsoft's server would be asked instead.
+  for (const std::string &trace : traces)
+    if (std::error_code failed; (trace.starts_with("http://") || trace.starts_with("https://")) &&
+                                !std::filesystem::exists(trace, failed))
+      return usage_error(fmt::format(
+          "\"{0}\" is no file; a server is given as --symbol-server={0}, with \"=\"", printable(trace)));
+  return {};
 }
 
 SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsigned threads,
@@ -22,11 +43,13 @@ SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsig
   for (const std::string &folder : folders)
     if (std::error_code failed; !none() && !std::filesystem::exists(folder, failed))
       warn(folder, "there is no such folder: no symbols are looked for in it");
-  SymbolOptions out = SymbolOptions::from_environment();
-  out.folders = folders;
-  out.traces = traces;
+  SymbolOptions out;
+  if (!none()) out = SymbolOptions::from_environment();
   out.threads = threads;
   out.stop = process::stop_token();
+  if (none()) return out;
+  out.folders = folders;
+  out.traces = traces;
   out.server = server;
   if (fetch && out.server.empty() && !out.network) out.server = kMicrosoftSymbolServer;
   out.network = out.network || fetch || !out.server.empty();

@@ -1,6 +1,7 @@
 // Where a command looks for the names of native code: --symbols, --symbol-server, the environment.
 #pragma once
 
+#include "etwrelog/error.hpp"
 #include "etwrelog/symbols.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,9 +13,12 @@ struct SymbolFlags {
   std::string server;
 
   void add_to(CLI::App &command, const std::string &about_folders);
-  // With `fetch` a server is asked in any case: that of the path, else Microsoft's.
+  // With `fetch`, a server is asked in any case: that of the path, else Microsoft's.
   [[nodiscard]] SymbolOptions options(const std::vector<std::string> &traces, unsigned threads,
                                       bool fetch = false) const;
+  // What would mean nothing, before anything is looked for: servers for no names, and a URL among `traces`.
+  [[nodiscard]] Result<void> check(const std::vector<std::string> &traces, bool fetch = false) const;
+  // Names are looked for nowhere.
   [[nodiscard]] bool none() const { return folders.size() == 1 && folders[0] == "none"; }
 };
 

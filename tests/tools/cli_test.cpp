@@ -108,6 +108,25 @@ TEST_F(Cli, OptionsThatMeanNothingTogetherAreRefused) {
            {{"symbols", in, "--apply", "--json"}, "--json"},
            {{"info", in, "--skip-existing"}, "--sum"},
            {{"info", "--sum", "-"}, "--sum"},
+           {{"info", in, "-r"}, "--sum"},
+           {{"stats", directory.path().string(), "-r", "--as-one"}, "--as-one"},
+           {{"stats", in, "--results", folder, "--as-one"}, "--as-one"},
+           {{"info", in, "--sum", "--as-one"}, "--as-one"},
+           {{"profile", in, "--out-dir", folder, "--format", "svg", "--as-one"}, "--as-one"},
+           {{"symbols", in, "--fetch", "--symbols", "none"}, "--symbols none"},
+           {{"profile", in, "--symbols", "none", "--symbol-server"}, "--symbols none"},
+           {{"diff", in, "--symbols", "none", "--symbol-server=http://localhost:1", "--", in},
+            "--symbols none"},
+           {{"symbols", in, "--symbols", "none", "--symbols", folder}, "--symbols none"},
+           {{"relog", in, "-o", out, "--codec", "none", "--level", "max"}, "--level"},
+           {{"merge", in, "-o", out, "--codec", "none", "--level", "max"}, "--level"},
+           {{"export", in, "-f"}, "--force"},
+           {{"export", in, "--by-kind", "--format", "sqlite", "-o", folder}, "--by-kind"},
+           {{"export", in, "--by-kind", "--format", "parquet", "-o", folder}, "--by-kind"},
+           {{"stacks", in, "--simulate-cache", "--buckets", "255"}, "256 to 4096"},
+           {{"stacks", in, "--simulate-cache", "--buckets", "1021,4097"}, "256 to 4096"},
+           {{"stacks", in, "--simulate-cache", "--cache-size", "2M"}, "3M to 50M"},
+           {{"stacks", in, "--simulate-cache", "--cache-size", "4M,51M"}, "3M to 50M"},
            {{"fleet", "list", in, "--json"}, "--json"},
            {{"fleet", "report", in, "--shard", "1/2"}, "--shard"}}) {
     const ToolRun run = run_tool(line);
@@ -116,6 +135,69 @@ TEST_F(Cli, OptionsThatMeanNothingTogetherAreRefused) {
     EXPECT_NE(run.err.find(named), std::string::npos) << run.err;
   }
   EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+// CLI11 takes a flag's value behind "=" alone, so that Microsoft's server would be asked.
+TEST_F(Cli, AServerWithABlankBeforeItIsNoTrace) {
+  const std::string url = "https://symbols.example/store";
+  for (const Names &line :
+       {Names{"profile", "--symbol-server", url, in}, Names{"symbols", "--symbol-server", url, in},
+        Names{"diff", in, "--symbol-server", "--", in, url}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0];
+    expect_one_line(run);
+    EXPECT_NE(run.err.find("--symbol-server=" + url), std::string::npos) << run.err;
+  }
+}
+
+TEST_F(Cli, WhatIsMissingIsAskedForAsItIsWritten) {
+  const std::string other = directory.file("other.etl");
+  std::filesystem::copy_file(in, other);
+  for (const auto &[line, said] : std::vector<std::pair<Names, std::string>>{
+           {{"diff", in}, "diff BASE... -- NEW..."},
+           {{"query", in, other}, "the last argument must be the SQL statement"},
+           {{"query", in, directory.file("none.etlz")}, "the last argument must be the SQL statement"},
+           {{"pack", in, "--part", "auto"}, "--part auto"},
+           {{"pack", in, "--shard", "auto"}, "--shard auto"}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0];
+    expect_one_line(run);
+    EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+  }
+}
+
+TEST_F(Cli, ALevelThatHasNothingToCompressIsTold) {
+  const auto told = [this](const std::string &from, const Names &more) {
+    Names line{"relog", from, "-q", "-f", "-o", out, "--level", "max"};
+    line.insert(line.end(), more.begin(), more.end());
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.err.find("--level does nothing") != std::string::npos;
+  };
+  EXPECT_TRUE(told(in, {}));
+  EXPECT_FALSE(told(in, {"--codec", "xpress"}));
+  std::filesystem::rename(out, directory.file("compressed.etl"));
+  EXPECT_FALSE(told(directory.file("compressed.etl"), {}));
+  const ToolRun piped = run_tool({"relog", "-", "--single-pass", "-q", "-f", "-o", out, "--level", "max"},
+                                 {.input = directory.file("compressed.etl")});
+  EXPECT_EQ(piped.err, "");
+}
+
+// The archive is whole each time: what is asked for and not done is the same.
+TEST_F(Cli, AnOriginalThatStaysIsToldInEveryRun) {
+  if (std::system(("chattr +i '" + in + "' 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "no file can be made immutable here";
+  const Names line{"pack", in, "-o", out, "--delete-original", "--skip-existing"};
+  const ToolRun first = run_tool(line), second = run_tool(line);
+  EXPECT_EQ(std::system(("chattr -i '" + in + "'").c_str()), 0);
+  for (const ToolRun &run : {first, second}) {
+    EXPECT_EQ(run.status, 4) << run.err;
+    EXPECT_NE(run.err.find("cannot be deleted"), std::string::npos) << run.err;
+  }
+  const ToolRun third = run_tool(line);
+  EXPECT_EQ(third.status, 0) << third.err;
+  EXPECT_NE(third.out.find("original deleted"), std::string::npos) << third.out;
+  EXPECT_FALSE(std::filesystem::exists(in));
 }
 
 TEST_F(Cli, PackTellsOfMissingBuffers) {

@@ -117,6 +117,20 @@ TEST_F(ProfileNames, FunctionsLinesAndInlineFramesAreThoseOfTheSymbolizer) {
   EXPECT_EQ(found, stacks);
 }
 
+TEST_F(ProfileNames, NoneLooksNowhereInEveryCommand) {
+  ::setenv("_NT_SYMBOL_PATH", demo_pdb()->folder.c_str(), 1);
+  const auto state = [this](std::vector<std::string> more) {
+    more.insert(more.begin(), {"symbols", trace, "--json"});
+    return json::parse(run_tool(more).out)["modules"][0]["state"].get<std::string>();
+  };
+  EXPECT_EQ(state({}), "found");
+  EXPECT_EQ(state({"--symbols", "none"}), "not looked for") << "although it is in the cache by now";
+  const testing::ToolRun profile = run_tool({"profile", trace, "--symbols", "none", "--json", "--top", "0"});
+  ::unsetenv("_NT_SYMBOL_PATH");
+  EXPECT_EQ(profile.status, 0) << profile.err;
+  EXPECT_EQ(profile.out.find("physics"), std::string::npos);
+}
+
 TEST_F(ProfileNames, ByLineCountsWhereTheSamplesAre) {
   std::map<std::uint32_t, std::uint64_t> expected, found; // by line, self
   const std::uint32_t weight = marked("weight"), inner = marked("inner");

@@ -204,6 +204,29 @@ TEST(ProfileText, WhatIsAboutAFileNeedsOne) {
   }
 }
 
+TEST(ProfileText, AFormatIsAskedForByNameOrEnding) {
+  const std::string trace = sampled("formats", {{"game.exe", 20}}), file = new_folder("formats_out") + "/x";
+  const auto written = [&](const std::string &format) {
+    const testing::ToolRun run =
+        testing::run_tool({"profile", trace, "--symbols", "none", "--format", format, "-f", "-o", file});
+    EXPECT_EQ(run.status, 0) << format << ": " << run.err;
+    return read_file(file);
+  };
+  for (const auto &[name, ending] : std::vector<std::pair<std::string, std::string>>{
+           {"pprof", "pb.gz"}, {"speedscope", ".speedscope.json"}, {"folded", "folded"}, {"svg", ".svg"}}) {
+    const std::string by_name = written(name);
+    EXPECT_FALSE(by_name.empty());
+    EXPECT_TRUE(by_name == written(ending)) << ending;
+  }
+  const testing::ToolRun wrong =
+      testing::run_tool({"profile", trace, "--format", "flame", "-o", file + ".svg"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(wrong.err.find("--output"), std::string::npos) << wrong.err;
+  const std::string names = "{svg,html,folded,speedscope,firefox,pprof,chrome}";
+  EXPECT_NE(wrong.err.find("--format: flame not in " + names), std::string::npos) << wrong.err;
+  EXPECT_NE(testing::run_tool({"profile", "--help"}).out.find(names), std::string::npos);
+}
+
 TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
   const std::string one = sampled("once", {{"game.exe", 20}}), other = sampled("other", {{"game.exe", 20}});
   for (const std::vector<std::string> &line :
@@ -252,6 +275,21 @@ TEST(ProfileText, AProfileGoesDownAPipe) {
   EXPECT_EQ(piped.out, read_file(file));
   EXPECT_FALSE(piped.out.empty());
   EXPECT_EQ(testing::run_tool({"profile", trace, "-o", "-"}).status, 2) << "which format?";
+}
+
+// A gate with a mistyped name would let everything through.
+TEST(DiffText, AConditionThatNamesNothingFails) {
+  const std::string trace = sampled("gate", {{"game.exe", 20}});
+  const auto gate = [&](const std::string &condition) {
+    return testing::run_tool(
+        {"diff", trace, "--", trace, "--symbols", "none", "--json", "--fail-if", condition});
+  };
+  const testing::ToolRun mistyped = gate("gmae.exe!* > +10%");
+  EXPECT_EQ(mistyped.status, 1);
+  EXPECT_NE(mistyped.err.find("no function of either side has that name"), std::string::npos) << mistyped.err;
+  EXPECT_EQ(nlohmann::json::parse(mistyped.out)["failed"][0]["condition"], "gmae.exe!* > +10%");
+  EXPECT_EQ(gate("* > +10%").status, 0);
+  EXPECT_EQ(gate("total > +10%").status, 0);
 }
 
 TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {

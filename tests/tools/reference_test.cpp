@@ -57,6 +57,70 @@ TEST(Reference, ManualPagesNameEveryOptionThatHelpNames) {
   }
 }
 
+TEST(Reference, ManualPagesSayWhatHelpSaysOfDefaultsNeedsAndTopics) {
+  TempDir directory;
+  ASSERT_EQ(run_tool({"manual", directory.file("")}).status, 0);
+  const auto page = [&](const std::string &name) { return text_of(directory.file(name + ".1")); };
+  EXPECT_NE(page("etwrelog-relog").find("(default: 1G)"), std::string::npos);
+  EXPECT_NE(page("etwrelog-fleet").find("(default: 10)"), std::string::npos);
+  EXPECT_NE(page("etwrelog-info").find("(needs \\-\\-sum)"), std::string::npos);
+  EXPECT_NE(page("etwrelog-profile").find("\\fB\\-\\-symbol\\-server\\fR\\fI[=URL]\\fR"), std::string::npos);
+  EXPECT_NE(page("etwrelog-pack").find("the folder not synced"), std::string::npos);
+  const std::string main_page = page("etwrelog");
+  for (const char *topic : {"SELECTION", "INPUTS", "OUTPUTS", "EXIT STATUS", "SIZES"})
+    EXPECT_NE(main_page.find(".SH " + std::string(topic) + "\n"), std::string::npos) << topic;
+}
+
+TEST(Reference, HelpShowsOptionsAsTheyAreWritten) {
+  const std::string profile = run_tool({"profile", "--help"}).out;
+  EXPECT_NE(profile.find("--symbol-server[=URL] "), std::string::npos) << profile;
+  EXPECT_NE(profile.find("-p,--process TEXT  "), std::string::npos)
+      << "one value each: what follows is a trace";
+  EXPECT_NE(profile.find("TRACE TEXT ..."), std::string::npos);
+  const std::string info = run_tool({"info", "--help"}).out, stats = run_tool({"stats", "--help"}).out;
+  EXPECT_NE(info.find("--skip-existing Needs: --sum"), std::string::npos) << info;
+  EXPECT_EQ(stats.find("--skip-existing Needs: --sum"), std::string::npos) << stats;
+  for (const std::string command :
+       {"info", "stats", "profile", "stacks", "symbols", "export", "schema", "query", "relog", "merge"})
+    EXPECT_NE(run_tool({command, "--help"}).out.find(".zip, .xz, .zst, .gz or .bz2"), std::string::npos)
+        << command;
+}
+
+TEST(Reference, CompletionsKnowWhatStandsBehindACommand) {
+  TempDir directory;
+  const std::string script = directory.file("completion");
+  const auto written = [&](const std::string &shell) {
+    const ToolRun run = run_tool({"completion", shell});
+    testing::write_file(script,
+                        Bytes(reinterpret_cast<const std::uint8_t *>(run.out.data()), run.out.size()));
+    return std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) == 0;
+  };
+  const std::pair<std::string, std::string> cases[] = {{"fleet ", "list report"},
+                                                       {"help se", "selection"},
+                                                       {"help unp", "unpack"},
+                                                       {"completion ", "bash fish zsh"}};
+  const bool bash = written("bash");
+  for (const auto &[typed, offered] : cases) {
+    const std::string command = typed.substr(0, typed.find(' ')), word = typed.substr(typed.find(' ') + 1);
+    const std::string ask =
+        "source " + script + "; COMP_WORDS=(etwrelog " + command + " \"" + word +
+        "\"); COMP_CWORD=2; _etwrelog; test \"$(printf \"%s\\n\" \"${COMPREPLY[@]}\" | sort | xargs)\" = \"" +
+        offered + "\"";
+    if (bash) {
+      EXPECT_EQ(std::system(("bash -c '" + ask + "'").c_str()), 0) << typed;
+    }
+  }
+  const bool fish = written("fish");
+  for (const auto &[typed, offered] : cases) {
+    const std::string ask = "source " + script + "; test \"$(complete -C \"etwrelog " + typed +
+                            "\" | cut -f1 | sort | xargs)\" = \"" + offered + "\"";
+    if (fish) {
+      EXPECT_EQ(std::system(("fish -c '" + ask + "'").c_str()), 0) << typed;
+    }
+  }
+  EXPECT_NE(run_tool({"completion", "zsh"}).out.find("'1:argument:(list report)'"), std::string::npos);
+}
+
 TEST(Reference, CompletionsParseAndKnowEveryCommand) {
   TempDir directory;
   const std::string script = directory.file("completion");

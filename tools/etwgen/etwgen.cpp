@@ -18,8 +18,13 @@ namespace {
 
 constexpr int kUsage = 2; // exit status
 
+// What this program calls an option of the library.
+std::string_view flag_name(Option option) {
+  return option == Option::replace ? "--force" : option == Option::output ? "--output" : option_name(option);
+}
+
 int report(const Error &error) {
-  process::print_message(fmt::format("etwgen: error: {}\n", error.message()));
+  process::print_message(fmt::format("etwgen: error: {}\n", error.message(flag_name)));
   return error.kind == ErrorKind::usage ? kUsage : 1;
 }
 
