@@ -114,9 +114,9 @@ std::string exported_name(const std::string &source, const std::string &ending) 
 }
 
 Result<bool> finished_after_source(const Item &item, const RunOptions & /*run*/) {
-  std::error_code failed;
-  const fs::file_time_type source = fs::last_write_time(item.source, failed);
-  if (!failed && source <= fs::last_write_time(item.target, failed) && !failed) return true;
+  // A trace that was unpacked or packed anew has the time of its original: it is new all the same.
+  const std::optional<FileTimes> source = file_times(item.source), target = file_times(item.target);
+  if (source && target && std::max(source->written, source->changed) <= target->written) return true;
   Error e;
   e.kind = ErrorKind::io;
   e.file = item.target;
@@ -328,7 +328,8 @@ Result<void> Bulk::skip(const Item &one, Outcome &outcome, const RunOptions &run
 // Whether an earlier run, or another one by now, has done it and deleted its source.
 bool Bulk::is_gone(const Item &one, Outcome &outcome) const {
   std::error_code failed;
-  if (!flags_.skip_existing || !task_.gone ||
+  // A name that somebody typed is another matter: it may be wrong.
+  if (!flags_.skip_existing || !task_.gone || !one.listed ||
       fs::symlink_status(one.source, failed).type() != fs::file_type::not_found || !task_.gone(one, outcome))
     return false;
   outcome.state = Outcome::State::skipped;
@@ -340,13 +341,14 @@ bool Bulk::is_no_work(const Item &one) const {
   return one.listed && task_.no_work && task_.no_work(one.source);
 }
 
-// A folder whose sources are all done and deleted is no empty one.
+// A folder whose sources are all done and deleted is no empty one. Where results are elsewhere, nothing tells
+// it from one that is not mounted.
 bool Bulk::only_results_left() const {
-  if (!flags_.skip_existing || !flags_.recursive || !task_.is_result) return false;
+  if (!flags_.skip_existing || !flags_.recursive || !flags_.out_dir.empty() || !task_.is_result) return false;
   ListFlags there;
   there.recursive = true;
   std::error_code failed;
-  for (const std::string &name : flags_.out_dir.empty() ? flags_.inputs : std::vector{flags_.out_dir})
+  for (const std::string &name : flags_.inputs)
     if (fs::is_directory(name, failed)) there.inputs.push_back(name);
   if (there.inputs.empty()) return false;
   const Result<WorkList> results = there.of_all_shares(task_.is_result);

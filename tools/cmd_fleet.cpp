@@ -227,7 +227,13 @@ int run_report(const FleetFlags &flags) {
     std::set<std::string> tasks, ours;
     for (const auto &[key, whole] : wholes)
       tasks.insert(key.first);
+    // Archives beside their originals: the one is not packed, the other is not unpacked or verified.
+    auto is_asked_for = [&](const std::string &task, std::size_t i) {
+      const bool archive = has_ending(list->path(i), ".etlz");
+      return task == "pack" ? !archive : (task != "unpack" && task != "verify") || archive;
+    };
     auto has_result = [&](const std::string &task, std::size_t i) {
+      if (!is_asked_for(task, i)) return true;
       const auto at = wholes.find({task, list->path(i)});
       return at != wholes.end() && at->second.missing.empty();
     };

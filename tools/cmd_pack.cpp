@@ -144,7 +144,7 @@ private:
     constexpr std::string_view kKept = "its original is kept: ";
     std::error_code failed;
     if (Result<void> file = check_deletable(item.source); !file) return file;
-    Result<HeldFile> archive = HeldFile::open(item.target);
+    Result<HeldFile> archive = HeldFile::open(item.target, true);
     if (!archive) return because(std::move(archive).error(), kKept);
     Result<HeldFile> original = HeldFile::open(item.source);
     if (!original && options_.skip_existing && outcome.written && !fs::exists(item.source, failed))
@@ -184,7 +184,8 @@ private:
 
   Result<void> process(const Item &item, Outcome &outcome, Work &result, const RunOptions &run) {
     const Input source = input_of(item.source);
-    const Output target(item.target, options_.force ? Existing::replace : Existing::refuse);
+    const Output named(item.target, options_.force ? Existing::replace : Existing::refuse);
+    const Output target = named.like(source); // which may be gone before the archive gets its name
     if (options_.delete_original)
       if (Result<void> file = check_deletable(item.source); !file) return file;
     if (task_ == Task::pack) {
@@ -206,7 +207,7 @@ private:
       note(result, packed->session);
       if (options_.explain) add_explain(costs);
       if (later)
-        result.later = [source, target = target.like(source), bytes]() -> Result<void> {
+        result.later = [source, target, bytes]() -> Result<void> {
           Result<OutputStream> out = OutputStream::open(target, {&source, 1});
           if (!out) return std::move(out).error();
           if (Result<void> written = out->write(*bytes); !written) return written;

@@ -8,7 +8,9 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -148,11 +150,21 @@ private:
   std::string name_;
 };
 
+// When a file was written to, and when anything about it changed, its name included: nanoseconds since 1970.
+// What is made of another file may have that one's time of writing (Output::like), but not its time of
+// change.
+struct FileTimes {
+  std::int64_t written = 0, changed = 0;
+};
+[[nodiscard]] std::optional<FileTimes> file_times(const std::string &path); // nothing if there is none
+
 // A regular file, no link, that is held open: for a program that reads it, and then relies on it or deletes
 // it.
 class HeldFile {
 public:
-  [[nodiscard]] static Result<HeldFile> open(const std::string &path);
+  // Waits for the next tick of the clock that stamps files where one was written to just now, or a write in
+  // the same tick would not show. `settled`: nobody else writes to it, and there is no need.
+  [[nodiscard]] static Result<HeldFile> open(const std::string &path, bool settled = false);
   HeldFile(HeldFile &&) noexcept;
   HeldFile &operator=(HeldFile &&) noexcept;
   ~HeldFile();

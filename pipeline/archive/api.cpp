@@ -77,8 +77,10 @@ std::optional<base::FileAttributes> attributes_of(std::span<const Input> inputs,
   return all;
 }
 
+// A pipe has a name that says nothing.
 pipeline::OriginalName name_of(const Input &input) {
-  if (input.kind() != Input::Kind::path) return pipeline::OriginalName::unknown;
+  if (input.kind() != Input::Kind::path || !base::file_attributes(input.name()))
+    return pipeline::OriginalName::unknown;
   const std::string_view name = input.name(), ending = ".etl";
   auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
   return name.size() >= ending.size() &&

@@ -74,15 +74,23 @@ Bytes bytes_of(const SegmentSummary &summary, const Event &event) {
 
 } // namespace
 
-bool EntryCheck::holds(Bytes segment, const etlz::IndexEntry &entry, const Event &event) {
-  const auto part = std::ranges::lower_bound(entry.parts, event.buffer, {}, &etlz::Part::at);
-  if (part == entry.parts.end() || part->at != event.buffer || !part->buffer) return false;
-  const std::optional<Bytes> events = events_of(segment.subspan(part->at, part->size), {}, decoded_);
-  bool found = false;
-  const auto look = [&](const EventView &at, std::int64_t, std::uint32_t offset) {
-    found = found || (offset == event.at && std::ranges::equal(at.bytes(), bytes_of(entry.summary, event)));
-  };
-  return events && for_each_event(*events, look) && found;
+const Event *EntryCheck::find_invented(Bytes segment, const etlz::IndexEntry &entry,
+                                       std::span<const Event> named) {
+  auto next = named.begin();
+  while (next != named.end()) {
+    const std::uint32_t buffer = next->buffer;
+    const auto part = std::ranges::lower_bound(entry.parts, buffer, {}, &etlz::Part::at);
+    if (part == entry.parts.end() || part->at != buffer || !part->buffer) return &*next;
+    const std::optional<Bytes> events = events_of(segment.subspan(part->at, part->size), {}, decoded_);
+    if (!events) return &*next;
+    static_cast<void>(for_each_event(*events, [&](const EventView &event, std::int64_t, std::uint32_t at) {
+      if (next != named.end() && next->buffer == buffer && next->at == at &&
+          std::ranges::equal(event.bytes(), bytes_of(entry.summary, *next)))
+        ++next;
+    }));
+    if (next != named.end() && next->buffer == buffer) return &*next;
+  }
+  return nullptr;
 }
 
 Result<void> EntryCheck::check(Bytes segment, const etlz::IndexEntry &entry, const std::string &archive) {
@@ -109,6 +117,7 @@ Result<void> EntryCheck::check(Bytes segment, const etlz::IndexEntry &entry, con
 
   const auto place = [](const Event &event) { return std::pair(event.buffer, event.at); };
   auto needed = here.state.begin();
+  std::vector<Event> more; // than a reader needs
   for (const Event &event : told.state) {
     if (needed != here.state.end() && place(*needed) < place(event)) break; // not named
     const bool same_place = needed != here.state.end() && place(*needed) == place(event);
@@ -116,9 +125,12 @@ Result<void> EntryCheck::check(Bytes segment, const etlz::IndexEntry &entry, con
       ++needed;
       continue;
     }
-    if (same_place || !holds(segment, entry, event)) return contradicts({"others", text_of(event)});
+    if (same_place) return contradicts({"others", text_of(event)});
+    more.push_back(event);
   }
   if (needed != here.state.end()) return contradicts({text_of(*needed), "none there"});
+  if (const Event *const invented = find_invented(segment, entry, more))
+    return contradicts({"others", text_of(*invented)});
   return {};
 }
 

@@ -5,7 +5,9 @@
 #include "archive/summary.hpp"
 #include "etlz/index.hpp"
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace etwrelog::pipeline {
 
@@ -17,7 +19,9 @@ public:
   [[nodiscard]] Result<void> check(Bytes segment, const etlz::IndexEntry &entry, const std::string &archive);
 
 private:
-  [[nodiscard]] bool holds(Bytes segment, const etlz::IndexEntry &entry, const SegmentSummary::Event &event);
+  // Of events that an entry names, in their order, the first that is not in the segment; null if all are.
+  [[nodiscard]] const SegmentSummary::Event *find_invented(Bytes segment, const etlz::IndexEntry &entry,
+                                                           std::span<const SegmentSummary::Event> named);
 
   Summarizer summarizer_;
   SegmentOwners owners_;

@@ -62,7 +62,8 @@ std::uint64_t latest_time(const Profile &profile) {
   std::uint64_t latest = 0;
   for (const ProfileSlice &slice : profile.slices)
     for (const std::int64_t time : {slice.start, slice.end})
-      latest = std::max(latest, static_cast<std::uint64_t>(std::abs(time)));
+      latest = std::max(latest,
+                        time < 0 ? 0 - static_cast<std::uint64_t>(time) : static_cast<std::uint64_t>(time));
   return latest;
 }
 

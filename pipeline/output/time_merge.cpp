@@ -37,6 +37,7 @@ std::int64_t time_of(const TimedEvents &front) {
 // the new use would answer that.
 bool goes_first(const TimedEvents &front) {
   const std::uint8_t *const at = front.bytes.data() + front.events[front.next].begin;
+  if (at[3] != format::kMarkerStructured) return false;
   const EventView event(at, front.events[front.next].end - front.events[front.next].begin,
                         static_cast<format::HeaderType>(at[2]));
   return stacks::stack_event_kind(event) == stacks::StackEventKind::definition;

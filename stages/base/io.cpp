@@ -234,14 +234,20 @@ HeldFile::HeldFile(HeldFile &&) noexcept = default;
 HeldFile &HeldFile::operator=(HeldFile &&) noexcept = default;
 HeldFile::~HeldFile() = default;
 
-Result<HeldFile> HeldFile::open(const std::string &path) {
+std::optional<FileTimes> file_times(const std::string &path) {
+  const std::optional<base::FileState> state = base::file_state(path);
+  if (!state) return std::nullopt;
+  return FileTimes{state->written, state->changed};
+}
+
+Result<HeldFile> HeldFile::open(const std::string &path, bool settled) {
   if (base::exists(path) && !base::file_attributes(path)) // of a pipe nothing might ever come
     return base::io_failure("is no regular file").in(path);
   ETWRELOG_TRY_LET(file, base::File::open_read(path));
   std::optional<base::FileState> state = file.state();
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  if (state && std::chrono::abs(now - std::chrono::nanoseconds(state->changed)) < kTick) {
+  if (state && !settled && std::chrono::abs(now - std::chrono::nanoseconds(state->changed)) < kTick) {
     std::this_thread::sleep_for(kTick);
     state = file.state();
   }

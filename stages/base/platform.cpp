@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace etwrelog::base {
@@ -99,9 +100,19 @@ FileState state_of(const struct stat &facts) {
           nanoseconds(facts.st_ctim)};
 }
 
-std::optional<FileAttributes> attributes_of(const struct stat &facts) {
+// Group rights of a group that may do no more than everybody.
+unsigned without_group(unsigned mode) {
+  return mode & (~070u | (mode & 07u) << 3);
+}
+
+constexpr const char *kAcl = "system.posix_acl_access";
+
+// `acl`: there is a list of who else may do what; then what stats as the group's rights is the most of all.
+std::optional<FileAttributes> attributes_of(const struct stat &facts, bool acl) {
   if (!S_ISREG(facts.st_mode)) return std::nullopt;
-  return FileAttributes{facts.st_mode & 0777, facts.st_uid, facts.st_gid, nanoseconds(facts.st_mtim)};
+  const unsigned mode = facts.st_mode & 0777;
+  return FileAttributes{acl ? without_group(mode) : mode, facts.st_uid, facts.st_gid,
+                        nanoseconds(facts.st_mtim)};
 }
 
 // --- Temporaries with a name: ".etwrelog-" 16 hexadecimal digits ".tmp". Their owner holds a lock on them as
@@ -384,7 +395,7 @@ std::optional<FileState> File::state() const {
 std::optional<FileAttributes> File::attributes() const {
   struct stat facts {};
   if (::fstat(handle_, &facts) != 0) return std::nullopt;
-  return attributes_of(facts);
+  return attributes_of(facts, ::fgetxattr(handle_, kAcl, nullptr, 0) > 0);
 }
 
 void File::take_rights(const FileAttributes &from) noexcept {
@@ -394,7 +405,10 @@ void File::take_rights(const FileAttributes &from) noexcept {
   // Only a privileged process gives a file away; its group its owner may give to any of his own.
   if (facts.st_uid != from.owner) (void)!::fchown(handle_, from.owner, static_cast<gid_t>(-1));
   if (facts.st_gid != from.group && ::fchown(handle_, static_cast<uid_t>(-1), from.group) != 0)
-    mode &= ~070u | (mode & 07u) << 3; // another group, which may do what everybody may
+    mode = without_group(mode);
+  // Whoever could read the one and made the other can read that.
+  if (::fstat(handle_, &facts) == 0 && facts.st_uid != from.owner) mode |= 0400;
+  (void)::fremovexattr(handle_, kAcl); // of its folder's making
   (void)::fchmod(handle_, mode);
 }
 
@@ -484,7 +498,7 @@ std::optional<FileState> file_state(const std::string &path) {
 std::optional<FileAttributes> file_attributes(const std::string &path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
-  return attributes_of(facts);
+  return attributes_of(facts, ::getxattr(path.c_str(), kAcl, nullptr, 0) > 0);
 }
 
 std::string folder_of(const std::string &path) {

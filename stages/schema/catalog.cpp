@@ -223,9 +223,7 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     for (const std::string &text : torn)
       problem(text);
     if (joiner.too_many())
-      problem(
-          "manifests in pieces of more than 16 MiB, or more than 64 of them or 64 MiB at once: some are not "
-          "read");
+      problem("manifests in pieces of more than 16 MiB, or of more than 64 MiB at once: some are not read");
   }
 
   [[nodiscard]] const Traced *find_traced(const Guid &provider, std::uint8_t opcode, Bytes metadata) const {

@@ -113,22 +113,22 @@ void EventNames::learn_event_info(Bytes payload) {
   if (task.empty() && opcode.empty()) return;
   if (task.empty()) task = fmt::format("EventID({})", type.id);
   learned_.clear(); // a schema has the last word again
-  take(type, {shown(task_and_opcode(task, opcode)), Source::event_info});
+  take(type, Source::event_info, shown(task_and_opcode(task, opcode)));
 }
 
-void EventNames::take(const EventType &type, Name name) {
-  const auto [at, fresh] = names_.try_emplace(type, name);
-  Name &mine = at->second;
-  if (fresh) return;
-  if (mine.text == name.text) {
-    mine.from = std::max(mine.from, name.from);
-    return;
-  }
-  // Events of one provider may all have id 0; a row of them has no one name.
-  if (mine.from == Source::trace_logging || name.from == Source::trace_logging)
-    mine = {kTraceLogging, Source::trace_logging};
-  else if (name.from > mine.from)
+void EventNames::take(const EventType &type, Source from, std::string name) {
+  std::string &mine = names_[type][static_cast<std::size_t>(from)];
+  if (mine.empty())
     mine = std::move(name);
+  else if (from == Source::trace_logging && mine != name)
+    mine = kTraceLogging; // events of one provider may all have id 0; a row of them has no one name
+}
+
+std::string_view EventNames::text_of(const Names &names) {
+  const auto &[manifest, event_info, trace_logging] = names;
+  const std::string &other = event_info.empty() ? manifest : event_info;
+  if (trace_logging.empty()) return other;
+  return other.empty() || other == trace_logging ? std::string_view(trace_logging) : kTraceLogging;
 }
 
 void EventNames::learn_manifest(const EventView &event, std::int64_t time) {
@@ -160,10 +160,10 @@ void EventNames::read_manifest(const Guid &guid, std::string_view text) {
       std::string task = item.attribute("task").value();
       if (task.empty()) task = item.attribute("symbol").value();
       if (!task.empty())
-        take(type, {shown(task_and_opcode(task, item.attribute("opcode").value())), Source::manifest});
+        take(type, Source::manifest, shown(task_and_opcode(task, item.attribute("opcode").value())));
     }
   }
-  take({Family::event, 1, kManifestEventId, guid}, {"ManifestData", Source::manifest});
+  take({Family::event, 1, kManifestEventId, guid}, Source::manifest, "ManifestData");
 }
 
 // TraceLogging: provider name in the traits, event name behind the tag bytes of the schema.
@@ -189,7 +189,7 @@ void EventNames::learn_schema(const EventView &event) {
     } else if (item.type == ItemType::schema_tl) {
       const std::optional<Bytes> named = trace_logging_name(item.data);
       if (!named) continue; // cut off: its name may be another one
-      take(of, {shown(utf8_from_bytes(*named)), Source::trace_logging});
+      take(of, Source::trace_logging, shown(utf8_from_bytes(*named)));
     }
   }
 }
@@ -197,8 +197,9 @@ void EventNames::learn_schema(const EventView &event) {
 void EventNames::merge(const EventNames &other) {
   for (const auto &[guid, name] : other.providers_)
     providers_.try_emplace(guid, name);
-  for (const auto &[type, name] : other.names_)
-    take(type, name);
+  for (const auto &[type, names] : other.names_)
+    for (std::size_t from = 0; from < names.size(); ++from)
+      if (!names[from].empty()) take(type, static_cast<Source>(from), names[from]);
   pieces_.merge(other.pieces_);
 }
 
@@ -220,7 +221,7 @@ std::string EventNames::name(const EventType &type) const {
   if (const auto clr = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id)); !clr.empty())
     return fmt::format("{}/{}", provider, clr);
   if (const auto learned = names_.find(type); learned != names_.end())
-    return provider + "/" + learned->second.text;
+    return fmt::format("{}/{}", provider, text_of(learned->second));
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 

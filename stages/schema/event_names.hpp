@@ -6,6 +6,7 @@
 #include "schema/manifest_pieces.hpp"
 #include "schema/type_counts.hpp"
 
+#include <array>
 #include <map>
 #include <string>
 
@@ -31,15 +32,14 @@ private:
   void learn_schema(const EventView &event);
   void read_manifest(const Guid &guid, std::string_view text);
 
-  // Where a name is from; of two, what stands behind wins, and of one kind the first in the file.
-  enum class Source : std::uint8_t { manifest, event_info, trace_logging };
-  struct Name {
-    std::string text; // "Task/Opcode"
-    Source from;
-  };
-  void take(const EventType &type, Name name);
+  // Where a name is from; of two, what stands behind wins, and of one kind the first in the file. All are
+  // kept, so that it does not matter how the file was divided.
+  enum class Source : std::uint8_t { manifest, event_info, trace_logging, count_ };
+  using Names = std::array<std::string, static_cast<std::size_t>(Source::count_)>; // "Task/Opcode"
+  void take(const EventType &type, Source from, std::string name);
+  [[nodiscard]] static std::string_view text_of(const Names &names);
 
-  std::map<EventType, Name> names_;
+  std::map<EventType, Names> names_;
   std::map<Guid, std::string> providers_;
   ManifestPieces pieces_;
   // Items of TraceLogging events learned last: most events of a type repeat theirs.

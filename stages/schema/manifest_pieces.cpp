@@ -48,13 +48,14 @@ std::optional<std::string> ManifestJoiner::add(const ManifestPiece &piece) {
     if (torn_.size() < kMaxTorn) torn_.emplace(piece.provider, piece.total);
     return std::nullopt;
   }
-  if ((at == begun_.end() && begun_.size() >= kMaxPendingManifests) ||
-      (at != begun_.end() && at->second.bytes + piece.text.size() > kMaxManifestPieces) ||
+  if (at == begun_.end() && begun_.size() >= kMaxPendingManifests) // the rest of the oldest may never come
+    drop(std::ranges::min_element(begun_, {}, [](const auto &begun) { return begun.second.since; }));
+  if ((at != begun_.end() && at->second.bytes + piece.text.size() > kMaxManifestPieces) ||
       bytes_ + piece.text.size() > kMaxPendingBytes) {
     too_many_ = true;
     return std::nullopt;
   }
-  if (at == begun_.end()) at = begun_.try_emplace(of).first;
+  if (at == begun_.end()) at = begun_.try_emplace(of, Begun{.since = ++ever_begun_}).first;
   Begun &begun = at->second;
   begun.total = piece.total;
   if (!begun.pieces.try_emplace(piece.number, piece.text).second) return std::nullopt;

@@ -12,7 +12,8 @@
 
 namespace etwrelog::schema {
 
-// Bounds of manifests in pieces: of one, and of those of which pieces are missing.
+// Bounds of manifests in pieces: of one, and of those of which pieces are missing. Of more than that many the
+// oldest is given up.
 inline constexpr std::size_t kMaxManifestPieces = 16u << 20; // bytes
 inline constexpr std::size_t kMaxPendingManifests = 64, kMaxPendingBytes = 64u << 20;
 
@@ -47,13 +48,15 @@ private:
     auto operator<=>(const Thread &) const = default;
   };
   struct Begun {
+    std::uint64_t since = 0; // its number among all that were begun
     unsigned total = 0;
-    std::map<unsigned, std::string> pieces;
+    std::map<unsigned, std::string> pieces = {};
     std::size_t bytes = 0;
   };
   void drop(std::map<Thread, Begun>::iterator begun);
 
   std::map<Thread, Begun> begun_;
+  std::uint64_t ever_begun_ = 0;
   std::size_t bytes_ = 0; // of all of them
   std::set<Kind> torn_, whole_;
   bool too_many_ = false;

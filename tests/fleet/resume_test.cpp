@@ -5,6 +5,7 @@
 #include "tests/support/run_tool.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -317,6 +318,53 @@ TEST_F(Resume, OfAClosedStandardInputNoArchiveIsMade) {
   EXPECT_EQ(done.status, 1);
   EXPECT_NE(done.err.find("standard input: is closed"), std::string::npos) << done.err;
   EXPECT_FALSE(exists("a.etlz"));
+}
+
+TEST_F(Resume, AnEmptyFolderIsNoSuccessBecauseOfArchivesElsewhere) {
+  ASSERT_EQ(run({"pack", "-r", "t", "--out-dir", "out", "-q"}).status, 0);
+  fs::create_directory(directory.path() / "mounted");
+  EXPECT_EQ(run({"pack", "-r", "mounted", "--out-dir", "out", "--skip-existing", "--delete-original"}).status,
+            1);
+}
+
+TEST_F(Resume, ANameThatIsTypedAndMissingIsAnErrorWhateverArchiveIsThere) {
+  ASSERT_EQ(run({"pack", name(1), "-q"}).status, 0);
+  ASSERT_TRUE(fs::remove(directory.file(name(1))));
+  EXPECT_EQ(run({"pack", name(1), "--skip-existing", "--delete-original"}).status, 1);
+}
+
+// An archive has the time of its original, also when that was another one before.
+TEST_F(Resume, WhatIsMadeOfAnArchiveIsMadeAnewWhenThatIs) {
+  const auto days = [](int count) {
+    return fs::file_time_type::clock::now() - std::chrono::hours(24 * count);
+  };
+  fs::last_write_time(directory.file(name(1)), days(3));
+  ASSERT_EQ(run({"pack", "t/1.etl", "-q"}).status, 0);
+  const Words exported = {"export",   "t/1.etlz", "--out-dir",       "out",
+                          "--format", "jsonl",    "--skip-existing", "--force"};
+  ASSERT_EQ(run(exported).status, 0);
+  const std::string before = read("out/t/1.jsonl") + read("out/1.jsonl");
+  fs::copy_file(directory.file(name(2)), directory.file(name(1)), fs::copy_options::overwrite_existing);
+  fs::last_write_time(directory.file(name(1)), days(2));
+  ASSERT_EQ(run({"pack", "t/1.etl", "-q", "--force"}).status, 0);
+  ASSERT_EQ(run(exported).status, 0);
+  EXPECT_NE(read("out/t/1.jsonl") + read("out/1.jsonl"), before);
+}
+
+TEST_F(Resume, AReportAsksForNoResultThatAFileCannotHave) {
+  ASSERT_EQ(run({"pack", "-r", "t", "--results", "results", "-q"}).status, 0);
+  ASSERT_EQ(run({"verify", "-r", "t", "--results", "results", "-q"}).status, 0);
+  list();
+  EXPECT_EQ(report({"results"})["status"], 0);
+}
+
+TEST_F(Resume, APipeHasNoNameThatTheArchiveWouldTell) {
+  ASSERT_EQ(::mkfifo(directory.file("pipe").c_str(), 0600), 0);
+  const std::string trace = read(name(1));
+  std::thread writer([&] { std::ofstream(directory.file("pipe"), std::ios::binary) << trace; });
+  EXPECT_EQ(run({"pack", "pipe", "-o", "piped.etlz", "-q"}).status, 0);
+  writer.join();
+  EXPECT_TRUE(read_archive_info(directory.file("piped.etlz"))->etl_name);
 }
 
 } // namespace
