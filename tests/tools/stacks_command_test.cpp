@@ -22,7 +22,7 @@ using testing::run_tool;
 using testing::SyntheticTrace;
 using testing::ToolRun;
 
-constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x0102, 0x030405060708);
+constexpr Guid kProviderOfStacks = make_guid(0x11223344, 0x5566, 0x7788, 0x0102, 0x030405060708);
 const Frames kNative = {0x7FF6'0000'1000, 0x7FF6'0000'2000, 0x7FF6'0000'3000};
 const Frames kKernel = {0xFFFF'F800'0000'1000, 0xFFFF'F800'0000'2000};
 
@@ -49,7 +49,7 @@ protected:
       t.stack_key({3'000'000 + i, 1}, 2'999'000 + i, 100, 110, 0xFFFF'FA80'0300'0000);
     t.stack_definition({3'000'100, 1}, 0xFFFF'FA80'0300'0000, kNative);
     write::EventFields fields;
-    fields.provider = kProvider;
+    fields.provider = kProviderOfStacks;
     fields.id = 7;
     item_event = t.manifest_event({3'100'000}, fields, 110, 100, {},
                                   {{format::ItemType::stack_trace64, testing::stack_item(kNative)}});
