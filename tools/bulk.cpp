@@ -141,7 +141,7 @@ Item Bulk::item(std::size_t i) const {
   Item item;
   item.source = files_.path(i);
   item.size = files_.bytes(i);
-  item.listed = !files_.root(i).empty();
+  item.listed = is_listed(i);
   if (!task_.target) return item;
   if (!flags_.output.empty()) {
     item.target = flags_.output;
@@ -167,7 +167,7 @@ Result<void> Bulk::check_targets() const {
   const std::hash<std::string> hash;
   std::vector<bool> no_work(files_.size());
   for (std::size_t i = 0; i < files_.size(); ++i) {
-    no_work[i] = is_no_work(item(i));
+    no_work[i] = is_no_work(files_.path(i), is_listed(i));
     if (!no_work[i]) sources.insert(hash(places.of(files_.path(i))));
   }
   for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -337,8 +337,8 @@ bool Bulk::is_gone(const Item &one, Outcome &outcome) const {
   return true;
 }
 
-bool Bulk::is_no_work(const Item &one) const {
-  return one.listed && task_.no_work && task_.no_work(one.source);
+bool Bulk::is_no_work(const std::string &source, bool listed) const {
+  return listed && task_.no_work && task_.no_work(source);
 }
 
 // A folder whose sources are all done and deleted is no empty one. Where results are elsewhere, nothing tells
@@ -356,7 +356,7 @@ bool Bulk::only_results_left() const {
 }
 
 Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const RunOptions &run) {
-  if (is_no_work(one)) {
+  if (is_no_work(one.source, one.listed)) {
     outcome.state = Outcome::State::skipped;
     outcome.no_work = true;
     return {};

@@ -107,7 +107,8 @@ private:
   [[nodiscard]] Result<void> or_there_already(const Item &item, Outcome &outcome, const RunOptions &run,
                                               Result<void> done) const;
   [[nodiscard]] bool is_gone(const Item &item, Outcome &outcome) const;
-  [[nodiscard]] bool is_no_work(const Item &item) const;
+  [[nodiscard]] bool is_listed(std::size_t i) const { return !files_.root(i).empty(); }
+  [[nodiscard]] bool is_no_work(const std::string &source, bool listed) const;
   [[nodiscard]] bool only_results_left() const;
   [[nodiscard]] Result<void> skip(const Item &item, Outcome &outcome, const RunOptions &run) const;
   [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, Work &work, const RunOptions &run);

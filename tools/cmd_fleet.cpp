@@ -340,8 +340,7 @@ void add_fleet_command(CLI::App &app, int &exit_status) {
   c->add_flag("--json", flags->json, "Of report: print JSON");
   c->add_flag("-0,--null", flags->null,
               "Of list: end names with a zero byte instead of a line feed, as --files-from reads, too; for "
-              "names with "
-              "line feeds");
+              "names with line feeds");
   c->footer("Every night, on as many machines as there are, and again after any failure:\n"
             "  etwrelog fleet list traces -r > traces.list\n"
             "  etwrelog pack --files-from traces.list --out-dir archives --shard 3/8 --skip-existing "

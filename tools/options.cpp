@@ -6,9 +6,12 @@
 #include "tools/process.hpp"
 #include "tools/work_list.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 namespace {
@@ -46,16 +49,23 @@ Result<void> parse_ids(const std::vector<std::string> &texts, Option option, con
   return {};
 }
 
+constexpr std::string_view kTraces[] = {".etl", ".etlz", ".diagsession"},
+                           kWrappings[] = {".zip", ".xz", ".zst", ".gz", ".bz2"};
+
 } // namespace
 
+std::string wrappings() {
+  const std::span others(kWrappings, std::size(kWrappings) - 1);
+  return fmt::format("{} or {}", fmt::join(others, ", "), *std::rbegin(kWrappings));
+}
+
 std::string trace_files() {
-  return fmt::format(".etl, .etlz, .diagsession, or in a {}", kWrappings);
+  return fmt::format("{}, or in a {}", fmt::join(kTraces, ", "), wrappings());
 }
 
 bool is_trace_file_name(std::string_view name) {
-  for (const char *ending : {".etl", ".etlz", ".diagsession", ".zip", ".xz", ".zst", ".gz", ".bz2"})
-    if (has_ending(name, ending)) return true;
-  return false;
+  const auto ends_so = [name](std::string_view ending) { return has_ending(name, ending); };
+  return std::ranges::any_of(kTraces, ends_so) || std::ranges::any_of(kWrappings, ends_so);
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {

@@ -19,7 +19,7 @@ namespace etwrelog::cli {
 class Bar;
 
 // What a trace may lie in, and what may be given for one, in the help of all commands.
-inline constexpr std::string_view kWrappings = ".zip, .xz, .zst, .gz or .bz2";
+[[nodiscard]] std::string wrappings();
 [[nodiscard]] std::string trace_files();
 // Whether a name ends as that of a trace does.
 [[nodiscard]] bool is_trace_file_name(std::string_view name);

@@ -40,14 +40,13 @@ Result<void> SymbolFlags::check(const std::vector<std::string> &traces, bool fet
 
 SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsigned threads,
                                    bool fetch) const {
-  for (const std::string &folder : folders)
-    if (std::error_code failed; !none() && !std::filesystem::exists(folder, failed))
-      warn(folder, "there is no such folder: no symbols are looked for in it");
-  SymbolOptions out;
-  if (!none()) out = SymbolOptions::from_environment();
+  SymbolOptions out = none() ? SymbolOptions() : SymbolOptions::from_environment();
   out.threads = threads;
   out.stop = process::stop_token();
   if (none()) return out;
+  for (const std::string &folder : folders)
+    if (std::error_code failed; !std::filesystem::exists(folder, failed))
+      warn(folder, "there is no such folder: no symbols are looked for in it");
   out.folders = folders;
   out.traces = traces;
   out.server = server;

@@ -45,7 +45,7 @@ std::string inputs_text() {
 off by a crash; archives (.etlz) as if they were traces; either inside a {}; "-" is standard
 input. All traces of a .zip, as PerfView's .etl.zip and Visual Studio's .diagsession are, are one trace. --salvage steps
 over damage, lists what it skipped, and exits with 3.)",
-      kWrappings);
+      wrappings());
 }
 
 // Broken between words, as wide as the other topics.

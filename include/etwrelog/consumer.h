@@ -15,8 +15,7 @@
  * at a time; one handle by one. What is not: sessions (a LoggerName without a LogFileName), SetTraceCallback,
  * event maps and anything that decodes payloads (TDH). BufferContext.LoggerId is 0. OpenTraceW also takes
  * what etwrelog takes: compressed traces of every kind, traces inside .zip, .xz, .zst, .gz and .bz2 files,
- * archives
- * (.etlz). */
+ * archives (.etlz). */
 #ifndef ETWRELOG_CONSUMER_H
 #define ETWRELOG_CONSUMER_H
 

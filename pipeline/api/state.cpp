@@ -51,9 +51,8 @@ void look_at_state(const EventView &event, profile::Instant at, StateRecords &st
 
 void look_at_schema(const EventView &event, std::int64_t time, std::uint32_t machine, const ClockMap &clock,
                     StatePart &part) {
-  const auto piece = schema::ManifestPiece::of(event, machine);
-  if (piece && piece->total > 1) return part.pieces.add(*piece, clock(time));
-  if (!SchemaCatalog::teaches(event) || !part.seen.learns(event)) return;
+  if (!SchemaCatalog::teaches(event)) return;
+  if (part.pieces.take(event, clock(time), machine) || !part.seen.learns(event)) return;
   part.teachers.push_back({part.bytes.size(), event.size(), event.type()});
   part.bytes.insert(part.bytes.end(), event.bytes().begin(), event.bytes().end());
   part.bytes.resize(align8(part.bytes.size()));

@@ -3,6 +3,7 @@
 
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "etlz/container.hpp"
@@ -77,16 +78,24 @@ std::optional<base::FileAttributes> attributes_of(std::span<const Input> inputs,
   return all;
 }
 
-// A pipe has a name that says nothing.
-pipeline::OriginalName name_of(const Input &input) {
-  if (input.kind() != Input::Kind::path || !base::file_attributes(input.name()))
-    return pipeline::OriginalName::unknown;
-  const std::string_view name = input.name(), ending = ".etl";
-  auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
-  return name.size() >= ending.size() &&
-                 std::ranges::equal(name.substr(name.size() - ending.size()), ending, {}, lower, lower)
-             ? pipeline::OriginalName::etl
-             : pipeline::OriginalName::other;
+// What packing a file takes, all of it or a part.
+struct Packing {
+  std::unique_ptr<read::Input> bytes;
+  OutputStream out;
+  pipeline::ArchiveOptions how;
+};
+
+Result<Packing> begin_packing(const Input &input, const Output &output, const PackOptions &options,
+                              const RunOptions &run) {
+  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
+  const std::optional<base::FileAttributes> attributes = attributes_of(input, *bytes);
+  ETWRELOG_TRY_LET(out, OutputStream::open(OutputParts::with(output, attributes), {&input, 1}));
+  pipeline::ArchiveOptions how = packing(options, run);
+  // The name of a pipe says nothing.
+  if (input.kind() == Input::Kind::path && attributes)
+    how.name =
+        base::has_ending(input.name(), ".etl") ? pipeline::OriginalName::etl : pipeline::OriginalName::other;
+  return Packing{std::move(bytes), std::move(out), std::move(how)};
 }
 
 void tell(PackReport &report, const RunOptions &run) {
@@ -127,13 +136,9 @@ Result<UnpackReport> check_whole(const Input &archive, Result<UnpackReport> repo
 
 Result<PackReport> pack(const Input &input, const Output &output, const PackOptions &options,
                         const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
-  ETWRELOG_TRY_LET(out,
-                   OutputStream::open(OutputParts::with(output, attributes_of(input, *bytes)), {&input, 1}));
-  pipeline::ArchiveOptions how = packing(options, run);
-  how.name = name_of(input);
-  ETWRELOG_TRY_LET(report, pipeline::pack_file(*bytes, out, how));
-  ETWRELOG_TRY(out.commit());
+  ETWRELOG_TRY_LET(begun, begin_packing(input, output, options, run));
+  ETWRELOG_TRY_LET(report, pipeline::pack_file(*begun.bytes, begun.out, begun.how));
+  ETWRELOG_TRY(begun.out.commit());
   tell(report, run);
   return report;
 }
@@ -144,13 +149,9 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
     return base::bad_option(Option::none, "there is no such part")
         .expected("1.." + std::to_string(part.of))
         .found(std::to_string(part.number));
-  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
-  ETWRELOG_TRY_LET(out,
-                   OutputStream::open(OutputParts::with(output, attributes_of(input, *bytes)), {&input, 1}));
-  pipeline::ArchiveOptions how = packing(options, run);
-  how.name = name_of(input);
-  ETWRELOG_TRY_LET(report, pipeline::pack_part(*bytes, part, out, how));
-  ETWRELOG_TRY(out.commit());
+  ETWRELOG_TRY_LET(begun, begin_packing(input, output, options, run));
+  ETWRELOG_TRY_LET(report, pipeline::pack_part(*begun.bytes, part, begun.out, begun.how));
+  ETWRELOG_TRY(begun.out.commit());
   tell(report, run);
   return report;
 }

@@ -73,11 +73,10 @@ void Tally::merge(const Tally &later) {
   whole_ = whole_ && later.whole_;
 }
 
-Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const PackedFile &file) const {
+Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const PackedFile &file) {
   if (!whole_) return std::vector<std::uint8_t>();
   const schema::EventNames built_in;
-  schema::EventNames names = names_;
-  names.settle();
+  names_.settle();
   TallyRecord record;
   record.session = session;
   ETWRELOG_TRY_LET(processes, owners_.by_name(file.input, file.one_stream, file.options.run));
@@ -88,7 +87,8 @@ Result<std::vector<std::uint8_t>> Tally::record(const Session &session, const Pa
     type.type = row.type;
     type.events = row.events;
     type.bytes = row.bytes;
-    if (std::string name = names.name(row.type); name != built_in.name(row.type)) type.name = std::move(name);
+    if (std::string name = names_.name(row.type); name != built_in.name(row.type))
+      type.name = std::move(name);
   }
   return write_tally(std::move(record));
 }

@@ -35,8 +35,7 @@ public:
   void merge(const Tally &later);
   // For the index of the archive of `file`; empty if the trace holds anything but whole buffers: then only
   // reading it tells.
-  [[nodiscard]] Result<std::vector<std::uint8_t>> record(const Session &session,
-                                                         const PackedFile &file) const;
+  [[nodiscard]] Result<std::vector<std::uint8_t>> record(const Session &session, const PackedFile &file);
 
 private:
   void count(const EventView &event, std::int64_t time);

@@ -1,5 +1,6 @@
 #include "export/json_lines.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 #include "export/message.hpp"
@@ -130,11 +131,7 @@ std::string_view JsonLines::process(const EventView &event, const Context &conte
 
 std::string_view shown_name(std::string_view utf8) {
   constexpr std::size_t kMost = 1024;
-  if (utf8.size() <= kMost) return utf8;
-  std::size_t size = kMost; // not in the midst of a character
-  while (size > kMost - 4 && (static_cast<unsigned char>(utf8[size]) & 0xC0) == 0x80)
-    --size;
-  return utf8.substr(0, size);
+  return base::at_most(utf8, kMost);
 }
 
 void names_of(const SchemaCatalog &catalog, const EventView *event, const Schema *schema,

@@ -418,20 +418,16 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   while (items.next(item)) {
     if (item.data.size() < format::kItemStackFramesAt) continue;
     const Bytes data = item.data.subspan(format::kItemStackFramesAt);
+    const auto number = load<std::uint64_t>(item.data.data());
     switch (item.type) {
-    case format::ItemType::stack_trace32:
-    case format::ItemType::stack_trace64:
+    case format::ItemType::stack_trace32: match = number, read_frames(data, 4, frames); break;
+    case format::ItemType::stack_trace64: match = number, read_frames(data, 8, frames); break;
     case format::ItemType::stack_key32:
-    case format::ItemType::stack_key64: match = load<std::uint64_t>(item.data.data()); break;
-    default: break;
-    }
-    switch (item.type) {
-    case format::ItemType::stack_trace32: read_frames(data, 4, frames); break;
-    case format::ItemType::stack_trace64: read_frames(data, 8, frames); break;
-    case format::ItemType::stack_key32:
+      match = number;
       if (data.size() >= 4) add_either(load<std::uint32_t>(data.data()));
       break;
     case format::ItemType::stack_key64:
+      match = number;
       if (data.size() >= 8) add_either(load<std::uint64_t>(data.data()));
       break;
     default: break;

@@ -66,12 +66,7 @@ Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &
           // Who ran on which processor does not matter here, so that all buffers may be the first.
           part.records[event.machine()].add(event, event.time(), 0);
           if (!SchemaCatalog::teaches(event)) continue;
-          const auto piece = schema::ManifestPiece::of(event, event.machine());
-          if (piece && piece->total > 1) {
-            part.pieces.add(*piece, event.time());
-            continue;
-          }
-          if (!part.seen.learns(event)) continue;
+          if (part.pieces.take(event, event.time(), event.machine()) || !part.seen.learns(event)) continue;
           part.schemas.emplace_back(event);
           if (event.has_items()) part.seen.learn(event);
         }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 namespace etwrelog::base {
@@ -18,6 +19,24 @@ namespace etwrelog::base {
   const std::string_view part = rest.substr(0, at);
   rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
   return part;
+}
+
+// In any case, of ASCII.
+[[nodiscard]] inline bool has_ending(std::string_view text, std::string_view ending) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return text.size() >= ending.size() &&
+         std::ranges::equal(text.substr(text.size() - ending.size()), ending, {}, lower, lower);
+}
+
+// At most so many bytes of UTF-8, cut off between two characters.
+[[nodiscard]] inline std::string_view at_most(std::string_view utf8, std::size_t most) {
+  if (utf8.size() <= most) return utf8;
+  constexpr std::size_t kLongest = 4; // bytes of a character
+  const std::size_t least = most - std::min(most, kLongest);
+  std::size_t size = most;
+  while (size > least && (static_cast<unsigned char>(utf8[size]) & 0xC0) == 0x80)
+    --size;
+  return utf8.substr(0, size);
 }
 
 } // namespace etwrelog::base

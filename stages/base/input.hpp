@@ -5,6 +5,7 @@
 #include "etwrelog/bytes.hpp"
 #include "etwrelog/error.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -43,5 +44,9 @@ private:
   InputName name_;
   std::string text_;
 };
+
+// An open file of that size.
+[[nodiscard]] std::unique_ptr<InputBytes> file_input(InputName name, File file, std::uint64_t size,
+                                                     const std::optional<FileAttributes> &attributes = {});
 
 } // namespace etwrelog::base

@@ -199,6 +199,12 @@ Result<void> OutputStream::commit() {
   return {};
 }
 
+std::optional<FileTimes> file_times(const std::string &path) {
+  const std::optional<base::FileState> state = base::file_state(path);
+  if (!state) return std::nullopt;
+  return FileTimes{state->written, state->changed};
+}
+
 // --- Held files
 
 namespace {
@@ -233,12 +239,6 @@ HeldFile::HeldFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 HeldFile::HeldFile(HeldFile &&) noexcept = default;
 HeldFile &HeldFile::operator=(HeldFile &&) noexcept = default;
 HeldFile::~HeldFile() = default;
-
-std::optional<FileTimes> file_times(const std::string &path) {
-  const std::optional<base::FileState> state = base::file_state(path);
-  if (!state) return std::nullopt;
-  return FileTimes{state->written, state->changed};
-}
 
 Result<HeldFile> HeldFile::open(const std::string &path, bool settled) {
   if (base::exists(path) && !base::file_attributes(path)) // of a pipe nothing might ever come

@@ -225,7 +225,7 @@ Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::st
     return spool_sequential(std::move(name), stop, check,
                             [&](MutableBytes into) { return file.read_next(into, stop); });
   const std::optional<base::FileAttributes> attributes = file.attributes();
-  return file_input(std::move(name), std::move(file), size, attributes);
+  return base::file_input(std::move(name), std::move(file), size, attributes);
 }
 
 Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::stop_token &stop) {

@@ -6,10 +6,6 @@
 
 namespace etwrelog::read {
 
-// An open file of that size.
-[[nodiscard]] std::unique_ptr<Input> file_input(InputName name, base::File file, std::uint64_t size,
-                                                const std::optional<base::FileAttributes> &attributes = {});
-
 // Collects bytes of unknown number into a nameless temporary file.
 class Spool {
 public:

@@ -1,5 +1,6 @@
 #include "read/unzip.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "read/scan.hpp"
 #include "read/spool.hpp"
@@ -16,16 +17,8 @@ namespace {
 
 constexpr std::size_t kUnzipChunk = 1u << 20;
 
-bool ends_in(std::string_view name, std::string_view ending) {
-  if (name.size() < ending.size()) return false;
-  name.remove_prefix(name.size() - ending.size());
-  return std::equal(name.begin(), name.end(), ending.begin(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-  });
-}
-
 bool is_trace_name(std::string_view name) {
-  return ends_in(name, ".etl");
+  return base::has_ending(name, ".etl");
 }
 
 // Recordings come with many of these. Whatever else cannot be read may be a trace.
@@ -37,7 +30,8 @@ bool is_name_of_something_else(std::string_view name) {
       ".mof",  ".wprp", ".rels", ".png",  ".jpg",  ".gif", ".bmp", ".svg",  ".ico",    ".pdf",
       ".docx", ".dmp",  ".mdmp", ".hdmp", ".evtx", ".blg", ".pml", ".pcap", ".pcapng", ".nettrace",
       ".db",   ".zip",  ".cab",  ".etlz", ".7z",   ".gz"};
-  return std::ranges::any_of(kEndings, [name](std::string_view ending) { return ends_in(name, ending); });
+  return std::ranges::any_of(kEndings,
+                             [name](std::string_view ending) { return base::has_ending(name, ending); });
 }
 
 class Unzipping {

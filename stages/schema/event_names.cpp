@@ -1,5 +1,6 @@
 #include "schema/event_names.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
@@ -71,11 +72,7 @@ std::string classic_name(const EventType &type) {
 // is cut off, between two characters.
 std::string shown(std::string name) {
   constexpr std::size_t kLongest = 1024;
-  if (name.size() <= kLongest) return name;
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
-    --end;
-  name.resize(end);
+  name.resize(base::at_most(name, kLongest).size());
   return name;
 }
 
@@ -132,12 +129,8 @@ std::string_view EventNames::text_of(const Names &names) {
 }
 
 void EventNames::learn_manifest(const EventView &event, std::int64_t time) {
-  const auto piece = ManifestPiece::of(event);
-  if (!piece) return;
-  if (piece->total > 1)
-    pieces_.add(*piece, time);
-  else
-    read_manifest(piece->provider, piece->text);
+  if (pieces_.take(event, time)) return;
+  if (const auto whole = ManifestPiece::of(event)) read_manifest(whole->provider, whole->text);
 }
 
 void EventNames::settle() {

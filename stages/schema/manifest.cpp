@@ -37,11 +37,7 @@ std::string_view word(const pugi::xml_node &node, const char *name) {
 // In a message; what is longer was made to fill the memory.
 std::string brief(std::string_view text) {
   constexpr std::size_t kMost = 100;
-  if (text.size() <= kMost) return std::string(text);
-  std::size_t size = kMost;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80)
-    --size;
-  return std::string(text.substr(0, size)) + "...";
+  return std::string(base::at_most(text, kMost)) + (text.size() > kMost ? "..." : "");
 }
 
 // Some tools write UTF-16 without the mark in front: XML begins with a character of ASCII. UTF-32, which has

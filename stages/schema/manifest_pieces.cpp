@@ -90,6 +90,13 @@ std::uint32_t ManifestPieces::number_of(std::string_view text) {
   return static_cast<std::uint32_t>(texts_.size() - 1);
 }
 
+bool ManifestPieces::take(const EventView &event, std::int64_t time, std::uint32_t machine) {
+  const std::optional<ManifestPiece> piece = ManifestPiece::of(event, machine);
+  if (!piece || piece->total <= 1) return false;
+  add(*piece, time);
+  return true;
+}
+
 void ManifestPieces::add(const ManifestPiece &piece, std::int64_t time) {
   const std::uint32_t text = pieces_.size() < kMaxPieces ? number_of(piece.text) : kNoRoom;
   too_many_ = too_many_ || text == kNoRoom;

@@ -65,6 +65,9 @@ private:
 // Keeps pieces that come in any order.
 class ManifestPieces {
 public:
+  // Whether the event is a piece, and not all of a manifest: then it is kept. Of events that teach
+  // (SchemaCatalog::teaches).
+  bool take(const EventView &event, std::int64_t time, std::uint32_t machine = 0);
   void add(const ManifestPiece &piece, std::int64_t time);
   // Those of `later` stand behind these in the file.
   void merge(const ManifestPieces &later);

@@ -24,11 +24,15 @@ public:
                            const VisitMember &visit) const;
 
 private:
-  ZipFolder(std::unique_ptr<base::InputBytes> file, std::vector<zip::Member> members)
-      : file_(std::move(file)), members_(std::move(members)) {}
+  struct Member {
+    zip::Member in_zip;
+    std::string file, folder; // the last name of its path, and that of the folder it is in; in small letters
+  };
+  ZipFolder(std::unique_ptr<base::InputBytes> zip, std::vector<Member> members)
+      : zip_(std::move(zip)), members_(std::move(members)) {}
 
-  std::unique_ptr<base::InputBytes> file_;
-  std::vector<zip::Member> members_;
+  std::unique_ptr<base::InputBytes> zip_;
+  std::vector<Member> members_;
 };
 
 } // namespace etwrelog::symbols
