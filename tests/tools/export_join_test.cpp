@@ -44,6 +44,7 @@ protected:
 // Frames as the events of stacks say them, put together here by a simpler rule: halves of the same time and
 // thread; and to kernel frames alone, the user half that the thread wrote next, if it names no later event.
 TEST_F(ExportJoin, GivesEventsTheirStacks) {
+  if (testing::kSanitized) GTEST_SKIP() << "too much for a sanitizer: other joins take the same ways";
   const std::vector<json> events =
       exported(trace_, "stack,owner", "event ~ '^(StackWalk|DiskIo)/' or event = 'PerfInfo/SampleProf'");
   using Frames = std::vector<std::uint64_t>;

@@ -69,12 +69,13 @@ TEST(Query, AnswersAsTheExportedDatabaseDoes) {
 TEST(Query, HandsConditionsDownWithoutLosingAnEvent) {
   const auto trace = testing::trace_path("diaghub.kernel.1");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
-  for (const std::string condition :
-       {"provider = 'Windows Kernel'", "provider = 'windows kernel'",
-        "provider = 'windows kernel' collate nocase", "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'",
-        "event = 'Image/Load'", "event = 'Image/Lod'", "process_id = 4", "process_id = '4'",
-        "process_id is null", "cpu = 1", "cpu = 1.5", "cpu = 70000", "time = 1.5e18", "time > null",
-        "event = 'Image/Load' and process_id = 1112 and cpu = 0"}) {
+  for (const std::string &condition : testing::some<std::string>(
+           3, {"provider = 'Windows Kernel'", "provider = 'windows kernel'",
+               "provider = 'windows kernel' collate nocase",
+               "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'", "event = 'Image/Load'",
+               "event = 'Image/Lod'", "process_id = 4", "process_id = '4'", "process_id is null", "cpu = 1",
+               "cpu = 1.5", "cpu = 70000", "time = 1.5e18", "time > null",
+               "event = 'Image/Load' and process_id = 1112 and cpu = 0"})) {
     std::string apart = condition;
     for (const char *column : {"provider ", "provider_id ", "event ", "process_id ", "cpu ", "time "})
       for (std::size_t at = 0; (at = apart.find(column, at)) != std::string::npos;

@@ -351,7 +351,7 @@ TEST(ArchiveSeek, RealTracesGiveTheSameBytes) {
     SCOPED_TRACE(name);
     const std::string path = testing::trace_path(name)->string();
     const Buffer trace = testing::read_file(path);
-    if (testing::kSanitized && trace.size() > 2u << 20) continue;
+    if (testing::kSanitized && trace.size() > 1u << 20) continue;
     const Buffer archive = archive_of(trace, directory);
     const Result<pipeline::Trace> opened = pipeline::Trace::open(path, {});
     ASSERT_TRUE(opened);

@@ -61,7 +61,7 @@ TEST(Ultra, GeneratedTracesComeBackCompressedOrNot) {
   etlz::SegmentCoder coder;
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
     for (const std::size_t turns : {0u, 3u}) {
-      const Buffer trace = testing::trace_in_recycled_memory(codec, 60, turns);
+      const Buffer trace = testing::trace_in_recycled_memory(codec, testing::kSanitized ? 20 : 60, turns);
       const Coded c = coded(trace, coder);
       EXPECT_EQ(c.method, SegmentMethod::coupled) << codec_name(codec) << ' ' << turns;
       EXPECT_TRUE(coder.gives(c.method, c.bytes, trace, c.facts.stream_bytes, c.facts.scratch_bytes));
