@@ -179,6 +179,8 @@ int run_query(QueryFlags &flags) {
     status = prompt(*query, visitor);
   else if (Result<void> done = run_sql(*query, sql, visitor); !done)
     return report(done.error());
+  for (const std::string &problem : query->problems())
+    warn(flags.words.front(), problem);
   return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));
 }
 

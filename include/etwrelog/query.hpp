@@ -48,6 +48,9 @@ public:
   Result<void> run(const std::string &sql, const Visitor &visitor);
 
   [[nodiscard]] std::vector<std::string> tables() const; // by name
+  // Schemas that contradict themselves, and what there was no memory to know: as ExportReport has them, of
+  // all that run() has read.
+  [[nodiscard]] std::vector<std::string> problems() const;
 
   struct Impl; // of the implementation alone
 

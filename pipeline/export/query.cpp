@@ -60,17 +60,6 @@ struct KindTable {
   }
 };
 
-// Selects the times that are asked for within those of the whole; false if there are none.
-template <class Selected>
-bool narrow(Selected &selected, pipeline::AskedTimes times, const filter::TimeRange &whole,
-            const Clock &clock) {
-  if (whole.from != INT64_MIN) times.not_before(clock.to_filetime(whole.from));
-  if (whole.to != INT64_MAX) times.not_after(clock.to_filetime(whole.to));
-  if (times.from != INT64_MIN) selected.from = Moment{false, 0, times.from};
-  if (times.to != INT64_MAX) selected.to = Moment{false, 0, times.to};
-  return times.from <= times.to;
-}
-
 } // namespace
 
 struct TraceQuery::Impl {
@@ -337,7 +326,8 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     if (op == '<' || op == 'b' || op == '=' || op == 'e') times.not_after(*filetime);
   }
   const pipeline::Reading reading{.processor = cursor->processor, .process = process};
-  cursor->nothing = !narrow(query, times, impl.asked, impl.trace.clock()) || !kinds.make(query.kinds);
+  cursor->nothing =
+      !pipeline::narrow(query, times, impl.asked, impl.trace.clock()) || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));
   cursor->row = 0;
   return next(base);
@@ -450,7 +440,7 @@ std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace,
   const std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
   if (!times) return std::nullopt;
   Selection selection = whole;
-  if (!narrow(selection, *times, filter::selected_time(whole, trace.clock()), trace.clock()))
+  if (!pipeline::narrow(selection, *times, filter::selected_time(whole, trace.clock()), trace.clock()))
     return std::nullopt;
   return selection;
 }
@@ -592,6 +582,13 @@ std::vector<std::string> TraceQuery::tables() const {
     names.push_back(kind.name);
   std::ranges::sort(names);
   return names;
+}
+
+std::vector<std::string> TraceQuery::problems() const {
+  const auto schemas = impl_->survey.schemas.problems(), known = impl_->known.problems();
+  std::vector<std::string> all(schemas.begin(), schemas.end());
+  all.insert(all.end(), known.begin(), known.end());
+  return all;
 }
 
 } // namespace etwrelog

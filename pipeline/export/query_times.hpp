@@ -2,6 +2,8 @@
 #pragma once
 
 #include "etwrelog/clock.hpp"
+#include "etwrelog/select.hpp"
+#include "filter/filter.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -27,6 +29,16 @@ struct AskedTimes {
 // where some of them is asked for all of its rows, or that cannot be told.
 // Tables of processes, threads and images do not count: they are known whole whatever time is read.
 [[nodiscard]] std::optional<AskedTimes> times_of(const std::string &sql, const Clock &clock);
+
+// Selects the times that are asked for within those of the whole; false if there are none.
+template <class Selected>
+bool narrow(Selected &selected, AskedTimes times, const filter::TimeRange &whole, const Clock &clock) {
+  if (whole.from != INT64_MIN) times.not_before(clock.to_filetime(whole.from));
+  if (whole.to != INT64_MAX) times.not_after(clock.to_filetime(whole.to));
+  if (times.from != INT64_MIN) selected.from = Moment{false, 0, times.from};
+  if (times.to != INT64_MAX) selected.to = Moment{false, 0, times.to};
+  return times.from <= times.to;
+}
 
 // The FILETIME of a value of `time` (nanoseconds since 1970), or of `timestamp` (`raw`); none before 1970,
 // where all that are later are, too, or where the clock has none.

@@ -255,7 +255,7 @@ private:
       if (fresh) names_.push_back(record.name);
       process_times_.add(record.pid, record.at, record.opcode, place->second);
     }
-    process_times_.close();
+    process_times_.close(false);
     command_lines_.resize(process_times_.size());
     for (const ProcessRecord &record : records_.processes)
       if (const std::uint32_t span = process_times_.find(record.pid, record.at.time);
@@ -263,7 +263,7 @@ private:
         command_lines_[span] = record.command_line;
     for (const ThreadRecord &record : records_.threads)
       thread_times_.add(record.tid, record.at, record.opcode, record.pid);
-    thread_times_.close();
+    thread_times_.close(true);
     std::ranges::sort(records_.thread_names, {}, [](const ThreadName &n) { return std::pair(n.tid, n.at); });
     images_.build(std::move(records_.images), records_.processes, records_.identities);
   }

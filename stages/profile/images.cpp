@@ -1,6 +1,7 @@
 #include "profile/images.hpp"
 
 #include "base/sort_unique.hpp"
+#include "etwrelog/format.hpp"
 #include "profile/timeline.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ public:
       images_[place->second].to = record.at.time;
       place->second = images_.size();
     }
-    add(record, record.rundown ? kBeginning : record.at.time, kForever);
+    add(record, record.rundown ? earliest(record) : record.at.time, kForever);
   }
   void leaves(ImageRecord &record) {
     auto &of_process = live_[record.pid];
@@ -35,13 +36,17 @@ public:
       if (record.rundown) return;
       images_[place->second].to = record.at.time;
       of_process.erase(place);
+      left_[record.pid][record.base] = record.at.time;
       return;
     }
-    // Its load was not seen: it has been there since the beginning.
+    // Its load was not seen.
     if (record.rundown) of_process[record.base] = images_.size();
-    add(record, kBeginning, record.rundown ? kForever : record.at.time);
+    add(record, earliest(record), record.rundown ? kForever : record.at.time);
+    if (!record.rundown) left_[record.pid][record.base] = record.at.time;
   }
   void process_starts(std::uint32_t pid, std::int64_t time) {
+    started_[pid] = time;
+    left_.erase(pid);
     const auto of_process = live_.find(pid);
     if (of_process == live_.end()) return;
     for (const auto &[base, image] : of_process->second)
@@ -50,13 +55,25 @@ public:
   }
 
 private:
+  // Since when an image whose load was not seen may have been there: not before its process, nor before what
+  // lay at its base had left.
+  [[nodiscard]] std::int64_t earliest(const ImageRecord &record) const {
+    if (const auto of_process = left_.find(record.pid); of_process != left_.end())
+      if (const auto left = of_process->second.find(record.base); left != of_process->second.end())
+        return left->second == kForever ? kForever : left->second + 1;
+    const auto started = started_.find(record.pid);
+    return started == started_.end() ? kBeginning : started->second;
+  }
   void add(ImageRecord &record, std::int64_t from, std::int64_t to) {
     images_.push_back(
         {from, to, record.base, record.size, record.pid, record.time_stamp, std::move(record.path), nullptr});
   }
   std::vector<Images::Image> &images_;
   using ByBase = std::unordered_map<std::uint64_t, std::size_t, base::SeededHash>;
+  using Times = std::unordered_map<std::uint64_t, std::int64_t, base::SeededHash>; // by base
   std::unordered_map<std::uint32_t, ByBase, base::SeededHash> live_;
+  std::unordered_map<std::uint32_t, Times, base::SeededHash> left_; // since the process started
+  std::unordered_map<std::uint32_t, std::int64_t, base::SeededHash> started_;
 };
 
 } // namespace
@@ -86,6 +103,7 @@ void Images::index() {
   reach_.resize(images_.size());
   for (std::uint32_t i = 0; i < images_.size(); ++i) {
     const Image &image = images_[i];
+    if (image.base > 0xFFFF'FFFF) pointer_size_ = 8;
     Range &range = ranges_[image.pid];
     if (range.count++ == 0) range.first = i;
     const std::uint64_t end =
@@ -142,7 +160,8 @@ std::vector<Images::Piece> Images::pieces_of(const std::vector<Piece> &images) c
   return pieces;
 }
 
-// Of several identities at one base the last that was written while the image was there, else the first.
+// Of several identities at one base the last that was written while the image was there. One from another
+// time is taken only where no other image at that base can be meant.
 void Images::identify(std::vector<IdentityRecord> &identities) {
   std::ranges::sort(identities, {}, [](const IdentityRecord &i) { return std::tuple(i.pid, i.base, i.at); });
   // A merge writes the time stamp and the PDB of an image as two events, one behind the other.
@@ -163,15 +182,29 @@ void Images::identify(std::vector<IdentityRecord> &identities) {
     }
   }
   identities.resize(kept);
-  for (Image &image : images_) {
-    const auto wanted = std::tuple(image.pid, image.base, Instant{image.to, ~std::uint64_t{0}});
-    const auto of = [](const IdentityRecord &i) { return std::tuple(i.pid, i.base, i.at); };
-    const auto fits = [&](const IdentityRecord &i) { return i.pid == image.pid && i.base == image.base; };
-    auto behind = std::ranges::upper_bound(identities, wanted, {}, of);
-    if (behind != identities.begin() && fits(*std::prev(behind)))
-      image.identity = &*std::prev(behind);
-    else if (behind != identities.end() && fits(*behind))
-      image.identity = &*behind;
+  const auto same_base = [](const auto &one, const Image &image) {
+    return one.pid == image.pid && one.base == image.base;
+  };
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    Image &image = images_[i];
+    const bool first = i == 0 || !same_base(images_[i - 1], image),
+               last = i + 1 == images_.size() || !same_base(images_[i + 1], image);
+    const auto fits = [&](const IdentityRecord &record) {
+      const bool other_build =
+          record.time_stamp != 0 && image.time_stamp != 0 && record.time_stamp != image.time_stamp;
+      return same_base(record, image) && !other_build;
+    };
+    const auto behind = std::ranges::upper_bound(
+        identities, std::tuple(image.pid, image.base, Instant{image.to, ~std::uint64_t{0}}), {},
+        [](const IdentityRecord &record) { return std::tuple(record.pid, record.base, record.at); });
+    const IdentityRecord *before = behind == identities.begin() ? nullptr : &*std::prev(behind);
+    const IdentityRecord *after = behind == identities.end() ? nullptr : &*behind;
+    if (before != nullptr && fits(*before) && before->at.time >= image.from)
+      image.identity = before;
+    else if (last && after != nullptr && fits(*after))
+      image.identity = after;
+    else if (first && before != nullptr && fits(*before))
+      image.identity = before;
   }
 }
 
@@ -202,6 +235,7 @@ std::uint32_t Images::find(std::uint32_t pid, std::int64_t time, std::uint64_t a
 }
 
 std::uint32_t Images::find_kernel(std::int64_t time, std::uint64_t address) const {
+  if (!format::is_kernel_address(address, pointer_size_)) return kNone;
   const std::uint32_t idle = find(0, time, address), system = find(4, time, address);
   if (idle == kNone || system == kNone) return idle == kNone ? system : idle;
   const auto rank = [&](std::uint32_t i) { return std::pair(images_[i].base, images_[i].from); };

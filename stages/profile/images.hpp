@@ -27,7 +27,8 @@ public:
              std::vector<IdentityRecord> &identities);
 
   [[nodiscard]] std::uint32_t find(std::uint32_t pid, std::int64_t time, std::uint64_t address) const;
-  // In kernel space the images are those of the Idle and System processes.
+  // In kernel space the images are those of the Idle and System processes. (System has some in user space,
+  // which are nobody else's.)
   [[nodiscard]] std::uint32_t find_kernel(std::int64_t time, std::uint64_t address) const;
   [[nodiscard]] const Image &operator[](std::uint32_t i) const { return images_[i]; }
   [[nodiscard]] std::size_t size() const { return images_.size(); }
@@ -55,6 +56,7 @@ private:
   void identify(std::vector<IdentityRecord> &identities);
 
   std::vector<Image> images_; // by pid, base, from
+  unsigned pointer_size_ = 4; // 8 as soon as an image shows it
   std::vector<std::uint64_t>
       reach_; // of each image: the highest end of it and those before it in the process
   std::unordered_map<std::uint32_t, Range, base::SeededHash> ranges_;

@@ -8,14 +8,14 @@ namespace {
 constexpr std::uint8_t kStart = 1, kEnd = 2, kRundownStart = 3;
 }
 
-void Timeline::close() {
+void Timeline::close(bool ends_tell_owner) {
   std::ranges::sort(rows_, {}, [](const Row &row) { return std::pair(row.id, row.at); });
   for (std::size_t i = 0; i < rows_.size();) {
     std::size_t end = i;
     while (end < rows_.size() && rows_[end].id == rows_[i].id)
       ++end;
     const auto first = static_cast<std::uint32_t>(spans_.size());
-    close_id(std::span(rows_).subspan(i, end - i));
+    close_id(std::span(rows_).subspan(i, end - i), ends_tell_owner);
     ranges_[rows_[i].id] = {first, static_cast<std::uint32_t>(spans_.size()) - first};
     i = end;
   }
@@ -23,16 +23,24 @@ void Timeline::close() {
   rows_.shrink_to_fit();
 }
 
-void Timeline::close_id(std::span<const Row> rows) {
+void Timeline::close_id(std::span<const Row> rows, bool ends_tell_owner) {
   const std::size_t begin = spans_.size();
   const auto opens = [](const Row &row) { return row.opcode == kStart || row.opcode == kRundownStart; };
   bool opened = false;
   std::int64_t previous = kBeginning;
   for (const Row &row : rows) {
     if (!opens(row)) {
-      if (opened) {
-        // Only tells when: the id stays its owner's.
+      const bool of_last =
+          opened && (spans_.back().value == row.value || (!ends_tell_owner && spans_.back().end == kForever));
+      if (of_last) { // only tells when: the id stays its owner's
         if (row.opcode == kEnd && spans_.back().end == kForever) spans_.back().end = row.at.time;
+        continue;
+      }
+      if (opened) { // another owner's, whose start was lost: it does not lie before its predecessor's end
+        const std::int64_t ended = spans_.back().end;
+        Span span{ended == kForever ? row.at.time : ended + 1, row.value};
+        if (row.opcode == kEnd) span.end = row.at.time;
+        spans_.push_back(span);
         continue;
       }
       Span span{previous, row.value};

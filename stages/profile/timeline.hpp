@@ -36,7 +36,9 @@ public:
   void add(std::uint32_t id, Instant at, std::uint8_t opcode, std::uint32_t value) {
     rows_.push_back({id, at, opcode, value});
   }
-  void close(); // when all are added, in any order
+  // When all are added, in any order. `ends_tell_owner`: an end with another value is another owner's, whose
+  // start was lost; otherwise only where the last owner has ended, as names at an end may be cut or missing.
+  void close(bool ends_tell_owner);
 
   // The number of a span; kNone if nothing is known of the id at that time.
   [[nodiscard]] std::uint32_t find(std::uint32_t id, std::int64_t time) const {
@@ -58,7 +60,7 @@ private:
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
-  void close_id(std::span<const Row> rows);
+  void close_id(std::span<const Row> rows, bool ends_tell_owner);
 
   std::vector<Row> rows_;
   std::vector<Span> spans_; // by id, then by time
