@@ -14,7 +14,8 @@ namespace {
 class Writer {
 public:
   Writer(const Job &job, const Profile &profile, Out &out)
-      : job_(job), profile_(profile), out_(out), tree_(build_tree(profile, Group::process, &node_of_)) {}
+      : job_(job), profile_(profile), out_(out),
+        tree_(build_tree(profile, Group::process, &node_of_, Apart::modules)) {}
 
   void write() {
     const std::string title = title_of(profile_, job_.options);
@@ -104,7 +105,7 @@ private:
   }
 
   void names() {
-    const FrameNames frames(profile_);
+    const FrameNames frames(profile_, Apart::modules);
     std::vector<std::uint32_t> why(tree_.names.size(), 0);
     for (std::size_t i = 0; i < profile_.frames.size(); ++i)
       if (profile_.frames[i].kind != FrameKind::annotation && profile_.frames[i].function.empty())

@@ -36,7 +36,7 @@ void write_module(const ProfileModule &module, bool first, Out &out) {
 }
 
 void write_all(const Profile &profile, const ProfileExportOptions &options, Out &out) {
-  const FrameNames frames(profile, true);
+  const FrameNames frames(profile, Apart::builds);
   std::vector<const ProfileFrame *> first(frames.names.size(), nullptr);
   for (std::size_t i = 0; i < profile.frames.size(); ++i)
     if (first[frames.of_frame[i]] == nullptr) first[frames.of_frame[i]] = &profile.frames[i];

@@ -25,15 +25,18 @@ Style style_of(const ProfileFrame &frame) {
 
 } // namespace
 
-FrameNames::FrameNames(const Profile &profile, bool builds_apart) {
+FrameNames::FrameNames(const Profile &profile, Apart apart) {
   std::unordered_map<std::string, std::uint32_t> known;
   of_frame.reserve(profile.frames.size());
   for (const ProfileFrame &frame : profile.frames) {
     const Style style = style_of(frame);
     std::string text = clean(frame_text(profile, frame));
     std::string key = text + static_cast<char>(style);
-    if (builds_apart && frame.function.empty() && frame.module != kNoIndex)
-      key += identity_text(profile.modules[frame.module]);
+    if (frame.module != kNoIndex) {
+      if (apart == Apart::builds && frame.function.empty())
+        key += identity_text(profile.modules[frame.module]);
+      if (apart == Apart::modules) key += std::to_string(frame.module);
+    }
     const auto [found, fresh] = known.try_emplace(std::move(key), static_cast<std::uint32_t>(names.size()));
     if (fresh) names.push_back({std::move(text), style, frame.module});
     of_frame.push_back(found->second);
@@ -52,9 +55,9 @@ GroupWeights::GroupWeights(const Profile &profile, Group group) : profile_(profi
     numbers_[weights_[i].key] = i;
 }
 
-CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32_t> *node_of) {
+CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32_t> *node_of, Apart apart) {
   CallTree tree;
-  FrameNames frames(profile);
+  FrameNames frames(profile, apart);
   tree.names = std::move(frames.names);
   const auto name = [&](std::string text, Style style) {
     tree.names.push_back({std::move(text), style, kNoIndex});

@@ -31,10 +31,14 @@ struct Name {
   std::uint32_t module = kNoIndex; // in Profile::modules
 };
 
-// The names of a profile's frames; frames that read the same share one. `builds_apart`: not those without a
-// function's name in different builds of a module, of which each is to get a name of its own later.
+// Which frames that read the same are told apart all the same: none; those without a function's name in
+// different builds of a module, of which each is to get a name of its own later; all in different modules, as
+// the two ntdll.dll of a 32-bit process, where modules are shown beside the names.
+enum class Apart : std::uint8_t { none, builds, modules };
+
+// The names of a profile's frames; frames that read the same share one.
 struct FrameNames {
-  explicit FrameNames(const Profile &profile, bool builds_apart = false);
+  explicit FrameNames(const Profile &profile, Apart apart = Apart::none);
   std::vector<Name> names;
   std::vector<std::uint32_t> of_frame; // by Profile::frames
 };
@@ -118,7 +122,7 @@ private:
 
 // `node_of`, if wanted, gets the node of each sample.
 [[nodiscard]] CallTree build_tree(const Profile &profile, Group group,
-                                  std::vector<std::uint32_t> *node_of = nullptr);
+                                  std::vector<std::uint32_t> *node_of = nullptr, Apart apart = Apart::none);
 [[nodiscard]] std::string thread_text(const ProfileThread &thread); // "Render (567)"
 // GUID and age as symbol servers write them, "6434DC46...1"; empty where they are not known.
 [[nodiscard]] std::string identity_text(const ProfileModule &module);

@@ -121,6 +121,36 @@ TEST(ProfileViewers, ProcessorsOfSeveralRunsAreProcessesOfTheirOwn) {
   EXPECT_EQ(speedscope["name"], "Processor time: synthetic.etl + second.etl + third.etl");
 }
 
+// A 32-bit process on 64-bit Windows has two ntdll.dll.
+TEST(ProfileViewers, APageTellsModulesOfOneNameApart) {
+  Profile profile = synthetic_profile();
+  const auto named = [](const ProfileFrame &frame) {
+    return frame.module != kNoIndex && !frame.function.empty();
+  };
+  const auto original = std::ranges::find_if(profile.frames, named);
+  ASSERT_NE(original, profile.frames.end());
+  const std::string text = frame_text(profile, *original);
+  const auto count = [&profile, &text] {
+    const std::string page = viewed(profile, ProfileFormat::html), wanted = json(text).dump();
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = page.find(wanted, at)) != std::string::npos; at += wanted.size())
+      ++found;
+    return found;
+  };
+  const std::size_t before = count();
+  ProfileModule other = profile.modules[original->module];
+  other.path = "C:\\Windows\\SysWOW64\\" + other.name;
+  ProfileFrame in_other = *original;
+  in_other.module = static_cast<std::uint32_t>(profile.modules.size());
+  profile.modules.push_back(other);
+  profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size())});
+  profile.frames.push_back(in_other);
+  profile.samples.push_back(profile.samples.back());
+  profile.samples.back().node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+  EXPECT_GE(before, 1u);
+  EXPECT_EQ(count(), before + 1);
+}
+
 TEST(ProfileViewers, FirefoxShowsAllOfTheTimeOrTheStretch) {
   Profile profile = synthetic_profile({.slices = true});
   json meta = json::parse(viewed(profile, ProfileFormat::firefox))["meta"];
