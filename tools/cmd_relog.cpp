@@ -241,7 +241,6 @@ int run_relog(const RelogFlags &options) {
     RunOptions run = options.run(bar);
     OpenOptions opening;
     opening.salvage = options.salvage;
-    opening.file_order = options.keep_order && options.inputs.size() == 1;
     opening.spool = !options.single_pass;
     opening.follow = options.follow;
     if (options.follow) { // being stopped is how it ends

@@ -180,7 +180,7 @@ Result<void> append_buffers(const read::Input &file, const LogfileHeader &header
     // buffer.
     constexpr std::uint64_t kFlagsAt = 0x34;
     const std::uint64_t mark = layout.last_at + kFlagsAt;
-    if (layout.buffers > 1 && mark >= at && mark < at + got) {
+    if (more_buffers != 0 && layout.buffers > 1 && mark >= at && mark < at + got) {
       std::uint8_t &flags = chunk[static_cast<std::size_t>(mark - at)];
       flags = static_cast<std::uint8_t>(flags & ~format::kFlagFlushMarker);
     }

@@ -26,12 +26,15 @@ LogfileHeader merged_header(Traces traces) {
   header.events_lost = sum_of(traces, &LogfileHeader::events_lost);
   header.buffers_lost = sum_of(traces, &LogfileHeader::buffers_lost);
   std::uint32_t one_stream = kModeOneStream;
+  bool closed = true;
   for (const Trace *trace : traces) {
     const LogfileHeader &h = trace->header();
     header.end_time = std::max(header.end_time, h.end_time);
+    closed = closed && h.closed();
     header.processors = std::max(header.processors, h.processors);
     one_stream &= h.log_file_mode;
   }
+  if (!closed) header.end_time = 0; // when the last event was is known when it has been written
   // Where one input says of which processor its events are, the index of a buffer means something.
   header.log_file_mode = (header.log_file_mode & ~std::uint32_t{kModeOneStream}) | one_stream;
   return header;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -31,9 +32,12 @@ public:
       buffer.resize(index_ == 0 ? got : 0);
       return buffer;
     }
-    if (std::ranges::all_of(buffer, [](std::uint8_t b) { return b == 0; })) {
-      warnings.push_back(fmt::format("from 0x{:x} on the log was never written: ignored", at_));
-      return std::vector<std::uint8_t>();
+    if (is_zero(buffer)) {
+      ETWRELOG_TRY_LET(zeros, only_zeros_left());
+      if (zeros) {
+        warnings.push_back(fmt::format("from 0x{:x} on the log was never written: ignored", at_));
+        return std::vector<std::uint8_t>();
+      }
     }
     const BufferHeader header = load_buffer_header(buffer.data());
     const std::uint32_t nominal = index_ == 0 ? kMaxBufferSize : nominal_size;
@@ -59,6 +63,17 @@ public:
   [[nodiscard]] bool cut() const { return cut_; }
 
 private:
+  static bool is_zero(Bytes bytes) {
+    return std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; });
+  }
+  // Takes what is left, up to something else.
+  Result<bool> only_zeros_left() {
+    for (std::vector<std::uint8_t> chunk(1u << 16);;) {
+      ETWRELOG_TRY_LET(got, read(chunk));
+      if (!is_zero(Bytes(chunk).first(got))) return false;
+      if (got < chunk.size()) return true;
+    }
+  }
   Result<std::size_t> read(MutableBytes into) {
     std::size_t done = 0;
     while (done < into.size()) {
@@ -128,6 +143,7 @@ private:
     buffer.at = stream_.last_offset();
     buffer.index = stream_.index();
     buffer.cut = stream_.cut();
+    if ((header_.log_file_mode & kModeCircular) != 0 && buffer.index != 0) ETWRELOG_TRY(check_order(buffer));
     std::uint32_t decoded = read::decoded_size(buffer.header);
     if (buffer.index == 0) decoded = std::max(decoded, header_.event_size);
     const Bytes body = stored.subspan(kBufferHeaderSize);
@@ -159,6 +175,21 @@ private:
     }
     group_bytes_ += buffer.events.size();
     group_.push_back(std::move(buffer));
+    return {};
+  }
+
+  // A circular log that ran over its size begins in the middle, which only a file can be read from.
+  Result<void> check_order(const Waiting &buffer) {
+    const auto [latest, fresh] =
+        sequences_.try_emplace(buffer.header.processor(), buffer.header.sequence_number);
+    if (!fresh && buffer.header.sequence_number < latest->second)
+      return base::unsupported("a single pass over a circular log that ran over its size")
+          .in(name_)
+          .at(buffer.at)
+          .expected(fmt::format("a buffer behind number {} of processor {}", latest->second, latest->first))
+          .found(fmt::format("number {}", buffer.header.sequence_number))
+          .advise(Advice::allow_spool);
+    latest->second = buffer.header.sequence_number;
     return {};
   }
 
@@ -204,7 +235,10 @@ private:
 
   Result<void> finish() {
     if (!any_target_) return base::no_match("no process of the trace is selected").in(name_);
-    if (followed_ != nullptr) ETWRELOG_TRY(take_last_header());
+    if (followed_ != nullptr)
+      ETWRELOG_TRY(take_last_header());
+    else if (!header_.closed())
+      report_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
     if (header_.missing_buffers(report_.input_buffers) != 0)
       report_.warnings.push_back(read::missing_buffers_text(header_, report_.input_buffers));
     report_.input_bytes = stream_.offset();
@@ -237,6 +271,7 @@ private:
   Codec codec_ = Codec::none;
   filter::LifetimeRecords records_;
   std::vector<std::uint16_t> processors_;
+  std::unordered_map<std::uint16_t, std::int64_t> sequences_; // the latest of each processor
   std::vector<Waiting> group_;
   std::size_t group_bytes_ = 0;
   std::optional<TraceOutput> output_;

@@ -559,5 +559,19 @@ TEST(Merge, TheFilesOfOneRecording) {
   EXPECT_TRUE(sorted == all);
 }
 
+TEST(Merge, WithALogThatWasNeverClosedItEndsBehindItsLastEvent) {
+  SyntheticTrace closed, open({.closed = false});
+  closed.sample({1'000'010}, 104);
+  open.sample({90'000'000}, 104);
+  for (const std::vector<Buffer> &inputs :
+       {std::vector{closed.bytes(), open.bytes()}, {open.bytes(), closed.bytes()}}) {
+    const Merged m = merged(inputs);
+    ASSERT_FALSE(m.error) << m.error->message();
+    const auto trace = testing::open_trace(m.bytes);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->header().end_time, trace->clock().to_filetime(90'000'000));
+  }
+}
+
 } // namespace
 } // namespace etwrelog

@@ -130,5 +130,43 @@ TEST(SinglePass, GivesTheSameBytesForRealTraces) {
     expect_same(testing::trace_path(name)->string(), {});
 }
 
+TEST(SinglePass, AHoleIsDamageAndNotTheEnd) {
+  const testing::TempDir directory;
+  Buffer holed = two_processes(Codec::none).bytes();
+  ASSERT_GT(holed.size(), 5u * 0x4000);
+  std::fill_n(holed.begin() + 2 * 0x4000, 0x4000, std::uint8_t{0});
+  const std::string input = directory.file("in.etl");
+  testing::write_file(input, holed);
+  const Ran normal = relogged(directory, input, {}, false), single = relogged(directory, input, {}, true);
+  EXPECT_EQ(normal.run.status, 1);
+  EXPECT_EQ(single.run.status, 1);
+  const std::string says = "at 0x8000: buffer 2: BufferSize";
+  EXPECT_NE(normal.run.err.find(says), std::string::npos) << normal.run.err;
+  EXPECT_NE(single.run.err.find(says), std::string::npos) << single.run.err;
+  // What was never written is none.
+  std::fill(holed.begin() + 2 * 0x4000, holed.end(), std::uint8_t{0});
+  testing::write_file(input, holed);
+  EXPECT_EQ(relogged(directory, input, {}, true).run.status, 0);
+}
+
+// Its oldest buffer stands somewhere behind: what is read first is no beginning.
+TEST(SinglePass, ACircularLogThatRanOverItsSizeIsRefused) {
+  for (const bool wrapped : {false, true}) {
+    const testing::TempDir directory;
+    SyntheticTrace t({.buffer_size = 0x4000, .mode = format::kModeCircular});
+    for (const std::int64_t i : {1, 2, 3}) {
+      t.sample({2'000'000 + i}, 104);
+      t.end_buffer(0).sequence = wrapped && i == 3 ? 1 : i + 1;
+    }
+    const std::string input = directory.file("in.etl");
+    testing::write_file(input, t.bytes());
+    const Ran single = relogged(directory, input, {}, true);
+    EXPECT_EQ(single.run.status, wrapped ? 1 : 0) << single.run.err;
+    EXPECT_EQ(single.run.err.find("save the input to a file") != std::string::npos, wrapped)
+        << single.run.err;
+    EXPECT_EQ(relogged(directory, input, {}, false).run.status, 0);
+  }
+}
+
 } // namespace
 } // namespace etwrelog

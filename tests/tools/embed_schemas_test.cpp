@@ -64,6 +64,9 @@ TEST(EmbedSchemas, DecodesTheEventsOfAManifestWithoutIt) {
       run_tool({"relog", out, "--embed-schemas", "-o", directory.file("again.etl"), "--json"});
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(json::parse(again.out)["embedded_schemas"]["kinds"], 0);
+  ASSERT_EQ(run_tool({"relog", out, "-o", directory.file("plain.etl")}).status, 0);
+  EXPECT_TRUE(testing::read_file(directory.file("again.etl")) ==
+              testing::read_file(directory.file("plain.etl")));
 }
 
 TEST(EmbedSchemas, KeepsEveryEventAndTheMarksOfTheFile) {
