@@ -48,8 +48,8 @@ public:
   Result<void> run(const std::string &sql, const Visitor &visitor);
 
   [[nodiscard]] std::vector<std::string> tables() const; // by name
-  // Schemas that contradict themselves, and what there was no memory to know: as ExportReport has them, of
-  // all that run() has read.
+  // Schemas that contradict themselves, and what there was no memory to know, as in an ExportReport: of what
+  // was read to open it, which run() may have done again for more of the trace.
   [[nodiscard]] std::vector<std::string> problems() const;
 
   struct Impl; // of the implementation alone

@@ -3,6 +3,7 @@
 #include "archive/summary.hpp"
 #include "base/errors.hpp"
 #include "base/platform.hpp"
+#include "base/zeros.hpp"
 #include "etwrelog/format.hpp"
 #include "etwrelog/logfile_header.hpp"
 
@@ -160,7 +161,7 @@ void find_strays(PackJob &job) {
   job.stray = job.first_stray = 0;
   for (const etlz::Part &part : job.parts) {
     const Bytes bytes = Bytes(job.bytes).subspan(part.at, part.size);
-    if (part.buffer || std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; })) continue;
+    if (part.buffer || base::all_zero(bytes)) continue;
     if (job.stray == 0) job.first_stray = job.at + part.at;
     job.stray += part.size;
   }

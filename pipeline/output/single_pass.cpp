@@ -1,10 +1,10 @@
 #include "base/errors.hpp"
+#include "base/zeros.hpp"
 #include "output/buffer_filter.hpp"
 #include "output/trace_output.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ public:
       buffer.resize(index_ == 0 ? got : 0);
       return buffer;
     }
-    if (is_zero(buffer)) {
+    if (base::all_zero(buffer)) {
       ETWRELOG_TRY_LET(zeros, only_zeros_left());
       if (zeros) {
         warnings.push_back(fmt::format("from 0x{:x} on the log was never written: ignored", at_));
@@ -63,14 +63,11 @@ public:
   [[nodiscard]] bool cut() const { return cut_; }
 
 private:
-  static bool is_zero(Bytes bytes) {
-    return std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; });
-  }
   // Takes what is left, up to something else.
   Result<bool> only_zeros_left() {
     for (std::vector<std::uint8_t> chunk(1u << 16);;) {
       ETWRELOG_TRY_LET(got, read(chunk));
-      if (!is_zero(Bytes(chunk).first(got))) return false;
+      if (!base::all_zero(Bytes(chunk).first(got))) return false;
       if (got < chunk.size()) return true;
     }
   }
@@ -178,19 +175,17 @@ private:
     return {};
   }
 
-  // A circular log that ran over its size begins in the middle, which only a file can be read from.
+  // The oldest buffer of a circular log that ran over its size is only found in a file.
   Result<void> check_order(const Waiting &buffer) {
-    const auto [latest, fresh] =
-        sequences_.try_emplace(buffer.header.processor(), buffer.header.sequence_number);
-    if (!fresh && buffer.header.sequence_number < latest->second)
-      return base::unsupported("a single pass over a circular log that ran over its size")
-          .in(name_)
-          .at(buffer.at)
-          .expected(fmt::format("a buffer behind number {} of processor {}", latest->second, latest->first))
-          .found(fmt::format("number {}", buffer.header.sequence_number))
-          .advise(Advice::allow_spool);
-    latest->second = buffer.header.sequence_number;
-    return {};
+    const auto before = numbers_.stepped_back(buffer.header.processor(), buffer.header.sequence_number);
+    if (!before) return {};
+    return base::unsupported("a single pass over a circular log that ran over its size")
+        .in(name_)
+        .at(buffer.at)
+        .expected(
+            fmt::format("a buffer behind number {} of processor {}", *before, buffer.header.processor()))
+        .found(fmt::format("number {}", buffer.header.sequence_number))
+        .advise(Advice::allow_spool);
   }
 
   // Looks the processes up anew and relogs what waits.
@@ -238,7 +233,7 @@ private:
     if (followed_ != nullptr)
       ETWRELOG_TRY(take_last_header());
     else if (!header_.closed())
-      report_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
+      report_.warnings.emplace_back(read::kNeverClosedText);
     if (header_.missing_buffers(report_.input_buffers) != 0)
       report_.warnings.push_back(read::missing_buffers_text(header_, report_.input_buffers));
     report_.input_bytes = stream_.offset();
@@ -271,7 +266,7 @@ private:
   Codec codec_ = Codec::none;
   filter::LifetimeRecords records_;
   std::vector<std::uint16_t> processors_;
-  std::unordered_map<std::uint16_t, std::int64_t> sequences_; // the latest of each processor
+  read::BufferNumbers numbers_;
   std::vector<Waiting> group_;
   std::size_t group_bytes_ = 0;
   std::optional<TraceOutput> output_;

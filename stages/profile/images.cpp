@@ -21,59 +21,56 @@ public:
   explicit Player(std::vector<Images::Image> &images) : images_(images) {}
 
   void enters(ImageRecord &record) {
-    const auto [place, fresh] = live_[record.pid].try_emplace(record.base, images_.size());
+    OfProcess &process = processes_[record.pid];
+    const auto [place, fresh] = process.live.try_emplace(record.base, images_.size());
     if (!fresh) {
       if (record.rundown) return; // known already
       images_[place->second].to = record.at.time;
       place->second = images_.size();
     }
-    add(record, record.rundown ? earliest(record) : record.at.time, kForever);
+    add(record, record.rundown ? earliest(process, record.base) : record.at.time, kForever);
   }
   void leaves(ImageRecord &record) {
-    auto &of_process = live_[record.pid];
-    const auto place = of_process.find(record.base);
-    if (place != of_process.end()) {
-      if (record.rundown) return;
+    OfProcess &process = processes_[record.pid];
+    const auto place = process.live.find(record.base);
+    if (place == process.live.end()) { // its load was not seen
+      if (record.rundown) process.live[record.base] = images_.size();
+      add(record, earliest(process, record.base), record.rundown ? kForever : record.at.time);
+    } else if (!record.rundown) {
       images_[place->second].to = record.at.time;
-      of_process.erase(place);
-      left_[record.pid][record.base] = record.at.time;
-      return;
+      process.live.erase(place);
     }
-    // Its load was not seen.
-    if (record.rundown) of_process[record.base] = images_.size();
-    add(record, earliest(record), record.rundown ? kForever : record.at.time);
-    if (!record.rundown) left_[record.pid][record.base] = record.at.time;
+    if (!record.rundown) process.left[record.base] = record.at.time;
   }
   void process_starts(std::uint32_t pid, std::int64_t time) {
-    started_[pid] = time;
-    left_.erase(pid);
-    const auto of_process = live_.find(pid);
-    if (of_process == live_.end()) return;
-    for (const auto &[base, image] : of_process->second)
+    OfProcess &process = processes_[pid];
+    for (const auto &[base, image] : process.live)
       images_[image].to = time;
-    live_.erase(of_process);
+    process = {};
+    process.started = time;
   }
 
 private:
+  template <class Value> using ByBase = std::unordered_map<std::uint64_t, Value, base::SeededHash>;
+  struct OfProcess {
+    std::int64_t started = kBeginning;
+    ByBase<std::size_t> live;
+    ByBase<std::int64_t> left; // when, where something was
+  };
+
   // Since when an image whose load was not seen may have been there: not before its process, nor before what
   // lay at its base had left.
-  [[nodiscard]] std::int64_t earliest(const ImageRecord &record) const {
-    if (const auto of_process = left_.find(record.pid); of_process != left_.end())
-      if (const auto left = of_process->second.find(record.base); left != of_process->second.end())
-        return left->second == kForever ? kForever : left->second + 1;
-    const auto started = started_.find(record.pid);
-    return started == started_.end() ? kBeginning : started->second;
+  [[nodiscard]] static std::int64_t earliest(const OfProcess &process, std::uint64_t base) {
+    const auto left = process.left.find(base);
+    if (left == process.left.end()) return process.started;
+    return left->second == kForever ? kForever : left->second + 1;
   }
   void add(ImageRecord &record, std::int64_t from, std::int64_t to) {
     images_.push_back(
         {from, to, record.base, record.size, record.pid, record.time_stamp, std::move(record.path), nullptr});
   }
   std::vector<Images::Image> &images_;
-  using ByBase = std::unordered_map<std::uint64_t, std::size_t, base::SeededHash>;
-  using Times = std::unordered_map<std::uint64_t, std::int64_t, base::SeededHash>; // by base
-  std::unordered_map<std::uint32_t, ByBase, base::SeededHash> live_;
-  std::unordered_map<std::uint32_t, Times, base::SeededHash> left_; // since the process started
-  std::unordered_map<std::uint32_t, std::int64_t, base::SeededHash> started_;
+  std::unordered_map<std::uint32_t, OfProcess, base::SeededHash> processes_;
 };
 
 } // namespace

@@ -36,13 +36,8 @@ void Timeline::close_id(std::span<const Row> rows, bool ends_tell_owner) {
         if (row.opcode == kEnd && spans_.back().end == kForever) spans_.back().end = row.at.time;
         continue;
       }
-      if (opened) { // another owner's, whose start was lost: it does not lie before its predecessor's end
-        const std::int64_t ended = spans_.back().end;
-        Span span{ended == kForever ? row.at.time : ended + 1, row.value};
-        if (row.opcode == kEnd) span.end = row.at.time;
-        spans_.push_back(span);
-        continue;
-      }
+      // Its start was lost: it does not lie before its predecessor's end.
+      if (opened) previous = spans_.back().end == kForever ? row.at.time : spans_.back().end + 1;
       Span span{previous, row.value};
       if (row.opcode == kEnd) span.end = row.at.time;
       spans_.push_back(span);

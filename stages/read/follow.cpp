@@ -1,6 +1,7 @@
 #include "read/follow.hpp"
 
 #include "base/errors.hpp"
+#include "base/zeros.hpp"
 #include "etwrelog/format.hpp"
 #include "read/scan.hpp"
 
@@ -80,7 +81,7 @@ Result<bool> FollowedFile::look() {
   if (there - at_ < raw.size()) return false;
   ETWRELOG_TRY_LET(got, file_.read_at(at_, raw));
   // Zeros: a file that is as large as it may become from the start, of which this is not written yet.
-  if (got < raw.size() || std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) return false;
+  if (got < raw.size() || base::all_zero(raw)) return false;
   const std::uint32_t whole = load_buffer_header(raw.data()).buffer_size;
   const bool possible =
       whole >= kBufferHeaderSize && whole <= kMaxBufferSize; // else the reader says what is wrong

@@ -1,12 +1,12 @@
 #include "read/scan.hpp"
 
 #include "base/errors.hpp"
+#include "base/zeros.hpp"
 #include "read/headers_ahead.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -165,8 +165,7 @@ public:
         return std::move(more).error();
       else if (!*more)
         break;
-    if (!scan_.header.closed())
-      scan_.warnings.push_back("the log was never closed: end time and lost counts are unknown");
+    if (!scan_.header.closed()) scan_.warnings.emplace_back(kNeverClosedText);
     if (scan_.header.missing_buffers(scan_.buffers.size()) != 0 && scan_.skipped.empty())
       scan_.warnings.push_back(missing_buffers_text(scan_.header, scan_.buffers.size()));
     if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
@@ -191,7 +190,7 @@ private:
     else if (const Result<std::size_t> got = input_.read_at(at_, raw); !got)
       return got.error();
     const BufferHeader header = load_buffer_header(raw.data());
-    if (std::ranges::all_of(raw, [](std::uint8_t b) { return b == 0; })) {
+    if (base::all_zero(raw)) {
       ETWRELOG_TRY_LET(zeros, only_zeros(at_));
       if (zeros) {
         scan_.unwritten_bytes = left;
@@ -292,22 +291,16 @@ private:
          at += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size));
       ETWRELOG_TRY_LET(got, input_.read_at(at, MutableBytes(window_).first(size)));
-      if (!std::all_of(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(got),
-                       [](std::uint8_t b) { return b == 0; }))
-        return false;
+      if (!base::all_zero(Bytes(window_).first(got))) return false;
     }
     return true;
   }
 
-  // A circular log that ran over its size has its oldest buffer somewhere in the middle: one processor's
-  // sequence numbers step back there. The header buffer stays first.
+  // The header buffer stays first.
   void unwrap_circular() {
-    std::unordered_map<std::uint16_t, std::int64_t> latest;
-    for (std::size_t i = 1; i < sequences_.size(); ++i) {
-      auto [slot, fresh] = latest.try_emplace(processors_[i], sequences_[i]);
-      scan_.wrapped = scan_.wrapped || (!fresh && sequences_[i] < slot->second);
-      slot->second = sequences_[i];
-    }
+    BufferNumbers numbers;
+    for (std::size_t i = 1; i < sequences_.size(); ++i)
+      if (numbers.stepped_back(processors_[i], sequences_[i])) scan_.wrapped = true;
     if (!scan_.wrapped || options_.file_order) return;
     std::vector<std::size_t> order(scan_.buffers.size());
     for (std::size_t i = 0; i < order.size(); ++i)

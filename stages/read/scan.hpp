@@ -5,7 +5,11 @@
 #include "etwrelog/run.hpp"
 #include "read/input.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace etwrelog::read {
 
@@ -55,6 +59,26 @@ struct Scan {
 
 // What to say of a log of which buffers are missing (LogfileHeader::missing_buffers).
 [[nodiscard]] std::string missing_buffers_text(const LogfileHeader &header, std::uint64_t there);
+
+// What to say of a log without an end (LogfileHeader::closed).
+inline constexpr std::string_view kNeverClosedText =
+    "the log was never closed: end time and lost counts are unknown";
+
+// A circular log that ran over its size has its oldest buffer somewhere in the middle: the sequence numbers
+// of one processor step back there. Takes those of all buffers but the first, which holds the header, in file
+// order.
+class BufferNumbers {
+public:
+  // The number before this one of the processor, if this is a lower one.
+  [[nodiscard]] std::optional<std::int64_t> stepped_back(std::uint16_t processor, std::int64_t number) {
+    const auto [latest, fresh] = latest_.try_emplace(processor, number);
+    const std::int64_t before = std::exchange(latest->second, number);
+    return number < before ? std::optional(before) : std::nullopt;
+  }
+
+private:
+  std::unordered_map<std::uint16_t, std::int64_t> latest_;
+};
 
 // Reads every buffer header and the logfile header. Fails with the offset when the input is no ETL trace or,
 // unless salvaging, when a header is impossible. A last buffer that is cut short is normal after a crash: it

@@ -1,6 +1,7 @@
 #include "read/unwrap.hpp"
 
 #include "base/errors.hpp"
+#include "base/zeros.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +44,7 @@ public:
     for (;;) {
       ETWRELOG_TRY_LET(bytes, peek());
       if (bytes.empty()) return true;
-      if (!std::ranges::all_of(bytes, [](std::uint8_t b) { return b == 0; })) return false;
+      if (!base::all_zero(bytes)) return false;
       keep(0);
     }
   }
