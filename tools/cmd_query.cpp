@@ -24,7 +24,7 @@ struct QueryFlags : RunFlags {
   bool salvage = false;
 };
 
-// Columns by tabs; line ends and tabs inside a value as \n and \t.
+// Columns by tabs; line ends and tabs inside a value as \n and \t, other signs that terminals obey as \x1b.
 std::string cell(std::string_view value) {
   std::string out;
   for (const char c : value) {
@@ -32,7 +32,9 @@ std::string cell(std::string_view value) {
       out += "\\t";
     else if (c == '\n')
       out += "\\n";
-    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
       out += c;
   }
   return out;
@@ -129,7 +131,7 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
       continue;
     }
     statement += line + "\n";
-    if (line.find(';') != std::string::npos) ask();
+    if (TraceQuery::is_complete(statement)) ask();
   }
   if (!statement.empty()) ask(); // the last one needs no semicolon
   return status;

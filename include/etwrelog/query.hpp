@@ -48,6 +48,9 @@ public:
   Result<void> run(const std::string &sql, const Visitor &visitor);
 
   [[nodiscard]] std::vector<std::string> tables() const; // by name
+  // That a text which is typed line by line ends with the semicolon of a statement: not one inside a text, a
+  // name or a comment.
+  [[nodiscard]] static bool is_complete(const std::string &sql);
   // Schemas that contradict themselves, and what there was no memory to know, as in an ExportReport: of what
   // was read to open it, which run() may have done again for more of the trace.
   [[nodiscard]] std::vector<std::string> problems() const;

@@ -257,14 +257,14 @@ Result<ArrowTables> ArrowTables::open(const Trace &trace, const ExportOptions &o
   auto impl = std::make_unique<Impl>(Impl{std::move(source), {}});
   ETWRELOG_TRY_LET(counts, count_kinds(*impl->source));
   const SchemaCatalog &schemas = impl->source->all->survey.schemas;
-  std::set<std::string> taken;
+  pipeline::TableNames names;
   for (std::size_t i = 0; i < counts.described.size(); ++i) {
     if (counts.described[i] == 0) continue;
     const Schema *schema = schemas.all()[i];
-    impl->tables.push_back({pipeline::table_name(schemas, schema, taken), schema, counts.described[i]});
+    impl->tables.push_back({names.give(schemas, schema), schema, counts.described[i]});
   }
   if (counts.undescribed != 0)
-    impl->tables.push_back({pipeline::table_name(schemas, nullptr, taken), nullptr, counts.undescribed});
+    impl->tables.push_back({names.give(schemas, nullptr), nullptr, counts.undescribed});
   return ArrowTables(std::move(impl));
 }
 

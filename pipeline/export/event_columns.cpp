@@ -43,12 +43,6 @@ ColumnType column_type(const Field &field) {
   }
 }
 
-std::string folded_name(std::string name) {
-  for (char &c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return name;
-}
-
 std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
   std::string name = "undescribed";
   if (schema) {
@@ -65,21 +59,22 @@ std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
     if (!word) c = '_';
   }
   // SQLite keeps these names for itself. All formats and SQL over a trace call a table the same.
-  if (folded_name(name.substr(0, 7)) == "sqlite_") name.insert(0, 1, '_');
+  if (tables::folded_name(name.substr(0, 7)) == "sqlite_") name.insert(0, 1, '_');
   return name;
 }
 
-std::string table_name(const SchemaCatalog &catalog, const Schema *schema, std::set<std::string> &taken) {
+TableNames::TableNames(std::initializer_list<std::string_view> others) {
+  for (const std::string_view name : others)
+    static_cast<void>(names_.take(name));
+}
+
+std::string TableNames::give(const SchemaCatalog &catalog, const Schema *schema) {
   const std::string name = table_base(catalog, schema);
-  auto free = [&](const std::string &candidate) {
-    const std::string folded = folded_name(candidate);
-    return folded != "events" && taken.insert(folded).second;
-  };
-  if (free(name)) return name;
-  if (schema && free(fmt::format("{}_v{}", name, schema->version)))
-    return fmt::format("{}_v{}", name, schema->version);
-  for (int i = 2;; ++i)
-    if (free(fmt::format("{}_{}", name, i))) return fmt::format("{}_{}", name, i);
+  if (names_.take(name)) return name;
+  if (schema)
+    if (std::string versioned = fmt::format("{}_v{}", name, schema->version); names_.take(versioned))
+      return versioned;
+  return names_.give(name, "_");
 }
 
 std::string CommonColumns::text_of(const Guid &guid) {

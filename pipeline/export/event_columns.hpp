@@ -5,11 +5,13 @@
 #include "etwrelog/trace.hpp"
 #include "export/json_lines.hpp"
 #include "export/survey.hpp"
+#include "tables/names.hpp"
 #include "tables/table.hpp"
 
 #include <array>
+#include <initializer_list>
 #include <optional>
-#include <set>
+#include <string_view>
 #include <utility>
 
 namespace etwrelog::pipeline {
@@ -38,16 +40,22 @@ constexpr std::size_t kMostFieldColumns = 1'900;
   return fields > kMostFieldColumns;
 }
 
-// SQL compares names without regard to case.
-[[nodiscard]] std::string folded_name(std::string name);
-
 // "DiskIo_Read"; of other than kernel events with the provider in front, and "_" before what would begin with
 // "sqlite_". Versions of a kind share it.
 [[nodiscard]] std::string table_base(const SchemaCatalog &catalog, const Schema *schema);
 
-// The same, or with a version or number behind it where another table has it. Not in `taken`, and then it is.
-[[nodiscard]] std::string table_name(const SchemaCatalog &catalog, const Schema *schema,
-                                     std::set<std::string> &taken);
+// The same, or with a version or number behind it where another table has it.
+class TableNames {
+public:
+  // `others` that no kind of event gets.
+  explicit TableNames(std::initializer_list<std::string_view> others = {kEvents});
+  [[nodiscard]] std::string give(const SchemaCatalog &catalog, const Schema *schema);
+
+  static constexpr std::string_view kEvents = "events"; // the view of all, or the one table
+
+private:
+  tables::DistinctNames names_;
+};
 
 // Values of the columns that every event has. All that it is made of outlives it; any thread.
 class CommonColumns {

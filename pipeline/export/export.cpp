@@ -157,12 +157,16 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
   JsonLines::Options how;
   how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
   const pipeline::Decoders decoders(survey.schemas);
-  const JsonLines lines(survey, decoders, trace.clock(), how);
   std::optional<pipeline::Joins> joins;
+  const std::string_view prefix =
+      options.profile == ExportProfile::otel ? pipeline::Joins::kOtelPrefix : std::string_view();
   if (with_text && options.joins.any()) {
     ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options.joins, run));
     joins = std::move(made);
+    for (const pipeline::Joins::Column &column : joins->columns())
+      how.joined.push_back(std::string(prefix) + column.name);
   }
+  const JsonLines lines(survey, decoders, trace.clock(), how);
   Result<Lines> done = selected.fold<Lines>(
       trace,
       [&](Lines &part, EventBatch &batch) {
@@ -170,10 +174,10 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
         pipeline::Joins::Scratch joined;
         for (const Event &event : batch) {
           lines.format(event, {event.time(), event.processor(), event.machine()}, part.text, outcome);
-          if (joins) { // in front of the line's end
-            part.text.resize(part.text.size() - 2);
-            joins->append_json(event, outcome.schema, joined, part.text);
-            part.text += "}\n";
+          if (joins) {
+            part.text.resize(part.text.size() - lines.end().size());
+            joins->append_json(event, outcome.schema, joined, prefix, part.text);
+            part.text += lines.end();
           }
           part.tallies.add(event, outcome);
           if (!with_text) part.text.clear();

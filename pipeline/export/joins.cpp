@@ -172,11 +172,13 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
   }
 }
 
-void Joins::append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string &out) const {
+void Joins::append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string_view prefix,
+                        std::string &out) const {
   look_up(event, schema, scratch);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (!scratch.present[i]) continue;
     out += ",\"";
+    out += prefix;
     out += columns_[i].name;
     out += "\":";
     if (scratch.numbers[i])

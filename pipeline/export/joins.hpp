@@ -13,6 +13,8 @@ public:
   // `survey` and the decoders of its schemas outlive this.
   static Result<Joins> make(const etwrelog::Trace &trace, const ExportSurvey &survey,
                             const Decoders &decoders, const ExportJoins &wanted, const RunOptions &run);
+  // In front of the names of columns in records of OpenTelemetry, beside the fields of events.
+  static constexpr std::string_view kOtelPrefix = "etw.";
 
   struct Column {
     std::string name;
@@ -32,8 +34,9 @@ public:
   };
   // Fills `scratch` with what the event gets.
   void look_up(const Event &event, const Schema *schema, Scratch &scratch) const;
-  // As members of an object that has some: ,"file":"..."
-  void append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string &out) const;
+  // As members of an object that has some: ,"file":"..."; with something in front of the names.
+  void append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string_view prefix,
+                   std::string &out) const;
 
 private:
   void files(const Event &event, const Schema &schema, std::size_t column, Scratch &scratch) const;

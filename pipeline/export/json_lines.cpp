@@ -57,18 +57,22 @@ constexpr std::string_view kOtelNames[] = {"etw.provider.name",
                                            "etw.thread.id",
                                            "etw.processor",
                                            "etw.activity.id",
+                                           "etw.related_activity.id",
                                            "truncated",
                                            "tail",
                                            "raw"};
 
 // As tables call what has the name of a column.
-std::vector<std::pair<std::string, std::string>> renamed_fields(const Schema &schema) {
+std::vector<std::pair<std::string, std::string>> renamed_fields(const Schema &schema,
+                                                                std::span<const std::string> joined) {
   std::vector<std::pair<std::string, std::string>> renamed;
   std::set<std::string> taken;
   for_each_top_field(schema, [&](std::size_t i) { taken.emplace(schema.fields[i].name); });
   for_each_top_field(schema, [&](std::size_t i) {
     const std::string name(schema.fields[i].name);
-    if (std::ranges::find(kOtelNames, name) == std::end(kOtelNames)) return;
+    if (std::ranges::find(kOtelNames, name) == std::end(kOtelNames) &&
+        std::ranges::find(joined, name) == joined.end())
+      return;
     std::string other;
     for (int number = 2; !taken.insert(other = fmt::format("{}#{}", name, number)).second;)
       ++number;
@@ -115,7 +119,7 @@ JsonLines::JsonLines(const ExportSurvey &survey, const Decoders &decoders, const
                                        ? survey_.schemas.provider_name(schema->provider)
                                        : schema->provider_name;
     put_names(names_.emplace_back(), known, schema->provider, schema->name);
-    if (options_.profile == ExportProfile::otel) renamed_.push_back(renamed_fields(*schema));
+    if (options_.profile == ExportProfile::otel) renamed_.push_back(renamed_fields(*schema, options_.joined));
   }
   for (const filter::Lifetimes &of_machine : survey.lifetimes) {
     processes_.emplace_back();
@@ -253,7 +257,7 @@ void JsonLines::plain(const EventView &event, const Context &context, const Sche
     out += ",\"message\":";
     schema::append_json_string(out, message(event, *schema));
   }
-  out += "}\n";
+  out += end();
 }
 
 // The log data model of OpenTelemetry and its names for what an ETW header holds.
@@ -302,8 +306,10 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   append_unsigned(out, context.processor);
   if (const Guid activity = event.activity(); activity != Guid{})
     out += ",\"etw.activity.id\":\"", schema::append_guid(out, activity), out += '"';
+  if (const Guid related = event.related_activity(); related != Guid{})
+    out += ",\"etw.related_activity.id\":\"", schema::append_guid(out, related), out += '"';
   members(event, schema, out, outcome);
-  out += "}}\n";
+  out += end();
 }
 
 // plaso's JSON lines, which Timesketch reads too.
@@ -344,7 +350,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
   out += process(event, context);
   out += ",\"fields\":";
   fields(event, schema, out, outcome);
-  out += "}\n";
+  out += end();
 }
 
 void JsonLines::format(const EventView &event, const Context &context, std::string &out,

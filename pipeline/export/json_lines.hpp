@@ -37,6 +37,7 @@ public:
     JsonOptions json;
     bool messages = false; // texts of events that have one
     ExportProfile profile = ExportProfile::etwrelog;
+    std::vector<std::string> joined{}; // names of members that the caller adds
   };
   // The survey and the decoders of its schemas outlive this.
   JsonLines(const ExportSurvey &survey, const Decoders &decoders, const Clock &clock, const Options &options);
@@ -54,8 +55,12 @@ public:
     std::uint16_t processor = 0;
     std::uint32_t machine = 0;
   };
-  // Appends the line of an event and its line feed.
+  // Appends the line of an event, up to and with end().
   void format(const EventView &event, const Context &context, std::string &out, Outcome &outcome) const;
+  // How every line ends: further members stand in front of it.
+  [[nodiscard]] std::string_view end() const {
+    return options_.profile == ExportProfile::otel ? "}}\n" : "}\n";
+  }
 
 private:
   void plain(const EventView &event, const Context &context, const Schema *schema, std::string &out,

@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -232,7 +231,7 @@ public:
   WantedKinds(const TraceQuery::Impl &impl, const KindTable &table) : impl_(impl), table_(table) {}
   void restrict(char letter, std::string_view text) {
     if (letter == 'p') provider_ = text;
-    if (letter == 'g') provider_id_ = pipeline::folded_name(std::string(text));
+    if (letter == 'g') provider_id_ = tables::folded_name(std::string(text));
     if (letter == 'v') event_ = text;
     restricted_ = true;
   }
@@ -472,12 +471,12 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   ETWRELOG_TRY_LET(known, pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection));
   impl->known = std::move(known);
   impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});
-  std::set<std::string> taken{"processes", "threads", "images", "samples"};
+  pipeline::TableNames names{pipeline::TableNames::kEvents, "processes", "threads", "images", "samples"};
   std::vector<std::string> samples;
   for (const Schema *schema : schemas.all()) {
     if (schema->ordinal >= seen.ordinals.size() || !seen.ordinals[schema->ordinal]) continue;
     KindTable &kind = impl->kinds.emplace_back();
-    kind.name = pipeline::table_name(schemas, schema, taken);
+    kind.name = names.give(schemas, schema);
     kind.schema = schema;
     if (schema->classic && kernel::hook_of_class(schema->provider, schema->opcode) == kSampleHook)
       samples.push_back(kind.name);
@@ -582,6 +581,10 @@ std::vector<std::string> TraceQuery::tables() const {
     names.push_back(kind.name);
   std::ranges::sort(names);
   return names;
+}
+
+bool TraceQuery::is_complete(const std::string &sql) {
+  return sqlite3_complete(sql.c_str()) != 0;
 }
 
 std::vector<std::string> TraceQuery::problems() const {

@@ -45,11 +45,11 @@ Result<KindsSeen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, c
 
 bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const Trace &trace) {
   const bool one_source = trace.sources().size() == 1;
-  const std::string folded = folded_name(sql);
+  const std::string folded = tables::folded_name(sql);
   std::set<std::string> bases;
   for (const Schema *schema : schemas.all()) {
     if (one_source && kernel::hook_of_class(schema->provider, schema->opcode)) continue;
-    std::string base = folded_name(table_base(schemas, schema));
+    std::string base = tables::folded_name(table_base(schemas, schema));
     if (folded.find(base) == std::string::npos) continue;
     if (schema->origin == Origin::trace_logging || !bases.insert(std::move(base)).second) return true;
   }

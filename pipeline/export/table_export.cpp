@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <map>
 #include <random>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -82,7 +81,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
   const Rows &rows = *all.rows;
   const SchemaCatalog &schemas = all.survey.schemas;
   std::map<Rows::Kind, std::size_t> numbers;
-  std::set<std::string> taken;
+  pipeline::TableNames names;
   if (!rows.by_kind()) {
     ETWRELOG_TRY(writer.add_table("events", rows.columns(RowBatches::kUndescribed)));
     numbers.emplace(RowBatches::kUndescribed, 0);
@@ -100,7 +99,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
       const auto [number, fresh] = numbers.try_emplace(kind, numbers.size());
       if (fresh) {
         const Schema *schema = kind == RowBatches::kUndescribed ? nullptr : schemas.all()[kind];
-        const std::string name = pipeline::table_name(schemas, schema, taken);
+        const std::string name = names.give(schemas, schema);
         if (Result<void> added = writer.add_table(name, rows.columns(kind)); !added) return added;
       }
       return writer.write(number->second, batch);

@@ -91,9 +91,8 @@ TableFolder::~TableFolder() {
 }
 
 Result<void> TableFolder::add_table(const std::string &name, const std::vector<tables::Column> &columns) {
-  // Longer names no file can have; the number keeps them apart.
-  std::string file = name;
-  if (file.size() > 200) file = fmt::format("{}_{}", file.substr(0, 190), tables_.size());
+  constexpr std::size_t kLongest = 200; // file systems take some 255 bytes, with a number and the ending
+  const std::string file = files_.give(std::string_view(name).substr(0, kLongest), "_");
   Table &table = *tables_.emplace_back(std::make_unique<Table>(file + ending_, columns, *this));
   most_of_file_ = std::min(kBytesOfFile, kMostBytes / tables_.size());
   table.writer = make_writer_(table.file);

@@ -4,6 +4,7 @@
 
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
+#include "tables/names.hpp"
 #include "tables/table.hpp"
 
 #include <functional>
@@ -35,7 +36,8 @@ private:
   base::File lock_; // tells others that temporary_ is in use
   MakeWriter make_writer_;
   std::vector<std::unique_ptr<Table>> tables_;
-  std::size_t pending_ = 0; // bytes of rows that wait for more
+  tables::DistinctNames files_; // without their ending
+  std::size_t pending_ = 0;     // bytes of rows that wait for more
   std::uint64_t bytes_ = 0;
   std::size_t most_of_file_ = 0; // bytes of it that wait to be written
 };

@@ -1,7 +1,8 @@
 #include "tables/table.hpp"
 
+#include "tables/names.hpp"
+
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,25 +10,14 @@
 namespace etwrelog::tables {
 
 namespace {
-constexpr const char *kNoName = "unnamed"; // TraceLogging takes a field without a name, DuckDB no such column
+constexpr std::string_view kNoName =
+    "unnamed"; // TraceLogging takes a field without a name, DuckDB no such column
 } // namespace
 
 void tell_apart(std::vector<Column> &columns) {
-  std::map<std::string, int> taken; // and the number that the next one of that name gets
-  for (Column &column : columns) {
-    if (column.name.empty()) column.name = kNoName;
-    const std::string name = column.name;
-    int *again = nullptr;
-    for (;;) {
-      std::string folded = column.name;
-      for (char &c : folded)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-      const auto [place, free] = taken.try_emplace(std::move(folded), 2);
-      if (free) break;
-      if (again == nullptr) again = &place->second;
-      column.name = name + "#" + std::to_string((*again)++);
-    }
-  }
+  DistinctNames names;
+  for (Column &column : columns)
+    column.name = names.give(column.name.empty() ? kNoName : std::string_view(column.name), "#");
 }
 
 namespace {

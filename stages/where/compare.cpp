@@ -91,6 +91,15 @@ bool Test::single(float value) const {
   });
 }
 
+bool Test::moment(std::int64_t filetime) const {
+  const std::int64_t nanoseconds = unix_nanoseconds(filetime);
+  return any([&](const Literal &literal) {
+    const std::int64_t value = literal.kind == Literal::Kind::moment ? filetime : nanoseconds;
+    const auto bits = static_cast<std::uint64_t>(value);
+    return fits(op_, order(value < 0 ? ~bits + 1 : bits, value < 0, literal.number));
+  });
+}
+
 bool Test::positive(std::string_view text) const {
   if (pattern_) return re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern_);
   return std::ranges::any_of(literals_,

@@ -25,6 +25,8 @@ public:
   [[nodiscard]] bool texts(std::string_view value, std::string_view other) const; // two names of one thing
   // Whatever case and braces the literals have.
   [[nodiscard]] bool guid(std::string_view shown) const;
+  // With a moment, which literals that are numbers name in nanoseconds since 1970.
+  [[nodiscard]] bool moment(std::int64_t filetime) const;
   // With a field's value; what stands in `scratch` is lost.
   [[nodiscard]] bool value(const schema::Op &op, Bytes data, unsigned pointer_size, const ValueMap *map,
                            std::string &scratch) const;
@@ -34,7 +36,7 @@ public:
   [[nodiscard]] bool is_numeric() const { return numeric_; }
   [[nodiscard]] Operator op() const { return op_; }
   [[nodiscard]] const std::vector<Literal> &literals() const { return literals_; }
-  void replace(std::vector<Literal> literals); // by integers
+  void replace(std::vector<Literal> literals); // by numbers and moments
 
 private:
   template <class Compare> [[nodiscard]] bool any(Compare &&compare) const;

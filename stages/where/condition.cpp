@@ -232,7 +232,6 @@ Result<void> Condition::Impl::check_names() const {
   return {};
 }
 
-// Moments become nanoseconds since 1970, which numbers are already.
 Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) const {
   if (test.is_pattern() || test.is_numeric()) return {};
   std::vector<Literal> literals;
@@ -243,9 +242,8 @@ Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) cons
         return error_at(syntax.text, comparison.value_at,
                         "'" + literal.text +
                             "' is neither a date and time nor seconds since the trace began");
-      const std::int64_t ns = unix_nanoseconds(moment->of(clock));
-      literal.kind = Literal::Kind::number;
-      literal.number = Number::of(ns);
+      literal.kind = Literal::Kind::moment;
+      literal.number = Number::of(moment->of(clock));
     }
     literals.push_back(std::move(literal));
   }
@@ -362,12 +360,15 @@ void Condition::Impl::narrow_times(std::uint32_t index) {
   if (!column || *column > Column::timestamp || test.literals().size() != 1) return;
   const Literal &literal = test.literals()[0];
   const auto value = literal.number.integer();
-  if (literal.kind != Literal::Kind::number || !value) return;
+  const bool moment = literal.kind == Literal::Kind::moment;
+  if ((literal.kind != Literal::Kind::number && !moment) || !value) return;
   // At the ends are all times that are further away, too.
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
-  const bool nanoseconds = *column == Column::time;
+  const bool nanoseconds = *column == Column::time && !moment;
   if (nanoseconds && (*value == kEnd || *value <= -kEnd)) return;
-  const std::int64_t filetime = nanoseconds ? *value / 100 + kUnixEpoch : clock.to_filetime(*value);
+  const std::int64_t filetime = moment        ? *value
+                                : nanoseconds ? *value / 100 + kUnixEpoch
+                                              : clock.to_filetime(*value);
   // A little more than asked for: units differ.
   constexpr std::int64_t kRoom = 10;
   const bool from = test.op() == Operator::greater || test.op() == Operator::greater_equal,
@@ -425,10 +426,7 @@ bool Condition::Impl::test_column(const Event &event, const Schema *schema, cons
   switch (step.column) {
   case Column::time: {
     const std::int64_t filetime = clock.to_filetime(event.time());
-    if (!test.is_pattern()) {
-      const std::int64_t ns = unix_nanoseconds(filetime);
-      return test.integer(static_cast<std::uint64_t>(ns), ns < 0);
-    }
+    if (!test.is_pattern()) return test.moment(filetime);
     scratch.text.clear();
     if (!schema::append_filetime(scratch.text, filetime)) schema::append_signed(scratch.text, filetime);
     return test.text(scratch.text);

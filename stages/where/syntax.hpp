@@ -31,8 +31,8 @@ enum class Operator : std::uint8_t {
 };
 
 struct Literal {
-  enum class Kind : std::uint8_t { number, text, boolean } kind = Kind::text;
-  Number number;    // boolean: 0 or 1
+  enum class Kind : std::uint8_t { number, text, boolean, moment } kind = Kind::text;
+  Number number;    // boolean: 0 or 1; moment, which a text may stand for: a FILETIME
   std::string text; // of all: as it is written, without quotes
 };
 

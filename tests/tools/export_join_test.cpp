@@ -269,5 +269,24 @@ TEST_F(ExportJoin, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(run.err.find("'colour'"), std::string::npos) << run.err;
 }
 
+// In records of OpenTelemetry it stands beside the fields of events.
+TEST_F(ExportJoin, GivesTheSameToRecordsOfOpenTelemetry) {
+  const std::string joins = "owner,stack,duration", kind = "event = 'DiskIo/Read'";
+  const std::vector<json> plain = exported(trace_, joins, kind);
+  const ToolRun run = run_tool({"export", trace_, "--join", joins, "--where", kind, "--profile", "otel"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::vector<json> records = testing::json_lines(run.out);
+  ASSERT_GT(plain.size(), 0u);
+  ASSERT_EQ(records.size(), plain.size());
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (const char *name : {"owner_process_id", "owner_thread_id", "owner_process", "stack", "duration_ns"})
+      EXPECT_EQ(records[i]["Attributes"].value(std::string("etw.") + name, json()),
+                plain[i].value(name, json()))
+          << name;
+    for (const auto &[name, value] : records[i].items())
+      EXPECT_TRUE(name[0] >= 'A' && name[0] <= 'Z') << name;
+  }
+}
+
 } // namespace
 } // namespace etwrelog

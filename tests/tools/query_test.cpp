@@ -158,6 +158,21 @@ TEST(Query, KnowsThreadsImagesAndSamples) {
   EXPECT_NE(run_tool({"query", trace->string(), "select 'a' regexp '('"}).err.find("RE2"), std::string::npos);
 }
 
+// As one types or pipes it in, line by line.
+TEST(Query, AStatementAtThePromptEndsWithASemicolonThatIsNoPartOfAText) {
+  const TempDir directory;
+  testing::SyntheticTrace made;
+  made.sample({1'100'000}, 104, 0x7FF6'0000'1000);
+  const std::string trace = directory.file("x.etl"), typed = directory.file("typed");
+  testing::write_file(trace, made.bytes());
+  const std::string text = "select 'a;\nb' as t; -- done;\nselect\n2 as n;\n.tables\nselect 'c;' as last";
+  testing::write_file(typed, std::vector<std::uint8_t>(text.begin(), text.end()));
+  const ToolRun run = run_tool({"query", trace}, {.input = typed});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("t\na;\\nb\nn\n2\n")) << run.out;
+  EXPECT_TRUE(run.out.ends_with("threads\nlast\nc;\n")) << run.out;
+}
+
 // A sample at the same address in a process of the same id, in two traces of different boots.
 TEST(Query, EachMachineHasItsOwnProcesses) {
   const TempDir directory;

@@ -1,5 +1,6 @@
 // Fields that events describe themselves, of every way in which an export can be asked: the same values, and
 // every byte of them.
+#include "etwrelog/clock.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -161,7 +163,7 @@ TEST_F(TracedFields, NamesInAnOlderCharacterSetAreReadAsThat) {
   const ToolRun schema = run_tool({"schema", written(), "--json"});
   EXPECT_EQ(schema.status, 0) << schema.err;
   EXPECT_EQ(asked("select 1 as \"a\x1b[31m\nb\", 'x' || char(10, 27, 9) as c").out,
-            "a[31m\\nb\tc\n1\tx\\n\\t\n");
+            "a\\x1b[31m\\nb\tc\n1\tx\\n\\x1b\\t\n");
   EXPECT_TRUE(json::accept(schema.out));
 }
 
@@ -186,6 +188,46 @@ TEST_F(TracedFields, ProvidersMayBeCalledAsTablesMustNotBe) {
         << table << in_folder(table);
   }
   EXPECT_EQ(in_database("select count(*) > 4 from events"), "1\n");
+}
+
+// File systems take names of some 255 bytes.
+TEST_F(TracedFields, EveryKindHasAFileOfItsOwnHoweverLongItsName) {
+  const std::string long_name(300, 'x'), table = "P_" + long_name;
+  // Names that cutting others and a number give, too, here or with another length.
+  add(long_name.substr(0, 198) + "_2", {{"n", kUInt32}}, {5, 0, 0, 0}, "P");
+  add(long_name.substr(0, 188) + "_4", {{"n", kUInt32}}, {6, 0, 0, 0}, "P");
+  for (const std::uint8_t n : {7, 8, 9}) {
+    ++provider_.low;
+    add(long_name + std::to_string(n), {{"n", kUInt32}}, {n, 0, 0, 0}, "P");
+  }
+  std::map<std::string, std::string> numbers;
+  in_folder("");
+  for (const auto &file : std::filesystem::directory_iterator(directory_.file("kinds"))) {
+    const Raw bytes = testing::read_file(file.path().string());
+    const std::string text(bytes.begin(), bytes.end());
+    if (text.find(",P,") == std::string::npos) continue;
+    EXPECT_EQ(std::ranges::count(text, '\n'), 2) << file << text; // a head and an event
+    numbers[text.substr(text.size() - 4)] = file.path().stem().string();
+  }
+  EXPECT_EQ(numbers.size(), 5u);
+  EXPECT_EQ(in_database("select n from \"" + table + "9\""), "9\n");
+}
+
+// Nanoseconds since 1970 go no further back than 1677.
+TEST_F(TracedFields, ConditionsHaveAllDates) {
+  trace_ = testing::SyntheticTrace({.start_time = *parse_filetime("1650-06-01")});
+  add("E", {{"n", kUInt32}}, {1, 0, 0, 0}), add("E", {{"n", kUInt32}}, {2, 0, 0, 0});
+  const std::vector<json> events = exported();
+  ASSERT_EQ(events.size(), 2u);
+  const std::string first = events[0]["time"], last = events[1]["time"];
+  EXPECT_TRUE(first.starts_with("1650-06-01"));
+  const auto count = [&](const std::string &condition) { return exported({"--where", condition}).size(); };
+  EXPECT_EQ(count("time < '" + last + "'"), 1u);
+  EXPECT_EQ(count("time = '" + first + "'"), 1u);
+  EXPECT_EQ(count("time in ('" + first + "', 5)"), 1u);
+  EXPECT_EQ(count("time > '1650-05-31'"), 2u);
+  EXPECT_EQ(count("time >= '1650-06-02'"), 0u);
+  EXPECT_EQ(count("time < 0"), 2u);
 }
 
 // SQLite takes 2,000 columns of a table. Other kinds do not pay for one that has more.

@@ -3,6 +3,7 @@
 
 #include "base/output_file.hpp"
 #include "etwrelog/bytes.hpp"
+#include "tables/names.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <fmt/format.h>
@@ -221,6 +222,19 @@ TEST(Tables, EveryColumnHasANameOfItsOwn) {
   EXPECT_EQ(columns[0].name, "unnamed");
   EXPECT_EQ(columns[2].name, "A#2");
   EXPECT_EQ(columns[3].name, "unnamed#2");
+}
+
+TEST(Tables, NamesAreGivenOnceAndTheNextFreeNumberIsRemembered) {
+  DistinctNames names;
+  EXPECT_TRUE(names.take("a_3"));
+  EXPECT_FALSE(names.take("A_3"));
+  EXPECT_EQ(names.give("A", "_"), "A");
+  EXPECT_EQ(names.give("a", "_"), "a_2");
+  EXPECT_EQ(names.give("a", "_"), "a_4");
+  EXPECT_EQ(names.give("a_2", "_"), "a_2_2");
+  for (int i = 0; i < 200'000; ++i) // hours if each began at 2 again
+    static_cast<void>(names.give("same", "#"));
+  EXPECT_EQ(names.give("same", "#"), "same#200001");
 }
 
 // More than the terms that SQLite takes in one SELECT.
