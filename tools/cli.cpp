@@ -266,7 +266,7 @@ void Bar::begin(std::string_view what, std::uint64_t bytes) {
 }
 
 void Bar::show(const Progress &progress) {
-  if (progress.phase != what_) begin(progress.phase, progress.total);
+  if (progress.phase != what_ || progress.done < done_) begin(progress.phase, progress.total);
   done_ = progress.done;
   total_ = progress.total;
   events_ = progress.events;
@@ -283,24 +283,28 @@ void Bar::draw_if_due() {
 void Bar::draw(Clock::time_point now) {
   last_drawn_ = now;
   const double seconds = std::chrono::duration<double>(now - pass_started_).count();
-  const double share = total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
+  const double share = total_ == 0 ? 0 : static_cast<double>(done_) / static_cast<double>(total_);
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
-  const double left = rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0;
-  std::string line = fmt::format(
-      "{} {:3.0f}%  {} of {}  {}/s{}  {:.0f}s left", what_, 100 * share, human_bytes(done_),
-      human_bytes(total_), human_bytes(static_cast<std::uint64_t>(rate)),
-      events_ > 0 && seconds > 0 // those who pack do not count them
-          ? "  " + human_count(static_cast<std::uint64_t>(static_cast<double>(events_) / seconds)) +
-                " events/s"
-          : std::string(),
-      left);
+  const std::string speed = human_bytes(static_cast<std::uint64_t>(rate)) + "/s";
+  std::string line;
+  if (total_ == 0) // of a pipe, whose end nobody knows
+    line = fmt::format("{}  {}  {}", what_, human_bytes(done_), speed);
+  else
+    line = fmt::format(
+        "{} {:3.0f}%  {} of {}  {}{}  {:.0f}s left", what_, 100 * share, human_bytes(done_),
+        human_bytes(total_), speed,
+        events_ > 0 && seconds > 0 // those who pack do not count them
+            ? "  " + human_count(static_cast<std::uint64_t>(static_cast<double>(events_) / seconds)) +
+                  " events/s"
+            : std::string(),
+        rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0);
   if (!terminal_) {
     process::print_message(line + "\n");
     return;
   }
   const std::size_t width = process::terminal_width(2);
   constexpr std::size_t kBarWidth = 24;
-  if (line.size() + kBarWidth + 4 < width) {
+  if (total_ != 0 && line.size() + kBarWidth + 4 < width) {
     const auto filled = static_cast<std::size_t>(share * kBarWidth);
     line +=
         "  [" + std::string(filled, '=') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ') + "]";

@@ -78,9 +78,11 @@ void report_opening(std::span<const std::unique_ptr<const pipeline::Trace>> sour
 }
 
 Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput opened,
-                        const OpenOptions &options, unsigned threads) {
+                        const OpenOptions &options, const RunOptions &run) {
   read::ScanOptions scan;
-  if (!opened.archive) scan.threads = pipeline::threads_of(threads); // an archive has them in its index
+  if (!opened.archive) scan.threads = pipeline::threads_of(run.threads); // an archive has them in its index
+  scan.stop = run.stop;
+  scan.progress = run.progress;
   scan.salvage = options.salvage;
   scan.file_order = options.file_order;
   ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
@@ -148,14 +150,14 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
         return base::unsupported("only a file can be followed").in(input.name());
       ETWRELOG_TRY_LET(stream, options.follow
                                    ? pipeline::StreamSource::follow(input, options.enough, run.stop)
-                                   : pipeline::StreamSource::open(input, run.stop));
+                                   : pipeline::StreamSource::open(input, run));
       impl->infos.push_back(info_of(*stream));
       impl->stream = std::move(stream);
       break;
     }
-    ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run.memory, run.stop));
+    ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run));
     for (pipeline::OpenedInput &opened : sources)
-      ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run.threads));
+      ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run));
   }
   if (options.one_recording && !impl->sources.empty()) {
     std::vector<const pipeline::Trace *> sources;

@@ -10,6 +10,7 @@
 #include "api/reading.hpp"
 #include "api/sources_in_time.hpp"
 #include "api/time_order.hpp"
+#include "base/progress_meter.hpp"
 #include "run/runner.hpp"
 
 #include <atomic>
@@ -145,7 +146,7 @@ private:
 
   RunReport sum_;
   std::chrono::steady_clock::time_point began_;
-  ProgressMeter progress_;
+  base::ProgressMeter progress_;
   WalkSlot *current_ = nullptr;
   std::optional<Pump<WalkSlot>> pump_; // last: it ends first
 };

@@ -49,8 +49,8 @@ pipeline::ArchiveOptions unpacking(const UnpackOptions &given, const RunOptions 
 }
 
 // The bytes to pack, which are no archive.
-Result<std::unique_ptr<read::Input>> open_original(const Input &input, const std::stop_token &stop) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(input, stop)); // the very file, wrapped or not
+Result<std::unique_ptr<read::Input>> open_original(const Input &input, const RunOptions &run) {
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input, run)); // the very file, wrapped or not
   if (pipeline::is_archive(*bytes))
     return base::unsupported("is an .etlz archive already").in(input.name()).about(Option::input);
   return bytes;
@@ -87,7 +87,7 @@ struct Packing {
 
 Result<Packing> begin_packing(const Input &input, const Output &output, const PackOptions &options,
                               const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, open_original(input, run.stop));
+  ETWRELOG_TRY_LET(bytes, open_original(input, run));
   const std::optional<base::FileAttributes> attributes = attributes_of(input, *bytes);
   ETWRELOG_TRY_LET(out, OutputStream::open(OutputParts::with(output, attributes), {&input, 1}));
   pipeline::ArchiveOptions how = packing(options, run);
@@ -159,7 +159,7 @@ Result<PackReport> pack_part(const Input &input, PartNumber part, const Output &
 Result<PackReport> join_parts(std::span<const Input> parts, const Output &output, const RunOptions &run) {
   std::vector<std::unique_ptr<read::Input>> opened;
   for (const Input &part : parts) {
-    ETWRELOG_TRY_LET(bytes, read::open_plain(part, run.stop));
+    ETWRELOG_TRY_LET(bytes, read::open_plain(part, run));
     opened.push_back(std::move(bytes));
   }
   ETWRELOG_TRY_LET(out, OutputStream::open(OutputParts::with(output, attributes_of(parts, opened)), parts));
@@ -170,7 +170,7 @@ Result<PackReport> join_parts(std::span<const Input> parts, const Output &output
 
 Result<UnpackReport> unpack(const Input &archive, const Output &output, const UnpackOptions &options,
                             const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run));
   ETWRELOG_TRY_LET(
       out, OutputStream::open(OutputParts::with(output, attributes_of(archive, *bytes)), {&archive, 1}));
   pipeline::ArchiveOptions how = unpacking(options, run);
@@ -182,12 +182,12 @@ Result<UnpackReport> unpack(const Input &archive, const Output &output, const Un
 }
 
 Result<UnpackReport> verify(const Input &archive, const UnpackOptions &options, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run));
   return check_whole(archive, pipeline::unpack_file(*bytes, nullptr, unpacking(options, run)), run);
 }
 
 Result<UnpackReport> verify_against(const Input &archive, const Input &original, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run));
   ETWRELOG_TRY_LET(footer, pipeline::read_archive_footer(*bytes));
   ETWRELOG_TRY_LET(report, pipeline::unpack_file(*bytes, nullptr, unpacking({}, run)));
   ETWRELOG_TRY_LET(content, content_hash(original, run));
@@ -197,13 +197,13 @@ Result<UnpackReport> verify_against(const Input &archive, const Input &original,
 }
 
 Result<ContentHash> content_hash(const Input &input, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_plain(input, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(input, run));
   return pipeline::hash_of(*bytes, run.stop);
 }
 
 Result<bool> is_archive_of(const Input &archive, const Input &original, const RunOptions &run) {
   ETWRELOG_TRY_LET(info, read_archive_info(archive));
-  ETWRELOG_TRY_LET(bytes, read::open_plain(original, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_plain(original, run));
   if (bytes->size() != info.original) return false;
   ETWRELOG_TRY_LET(content, content_hash(original, run));
   return content == info.content;
@@ -263,7 +263,7 @@ Result<ArchiveSummary> with_index(ArchiveSummary summary, const read::Input &arc
 } // namespace
 
 Result<ArchiveSummary> read_archive_summary(const Input &archive, const RunOptions &run) {
-  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run.stop));
+  ETWRELOG_TRY_LET(bytes, read::open_input(archive, run));
   ETWRELOG_TRY_LET(info, info_of(*bytes));
   ArchiveSummary summary{info};
   if (!info.wrapped) return with_index(std::move(summary), *bytes, run.memory);

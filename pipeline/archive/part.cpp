@@ -9,6 +9,7 @@
 #include "archive/segments.hpp"
 #include "archive/wrapper.hpp"
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 
 #include <algorithm>
 
@@ -454,7 +455,7 @@ Result<PackReport> join_parts(std::span<const std::unique_ptr<read::Input>> inpu
   std::vector<std::uint8_t> facts;
   std::uint64_t original = 0;
   SegmentsHasher hashes;
-  ProgressMeter progress(run.progress);
+  base::ProgressMeter progress(run.progress);
   progress.begin("joining", first.header.original_size);
   for (const Opened &part : parts) {
     if (run.stop.stop_requested()) return base::cancelled();

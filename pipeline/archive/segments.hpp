@@ -3,6 +3,7 @@
 
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
+#include "base/progress_meter.hpp"
 #include "etwrelog/logfile_header.hpp"
 #include "source/trace.hpp"
 
@@ -130,7 +131,7 @@ public:
   }
 
 private:
-  ProgressMeter meter_;
+  base::ProgressMeter meter_;
   double exact_ = 0;
   std::uint64_t reported_ = 0;
 };

@@ -3,6 +3,7 @@
 #include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "etwrelog/format.hpp"
 #include "run/runner.hpp"
 #include "source/segment_reader.hpp"
@@ -81,7 +82,7 @@ Result<UnpackReport> salvage_segments(const read::Input &archive, ByteSink *out,
   CoderPool &pool = workspace->coders;
   etlz::ContentHasher hasher;
   std::uint64_t expected = 0;
-  ProgressMeter progress(options.run.progress);
+  base::ProgressMeter progress(options.run.progress);
   progress.begin("unpacking", 0);
   for (;;) {
     etlz::IndexEntry entry;
@@ -195,7 +196,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   CoderPool &pool = workspace->coders;
   etlz::ContentHasher hasher;
   std::size_t issued = 0;
-  ProgressMeter progress(options.run.progress);
+  base::ProgressMeter progress(options.run.progress);
   progress.begin(out != nullptr ? "unpacking" : "verifying", index.footer.original_size);
   Steps<UnpackJob> steps;
   steps.next = [&](UnpackJob &job) -> Result<bool> {

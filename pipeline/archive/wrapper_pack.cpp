@@ -141,7 +141,7 @@ public:
 
   // False where it is packed as any other file.
   Result<bool> run(ByteSink &out) {
-    Result<Traces> traces = read::unwrap(input_, options_.run.stop);
+    Result<Traces> traces = read::unwrap(input_, options_.run);
     if (!traces) return other(traces.error());
     for (const std::unique_ptr<read::Input> &trace : *traces) {
       ETWRELOG_TRY_LET(looks, looks_like_trace(*trace));

@@ -1,6 +1,7 @@
 #include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "codec/correction_bytes.hpp"
 
 #include <algorithm>
@@ -204,7 +205,7 @@ private:
   ByteSink *out_;
   RecipeReader recipe_;
   TraceReader traces_;
-  ProgressMeter progress_;
+  base::ProgressMeter progress_;
   etlz::ContentHasher hasher_;
   std::vector<std::uint8_t> bytes_;
   std::uint64_t made_ = 0;

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/platform.hpp"
+#include "base/progress_meter.hpp"
 #include "etwrelog/io.hpp"
 #include "etwrelog/text.hpp"
 #include "output/buffer_filter.hpp"
@@ -441,7 +442,7 @@ private:
   std::optional<filter::Filter> filter_;
   std::optional<BufferFilter> events_;
   std::optional<TimeMerge> merge_;
-  ProgressMeter progress_{options_.graph.progress};
+  base::ProgressMeter progress_{options_.graph.progress};
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "base/errors.hpp"
 #include "base/pool.hpp"
+#include "base/progress_meter.hpp"
 #include "run/runner.hpp"
 #include "source/trace.hpp"
 
@@ -135,7 +136,7 @@ private:
   const KeptBuffers *kept_;
   const std::string_view name_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  ProgressMeter progress_;
+  base::ProgressMeter progress_;
   std::size_t next_buffer_ = 0;
   PassResult result_;
 };

@@ -1,6 +1,7 @@
 #include "etwrelog/experimental/jobs.hpp"
 
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "base/threads.hpp"
 #include "run/runner.hpp"
 
@@ -28,7 +29,7 @@ public:
 
 private:
   std::mutex mutex_;
-  pipeline::ProgressMeter meter_;
+  base::ProgressMeter meter_;
 };
 
 // `told`: bytes of it of which the progress was told before.

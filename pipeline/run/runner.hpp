@@ -72,37 +72,6 @@ template <class Slot>
   return run_slots(untyped, slots.size(), settings);
 }
 
-// Tells a caller how far things are, at most ten times a second. For serial steps.
-class ProgressMeter {
-public:
-  explicit ProgressMeter(const std::function<void(const Progress &)> &tell) : tell_(tell) {}
-
-  void begin(std::string_view phase, std::uint64_t total) {
-    now_ = {phase, 0, total, 0};
-    told_ = {};
-  }
-  void advance(std::uint64_t bytes, std::uint64_t events = 0) {
-    now_.done += bytes;
-    now_.events += events;
-    if (!tell_ || silent_) return;
-    const auto time = Clock::now();
-    if (time - told_ < std::chrono::milliseconds(100) && now_.done < now_.total) return;
-    told_ = time;
-    try {
-      tell_(now_);
-    } catch (...) { // of the caller's: the phase goes on without
-      silent_ = true;
-    }
-  }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  const std::function<void(const Progress &)> &tell_;
-  bool silent_ = false;
-  Progress now_;
-  Clock::time_point told_{};
-};
-
 // Adds the time that it lives to a sum, in nanoseconds.
 class Stopwatch {
 public:

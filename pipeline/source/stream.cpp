@@ -15,10 +15,10 @@ constexpr std::size_t kHead = (64u << 10) + format::kBufferHeaderSize; // holds 
 
 } // namespace
 
-Result<std::shared_ptr<StreamSource>> StreamSource::open(const Input &input, const std::stop_token &stop) {
+Result<std::shared_ptr<StreamSource>> StreamSource::open(const Input &input, const RunOptions &run) {
   std::shared_ptr<StreamSource> source(new StreamSource);
   source->name_ = input.name();
-  ETWRELOG_TRY_LET(rest, read::open_stream(input, stop));
+  ETWRELOG_TRY_LET(rest, read::open_stream(input, run));
   source->rest_ = std::move(rest);
   ETWRELOG_TRY(source->read_head(kHead));
   return source;

@@ -4,6 +4,7 @@
 
 #include "etwrelog/io.hpp"
 #include "etwrelog/logfile_header.hpp"
+#include "etwrelog/run.hpp"
 #include "read/follow.hpp"
 
 #include <atomic>
@@ -14,7 +15,7 @@ namespace etwrelog::pipeline {
 class StreamSource final : private ByteStream {
 public:
   // Waiting for bytes ends when `stop` is set, also later.
-  static Result<std::shared_ptr<StreamSource>> open(const Input &input, const std::stop_token &stop);
+  static Result<std::shared_ptr<StreamSource>> open(const Input &input, const RunOptions &run);
   // A file that may grow; see read::FollowedFile.
   static Result<std::shared_ptr<StreamSource>> follow(const Input &input, const std::stop_token &enough,
                                                       const std::stop_token &stop);

@@ -23,8 +23,7 @@ constexpr std::size_t kDetectionTries = 8;
 
 } // namespace
 
-Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std::uint64_t memory,
-                                              const std::stop_token &stop) {
+Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, const RunOptions &run) {
   const auto may_be_trace = [&input](Bytes head) -> Result<void> {
     if (read::wrapping_of(head) != read::Wrapping::none || etlz::is_archive(head)) return {};
     if (etlz::is_part(head)) return base::unsupported(etlz::kIsPart).in(input.name());
@@ -32,7 +31,7 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
     ETWRELOG_TRY(read::read_first_event(head, input.name()));
     return {};
   };
-  ETWRELOG_TRY_LET(inputs, read::open_inputs(input, stop, may_be_trace));
+  ETWRELOG_TRY_LET(inputs, read::open_inputs(input, run, may_be_trace));
   std::vector<OpenedInput> all;
   for (std::unique_ptr<read::Input> &bytes : inputs) {
     if (!is_archive(*bytes)) {
@@ -40,14 +39,14 @@ Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input, std:
       all.push_back({std::move(bytes), false});
       continue;
     }
-    ETWRELOG_TRY_LET(traces, open_archives(std::move(bytes), memory));
+    ETWRELOG_TRY_LET(traces, open_archives(std::move(bytes), run.memory));
     for (std::unique_ptr<read::Input> &trace : traces) {
       if (read::wrapping_of(*trace) == read::Wrapping::none) {
         all.push_back({std::move(trace), true});
         continue;
       }
       // A compressed file that could not be packed as the trace in it, and was kept as it is.
-      ETWRELOG_TRY_LET(unwrapped, read::unwrap(*trace, stop));
+      ETWRELOG_TRY_LET(unwrapped, read::unwrap(*trace, run));
       for (std::unique_ptr<read::Input> &inner : unwrapped)
         all.push_back({std::move(inner), false});
     }

@@ -55,8 +55,8 @@ struct OpenedInput {
   std::unique_ptr<read::Input> input;
   bool archive = false;
 };
-[[nodiscard]] Result<std::vector<OpenedInput>>
-open_sources(const etwrelog::Input &input, std::uint64_t memory, const std::stop_token &stop = {});
+[[nodiscard]] Result<std::vector<OpenedInput>> open_sources(const etwrelog::Input &input,
+                                                            const RunOptions &run);
 
 inline constexpr std::size_t kCacheLine = 64;
 

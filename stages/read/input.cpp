@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "base/platform.hpp"
+#include "base/progress_meter.hpp"
 #include "etwrelog/format.hpp"
 #include "read/spool.hpp"
 #include "read/unwrap.hpp"
@@ -113,14 +114,17 @@ std::size_t judged_from(Bytes head) {
 
 // `read` gives the next bytes, none at the end.
 template <class Read>
-Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::stop_token &stop,
+Result<std::unique_ptr<Input>> spool_sequential(std::string name, const RunOptions &run,
                                                 const HeadCheck &check, Read &&read) {
+  base::ProgressMeter progress(run.progress);
+  progress.begin("reading", 0);
   std::optional<Spool> spool; // not of what is empty
   std::vector<std::uint8_t> chunk(kChunk);
   std::size_t there = 0; // in `chunk`: more than one read gave only of the head
   for (bool end = false; !end;) {
-    if (stop.stop_requested()) return base::cancelled().in(name).found("while reading");
+    if (run.stop.stop_requested()) return base::cancelled().in(name).found("while reading");
     ETWRELOG_TRY_LET(got, read(MutableBytes(chunk).subspan(there)));
+    progress.advance(got);
     end = got == 0;
     there += got;
     const Bytes given = Bytes(chunk).first(there);
@@ -142,18 +146,20 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, const std::sto
 
 using Inputs = std::vector<std::unique_ptr<Input>>;
 
-Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping,
-                                          const std::stop_token &stop) {
+Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping, const RunOptions &run) {
   ETWRELOG_TRY_LET(spool, Spool::create());
-  ETWRELOG_TRY(decode_stream(input, wrapping, [&](Bytes bytes) -> Result<void> {
-    if (stop.stop_requested()) return base::cancelled().in(input.name()).found("while unpacking");
-    return spool.append(bytes);
-  }));
+  ETWRELOG_TRY(decode_stream(
+      input, wrapping,
+      [&](Bytes bytes) -> Result<void> {
+        if (run.stop.stop_requested()) return base::cancelled().in(input.name()).found("while unpacking");
+        return spool.append(bytes);
+      },
+      run));
   return std::move(spool).finish(input.name());
 }
 
-Result<Inputs> unwrapped(std::unique_ptr<Input> input, const std::stop_token &stop) {
-  if (wrapping_of(*input) != Wrapping::none) return unwrap(*input, stop);
+Result<Inputs> unwrapped(std::unique_ptr<Input> input, const RunOptions &run) {
+  if (wrapping_of(*input) != Wrapping::none) return unwrap(*input, run);
   Inputs inputs;
   inputs.push_back(std::move(input));
   return inputs;
@@ -170,16 +176,16 @@ Result<std::unique_ptr<Input>> only_one(Result<Inputs> inputs) {
 
 } // namespace
 
-Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input, const std::stop_token &stop) {
+Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input, const RunOptions &run) {
   const Wrapping wrapping = wrapping_of(input);
-  if (wrapping == Wrapping::zip) return unzip(input, stop);
+  if (wrapping == Wrapping::zip) return unzip(input, run);
   if (wrapping == Wrapping::other)
     return base::unsupported(
                "is an archive of a kind that is not read: only zip, gzip, xz, zstd and bzip2 are")
         .in(input.name())
         .advise(Advice::unpack);
   Inputs inputs;
-  ETWRELOG_TRY_LET(unpacked, decompress(input, wrapping, stop));
+  ETWRELOG_TRY_LET(unpacked, decompress(input, wrapping, run));
   inputs.push_back(std::move(unpacked));
   return inputs;
 }
@@ -214,35 +220,35 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Input>> open_plain(const std::string &path, const std::stop_token &stop,
+Result<std::unique_ptr<Input>> open_plain(const std::string &path, const RunOptions &run,
                                           const HeadCheck &check) {
   std::string name = path == "-" ? "standard input" : path;
-  ETWRELOG_TRY_LET(file, open_file(path, stop));
+  ETWRELOG_TRY_LET(file, open_file(path, run.stop));
   ETWRELOG_TRY_LET(size, file.size());
   // `< trace.etl` is as good as its name, unless somebody has read some of it already. Files that a system
   // makes while they are read, as in /proc, have no size.
   if (!file.is_regular() || !file.at_start() || size == 0)
-    return spool_sequential(std::move(name), stop, check,
-                            [&](MutableBytes into) { return file.read_next(into, stop); });
+    return spool_sequential(std::move(name), run, check,
+                            [&](MutableBytes into) { return file.read_next(into, run.stop); });
   const std::optional<base::FileAttributes> attributes = file.attributes();
   return base::file_input(std::move(name), std::move(file), size, attributes);
 }
 
-Result<std::unique_ptr<Input>> open_input(const std::string &path, const std::stop_token &stop) {
-  ETWRELOG_TRY_LET(input, open_plain(path, stop));
-  return only_one(unwrapped(std::move(input), stop));
+Result<std::unique_ptr<Input>> open_input(const std::string &path, const RunOptions &run) {
+  ETWRELOG_TRY_LET(input, open_plain(path, run));
+  return only_one(unwrapped(std::move(input), run));
 }
 
-Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const std::stop_token &stop,
+Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const RunOptions &run,
                                           const HeadCheck &check) {
   using Kind = etwrelog::Input::Kind;
   switch (input.kind()) {
   case Kind::standard_input:
-  case Kind::path: return open_plain(path_of(input), stop, check);
+  case Kind::path: return open_plain(path_of(input), run, check);
   case Kind::stream: {
     ETWRELOG_TRY_LET(stream, SharedStream::open(input.name(), InputParts::stream(input)));
     Result<std::unique_ptr<Input>> spooled =
-        spool_sequential(input.name(), stop, check, [&](MutableBytes into) { return stream->read(into); });
+        spool_sequential(input.name(), run, check, [&](MutableBytes into) { return stream->read(into); });
     if (!spooled) return base::in_file(std::move(spooled).error(), input.name());
     return spooled;
   }
@@ -252,23 +258,22 @@ Result<std::unique_ptr<Input>> open_plain(const etwrelog::Input &input, const st
   return SharedInput::open(input.name(), InputParts::random(input));
 }
 
-Result<Inputs> open_inputs(const etwrelog::Input &input, const std::stop_token &stop,
-                           const HeadCheck &check) {
-  ETWRELOG_TRY_LET(bytes, open_plain(input, stop, check));
-  return unwrapped(std::move(bytes), stop);
+Result<Inputs> open_inputs(const etwrelog::Input &input, const RunOptions &run, const HeadCheck &check) {
+  ETWRELOG_TRY_LET(bytes, open_plain(input, run, check));
+  return unwrapped(std::move(bytes), run);
 }
 
-Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const std::stop_token &stop) {
-  return only_one(open_inputs(input, stop));
+Result<std::unique_ptr<Input>> open_input(const etwrelog::Input &input, const RunOptions &run) {
+  return only_one(open_inputs(input, run));
 }
 
-Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input, const std::stop_token &stop) {
+Result<std::shared_ptr<ByteStream>> open_stream(const etwrelog::Input &input, const RunOptions &run) {
   using Kind = etwrelog::Input::Kind;
   if (input.kind() == Kind::stream) return SharedStream::open(input.name(), InputParts::stream(input));
   if (input.kind() != Kind::standard_input && input.kind() != Kind::path)
     return base::unsupported("reading it as a stream").in(input.name());
-  ETWRELOG_TRY_LET(file, open_file(path_of(input), stop));
-  return std::shared_ptr<ByteStream>(std::make_shared<FileStream>(input.name(), std::move(file), stop));
+  ETWRELOG_TRY_LET(file, open_file(path_of(input), run.stop));
+  return std::shared_ptr<ByteStream>(std::make_shared<FileStream>(input.name(), std::move(file), run.stop));
 }
 
 std::unique_ptr<Input> memory_input(std::string name, std::vector<std::uint8_t> bytes) {

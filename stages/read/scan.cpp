@@ -1,6 +1,7 @@
 #include "read/scan.hpp"
 
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "base/zeros.hpp"
 #include "read/headers_ahead.hpp"
 
@@ -144,7 +145,8 @@ namespace {
 
 class Scanner {
 public:
-  Scanner(const Input &input, const ScanOptions &options) : input_(input), options_(options) {}
+  Scanner(const Input &input, const ScanOptions &options)
+      : input_(input), options_(options), progress_(options.progress) {}
 
   Result<Scan> run() {
     std::vector<std::uint8_t> head(kBufferHeaderSize + kMaxEventSize);
@@ -160,11 +162,14 @@ public:
     if (wrong) ETWRELOG_TRY(keep_first(*wrong));
     const bool compressed = (scan_.header.log_file_mode & kModeCompressed) != 0;
     ahead_.emplace(input_, scan_.header.buffer_size, compressed ? 1 : options_.threads);
-    while (at_ < input_.size())
-      if (Result<bool> more = step(); !more)
-        return std::move(more).error();
-      else if (!*more)
-        break;
+    progress_.begin("opening", input_.size());
+    while (at_ < input_.size()) {
+      if (options_.stop.stop_requested()) return base::cancelled().in(input_.name()).found("while opening");
+      const std::uint64_t before = at_;
+      ETWRELOG_TRY_LET(more, step());
+      if (!more) break;
+      progress_.advance(at_ - before);
+    }
     if (!scan_.header.closed()) scan_.warnings.emplace_back(kNeverClosedText);
     if (scan_.header.missing_buffers(scan_.buffers.size()) != 0 && scan_.skipped.empty())
       scan_.warnings.push_back(missing_buffers_text(scan_.header, scan_.buffers.size()));
@@ -318,6 +323,7 @@ private:
 
   const Input &input_;
   const ScanOptions &options_;
+  base::ProgressMeter progress_;
   Scan scan_;
   std::vector<std::uint8_t> window_;
   std::uint64_t at_ = 0;

@@ -6,7 +6,9 @@
 #include "read/input.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -30,6 +32,8 @@ struct ScanOptions {
   bool salvage = false;    // step over damage instead of failing
   bool file_order = false; // leave a wrapped circular log in the order of the file
   unsigned threads = 1;    // that read at a time; where they cannot be had, fewer do
+  std::stop_token stop{};
+  std::function<void(const Progress &)> progress{};
 };
 
 struct Scan {

@@ -1,6 +1,7 @@
 #include "read/unwrap.hpp"
 
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "base/zeros.hpp"
 
 #include <algorithm>
@@ -24,13 +25,17 @@ using Sink = std::function<Result<void>(Bytes)>;
 // The input piece by piece.
 class Source {
 public:
-  explicit Source(const Input &input) : input_(input), chunk_(kUnwrapChunk) {}
+  Source(const Input &input, const RunOptions &run)
+      : input_(input), chunk_(kUnwrapChunk), progress_(run.progress) {
+    progress_.begin("decompressing", input.size());
+  }
 
   // Bytes that were not taken yet, more of them if there are none; empty at the end of the input.
   Result<Bytes> peek() {
     if (!rest_.empty()) return rest_;
     ETWRELOG_TRY_LET(got, input_.read_at(at_, chunk_));
     at_ += got;
+    progress_.advance(got);
     rest_ = Bytes(chunk_).first(got);
     return rest_;
   }
@@ -54,6 +59,7 @@ private:
   std::vector<std::uint8_t> chunk_;
   Bytes rest_;
   std::uint64_t at_ = 0;
+  base::ProgressMeter progress_;
 };
 
 enum class Step : std::uint8_t { more, member_end, end };
@@ -201,8 +207,8 @@ Wrapping wrapping_of(Bytes head) {
   return Wrapping::none;
 }
 
-Result<void> decode_stream(const Input &input, Wrapping wrapping, const Sink &sink) {
-  Source source(input);
+Result<void> decode_stream(const Input &input, Wrapping wrapping, const Sink &sink, const RunOptions &run) {
+  Source source(input, run);
   switch (wrapping) {
   case Wrapping::gzip: return decode_gzip(source, sink);
   case Wrapping::xz: return decode_xz(source, sink);

@@ -16,12 +16,13 @@ enum class Wrapping : std::uint8_t { none, zip, gzip, xz, zstd, bzip2, other };
 
 // The traces in a wrapped input: all of a zip, or the one that anything else is.
 [[nodiscard]] Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input,
-                                                                 const std::stop_token &stop);
+                                                                 const RunOptions &run = {});
 
 // Hands everything that gzip, xz, zstd or bzip2 hold to `sink`, piece by piece: all members, one behind the
 // other, as their own tools do. Fails on damage, on a cut stream and on anything behind it that is no member
 // (padding with zeros aside, where the format has it).
 [[nodiscard]] Result<void> decode_stream(const Input &input, Wrapping wrapping,
-                                         const std::function<Result<void>(Bytes)> &sink);
+                                         const std::function<Result<void>(Bytes)> &sink,
+                                         const RunOptions &run = {});
 
 } // namespace etwrelog::read

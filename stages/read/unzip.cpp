@@ -2,6 +2,7 @@
 
 #include "base/cut_text.hpp"
 #include "base/errors.hpp"
+#include "base/progress_meter.hpp"
 #include "read/scan.hpp"
 #include "read/spool.hpp"
 #include "zip/member.hpp"
@@ -36,18 +37,24 @@ bool is_name_of_something_else(std::string_view name) {
 
 class Unzipping {
 public:
-  Unzipping(const Input &input, const std::stop_token &stop, const UnzipLimits &limits)
-      : input_(input), stop_(stop), limits_(limits),
+  Unzipping(const Input &input, const RunOptions &run, const UnzipLimits &limits)
+      : input_(input), stop_(run.stop), progress_(run.progress), limits_(limits),
         most_(std::max(limits.bytes,
                        std::min(input.size(), UINT64_MAX / limits.of_one_byte) * limits.of_one_byte)) {}
 
   Result<std::vector<std::unique_ptr<Input>>> run() {
     ETWRELOG_TRY_LET(members, zip::members_of(input_, limits_.members));
     std::vector<std::unique_ptr<Input>> traces;
+    std::uint64_t total = 0; // as they say it themselves
+    for (const zip::Member &member : members)
+      if (member.file) total += std::min(member.size, UINT64_MAX - total);
+    progress_.begin("decompressing", total);
     for (const zip::Member &member : members) {
       if (stop_.stop_requested()) return interrupted(input_.name());
       if (!member.file) continue;
+      const std::uint64_t before = unpacked_;
       ETWRELOG_TRY_LET(trace, trace_in(member));
+      progress_.advance(member.size - std::min(member.size, unpacked_ - before)); // what was no trace
       if (!trace) continue;
       if (traces.size() == limits_.traces)
         return base::unsupported("the archive holds too many traces")
@@ -94,6 +101,7 @@ private:
   Result<std::vector<std::uint8_t>> read(zip::MemberReader &from, std::size_t count) {
     ETWRELOG_TRY_LET(bytes, from.read(count));
     unpacked_ += bytes.size();
+    progress_.advance(bytes.size());
     if (unpacked_ > most_)
       return base::corrupt("the archive unpacks to more than it can hold")
           .in(from.name().text())
@@ -111,6 +119,7 @@ private:
 
   const Input &input_;
   const std::stop_token &stop_;
+  base::ProgressMeter progress_;
   const UnzipLimits limits_;
   const std::uint64_t most_;
   std::uint64_t unpacked_ = 0;
@@ -120,9 +129,9 @@ private:
 
 } // namespace
 
-Result<std::vector<std::unique_ptr<Input>>> unzip(const Input &input, const std::stop_token &stop,
+Result<std::vector<std::unique_ptr<Input>>> unzip(const Input &input, const RunOptions &run,
                                                   const UnzipLimits &limits) {
-  return Unzipping(input, stop, limits).run();
+  return Unzipping(input, run, limits).run();
 }
 
 } // namespace etwrelog::read

@@ -22,6 +22,6 @@ struct UnzipLimits {
 // members or traces than a recording has, with two traces of one name, and those that unpack to more than
 // their own bytes can hold.
 [[nodiscard]] Result<std::vector<std::unique_ptr<Input>>>
-unzip(const Input &input, const std::stop_token &stop, const UnzipLimits &limits = {});
+unzip(const Input &input, const RunOptions &run = {}, const UnzipLimits &limits = {});
 
 } // namespace etwrelog::read

@@ -2,11 +2,14 @@
 #include "etwrelog/io.hpp"
 #include "etwrelog/trace.hpp"
 #include "read/input.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/pipeline_runs.hpp"
+#include "tests/support/zip_files.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -180,6 +183,52 @@ TEST(Input, AStreamMayGiveFewBytesAtATime) {
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().advice, Advice::check_input);
   EXPECT_EQ(cut.error().found, "50 bytes in all");
+}
+
+// Of a large file on a slow disk, a compressed one, or a pipe, it takes long.
+TEST(Input, OpeningTellsHowFarItIsAndEndsWhenAsked) {
+  testing::SyntheticTrace made;
+  for (int i = 0; i < 100; ++i) {
+    made.sample({2'000'000 + i}, 7);
+    if (i % 10 == 0) made.end_buffer(0);
+  }
+  const auto stream = [&] {
+    auto pipe = std::make_shared<Stalling>(made.bytes(), 1000);
+    pipe->ends = true;
+    return Input::stream("p", pipe);
+  };
+  using Phases = std::vector<std::string>;
+  const std::vector<std::pair<std::function<Input()>, Phases>> inputs{
+      {[&] { return Input::memory("m.etl", made.bytes()); }, {"opening"}},
+      {[&] { return Input::memory("m.etl.gz", testing::gzip_of(made.bytes())); },
+       {"decompressing", "opening"}},
+      {[&] {
+         return Input::memory("m.zip", testing::zip_of({{"a.etl", made.bytes()}, {"b.txt", {1, 2}}}));
+       },
+       {"decompressing", "opening"}},
+      {stream, {"reading", "opening"}}};
+  for (const auto &[input, expected] : inputs) {
+    Phases phases;
+    RunOptions run;
+    run.progress = [&phases](const Progress &now) {
+      if (phases.empty() || phases.back() != now.phase) phases.emplace_back(now.phase);
+      if (now.total != 0) {
+        EXPECT_LE(now.done, now.total) << now.phase;
+      }
+    };
+    EXPECT_TRUE(Trace::open(input(), {}, run));
+    EXPECT_EQ(phases, expected);
+    for (const std::string &phase : expected) {
+      std::stop_source stop;
+      run.stop = stop.get_token();
+      run.progress = [&](const Progress &now) {
+        if (now.phase == phase) stop.request_stop();
+      };
+      const Result<Trace> stopped = Trace::open(input(), {}, run);
+      ASSERT_FALSE(stopped) << phase;
+      EXPECT_EQ(stopped.error().kind, ErrorKind::cancelled) << stopped.error().message();
+    }
+  }
 }
 
 TEST(Input, AStreamThatStallsIsRefusedAsSoonAsItTellsThatItIsNoTrace) {

@@ -71,7 +71,7 @@ Packed there_and_back(const Buffer &file, bool wrapped) {
 
 std::vector<Buffer> traces_in(const Buffer &archive) {
   std::vector<Buffer> traces;
-  auto opened = pipeline::open_sources(Input::memory("in.etlz", archive), 1u << 30);
+  auto opened = pipeline::open_sources(Input::memory("in.etlz", archive), {});
   EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
   if (!opened) return traces;
   for (const pipeline::OpenedInput &one : *opened) {
@@ -132,7 +132,7 @@ TEST(WrappedArchive, HoldsAllTracesOfAZip) {
   const Buffer file = testing::zip_of({{"x/a.etl", a}, {"notes.txt", notes}, {"b.ETL", b}});
   const Packed p = there_and_back(file, true);
   EXPECT_TRUE((traces_in(p.archive) == std::vector<Buffer>{a, b}));
-  auto opened = pipeline::open_sources(Input::memory("in.etlz", p.archive), 1u << 30);
+  auto opened = pipeline::open_sources(Input::memory("in.etlz", p.archive), {});
   ASSERT_TRUE(opened);
   EXPECT_EQ((*opened)[0].input->name(), "in.etlz:x/a.etl");
   const Result<ArchiveSummary> summary = read_archive_summary(Input::memory("in.etlz", p.archive));
@@ -150,7 +150,7 @@ TEST(WrappedArchive, HoldsTracesWithNamesOutsideAscii) {
   const Buffer trace = trace_of(2500);
   const testing::StoredZip zip{.members = {{name, trace}}, .flags = kUtf8};
   const Packed p = there_and_back(zip.bytes(), true);
-  auto opened = pipeline::open_sources(Input::memory("in.etlz", p.archive), 1u << 30);
+  auto opened = pipeline::open_sources(Input::memory("in.etlz", p.archive), {});
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->front().input->name(), "in.etlz:" + name);
 }

@@ -218,7 +218,7 @@ TEST(Unzip, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();
   const auto traces = read::unzip(*read::memory_input("x.zip", testing::zip_of({{"a.etl", small_trace()}})),
-                                  stop.get_token());
+                                  {.stop = stop.get_token()});
   ASSERT_FALSE(traces);
   EXPECT_EQ(traces.error().kind, ErrorKind::cancelled);
 }
