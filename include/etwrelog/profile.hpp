@@ -192,7 +192,7 @@ struct Profile {
   [[nodiscard]] const ProfileProcess &process_of(const ProfileSample &sample) const {
     return processes[threads[sample.thread].process];
   }
-  // The sampling interval of most of the trace, in ns; 0 if not known.
+  // The sampling interval of most of the time that was asked for, in ns; 0 if not known.
   [[nodiscard]] std::uint64_t interval_ns() const;
 };
 

@@ -65,95 +65,182 @@ private:
   std::vector<std::uint8_t> window_;
 };
 
-// `header`: the archive's, if that can be read. Of a wrapped trace: what there is of the first trace.
-Result<UnpackReport> salvage_segments(const read::Input &archive, ByteSink *out,
-                                      const ArchiveOptions &options,
-                                      const std::optional<etlz::FileHeader> &header) {
-  UnpackReport result;
-  result.archived = archive.size();
-  const auto say = [&result](std::uint64_t at, std::uint64_t bytes, std::string why) {
-    result.missing.push_back({0, at, bytes, std::move(why)});
-  };
-  const bool wrapped = header && header->wrapped;
-  std::optional<std::uint64_t> size; // of the original; the header of a wrapped trace tells the wrapper's
-  if (header && !wrapped) size = header->original_size;
-  SegmentScan scan(archive);
-  const WorkspaceUse workspace(options.workspace);
-  CoderPool &pool = workspace->coders;
-  etlz::ContentHasher hasher;
-  std::uint64_t expected = 0;
-  base::ProgressMeter progress(options.run.progress);
-  progress.begin("unpacking", 0);
-  for (;;) {
-    etlz::IndexEntry entry;
-    ETWRELOG_TRY_LET(found, scan.next(entry));
-    if (!found) break;
-    const std::uint64_t at = entry.header.original_at;
-    if (at < expected || (size && (at > *size || entry.header.original_size > *size - at))) {
-      scan.skip(1);
-      continue;
-    }
-    ETWRELOG_TRY(check_decode_memory(entry.header, options.run.memory, archive.name()));
-    ETWRELOG_TRY_LET(
-        stored, read_exactly(archive, entry.archive_at + etlz::kSegmentHeaderSize, entry.header.stored_size));
-    std::vector<std::uint8_t> bytes(entry.header.original_size);
-    if (!decode_segment(entry, stored, bytes, pool, archive.name())) {
-      scan.skip(1);
-      continue;
-    }
-    if (at > expected) say(expected, at - expected, "damaged");
-    if (out != nullptr) ETWRELOG_TRY(out->write(bytes));
-    hasher.update(bytes);
-    result.original += bytes.size();
-    ++result.segments;
-    expected = at + bytes.size();
-    scan.skip(etlz::kSegmentHeaderSize + entry.header.stored_size);
-    progress.advance(bytes.size());
-    if (options.run.stop.stop_requested())
-      return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
-  }
-  if (size && *size > expected) say(expected, *size - expected, "damaged");
-  if (wrapped)
-    say(expected, 0,
-        "the file around the traces cannot be made again; what there is of its first trace is all");
-  else if (scan.other_at())
-    say(expected, 0, fmt::format("another archive begins at 0x{:x}, which is not read", *scan.other_at()));
-  else if (!size)
-    say(expected, 0, "the header is damaged, and nothing else tells how much followed");
-  if (!result.missing.empty()) return result;
-  const Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
-  if (!index && index.error().advice == Advice::raise_memory) return index.error();
-  if (!index)
-    say(expected, 0, "the index of the archive is damaged, and nothing of the original is missing");
-  else if (hasher.finish() != index->footer.content)
-    say(expected, 0, "the content hash of the whole does not match");
-  return result;
-}
-
 Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std::string &name) {
   const Result<SegmentHeader> header = etlz::read_segment_header(stored);
-  if (!header) return in_file(header.error(), name, entry.archive_at);
+  if (!header) {
+    Error e = in_file(header.error(), name, entry.archive_at);
+    e.advice = Advice::salvage_archive;
+    return e;
+  }
   const SegmentHeader &a = *header, &b = entry.header;
   if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
       a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes ||
       a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
-      a.content_hash != b.content_hash) {
-    Error e = problem(ErrorKind::corrupt, name, "segment header: contradicts the index");
-    e.offset = entry.archive_at;
-    return e;
-  }
+      a.content_hash != b.content_hash)
+    return damaged(name, "segment header: contradicts the index", entry.archive_at);
   return {};
+}
+
+// Takes what is whole of a damaged archive, in order.
+class Salvage {
+public:
+  // `trace`: what was packed is one, as far as is known.
+  Salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options, bool trace)
+      : archive_(archive), out_(out), options_(options), trace_(trace), workspace_(options.workspace),
+        progress_(options.run.progress) {
+    progress_.begin("unpacking", 0);
+    report_.archived = archive.size();
+  }
+
+  // As the index has the segments, whatever their headers say.
+  Result<void> by_index(const ArchiveIndex &index) {
+    bool headers = true;
+    for (const etlz::IndexEntry &entry : index.segments) {
+      ETWRELOG_TRY_LET(whole, take(entry));
+      if (whole && headers) {
+        ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at, etlz::kSegmentHeaderSize));
+        headers = bool(check_header(stored, entry, archive_.name()));
+      }
+    }
+    lack(index.footer.original_size);
+    if (!report_.missing.empty()) return {};
+    if (hasher_.finish() != index.footer.content)
+      say(expected_, 0, "the content hash of the whole does not match");
+    else if (!headers)
+      say(expected_, 0, "the header of a segment is damaged, and nothing of the original is missing");
+    return {};
+  }
+
+  // As they are found without an index. `size`: of the original, if anything tells. False where another
+  // archive begins.
+  Result<bool> by_scan(std::optional<std::uint64_t> size) {
+    SegmentScan scan(archive_);
+    std::uint64_t other = 0;
+    for (;;) {
+      etlz::IndexEntry entry;
+      ETWRELOG_TRY_LET(found, scan.next(entry));
+      if (!found) {
+        other = scan.other_at().value_or(0);
+        break;
+      }
+      const std::uint64_t at = entry.header.original_at;
+      if (!size && at < expected_) { // whose header is damaged, too
+        other = entry.archive_at;
+        break;
+      }
+      const bool fits =
+          at >= expected_ && (!size || (at <= *size && entry.header.original_size <= *size - at));
+      bool whole = false;
+      if (fits) {
+        ETWRELOG_TRY_LET(taken, take(entry));
+        whole = taken;
+      }
+      scan.skip(whole ? etlz::kSegmentHeaderSize + entry.header.stored_size : 1);
+    }
+    if (size) lack(*size);
+    if (other == 0) return true;
+    say(expected_, 0, fmt::format("another archive begins at 0x{:x}, which is not read", other));
+    return false;
+  }
+
+  void say(std::uint64_t at, std::uint64_t bytes, std::string why) {
+    report_.missing.push_back({0, at, bytes, std::move(why)});
+  }
+  [[nodiscard]] bool misses_any() const { return !report_.missing.empty(); }
+  [[nodiscard]] std::uint64_t end() const { return expected_; }
+  [[nodiscard]] UnpackReport report() && { return std::move(report_); }
+
+private:
+  // What is not there up to `to`.
+  void lack(std::uint64_t to) {
+    if (to <= expected_) return;
+    say(expected_, to - expected_,
+        expected_ == 0 && trace_ ? "damaged, with the logfile header: nothing reads the rest as a trace"
+                                 : "damaged");
+  }
+  // False: it is damaged.
+  Result<bool> take(const etlz::IndexEntry &entry) {
+    if (options_.run.stop.stop_requested())
+      return problem(ErrorKind::cancelled, archive_.name(), "stopped on request");
+    ETWRELOG_TRY(check_decode_memory(entry.header, options_.run.memory, archive_.name()));
+    ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at + etlz::kSegmentHeaderSize,
+                                          entry.header.stored_size));
+    std::vector<std::uint8_t> bytes(entry.header.original_size);
+    if (!decode_segment(entry, stored, bytes, workspace_->coders, archive_.name())) return false;
+    lack(entry.header.original_at);
+    if (out_ != nullptr) ETWRELOG_TRY(out_->write(bytes));
+    hasher_.update(bytes);
+    report_.original += bytes.size();
+    ++report_.segments;
+    expected_ = entry.header.original_at + bytes.size();
+    progress_.advance(bytes.size());
+    return true;
+  }
+
+  const read::Input &archive_;
+  ByteSink *const out_;
+  const ArchiveOptions &options_;
+  const bool trace_;
+  const WorkspaceUse workspace_;
+  etlz::ContentHasher hasher_;
+  base::ProgressMeter progress_;
+  UnpackReport report_;
+  std::uint64_t expected_ = 0; // of the original: what comes next
+};
+
+Result<UnpackReport> salvage_segments(const read::Input &archive, ByteSink *out,
+                                      const ArchiveOptions &options) {
+  const std::optional<etlz::FileHeader> header = read_file_header(archive);
+  Salvage salvage(archive, out, options, header && header->trace);
+  const Result<ArchiveIndex> index = read_archive_index(archive, options.run.memory);
+  if (index) {
+    ETWRELOG_TRY(salvage.by_index(*index));
+    return std::move(salvage).report();
+  }
+  ETWRELOG_TRY_LET(
+      alone, salvage.by_scan(header ? std::optional<std::uint64_t>(header->original_size) : std::nullopt));
+  if (alone && !header)
+    salvage.say(salvage.end(), 0, "the header is damaged, and nothing else tells how much followed");
+  if (salvage.misses_any()) return std::move(salvage).report();
+  if (index.error().advice == Advice::raise_memory) return index.error();
+  salvage.say(salvage.end(), 0,
+              "the index of the archive is damaged, and nothing of the original is missing");
+  return std::move(salvage).report();
+}
+
+// What there is of the first trace in a wrapped one. Where its archive ends, the list behind all of them
+// tells, or else its header, or the next one's.
+Result<UnpackReport> salvage_first(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
+  Result<UnpackReport> result = UnpackReport();
+  if (const Result<WrapperIndex> wrapper = read_wrapper_index(archive)) {
+    result = salvage_segments(*inner_archive(archive, *wrapper, 0), out, options);
+  } else {
+    ETWRELOG_TRY_LET(stored, read_exactly(archive, etlz::kFileHeaderSize, etlz::kFileHeaderSize));
+    const Result<etlz::FileHeader> first = etlz::read_file_header(stored);
+    Salvage salvage(archive, out, options, true);
+    ETWRELOG_TRY(salvage.by_scan(first ? std::optional<std::uint64_t>(first->original_size) : std::nullopt));
+    result = std::move(salvage).report();
+  }
+  if (!result) return result;
+  result->archived = archive.size();
+  std::uint64_t end = result->original;
+  for (const Skipped &gap : result->missing)
+    end += gap.bytes;
+  result->missing.push_back(
+      {0, end, 0,
+       "the file around the traces cannot be made again; what there is of its first trace is all"});
+  return result;
 }
 
 // Of a wrapped trace: the wrapper, if all is whole.
 Result<UnpackReport> salvage(const read::Input &archive, ByteSink *out, const ArchiveOptions &options,
-                             const std::optional<etlz::FileHeader> &header) {
-  if (!header || !header->wrapped) return salvage_segments(archive, out, options, header);
+                             bool wrapped) {
+  if (!wrapped) return salvage_segments(archive, out, options);
   const Result<UnpackReport> whole = unpack_wrapped(archive, nullptr, options);
   if (whole) return unpack_wrapped(archive, out, options);
   const Error &error = whole.error();
   if (error.kind == ErrorKind::cancelled || error.advice == Advice::raise_memory) return whole;
-  return salvage_segments(archive, out, options, header);
+  return salvage_first(archive, out, options);
 }
 
 } // namespace
@@ -181,7 +268,7 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
 Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, const ArchiveOptions &options) {
   const std::optional<etlz::FileHeader> header = read_file_header(archive);
   const bool one_piece = header && header->small; // which is whole or not: nothing to salvage
-  if (options.salvage && !one_piece) return salvage(archive, out, options, header);
+  if (options.salvage && !one_piece) return salvage(archive, out, options, header && header->wrapped);
   if (header && header->wrapped) return unpack_wrapped(archive, out, options);
   ETWRELOG_TRY_LET(index, read_archive_index(archive, options.run.memory));
   UnpackReport result;

@@ -33,8 +33,9 @@ FrameNames::FrameNames(const Profile &profile, Apart apart) {
     std::string text = clean(frame_text(profile, frame));
     std::string key = text + static_cast<char>(style);
     if (frame.module != kNoIndex) {
+      // Names are looked up by these later, of a caller at the address before.
       if (apart == Apart::builds && frame.function.empty())
-        key += identity_text(profile.modules[frame.module]);
+        key += identity_text(profile.modules[frame.module]) + (frame.caller ? "<" : "");
       if (apart == Apart::modules) key += std::to_string(frame.module);
     }
     const auto [found, fresh] = known.try_emplace(std::move(key), static_cast<std::uint32_t>(names.size()));

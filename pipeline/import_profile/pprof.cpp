@@ -2,6 +2,7 @@
 #include "import_profile/import.hpp"
 
 #include "etwrelog/clock.hpp"
+#include "etwrelog/format.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -229,6 +230,7 @@ private:
       // A bare address is its own name; where a call returns to, that of the call is the location's.
       if (lines.size() == 1 && frame.address == address + 1) frame.caller = true;
       if (i + 1 != lines.size()) frame.kind = FrameKind::inlined;
+      frame.in_kernel = format::is_kernel_address(address, 8); // of a 32-bit trace nothing tells
       if (module != modules_.end()) keep_place(frame, module->second, address, lines.size() == 1);
       frames.push_back(static_cast<std::uint32_t>(builder_.profile.frames.size()));
       builder_.frame(std::move(frame));

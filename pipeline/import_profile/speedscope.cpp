@@ -61,9 +61,9 @@ private:
     return frame;
   }
 
-  // "game.exe (1234) / Render (567)"
+  // "game.exe (1234) / Render (567)": threads are called anything, processes as files, without a slash.
   std::uint32_t thread_of(const std::string &name) {
-    const std::size_t slash = name.rfind(" / ");
+    const std::size_t slash = name.find(" / ");
     const std::string process = name.substr(0, slash),
                       thread = slash == std::string::npos ? std::string() : name.substr(slash + 3);
     return builder_.thread(builder_.process(process, id_of(process)), thread, id_of(thread));

@@ -13,7 +13,30 @@
 #include <iterator>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace etwrelog::pipeline {
+
+namespace {
+
+// What to say of samples that stand for another time than the one that all are counted with, if any.
+std::string other_intervals(const Profile &profile) {
+  if (profile.kind != ProfileKind::cpu || profile.intervals.size() < 2) return {};
+  const std::uint64_t usual = profile.interval_ns();
+  std::uint64_t others = 0, all = 0;
+  for (const ProfileSample &sample : profile.samples) {
+    const auto after = std::ranges::upper_bound(profile.intervals, sample.time, {}, &ProfileInterval::time);
+    const auto held = after == profile.intervals.begin() ? after : std::prev(after);
+    all += sample.weight;
+    if (held->interval_ns != usual) others += sample.weight;
+  }
+  if (others == 0) return {};
+  return fmt::format("the sampling interval changed: {} of {} samples were not taken every {:.4g} ms, which "
+                     "each is counted for",
+                     others, all, static_cast<double>(usual) * 1e-6);
+}
+
+} // namespace
 
 Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph) {
   const Trace &first = *traces[earliest(traces)];
@@ -73,6 +96,8 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
   result.warnings = std::move(met.warnings);
   std::ranges::move(collected.pass.warnings, std::back_inserter(result.warnings));
+  if (std::string other = other_intervals(profile); !other.empty())
+    result.warnings.push_back(std::move(other));
   result.skipped = std::move(met.skipped);
   std::ranges::move(collected.pass.skipped, std::back_inserter(result.skipped));
   collected = {};

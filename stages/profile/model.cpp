@@ -36,8 +36,12 @@ std::uint64_t Profile::interval_ns() const {
   std::uint64_t best = 0;
   std::int64_t longest = -1;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const std::int64_t end = i + 1 < intervals.size() ? intervals[i + 1].time : duration;
-    if (end - intervals[i].time > longest) longest = end - intervals[i].time, best = intervals[i].interval_ns;
+    std::int64_t begin = intervals[i].time, end = i + 1 < intervals.size() ? intervals[i + 1].time : duration;
+    if (stretch) { // what held before the first is not told: the same
+      begin = i == 0 ? stretch->from : std::max(begin, stretch->from);
+      end = i + 1 == intervals.size() ? stretch->to : std::min(end, stretch->to);
+    }
+    if (end - begin > longest) longest = end - begin, best = intervals[i].interval_ns;
   }
   return best;
 }

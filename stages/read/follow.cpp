@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace etwrelog::read {
 
@@ -23,9 +26,12 @@ constexpr auto kPause = std::chrono::milliseconds(50);
 
 Result<std::shared_ptr<FollowedFile>> FollowedFile::open(const std::string &path, std::stop_token enough,
                                                          std::stop_token stop) {
+  constexpr const char *kNoFile = "is no regular file, and only such can be followed";
+  std::error_code failed; // a pipe would be waited for
+  const auto kind = std::filesystem::status(path, failed).type();
+  if (kind == std::filesystem::file_type::fifo) return base::unsupported(kNoFile).in(path);
   ETWRELOG_TRY_LET(file, base::File::open_read(path, stop));
-  if (!file.is_regular())
-    return base::unsupported("is no regular file, and only such can be followed").in(path);
+  if (!file.is_regular()) return base::unsupported(kNoFile).in(path);
   std::shared_ptr<FollowedFile> followed(
       new FollowedFile(path, std::move(file), std::move(enough), std::move(stop)));
   followed->id_ = followed->file_.id();
@@ -72,7 +78,9 @@ Result<void> FollowedFile::check_header() {
 }
 
 Result<bool> FollowedFile::look() {
+  torn_at_.reset();
   ETWRELOG_TRY_LET(there, size());
+  if (last_) there = std::min(there, *last_);
   if (closed_) {
     end_ = there;
     return true;
@@ -86,31 +94,51 @@ Result<bool> FollowedFile::look() {
   const bool possible =
       whole >= kBufferHeaderSize && whole <= kMaxBufferSize; // else the reader says what is wrong
   if (possible && there - at_ < whole) return false;
+  if (possible && there - at_ > whole) {
+    ETWRELOG_TRY(look_for_tear(whole));
+    if (torn_at_) return false;
+  }
   end_ = possible ? at_ + whole : there;
   return true;
+}
+
+// Of a buffer that is written in pieces into a file which has its size already, the rest is zeros. So may be
+// the end of a whole one; then what follows tells.
+Result<void> FollowedFile::look_for_tear(std::uint32_t whole) {
+  std::array<std::uint8_t, kBufferHeaderSize> next{};
+  ETWRELOG_TRY(file_.read_at(at_ + whole, next));
+  if (!base::all_zero(next)) return {};
+  std::vector<std::uint8_t> bytes(whole);
+  ETWRELOG_TRY_LET(got, file_.read_at(at_, bytes));
+  if (got < whole) return {};
+  const BufferHeader header = load_buffer_header(bytes.data());
+  const std::size_t used = header.compressed() ? whole : std::min<std::size_t>(header.valid_bytes(), whole);
+  std::size_t end = whole;
+  while (bytes[end - 1] == 0 && end > kBufferHeaderSize)
+    --end;
+  if (end < used) torn_at_ = at_ + std::min<std::size_t>(align8(end), used);
+  return {};
 }
 
 Result<void> FollowedFile::wait() {
   while (!over_) {
     if (stop_.stop_requested()) return base::cancelled().in(path_);
-    const bool last = enough_.stop_requested(); // what is there by now still counts
+    if (!last_ && enough_.stop_requested()) { // what is there by now still counts
+      if (header_) ETWRELOG_TRY(check_header());
+      ETWRELOG_TRY_LET(there, size());
+      last_ = there;
+    }
     ETWRELOG_TRY_LET(found, look());
     if (!header_ && found) return check_header();
-    if (last) {
-      if (header_) ETWRELOG_TRY(take_all());
+    if (found) return {};
+    if (last_) { // what there is of the next buffer
+      if (header_) end_ = torn_at_.value_or(*last_);
       over_ = true;
       return {};
     }
-    if (found) return {};
     if (header_) ETWRELOG_TRY(check_header());
     if (!closed_) std::this_thread::sleep_for(kPause);
   }
-  return {};
-}
-
-Result<void> FollowedFile::take_all() {
-  ETWRELOG_TRY_LET(there, size());
-  end_ = there;
   return {};
 }
 

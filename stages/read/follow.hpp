@@ -6,11 +6,14 @@
 #include "etwrelog/logfile_header.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace etwrelog::read {
 
-// A buffer is given when all of it is there. The end comes when the header says that the log is closed and
-// all is read, or when `enough` is set; then also what there is of a buffer that is not whole.
+// A buffer is given when all of it is there: in a file that has its size from the start, when it does not end
+// in zeros in front of where its events do, or the next one has begun. The end comes when the header says
+// that the log is closed and all is read, or when `enough` is set; then also what there is of a buffer that
+// is not whole.
 //
 // Fails as cancelled when `stop` is set, and when the file becomes shorter than what was read, or another
 // file, or the log of another session.
@@ -31,7 +34,7 @@ private:
 
   // Whether a buffer is there, whole, from `at_` on, or all of a closed log; then it can be read.
   Result<bool> look();
-  Result<void> take_all();
+  Result<void> look_for_tear(std::uint32_t whole);
   // Until look() finds something or there is nothing to wait for.
   Result<void> wait();
   Result<void> check_header();
@@ -42,8 +45,10 @@ private:
   base::File file_;
   std::stop_token enough_, stop_;
   std::optional<base::FileId> id_;
-  std::optional<LogfileHeader> header_; // once the first buffer is there
-  std::uint64_t at_ = 0, end_ = 0;      // what can be read without waiting
+  std::optional<LogfileHeader> header_;  // once the first buffer is there
+  std::uint64_t at_ = 0, end_ = 0;       // what can be read without waiting
+  std::optional<std::uint64_t> torn_at_; // where the buffer at `at_` ends so far, of which space is there
+  std::optional<std::uint64_t> last_;    // since `enough` was set: how much of the file counts
   bool closed_ = false, over_ = false;
 };
 

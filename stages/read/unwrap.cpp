@@ -201,6 +201,8 @@ Wrapping wrapping_of(Bytes head) {
   if (starts({0x1F, 0x8B, 8})) return Wrapping::gzip;
   if (starts({0xFD, '7', 'z', 'X', 'Z', 0})) return Wrapping::xz;
   if (starts({0x28, 0xB5, 0x2F, 0xFD})) return Wrapping::zstd;
+  if ((head[0] & 0xF0) == 0x50 && head[1] == 0x2A && head[2] == 0x4D && head[3] == 0x18)
+    return Wrapping::zstd; // a frame that is skipped, as pzstd writes it in front
   if (starts({'B', 'Z', 'h'})) return Wrapping::bzip2;
   if (starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C}) || starts({'R', 'a', 'r', '!', 0x1A, 7}))
     return Wrapping::other;

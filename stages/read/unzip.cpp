@@ -18,19 +18,26 @@ namespace {
 
 constexpr std::size_t kUnzipChunk = 1u << 20;
 
+// An archive is opened as one by whoever reads the traces.
 bool is_trace_name(std::string_view name) {
-  return base::has_ending(name, ".etl");
+  return base::has_ending(name, ".etl") || base::has_ending(name, ".etlz");
+}
+
+bool is_name_of_compressed_trace(std::string_view name) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{".gz", ".xz", ".zst", ".bz2"}, [name](std::string_view ending) {
+        return base::has_ending(name, ending) && is_trace_name(name.substr(0, name.size() - ending.size()));
+      });
 }
 
 // Recordings come with many of these. Whatever else cannot be read may be a trace.
 bool is_name_of_something_else(std::string_view name) {
   static constexpr std::string_view kEndings[] = {
-      ".pdb",  ".dll",  ".exe",  ".sys",  ".dbg",  ".mui", ".pd_", ".dl_",  ".ex_",    ".ptr",
-      ".cat",  ".inf",  ".txt",  ".log",  ".md",   ".csv", ".tsv", ".xml",  ".json",   ".html",
-      ".htm",  ".css",  ".js",   ".ini",  ".cfg",  ".reg", ".yml", ".yaml", ".config", ".man",
-      ".mof",  ".wprp", ".rels", ".png",  ".jpg",  ".gif", ".bmp", ".svg",  ".ico",    ".pdf",
-      ".docx", ".dmp",  ".mdmp", ".hdmp", ".evtx", ".blg", ".pml", ".pcap", ".pcapng", ".nettrace",
-      ".db",   ".zip",  ".cab",  ".etlz", ".7z",   ".gz"};
+      ".pdb",  ".dll", ".exe", ".sys",  ".dbg",    ".mui",      ".pd_",    ".dl_",  ".ex_",  ".ptr",  ".cat",
+      ".inf",  ".txt", ".log", ".md",   ".csv",    ".tsv",      ".xml",    ".json", ".html", ".htm",  ".css",
+      ".js",   ".ini", ".cfg", ".reg",  ".yml",    ".yaml",     ".config", ".man",  ".mof",  ".wprp", ".rels",
+      ".png",  ".jpg", ".gif", ".bmp",  ".svg",    ".ico",      ".pdf",    ".docx", ".dmp",  ".mdmp", ".hdmp",
+      ".evtx", ".blg", ".pml", ".pcap", ".pcapng", ".nettrace", ".db",     ".zip",  ".cab",  ".7z",   ".gz"};
   return std::ranges::any_of(kEndings,
                              [name](std::string_view ending) { return base::has_ending(name, ending); });
 }
@@ -73,6 +80,8 @@ private:
   Result<std::unique_ptr<Input>> trace_in(const zip::Member &member) {
     zip::MemberReader from(input_, member, chunk_);
     const InputName &name = from.name();
+    if (is_name_of_compressed_trace(member.name))
+      return base::unsupported("a compressed trace in an archive").in(name.text()).advise(Advice::unpack);
     const bool named = is_trace_name(member.name), other = is_name_of_something_else(member.name);
     Result<std::vector<std::uint8_t>> head = read(from, kTraceHead);
     if (!head && other && !from.input_failed() && unpacked_ <= most_) return std::unique_ptr<Input>();

@@ -13,14 +13,14 @@ struct UnzipLimits {
   std::uint64_t of_one_byte = 1032, bytes = std::uint64_t{1} << 30;
 };
 
-// Every member that is a trace, in the order of the archive: what is called .etl must be one, of what is
-// called otherwise the first bytes decide (a .diagsession may give its traces any name). All else in it is
-// left alone. Each becomes a nameless temporary file; nothing is written under a member's name.
+// Every member that is a trace, in the order of the archive: what is called .etl or .etlz must be one, of
+// what is called otherwise the first bytes decide (a .diagsession may give its traces any name). All else in
+// it is left alone. Each becomes a nameless temporary file; nothing is written under a member's name.
 //
 // An error names the member. What cannot be unpacked is one unless its name is that of something else, as
 // .pdb: it may be a trace. So is whatever zip/directory.hpp finds wrong. Refused are archives with more
-// members or traces than a recording has, with two traces of one name, and those that unpack to more than
-// their own bytes can hold.
+// members or traces than a recording has, with two traces of one name, with traces that are compressed once
+// more, and those that unpack to more than their own bytes can hold.
 [[nodiscard]] Result<std::vector<std::unique_ptr<Input>>>
 unzip(const Input &input, const RunOptions &run = {}, const UnzipLimits &limits = {});
 

@@ -147,6 +147,13 @@ TEST(CInterface, AnEventIsAllThatItsHeaderSays) {
   EXPECT_EQ(etwr_cursor_status(cursor), nullptr);
 }
 
+TEST(CInterface, ACursorThatIsNoneHasAnErrorAsItsStatus) {
+  etwr_error *const error = etwr_cursor_status(nullptr);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(etwr_error_kind(error), ETWR_ERROR_USAGE);
+  etwr_error_free(error);
+}
+
 TEST(CInterface, AQueryNarrowsTheWalk) {
   SyntheticTrace made = busy_trace();
   made.manifest_event({3'000'000, 0}, {.provider = kProvider, .id = 7}, 21, 22);

@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+#include <sys/stat.h>
+
 namespace etwrelog {
 namespace {
 
@@ -154,6 +156,39 @@ TEST(Follow, WaitsForWhatIsAllocatedButNotWritten) {
   EXPECT_TRUE(testing::read_file(out) == relogged(directory, closed));
 }
 
+// By a program that copies it in pieces, into a file that has its size from the start.
+TEST(Follow, WaitsForTheRestOfABufferThatIsHalfWritten) {
+  for (const Codec codec : {Codec::none, Codec::xpress}) {
+    const Buffer open = made(false, codec), closed = made(true, codec);
+    for (const bool interrupted : {false, true}) {
+      const testing::TempDir directory;
+      const std::string live = directory.file("live.etl"), out = directory.file("out.etl");
+      Buffer zeros(open.size() + 10 * kBufferSize);
+      std::size_t whole = 0; // three buffers
+      for (int i = 0; i < 3; ++i)
+        whole += load<std::uint32_t>(open.data() + whole);
+      const std::size_t torn = whole + 0x300;
+      std::copy_n(open.begin(), torn, zeros.begin());
+      testing::write_file(live, zeros);
+      const ToolRun run = followed(live, out, [&](pid_t tool) {
+        wait_until_waiting(tool, live);
+        if (interrupted) {
+          ::kill(tool, SIGINT);
+          return;
+        }
+        overwrite(live, torn, Bytes(open).subspan(torn));
+        overwrite(live, 0, Bytes(closed).first(kBufferSize));
+      });
+      ASSERT_EQ(run.status, 0) << run.err;
+      const Buffer expected =
+          interrupted ? Buffer(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(torn)) : closed;
+      EXPECT_TRUE(testing::contents_of(testing::read_file(out)).by_cpu ==
+                  testing::contents_of(relogged(directory, expected)).by_cpu)
+          << interrupted;
+    }
+  }
+}
+
 TEST(Follow, InterruptedItHoldsWhatWasAppended) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const testing::TempDir directory;
@@ -222,6 +257,9 @@ TEST(Follow, RefusesWhatCannotBeFollowed) {
     EXPECT_EQ(followed(live, out, {}, with).status, 2) << with.front();
   EXPECT_EQ(followed(live, live, {}, {"-f"}).status, 2) << "never its own input";
   EXPECT_EQ(followed("-", out, {}).status, 2);
+  const std::string pipe = directory.file("pipe"); // to which nobody writes
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(followed(pipe, out, {}).err.find("no regular file"), std::string::npos);
 }
 
 } // namespace

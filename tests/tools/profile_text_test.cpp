@@ -137,6 +137,39 @@ TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
   EXPECT_EQ(interval(fast, fast_too), 125'000);
 }
 
+TEST(ProfileText, AnIntervalThatChangesIsToldAndThatOfTheStretchCounts) {
+  testing::SyntheticTrace t; // ticks of 100 ns; its time begins at 1,000,000
+  const auto set = [&t](std::int64_t time, std::uint32_t interval) {
+    t.emit({time}, [&](write::EventBuilder &e) {
+      e.perfinfo(0x0F49, 3, 8, time).value(0).value(interval).value(interval);
+    });
+  };
+  t.process_rundown({1'000'001}, 100, 4, "game.exe");
+  t.thread_rundown({1'000'002}, 101, 100);
+  set(1'000'003, 10'000);
+  for (int i = 1; i <= 100; ++i) // 0.1 s
+    t.sample({1'000'000 + 10'000 * i}, 101);
+  set(2'000'001, 1'000);
+  for (int i = 1; i <= 4000; ++i) // 0.4 s
+    t.sample({2'000'001 + 1'000 * i}, 101);
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  const std::string trace = new_folder("changes") + "/x.etl";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  const auto asked = [&trace](std::vector<std::string> more) {
+    more.insert(more.begin(), {"profile", trace, "--json"});
+    const testing::ToolRun run = testing::run_tool(more);
+    EXPECT_EQ(run.status, 0) << run.err;
+    const bool told = run.err.find("the sampling interval changed: ") != std::string::npos;
+    return std::pair(nlohmann::json::parse(run.out)["interval_ns"].get<int>(), told);
+  };
+  EXPECT_EQ(asked({}), std::pair(100'000, true));
+  EXPECT_EQ(asked({"--to", "0.09s"}), std::pair(1'000'000, false));
+  EXPECT_EQ(asked({"--from", "0.2s"}), std::pair(100'000, false));
+  EXPECT_EQ(asked({"--to", "0.12s"}), std::pair(1'000'000, true));
+  EXPECT_NE(testing::run_tool({"profile", trace}).err.find("100 of 4100 samples were not taken every 0.1 ms"),
+            std::string::npos);
+}
+
 TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
   const std::string trace = sampled("by_process", {{"game.exe", 20}, {"quiet.exe", 5}});
   const std::string all = testing::run_tool({"profile", trace, "--by", "process"}).out,

@@ -108,6 +108,38 @@ TEST(ArchiveIndex, VerifyFindsTimesAndCountsThatAreNotThoseOfTheEvents) {
   }
 }
 
+// It knows what the header of a segment says.
+TEST(ArchiveIndex, SalvageNeedsNoHeadersOfSegmentsWhereTheIndexIsWhole) {
+  const Buffer trace = testing::generated(1u << 20), archive = packed_in_pieces(trace);
+  const Result<pipeline::ArchiveIndex> index =
+      pipeline::read_archive_index(*read::memory_input("t.etlz", archive));
+  ASSERT_TRUE(index);
+  ASSERT_GE(index->segments.size(), 3u);
+  Buffer bad = archive, back;
+  for (const etlz::IndexEntry &segment : index->segments)
+    bad[segment.archive_at + 20] ^= 0x10;
+  const Result<UnpackReport> failed = unpack(Input::memory("bad.etlz", bad), Output::memory(back));
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().advice, Advice::salvage_archive);
+  const auto salvaged = [&] {
+    return unpack(Input::memory("bad.etlz", bad), Output::memory(back), {.salvage = true});
+  };
+  const Result<UnpackReport> all = salvaged();
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_TRUE(back == trace);
+  ASSERT_EQ(all->missing.size(), 1u) << "it is not silent";
+  EXPECT_EQ(all->missing[0].bytes, 0u);
+  // Without the first segment it is no trace any more, and that is said.
+  bad[index->segments[0].archive_at + etlz::kSegmentHeaderSize + 100] ^= 0x10;
+  const Result<UnpackReport> rest = salvaged();
+  ASSERT_TRUE(rest) << rest.error().message();
+  const std::uint64_t lost = index->segments[0].header.original_size;
+  EXPECT_TRUE(back == Buffer(trace.begin() + static_cast<std::ptrdiff_t>(lost), trace.end()));
+  ASSERT_EQ(rest->missing.size(), 1u);
+  EXPECT_EQ(rest->missing[0].bytes, lost);
+  EXPECT_NE(rest->missing[0].why.find("nothing reads the rest"), std::string::npos);
+}
+
 // Of all segments that a reader may leave out.
 template <class Change> Buffer with_summaries(const Buffer &archive, Change &&change) {
   bool changed = false;

@@ -243,6 +243,46 @@ TEST(WrappedArchive, SalvagesTheTraceWhereTheWrapperIsDamaged) {
   EXPECT_TRUE(out == trace);
 }
 
+// Whatever is damaged, no event of the second comes out as one of the first.
+TEST(WrappedArchive, SalvagesTheFirstOfTwoTracesAlone) {
+  const Buffer first = trace_of(12'000), second = trace_of(40'000, 2);
+  const Packed p = packed(testing::zip_of({{"a.etl", first}, {"b.etl", second}}));
+  ASSERT_TRUE(p.report.wrapped);
+  const auto magic = Bytes(p.archive).first(8);
+  const auto inner =
+      std::search(p.archive.begin() + etlz::kFileHeaderSize + 8, p.archive.end(), magic.begin(), magic.end());
+  ASSERT_NE(inner, p.archive.end());
+  const auto at = static_cast<std::size_t>(inner - p.archive.begin());
+  for (const std::vector<std::size_t> &flips : std::vector<std::vector<std::size_t>>{
+           {at}, {at + 20}, {at + 100}, {at, p.archive.size() - 100}, {at, 60, p.archive.size() - 100}}) {
+    Buffer bad = p.archive, out;
+    for (const std::size_t flip : flips)
+      bad[flip] ^= 0x10;
+    const Result<UnpackReport> report =
+        unpack(Input::memory("bad", bad), Output::memory(out), {.salvage = true});
+    ASSERT_TRUE(report) << flips.back() << report.error().message();
+    EXPECT_TRUE(out == first) << flips.back();
+    EXPECT_FALSE(report->missing.empty());
+  }
+}
+
+// An archive in a zip is the traces in it, beside others.
+TEST(WrappedArchive, ArchivesInAZipAreRead) {
+  const Buffer first = trace_of(3000), second = trace_of(1000, 2);
+  const Buffer zip = testing::zip_of({{"a.etl", first}, {"b.etlz", packed(second).archive}});
+  const Result<Trace> trace = Trace::open(Input::memory("in.zip", zip));
+  ASSERT_TRUE(trace) << trace.error().message();
+  EXPECT_EQ(trace->sources().size(), 2u);
+  std::size_t events = 0;
+  ASSERT_TRUE(trace->events().for_each([&events](const Event &) { ++events; }));
+  EXPECT_EQ(events, 4002u);
+  // And what was packed comes back.
+  const Packed whole = packed(zip);
+  Buffer out;
+  ASSERT_TRUE(unpack(Input::memory("in.etlz", whole.archive), Output::memory(out)));
+  EXPECT_TRUE(out == zip);
+}
+
 // Every command takes an archive for what was packed, whether or not its wrapper could be made again.
 TEST(WrappedArchive, ReadsAsTheTraceInAFileThatIsKeptAsItIs) {
   const Buffer trace = trace_of(3000);

@@ -5,6 +5,7 @@
 #include "tests/support/synthetic_profile.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -145,6 +146,83 @@ TEST(ProfileImport, WaitsOfOlderSpeedscopeFilesAreMicroseconds) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->profile.kind, ProfileKind::wait);
   EXPECT_EQ(total_weight(read->profile), 1000 * total_weight(profile));
+}
+
+// Of threads that are called anything.
+TEST(ProfileImport, ThreadsStayInTheirProcesses) {
+  Profile profile = synthetic_profile();
+  const std::uint32_t thread = profile.samples.front().thread;
+  profile.threads[thread].name = "Disk (9) / IO";
+  for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::pprof}) {
+    const Result<ReadProfile> read = read_profile(write(profile, format));
+    ASSERT_TRUE(read) << read.error().message();
+    const auto found =
+        std::ranges::find(read->profile.threads, profile.threads[thread].name, &ProfileThread::name);
+    ASSERT_NE(found, read->profile.threads.end()) << profile_format_name(format);
+    EXPECT_EQ(found->tid, profile.threads[thread].tid);
+    EXPECT_EQ(read->profile.processes[found->process].name,
+              profile.processes[profile.threads[thread].process].name);
+  }
+}
+
+// Two frames without a name beside each other, of a module that the profile has, each in a sample of its own.
+void add_two_unnamed(Profile &profile, const std::function<void(ProfileFrame &)> &other) {
+  const auto unnamed = std::ranges::find_if(
+      profile.frames, [](const ProfileFrame &f) { return f.function.empty() && f.module != kNoIndex; });
+  ASSERT_NE(unnamed, profile.frames.end());
+  ProfileFrame frame = *unnamed;
+  frame.in_kernel = frame.caller = false;
+  frame.kind = FrameKind::native;
+  frame.rva = 0x4321;
+  frame.address = profile.modules[frame.module].base + frame.rva;
+  for (int i = 0; i < 2; ++i) {
+    profile.frames.push_back(frame);
+    profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+    ProfileSample sample = profile.samples.back();
+    sample.node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+    profile.samples.push_back(sample);
+    other(frame);
+  }
+}
+
+TEST(ProfileImport, KernelFramesStayKernelFrames) {
+  Profile profile = synthetic_profile();
+  add_two_unnamed(profile, [&profile](ProfileFrame &kernel) { // of a driver of the same name
+    ProfileModule driver = profile.modules[kernel.module];
+    driver.base = 0xFFFF'F801'0000'0000;
+    kernel.module = static_cast<std::uint32_t>(profile.modules.size());
+    kernel.address = driver.base + kernel.rva;
+    kernel.in_kernel = true;
+    profile.modules.push_back(driver);
+  });
+  const auto marked = [](const Profile &of) {
+    const Buffer bytes = write(of, ProfileFormat::folded);
+    const std::string text(bytes.begin(), bytes.end());
+    std::size_t lines = 0;
+    for (std::size_t at = 0; (at = text.find("_[k] ", at)) != std::string::npos; ++at)
+      ++lines;
+    return lines;
+  };
+  ASSERT_GT(marked(profile), 0u);
+  for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::pprof}) {
+    const Result<ReadProfile> read = read_profile(write(profile, format));
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(marked(read->profile), marked(profile)) << profile_format_name(format);
+  }
+}
+
+// What is called there is looked up at the address, a caller's at the one before.
+TEST(ProfileImport, AnInnermostFrameAndACallerAtTheSameAddressStayApart) {
+  Profile profile = synthetic_profile();
+  add_two_unnamed(profile, [](ProfileFrame &caller) { caller.caller = true; });
+  for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::pprof}) {
+    const Result<ReadProfile> read = read_profile(write(profile, format));
+    ASSERT_TRUE(read) << read.error().message();
+    for (const bool wanted : {false, true})
+      EXPECT_TRUE(std::ranges::any_of(read->profile.frames, [&](const ProfileFrame &f) {
+        return f.rva == 0x4321 && f.caller == wanted;
+      })) << profile_format_name(format);
+  }
 }
 
 // Names are looked for by the build, so no two builds may share a frame that has none yet.

@@ -214,6 +214,17 @@ TEST(Unzip, FoldersAndLinksAreNoTraces) {
       testing::StoredZip{.members = {{"a.etl", small_trace()}}, .made_on = 0, .attributes = 0x10}.bytes()));
 }
 
+// Which would be left out without a word.
+TEST(Unzip, ACompressedTraceIsAnError) {
+  for (const char *name : {"b.etl.gz", "B.ETL.ZST", "b.etlz.xz"}) {
+    const auto traces = unzipped(testing::zip_of({{"a.etl", small_trace()}, {name, text("anything")}}));
+    ASSERT_FALSE(traces) << name;
+    EXPECT_EQ(traces.error().advice, Advice::unpack);
+    EXPECT_EQ(traces.error().file, std::string("x.zip:") + name);
+  }
+  EXPECT_TRUE(unzipped(testing::zip_of({{"a.etl", small_trace()}, {"b.log.gz", text("anything")}})));
+}
+
 TEST(Unzip, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();

@@ -99,6 +99,7 @@ etwr_error *etwr_events(const etwr_trace *trace, int order, const etwr_query *qu
 
 etwr_error *etwr_cursor_status(const etwr_cursor *cursor) {
   return c::guarded([&]() -> etwr_error * {
+    if (cursor == nullptr) return c::usage("etwr_cursor_status: no cursor");
     const Result<void> &status = cursor->events.status();
     return status ? nullptr : c::make_error(status.error());
   });
