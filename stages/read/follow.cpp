@@ -64,6 +64,13 @@ Result<std::vector<std::uint8_t>> FollowedFile::first_buffer() const {
   return bytes;
 }
 
+bool FollowedFile::says_closed() const {
+  const Result<std::vector<std::uint8_t>> bytes = first_buffer();
+  if (!bytes) return false;
+  const Result<LogfileHeader> header = read_first_event(*bytes, path_);
+  return header && header->closed();
+}
+
 // The header event is completed when the session ends, behind its last buffer.
 Result<void> FollowedFile::check_header() {
   if (base::file_id(path_) != id_) return replaced();
@@ -96,6 +103,8 @@ Result<bool> FollowedFile::look() {
   if (possible && there - at_ < whole) return false;
   if (possible && there - at_ > whole) {
     ETWRELOG_TRY(look_for_tear(whole));
+    // The first may be all that a log has.
+    if (torn_at_ && at_ == 0 && (last_ || says_closed())) torn_at_.reset();
     if (torn_at_) return false;
   }
   end_ = possible ? at_ + whole : there;

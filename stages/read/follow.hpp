@@ -38,6 +38,7 @@ private:
   // Until look() finds something or there is nothing to wait for.
   Result<void> wait();
   Result<void> check_header();
+  [[nodiscard]] bool says_closed() const; // the first buffer, whether or not it is known yet
   [[nodiscard]] Result<std::uint64_t> size() const;
   [[nodiscard]] Error replaced() const;
 

@@ -189,6 +189,24 @@ TEST(Follow, WaitsForTheRestOfABufferThatIsHalfWritten) {
   }
 }
 
+// Its first buffer ends in zeros, as a name does.
+TEST(Follow, ALogOfOneBufferMayHaveSpaceForMore) {
+  for (const bool closed : {true, false}) {
+    const testing::TempDir directory;
+    const std::string live = directory.file("live.etl"), out = directory.file("out.etl");
+    Buffer first = SyntheticTrace({.buffer_size = kBufferSize, .closed = closed}).bytes();
+    first.resize(5 * kBufferSize);
+    testing::write_file(live, first);
+    const ToolRun run = followed(live, out, [&](pid_t tool) {
+      if (closed) return;
+      wait_until_waiting(tool, live);
+      ::kill(tool, SIGINT);
+    });
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(testing::contents_of(testing::read_file(out)).error, "");
+  }
+}
+
 TEST(Follow, InterruptedItHoldsWhatWasAppended) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const testing::TempDir directory;
