@@ -354,7 +354,7 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   c->add_option("--to", options->to, "Up to then")->group("Selection");
   c->add_flag("--idle", options->idle, "Count the samples of the Idle process too")->group("Selection");
   c->add_option("--kind", options->kind,
-                "cpu: samples; wait: time off the processor; ready: time waiting for one")
+                "cpu: samples; wait: time blocked, until ready again; ready: from then on, until it runs")
       ->check(CLI::IsMember({"cpu", "wait", "ready"}))
       ->group("View");
   options->by_given = c->add_option("--by", options->by, "What to list")

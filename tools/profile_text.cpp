@@ -47,7 +47,7 @@ std::string_view name_of(std::string_view name) {
 
 const char *unit_text(const Profile &profile) {
   switch (profile.kind) {
-  case ProfileKind::wait: return "off the processor";
+  case ProfileKind::wait: return "blocked";
   case ProfileKind::ready: return "ready, waiting for a processor";
   default: return "samples";
   }

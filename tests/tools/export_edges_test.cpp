@@ -124,7 +124,7 @@ TEST_F(ExportEdges, TimesAtTheEndsOfAClockAreFoundByConditions) {
     format::ClockType type;
     std::int64_t frequency;
   };
-  for (const ClockCase &clock : testing::some<ClockCase>(2, {{format::ClockType::qpc, 10'000'000},
+  for (const ClockCase &clock : testing::some<ClockCase>(3, {{format::ClockType::qpc, 10'000'000},
                                                              {format::ClockType::qpc, 1},
                                                              {format::ClockType::qpc, 0},
                                                              {format::ClockType::system_time, 10'000'000},
