@@ -94,20 +94,16 @@ public:
 
   // As the index has the segments, whatever their headers say.
   Result<void> by_index(const ArchiveIndex &index) {
-    bool headers = true;
-    for (const etlz::IndexEntry &entry : index.segments) {
-      ETWRELOG_TRY_LET(whole, take(entry));
-      if (whole && headers) {
-        ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at, etlz::kSegmentHeaderSize));
-        headers = bool(check_header(stored, entry, archive_.name()));
-      }
-    }
+    for (const etlz::IndexEntry &entry : index.segments)
+      ETWRELOG_TRY(take(entry));
     lack(index.footer.original_size);
     if (!report_.missing.empty()) return {};
     if (hasher_.finish() != index.footer.content)
       say(expected_, 0, "the content hash of the whole does not match");
-    else if (!headers)
+    else if (Result<void> right = check_segment_headers(archive_, index); !right) {
+      if (right.error().kind == ErrorKind::io) return right;
       say(expected_, 0, "the header of a segment is damaged, and nothing of the original is missing");
+    }
     return {};
   }
 

@@ -9,8 +9,6 @@
 #include <fstream>
 #include <system_error>
 
-#include <fmt/format.h>
-
 namespace etwrelog::pipeline {
 namespace {
 

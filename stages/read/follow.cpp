@@ -79,7 +79,7 @@ Result<void> FollowedFile::check_header() {
   if (header_ && (header.first_stamp != header_->first_stamp || header.start_time != header_->start_time ||
                   header.event_size != header_->event_size))
     return replaced();
-  closed_ = header.end_time != 0 && header.buffers_written != 0;
+  closed_ = header.closed();
   header_ = std::move(header);
   return {};
 }

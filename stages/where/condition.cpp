@@ -232,6 +232,7 @@ Result<void> Condition::Impl::check_names() const {
   return {};
 }
 
+// Texts become moments; numbers stay nanoseconds since 1970.
 Result<void> Condition::Impl::bind_time(Comparison &comparison, Test &test) const {
   if (test.is_pattern() || test.is_numeric()) return {};
   std::vector<Literal> literals;
