@@ -81,7 +81,9 @@ private:
     zip::MemberReader from(input_, member, chunk_);
     const InputName &name = from.name();
     if (is_name_of_compressed_trace(member.name))
-      return base::unsupported("a compressed trace in an archive").in(name.text()).advise(Advice::unpack);
+      return base::unsupported("is compressed once more inside the archive")
+          .in(name.text())
+          .advise(Advice::unpack);
     const bool named = is_trace_name(member.name), other = is_name_of_something_else(member.name);
     Result<std::vector<std::uint8_t>> head = read(from, kTraceHead);
     if (!head && other && !from.input_failed() && unpacked_ <= most_) return std::unique_ptr<Input>();
