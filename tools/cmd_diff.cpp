@@ -214,6 +214,7 @@ int run_diff(DiffFlags options) {
   if (!after) return report(after.error());
   name_frames(options, *before, *after);
   if (const Result<void> go_on = unless_stopped(); !go_on) return report(go_on.error());
+  make_comparable(*before, *after);
   const ProfileDiff diff = profile_diff(*before, *after);
   json failures = json::array();
   std::string messages;

@@ -74,6 +74,7 @@ Error nothing_there(const std::string &file, ProfileKind kind, bool all_of_it, c
 }
 
 std::string interval_text(const Profile &profile) {
+  if (profile.by_time) return "times that differ";
   const std::uint64_t interval = profile.interval_ns();
   return interval == 0 ? "an interval not recorded"
                        : fmt::format("{:.3f} ms", static_cast<double>(interval) * 1e-6);
@@ -134,13 +135,16 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
                              human_count(result->unreadable)));
     if (result->profile.accounting.total.samples == 0)
       return nothing_there(name, profile_options.kind, !*from && !*to, *result);
-    if (all && all->kind == ProfileKind::cpu && all->interval_ns() != result->profile.interval_ns())
-      warn(name, fmt::format("a sample stands for {}, of the traces before for {}: each counts as one sample",
-                             interval_text(result->profile), interval_text(*all)));
-    if (all)
-      append(*all, std::move(result->profile));
-    else
+    if (!all) {
       all = std::move(result->profile);
+      continue;
+    }
+    const std::string of_this = interval_text(result->profile), of_others = interval_text(*all);
+    append(*all, std::move(result->profile));
+    if (all->kind == ProfileKind::cpu && of_this != of_others)
+      warn(name, fmt::format("a sample stands for {}, of the traces before for {}: {}", of_this, of_others,
+                             all->by_time ? "samples are counted by the time that each stands for"
+                                          : "each counts as one sample"));
   }
   return *std::move(all);
 }

@@ -21,19 +21,16 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-bool counts_samples(const Profile &profile) {
-  return profile.kind == ProfileKind::cpu;
-}
-
 // "12.3% ±0.8": of samples with the statistical error, of measured times without.
 std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t whole) {
   const std::string text = fmt::format("{:5.1f}%", 100 * share(part, whole));
-  return counts_samples(profile) ? text + fmt::format(" ±{:<4.1f}", 100 * sampling_error(part, whole)) : text;
+  return profile.counts_samples() ? text + fmt::format(" ±{:<4.1f}", 100 * sampling_error(part, whole))
+                                  : text;
 }
 
 // Samples, or the time of nanoseconds.
 std::string weight_text(const Profile &profile, std::uint64_t weight) {
-  if (counts_samples(profile)) return human_count(weight);
+  if (profile.counts_samples()) return human_count(weight);
   if (weight < 1'000'000) return fmt::format("{:.5g} us", static_cast<double>(weight) * 1e-3);
   if (weight < 100'000'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-6);
   return human_seconds(static_cast<double>(weight) * 1e-9);
@@ -45,7 +42,12 @@ std::string_view name_of(std::string_view name) {
   return name.ends_with(kWaker) ? name.substr(0, name.size() - kWaker.size()) : name;
 }
 
+const char *subject_of(const Profile &profile) {
+  return profile.kind == ProfileKind::cpu ? "samples" : "switches";
+}
+
 const char *unit_text(const Profile &profile) {
+  if (profile.by_time) return "of processor time";
   switch (profile.kind) {
   case ProfileKind::wait: return "blocked";
   case ProfileKind::ready: return "ready, waiting for a processor";
@@ -60,7 +62,9 @@ void print_head(const Profile &profile, const ProfileText &text) {
                        human_seconds(static_cast<double>(profile.stretch->from) * 1e-9));
   std::string line = fmt::format("{}: {}, {} processors, {} {}", profile.trace, time, profile.processors,
                                  weight_text(profile, text.all.weight), unit_text(profile));
-  if (counts_samples(profile)) {
+  if (profile.by_time) {
+    line += ", sampling intervals differ";
+  } else if (profile.counts_samples()) {
     const std::uint64_t interval = profile.interval_ns();
     line += interval == 0 ? ", interval not recorded"
                           : fmt::format(", one every {:.3f} ms", static_cast<double>(interval) * 1e-6);
@@ -73,12 +77,12 @@ void print_head(const Profile &profile, const ProfileText &text) {
   print_row("{}", line);
   if (profile.accounting.idle_left_out != 0)
     print_row("Idle left out: {} {}", human_count(profile.accounting.idle_left_out),
-              counts_samples(profile) ? "samples (--idle)" : "switches");
+              profile.kind == ProfileKind::cpu ? "samples (--idle)" : "switches");
 }
 
 void print_processes(const Profile &profile, const std::vector<ProfileRow> &processes, std::uint64_t whole,
                      std::size_t rows) {
-  fmt::print("\n{:>12} {:>7}  Process\n", counts_samples(profile) ? "Samples" : "Time", "");
+  fmt::print("\n{:>12} {:>7}  Process\n", profile.counts_samples() ? "Samples" : "Time", "");
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < processes.size(); ++i) {
     const ProfileRow &row = processes[i];
@@ -127,7 +131,7 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
   const std::uint64_t whole = total_weight(profile);
   const std::vector<ProfileRow> rows = profile_rows(profile, text.by);
   const bool stacks = text.by != ProfileBy::process && text.by != ProfileBy::thread;
-  const int width = counts_samples(profile) ? 12 : 7;
+  const int width = profile.counts_samples() ? 12 : 7;
   if (stacks)
     fmt::print("\n{:<{}} {:<{}} {}\n", "  Self", width, "  Total", width, by_text(text.by));
   else
@@ -195,7 +199,7 @@ void print_accounting(const Profile &profile, std::size_t top) {
     rows.push_back(std::move(rest));
   }
   rows.push_back({"all", numbers_of(all.total)});
-  const char *const subject = counts_samples(profile) ? "Samples" : "Switches";
+  const char *const subject = profile.kind == ProfileKind::cpu ? "Samples" : "Switches";
   fmt::print(
       "\n{} by stack: full, kernel only and complete, user half missing, none; fragments of stacks by\n"
       "whose they are. Idle counts; rows and columns add up.\n",
@@ -223,14 +227,12 @@ void print_footer(const Profile &profile) {
     if (classes[i] != 0)
       line += fmt::format("{}{} {}", line.empty() ? "" : ", ", human_count(classes[i]),
                           sample_class_text(static_cast<SampleClass>(i)));
-  fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()),
-             counts_samples(profile) ? "samples" : "switches", line);
+  fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()), subject_of(profile), line);
   const ProfileCounts &all = profile.accounting.total;
   print_row("Fragments of the trace: {} = {} of {} + {} of other events + {} orphaned",
-            human_count(all.fragments), human_count(all.claimed),
-            counts_samples(profile) ? "samples" : "switches", human_count(all.other_event),
-            human_count(all.orphaned));
-  if (!counts_samples(profile) && profile.accounting.not_timed != 0)
+            human_count(all.fragments), human_count(all.claimed), subject_of(profile),
+            human_count(all.other_event), human_count(all.orphaned));
+  if (profile.kind != ProfileKind::cpu && profile.accounting.not_timed != 0)
     print_row("Not counted: {} switches that end a wait of before, or of no length",
               human_count(profile.accounting.not_timed));
   const std::uint64_t whole = total_weight(profile);
@@ -239,7 +241,7 @@ void print_footer(const Profile &profile) {
     line += fmt::format("{}{} in {} ({:.1f}%)", line.empty() ? "" : "; ", unresolved_text(row.why),
                         weight_text(profile, row.total), 100 * share(row.total, whole));
   if (!line.empty())
-    print_row("{} with frames without a name: {}", counts_samples(profile) ? "Samples" : "Time", line);
+    print_row("{} with frames without a name: {}", profile.counts_samples() ? "Samples" : "Time", line);
 }
 
 json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,
@@ -253,7 +255,7 @@ json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std:
                 {"total_share", share(rows[i].total, whole)}};
     for (const auto &[tier, weight] : rows[i].tiers)
       row["tiers"][tier] = weight;
-    if (counts_samples(profile)) {
+    if (profile.counts_samples()) {
       row["self_error"] = sampling_error(rows[i].self, whole);
       row["total_error"] = sampling_error(rows[i].total, whole);
     }
@@ -354,7 +356,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"kind", profile.kind == ProfileKind::cpu    ? "cpu"
                        : profile.kind == ProfileKind::wait ? "wait"
                                                            : "ready"},
-              {"unit", counts_samples(profile) ? "samples" : "nanoseconds"},
+              {"unit", profile.counts_samples() ? "samples" : "nanoseconds"},
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},
               {"processors", profile.processors},

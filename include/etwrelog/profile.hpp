@@ -116,7 +116,7 @@ inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
 
 struct ProfileSample {
   std::int64_t time = 0;    // ns since trace start; of a wait, when it began
-  std::uint64_t weight = 1; // CPU: samples; waits: nanoseconds
+  std::uint64_t weight = 1; // CPU: samples, unless by_time is set; waits: nanoseconds
   std::uint32_t thread = 0; // in Profile::threads
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
   std::uint16_t processor = 0;
@@ -176,6 +176,8 @@ struct Profile {
   [[nodiscard]] std::int64_t length() const { return stretch ? stretch->to - stretch->from : duration; }
   std::uint32_t processors = 0;
   ProfileKind kind = ProfileKind::cpu;
+  // CPU: samples were taken at several intervals, and weigh the nanoseconds that each stands for.
+  bool by_time = false;
   std::vector<ProfileInterval> intervals; // by time; empty if the trace does not tell
   std::uint64_t events_lost = 0, buffers_lost = 0;
   bool lost_known = true; // else the trace was never closed, and says nothing of these
@@ -194,6 +196,12 @@ struct Profile {
   }
   // The sampling interval of most of the time that was asked for, in ns; 0 if not known.
   [[nodiscard]] std::uint64_t interval_ns() const;
+  // That which held at a time; before the first that is told, that one did.
+  [[nodiscard]] std::uint64_t interval_ns(std::int64_t time) const;
+  // Whether weights are numbers of samples; else they are nanoseconds.
+  [[nodiscard]] bool counts_samples() const { return kind == ProfileKind::cpu && !by_time; }
+  // Nanoseconds that a weight of 1 stands for; 0 if not known.
+  [[nodiscard]] std::uint64_t weight_ns() const { return counts_samples() ? interval_ns() : 1; }
 };
 
 class Trace;

@@ -12,6 +12,12 @@ namespace etwrelog {
 
 [[nodiscard]] std::uint64_t total_weight(const Profile &profile);
 
+// Lets the samples of a CPU profile weigh the nanoseconds that they stand for (Profile::by_time), each by the
+// interval that held when it was taken. Where the profile does not know its intervals (it has none, or one of
+// 0), the assumed one is taken for all; if that is 0, too, nothing is changed: false.
+bool weigh_by_time(Profile &profile, std::uint64_t assumed_ns = 0);
+inline constexpr std::uint64_t kUsualIntervalNs = 1'000'000; // of Windows
+
 enum class ProfileBy : std::uint8_t { process, thread, module, function, line };
 
 struct ProfileRow {
@@ -65,7 +71,9 @@ struct ProfileSelection {
 [[nodiscard]] std::uint32_t busiest_process(const Profile &profile);
 
 // Adds another trace's profile, as if its samples had been taken in the same run: each keeps its own times,
-// processes and threads. Where their intervals differ, no sample stands for any time: `intervals` is empty.
+// processes and threads. Where their intervals differ, `intervals` is empty, and samples weigh the time that
+// each stands for; where one does not know its own, all count as before, but if the other weighs time
+// already, its samples weigh kUsualIntervalNs.
 void append(Profile &profile, Profile &&other);
 
 } // namespace etwrelog

@@ -153,7 +153,7 @@ std::string Unit::text(double of) const {
 }
 
 Unit unit_of(const Profile &profile) {
-  return profile.kind == ProfileKind::cpu ? Unit{"samples", 1} : Unit{"µs", 1000};
+  return profile.counts_samples() ? Unit{"samples", 1} : Unit{"µs", 1000};
 }
 
 std::string subtitle_of(const Profile &profile) {
@@ -161,7 +161,7 @@ std::string subtitle_of(const Profile &profile) {
   for (const ProfileSample &sample : profile.samples)
     total += sample.weight;
   std::string text = unit_of(profile).text_with_name(static_cast<double>(total));
-  if (profile.kind == ProfileKind::cpu && profile.interval_ns() != 0)
+  if (profile.counts_samples() && profile.interval_ns() != 0)
     text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns()) / 1e6);
   text += fmt::format(" · {:.4g} s", static_cast<double>(profile.length()) / 1e9);
   if (profile.stretch)

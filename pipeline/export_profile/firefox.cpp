@@ -86,6 +86,7 @@ private:
         .unsigned_number(profile_.processors);
     // Of our own: what the viewer has no word for.
     if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\"");
+    if (profile_.by_time) out_.text(",\"profileKind\":\"cpu\"");
     if (profile_.interval_ns() == 0) out_.text(",\"intervalRecorded\":false");
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
@@ -321,12 +322,13 @@ private:
   // The viewer takes a sample's processor time for what passed since the sample before, and knows nothing of
   // the first one's: one without a stack and without weight stands before it, which read_firefox() skips.
   void sample_table(const std::vector<const ProfileSample *> &samples) {
-    const bool cpu = profile_.kind == ProfileKind::cpu;
-    const std::uint64_t interval = profile_.interval_ns();
+    const bool cpu = profile_.kind == ProfileKind::cpu, counts = profile_.counts_samples();
     std::optional<ProfileSample> before;
-    if (cpu && interval != 0 && !samples.empty())
-      before = {.time = std::max(range_.from, samples[0]->time - static_cast<std::int64_t>(interval)),
+    if (cpu && profile_.weight_ns() != 0 && !samples.empty()) {
+      const std::uint64_t stands_for = counts ? profile_.interval_ns() : samples[0]->weight;
+      before = {.time = std::max(range_.from, samples[0]->time - static_cast<std::int64_t>(stands_for)),
                 .weight = 0};
+    }
     const std::size_t first = before ? 1 : 0, count = samples.size() + first;
     const auto at = [&](std::size_t i) -> const ProfileSample & {
       return i < first ? *before : *samples[i - first];
@@ -334,18 +336,18 @@ private:
     out_.text("\"length\":")
         .unsigned_number(count)
         .text(",\"weightType\":\"")
-        .text(cpu ? "samples" : "tracing-ms")
+        .text(counts ? "samples" : "tracing-ms")
         .text("\",");
     column("stack", count,
            [&](std::size_t i) { index(at(i).node == 0 ? kNoIndex : at(i).node - 1, "null"); });
     column("timeDeltas", count, [&](std::size_t i) { time(at(i).time - (i == 0 ? 0 : at(i - 1).time)); });
     column("weight", count, [&](std::size_t i) {
-      if (cpu)
+      if (counts)
         out_.unsigned_number(at(i).weight);
       else
         time(static_cast<std::int64_t>(at(i).weight));
     });
-    const double busy = cpu ? static_cast<double>(interval) / 1000 : 0;
+    const double busy = cpu ? static_cast<double>(profile_.weight_ns()) / 1000 : 0;
     column(
         "threadCPUDelta", count,
         [&](std::size_t i) { out_.fixed(busy * static_cast<double>(at(i).weight), 3); }, true);

@@ -82,7 +82,7 @@ private:
     out_.text("\",\"unit\":\"").text(unit.name).text("\",\"weight\":").unsigned_number(unit.weight);
     out_.text(",\"duration\":").number(end());
     out_.text(",\"interval\":")
-        .unsigned_number(profile_.interval_ns())
+        .unsigned_number(profile_.weight_ns())
         .text(",\"processors\":")
         .unsigned_number(profile_.processors);
     out_.text(",\"eventsLost\":")

@@ -74,11 +74,10 @@ public:
         location_of_frame_(profile.frames.size()) {}
 
   void write(const ProfileExportOptions &options) {
-    const bool waits = profile_.kind != ProfileKind::cpu;
     const char *what = profile_.kind == ProfileKind::cpu    ? "cpu"
                        : profile_.kind == ProfileKind::wait ? "wait"
                                                             : "ready";
-    if (!waits) emit(1, value_type("samples", "count"));
+    if (profile_.counts_samples()) emit(1, value_type("samples", "count"));
     if (timed()) emit(1, value_type(what, "nanoseconds"));
     // In order, so that the file is the same every time.
     const GroupWeights by_thread(profile_, Group::thread);
@@ -99,7 +98,7 @@ public:
     if (profile_.start_time > kUnixEpoch)
       rest.varint(9, static_cast<std::uint64_t>(unix_nanoseconds(profile_.start_time) + from));
     rest.varint(10, static_cast<std::uint64_t>(std::max<std::int64_t>(0, profile_.length())));
-    if (timed()) rest.message(11, type).varint(12, waits ? 1 : profile_.interval_ns());
+    if (timed()) rest.message(11, type).varint(12, profile_.weight_ns());
     rest.varint(13, comment);
     out_.text(rest.data());
   }
@@ -113,9 +112,7 @@ private:
   }
 
   // Without the interval nobody knows what time a sample stands for.
-  [[nodiscard]] bool timed() const {
-    return profile_.kind != ProfileKind::cpu || profile_.interval_ns() != 0;
-  }
+  [[nodiscard]] bool timed() const { return profile_.weight_ns() != 0; }
 
   Message sample(std::uint32_t thread_index, std::uint32_t node, std::uint64_t weight) {
     std::vector<std::uint64_t> locations, chain;
@@ -129,10 +126,8 @@ private:
     }
     Message out;
     out.packed(1, locations);
-    if (profile_.kind != ProfileKind::cpu)
-      out.packed(2, {weight});
-    else if (timed())
-      out.packed(2, {weight, weight * profile_.interval_ns()});
+    if (profile_.counts_samples() && timed())
+      out.packed(2, {weight, weight * profile_.weight_ns()});
     else
       out.packed(2, {weight});
     return std::move(out.append(labels(thread_index)));

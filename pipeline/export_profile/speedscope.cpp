@@ -41,8 +41,9 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
   for (std::size_t i = 0; i < profile.frames.size(); ++i)
     if (first[frames.of_frame[i]] == nullptr) first[frames.of_frame[i]] = &profile.frames[i];
 
-  const double interval = static_cast<double>(profile.interval_ns()) / 1e6;
-  const bool waits = profile.kind != ProfileKind::cpu, timed = waits || interval > 0;
+  // What is counted is told in milliseconds where the interval is known; what is timed, in nanoseconds.
+  const bool counts = profile.counts_samples(), timed = profile.weight_ns() != 0;
+  const double unit = counts && timed ? static_cast<double>(profile.weight_ns()) / 1e6 : 1;
   out.text("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":")
       .json(clean(options.program));
   out.text(",\"name\":")
@@ -69,6 +70,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
   }
   out.text("]},");
   if (profile.kind == ProfileKind::ready) out.text("\"kind\":\"ready\",");
+  if (profile.by_time) out.text("\"kind\":\"cpu\",");
   out.text("\"interval_ns\":").unsigned_number(profile.interval_ns()).text(",\"modules\":[");
   for (std::size_t i = 0; i < profile.modules.size(); ++i)
     write_module(profile.modules[i], i == 0, out);
@@ -82,9 +84,8 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     out.text(any ? ",\n{" : "\n{")
         .text("\"type\":\"sampled\",\"name\":")
         .json(clean(process + " / " + thread_text(of)));
-    out.text(",\"unit\":\"").text(waits ? "nanoseconds" : timed ? "milliseconds" : "none");
-    out.text("\",\"startValue\":0,\"endValue\":")
-        .fixed(static_cast<double>(thread.weight) * (waits || !timed ? 1 : interval), 6);
+    out.text(",\"unit\":\"").text(!counts ? "nanoseconds" : timed ? "milliseconds" : "none");
+    out.text("\",\"startValue\":0,\"endValue\":").fixed(static_cast<double>(thread.weight) * unit, 6);
     out.text(",\"samples\":[");
     for (std::size_t i = 0; i < thread.samples.size(); ++i) {
       path.clear();
@@ -98,7 +99,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     out.text("],\"weights\":[");
     for (std::size_t i = 0; i < thread.samples.size(); ++i) {
       const auto weight = static_cast<double>(thread.samples[i]->weight);
-      out.text(i == 0 ? "" : ",").fixed(weight * (waits || !timed ? 1 : interval), 6);
+      out.text(i == 0 ? "" : ",").fixed(weight * unit, 6);
     }
     out.text("]}");
     any = true;

@@ -185,15 +185,15 @@ private:
     made.start = moment(thread, "registerTime", 0);
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");
-    const bool waits = thread.at("samples").at("weightType") != "samples";
-    if (waits) profile.kind = timed_kind(file_.at("meta").value("profileKind", std::string()));
+    const bool timed = thread.at("samples").at("weightType") != "samples";
+    if (timed) set_timed_kind(file_.at("meta").value("profileKind", std::string()), profile);
     slices(thread, number);
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {
       ProfileSample sample;
       time = std::clamp(time + ns_of(table.at("timeDeltas", i)), -kProfileTimeLimit, kProfileTimeLimit);
       sample.time = time;
-      const double weight = table.at("weight", i).get<double>() * (waits ? 1e6 : 1);
+      const double weight = table.at("weight", i).get<double>() * (timed ? 1e6 : 1);
       sample.weight = static_cast<std::uint64_t>(std::llround(std::clamp(weight, 0.0, 1e15)));
       sample.thread = number;
       const std::uint32_t stack = table.index("stack", i);

@@ -24,9 +24,12 @@ namespace etwrelog::import_profile {
 [[nodiscard]] bool read_hex(std::string_view text, std::uint64_t &value);
 [[nodiscard]] std::string last_part(const std::string &path); // behind the last \ or /
 
-// Of what is timed instead of counted; nothing else but "ready" is told apart from waits.
-[[nodiscard]] inline ProfileKind timed_kind(std::string_view name) {
-  return name == "ready" ? ProfileKind::ready : ProfileKind::wait;
+// Of what is timed instead of counted: samples of the processor, "ready"; all else are waits.
+inline void set_timed_kind(std::string_view name, Profile &profile) {
+  profile.by_time = name == "cpu";
+  profile.kind = profile.by_time   ? ProfileKind::cpu
+                 : name == "ready" ? ProfileKind::ready
+                                   : ProfileKind::wait;
 }
 
 // A name as the formats write it that keep no more: "module!function", "[no stack]", "0x7ffe0300".

@@ -120,7 +120,7 @@ public:
       if (builder_.full()) return Builder::too_large();
     }
     Profile &profile = builder_.profile;
-    if (profile.kind == ProfileKind::cpu && interval_ != 0) profile.intervals.push_back({0, interval_});
+    if (profile.counts_samples() && interval_ != 0) profile.intervals.push_back({0, interval_});
     return ReadProfile{std::move(profile), ProfileFormat::pprof, std::move(title_)};
   }
 
@@ -139,7 +139,7 @@ private:
       for (Field field; message.next(field);)
         if (field.number == 1) name = text(field.value);
     }
-    if (name != "samples") builder_.profile.kind = timed_kind(name);
+    if (name != "samples") set_timed_kind(name, builder_.profile);
   }
 
   void add_mapping(Bytes bytes) {

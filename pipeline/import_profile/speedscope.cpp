@@ -78,12 +78,12 @@ private:
     const std::uint32_t thread = thread_of(from.at("name"));
     Profile &profile = builder_.profile;
     // Microseconds: of files that are older.
-    const bool older = from.at("unit") == "microseconds", waits = older || from.at("unit") == "nanoseconds";
-    if (waits) profile.kind = timed_kind(file_.value("kind", std::string()));
+    const bool older = from.at("unit") == "microseconds", timed = older || from.at("unit") == "nanoseconds";
+    if (timed) set_timed_kind(file_.value("kind", std::string()), profile);
     const json &stacks = from.at("samples"), &weights = from.at("weights");
     // A sample of the processor weighs one interval.
     const double unit = older                                ? 1e-3
-                        : waits || from.at("unit") == "none" ? 1
+                        : timed || from.at("unit") == "none" ? 1
                                                              : file_.value("interval_ns", 0.0) / 1e6;
     for (std::size_t i = 0; i < stacks.size(); ++i) {
       ProfileSample sample;

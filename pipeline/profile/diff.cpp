@@ -19,6 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A function in one set of traces.
 struct Side {
   std::vector<double> part, whole; // by trace
+  double samples = 0;              // of the wholes: how sure a share is
   [[nodiscard]] double share() const {
     double parts = 0, wholes = 0;
     for (std::size_t i = 0; i < part.size(); ++i)
@@ -113,31 +114,36 @@ ProfileChange change_of(std::string name, double before, double after, const Int
 ProfileChange function_change(const std::string &name, const Side &before, const Side &after) {
   const double p = before.share(), q = after.share();
   if (before.part.size() > 1 && after.part.size() > 1) return change_of(name, p, q, bootstrap(before, after));
-  double n = 0, m = 0;
-  for (const double whole : before.whole)
-    n += whole;
-  for (const double whole : after.whole)
-    m += whole;
+  const double n = before.samples, m = after.samples;
   if (n <= 0 || m <= 0) return change_of(name, p, q, {});
   return change_of(name, p, q, counted(p, n, q, m, p * (1 - p), q * (1 - q)));
 }
 
+// How many samples of one weight would tell as much.
+double sample_count(const Profile &profile) {
+  if (profile.counts_samples()) return static_cast<double>(total_weight(profile));
+  double sum = 0, squares = 0;
+  for (const ProfileSample &sample : profile.samples) {
+    const auto weight = static_cast<double>(sample.weight);
+    sum += weight, squares += weight * weight;
+  }
+  return squares > 0 ? sum * sum / squares : 0;
+}
+
 // Seconds a trace; samples stand for their interval.
 ProfileChange total_change(std::span<const Profile> before, std::span<const Profile> after) {
-  const auto side = [](std::span<const Profile> profiles, double &samples) {
+  const auto side = [](std::span<const Profile> profiles) {
     Side result;
     for (const Profile &profile : profiles) {
-      const double weight = static_cast<double>(total_weight(profile));
-      const bool counts = profile.kind == ProfileKind::cpu;
-      const std::uint64_t interval = profile.interval_ns() == 0 ? 1'000'000 : profile.interval_ns();
-      result.part.push_back(weight * (counts ? static_cast<double>(interval) : 1.0) * 1e-9);
+      const std::uint64_t unit = profile.weight_ns() == 0 ? kUsualIntervalNs : profile.weight_ns();
+      result.part.push_back(static_cast<double>(total_weight(profile)) * static_cast<double>(unit) * 1e-9);
       result.whole.push_back(1);
-      samples += weight;
+      result.samples += sample_count(profile);
     }
     return result;
   };
-  double n = 0, m = 0;
-  const Side a = side(before, n), b = side(after, m);
+  const Side a = side(before), b = side(after);
+  const double n = a.samples, m = b.samples;
   if (a.part.size() > 1 && b.part.size() > 1)
     return change_of("total", a.share(), b.share(), bootstrap(a, b));
   // A count of samples: its variance is the count itself.
@@ -162,6 +168,17 @@ double ProfileChange::relative() const {
   return relative_change(before, after);
 }
 
+void make_comparable(std::span<Profile> before, std::span<Profile> after) {
+  const std::span<Profile> sides[] = {before, after};
+  const auto differs = [&](const Profile &profile) {
+    return profile.by_time || profile.interval_ns() != before.front().interval_ns();
+  };
+  if (std::ranges::none_of(sides, [&](auto side) { return std::ranges::any_of(side, differs); })) return;
+  for (const std::span<Profile> side : sides)
+    for (Profile &profile : side)
+      weigh_by_time(profile, kUsualIntervalNs);
+}
+
 ProfileDiff profile_diff(std::span<const Profile> before, std::span<const Profile> after) {
   std::map<std::string, std::pair<Side, Side>> functions;
   const auto gather = [&](std::span<const Profile> profiles, bool second) {
@@ -175,16 +192,21 @@ ProfileDiff profile_diff(std::span<const Profile> before, std::span<const Profil
   };
   gather(before, false);
   gather(after, true);
-  std::vector<double> wholes_before, wholes_after;
-  for (const Profile &profile : before)
-    wholes_before.push_back(static_cast<double>(total_weight(profile)));
-  for (const Profile &profile : after)
-    wholes_after.push_back(static_cast<double>(total_weight(profile)));
+  const auto wholes_of = [](std::span<const Profile> profiles) {
+    Side all;
+    for (const Profile &profile : profiles) {
+      all.whole.push_back(static_cast<double>(total_weight(profile)));
+      all.samples += sample_count(profile);
+    }
+    return all;
+  };
+  const Side all_before = wholes_of(before), all_after = wholes_of(after);
   ProfileDiff diff;
   diff.total = total_change(before, after);
   for (auto &[name, sides] : functions) {
-    sides.first.whole = wholes_before;
-    sides.second.whole = wholes_after;
+    for (const auto &[side, all] :
+         {std::pair(&sides.first, &all_before), std::pair(&sides.second, &all_after)})
+      side->whole = all->whole, side->samples = all->samples;
     diff.changes.push_back(function_change(name, sides.first, sides.second));
   }
   std::ranges::stable_sort(diff.changes, std::greater<>(), [](const ProfileChange &change) {

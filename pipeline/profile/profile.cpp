@@ -1,5 +1,7 @@
 #include "profile_pass/profile.hpp"
 
+#include "etwrelog/profile_report.hpp"
+
 #include "base/errors.hpp"
 #include "base/pages.hpp"
 #include "base/threads.hpp"
@@ -19,21 +21,18 @@ namespace etwrelog::pipeline {
 
 namespace {
 
-// What to say of samples that stand for another time than the one that all are counted with, if any.
-std::string other_intervals(const Profile &profile) {
-  if (profile.kind != ProfileKind::cpu || profile.intervals.size() < 2) return {};
+// Samples of another interval than the usual one stand for another time: then all weigh the time.
+std::optional<std::string> weigh_what_differs(Profile &profile) {
+  if (profile.kind != ProfileKind::cpu || profile.intervals.size() < 2) return std::nullopt;
   const std::uint64_t usual = profile.interval_ns();
-  std::uint64_t others = 0, all = 0;
-  for (const ProfileSample &sample : profile.samples) {
-    const auto after = std::ranges::upper_bound(profile.intervals, sample.time, {}, &ProfileInterval::time);
-    const auto held = after == profile.intervals.begin() ? after : std::prev(after);
-    all += sample.weight;
-    if (held->interval_ns != usual) others += sample.weight;
-  }
-  if (others == 0) return {};
-  return fmt::format("the sampling interval changed: {} of {} samples were not taken every {:.4g} ms, which "
-                     "each is counted for",
-                     others, all, static_cast<double>(usual) * 1e-6);
+  const auto others = std::ranges::count_if(profile.samples, [&](const ProfileSample &sample) {
+    return profile.interval_ns(sample.time) != usual;
+  });
+  if (others == 0) return std::nullopt;
+  return fmt::format("the sampling interval changed: {} of {} samples were not taken every {:.4g} ms; {}",
+                     others, profile.samples.size(), static_cast<double>(usual) * 1e-6,
+                     weigh_by_time(profile) ? "samples are counted by the time that each stands for"
+                                            : "one interval is 0, so that each is counted as one");
 }
 
 } // namespace
@@ -96,8 +95,8 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
   result.warnings = std::move(met.warnings);
   std::ranges::move(collected.pass.warnings, std::back_inserter(result.warnings));
-  if (std::string other = other_intervals(profile); !other.empty())
-    result.warnings.push_back(std::move(other));
+  if (std::optional<std::string> different = weigh_what_differs(profile))
+    result.warnings.push_back(*std::move(different));
   result.skipped = std::move(met.skipped);
   std::ranges::move(collected.pass.skipped, std::back_inserter(result.skipped));
   collected = {};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 
@@ -14,6 +15,12 @@
 
 namespace etwrelog {
 namespace {
+
+bool knows_intervals(const Profile &profile) {
+  return !profile.intervals.empty() && std::ranges::all_of(profile.intervals, [](const ProfileInterval &one) {
+    return one.interval_ns != 0;
+  });
+}
 
 std::string function_text(const Profile &profile, const ProfileFrame &frame) {
   if (frame.kind == FrameKind::annotation) return frame.function;
@@ -166,6 +173,20 @@ std::uint64_t total_weight(const Profile &profile) {
                          [](std::uint64_t sum, const ProfileSample &sample) { return sum + sample.weight; });
 }
 
+bool weigh_by_time(Profile &profile, std::uint64_t assumed_ns) {
+  if (!profile.counts_samples()) return true;
+  if (!knows_intervals(profile)) {
+    if (assumed_ns == 0) return false;
+    profile.intervals.assign(1, {0, assumed_ns});
+  }
+  for (ProfileSample &sample : profile.samples) {
+    const std::uint64_t interval = profile.interval_ns(sample.time);
+    sample.weight = std::min(sample.weight, std::numeric_limits<std::uint64_t>::max() / interval) * interval;
+  }
+  profile.by_time = true;
+  return true;
+}
+
 std::vector<ProfileRow> profile_rows(const Profile &profile, ProfileBy by) {
   if (by == ProfileBy::process || by == ProfileBy::thread) return by_owner(profile, by == ProfileBy::thread);
   Labels labels(profile, by == ProfileBy::module     ? module_text
@@ -279,6 +300,15 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
 }
 
 namespace {
+// Samples of both are counted, or both weigh the time.
+void alike(Profile &a, Profile &b) {
+  if (a.kind != ProfileKind::cpu || (a.by_time == b.by_time && a.interval_ns() == b.interval_ns())) return;
+  if (a.by_time || b.by_time || (knows_intervals(a) && knows_intervals(b)))
+    for (Profile *one : {&a, &b})
+      weigh_by_time(*one, kUsualIntervalNs);
+  a.intervals.clear();
+}
+
 void add(ProfileCounts &to, const ProfileCounts &from) {
   to.samples += from.samples;
   for (std::size_t i = 0; i < std::size(to.by_class); ++i)
@@ -296,7 +326,7 @@ void append(Profile &profile, Profile &&other) {
              nodes = static_cast<std::uint32_t>(profile.nodes.size() - 1), // both roots are one
       processes = static_cast<std::uint32_t>(profile.processes.size()),
              threads = static_cast<std::uint32_t>(profile.threads.size());
-  if (profile.interval_ns() != other.interval_ns()) profile.intervals.clear();
+  alike(profile, other);
   std::ranges::move(other.modules, std::back_inserter(profile.modules));
   for (ProfileFrame &frame : other.frames) {
     if (frame.module != kNoIndex) frame.module += modules;

@@ -1,5 +1,8 @@
 #include "etwrelog/profile.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 namespace etwrelog {
@@ -44,6 +47,12 @@ std::uint64_t Profile::interval_ns() const {
     if (end - begin > longest) longest = end - begin, best = intervals[i].interval_ns;
   }
   return best;
+}
+
+std::uint64_t Profile::interval_ns(std::int64_t time) const {
+  if (intervals.empty()) return 0;
+  const auto after = std::ranges::upper_bound(intervals, time, {}, &ProfileInterval::time);
+  return (after == intervals.begin() ? after : std::prev(after))->interval_ns;
 }
 
 std::string frame_text(const Profile &profile, const ProfileFrame &frame) {

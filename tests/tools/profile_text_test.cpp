@@ -1,4 +1,6 @@
 // What profile tells people of what it counted: the rows of --by process add up, and so do its columns.
+#include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/symbol_files.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -128,13 +130,30 @@ TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
             std::string::npos)
       << run.err;
   EXPECT_EQ(testing::run_tool({"profile", slow, slow_too}).err.find("stands for"), std::string::npos);
-  // And no time is made of them, whichever comes first.
-  const auto interval = [](const std::string &one, const std::string &other) {
-    return nlohmann::json::parse(testing::run_tool({"profile", one, other, "--json"}).out)["interval_ns"];
+  // Each counts for what it stands for, whichever comes first.
+  const auto json = [](const std::vector<std::string> &traces) {
+    std::vector<std::string> line{"profile", "--json"};
+    line.insert(line.end(), traces.begin(), traces.end());
+    return nlohmann::json::parse(testing::run_tool(line).out);
   };
-  EXPECT_EQ(interval(slow, fast), 0);
-  EXPECT_EQ(interval(fast, slow), 0);
-  EXPECT_EQ(interval(fast, fast_too), 125'000);
+  for (const auto &both : {std::vector{slow, fast}, {fast, slow}, {slow, fast, slow_too}}) {
+    const nlohmann::json of = json(both);
+    EXPECT_EQ(of["interval_ns"], 0);
+    EXPECT_EQ(of["unit"], "nanoseconds");
+    EXPECT_EQ(of["selected"], 20 * 125'000 + 20 * 1'000'000 * (both.size() - 1));
+  }
+  EXPECT_EQ(json({fast, fast_too})["interval_ns"], 125'000);
+  EXPECT_EQ(json({fast, fast_too})["selected"], 40);
+}
+
+TEST(ProfileText, ATraceWithoutAnIntervalLeavesTheOthersSamplesCounted) {
+  const std::string known = sampled("known", {{"game.exe", 20}}, 10'000),
+                    unknown = sampled("unknown", {{"game.exe", 30}}, 0);
+  const testing::ToolRun run = testing::run_tool({"profile", known, unknown, "--json"});
+  const nlohmann::json of = nlohmann::json::parse(run.out);
+  EXPECT_EQ(of["unit"], "samples");
+  EXPECT_EQ(of["selected"], 50);
+  EXPECT_NE(run.err.find("each counts as one sample"), std::string::npos) << run.err;
 }
 
 TEST(ProfileText, AnIntervalThatChangesIsToldAndThatOfTheStretchCounts) {
@@ -168,6 +187,32 @@ TEST(ProfileText, AnIntervalThatChangesIsToldAndThatOfTheStretchCounts) {
   EXPECT_EQ(asked({"--to", "0.12s"}), std::pair(1'000'000, true));
   EXPECT_NE(testing::run_tool({"profile", trace}).err.find("100 of 4100 samples were not taken every 0.1 ms"),
             std::string::npos);
+  // All samples stand for 0.1 s + 0.4 s, however they are told.
+  const auto json = [](const std::vector<std::string> &line) {
+    return nlohmann::json::parse(testing::run_tool(line).out);
+  };
+  const nlohmann::json of = json({"profile", trace, "--json"});
+  EXPECT_EQ(of["unit"], "nanoseconds");
+  EXPECT_EQ(of["selected"], 500'000'000);
+  EXPECT_EQ(of["accounting"]["samples"], 4100);
+  EXPECT_EQ(json({"profile", trace, "--json", "--to", "0.09s"})["unit"], "samples");
+  EXPECT_NE(testing::run_tool({"profile", trace}).out.find("0.500 s of processor time"), std::string::npos)
+      << testing::run_tool({"profile", trace}).out;
+  const std::string copy = trace + ".copy.etl";
+  write_file(copy, std::string(bytes.begin(), bytes.end()));
+  const nlohmann::json diff = json({"diff", "--json", trace, "--", copy});
+  EXPECT_DOUBLE_EQ(diff["total"]["after"].get<double>(), 0.5);
+  for (const char *name : {"x.pb.gz", "x.speedscope.json", "x.firefox.json.gz"}) {
+    const std::string file = new_folder("changes_out") + "/" + name;
+    EXPECT_EQ(testing::run_tool({"profile", trace, "-o", file}).status, 0);
+    const std::string exported = test_support::read_file(file);
+    const auto read =
+        read_profile({reinterpret_cast<const std::uint8_t *>(exported.data()), exported.size()});
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->profile.kind, ProfileKind::cpu) << name;
+    EXPECT_TRUE(read->profile.by_time) << name;
+    EXPECT_EQ(total_weight(read->profile), 500'000'000u) << name;
+  }
 }
 
 TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
