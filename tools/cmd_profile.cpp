@@ -49,16 +49,19 @@ ProfileBy by_of(const std::string &name) {
   return name == "line" ? ProfileBy::line : ProfileBy::function;
 }
 
-// What the trace has instead of what was asked for.
-Error nothing_there(const std::string &file, ProfileKind kind, bool all_of_it, const ProfileResult &result) {
+// What the trace has instead of what was asked for. `slices`: what threads did, with stacks or without.
+Error nothing_there(const std::string &file, ProfileKind kind, bool slices, bool all_of_it,
+                    const ProfileResult &result) {
+  const bool samples = kind == ProfileKind::cpu && !slices;
+  const char *const stacks = slices ? "" : " with stacks";
   Error error;
   error.kind = ErrorKind::no_match;
   error.file = file;
-  error.what = kind == ProfileKind::cpu ? "the trace holds no CPU samples"
-                                        : "the trace holds no context switches with stacks";
+  error.what = samples ? "the trace holds no CPU samples"
+                       : fmt::format("the trace holds no context switches{}", stacks);
   if (!all_of_it) error.what += " in the time asked for";
-  error.expected = kind == ProfileKind::cpu ? "PerfInfo/Sample events (kernel keyword PROFILE)"
-                                            : "Thread/CSwitch events (kernel keyword CSWITCH) with stacks";
+  error.expected = samples ? "PerfInfo/Sample events (kernel keyword PROFILE)"
+                           : fmt::format("Thread/CSwitch events (kernel keyword CSWITCH){}", stacks);
   std::vector<std::pair<std::uint64_t, std::string>> rows;
   std::uint64_t events = 0;
   for (const auto &[name, count] : result.events) {
@@ -133,8 +136,9 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     if (result->unreadable != 0)
       warn(name, fmt::format("{} stack events or samples are too short to be read",
                              human_count(result->unreadable)));
-    if (result->profile.accounting.total.samples == 0)
-      return nothing_there(name, profile_options.kind, !*from && !*to, *result);
+    const bool of_slices = format == ProfileFormat::chrome; // its events are of nothing else
+    if (of_slices ? result->profile.slices.empty() : result->profile.accounting.total.samples == 0)
+      return nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result);
     if (!all) {
       all = std::move(result->profile);
       continue;
@@ -223,11 +227,13 @@ Result<int> profile_one(const ProfileFlags &options) {
   Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
   if (!profile) return std::move(profile).error();
   text.of_some = !options.processes.empty() || !options.threads_of.empty() || !options.only_threads.empty();
-  if (profile->samples.empty()) {
+  const bool of_slices = writes && format_of(options) == ProfileFormat::chrome;
+  if (of_slices ? profile->slices.empty() : profile->samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;
-    error.what = "nothing is left of the profile: no sample fits the selection";
-    if (profile->accounting.idle_left_out != 0)
+    error.what = fmt::format("nothing is left of the profile: no {} fits the selection",
+                             of_slices ? "context switch" : "sample");
+    if (!of_slices && profile->accounting.idle_left_out != 0)
       error.what += "; of the Idle process there are some, for --idle";
     return error;
   }

@@ -305,6 +305,33 @@ TEST(ProfileText, AFormatIsAskedForByNameOrEnding) {
   EXPECT_NE(testing::run_tool({"profile", "--help"}).out.find(names), std::string::npos);
 }
 
+TEST(ProfileText, ContextSwitchesAreDrawnWithoutSamples) {
+  testing::SyntheticTrace t;
+  t.process_rundown({1'000'001}, 100, 4, "game.exe");
+  t.thread_rundown({1'000'002}, 101, 100);
+  for (int i = 0; i < 10; ++i)
+    t.context_switch({2'000'000 + 10'000 * i}, i % 2 == 0 ? 101 : 0, i % 2 == 0 ? 0 : 101);
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  const std::string folder = new_folder("switches"), trace = folder + "/x.etl",
+                    file = folder + "/x.trace.json";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  const testing::ToolRun run = testing::run_tool({"profile", trace, "-p", "game.exe", "-o", file});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json events = nlohmann::json::parse(read_file(file))["traceEvents"];
+  EXPECT_GE(std::ranges::count_if(events, [](const auto &e) { return e["ph"] == "X"; }), 5);
+  EXPECT_NE(testing::run_tool({"profile", trace}).err.find("holds no CPU samples"), std::string::npos);
+  // And samples alone are no switches.
+  const std::string samples = folder + "/y.etl";
+  testing::SyntheticTrace only;
+  only.sample({2'000'000}, 101);
+  const std::vector<std::uint8_t> others = only.bytes();
+  write_file(samples, std::string(others.begin(), others.end()));
+  const testing::ToolRun none = testing::run_tool({"profile", samples, "--format", "chrome", "-o", "-"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("holds no context switches: expected Thread/CSwitch"), std::string::npos)
+      << none.err;
+}
+
 TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
   const std::string one = sampled("once", {{"game.exe", 20}}), other = sampled("other", {{"game.exe", 20}});
   for (const std::vector<std::string> &line :
