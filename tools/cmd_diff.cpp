@@ -37,7 +37,7 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input,
   Result<ProfileResult> result = make_profile(*trace, {.names = !options.none()}, run);
   if (!result) return std::move(result).error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
-  if (!result->profile.samples.empty() && result->profile.interval_ns() == 0)
+  if (!result->profile.samples.empty() && result->profile.weight_ns() == 0)
     warn(input, "the sampling interval is not recorded: processor time is that of one sample every 1 ms");
   ProfileSelection selection;
   selection.processes = processes;
@@ -214,7 +214,11 @@ int run_diff(DiffFlags options) {
   if (!after) return report(after.error());
   name_frames(options, *before, *after);
   if (const Result<void> go_on = unless_stopped(); !go_on) return report(go_on.error());
-  make_comparable(*before, *after);
+  std::vector<Profile *> all;
+  for (std::vector<Profile> *const side : {&*before, &*after})
+    for (Profile &profile : *side)
+      all.push_back(&profile);
+  make_comparable(all, kUsualIntervalNs);
   const ProfileDiff diff = profile_diff(*before, *after);
   json failures = json::array();
   std::string messages;

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -78,9 +80,30 @@ Error nothing_there(const std::string &file, ProfileKind kind, bool slices, bool
 
 std::string interval_text(const Profile &profile) {
   if (profile.by_time) return "times that differ";
-  const std::uint64_t interval = profile.interval_ns();
-  return interval == 0 ? "an interval not recorded"
-                       : fmt::format("{:.3f} ms", static_cast<double>(interval) * 1e-6);
+  return profile.interval_ns == 0 ? "an interval not recorded"
+                                  : fmt::format("{} ms", static_cast<double>(profile.interval_ns) * 1e-6);
+}
+
+// Runs as one profile.
+Profile added_up(std::vector<Profile> runs) {
+  const std::string first = interval_text(runs.front());
+  const auto other =
+      std::ranges::find_if(runs, [&](const Profile &run) { return interval_text(run) != first; });
+  const std::string name = other == runs.end() ? "" : other->trace,
+                    of_other = other == runs.end() ? "" : interval_text(*other);
+  std::vector<Profile *> all;
+  for (Profile &run : runs)
+    all.push_back(&run);
+  make_comparable(all);
+  if (other != runs.end() && runs.front().kind == ProfileKind::cpu)
+    warn(name, fmt::format(
+                   "a sample stands for {}, of {} for {}: {}", of_other, printable(runs.front().trace), first,
+                   runs.front().by_time ? "samples are counted by the time that each stands for"
+                                        : "one interval is not recorded, so that each counts as one sample"));
+  Profile sum = std::move(runs.front());
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    append(sum, std::exchange(runs[i], {}));
+  return sum;
 }
 
 std::optional<ProfileFormat> format_of(const ProfileFlags &options) {
@@ -115,7 +138,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   if (!from) return from.error();
   if (!to) return to.error();
   if (Result<void> once = check_inputs(inputs_of(options.inputs)); !once) return once.error();
-  std::optional<Profile> all;
+  std::vector<Profile> runs;
   for (const std::vector<std::string> &inputs : options.together()) {
     Bar bar(options.progress);
     const RunOptions run = options.run(bar);
@@ -139,18 +162,9 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     const bool of_slices = format == ProfileFormat::chrome; // its events are of nothing else
     if (of_slices ? result->profile.slices.empty() : result->profile.accounting.total.samples == 0)
       return nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result);
-    if (!all) {
-      all = std::move(result->profile);
-      continue;
-    }
-    const std::string of_this = interval_text(result->profile), of_others = interval_text(*all);
-    append(*all, std::move(result->profile));
-    if (all->kind == ProfileKind::cpu && of_this != of_others)
-      warn(name, fmt::format("a sample stands for {}, of the traces before for {}: {}", of_this, of_others,
-                             all->by_time ? "samples are counted by the time that each stands for"
-                                          : "each counts as one sample"));
+    runs.push_back(std::move(result->profile));
   }
-  return *std::move(all);
+  return added_up(std::move(runs));
 }
 
 // Shows where the time went at the busiest process unless another was asked for.
@@ -163,13 +177,16 @@ Result<Profile> narrow(const ProfileFlags &options, Profile profile, bool all_pr
   if (Result<void> done = select(profile, selection); !done) return std::move(done).error();
   if (selection.processes.empty() && !all_processes)
     if (const std::uint32_t busiest = busiest_process(profile); busiest != kNoIndex) {
-      chosen = process_text(profile.processes[busiest]);
-      std::erase_if(profile.samples, [&](const ProfileSample &sample) {
-        return profile.threads[sample.thread].process != busiest;
-      });
-      std::erase_if(profile.slices, [&](const ProfileSlice &slice) {
-        return profile.threads[slice.thread].process != busiest;
-      });
+      // In each run it has another id.
+      const bool by_name = !profile.runs.empty();
+      const std::string &name = profile.processes[busiest].name;
+      chosen = by_name ? name : process_text(profile.processes[busiest]);
+      const auto is_other = [&](std::uint32_t thread) {
+        const std::uint32_t process = profile.threads[thread].process;
+        return process != busiest && !(by_name && profile.processes[process].name == name);
+      };
+      std::erase_if(profile.samples, [&](const ProfileSample &sample) { return is_other(sample.thread); });
+      std::erase_if(profile.slices, [&](const ProfileSlice &slice) { return is_other(slice.thread); });
     }
   return profile;
 }

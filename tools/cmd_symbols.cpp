@@ -77,7 +77,7 @@ std::string state_text(const ModuleRow &row, bool looked_for) {
 }
 
 // `top`: that many, 0 for all.
-json to_json(const std::string &input, std::span<const ModuleRow> rows, std::uint64_t samples,
+json to_json(const std::string &input, std::span<const ModuleRow> rows, const Profile &profile,
              std::size_t top, bool looked_for) {
   json modules = json::array();
   for (const ModuleRow &row : rows.first(top == 0 ? rows.size() : std::min(top, rows.size())))
@@ -92,10 +92,13 @@ json to_json(const std::string &input, std::span<const ModuleRow> rows, std::uin
                        {"file", row.symbols->file()},
                        {"reason", looked_for ? row.symbols->reason() : std::string()},
                        {"looked", row.symbols->looked()}});
-  return {{"file", input}, {"samples", samples}, {"modules", std::move(modules)}};
+  return {{"file", input},
+          {"unit", profile.counts_samples() ? "samples" : "nanoseconds"},
+          {"samples", profile.samples.size()},
+          {"modules", std::move(modules)}};
 }
 
-void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_t top, bool looked_for) {
+void print(const std::vector<ModuleRow> &rows, std::uint64_t whole, std::size_t top, bool looked_for) {
   print_row("{:>7} {:>7}  {:<24} {:<38} {}", "Self", "Total", "Module", "PDB: GUID and age", "Symbols");
   std::uint64_t named = 0;
   std::size_t shown = 0;
@@ -104,14 +107,14 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t samples, std::size_
     if (found) named += row.use.self;
     if (top != 0 && shown++ >= top) continue;
     print_row("{:>7} {:>7}  {:<24} {:<38} {}",
-              percent(static_cast<double>(row.use.self), static_cast<double>(samples)),
-              percent(static_cast<double>(row.use.total), static_cast<double>(samples)), row.module->name,
+              percent(static_cast<double>(row.use.self), static_cast<double>(whole)),
+              percent(static_cast<double>(row.use.total), static_cast<double>(whole)), row.module->name,
               identity(*row.module), found ? row.symbols->file() : state_text(row, looked_for));
   }
   if (top != 0 && rows.size() > top)
     print_row("{:>15}  {} more modules; --top 0 shows all", "", rows.size() - top);
   fmt::print("\nSymbols are there for {} of the samples by their innermost frame.\n",
-             percent(static_cast<double>(named), static_cast<double>(samples)));
+             percent(static_cast<double>(named), static_cast<double>(whole)));
   // Why the dearest ones are missing, in full.
   std::size_t explained = 0;
   for (const ModuleRow &row : rows)
@@ -135,10 +138,7 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
   if (!result) return result.error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
   const Profile &profile = result->profile;
-  std::uint64_t samples = 0;
-  for (const ProfileSample &sample : profile.samples)
-    samples += sample.weight;
-  if (samples == 0) {
+  if (profile.samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;
     error.file = input_of(input).name();
@@ -148,14 +148,14 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
   const std::vector<ModuleRow> rows = rows_of(profile, resolver);
   if (Result<void> go_on = unless_stopped(); !go_on) return go_on;
   if (options.json) {
-    all.push_back(to_json(input, rows, samples, options.top.value_or(0), !options.none()));
+    all.push_back(to_json(input, rows, profile, options.top.value_or(0), !options.none()));
     return {};
   }
   if (options.inputs.size() > 1) {
     if (&input != &options.inputs.front()) fmt::print("\n");
     print_row("{}:", input);
   }
-  print(rows, samples, options.top.value_or(SymbolsFlags::kTop), !options.none());
+  print(rows, total_weight(profile), options.top.value_or(SymbolsFlags::kTop), !options.none());
   return {};
 }
 
@@ -221,8 +221,12 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
     fmt::print(stderr, "{}: {}\n", printable(output), printable(note));
   constexpr std::size_t kShown = 10; // the largest first
   std::size_t missing = 0;
+  const auto is_of_pdb = [](Unresolved why) {
+    return why == Unresolved::pdb_not_found || why == Unresolved::pdb_other_build ||
+           why == Unresolved::pdb_compressed || why == Unresolved::pdb_damaged;
+  };
   for (const ProfileUnresolved &row : profile_unresolved(read->profile))
-    if (row.why == Unresolved::pdb_not_found && ++missing <= kShown)
+    if (is_of_pdb(row.why) && ++missing <= kShown)
       fmt::print(stderr, "  {}: {} in {}\n", printable(row.module), unresolved_text(row.why),
                  share(row.total));
   if (missing > kShown) fmt::print(stderr, "  and {} modules more\n", missing - kShown);

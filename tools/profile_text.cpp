@@ -65,7 +65,7 @@ void print_head(const Profile &profile, const ProfileText &text) {
   if (profile.by_time) {
     line += ", sampling intervals differ";
   } else if (profile.counts_samples()) {
-    const std::uint64_t interval = profile.interval_ns();
+    const std::uint64_t interval = profile.interval_ns;
     line += interval == 0 ? ", interval not recorded"
                           : fmt::format(", one every {:.3f} ms", static_cast<double>(interval) * 1e-6);
   }
@@ -360,7 +360,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},
               {"processors", profile.processors},
-              {"interval_ns", profile.interval_ns()},
+              {"interval_ns", profile.interval_ns},
               {"intervals", std::move(intervals)},
               {"events_lost", profile.lost_known ? json(profile.events_lost) : json(nullptr)},
               {"buffers_lost", profile.lost_known ? json(profile.buffers_lost) : json(nullptr)},

@@ -176,9 +176,12 @@ struct Profile {
   [[nodiscard]] std::int64_t length() const { return stretch ? stretch->to - stretch->from : duration; }
   std::uint32_t processors = 0;
   ProfileKind kind = ProfileKind::cpu;
+  // The sampling interval: of all samples, or, by_time, of most; where there are none, of most of the time
+  // that was asked for. 0 if not known.
+  std::uint64_t interval_ns = 0;
   // CPU: samples were taken at several intervals, and weigh the nanoseconds that each stands for.
   bool by_time = false;
-  std::vector<ProfileInterval> intervals; // by time; empty if the trace does not tell
+  std::vector<ProfileInterval> intervals; // by time, as the trace has them; empty if it does not tell
   std::uint64_t events_lost = 0, buffers_lost = 0;
   bool lost_known = true; // else the trace was never closed, and says nothing of these
 
@@ -194,14 +197,10 @@ struct Profile {
   [[nodiscard]] const ProfileProcess &process_of(const ProfileSample &sample) const {
     return processes[threads[sample.thread].process];
   }
-  // The sampling interval of most of the time that was asked for, in ns; 0 if not known.
-  [[nodiscard]] std::uint64_t interval_ns() const;
-  // That which held at a time; before the first that is told, that one did.
-  [[nodiscard]] std::uint64_t interval_ns(std::int64_t time) const;
   // Whether weights are numbers of samples; else they are nanoseconds.
   [[nodiscard]] bool counts_samples() const { return kind == ProfileKind::cpu && !by_time; }
   // Nanoseconds that a weight of 1 stands for; 0 if not known.
-  [[nodiscard]] std::uint64_t weight_ns() const { return counts_samples() ? interval_ns() : 1; }
+  [[nodiscard]] std::uint64_t weight_ns() const { return counts_samples() ? interval_ns : 1; }
 };
 
 class Trace;

@@ -29,10 +29,7 @@ struct ProfileDiff {
   ProfileChange total;                // processor time, not brought to the same total
   std::vector<ProfileChange> changes; // of functions with what they called, the largest change first
 };
-// Lets the samples of all weigh the time that they stand for (weigh_by_time, kUsualIntervalNs where it is not
-// known), if intervals differ from profile to profile or within one.
-void make_comparable(std::span<Profile> before, std::span<Profile> after);
-// Neither side may be empty, and all must be comparable.
+// Neither side may be empty, and all must be comparable (make_comparable).
 [[nodiscard]] ProfileDiff profile_diff(std::span<const Profile> before, std::span<const Profile> after);
 
 // "total > +5%", "game.exe!Render > +10%", "*!memcpy* < -3%".

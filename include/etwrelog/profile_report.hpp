@@ -7,15 +7,17 @@
 #include "etwrelog/profile.hpp"
 
 #include <optional>
+#include <span>
 
 namespace etwrelog {
 
 [[nodiscard]] std::uint64_t total_weight(const Profile &profile);
 
-// Lets the samples of a CPU profile weigh the nanoseconds that they stand for (Profile::by_time), each by the
-// interval that held when it was taken. Where the profile does not know its intervals (it has none, or one of
-// 0), the assumed one is taken for all; if that is 0, too, nothing is changed: false.
-bool weigh_by_time(Profile &profile, std::uint64_t assumed_ns = 0);
+// Brings the samples of CPU profiles to one unit, so that they can be compared or added up. If all count
+// samples of the same interval, nothing is changed. Else all weigh the nanoseconds that they stand for
+// (Profile::by_time), of profiles that do not know their interval the assumed one; if that is 0, each counts
+// as one sample in all of the profiles, and no interval is known. Profiles without samples follow the others.
+void make_comparable(std::span<Profile *const> profiles, std::uint64_t assumed_ns = 0);
 inline constexpr std::uint64_t kUsualIntervalNs = 1'000'000; // of Windows
 
 enum class ProfileBy : std::uint8_t { process, thread, module, function, line };
@@ -71,9 +73,7 @@ struct ProfileSelection {
 [[nodiscard]] std::uint32_t busiest_process(const Profile &profile);
 
 // Adds another trace's profile, as if its samples had been taken in the same run: each keeps its own times,
-// processes and threads. Where their intervals differ, `intervals` is empty, and samples weigh the time that
-// each stands for; where one does not know its own, all count as before, but if the other weighs time
-// already, its samples weigh kUsualIntervalNs.
+// processes and threads. Both are made comparable; of more than two that is better done before, with all.
 void append(Profile &profile, Profile &&other);
 
 } // namespace etwrelog

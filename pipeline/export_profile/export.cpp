@@ -161,8 +161,8 @@ std::string subtitle_of(const Profile &profile) {
   for (const ProfileSample &sample : profile.samples)
     total += sample.weight;
   std::string text = unit_of(profile).text_with_name(static_cast<double>(total));
-  if (profile.counts_samples() && profile.interval_ns() != 0)
-    text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns()) / 1e6);
+  if (profile.counts_samples() && profile.interval_ns != 0)
+    text += fmt::format(" every {:.4g} ms", static_cast<double>(profile.interval_ns) / 1e6);
   text += fmt::format(" · {:.4g} s", static_cast<double>(profile.length()) / 1e9);
   if (profile.stretch)
     text += fmt::format(" from {:.4g} s on", static_cast<double>(profile.stretch->from) / 1e9);

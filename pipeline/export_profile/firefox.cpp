@@ -69,7 +69,7 @@ private:
     const bool named = std::ranges::any_of(profile_.frames, [](const ProfileFrame &f) {
       return f.kind != FrameKind::annotation && !f.function.empty();
     });
-    const double interval = static_cast<double>(profile_.interval_ns()) / 1e6;
+    const double interval = static_cast<double>(profile_.interval_ns) / 1e6;
     out_.text("{\"preprocessedProfileVersion\":66,\"version\":24,\"interval\":")
         .fixed(interval > 0 ? interval : 1, 6);
     out_.text(",\"startTime\":").fixed(static_cast<double>(unix_ticks(profile_.start_time)) / 1e4, 3);
@@ -87,7 +87,7 @@ private:
     // Of our own: what the viewer has no word for.
     if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\"");
     if (profile_.by_time) out_.text(",\"profileKind\":\"cpu\"");
-    if (profile_.interval_ns() == 0) out_.text(",\"intervalRecorded\":false");
+    if (profile_.interval_ns == 0) out_.text(",\"intervalRecorded\":false");
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
               "\"sourceCodeIsNotOnSearchfox\":true,"
@@ -325,7 +325,7 @@ private:
     const bool cpu = profile_.kind == ProfileKind::cpu, counts = profile_.counts_samples();
     std::optional<ProfileSample> before;
     if (cpu && profile_.weight_ns() != 0 && !samples.empty()) {
-      const std::uint64_t stands_for = counts ? profile_.interval_ns() : samples[0]->weight;
+      const std::uint64_t stands_for = counts ? profile_.interval_ns : samples[0]->weight;
       before = {.time = std::max(range_.from, samples[0]->time - static_cast<std::int64_t>(stands_for)),
                 .weight = 0};
     }

@@ -29,6 +29,17 @@ std::vector<ThreadSamples> by_thread(const Profile &profile) {
   return all;
 }
 
+// What read_speedscope() cannot see from the name.
+std::string_view kind_text(Style style) {
+  switch (style) {
+  case Style::kernel: return "kernel";
+  case Style::jit: return "jit";
+  case Style::inlined: return "inlined";
+  case Style::annotation: return "annotation";
+  default: return {};
+  }
+}
+
 void write_module(const ProfileModule &module, bool first, Out &out) {
   out.text(first ? "\n{\"name\":" : ",\n{\"name\":").json(clean(module.name));
   out.text(",\"path\":").json(clean(module.path)).text(",\"pdb\":").json(clean(module.pdb_name));
@@ -64,14 +75,15 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
           .text(",\"rva\":")
           .unsigned_number(first[i]->rva);
       if (first[i]->caller) out.text(",\"caller\":true");
-      if (first[i]->in_kernel) out.text(",\"kernel\":true");
     }
+    if (const std::string_view kind = kind_text(frames.names[i].style); !kind.empty())
+      out.text(",\"kind\":\"").text(kind).text("\"");
     out.text("}");
   }
   out.text("]},");
   if (profile.kind == ProfileKind::ready) out.text("\"kind\":\"ready\",");
   if (profile.by_time) out.text("\"kind\":\"cpu\",");
-  out.text("\"interval_ns\":").unsigned_number(profile.interval_ns()).text(",\"modules\":[");
+  out.text("\"interval_ns\":").unsigned_number(profile.interval_ns).text(",\"modules\":[");
   for (std::size_t i = 0; i < profile.modules.size(); ++i)
     write_module(profile.modules[i], i == 0, out);
   out.text("],\"profiles\":[");

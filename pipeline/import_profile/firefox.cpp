@@ -66,8 +66,7 @@ public:
     profile.start_time = static_cast<std::int64_t>(std::llround(
         std::clamp(meta.value("startTime", 0.0), -1e14, 1e14) * 1e4 + static_cast<double>(kUnixEpoch)));
     if (meta.value("intervalRecorded", true))
-      profile.intervals.push_back(
-          {0, static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))))});
+      profile.interval_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns_of(meta.at("interval"))));
     for (const json &lib : file_.at("libs"))
       module(lib);
     const json &shared = file_.at("shared");

@@ -120,7 +120,7 @@ public:
       if (builder_.full()) return Builder::too_large();
     }
     Profile &profile = builder_.profile;
-    if (profile.counts_samples() && interval_ != 0) profile.intervals.push_back({0, interval_});
+    if (profile.counts_samples()) profile.interval_ns = interval_;
     return ReadProfile{std::move(profile), ProfileFormat::pprof, std::move(title_)};
   }
 

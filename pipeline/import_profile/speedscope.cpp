@@ -30,8 +30,7 @@ public:
         samples(one);
     if (builder_.full()) return Builder::too_large();
     Profile &profile = builder_.profile;
-    const std::uint64_t interval = whole_number(file_, "interval_ns", std::uint64_t{0});
-    if (interval != 0) profile.intervals.push_back({0, interval});
+    profile.interval_ns = whole_number(file_, "interval_ns", std::uint64_t{0});
     return ReadProfile{std::move(profile), ProfileFormat::speedscope, file_.value("name", std::string())};
   }
 
@@ -45,16 +44,28 @@ private:
   }
 
   static ProfileFrame frame_of(const json &from) {
+    const std::string kind = from.value("kind", std::string());
+    const bool in_kernel = kind == "kernel" || from.value("kernel", false); // as older files have it
     ProfileFrame frame;
     if (from.contains("module")) {
       frame.module = whole_number<std::uint32_t>(from.at("module"));
       frame.rva = frame.address = whole_number<std::uint64_t>(from.at("rva"));
       frame.caller = from.value("caller", false);
-      frame.in_kernel = from.value("kernel", false);
-      frame.kind = frame.in_kernel ? FrameKind::kernel : FrameKind::native;
+      frame.in_kernel = in_kernel;
+      frame.kind = in_kernel ? FrameKind::kernel : FrameKind::native;
       return frame;
     }
-    frame = named_frame(from.at("name"));
+    if (kind == "jit" || kind == "inlined" || kind == "annotation") {
+      frame.kind = kind == "jit"       ? FrameKind::jit
+                   : kind == "inlined" ? FrameKind::inlined
+                                       : FrameKind::annotation;
+      frame.why = Unresolved::none;
+      frame.function = from.at("name");
+    } else {
+      frame = named_frame(from.at("name"));
+      frame.in_kernel = in_kernel && frame.kind != FrameKind::annotation;
+      if (frame.in_kernel && frame.kind == FrameKind::native) frame.kind = FrameKind::kernel;
+    }
     frame.file = from.value("file", std::string());
     frame.line = whole_number(from, "line", 0u);
     frame.column = whole_number(from, "col", 0u);

@@ -168,17 +168,6 @@ double ProfileChange::relative() const {
   return relative_change(before, after);
 }
 
-void make_comparable(std::span<Profile> before, std::span<Profile> after) {
-  const std::span<Profile> sides[] = {before, after};
-  const auto differs = [&](const Profile &profile) {
-    return profile.by_time || profile.interval_ns() != before.front().interval_ns();
-  };
-  if (std::ranges::none_of(sides, [&](auto side) { return std::ranges::any_of(side, differs); })) return;
-  for (const std::span<Profile> side : sides)
-    for (Profile &profile : side)
-      weigh_by_time(profile, kUsualIntervalNs);
-}
-
 ProfileDiff profile_diff(std::span<const Profile> before, std::span<const Profile> after) {
   std::map<std::string, std::pair<Side, Side>> functions;
   const auto gather = [&](std::span<const Profile> profiles, bool second) {

@@ -91,7 +91,7 @@ std::optional<Facts> read_event(const EventView &event, std::uint16_t hook) {
 
 constexpr std::uint16_t kImageLoad = kernel::kHookImageLoad, kImageLoadNew = 0x140A, kImageUnload = 0x1402,
                         kImageRundown = 0x1403, kImageRundownEnd = 0x1404, kThreadSetName = 0x0548,
-                        kSetInterval = 0x0F48, kCollectionStart = 0x0F49;
+                        kSetInterval = 0x0F48, kCollectionStart = 0x0F49, kCollectionEnd = 0x0F4A;
 
 void add_image(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
   std::optional<Facts> facts = event.version() < 2 ? read_old_image(event) : read_event(event, hook);
@@ -167,9 +167,16 @@ void add_kernel_state(const EventView &event, std::uint16_t hook, Instant at, St
   case kImageRundownEnd: add_image(event, hook, at, records); break;
   case kSetInterval:
   case kCollectionStart:
-    if (const Bytes payload = event.payload(); payload.size() >= 8)
-      records.intervals.push_back(
-          {at.time, load<std::uint32_t>(payload.data()), load<std::uint32_t>(payload.data() + 4)});
+  case kCollectionEnd:
+    if (const Bytes payload = event.payload(); payload.size() >= 8) {
+      using Of = profile::IntervalRecord::Of;
+      records.intervals.push_back({at.time, load<std::uint32_t>(payload.data()),
+                                   load<std::uint32_t>(payload.data() + 4),
+                                   payload.size() >= 12 ? load<std::uint32_t>(payload.data() + 8) : 0,
+                                   hook == kCollectionStart ? Of::start
+                                   : hook == kSetInterval   ? Of::change
+                                                            : Of::end});
+    }
     break;
   default: break;
   }

@@ -1,7 +1,5 @@
 #include "profile_pass/profile.hpp"
 
-#include "etwrelog/profile_report.hpp"
-
 #include "base/errors.hpp"
 #include "base/pages.hpp"
 #include "base/threads.hpp"
@@ -14,6 +12,7 @@
 #include <deque>
 #include <iterator>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -21,18 +20,61 @@ namespace etwrelog::pipeline {
 
 namespace {
 
-// Samples of another interval than the usual one stand for another time: then all weigh the time.
-std::optional<std::string> weigh_what_differs(Profile &profile) {
-  if (profile.kind != ProfileKind::cpu || profile.intervals.size() < 2) return std::nullopt;
-  const std::uint64_t usual = profile.interval_ns();
-  const auto others = std::ranges::count_if(profile.samples, [&](const ProfileSample &sample) {
-    return profile.interval_ns(sample.time) != usual;
+// Calls `tell` with each interval and how much there was of it: samples, or, where there are none,
+// nanoseconds of the time that was asked for. What held before the first is not told: the same.
+template <class Tell> void each_interval(const Profile &profile, const Tell &tell) {
+  const std::vector<ProfileInterval> &all = profile.intervals;
+  const std::int64_t from = profile.stretch ? profile.stretch->from : 0,
+                     to = profile.stretch ? profile.stretch->to : profile.duration;
+  const bool samples = profile.kind == ProfileKind::cpu && !profile.samples.empty();
+  auto sample = profile.samples.begin();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool last = i + 1 == all.size();
+    std::int64_t amount = 0;
+    if (samples) {
+      const auto first = sample;
+      sample = last ? profile.samples.end()
+                    : std::ranges::lower_bound(sample, profile.samples.end(), all[i + 1].time, {},
+                                               &ProfileSample::time);
+      amount = sample - first;
+    } else {
+      amount = (last ? to : std::clamp(all[i + 1].time, from, to)) -
+               (i == 0 ? from : std::clamp(all[i].time, from, to));
+    }
+    tell(all[i].interval_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(0, amount)));
+  }
+}
+
+// Sets interval_ns, and lets samples weigh their time where they were taken at several intervals. What to say
+// of that, if anything.
+std::optional<std::string> settle_intervals(Profile &profile) {
+  std::map<std::uint64_t, std::uint64_t> amounts;
+  each_interval(profile, [&](std::uint64_t interval, std::uint64_t amount) {
+    if (amount != 0) amounts[interval] += amount;
   });
-  if (others == 0) return std::nullopt;
+  if (amounts.empty()) {
+    if (!profile.intervals.empty()) profile.interval_ns = profile.intervals.front().interval_ns;
+    return std::nullopt;
+  }
+  const auto amount_of = [](const auto &one) { return one.second; };
+  const auto [usual, amount] = *std::ranges::max_element(amounts, {}, amount_of);
+  profile.interval_ns = usual;
+  if (amounts.size() == 1 || profile.kind != ProfileKind::cpu || profile.samples.empty()) return std::nullopt;
+  const char *how = "samples are counted by the time that each stands for";
+  if (amounts.contains(0)) {
+    profile.interval_ns = 0;
+    how = "one interval is 0, so that each counts as one sample";
+  } else {
+    auto sample = profile.samples.begin();
+    each_interval(profile, [&](std::uint64_t interval, std::uint64_t samples) {
+      for (; samples != 0; --samples, ++sample)
+        sample->weight = interval;
+    });
+    profile.by_time = true;
+  }
   return fmt::format("the sampling interval changed: {} of {} samples were not taken every {:.4g} ms; {}",
-                     others, profile.samples.size(), static_cast<double>(usual) * 1e-6,
-                     weigh_by_time(profile) ? "samples are counted by the time that each stands for"
-                                            : "one interval is 0, so that each is counted as one");
+                     profile.samples.size() - amount, profile.samples.size(),
+                     static_cast<double>(usual) * 1e-6, how);
 }
 
 } // namespace
@@ -95,8 +137,8 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);
   result.warnings = std::move(met.warnings);
   std::ranges::move(collected.pass.warnings, std::back_inserter(result.warnings));
-  if (std::optional<std::string> different = weigh_what_differs(profile))
-    result.warnings.push_back(*std::move(different));
+  if (std::optional<std::string> changed = settle_intervals(profile))
+    result.warnings.push_back(*std::move(changed));
   result.skipped = std::move(met.skipped);
   std::ranges::move(collected.pass.skipped, std::back_inserter(result.skipped));
   collected = {};

@@ -16,12 +16,6 @@
 namespace etwrelog {
 namespace {
 
-bool knows_intervals(const Profile &profile) {
-  return !profile.intervals.empty() && std::ranges::all_of(profile.intervals, [](const ProfileInterval &one) {
-    return one.interval_ns != 0;
-  });
-}
-
 std::string function_text(const Profile &profile, const ProfileFrame &frame) {
   if (frame.kind == FrameKind::annotation) return frame.function;
   const std::string module = frame.module == kNoIndex ? std::string() : profile.modules[frame.module].name;
@@ -173,18 +167,29 @@ std::uint64_t total_weight(const Profile &profile) {
                          [](std::uint64_t sum, const ProfileSample &sample) { return sum + sample.weight; });
 }
 
-bool weigh_by_time(Profile &profile, std::uint64_t assumed_ns) {
-  if (!profile.counts_samples()) return true;
-  if (!knows_intervals(profile)) {
-    if (assumed_ns == 0) return false;
-    profile.intervals.assign(1, {0, assumed_ns});
+void make_comparable(std::span<Profile *const> profiles, std::uint64_t assumed_ns) {
+  const auto has_samples = [](const Profile *one) { return !one->samples.empty(); };
+  const auto first = std::ranges::find_if(profiles, has_samples);
+  if (first == profiles.end() || (*first)->kind != ProfileKind::cpu) return;
+  bool alike = true, known = true;
+  for (const Profile *const one : profiles) {
+    if (!has_samples(one)) continue;
+    alike = alike && one->counts_samples() && one->interval_ns == (*first)->interval_ns;
+    known = known && (one->weight_ns() != 0 || assumed_ns != 0);
   }
-  for (ProfileSample &sample : profile.samples) {
-    const std::uint64_t interval = profile.interval_ns(sample.time);
-    sample.weight = std::min(sample.weight, std::numeric_limits<std::uint64_t>::max() / interval) * interval;
+  const std::uint64_t interval = alike ? (*first)->interval_ns : 0;
+  for (Profile *const one : profiles) {
+    const std::uint64_t unit = one->weight_ns() != 0 ? one->weight_ns() : assumed_ns;
+    for (ProfileSample &sample : one->samples)
+      if (alike)
+        break;
+      else if (known)
+        sample.weight = std::min(sample.weight, std::numeric_limits<std::uint64_t>::max() / unit) * unit;
+      else if (one->by_time)
+        sample.weight = 1;
+    one->by_time = !alike && known;
+    if (!one->by_time) one->interval_ns = interval;
   }
-  profile.by_time = true;
-  return true;
 }
 
 std::vector<ProfileRow> profile_rows(const Profile &profile, ProfileBy by) {
@@ -300,15 +305,6 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
 }
 
 namespace {
-// Samples of both are counted, or both weigh the time.
-void alike(Profile &a, Profile &b) {
-  if (a.kind != ProfileKind::cpu || (a.by_time == b.by_time && a.interval_ns() == b.interval_ns())) return;
-  if (a.by_time || b.by_time || (knows_intervals(a) && knows_intervals(b)))
-    for (Profile *one : {&a, &b})
-      weigh_by_time(*one, kUsualIntervalNs);
-  a.intervals.clear();
-}
-
 void add(ProfileCounts &to, const ProfileCounts &from) {
   to.samples += from.samples;
   for (std::size_t i = 0; i < std::size(to.by_class); ++i)
@@ -326,7 +322,10 @@ void append(Profile &profile, Profile &&other) {
              nodes = static_cast<std::uint32_t>(profile.nodes.size() - 1), // both roots are one
       processes = static_cast<std::uint32_t>(profile.processes.size()),
              threads = static_cast<std::uint32_t>(profile.threads.size());
-  alike(profile, other);
+  Profile *const both[] = {&profile, &other};
+  make_comparable(both);
+  if (profile.interval_ns != other.interval_ns) profile.interval_ns = 0;
+  profile.intervals.clear(); // each had its own times
   std::ranges::move(other.modules, std::back_inserter(profile.modules));
   for (ProfileFrame &frame : other.frames) {
     if (frame.module != kNoIndex) frame.module += modules;

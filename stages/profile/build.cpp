@@ -52,9 +52,7 @@ public:
     learn();
     frames_.emplace(images_, options_.methods, read_frames, profile_);
     tree_.emplace(profile_);
-    for (const IntervalRecord &interval : records_.intervals)
-      if (interval.source == 0)
-        profile_.intervals.push_back({to_ns_(interval.time), std::uint64_t{interval.interval} * 100});
+    take_intervals();
     count_fragments();
     if (options_.kind == ProfileKind::cpu)
       take_samples(parallel);
@@ -66,6 +64,21 @@ public:
   }
 
 private:
+  // The first event that tells one may have lost those before it, in a circular log say: then it tells what
+  // held until it, too. Behind the end nothing is sampled.
+  void take_intervals() {
+    std::vector<ProfileInterval> &all = profile_.intervals;
+    for (const IntervalRecord &record : records_.intervals) {
+      if (record.source != 0) continue;
+      const std::int64_t time = to_ns_(record.time);
+      const bool ends = record.of == IntervalRecord::Of::end;
+      const std::uint32_t before = record.before == 0 && ends ? record.interval : record.before;
+      if (all.empty() && record.of != IntervalRecord::Of::start && before != 0)
+        all.push_back({std::min<std::int64_t>(0, time), std::uint64_t{before} * 100});
+      if (!ends) all.push_back({time, std::uint64_t{record.interval} * 100});
+    }
+  }
+
   // Whose the samples are, and which of them have the same stack; what the frames of a stack are; where in
   // the tree it stands: each is found out a stretch ahead of the next, as they have nothing in common but
   // what one hands on to the other.

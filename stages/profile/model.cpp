@@ -1,8 +1,5 @@
 #include "etwrelog/profile.hpp"
 
-#include <algorithm>
-#include <iterator>
-
 #include <fmt/format.h>
 
 namespace etwrelog {
@@ -33,26 +30,6 @@ const char *sample_class_text(SampleClass sample_class) {
   case SampleClass::count_: break;
   }
   return "?";
-}
-
-std::uint64_t Profile::interval_ns() const {
-  std::uint64_t best = 0;
-  std::int64_t longest = -1;
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    std::int64_t begin = intervals[i].time, end = i + 1 < intervals.size() ? intervals[i + 1].time : duration;
-    if (stretch) { // what held before the first is not told: the same
-      begin = i == 0 ? stretch->from : std::max(begin, stretch->from);
-      end = i + 1 == intervals.size() ? stretch->to : std::min(end, stretch->to);
-    }
-    if (end - begin > longest) longest = end - begin, best = intervals[i].interval_ns;
-  }
-  return best;
-}
-
-std::uint64_t Profile::interval_ns(std::int64_t time) const {
-  if (intervals.empty()) return 0;
-  const auto after = std::ranges::upper_bound(intervals, time, {}, &ProfileInterval::time);
-  return (after == intervals.begin() ? after : std::prev(after))->interval_ns;
 }
 
 std::string frame_text(const Profile &profile, const ProfileFrame &frame) {

@@ -79,8 +79,10 @@ struct IdentityRecord {
   std::string pdb_name;
 };
 struct IntervalRecord {
+  enum class Of : std::uint8_t { start, change, end }; // of sampling
   std::int64_t time = 0;
-  std::uint32_t source = 0, interval = 0; // 100 ns; source 0: the timer
+  std::uint32_t source = 0, interval = 0, before = 0; // 100 ns; source 0: the timer
+  Of of = Of::start;
 };
 
 // Context switches and readied threads, for where threads wait and what they did when.

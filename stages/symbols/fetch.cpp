@@ -1,6 +1,7 @@
 #include "symbols/fetch.hpp"
 
 #include "base/shared_library.hpp"
+#include "symbols/search.hpp"
 
 #include <memory>
 #include <string_view>
@@ -179,7 +180,7 @@ Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token 
     out.why = "not there";
   } else if (status != 200) {
     out.why = fmt::format("the server answers {}", status);
-  } else if (type != nullptr && std::string_view(type).starts_with("text/html")) {
+  } else if (type != nullptr && lower(type).starts_with("text/html")) {
     out.status = Fetched::Status::refused;
     out.why = "a page of text instead of a file: a login?";
   } else if (Result<base::Mapping> received = base::Mapping::of(download.file)) {

@@ -12,6 +12,7 @@ public:
     p_.start_time = 133'500'000'000'000'000;
     p_.duration = 4'000'000'000;
     p_.processors = 4;
+    p_.interval_ns = 1'000'000;
     p_.intervals = {{0, 1'000'000}};
     p_.events_lost = 7;
     modules();

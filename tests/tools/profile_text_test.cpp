@@ -1,6 +1,4 @@
 // What profile tells people of what it counted: the rows of --by process add up, and so do its columns.
-#include "etwrelog/profile_export.hpp"
-#include "etwrelog/profile_report.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/symbol_files.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -117,102 +115,6 @@ std::string sampled(const std::string &name, const Samples &samples, std::uint32
   std::string trace = new_folder(name) + "/x.etl";
   write_file(trace, std::string(bytes.begin(), bytes.end()));
   return trace;
-}
-
-TEST(ProfileText, TracesOfDifferentIntervalsAreTold) {
-  const std::string slow = sampled("slow", {{"game.exe", 20}}, 10'000),
-                    fast = sampled("fast", {{"game.exe", 20}}, 1'250),
-                    slow_too = sampled("slow_too", {{"game.exe", 20}}, 10'000),
-                    fast_too = sampled("fast_too", {{"game.exe", 20}}, 1'250);
-  const testing::ToolRun run = testing::run_tool({"profile", slow, fast});
-  EXPECT_EQ(run.status, 0);
-  EXPECT_NE(run.err.find("a sample stands for 0.125 ms, of the traces before for 1.000 ms"),
-            std::string::npos)
-      << run.err;
-  EXPECT_EQ(testing::run_tool({"profile", slow, slow_too}).err.find("stands for"), std::string::npos);
-  // Each counts for what it stands for, whichever comes first.
-  const auto json = [](const std::vector<std::string> &traces) {
-    std::vector<std::string> line{"profile", "--json"};
-    line.insert(line.end(), traces.begin(), traces.end());
-    return nlohmann::json::parse(testing::run_tool(line).out);
-  };
-  for (const auto &both : {std::vector{slow, fast}, {fast, slow}, {slow, fast, slow_too}}) {
-    const nlohmann::json of = json(both);
-    EXPECT_EQ(of["interval_ns"], 0);
-    EXPECT_EQ(of["unit"], "nanoseconds");
-    EXPECT_EQ(of["selected"], 20 * 125'000 + 20 * 1'000'000 * (both.size() - 1));
-  }
-  EXPECT_EQ(json({fast, fast_too})["interval_ns"], 125'000);
-  EXPECT_EQ(json({fast, fast_too})["selected"], 40);
-}
-
-TEST(ProfileText, ATraceWithoutAnIntervalLeavesTheOthersSamplesCounted) {
-  const std::string known = sampled("known", {{"game.exe", 20}}, 10'000),
-                    unknown = sampled("unknown", {{"game.exe", 30}}, 0);
-  const testing::ToolRun run = testing::run_tool({"profile", known, unknown, "--json"});
-  const nlohmann::json of = nlohmann::json::parse(run.out);
-  EXPECT_EQ(of["unit"], "samples");
-  EXPECT_EQ(of["selected"], 50);
-  EXPECT_NE(run.err.find("each counts as one sample"), std::string::npos) << run.err;
-}
-
-TEST(ProfileText, AnIntervalThatChangesIsToldAndThatOfTheStretchCounts) {
-  testing::SyntheticTrace t; // ticks of 100 ns; its time begins at 1,000,000
-  const auto set = [&t](std::int64_t time, std::uint32_t interval) {
-    t.emit({time}, [&](write::EventBuilder &e) {
-      e.perfinfo(0x0F49, 3, 8, time).value(0).value(interval).value(interval);
-    });
-  };
-  t.process_rundown({1'000'001}, 100, 4, "game.exe");
-  t.thread_rundown({1'000'002}, 101, 100);
-  set(1'000'003, 10'000);
-  for (int i = 1; i <= 100; ++i) // 0.1 s
-    t.sample({1'000'000 + 10'000 * i}, 101);
-  set(2'000'001, 1'000);
-  for (int i = 1; i <= 4000; ++i) // 0.4 s
-    t.sample({2'000'001 + 1'000 * i}, 101);
-  const std::vector<std::uint8_t> bytes = t.bytes();
-  const std::string trace = new_folder("changes") + "/x.etl";
-  write_file(trace, std::string(bytes.begin(), bytes.end()));
-  const auto asked = [&trace](std::vector<std::string> more) {
-    more.insert(more.begin(), {"profile", trace, "--json"});
-    const testing::ToolRun run = testing::run_tool(more);
-    EXPECT_EQ(run.status, 0) << run.err;
-    const bool told = run.err.find("the sampling interval changed: ") != std::string::npos;
-    return std::pair(nlohmann::json::parse(run.out)["interval_ns"].get<int>(), told);
-  };
-  EXPECT_EQ(asked({}), std::pair(100'000, true));
-  EXPECT_EQ(asked({"--to", "0.09s"}), std::pair(1'000'000, false));
-  EXPECT_EQ(asked({"--from", "0.2s"}), std::pair(100'000, false));
-  EXPECT_EQ(asked({"--to", "0.12s"}), std::pair(1'000'000, true));
-  EXPECT_NE(testing::run_tool({"profile", trace}).err.find("100 of 4100 samples were not taken every 0.1 ms"),
-            std::string::npos);
-  // All samples stand for 0.1 s + 0.4 s, however they are told.
-  const auto json = [](const std::vector<std::string> &line) {
-    return nlohmann::json::parse(testing::run_tool(line).out);
-  };
-  const nlohmann::json of = json({"profile", trace, "--json"});
-  EXPECT_EQ(of["unit"], "nanoseconds");
-  EXPECT_EQ(of["selected"], 500'000'000);
-  EXPECT_EQ(of["accounting"]["samples"], 4100);
-  EXPECT_EQ(json({"profile", trace, "--json", "--to", "0.09s"})["unit"], "samples");
-  EXPECT_NE(testing::run_tool({"profile", trace}).out.find("0.500 s of processor time"), std::string::npos)
-      << testing::run_tool({"profile", trace}).out;
-  const std::string copy = trace + ".copy.etl";
-  write_file(copy, std::string(bytes.begin(), bytes.end()));
-  const nlohmann::json diff = json({"diff", "--json", trace, "--", copy});
-  EXPECT_DOUBLE_EQ(diff["total"]["after"].get<double>(), 0.5);
-  for (const char *name : {"x.pb.gz", "x.speedscope.json", "x.firefox.json.gz"}) {
-    const std::string file = new_folder("changes_out") + "/" + name;
-    EXPECT_EQ(testing::run_tool({"profile", trace, "-o", file}).status, 0);
-    const std::string exported = test_support::read_file(file);
-    const auto read =
-        read_profile({reinterpret_cast<const std::uint8_t *>(exported.data()), exported.size()});
-    ASSERT_TRUE(read) << read.error().message();
-    EXPECT_EQ(read->profile.kind, ProfileKind::cpu) << name;
-    EXPECT_TRUE(read->profile.by_time) << name;
-    EXPECT_EQ(total_weight(read->profile), 500'000'000u) << name;
-  }
 }
 
 TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {

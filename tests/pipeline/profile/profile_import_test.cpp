@@ -53,6 +53,11 @@ Buffer unpacked(const Buffer &file) {
   return testing::gunzipped(file);
 }
 
+std::string folded(const Profile &profile) {
+  const Buffer bytes = write(profile, ProfileFormat::folded);
+  return {bytes.begin(), bytes.end()};
+}
+
 TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
   const Profile profile = synthetic_profile();
   for (const ProfileFormat format : kFormats) {
@@ -61,7 +66,7 @@ TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->format, format);
     EXPECT_EQ(read->title, "Processor time: synthetic.etl");
-    EXPECT_EQ(read->profile.interval_ns(), profile.interval_ns());
+    EXPECT_EQ(read->profile.interval_ns, profile.interval_ns);
     if (format != ProfileFormat::firefox) { // which has another text for addresses without a name
       EXPECT_EQ(stacks(read->profile), stacks(profile));
     }
@@ -107,6 +112,7 @@ TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
 
 TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
   Profile profile = synthetic_profile();
+  profile.interval_ns = 0;
   profile.intervals.clear();
   for (const ProfileFormat format : kFormats) {
     SCOPED_TRACE(profile_format_name(format));
@@ -118,7 +124,7 @@ TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
     const Result<ReadProfile> read = read_profile(file);
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->profile.kind, ProfileKind::cpu);
-    EXPECT_EQ(read->profile.interval_ns(), 0u);
+    EXPECT_EQ(read->profile.interval_ns, 0u);
     EXPECT_EQ(total_weight(read->profile), total_weight(profile));
   }
 }
@@ -196,8 +202,7 @@ TEST(ProfileImport, KernelFramesStayKernelFrames) {
     profile.modules.push_back(driver);
   });
   const auto marked = [](const Profile &of) {
-    const Buffer bytes = write(of, ProfileFormat::folded);
-    const std::string text(bytes.begin(), bytes.end());
+    const std::string text = folded(of);
     std::size_t lines = 0;
     for (std::size_t at = 0; (at = text.find("_[k] ", at)) != std::string::npos; ++at)
       ++lines;
@@ -209,6 +214,38 @@ TEST(ProfileImport, KernelFramesStayKernelFrames) {
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(marked(read->profile), marked(profile)) << profile_format_name(format);
   }
+}
+
+// Kernel, compiled and inlined frames keep their marks, and what only looks like a function or an address
+// stays what it is.
+TEST(ProfileImport, SpeedscopeFilesKeepTheKindsOfFrames) {
+  Profile profile = synthetic_profile();
+  const std::pair<FrameKind, const char *> named[] = {{FrameKind::kernel, "ntoskrnl.exe!KiPageFault"},
+                                                      {FrameKind::jit, "0x12"},
+                                                      {FrameKind::jit, "Program.Main(class String[])"},
+                                                      {FrameKind::inlined, "game.exe!Vec::dot"},
+                                                      {FrameKind::annotation, "readied by a!b.exe_[w]"}};
+  std::uint32_t node = 0;
+  for (const auto &[kind, name] : named) {
+    ProfileFrame frame;
+    frame.kind = kind;
+    frame.function = name;
+    frame.why = Unresolved::none;
+    frame.in_kernel = kind == FrameKind::kernel;
+    profile.frames.push_back(frame);
+    profile.nodes.push_back({node, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+    node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+  }
+  ProfileFrame unknown; // code of the kernel without an image
+  unknown.address = 0xFFFF'F800'0000'1000;
+  unknown.in_kernel = true;
+  profile.frames.push_back(unknown);
+  profile.nodes.push_back({node, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+  profile.samples.front().node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+  const Result<ReadProfile> read = read_profile(write(profile, ProfileFormat::speedscope));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(folded(read->profile), folded(profile));
+  EXPECT_NE(folded(profile).find("0xfffff80000001000_[k] "), std::string::npos);
 }
 
 // What is called there is looked up at the address, a caller's at the one before.

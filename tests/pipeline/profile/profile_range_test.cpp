@@ -44,7 +44,7 @@ Facts facts_of(const Profile &profile) {
   }
   std::ranges::sort(facts.slices);
   facts.accounting = profile.accounting;
-  facts.interval = profile.interval_ns();
+  facts.interval = profile.interval_ns;
   return facts;
 }
 

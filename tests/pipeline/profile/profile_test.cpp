@@ -361,7 +361,7 @@ TEST(RealProfile, IsWhatTheIndependentProgramFound) {
     by_process[process_text(profile.processes[i])] += a.by_process[i].samples;
   for (const auto &[name, row] : facts["by_process"].items())
     EXPECT_EQ(by_process[name], row["samples"]) << name;
-  EXPECT_EQ(profile.interval_ns(), 1'000'000u);
+  EXPECT_EQ(profile.interval_ns, 1'000'000u);
 }
 
 TEST(RealProfile, OfATraceWithoutSamplesIsEmpty) {
