@@ -62,7 +62,13 @@ struct KindTable {
 } // namespace
 
 struct TraceQuery::Impl {
-  Impl(const Trace &t, ExportOptions o, RunOptions r) : trace(t), options(std::move(o)), run(std::move(r)) {}
+  Impl(const Trace &t, ExportOptions o, RunOptions r) : trace(t), options(std::move(o)), run(std::move(r)) {
+    std::uint64_t buffers = 0;
+    for (const SourceInfo &source : trace.sources()) {
+      first_buffers.push_back(buffers);
+      buffers += source.buffers;
+    }
+  }
 
   const Trace &trace;
   ExportOptions options;
@@ -76,8 +82,9 @@ struct TraceQuery::Impl {
   std::vector<KindTable> kinds;
   pipeline::Knowledge known;
   std::optional<pipeline::QueryState> state;
-  std::vector<Guid> undescribed; // providers of events without a schema
-  Error failure;                 // of a traversal, until run() returns it
+  std::vector<std::uint64_t> first_buffers; // of each source, among those of all
+  std::vector<Guid> undescribed;            // providers of events without a schema
+  Error failure;                            // of a traversal, until run() returns it
   bool failed = false;
   tables::SqliteDatabase database; // last: its tables refer to the rest
 };
@@ -95,7 +102,6 @@ struct Cursor {
   std::optional<EventCursor> events;
   const Event *event = nullptr;
   const Schema *schema = nullptr;
-  sqlite3_int64 row = 0;
   std::optional<std::uint16_t> processor; // only events of this one are wanted,
   bool nothing = false;                   // or none at all
   std::string text;
@@ -208,7 +214,6 @@ int next(sqlite3_vtab_cursor *base) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
-  ++cursor->row;
   cursor->event = nullptr;
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
@@ -328,7 +333,6 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
   cursor->nothing =
       !pipeline::narrow(query, times, impl.asked, impl.trace.clock()) || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));
-  cursor->row = 0;
   return next(base);
 }
 
@@ -394,8 +398,14 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   return SQLITE_OK;
 }
 
+// The event's own number, the same in every scan: for an "or" SQLite scans once for each side, and takes rows
+// of one number for the same.
 int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
-  *row = reinterpret_cast<Cursor *>(base)->row;
+  static_assert(format::kMaxBufferSize == 1u << 26, "offsets have 26 bits");
+  const auto *cursor = reinterpret_cast<Cursor *>(base);
+  const Position &at = cursor->event->position();
+  const TraceQuery::Impl &impl = *reinterpret_cast<Table *>(base->pVtab)->impl;
+  *row = static_cast<sqlite3_int64>((impl.first_buffers[at.source] + at.buffer) << 26 | at.offset);
   return SQLITE_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -87,6 +88,41 @@ TEST(Query, HandsConditionsDownWithoutLosingAnEvent) {
         run_tool({"query", trace->string(), "select count(*), sum(timestamp) from events where " + apart});
     EXPECT_EQ(pushed.status, 0) << pushed.err;
     EXPECT_EQ(pushed.out, held.out) << condition << " / " << apart;
+  }
+}
+
+// SQLite scans once for each side of an "or", and tells an event that fulfils both by its number.
+TEST(Query, AnOrFindsTheEventsThatFulfilEitherSide) {
+  const TempDir directory;
+  const std::string trace = directory.file("x.etl"), archive = directory.file("x.etlz"),
+                    other = directory.file("y.etl");
+  const auto put = [](const std::string &path, const std::vector<std::uint8_t> &bytes) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  };
+  put(trace, testing::generated(1 << 20, 4));
+  put(other, testing::generated(256 << 10, 5));
+  ASSERT_EQ(run_tool({"pack", trace, "-o", archive}).status, 0);
+  const auto counted = [](const std::vector<std::string> &traces, const std::string &sql) {
+    std::vector<std::string> line{"query"};
+    line.insert(line.end(), traces.begin(), traces.end());
+    line.push_back(sql);
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 0) << sql << run.err;
+    return std::stoll(run.out.substr(run.out.find('\n')));
+  };
+  for (const std::vector<std::string> &traces : {std::vector{trace}, {archive}, {trace, other}}) {
+    const long long all = counted(traces, "select count(*) from events");
+    for (const std::string condition :
+         {"cpu = 1 or event = 'PerfInfo/SampleProf'", "cpu = 1 or cpu = 2", "time < at('0.01s') or cpu = 1",
+          "time < at('0.01s') or time > at('0.02s')", "provider = 'Windows Kernel' or process_id = 4",
+          "time between at('0.01s') and at('0.02s') and cpu = 1 or cpu = 0"}) {
+      const long long sum = counted(traces, "select sum(" + condition + ") from events");
+      EXPECT_EQ(counted(traces, "select count(*) from events where " + condition), sum) << condition;
+      EXPECT_GT(sum, 0) << condition;
+      EXPECT_LE(sum, all) << condition;
+    }
+    EXPECT_EQ(counted(traces, "select count(distinct rowid) from events"), all);
   }
 }
 
