@@ -280,6 +280,20 @@ public:
     }
   }
 
+  [[nodiscard]] Result<std::vector<Skipped>> lost(const std::stop_token &stop) const override {
+    std::vector<Skipped> all;
+    for (const etlz::IndexEntry &entry : index_.segments) {
+      if (stop.stop_requested()) return problem(ErrorKind::cancelled, name(), "stopped on request");
+      const Result<std::vector<std::uint8_t>> stored =
+          read_exactly(*archive_, payload_at(entry), entry.header.stored_size);
+      if (!stored && stored.error().kind != ErrorKind::corrupt) return stored.error();
+      if (stored && etlz::hash64(*stored) == entry.header.payload_hash) continue;
+      all.push_back({0, entry.header.original_at, entry.header.original_size,
+                     fmt::format("the segment at 0x{:x} of the archive is damaged", entry.archive_at)});
+    }
+    return all;
+  }
+
 private:
   // A decoded segment. Whoever lets go of it last hands its memory on: only that release comes after all that
   // others read of it.

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "base/segment_summary.hpp"
+#include "etwrelog/run.hpp"
 #include "read/input.hpp"
 
 #include <algorithm>
+#include <stop_token>
 
 namespace etwrelog::pipeline {
 
@@ -32,6 +34,10 @@ public:
   // Nobody is expected to ask for these bytes, but for buffer headers, until the next call: no need to have
   // them ready.
   virtual void skip(std::span<const SummarizedSegment> /*segments*/) const {}
+  // Stretches whose bytes cannot be had, by what is stored of them: all is read and nothing decoded.
+  [[nodiscard]] virtual Result<std::vector<Skipped>> lost(const std::stop_token & /*stop*/) const {
+    return std::vector<Skipped>();
+  }
   // What is known of the trace as a whole (pipeline::statistics_record); empty if nothing is.
   [[nodiscard]] virtual Bytes facts() const { return {}; }
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,8 +86,19 @@ Result<Trace> Trace::open(std::unique_ptr<read::Input> input, const read::ScanOp
   trace.scan_ = std::move(scan);
   trace.clock_ = trace.scan_.header.clock();
   trace.salvage_ = options.salvage;
+  if (trace.salvage_ && trace.index_ != nullptr) ETWRELOG_TRY(trace.step_over_lost(options.stop));
   ETWRELOG_TRY(trace.detect_codec());
   return trace;
+}
+
+Result<void> Trace::step_over_lost(const std::stop_token &stop) {
+  ETWRELOG_TRY_LET(lost, index_->lost(stop));
+  std::erase_if(scan_.buffers, [&](const read::BufferSpan &span) { // they are in order
+    const auto behind = std::ranges::lower_bound(lost, span.offset + span.size, {}, &Skipped::offset);
+    return behind != lost.begin() && std::prev(behind)->offset + std::prev(behind)->bytes > span.offset;
+  });
+  std::ranges::move(lost, std::back_inserter(scan_.skipped));
+  return {};
 }
 
 Result<void> Trace::detect_codec() {

@@ -147,6 +147,8 @@ private:
   Trace() = default;
   Trace(const Trace &) = default;
   Result<void> detect_codec();
+  // Leaves out the buffers that an index has but no bytes for.
+  Result<void> step_over_lost(const std::stop_token &stop);
   void leave_out(const std::function<bool(const SummarizedSegment &)> &out);
   // The stored bytes of the spans, one behind the other; sets batch.error on failure.
   [[nodiscard]] MutableBytes fetch(Batch &batch, std::span<const read::BufferSpan> spans,

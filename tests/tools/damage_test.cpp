@@ -1,5 +1,6 @@
 // Damaged and hostile files: what is whole is salvaged, what claims more than it holds costs nothing.
 #include "etlz/index.hpp"
+#include "tests/support/generated.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
@@ -61,6 +62,31 @@ TEST_F(FirstBuffer, WithoutALogfileHeaderThereIsAnError) {
   const Result<pipeline::Trace> trace = testing::open_trace(bytes, {.salvage = true});
   ASSERT_FALSE(trace);
   EXPECT_NE(trace.error().message().find("logfile header"), std::string::npos) << trace.error().message();
+}
+
+// As unpacking does: what reads the archive says the same as what reads that.
+TEST(Salvage, AnArchiveIsReadWithoutItsDamagedSegments) {
+  const TempDir directory;
+  const std::string trace = directory.file("x.etl"), archive = directory.file("x.etlz"),
+                    rest = directory.file("rest.etl");
+  testing::write_file(trace, testing::generated(36u << 20));
+  ASSERT_EQ(run_tool({"pack", trace, "-o", archive, "--level", "fast"}).status, 0);
+  BytesOf bytes = testing::read_file(archive);
+  bytes[bytes.size() / 2] ^= 1;
+  testing::write_file(archive, bytes);
+  const std::string sql = "select count(*), sum(timestamp), count(distinct process_id) from events";
+  EXPECT_EQ(run_tool({"query", archive, sql}).status, 1);
+  ASSERT_EQ(run_tool({"unpack", "--salvage", archive, "-o", rest}).status, 3);
+  const ToolRun answer = run_tool({"query", "--salvage", archive, sql});
+  EXPECT_EQ(answer.status, 3);
+  EXPECT_NE(answer.err.find("of the archive is damaged"), std::string::npos) << answer.err;
+  EXPECT_EQ(answer.out, run_tool({"query", rest, sql}).out);
+  for (const char *command : {"info", "stats", "profile", "stacks", "schema"})
+    EXPECT_EQ(run_tool({command, "--salvage", archive}).status, 3) << command;
+  const std::string cut = directory.file("cut.etl"), again = directory.file("again.etl");
+  EXPECT_EQ(run_tool({"relog", "--salvage", archive, "-o", cut}).status, 3);
+  EXPECT_EQ(run_tool({"relog", rest, "-o", again}).status, 0);
+  EXPECT_EQ(testing::read_file(cut), testing::read_file(again));
 }
 
 TEST(HostileIndex, TakesNoMoreMemoryThanAllowed) {
