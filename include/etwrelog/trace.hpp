@@ -372,13 +372,18 @@ public:
   static Result<Trace> open(Input input, const OpenOptions &options = {}, const RunOptions &run = {});
   static Result<Trace> open(std::vector<Input> inputs, const OpenOptions &options = {},
                             const RunOptions &run = {});
+  // Opened traces as one, as open() of all their inputs would give it: they share what is open, and may go. A
+  // single-pass trace is unsupported.
+  static Result<Trace> together(std::span<const Trace *const> traces);
   Trace(Trace &&) noexcept;
   Trace &operator=(Trace &&) noexcept;
   ~Trace();
 
   [[nodiscard]] std::span<const SourceInfo> sources() const;
   // The times of all events are given in it: the clock of the source that begins first among those of the
-  // first one's machine.
+  // machine that began first; or, where a source of another machine counts finer, or this one coarser than
+  // FILETIME, a clock as fine that begins at the same moment, at 0. Whatever the clocks, events keep their
+  // FILETIMEs, and those of one source their order, but for ticks that share a FILETIME.
   [[nodiscard]] const Clock &clock() const;
   // A stream that was not spooled (OpenOptions::spool), or a file that is followed: one source, read once, by
   // relog() alone so far. What else asks for its events, or a second call, fails as unsupported with

@@ -17,7 +17,8 @@ struct OpenedTrace {
   std::vector<std::unique_ptr<const Trace>> sources;
   std::shared_ptr<StreamSource> stream; // of a single-pass trace, which has no sources but an info
   std::vector<SourceInfo> infos;
-  Clock clock;                  // of the trace: that of the earliest source of machine 0
+  Clock first_clock;            // that of the earliest source of machine 0
+  Clock clock;                  // of the trace: the same, where it is no coarser than the others
   std::vector<ClockMap> clocks; // of each source, to the trace's
 };
 

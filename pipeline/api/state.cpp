@@ -216,7 +216,7 @@ Result<Lifetimes> collect_state(const etwrelog::Trace &trace, const SourcesInTim
     std::vector<profile::ThreadName> names;
     std::unique_ptr<Lifetimes::Impl::Machine> machine = std::move(states[m]).finish(names);
     const ClockMap &map = opened.clocks[first_source[m]];
-    machine->clock = m == 0 ? opened.clock : opened.infos[first_source[m]].clock;
+    machine->clock = m == 0 ? opened.first_clock : opened.infos[first_source[m]].clock;
     if (!map.same()) machine->to_raw = ClockMap(opened.clock, machine->clock);
     add_instances(*all, *machine, m, names, map);
     all->machines.push_back(std::move(machine));

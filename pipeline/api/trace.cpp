@@ -109,16 +109,38 @@ void order_machines(pipeline::OpenedTrace &trace) {
     info.machine = numbers[info.machine];
 }
 
+// A clock in which events of several machines keep their times and their order: as fine as the finest, and no
+// coarser than FILETIME. Nothing where `first` is that.
+std::optional<Clock> finer_clock(std::span<const SourceInfo> infos, const Clock &first) {
+  constexpr std::int64_t kFastest = 10'000'000'000; // beyond, a header is wrong
+  std::int64_t finest = kFiletimePerSecond;
+  bool several = false;
+  for (const SourceInfo &info : infos) {
+    several = several || info.machine != 0;
+    if (const std::int64_t ticks = info.clock.ticks_per_second(); ticks <= kFastest)
+      finest = std::max(finest, ticks);
+  }
+  if (!several || first.ticks_per_second() >= finest) return std::nullopt;
+  Clock clock;
+  clock.perf_freq = finest;
+  clock.start_time = first.to_filetime(first.first_stamp);
+  return clock;
+}
+
 // Sources of one machine share their time stamps, but each counts from when its own session began: a relog of
 // them all begins with the earliest, and so does the trace.
 void choose_clock(pipeline::OpenedTrace &trace) {
   const SourceInfo *first = &*std::ranges::find(trace.infos, 0u, &SourceInfo::machine);
   for (const SourceInfo &info : trace.infos)
     if (info.machine == 0 && info.header.first_stamp < first->header.first_stamp) first = &info;
-  trace.clock = first->clock;
-  for (const SourceInfo &info : trace.infos)
-    trace.clocks.push_back(info.machine == 0 ? pipeline::ClockMap()
-                                             : pipeline::ClockMap(info.clock, trace.clock));
+  trace.first_clock = trace.clock = first->clock;
+  const std::optional<Clock> finer = finer_clock(trace.infos, first->clock);
+  if (finer) trace.clock = *finer;
+  for (const SourceInfo &info : trace.infos) {
+    const Clock &its = info.machine == 0 ? trace.first_clock : info.clock;
+    trace.clocks.push_back(info.machine == 0 && !finer ? pipeline::ClockMap()
+                                                       : pipeline::ClockMap(its, trace.clock));
+  }
 }
 
 } // namespace
@@ -168,6 +190,24 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
   order_machines(*impl);
   choose_clock(*impl);
   report_opening(impl->sources, run.report);
+  return Trace(std::move(impl));
+}
+
+Result<Trace> Trace::together(std::span<const Trace *const> traces) {
+  if (traces.empty()) return base::bad_option(Option::input, "no input is given");
+  auto impl = std::make_unique<Impl>();
+  for (const Trace *const trace : traces) {
+    if (trace->single_pass()) return detail::Traversal::needs_spool(*trace);
+    for (const auto &source : trace->impl_->sources)
+      impl->sources.push_back(std::make_unique<const pipeline::Trace>(source->again()));
+    for (const SourceInfo &info : trace->impl_->infos) {
+      SourceInfo copy = info;
+      copy.machine = machine_of(info.header, impl->infos);
+      impl->infos.push_back(std::move(copy));
+    }
+  }
+  order_machines(*impl);
+  choose_clock(*impl);
   return Trace(std::move(impl));
 }
 

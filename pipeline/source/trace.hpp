@@ -97,6 +97,8 @@ public:
   // The same trace, but those segments of an archive that `out` picks are not read: of buffers there load()
   // gives only the events that matter nevertheless (filter::is_state), out of the index. Not when salvaging.
   [[nodiscard]] Trace without(const std::function<bool(const SummarizedSegment &)> &out) const;
+  // The same trace, which shares its input.
+  [[nodiscard]] Trace again() const { return *this; }
   // The same without what lies wholly outside a time.
   [[nodiscard]] Trace within(std::int64_t from, std::int64_t to) const;
   // What an archive knows of the trace as a whole (statistics_record); empty if nothing.

@@ -266,6 +266,28 @@ TEST(Consumer, EventsOfAllProcessorsAndFilesComeInOrderOfTime) {
   EXPECT_EQ(CloseTrace(second), ERROR_INVALID_HANDLE);
 }
 
+// As a single one is: whatever takes the name of a file since.
+TEST(Consumer, SeveralHandlesAreTheFilesThatWereOpened) {
+  SyntheticTrace one, two, other;
+  for (int i = 0; i < 5; ++i) {
+    one.sample({2'000'000 + 1'000 * i, 0}, 1);
+    two.sample({2'000'500 + 1'000 * i, 0}, 2);
+  }
+  for (int i = 0; i < 50; ++i)
+    other.sample({2'000'000 + 1'000 * i, 0}, 3);
+  const GuestFiles files;
+  const std::string first = files.write("one.etl", one.bytes()), second = files.write("two.etl", two.bytes());
+  Consumer a, b;
+  TRACEHANDLE handles[] = {a.open(first), b.open(second)};
+  std::filesystem::rename(files.write("other.etl", other.bytes()), first);
+  std::filesystem::remove(second);
+  ASSERT_EQ(ProcessTrace(handles, 2, nullptr, nullptr), ERROR_SUCCESS) << etwr_consumer_last_error();
+  EXPECT_EQ(a.seen.size(), 6u);
+  EXPECT_EQ(b.seen.size(), 6u);
+  for (const TRACEHANDLE handle : handles)
+    EXPECT_EQ(CloseTrace(handle), ERROR_SUCCESS);
+}
+
 TEST(Consumer, StartAndEndTimesBoundTheEvents) {
   SyntheticTrace trace;
   for (int i = 0; i < 10; ++i)
@@ -580,6 +602,16 @@ TEST(Consumer, TraceLoggingEventsAreDescribedOnRequest) {
   EXPECT_EQ(with.seen[3].provider(), format::kMetaDataGuid);
   EXPECT_EQ(load<std::uint16_t>(&with.seen[3].data[0x20]), 0xFEFE);
   EXPECT_EQ(with.seen[5].provider(), kProvider);
+  // Each reader of a call needs them.
+  etwr_consumer_describe_tracelogging(1);
+  Consumer one, other;
+  TRACEHANDLE handles[] = {one.open(path), other.open(path)};
+  etwr_consumer_describe_tracelogging(0);
+  ASSERT_EQ(ProcessTrace(handles, 2, nullptr, nullptr), ERROR_SUCCESS);
+  EXPECT_EQ(one.seen.size(), 6u);
+  EXPECT_EQ(other.seen.size(), 6u);
+  for (const TRACEHANDLE handle : handles)
+    CloseTrace(handle);
 }
 
 } // namespace

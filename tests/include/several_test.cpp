@@ -290,6 +290,56 @@ TEST_F(Several, TheMachineThatBeganFirstIsNumberNull) {
   EXPECT_EQ(both.clock().start_time, both.sources()[1].clock.start_time);
 }
 
+// Clocks of different rates are brought together without moving an event in time or past another of its
+// trace.
+TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirTimesAndOrder) {
+  constexpr std::int64_t kOld = 2'143'536, kOther = 3'579'545, kUsual = 10'000'000, kFine = 24'000'000,
+                         kCycles = 2'400'000'123;
+  for (const auto &[early_rate, late_rate] : {std::pair(kOld, kUsual),
+                                              {kUsual, kOld},
+                                              {kOld, kOther},
+                                              {kOther, kOld},
+                                              {kUsual, kFine},
+                                              {kCycles, kUsual},
+                                              {kOld, kOld}}) {
+    std::vector<std::string> traces;
+    for (const bool late : {false, true}) {
+      const std::int64_t rate = late ? late_rate : early_rate, start = 132'500'000'000'000'000;
+      SyntheticTrace t({.perf_freq = rate, .start_time = late ? start + 7'654'321 : start});
+      if (late) t.header().boot_time -= 777 * kFiletimePerSecond;         // another machine
+      const std::int64_t step = std::max<std::int64_t>(1, rate / kUsual); // a tick, or 100 ns
+      const std::int64_t first =
+          1'000'001 + (late ? rate * 2'345'679 / kUsual : rate); // of both at one moment
+      for (int i = 0; i < 4000; ++i)
+        t.sample({first + step * (i / 2), static_cast<std::uint16_t>(i % 3)}, 1,
+                 0x7FF6'0000'0000 + static_cast<std::uint64_t>(i));
+      traces.push_back(directory.file(late ? "late.etl" : "early.etl"));
+      write_file(traces.back(), t.bytes());
+    }
+    const auto asked = [](const std::vector<std::string> &of, const std::string &machine) {
+      std::vector<std::string> line{"query"};
+      line.insert(line.end(), of.begin(), of.end());
+      line.push_back("select time, cpu, InstructionPointer from PerfInfo_SampleProf where machine = " +
+                     machine);
+      const ToolRun run = run_tool(line);
+      EXPECT_EQ(run.status, 0) << run.err;
+      return run.out;
+    };
+    for (const std::size_t machine : {0u, 1u}) {
+      const std::string alone = asked({traces[machine]}, "0");
+      EXPECT_EQ(std::ranges::count(alone, '\n'), 4001);
+      EXPECT_TRUE(asked(traces, std::to_string(machine)) == alone) << early_rate << " and " << late_rate;
+    }
+    const auto since = [&](const std::vector<std::string> &of) {
+      std::vector<std::string> line{"query"};
+      line.insert(line.end(), of.begin(), of.end());
+      line.push_back("select min(time) - at('0s') from PerfInfo_SampleProf where machine = 0");
+      return run_tool(line).out;
+    };
+    EXPECT_EQ(since(traces), since({traces[0]}));
+  }
+}
+
 TEST_F(Several, EveryReadingCommandTakesThem) {
   const json info = json_of({"info", "--json", zip}), stats = json_of({"stats", "--json", diagsession});
   EXPECT_EQ(info["traces"].size(), 3u);

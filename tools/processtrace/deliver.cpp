@@ -19,10 +19,15 @@ Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span
     : ending_(std::move(ending)) {
   for (const auto &session : sessions) {
     session->logfile.BuffersRead = 0;
+    const auto callback =
+        session->records ? reinterpret_cast<std::uintptr_t>(session->logfile.Callback.EventRecordCallback)
+                         : reinterpret_cast<std::uintptr_t>(session->logfile.Callback.EventCallback);
+    TraceLoggingDescriber &describer = describers_[{callback, session->logfile.Context}];
     for (std::size_t i = 0; i < session->trace.sources().size(); ++i) { // several in one .zip
       Stream &stream = streams_.emplace_back();
       stream.session = session.get();
       stream.source = &sources[streams_.size() - 1];
+      stream.describer = &describer;
     }
   }
 }
@@ -64,7 +69,7 @@ bool Delivery::deliver(const Event &event) {
                               event.processor(), session.private_session, session.logfile.Context};
   if (maker_.fill(record_, event, context)) {
     if (session.describe_tracelogging && record_.ExtendedDataCount != 0)
-      if (EVENT_RECORD *info = describer_.before(record_)) call(stream, *info, event);
+      if (EVENT_RECORD *info = stream.describer->before(record_)) call(stream, *info, event);
     call(stream, record_, event);
   }
   return !ending_.stop_requested();

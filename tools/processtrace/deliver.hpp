@@ -5,7 +5,10 @@
 #include "session.hpp"
 #include "trace_logging.hpp"
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace etwrelog::consumer {
@@ -32,6 +35,7 @@ private:
   struct Stream {
     Session *session = nullptr;
     const SourceInfo *source = nullptr;
+    TraceLoggingDescriber *describer = nullptr;
     std::vector<Open> buffers; // by processor
   };
   [[nodiscard]] bool end_buffer(Stream &stream, Open &open);
@@ -40,7 +44,8 @@ private:
   std::vector<Stream> streams_;
   std::stop_token ending_;
   RecordMaker maker_;
-  TraceLoggingDescriber describer_; // one for all: its reader numbers over all files
+  // One for each reader, a callback and its context: it numbers over all of its files.
+  std::map<std::pair<std::uintptr_t, void *>, TraceLoggingDescriber> describers_;
   EVENT_RECORD record_{};
   bool cancelled_ = false;
 };

@@ -114,25 +114,19 @@ std::uint32_t open_trace(EVENT_TRACE_LOGFILEW *logfile, bool narrow, TRACEHANDLE
   return ERROR_SUCCESS;
 }
 
-// One trace over the files of all handles; that of a single handle is open already.
+// One trace over the files of all handles, which are open already.
 std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Query &query,
                   const std::stop_token &ending) {
   RunOptions until;
   until.stop = ending;
   std::optional<Trace> set;
   if (sessions.size() > 1) {
-    std::vector<Input> inputs;
+    std::vector<const Trace *> traces;
     for (const auto &session : sessions)
-      inputs.emplace_back(session->name);
-    Result<Trace> opened = Trace::open(std::move(inputs), {}, until);
-    if (!opened && ending.stop_requested()) return ERROR_SUCCESS;
-    if (!opened) return fail(status_of(opened.error(), opened.error().file), opened.error().message());
-    std::size_t expected = 0;
-    for (const auto &session : sessions)
-      expected += session->trace.sources().size();
-    if (opened->sources().size() != expected)
-      return fail(ERROR_FILE_CORRUPT, "a file has changed since it was opened");
-    set.emplace(std::move(*opened));
+      traces.push_back(&session->trace);
+    Result<Trace> all = Trace::together(traces);
+    if (!all) return fail(status_of(all.error(), all.error().file), all.error().message());
+    set.emplace(std::move(*all));
   }
   const Trace &trace = set ? *set : sessions.front()->trace;
   constexpr const char *kCancelled = "a buffer callback wanted no more";

@@ -5,6 +5,12 @@
 # are joined. If a job fails it stays, with what there is, and can be deleted: a new run makes its own.
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
+# Words as sh takes them, which runs what is wrapped: bash's own %q has a form that others do not know.
+quoted() {
+  local quote="'" inside="'\\''" word all=()
+  for word in "$@"; do all+=("'${word//$quote/$inside}'"); done
+  printf '%s' "${all[*]}"
+}
 die() { echo "one_trace.sh: $*" >&2; exit 1; }
 trace=$(realpath "$1") archive=$(realpath -m "$2") parts=$3
 shift 3
@@ -13,18 +19,18 @@ if [ ! -f "$trace" ] || [ ! -r "$trace" ]; then die "$trace cannot be read"; fi
 if [ -e "$archive" ] || [ -L "$archive" ]; then die "$archive exists already"; fi
 folder=$(mktemp -d "$archive.parts-XXXXXX")
 tool=${ETWRELOG:-etwrelog}
-printf -v out '%q' "$folder/"
+out=$(quoted "$folder/")
 # In a requeued task, --force replaces what it had written before.
-printf -v pack '%q ' "$tool" pack "$trace" --part auto --force --quiet
+pack=$(quoted "$tool" pack "$trace" --part auto --force --quiet)
 array=$(sbatch --requeue --open-mode=append "$@" --parsable --array=0-$((parts - 1)) \
   --wrap "ETWRELOG_SHARDS=$parts $pack -o $out\$SLURM_ARRAY_TASK_ID") || { rmdir "$folder"; exit 1; }
 array=${array%%;*}
 # These and no others, whatever else is there.
 all=()
 for ((i = 0; i < parts; i++)); do all+=("$folder/$i"); done
-printf -v join '%q ' "$tool" join "${all[@]}" -o "$archive" --quiet
-printf -v kept '%q' "the parts are still in $folder"
-printf -v remove '%q ' rm -rf "$folder"
+join=$(quoted "$tool" join "${all[@]}" -o "$archive" --quiet)
+kept=$(quoted "the parts are still in $folder")
+remove=$(quoted rm -rf "$folder")
 # A part that fails takes the second job with it, which would wait for ever.
 sbatch "$@" --parsable --dependency=afterok:"$array" --kill-on-invalid-dep=yes \
   --wrap "$join || { echo $kept >&2; exit 1; }; $remove" || { scancel "$array"; rm -rf "$folder"; exit 1; }

@@ -123,7 +123,7 @@ def rows_by_pyarrow(stream):
 def main(path, wanted=None):
     trace, tables, stream = c.c_void_p(), c.c_void_p(), Stream()
     try:
-        check(lib.etwr_trace_open((c.c_char_p * 1)(path.encode()), 1, None, None, c.byref(trace)))
+        check(lib.etwr_trace_open((c.c_char_p * 1)(os.fsencode(path)), 1, None, None, c.byref(trace)))
         if wanted == "events":
             check(lib.etwr_events_stream(trace, None, None, stream))
         else:
@@ -146,6 +146,8 @@ def main(path, wanted=None):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: arrow_tables.py TRACE [TABLE]")
     try:
         main(*sys.argv[1:])
     except BrokenPipeError:

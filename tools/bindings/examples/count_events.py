@@ -5,6 +5,7 @@
 """
 import collections
 import ctypes as c
+import os
 import sys
 
 
@@ -46,7 +47,7 @@ def check(error):
 def main(paths):
     trace, cursor, error = c.c_void_p(), c.c_void_p(), c.c_void_p()
     event = c.POINTER(Event)()
-    names = (c.c_char_p * len(paths))(*[path.encode() for path in paths])
+    names = (c.c_char_p * len(paths))(*[os.fsencode(path) for path in paths])
     counts, last = collections.Counter(), 0.0
     check(lib.etwr_trace_open(names, len(paths), None, None, c.byref(trace)))
     try:

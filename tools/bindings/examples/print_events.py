@@ -36,7 +36,7 @@ for name, arguments in {
 def main(paths):
     trace, schemas, decoder, cursor, error = (c.c_void_p() for _ in range(5))
     event, decoded = c.POINTER(Event)(), c.POINTER(Decoded)()
-    names = (c.c_char_p * len(paths))(*[path.encode() for path in paths])
+    names = (c.c_char_p * len(paths))(*[os.fsencode(path) for path in paths])
     text = c.create_string_buffer(LONGEST_NAME)
     try:
         check(lib.etwr_trace_open(names, len(paths), None, None, c.byref(trace)))
