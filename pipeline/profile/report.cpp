@@ -177,18 +177,20 @@ void make_comparable(std::span<Profile *const> profiles, std::uint64_t assumed_n
     alike = alike && one->counts_samples() && one->interval_ns == (*first)->interval_ns;
     known = known && (one->weight_ns() != 0 || assumed_ns != 0);
   }
-  const std::uint64_t interval = alike ? (*first)->interval_ns : 0;
+  const std::uint64_t interval = (*first)->interval_ns;
   for (Profile *const one : profiles) {
+    if (alike) { // and those without samples follow
+      one->interval_ns = interval;
+      continue;
+    }
     const std::uint64_t unit = one->weight_ns() != 0 ? one->weight_ns() : assumed_ns;
     for (ProfileSample &sample : one->samples)
-      if (alike)
-        break;
-      else if (known)
+      if (known)
         sample.weight = std::min(sample.weight, std::numeric_limits<std::uint64_t>::max() / unit) * unit;
       else if (one->by_time)
         sample.weight = 1;
-    one->by_time = !alike && known;
-    if (!one->by_time) one->interval_ns = interval;
+    one->by_time = known;
+    if (!known) one->interval_ns = 0;
   }
 }
 
