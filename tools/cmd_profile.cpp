@@ -111,6 +111,11 @@ std::optional<ProfileFormat> format_of(const ProfileFlags &options) {
                                 : parse_profile_format(options.format);
 }
 
+// A file of what threads did when, whatever samples there are.
+bool shows_slices_alone(const ProfileFlags &options) {
+  return format_of(options) == ProfileFormat::chrome;
+}
+
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const ProfileFormat format :
@@ -159,7 +164,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     if (result->unreadable != 0)
       warn(name, fmt::format("{} stack events or samples are too short to be read",
                              human_count(result->unreadable)));
-    const bool of_slices = format == ProfileFormat::chrome; // its events are of nothing else
+    const bool of_slices = shows_slices_alone(options);
     if (of_slices ? result->profile.slices.empty() : result->profile.accounting.total.samples == 0)
       return nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result);
     runs.push_back(std::move(result->profile));
@@ -244,7 +249,7 @@ Result<int> profile_one(const ProfileFlags &options) {
   Result<Profile> profile = narrow(options, *std::move(all), of_all, text.chosen);
   if (!profile) return std::move(profile).error();
   text.of_some = !options.processes.empty() || !options.threads_of.empty() || !options.only_threads.empty();
-  const bool of_slices = writes && format_of(options) == ProfileFormat::chrome;
+  const bool of_slices = writes && shows_slices_alone(options);
   if (of_slices ? profile->slices.empty() : profile->samples.empty()) {
     Error error;
     error.kind = ErrorKind::no_match;

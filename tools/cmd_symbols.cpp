@@ -7,6 +7,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/errors.hpp"
+#include "tools/profile_text.hpp"
 #include "tools/symbol_options.hpp"
 
 #include <algorithm>
@@ -93,7 +94,7 @@ json to_json(const std::string &input, std::span<const ModuleRow> rows, const Pr
                        {"reason", looked_for ? row.symbols->reason() : std::string()},
                        {"looked", row.symbols->looked()}});
   return {{"file", input},
-          {"unit", profile.counts_samples() ? "samples" : "nanoseconds"},
+          {"unit", weight_unit(profile)},
           {"samples", profile.samples.size()},
           {"modules", std::move(modules)}};
 }

@@ -347,6 +347,10 @@ void print_profile(const Profile &profile, const ProfileText &text) {
                "profile --help\n");
 }
 
+const char *weight_unit(const Profile &profile) {
+  return profile.counts_samples() ? "samples" : "nanoseconds";
+}
+
 json profile_json(const Profile &profile, const ProfileText &text) {
   const std::uint64_t whole = total_weight(profile);
   json intervals = json::array();
@@ -356,7 +360,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"kind", profile.kind == ProfileKind::cpu    ? "cpu"
                        : profile.kind == ProfileKind::wait ? "wait"
                                                            : "ready"},
-              {"unit", profile.counts_samples() ? "samples" : "nanoseconds"},
+              {"unit", weight_unit(profile)},
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},
               {"processors", profile.processors},

@@ -254,9 +254,7 @@ Result<void> check_stored(const read::Input &archive, const ArchiveIndex &index,
                           const std::stop_token &stop) {
   for (const etlz::IndexEntry &entry : index.segments) {
     if (stop.stop_requested()) return problem(ErrorKind::cancelled, archive.name(), "stopped on request");
-    ETWRELOG_TRY_LET(stored, read_exactly(archive, payload_at(entry), entry.header.stored_size));
-    if (etlz::hash64(stored) != entry.header.payload_hash)
-      return damaged(archive.name(), "segment: checksum mismatch", entry.archive_at);
+    ETWRELOG_TRY(check_stored_segment(archive, entry));
   }
   return {};
 }

@@ -284,10 +284,9 @@ public:
     std::vector<Skipped> all;
     for (const etlz::IndexEntry &entry : index_.segments) {
       if (stop.stop_requested()) return problem(ErrorKind::cancelled, name(), "stopped on request");
-      const Result<std::vector<std::uint8_t>> stored =
-          read_exactly(*archive_, payload_at(entry), entry.header.stored_size);
-      if (!stored && stored.error().kind != ErrorKind::corrupt) return stored.error();
-      if (stored && etlz::hash64(*stored) == entry.header.payload_hash) continue;
+      const Result<void> whole = check_stored_segment(*archive_, entry);
+      if (whole) continue;
+      if (whole.error().kind != ErrorKind::corrupt) return whole.error();
       all.push_back({0, entry.header.original_at, entry.header.original_size,
                      fmt::format("the segment at 0x{:x} of the archive is damaged", entry.archive_at)});
     }

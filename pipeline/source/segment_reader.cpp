@@ -46,6 +46,12 @@ etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archi
   return entry;
 }
 
+Result<void> check_stored_segment(const read::Input &archive, const etlz::IndexEntry &entry) {
+  ETWRELOG_TRY_LET(stored, read_exactly(archive, payload_at(entry), entry.header.stored_size));
+  if (etlz::hash64(stored) == entry.header.payload_hash) return {};
+  return damaged(archive.name(), "segment: checksum mismatch", entry.archive_at);
+}
+
 // Checks and decodes one segment.
 Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes, CoderPool &pool,
                             const std::string &name) {

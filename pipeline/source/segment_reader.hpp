@@ -39,6 +39,8 @@ inline constexpr std::size_t kSmallHash = sizeof(etlz::ContentHash);
 // The one segment of a small archive.
 [[nodiscard]] etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archive_size);
 
+// Compares the stored bytes with their checksum. The kind is `corrupt` where they are not there or others.
+[[nodiscard]] Result<void> check_stored_segment(const read::Input &archive, const etlz::IndexEntry &entry);
 // Checks and decodes a segment whose stored bytes are there.
 [[nodiscard]] Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
                                           CoderPool &pool, const std::string &name);
