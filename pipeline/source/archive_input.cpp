@@ -334,7 +334,13 @@ private:
     if (!kept.bytes.empty()) return {};
     ETWRELOG_TRY_LET(stored, read_exactly(*archive_, payload_at(entry), entry.header.stored_size));
     base::Buffer bytes = free_.take(entry.header.original_size);
-    ETWRELOG_TRY(decode_segment(entry, stored, bytes, pool_, name()));
+    Result<void> decoded = decode_segment(entry, stored, bytes, pool_, name());
+    if (!decoded) {
+      // Of what lost() names. Nothing can be read of a trace without its beginning.
+      if (entry.header.original_at != 0 && etlz::hash64(stored) != entry.header.payload_hash)
+        decoded.error().advice = Advice::salvage;
+      return decoded;
+    }
     kept.bytes = std::move(bytes);
     return {};
   }

@@ -75,7 +75,9 @@ TEST(Salvage, AnArchiveIsReadWithoutItsDamagedSegments) {
   bytes[bytes.size() / 2] ^= 1;
   testing::write_file(archive, bytes);
   const std::string sql = "select count(*), sum(timestamp), count(distinct process_id) from events";
-  EXPECT_EQ(run_tool({"query", archive, sql}).status, 1);
+  const ToolRun refused = run_tool({"query", archive, sql});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("; --salvage skips what is damaged"), std::string::npos) << refused.err;
   ASSERT_EQ(run_tool({"unpack", "--salvage", archive, "-o", rest}).status, 3);
   const ToolRun answer = run_tool({"query", "--salvage", archive, sql});
   EXPECT_EQ(answer.status, 3);
