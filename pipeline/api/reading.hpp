@@ -6,13 +6,15 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace etwrelog::pipeline {
 
 // How to read, beside what a Query says of the events.
 struct Reading {
-  std::optional<std::uint16_t> processor{}; // no buffer of another one
-  std::optional<std::uint32_t> process{};   // no event whose header has another one
+  // Sorted: no events of other processors, and none whose header has another process.
+  std::optional<std::vector<std::uint16_t>> processors{};
+  std::optional<std::vector<std::uint32_t>> processes{};
   // What is wanted from outside the time comes out of an archive's index, where it has a time and an order
   // but no place.
   bool state_from_index = false;

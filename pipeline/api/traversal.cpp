@@ -20,6 +20,11 @@ constexpr std::uint64_t kBatchBytes = 1u << 20; // decoded: what a core's cache 
 constexpr std::uint64_t kMostOfWindow =
     2 * kBatchBytes; // twice what is loaded: what was held up is made up for
 
+// `sorted`: none for any.
+template <class T> bool is_one_of(const std::optional<std::vector<T>> &sorted, T value) {
+  return !sorted || std::ranges::binary_search(*sorted, value);
+}
+
 } // namespace
 
 Walk::Walk(const OpenedTrace &trace, const Query &query, const Reading &reading, const RunOptions &run)
@@ -71,9 +76,9 @@ void Walk::leave_out_by_time() {
   sum_.buffers_left_out += sources_.buffers_left_out();
 }
 
-// Of `reading_.process` nothing is known before a buffer is read.
+// Of `reading_.processes` nothing is known before a buffer is read.
 bool Walk::may_hold(const Trace &, const read::BufferSpan &buffer, bool one_stream) const {
-  return one_stream || !reading_.processor || buffer.processor == *reading_.processor;
+  return one_stream || is_one_of(reading_.processors, buffer.processor);
 }
 
 // A buffer is due when the last but one before it in its stream has been delivered, for then the window needs
@@ -337,9 +342,10 @@ bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, s
                   Chooser &chooser) const {
   if (filter_ && !chooser.keeper.keeps(event, raw)) return false;
   if (kinds_ != nullptr && !kinds_->contains(event)) return false;
-  if (reading_.process && event.process_id() != *reading_.process) return false;
+  if (!is_one_of(reading_.processes, event.process_id())) return false;
   if (timed_ && (time < from_ || time > to_) && !(with_state_ && filter::is_state(event))) return false;
   const BufferView &view = chooser.view;
+  if (!is_one_of(reading_.processors, view.processor)) return false;
   return !chooser.chooses ||
          chooser.chooses(Event(event, time, {view.source, view.buffer, at}, view.processor, view.machine));
 }

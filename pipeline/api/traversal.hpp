@@ -89,7 +89,8 @@ private:
   void account(WalkSlot &slot);
 
   [[nodiscard]] bool selective() const {
-    return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.process || reading_.chooser;
+    return kinds_ != nullptr || timed_ || filter_ != nullptr || reading_.processors || reading_.processes ||
+           reading_.chooser;
   }
   // Whether a buffer of a source may hold an event that is wanted, as far as that is known without it.
   [[nodiscard]] bool may_hold(const Trace &source, const read::BufferSpan &buffer, bool one_stream) const;

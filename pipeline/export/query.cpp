@@ -102,8 +102,7 @@ struct Cursor {
   std::optional<EventCursor> events;
   const Event *event = nullptr;
   const Schema *schema = nullptr;
-  std::optional<std::uint16_t> processor; // only events of this one are wanted,
-  bool nothing = false;                   // or none at all
+  bool nothing = false; // is wanted
   std::string text;
 };
 
@@ -153,7 +152,7 @@ int disconnect(sqlite3_vtab *table) {
 
 // Which conditions a scan gets, a letter for each of its arguments: '<', '>', '=' on time, 'b', 'a', 'e' on
 // the raw time stamp; 'c' processor, 'i' process id, 'p' provider, 'g' its id, 'v' event, all of them equal
-// to something.
+// to something, or to one of several things where the letter is a capital.
 char letter_of(sqlite3_index_info *info, int i) {
   const auto &constraint = info->aConstraint[i];
   if (constraint.usable == 0) return 0;
@@ -186,7 +185,9 @@ int best_index(sqlite3_vtab *, sqlite3_index_info *info) {
   for (int i = 0; i < info->nConstraint; ++i) {
     const char letter = letter_of(info, i);
     if (letter == 0) continue;
-    plan += letter;
+    // All that stands behind an "in" at once, where SQLite would scan for each. Of times it may.
+    const bool several = letter >= 'c' && letter != 'e' && sqlite3_vtab_in(info, i, 1) != 0;
+    plan += several ? static_cast<char>(letter - 'a' + 'A') : letter;
     cost /= letter == 'c' || letter == 'i' ? 2 : 10;
     info->aConstraintUsage[i].argvIndex =
         static_cast<int>(plan.size()); // SQLite checks the condition again itself
@@ -218,7 +219,6 @@ int next(sqlite3_vtab_cursor *base) {
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
     if (!impl.asked.contains(cursor->event->time())) continue;
-    if (cursor->processor && cursor->event->processor() != *cursor->processor) continue;
     cursor->schema = impl.survey.schemas.find(*cursor->event);
     if (table->kind->schema == nullptr || cursor->schema == table->kind->schema) break;
   }
@@ -234,10 +234,11 @@ int next(sqlite3_vtab_cursor *base) {
 class WantedKinds {
 public:
   WantedKinds(const TraceQuery::Impl &impl, const KindTable &table) : impl_(impl), table_(table) {}
-  void restrict(char letter, std::string_view text) {
-    if (letter == 'p') provider_ = text;
-    if (letter == 'g') provider_id_ = tables::folded_name(std::string(text));
-    if (letter == 'v') event_ = text;
+  void restrict(char letter, std::vector<std::string> names) {
+    if (letter == 'g')
+      for (std::string &name : names)
+        name = tables::folded_name(name);
+    (letter == 'p' ? provider_ : letter == 'g' ? provider_id_ : event_) = std::move(names);
     restricted_ = true;
   }
   bool make(EventSet &set) const {
@@ -270,17 +271,21 @@ private:
         set.add_kernel(static_cast<std::uint16_t>(hook));
   }
   [[nodiscard]] bool fits(const Schema *schema, const Guid &guid) const {
-    if (provider_id_ && *provider_id_ != to_string(schema ? schema->provider : guid)) return false;
+    if (!is_one_of(provider_id_, to_string(schema ? schema->provider : guid))) return false;
     if (schema == nullptr) return true; // its names depend on more than the provider
     std::string provider, name;
     pipeline::names_of(impl_.survey.schemas, nullptr, schema, provider, name);
-    return (!provider_ || *provider_ == provider) && (!event_ || *event_ == name);
+    return is_one_of(provider_, provider) && is_one_of(event_, name);
+  }
+  using Names = std::optional<std::vector<std::string>>; // none: any
+  [[nodiscard]] static bool is_one_of(const Names &names, std::string_view name) {
+    return !names || std::ranges::find(*names, name) != names->end();
   }
 
   const TraceQuery::Impl &impl_;
   const KindTable &table_;
   bool restricted_ = false;
-  std::optional<std::string> provider_, provider_id_, event_;
+  Names provider_, provider_id_, event_;
 };
 
 // SQL has every number before any text: all events would be before '2s'.
@@ -293,43 +298,80 @@ int refuse_text(sqlite3_vtab &table, bool raw, sqlite3_value *value) {
   return SQLITE_ERROR;
 }
 
+// Takes what a column is to be equal to, one value or all that stand behind an "in", as long as `take` can
+// use it. False: the condition is for SQLite alone, which checks all of them anyway.
+bool take_values(sqlite3_value *argument, bool several, const auto &take) {
+  if (!several) return take(argument);
+  sqlite3_value *value = nullptr;
+  int code = sqlite3_vtab_in_first(argument, &value);
+  for (; code == SQLITE_OK; code = sqlite3_vtab_in_next(argument, &value))
+    if (sqlite3_value_type(value) != SQLITE_NULL && !take(value)) return false; // nothing equals null
+  return code == SQLITE_DONE;
+}
+
+std::optional<std::vector<std::string>> names_in(sqlite3_value *argument, bool several) {
+  std::vector<std::string> names;
+  const bool all = take_values(argument, several, [&names](sqlite3_value *value) {
+    if (sqlite3_value_type(value) != SQLITE_TEXT) return false;
+    const auto *text = reinterpret_cast<const char *>(sqlite3_value_text(value));
+    names.emplace_back(text, static_cast<std::size_t>(sqlite3_value_bytes(value)));
+    return true;
+  });
+  if (!all) return std::nullopt;
+  return names;
+}
+
+// Where all are whole numbers below the end.
+template <class T>
+std::optional<std::vector<T>> numbers_in(sqlite3_value *argument, bool several, std::int64_t end) {
+  std::vector<T> numbers;
+  const bool all = take_values(argument, several, [&numbers, end](sqlite3_value *value) {
+    if (sqlite3_value_numeric_type(value) != SQLITE_INTEGER) return false;
+    const std::int64_t number = sqlite3_value_int64(value);
+    if (number < 0 || number >= end) return false;
+    numbers.push_back(static_cast<T>(number));
+    return true;
+  });
+  if (!all) return std::nullopt;
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
 int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_value **argv) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
   Query query;
   query.order = Order::time;
-  cursor->processor.reset();
-  std::optional<std::uint32_t> process;
+  pipeline::Reading reading;
   WantedKinds kinds(impl, *table->kind);
   // A little more than asked for, as FILETIME is coarser than the clock; SQLite drops it.
   pipeline::AskedTimes times;
   for (int i = 0; i < argc; ++i) {
-    const char op = plan[i];
+    const bool several = plan[i] <= 'Z' && plan[i] >= 'A';
+    const char op = several ? static_cast<char>(plan[i] - 'A' + 'a') : plan[i];
     if (op == 'p' || op == 'g' || op == 'v') {
-      if (sqlite3_value_type(argv[i]) != SQLITE_TEXT) continue;
-      const auto *text = reinterpret_cast<const char *>(sqlite3_value_text(argv[i]));
-      kinds.restrict(op, {text, static_cast<std::size_t>(sqlite3_value_bytes(argv[i]))});
+      if (auto names = names_in(argv[i], several)) kinds.restrict(op, *std::move(names));
       continue;
     }
-    const bool of_time = op != 'c' && op != 'i';
+    if (op == 'c') {
+      if (auto numbers = numbers_in<std::uint16_t>(argv[i], several, 0x1'0000)) reading.processors = numbers;
+      continue;
+    }
+    if (op == 'i') {
+      if (auto numbers = numbers_in<std::uint32_t>(argv[i], several, kUnknownId)) reading.processes = numbers;
+      continue;
+    }
     const bool raw = op == 'a' || op == 'b' || op == 'e';
     const int type = sqlite3_value_numeric_type(argv[i]);
-    if (of_time && type == SQLITE_TEXT) return refuse_text(*base->pVtab, raw, argv[i]);
+    if (type == SQLITE_TEXT) return refuse_text(*base->pVtab, raw, argv[i]);
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) continue; // no number: SQLite knows what that means
     const std::int64_t value = sqlite3_value_int64(argv[i]);
-    if (!of_time) {
-      if (type != SQLITE_INTEGER) continue;
-      if (op == 'i' && value >= 0 && value < kUnknownId) process = static_cast<std::uint32_t>(value);
-      if (op == 'c' && value >= 0 && value <= 0xFFFF) cursor->processor = static_cast<std::uint16_t>(value);
-      continue;
-    }
     const auto filetime = pipeline::filetime_asked(impl.trace.clock(), raw, value);
     if (!filetime) continue;
     if (op == '>' || op == 'a' || op == '=' || op == 'e') times.not_before(*filetime);
     if (op == '<' || op == 'b' || op == '=' || op == 'e') times.not_after(*filetime);
   }
-  const pipeline::Reading reading{.processor = cursor->processor, .process = process};
   cursor->nothing =
       !pipeline::narrow(query, times, impl.asked, impl.trace.clock()) || !kinds.make(query.kinds);
   if (!cursor->nothing) cursor->events.emplace(pipeline::read_events(impl.trace, query, reading, impl.run));

@@ -71,12 +71,33 @@ TEST(Query, HandsConditionsDownWithoutLosingAnEvent) {
   const auto trace = testing::trace_path("diaghub.kernel.1");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
   for (const std::string &condition : testing::some<std::string>(
-           3, {"provider = 'Windows Kernel'", "provider = 'windows kernel'",
+           3, {"provider = 'Windows Kernel'",
+               "provider = 'windows kernel'",
                "provider = 'windows kernel' collate nocase",
-               "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'", "event = 'Image/Load'",
-               "event = 'Image/Lod'", "process_id = 4", "process_id = '4'", "process_id is null", "cpu = 1",
-               "cpu = 1.5", "cpu = 70000", "time = 1.5e18", "time > null",
-               "event = 'Image/Load' and process_id = 1112 and cpu = 0"})) {
+               "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'",
+               "event = 'Image/Load'",
+               "event = 'Image/Lod'",
+               "process_id = 4",
+               "process_id = '4'",
+               "process_id is null",
+               "cpu = 1",
+               "cpu = 1.5",
+               "cpu = 70000",
+               "time = 1.5e18",
+               "time > null",
+               "event = 'Image/Load' and process_id = 1112 and cpu = 0",
+               "event in ('Image/Load', null, 'Image/Lod', 'Thread/Start')",
+               "event in ('Image/Load', 5, x'41')",
+               "provider in ('Windows Kernel', 'windows kernel')",
+               "process_id in (4, '0', null)",
+               "process_id in (4, 0.0)",
+               "process_id in (4, -1, 'x')",
+               "process_id in (select process_id from processes where name like '%e%')",
+               "cpu in (1, 0) and process_id in (0, 4)",
+               "cpu in (1, 70000)",
+               "event in (null)",
+               "cpu in (select cpu from events where +cpu > 9)",
+               "event in ('Image/Load') or process_id in (0, 4) and cpu in (0)"})) {
     std::string apart = condition;
     for (const char *column : {"provider ", "provider_id ", "event ", "process_id ", "cpu ", "time "})
       for (std::size_t at = 0; (at = apart.find(column, at)) != std::string::npos;
@@ -123,6 +144,22 @@ TEST(Query, AnOrFindsTheEventsThatFulfilEitherSide) {
       EXPECT_LE(sum, all) << condition;
     }
     EXPECT_EQ(counted(traces, "select count(distinct rowid) from events"), all);
+  }
+}
+
+// SQLite would scan once for each of several values, and give the rows in the order of these.
+TEST(Query, OneOfSeveralValuesTakesOneScanInOrderOfTime) {
+  const TempDir directory;
+  const std::string trace = directory.file("x.etl");
+  testing::write_file(trace, testing::generated(1 << 20, 4));
+  for (const std::string condition : {"event in ('Thread/CSwitch', 'PerfInfo/SampleProf')",
+                                      "event = 'Thread/CSwitch' or event = 'PerfInfo/SampleProf'",
+                                      "cpu in (1, 0)", "process_id in (select process_id from processes)"}) {
+    const std::string sql = "select timestamp from events where " + condition;
+    const ToolRun run = run_tool({"query", trace, sql});
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_GT(std::ranges::count(run.out, '\n'), 100) << condition;
+    EXPECT_EQ(run.out, run_tool({"query", trace, sql + " order by +timestamp"}).out) << condition;
   }
 }
 
