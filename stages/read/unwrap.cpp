@@ -73,8 +73,8 @@ template <class Decode> Result<void> drive(Source &source, const Sink &sink, Dec
     MutableBytes room(out);
     const Result<Step> step = decode(rest, room);
     const bool taken = rest.size() != in.size(), given = room.size() != out.size();
+    if (!step) return step.error(); // a decoder that looked further has moved the source
     source.keep(rest.size());
-    if (!step) return step.error();
     if (given) ETWRELOG_TRY(sink(Bytes(out).first(out.size() - room.size())));
     if (*step == Step::end) return {};
     if (*step == Step::more && !taken && !given) {

@@ -1,5 +1,6 @@
 // Damaged and hostile files: what is whole is salvaged, what claims more than it holds costs nothing.
 #include "etlz/index.hpp"
+#include "tests/support/deflated.hpp"
 #include "tests/support/generated.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/run_tool.hpp"
@@ -89,6 +90,22 @@ TEST(Salvage, AnArchiveIsReadWithoutItsDamagedSegments) {
   EXPECT_EQ(run_tool({"relog", "--salvage", archive, "-o", cut}).status, 3);
   EXPECT_EQ(run_tool({"relog", rest, "-o", again}).status, 0);
   EXPECT_EQ(testing::read_file(cut), testing::read_file(again));
+}
+
+// Padding may follow a gzip file, of any length; what follows that is an error and nothing worse.
+TEST(Unwrapping, WhatFollowsThePaddingOfAGzipFileIsAnError) {
+  const TempDir directory;
+  const std::string path = directory.file("x.etl.gz");
+  testing::write_file(directory.file("x.etl"), testing::generated(1u << 20));
+  BytesOf bytes = testing::gzip_of(testing::read_file(directory.file("x.etl")));
+  bytes.resize(bytes.size() + (300u << 10));
+  testing::write_file(path, bytes);
+  EXPECT_EQ(run_tool({"info", path}).status, 0);
+  bytes.push_back('x');
+  testing::write_file(path, bytes);
+  const ToolRun run = run_tool({"info", path});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("something follows the compressed data"), std::string::npos) << run.err;
 }
 
 TEST(HostileIndex, TakesNoMoreMemoryThanAllowed) {
