@@ -17,7 +17,8 @@ constexpr unsigned kPdbName = 15; // of a mapping; of our own, as pipeline/expor
 struct Field {
   unsigned number = 0;
   std::uint64_t value = 0; // of a varint
-  Bytes bytes;             // of a length and bytes
+  bool packed = false;     // a length and bytes
+  Bytes bytes;             // of these
 };
 
 // The fields of a message, one by one.
@@ -29,7 +30,7 @@ public:
   bool next(Field &field) {
     std::uint64_t tag = 0, size = 0;
     if (rest_.empty() || !varint(tag)) return false;
-    field = {static_cast<unsigned>(tag >> 3), 0, {}};
+    field = {static_cast<unsigned>(tag >> 3), 0, (tag & 7) == 2, {}};
     switch (tag & 7) {
     case 0: return varint(field.value);
     case 1: size = 8; break;
@@ -65,13 +66,12 @@ private:
   bool ok_ = true;
 };
 
-std::vector<std::uint64_t> numbers(const Field &field) {
-  if (field.bytes.empty()) return {field.value};
-  std::vector<std::uint64_t> all;
+// A repeated number stands packed or one by one, as its writer likes, or in pieces of either.
+void add_numbers(const Field &field, std::vector<std::uint64_t> &all) {
+  if (!field.packed) return all.push_back(field.value);
   Message packed(field.bytes);
   for (std::uint64_t value = 0; !packed.at_end() && packed.varint(value);)
     all.push_back(value);
-  return all;
 }
 
 class Reader {
@@ -100,7 +100,7 @@ public:
             static_cast<std::int64_t>(std::min<std::uint64_t>(field.value, kProfileTimeLimit));
         break;
       case 12: interval_ = field.value; break;
-      case 13: comments.push_back(field.value); break;
+      case 13: add_numbers(field, comments); break;
       default: break;
       }
     }
@@ -262,8 +262,8 @@ private:
     std::uint32_t pid = kNoIndex, tid = 0;
     Message message(bytes);
     for (Field field; message.next(field);) {
-      if (field.number == 1) locations = numbers(field);
-      if (field.number == 2) values = numbers(field);
+      if (field.number == 1) add_numbers(field, locations);
+      if (field.number == 2) add_numbers(field, values);
       if (field.number != 3) continue;
       std::string key;
       Field label, value;

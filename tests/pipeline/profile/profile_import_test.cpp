@@ -101,6 +101,37 @@ TEST(ProfileImport, PprofFilesKeepTimesAndAddressesWhenWrittenAgain) {
   }
 }
 
+// Google's pprof writes up to two numbers one by one, and more of them packed; others may mix both.
+TEST(ProfileImport, NumbersOfPprofFilesMayStandPackedOrOneByOne) {
+  const auto field = [](unsigned number, std::string bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  const auto number = [](unsigned of, char value) { return std::string{static_cast<char>(of << 3), value}; };
+  std::string rest;
+  for (const char *text : {"", "inner", "outer", "samples", "count", "cpu", "nanoseconds"})
+    rest += field(6, text);
+  for (const char id : {1, 2}) {
+    rest += field(5, number(1, id) + number(2, id));
+    rest += field(4, number(1, id) + field(4, number(1, id)));
+  }
+  rest += field(1, number(1, 3) + number(2, 4)) + field(1, number(1, 5) + number(2, 6));
+  const std::string packed = field(1, "\x01\x02") + field(2, "\x07\x46"),
+                    apart = number(1, 1) + number(1, 2) + number(2, 7) + number(2, 70),
+                    mixed = number(1, 1) + field(1, "\x02") + field(2, "") + number(2, 7) + field(2, "\x46");
+  for (const std::string &sample : {packed, apart, mixed}) {
+    const std::string file = field(2, sample) + rest;
+    const auto read = read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(file.data()), file.size()));
+    ASSERT_TRUE(read) << read.error().message();
+    const Profile &profile = read->profile;
+    ASSERT_EQ(profile.samples.size(), 1u);
+    EXPECT_EQ(profile.samples[0].weight, 7u);
+    std::string stack;
+    for (auto node = profile.samples[0].node; node != 0; node = profile.nodes[node].parent)
+      stack += profile.frames[profile.nodes[node].frame].function + " ";
+    EXPECT_EQ(stack, "inner outer ");
+  }
+}
+
 TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
   const Profile profile = synthetic_profile({.slices = true});
   const Buffer first = write(profile, ProfileFormat::firefox);
