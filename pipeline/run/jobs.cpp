@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/progress_meter.hpp"
 #include "base/threads.hpp"
+#include "run/guarded.hpp"
 #include "run/runner.hpp"
 
 #include <algorithm>
@@ -43,14 +44,7 @@ Result<void> run_job(const JobList &jobs, std::size_t number, const RunOptions &
     if (now.total != 0)
       common.reach(bytes, told, static_cast<double>(now.done) / static_cast<double>(now.total));
   };
-  Result<void> result;
-  try {
-    result = jobs.run(number, own);
-  } catch (const std::bad_alloc &) {
-    result = base::io_failure("out of memory").advise(Advice::fewer_threads);
-  } catch (const std::exception &thrown) {
-    result = base::io_failure(thrown.what());
-  }
+  Result<void> result = pipeline::guarded([&] { return jobs.run(number, own); });
   common.reach(bytes, told, 1);
   return result;
 }
@@ -96,12 +90,7 @@ private:
     }
   }
   void finish(std::size_t job) {
-    Result<void> done;
-    try {
-      done = jobs_.finish(job);
-    } catch (const std::exception &thrown) {
-      done = base::io_failure(thrown.what());
-    }
+    const Result<void> done = pipeline::guarded([&] { return jobs_.finish(job); });
     if (!done) jobs_.failed(job, done.error());
   }
 

@@ -295,6 +295,7 @@ TEST(Jobs, AreDoneInOrderOfSizeAndFailAlone) {
                       if (run.progress) run.progress({"", 5, 10, 0});
                       if (i == 3) return planned_error(3);
                       if (i == 4) throw std::runtime_error("planned 4");
+                      if (i == 5) throw 5;
                       return {};
                     },
                     i % 5 == 0 ? 100u : 10u});
@@ -310,7 +311,7 @@ TEST(Jobs, AreDoneInOrderOfSizeAndFailAlone) {
   const std::vector<Result<void>> results = experimental::run_jobs(jobs, run, options);
   EXPECT_EQ(done, 20);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(static_cast<bool>(results[static_cast<std::size_t>(i)]), i != 3 && i != 4) << i;
+    EXPECT_EQ(static_cast<bool>(results[static_cast<std::size_t>(i)]), i != 3 && i != 4 && i != 5) << i;
   }
   EXPECT_EQ(results[4].error().what, "planned 4");
   EXPECT_EQ(last, 4u * 100 + 16 * 10);
