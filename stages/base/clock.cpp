@@ -94,10 +94,13 @@ std::int64_t Clock::filetime_after(double seconds) const {
 std::int64_t Clock::from_filetime(std::int64_t filetime) const {
   if (type == format::ClockType::system_time) return filetime;
   const Rate r = rate(*this);
-  std::int64_t raw =
-      add_saturated(first_stamp, scale(subtract_saturated(filetime, start_time), r.ticks, r.filetime));
-  // scale() rounds towards zero; step to the first tick that is not before the moment. One or two do it;
-  // where a sum has saturated none would.
+  // scale() rounds towards zero, here and in to_filetime(): before the start the ticks of a moment begin
+  // where those of the one before it end. Step to the first tick that is not before the moment. One or two do
+  // it; where a sum has saturated none would.
+  const std::int64_t since = subtract_saturated(filetime, start_time);
+  std::int64_t raw = since > 0
+                         ? add_saturated(first_stamp, scale(since, r.ticks, r.filetime))
+                         : add_saturated(first_stamp, scale(add_saturated(since, -1), r.ticks, r.filetime));
   for (int step = 0; step < kMaxSteps && raw < kMax && to_filetime(raw) < filetime; ++step)
     ++raw;
   return raw;

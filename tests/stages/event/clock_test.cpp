@@ -48,7 +48,8 @@ TEST(Clock, FindsTheFirstTickAtOrAfterAMoment) {
         Clock{ClockType::system_time, 1, 0, kStart, kStart}}) {
     std::mt19937_64 random(7);
     for (int i = 0; i < 2000; ++i) {
-      const std::int64_t moment = kStart + static_cast<std::int64_t>(random() % 1'000'000'000'000);
+      const std::int64_t apart = static_cast<std::int64_t>(random() % 1'000'000'000'000);
+      const std::int64_t moment = i % 2 == 0 ? kStart + apart : kStart - apart; // before the start, too
       const std::int64_t raw = clock.from_filetime(moment);
       ASSERT_GE(clock.to_filetime(raw), moment) << clock.perf_freq;
       ASSERT_LT(clock.to_filetime(raw - 1), moment) << clock.perf_freq;
