@@ -103,15 +103,24 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
           Option::command_line);
   }
   if (selection.children && !targets.only_excludes_) {
-    // Parents may stand behind their children in the list: repeat until nothing changes.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::size_t i = 0; i < processes.size(); ++i) {
-        if (targets.instances_[i] || processes[i].pid == kIdleProcess) continue;
-        const auto parent = lifetimes.process_at(processes[i].parent, processes[i].start);
-        // A parent that started after its child only has the number of the real one.
-        if (!parent || *parent == i || processes[*parent].start > processes[i].start) continue;
-        if (targets.instances_[*parent]) targets.instances_[i] = changed = true;
+    std::vector<std::vector<std::uint32_t>> children(processes.size());
+    for (std::size_t i = 0; i < processes.size(); ++i) {
+      if (processes[i].pid == kIdleProcess) continue;
+      const auto parent = lifetimes.process_at(processes[i].parent, processes[i].start);
+      // A parent that started after its child only has the number of the real one.
+      if (!parent || *parent == i || processes[*parent].start > processes[i].start) continue;
+      children[*parent].push_back(static_cast<std::uint32_t>(i));
+    }
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t i = 0; i < processes.size(); ++i)
+      if (targets.instances_[i]) open.push_back(i);
+    while (!open.empty()) {
+      const std::uint32_t parent = open.back();
+      open.pop_back();
+      for (const std::uint32_t child : children[parent]) {
+        if (targets.instances_[child]) continue;
+        targets.instances_[child] = true;
+        open.push_back(child);
       }
     }
   }
