@@ -190,14 +190,13 @@ struct WalkEnd {
 // Whether bytes are what Windows fills a buffer with behind its last event: 0xFF up to the end.
 [[nodiscard]] bool is_fill(Bytes bytes);
 
-// Calls visit(const EventView &, std::int64_t time, std::uint32_t offset) for each event of a buffer's
-// decoded events (the bytes after the buffer header). `time` is the event's own or, where it has none, its
-// predecessor's. Stops at the first damage; the events before it have been visited.
-template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
+namespace detail {
+
+// for_each_event, with the time of what comes before the first event that has one.
+template <class Visit> WalkEnd walk_events(Bytes events, std::int64_t time, Visit &&visit) {
   const std::uint8_t *const base = events.data();
   const std::size_t end = events.size();
   std::size_t at = 0;
-  std::int64_t time = 0;
   auto stop = [&](WalkEnd::Reason reason, std::uint32_t found) {
     return WalkEnd{reason, static_cast<std::uint32_t>(at), found};
   };
@@ -220,6 +219,29 @@ template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit) {
     at += align8(size);
   }
   return stop(WalkEnd::Reason::complete, 0);
+}
+
+// Whether the first event, if it is one, has no place for a time in its header. Few messages and nothing else
+// that Windows writes.
+[[nodiscard]] inline bool begins_timeless(Bytes events) {
+  if (events.size() < 8) return false;
+  const std::uint32_t marker = load<std::uint32_t>(events.data());
+  return marker >> 24 != format::kMarkerStructured ||
+         format::kHeaderLayouts[marker >> 16 & 0xFF].time_at == format::kNone;
+}
+
+} // namespace detail
+
+// The time of the first of a buffer's events that has one; `timeless` where none has.
+[[nodiscard]] std::int64_t first_event_time(Bytes events, std::int64_t timeless);
+
+// Calls visit(const EventView &, std::int64_t time, std::uint32_t offset) for each event of a buffer's
+// decoded events (the bytes after the buffer header). `time` is the event's own or, where it has none (a WPP
+// message may have none), its predecessor's; in front of the first with a time, that one's; in a buffer
+// without any, `timeless`. Stops at the first damage; the events before it have been visited.
+template <class Visit> WalkEnd for_each_event(Bytes events, Visit &&visit, std::int64_t timeless = 0) {
+  const std::int64_t before = detail::begins_timeless(events) ? first_event_time(events, timeless) : timeless;
+  return detail::walk_events(events, before, std::forward<Visit>(visit));
 }
 
 } // namespace etwrelog

@@ -18,7 +18,8 @@ namespace etwrelog {
 
 namespace base {
 struct FileAttributes;
-}
+class PrivateFolder;
+} // namespace base
 
 // Bytes that can be read anywhere, by any number of threads at once: a blob store, for one.
 class RandomAccess {
@@ -119,7 +120,7 @@ public:
     return write(Bytes(reinterpret_cast<const std::uint8_t *>(text.data()), text.size()));
   }
   [[nodiscard]] std::uint64_t size() const; // bytes written so far
-  [[nodiscard]] Result<void> commit();
+  [[nodiscard]] Result<void> commit();      // once
 
 private:
   struct State;
@@ -136,8 +137,9 @@ private:
 // option.
 [[nodiscard]] Result<void> check_outputs(std::span<const Output> outputs, std::span<const Input> inputs = {});
 
-// A name in the folder for temporary files ($TMPDIR) that no file has, for a file for a while: what stands
-// there when the object ends is removed, and by remove_unfinished_outputs() too.
+// A name in a folder that nobody else can look into, among those for temporary files ($TMPDIR): for a file
+// for a while. What stands there when the object ends is removed, and by remove_unfinished_outputs() too.
+// Where no such folder can be made, no file can be made there.
 class TemporaryFile {
 public:
   TemporaryFile();
@@ -147,6 +149,7 @@ public:
   [[nodiscard]] const std::string &name() const { return name_; }
 
 private:
+  std::unique_ptr<base::PrivateFolder> folder_;
   std::string name_;
 };
 

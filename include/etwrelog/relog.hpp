@@ -32,8 +32,8 @@ struct RelogOptions {
   std::optional<Codec> codec{}; // default: xpress if the input was compressed, else none
   Level level = Level::normal;
   std::uint32_t buffer_size = 0; // nominal, 1 KiB to 16 MiB, a multiple of 8; 0: the input's, at least 64 KiB
-  // Every input buffer becomes one output buffer, in the order that the trace has (OpenOptions::file_order);
-  // `buffer_size` means nothing then.
+  // Every input buffer of which something is kept becomes one output buffer, in the order that the trace has
+  // (OpenOptions::file_order); `buffer_size` means nothing then.
   bool keep_grouping = false;
   bool count = false; // fill in the report's counts by type and process; costs time
   StackMode stacks = StackMode::keep;

@@ -34,7 +34,7 @@ Result<void> follow_references(const pipeline::OpenedTrace &opened, const pipeli
 } // namespace
 
 bool FilterParts::is_of(const Filter &filter, const Trace &trace) {
-  return filter.impl_->opened == &detail::Traversal::of(trace);
+  return filter.impl_->trace == detail::Traversal::of(trace).identity;
 }
 
 Result<Filter> Filter::prepare(const Trace &trace, const Selection &selection, const RunOptions &run,
@@ -42,7 +42,7 @@ Result<Filter> Filter::prepare(const Trace &trace, const Selection &selection, c
   if (trace.single_pass()) return detail::Traversal::needs_spool(trace);
   const pipeline::OpenedTrace &opened = detail::Traversal::of(trace);
   auto impl = std::make_shared<Impl>();
-  impl->opened = &opened;
+  impl->trace = opened.identity;
   impl->everything = selection.everything();
   if (impl->everything) return FilterParts::make(std::move(impl));
   const filter::TimeRange time = filter::selected_time(selection, trace.clock());

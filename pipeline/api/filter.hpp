@@ -1,6 +1,7 @@
 // What stands behind the public Filter.
 #pragma once
 
+#include "api/internals.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/state.hpp"
 #include "etwrelog/trace.hpp"
@@ -30,8 +31,8 @@ private:
 
 struct Filter::Impl {
   bool everything = false;
-  const void *opened = nullptr; // of which trace
-  Lifetimes lifetimes;          // keeps alive what the filters refer to
+  pipeline::Identity trace; // of which it is
+  Lifetimes lifetimes;      // keeps alive what the filters refer to
   // By machine. None where nothing of it is selected.
   std::vector<std::optional<filter::Filter>> machines;
   std::vector<std::uint32_t> first_buffer; // by source

@@ -3,9 +3,12 @@
 #pragma once
 
 #include "api/clock_map.hpp"
+#include "base/platform.hpp"
 #include "etwrelog/trace.hpp"
 #include "source/stream.hpp"
 #include "source/trace.hpp"
+
+#include <atomic>
 
 namespace etwrelog {
 
@@ -13,7 +16,20 @@ namespace pipeline {
 
 class Walk;
 
+// What tells an opened trace from all others that there ever were.
+class Identity {
+public:
+  Identity() : number_(next_.fetch_add(1, std::memory_order_relaxed)) {}
+  bool operator==(const Identity &) const = default;
+
+private:
+  inline static std::atomic<std::uint64_t> next_{0};
+  std::uint64_t number_;
+};
+
 struct OpenedTrace {
+  Identity identity;
+  std::vector<base::FileId> files; // what it was opened from
   std::vector<std::unique_ptr<const Trace>> sources;
   std::shared_ptr<StreamSource> stream; // of a single-pass trace, which has no sources but an info
   std::vector<SourceInfo> infos;

@@ -1,14 +1,17 @@
 #include "api/reading.hpp"
 
 #include "api/internals.hpp"
+#include "base/io.hpp"
 
 namespace etwrelog::pipeline {
 
-std::vector<Input> input_files(const etwrelog::Trace &trace) {
-  std::vector<Input> files;
-  for (const auto &source : detail::Traversal::of(trace).sources)
-    files.emplace_back(source->input().file());
-  return files;
+Result<void> check_output(const etwrelog::Trace &trace, const Output &output) {
+  return base::check_output(output, detail::Traversal::of(trace).files);
+}
+
+Result<OutputStream> open_output(const etwrelog::Trace &trace, const Output &output) {
+  ETWRELOG_TRY(check_output(trace, output));
+  return OutputStream::open(output);
 }
 
 std::uint64_t file_offset(const etwrelog::Trace &trace, const Position &position) {

@@ -36,8 +36,11 @@ template <class Part, class Map, class Merge>
   return std::move(folding.total);
 }
 
-// The files that a trace is read from, whatever its sources are called: what an output must not be.
-[[nodiscard]] std::vector<Input> input_files(const etwrelog::Trace &trace);
+// The error for an output that is a file which the trace was opened from, whatever names it has by now, or
+// that exists and is not to be replaced.
+[[nodiscard]] Result<void> check_output(const etwrelog::Trace &trace, const Output &output);
+// OutputStream::open for what is made of a trace.
+[[nodiscard]] Result<OutputStream> open_output(const etwrelog::Trace &trace, const Output &output);
 
 // Where an event lies in its file; of a compressed buffer, and of an archive, where its buffer lies.
 [[nodiscard]] std::uint64_t file_offset(const etwrelog::Trace &trace, const Position &position);

@@ -2,6 +2,7 @@
 #include "etwrelog/relog.hpp"
 
 #include "api/internals.hpp"
+#include "api/reading.hpp"
 #include "base/errors.hpp"
 #include "base/io.hpp"
 #include "output/relog.hpp"
@@ -114,6 +115,7 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
   if (output.kind() != Output::Kind::path)
     return base::bad_option(Option::output, "an .etl is written to a file: its header comes last");
   ETWRELOG_TRY(check_options(options));
+  ETWRELOG_TRY(pipeline::check_output(trace, output));
   pipeline::RelogReport report;
   Result<void> done = relog_any(trace, private_options(output, options, run), report);
   RelogReport out = public_report(std::move(report));

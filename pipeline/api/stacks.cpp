@@ -2,6 +2,7 @@
 #include "etwrelog/stacks.hpp"
 
 #include "api/internals.hpp"
+#include "api/reading.hpp"
 #include "base/errors.hpp"
 #include "output/several.hpp"
 #include "passes/stack_report.hpp"
@@ -26,10 +27,7 @@ Result<StackReport> report_stacks(const Trace &trace, const StackReportOptions &
   std::optional<OutputStream> output;
   std::optional<stacks::StackDatabaseWriter> database;
   if (options.database) {
-    std::vector<Input> inputs;
-    for (const pipeline::Trace *source : sources)
-      inputs.emplace_back(source->input().file());
-    ETWRELOG_TRY_LET(opened, OutputStream::open(*options.database, inputs));
+    ETWRELOG_TRY_LET(opened, pipeline::open_output(trace, *options.database));
     output.emplace(std::move(opened));
     database.emplace(
         [&](Bytes bytes) -> Result<void> {

@@ -3,6 +3,7 @@
 #include "api/traversal.hpp"
 #include "base/called.hpp"
 #include "base/errors.hpp"
+#include "base/io.hpp"
 #include "output/several.hpp"
 #include "run/runner.hpp"
 
@@ -173,11 +174,13 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
       ETWRELOG_TRY_LET(stream, options.follow
                                    ? pipeline::StreamSource::follow(input, options.enough, run.stop)
                                    : pipeline::StreamSource::open(input, run));
+      if (const auto file = base::file_id(input)) impl->files.push_back(*file);
       impl->infos.push_back(info_of(*stream));
       impl->stream = std::move(stream);
       break;
     }
     ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run));
+    if (const auto file = base::file_id(input)) impl->files.push_back(*file);
     for (pipeline::OpenedInput &opened : sources)
       ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run));
   }
@@ -198,6 +201,7 @@ Result<Trace> Trace::together(std::span<const Trace *const> traces) {
   auto impl = std::make_unique<Impl>();
   for (const Trace *const trace : traces) {
     if (trace->single_pass()) return detail::Traversal::needs_spool(*trace);
+    std::ranges::copy(trace->impl_->files, std::back_inserter(impl->files));
     for (const auto &source : trace->impl_->sources)
       impl->sources.push_back(std::make_unique<const pipeline::Trace>(source->again()));
     for (const SourceInfo &info : trace->impl_->infos) {

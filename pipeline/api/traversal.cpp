@@ -314,20 +314,9 @@ BufferView Walk::view_of(std::uint32_t source, const DecodedBuffer &buffer) cons
   view.machine = info.machine;
   const bool one_stream = (info.header.log_file_mode & format::kModeOneStream) != 0;
   view.processor = one_stream ? std::uint16_t{0} : buffer.header.processor();
-  // Only what comes before the first event with a time needs another's. Nearly always the first one has its
-  // own.
-  if (view.size >= 8) {
-    const std::uint32_t marker = load<std::uint32_t>(view.events);
-    if (marker >> 24 == format::kMarkerStructured &&
-        format::kHeaderLayouts[marker >> 16 & 0xFF].time_at != format::kNone)
-      return view;
-  }
-  std::optional<std::int64_t> first;
-  for_each_event(buffer.events, [&](const EventView &event, std::int64_t, std::uint32_t) {
-    if (!first && event.has_time()) first = event.header_time();
-  });
+  if (!detail::begins_timeless(buffer.events)) return view;
   view.begins_timeless = true;
-  view.first_time = trace_.clocks[source](first.value_or(info.header.first_stamp));
+  view.first_time = trace_.clocks[source](first_event_time(buffer.events, info.header.first_stamp));
   return view;
 }
 

@@ -5,6 +5,7 @@
 #include "source/trace.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace etwrelog::pipeline {
@@ -88,12 +89,16 @@ bool Summarizer::walk(Bytes buffer, Bytes decoded, std::uint32_t begin) {
   if (!events) return false;
   last_switch_ = EventView();
   if (owners_ != nullptr) owners_->begin_buffer(header.processor());
-  const WalkEnd end =
-      for_each_event(*events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+  // What no event of the buffer tells the time of has that of the trace's header, which is not known here.
+  constexpr std::int64_t kTimeless = std::numeric_limits<std::int64_t>::min();
+  const WalkEnd end = for_each_event(
+      *events,
+      [&](const EventView &event, std::int64_t time, std::uint32_t at) {
         base::read_ahead(*events, at, at + event.size());
         visit(event, time, {begin, at, event.size(), 0});
-      });
-  if (!end) return false;
+      },
+      kTimeless);
+  if (!end || summary_.first_time == kTimeless) return false;
   if (last_switch_.size() == 0) return true;
   auto slot = std::ranges::find(switches_, header.processor(), &LastSwitch::processor);
   if (slot == switches_.end()) slot = switches_.insert(slot, LastSwitch{header.processor(), {}, {}});

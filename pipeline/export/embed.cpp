@@ -220,7 +220,7 @@ Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, cons
   }
   const std::uint32_t buffers = records.buffers();
   const std::string more = records.finish(layout.buffers);
-  ETWRELOG_TRY_LET(out, OutputStream::open(output, pipeline::input_files(trace)));
+  ETWRELOG_TRY_LET(out, pipeline::open_output(trace, output));
   ETWRELOG_TRY(append_buffers(file, source.header, layout, more, buffers, out));
   report.buffers = buffers;
   report.records = records.counts();

@@ -204,7 +204,7 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
 
 Result<ExportReport> export_json(const Trace &trace, const Output &output, const ExportOptions &options,
                                  const RunOptions &run) {
-  ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
+  ETWRELOG_TRY_LET(stream, pipeline::open_output(trace, output));
   Result<ExportReport> report = run_export(
       trace, options, Order::time, true, [&](std::string_view text) { return stream.write(text); }, run);
   if (!report) return report;

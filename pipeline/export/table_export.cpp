@@ -5,14 +5,13 @@
 #include "base/io.hpp"
 #include "base/output_file.hpp"
 #include "base/platform.hpp"
+#include "base/private_folder.hpp"
 #include "etwrelog/export.hpp"
 #include "export/rows.hpp"
 #include "export/table_folder.hpp"
 #include "tables/table.hpp"
 
-#include <filesystem>
 #include <map>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -40,38 +39,6 @@ public:
 
 private:
   OutputStream &stream_;
-};
-
-// A folder of our own for a database that is being made; gone when this is.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    std::random_device random;
-    std::error_code failed;
-    for (int i = 0; i < 16 && path_.empty(); ++i) {
-      const auto path = std::filesystem::temp_directory_path(failed) /
-                        fmt::format("etwrelog-{:08x}{:08x}", random(), random());
-      if (!failed && std::filesystem::create_directory(path, failed) && !failed) path_ = path;
-    }
-    if (!path_.empty()) base::add_temporary(file());
-  }
-  ~TemporaryFolder() {
-    if (path_.empty()) return;
-    base::forget_temporary(file());
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-
-  [[nodiscard]] bool made() const { return !path_.empty(); }
-  [[nodiscard]] std::string file() const {
-    return (path_ / "events").string();
-  } // what is to become the output
-  [[nodiscard]] std::string other() const { return (path_ / "database").string(); }
-
-private:
-  std::filesystem::path path_;
 };
 
 Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &writer, FieldColumns fields,
@@ -120,10 +87,10 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
 // DuckDB makes its files itself, by their names.
 Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, TableFormat format,
                                      const ExportOptions &options, const RunOptions &run) {
-  const TemporaryFolder folder;
+  const base::PrivateFolder folder("events"); // what is to become the output
   if (!folder.made()) return base::io_failure("no folder can be made for temporary files ($TMPDIR)");
   const bool parquet = format == TableFormat::parquet;
-  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.other(), folder.file())
+  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"), folder.file())
                                    : tables::duckdb_writer(folder.file(), {}));
   ETWRELOG_TRY_LET(
       report, write_tables(trace, *writer, parquet ? FieldColumns::json : FieldColumns::texts, options, run));
@@ -148,7 +115,7 @@ Result<ExportReport> write_sqlite(const Trace &trace, base::OutputFile &file, co
 Result<ExportReport> export_sqlite(const Trace &trace, const Output &output, const ExportOptions &options,
                                    const RunOptions &run) {
   if (output.kind() == Output::Kind::path) {
-    ETWRELOG_TRY(base::check_output(output, pipeline::input_files(trace)));
+    ETWRELOG_TRY(pipeline::check_output(trace, output));
     ETWRELOG_TRY_LET(file, base::OutputFile::create(output.name(), output.existing() == Existing::replace));
     ETWRELOG_TRY_LET(report, write_sqlite(trace, file, options, run));
     report.bytes = file.size();
@@ -212,7 +179,7 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
                                   const ExportOptions &options, const RunOptions &run) {
   ETWRELOG_TRY(check_format(format));
   if (format == TableFormat::sqlite) return export_sqlite(trace, output, options, run);
-  ETWRELOG_TRY_LET(stream, OutputStream::open(output, pipeline::input_files(trace)));
+  ETWRELOG_TRY_LET(stream, pipeline::open_output(trace, output));
   StreamTarget target(stream);
   Result<ExportReport> report = [&]() -> Result<ExportReport> {
     std::unique_ptr<tables::TableWriter> writer;

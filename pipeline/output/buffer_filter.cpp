@@ -86,8 +86,11 @@ void BufferFilter::count(const EventView &event, std::int64_t time, bool kept, F
   process.events_out += kept ? 1 : 0;
 }
 
-FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size, std::span<const write::Run> runs) {
+FirstBuffer split_first_buffer(const format::BufferHeader &header, Bytes events, std::uint32_t header_size,
+                               std::span<const write::Run> runs) {
   FirstBuffer first;
+  first.processor = header.processor();
+  first.lost_flags = write::lost_flags(header);
   first.header_event.assign(events.begin(), events.begin() + header_size);
   const auto header_end = static_cast<std::uint32_t>(align8(header_size));
   for (const write::Run &run : runs) {

@@ -56,9 +56,10 @@ private:
 struct FirstBuffer {
   std::vector<std::uint8_t> header_event, more_events;
   std::int64_t last_time = 0;
+  std::uint16_t processor = 0, lost_flags = 0;
 };
 // `header_size`: of the header event, which has been read before: it is there, whole, and always kept.
-[[nodiscard]] FirstBuffer split_first_buffer(Bytes events, std::uint32_t header_size,
-                                             std::span<const write::Run> runs);
+[[nodiscard]] FirstBuffer split_first_buffer(const format::BufferHeader &header, Bytes events,
+                                             std::uint32_t header_size, std::span<const write::Run> runs);
 
 } // namespace etwrelog::pipeline

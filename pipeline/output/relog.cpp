@@ -49,7 +49,7 @@ Result<FirstBuffer> filter_first_buffer(const Trace &trace, const BufferFilter &
   events.filter(trace, batch, buffer, runs, counts);
   if (batch.error) return *std::move(batch.error);
   counts.add_to(report);
-  return split_first_buffer(buffer.events, trace.header().event_size, runs);
+  return split_first_buffer(buffer.header, buffer.events, trace.header().event_size, runs);
 }
 
 Error with_file(Error error, const std::string &file) {
@@ -86,8 +86,6 @@ public:
 
 private:
   Result<void> open_output() {
-    const Trace *const one = &trace_;
-    ETWRELOG_TRY(check_no_input({&one, 1}, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_, options_));
     ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
     output_.emplace(std::move(output));
@@ -277,15 +275,6 @@ private:
 };
 
 } // namespace
-
-Result<void> check_no_input(Traces traces, const std::string &output) {
-  for (const Trace *trace : traces)
-    if (base::same_file(trace->input().file(), output))
-      return base::ErrorBuilder(ErrorKind::usage, "is the input itself")
-          .in(output)
-          .advise(Advice::other_output);
-  return {};
-}
 
 Result<void> relog(const Trace &whole, const RelogOptions &options, RelogReport &report) {
   const auto began = std::chrono::steady_clock::now();

@@ -54,9 +54,6 @@ struct RelogReport {
 
 [[nodiscard]] Result<void> relog(const Trace &trace, const RelogOptions &options, RelogReport &report);
 
-// Fails where the output is one of the inputs, under whatever name.
-[[nodiscard]] Result<void> check_no_input(Traces traces, const std::string &output);
-
 // A stream filtered while it is read, with the processes and threads known so far; single-threaded.
 // What kept events might refer to later (stack definitions, file names, manifests) is kept whole.
 // options.keep_grouping, the threads and the stacks are not looked at; `salvage` is not supported.

@@ -117,7 +117,6 @@ public:
 
 private:
   Result<void> open_output() {
-    ETWRELOG_TRY(check_no_input(traces_, options_.output));
     ETWRELOG_TRY(check_nominal_size(nominal_, options_));
     ETWRELOG_TRY_LET(output, TraceOutput::create(options_));
     output_.emplace(std::move(output));
@@ -351,7 +350,7 @@ private:
     }
     out.processor = buffer.header.processor();
     out.type = buffer.index == 0 ? std::uint16_t{kTypeGeneric} : buffer.header.type;
-    out.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    out.lost_flags = write::lost_flags(buffer.header);
     out.last_time = part.runs.back().last_time;
     out.as_stored = storable && whole;
     if (out.as_stored) return;
@@ -367,7 +366,7 @@ private:
     filter(trace, batch, buffer, part);
     TimedEvents &kept = part.kept.back().events;
     kept.origin.processor = buffer.header.processor();
-    kept.origin.lost_flags = buffer.header.flags & (kFlagEventsLost | kFlagBufferLost);
+    kept.origin.lost_flags = write::lost_flags(buffer.header);
     std::int64_t latest = planned.before;
     for (const write::Run &run : part.runs) {
       const Bytes bytes =
@@ -376,12 +375,15 @@ private:
       const std::size_t shift = kept.bytes.size();
       kept.bytes.insert(kept.bytes.end(), bytes.begin(), bytes.end());
       kept.bytes.resize(shift + (run.end - run.begin));
-      for_each_event(bytes, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-        latest = std::max(latest, time);
-        const auto begin = static_cast<std::uint32_t>(shift + at);
-        kept.events.push_back(
-            {latest, time, begin, static_cast<std::uint32_t>(begin + align8(event.size()))});
-      });
+      for_each_event(
+          bytes,
+          [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+            latest = std::max(latest, time);
+            const auto begin = static_cast<std::uint32_t>(shift + at);
+            kept.events.push_back(
+                {latest, time, begin, static_cast<std::uint32_t>(begin + align8(event.size()))});
+          },
+          run.last_time);
     }
   }
 
@@ -478,7 +480,6 @@ namespace {
 
 // Stacks are rewritten as one trace has them: several become one first, in a temporary file.
 Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, RelogReport &report) {
-  ETWRELOG_TRY(check_no_input(traces, options.output));
   ETWRELOG_TRY(base::check_target(options.output, options.replace_output));
   const TemporaryFile between;
   RelogOptions merging = options;

@@ -47,6 +47,7 @@ public:
     ETWRELOG_TRY_LET(rest, read(MutableBytes(buffer).subspan(kBufferHeaderSize)));
     cut_ = rest + kBufferHeaderSize < buffer.size();
     if (cut_) {
+      ETWRELOG_TRY(read::check_buffer_header(header, at_, kBufferHeaderSize + rest, index_, nominal, name_));
       buffer.resize(rest + kBufferHeaderSize);
       warnings.push_back(
           fmt::format("the last buffer (at 0x{:x}) is cut short: read to its last whole event", at_));
@@ -164,10 +165,10 @@ private:
     }
     if (!options_.selection.everything() || options_.count) { // else nobody asks whose an event is
       const auto index = static_cast<std::uint32_t>(buffer.index);
-      for_each_event(Bytes(buffer.events).first(buffer.size),
-                     [&](const EventView &event, std::int64_t time, std::uint32_t) {
-                       records_.add(event, time, index);
-                     });
+      for_each_event(
+          Bytes(buffer.events).first(buffer.size),
+          [&](const EventView &event, std::int64_t time, std::uint32_t) { records_.add(event, time, index); },
+          header_.first_stamp);
       processors_.push_back(buffer.header.processor());
     }
     group_bytes_ += buffer.events.size();
@@ -209,10 +210,12 @@ private:
     FilteredBuffer filtered =
         kept.begin(static_cast<std::uint32_t>(buffer.index), buffer.header.processor(), events, runs, counts);
     bool whole = true;
-    const WalkEnd end =
-        for_each_event(events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+    const WalkEnd end = for_each_event(
+        events,
+        [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           whole = kept.take(event, time, at, filtered) && whole;
-        });
+        },
+        header_.first_stamp);
     if (!end && !(buffer.cut && end.reason == WalkEnd::Reason::overrun))
       return base::corrupt(
                  fmt::format("buffer {}: no event at 0x{:x}", buffer.index, kBufferHeaderSize + end.at))
@@ -223,7 +226,8 @@ private:
     ++report_.input_buffers;
     // Whether the input is compressed shows with its second buffer at the earliest: it waits by now.
     if (buffer.index == 0)
-      return output_->begin(header_, nominal_, codec_, split_first_buffer(events, header_.event_size, runs));
+      return output_->begin(header_, nominal_, codec_,
+                            split_first_buffer(buffer.header, events, header_.event_size, runs));
     ETWRELOG_TRY(output_->buffers().fill(output_->origin_of(buffer.header, whole), events, runs, out_));
     return output_->buffers().put(out_);
   }

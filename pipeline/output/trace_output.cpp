@@ -54,15 +54,16 @@ Result<void> TraceOutput::begin(const LogfileHeader &header, std::uint32_t nomin
                                options_->keep_grouping};
   input_nominal_ = header.buffer_size;
   buffers_.emplace(*writer_, form, header.clock());
-  return buffers_->begin(output_header(header, nominal_size, form.compressed()), first.header_event,
-                         first.more_events, first.last_time);
+  return buffers_->begin(output_header(header, nominal_size, form.compressed()),
+                         {first.header_event, first.more_events, first.processor, first.lost_flags},
+                         first.last_time);
 }
 
 write::Origin TraceOutput::origin_of(const BufferHeader &header, bool whole) const {
   write::Origin origin;
   origin.processor = header.processor();
   origin.type = header.type;
-  origin.lost_flags = header.flags & (kFlagEventsLost | kFlagBufferLost);
+  origin.lost_flags = write::lost_flags(header);
   origin.whole = whole;
   const std::uint32_t nominal = buffers_->form().nominal_size;
   if (nominal == input_nominal_) origin.failed_reservation = write::failed_reservation(header, nominal);

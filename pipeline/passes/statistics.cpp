@@ -126,10 +126,8 @@ public:
   void count(const EventView &event, std::int64_t time, filter::Position &position, std::uint32_t buffer) {
     ++work_.events;
     work_.bytes += event.size();
-    if (time != 0) {
-      work_.first_time = std::min(work_.first_time, time);
-      work_.last_time = std::max(work_.last_time, time);
-    }
+    work_.first_time = std::min(work_.first_time, time);
+    work_.last_time = std::max(work_.last_time, time);
     if (everything_) {
       work_.types.add(event);
       if (schema::EventNames::teaches(event)) work_.names.learn(event, time);

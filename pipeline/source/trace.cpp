@@ -191,13 +191,9 @@ MutableBytes Trace::fetch(Batch &batch, std::span<const read::BufferSpan> spans,
 }
 
 bool Trace::read_exactly(Batch &batch, std::uint64_t offset, MutableBytes into) const {
-  const Result<std::size_t> got = input_->read_at(offset, into);
-  if (got && *got == into.size()) return true;
-  if (!got)
-    batch.error = got.error();
-  else
-    batch.error =
-        base::io_failure("the file became shorter while it was read").in(input_->name()).at(offset + *got);
+  Result<void> read = base::read_whole(*input_, offset, into);
+  if (read) return true;
+  batch.error = std::move(read).error();
   return false;
 }
 

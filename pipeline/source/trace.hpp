@@ -126,12 +126,14 @@ public:
   template <class Visit> void visit(Batch &batch, const DecodedBuffer &buffer, Visit &&visit_event) const {
     std::uint64_t events = 0;
     MemoryAhead ahead(buffer);
-    const WalkEnd end =
-        for_each_event(buffer.events, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+    const WalkEnd end = for_each_event(
+        buffer.events,
+        [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           ++events;
           ahead.at(at);
           visit_event(event, time, at);
-        });
+        },
+        header().first_stamp);
     batch.events += events;
     if (!end) note_walk_end(batch, buffer, end);
   }

@@ -1,5 +1,7 @@
 #include "base/input.hpp"
 
+#include "base/errors.hpp"
+
 namespace etwrelog::base {
 namespace {
 
@@ -24,6 +26,12 @@ private:
 };
 
 } // namespace
+
+Result<void> read_whole(const InputBytes &input, std::uint64_t offset, MutableBytes into) {
+  ETWRELOG_TRY_LET(got, input.read_at(offset, into));
+  if (got == into.size()) return {};
+  return io_failure("the file became shorter while it was read").in(input.name()).at(offset + got);
+}
 
 std::unique_ptr<InputBytes> file_input(InputName name, File file, std::uint64_t size,
                                        const std::optional<FileAttributes> &attributes) {

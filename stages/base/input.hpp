@@ -45,6 +45,9 @@ private:
   std::string text_;
 };
 
+// Fills `into` from within the input. That less is there now is an error of kind `io`.
+[[nodiscard]] Result<void> read_whole(const InputBytes &input, std::uint64_t offset, MutableBytes into);
+
 // An open file of that size.
 [[nodiscard]] std::unique_ptr<InputBytes> file_input(InputName name, File file, std::uint64_t size,
                                                      const std::optional<FileAttributes> &attributes = {});

@@ -3,12 +3,12 @@
 #include "base/called.hpp"
 #include "base/errors.hpp"
 #include "base/output_file.hpp"
+#include "base/private_folder.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -83,12 +83,18 @@ std::optional<FileId> file_id(const Input &input) {
   return input.kind() == Input::Kind::path ? file_id(input.name()) : std::nullopt;
 }
 
-Result<void> check_output(const Output &output, std::span<const Input> inputs) {
+std::vector<FileId> file_ids(std::span<const Input> inputs) {
+  std::vector<FileId> ids;
+  for (const Input &input : inputs)
+    if (const std::optional<FileId> id = file_id(input)) ids.push_back(*id);
+  return ids;
+}
+
+Result<void> check_output(const Output &output, std::span<const FileId> inputs) {
   if (output.kind() != Output::Kind::path) return {};
   const std::optional<FileId> there = file_id(output.name());
-  for (const Input &input : inputs)
-    if (there && file_id(input) == there)
-      return bad_option(Option::output, "is the input itself").in(output.name()).advise(Advice::other_output);
+  if (there && std::ranges::find(inputs, *there) != inputs.end())
+    return bad_option(Option::output, "is the input itself").in(output.name()).advise(Advice::other_output);
   return check_target(output.name(), output.existing() == Existing::replace);
 }
 
@@ -112,9 +118,7 @@ Result<void> check_outputs(std::span<const Output> outputs, std::span<const Inpu
   auto wrong = [](const Output &output, const char *what) {
     return base::ErrorBuilder(ErrorKind::usage, what).in(output.name()).advise(Advice::other_output);
   };
-  std::vector<base::FileId> sources;
-  for (const Input &input : inputs)
-    if (const std::optional<base::FileId> id = base::file_id(input)) sources.push_back(*id);
+  const std::vector<base::FileId> sources = base::file_ids(inputs);
   std::vector<base::Place> places;
   for (const Output &output : outputs) {
     if (output.kind() != Output::Kind::path) continue;
@@ -132,29 +136,16 @@ Result<void> check_outputs(std::span<const Output> outputs, std::span<const Inpu
   return {};
 }
 
-TemporaryFile::TemporaryFile() {
-  std::random_device random;
-  std::error_code failed;
-  const auto folder = std::filesystem::temp_directory_path(failed);
-  do {
-    std::string name = "etwrelog-";
-    for (int i = 0; i < 4; ++i)
-      name += std::to_string(random()) + (i < 3 ? "-" : ".tmp");
-    name_ = (folder / name).string();
-  } while (base::exists(name_));
-  base::add_temporary(name_);
-}
-
-TemporaryFile::~TemporaryFile() {
-  base::forget_temporary(name_);
-  base::remove_file(name_);
-}
+TemporaryFile::TemporaryFile()
+    : folder_(std::make_unique<base::PrivateFolder>("file.tmp")), name_(folder_->file()) {}
+TemporaryFile::~TemporaryFile() = default;
 
 struct OutputStream::State {
   Output output;
   std::uint64_t size = 0;
   std::optional<base::OutputFile> file{}; // of a path
   std::vector<std::uint8_t> bytes{};      // of memory
+  bool committed = false;
 };
 
 OutputStream::OutputStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -163,7 +154,7 @@ OutputStream &OutputStream::operator=(OutputStream &&) noexcept = default;
 OutputStream::~OutputStream() = default;
 
 Result<OutputStream> OutputStream::open(const Output &output, std::span<const Input> inputs) {
-  ETWRELOG_TRY(base::check_output(output, inputs));
+  ETWRELOG_TRY(base::check_output(output, base::file_ids(inputs)));
   if (output.kind() == Output::Kind::sink && OutputParts::sink(output) == nullptr)
     return base::bad_option(Option::output, "the sink is a null pointer").in(output.name());
   auto state = std::make_unique<State>(State{output});
@@ -194,6 +185,8 @@ std::uint64_t OutputStream::size() const {
 }
 
 Result<void> OutputStream::commit() {
+  if (std::exchange(state_->committed, true))
+    return base::bad_option(Option::output, "is complete already").in(state_->output.name());
   if (state_->file) return state_->file->commit();
   if (auto *bytes = OutputParts::bytes(state_->output)) *bytes = std::move(state_->bytes);
   return {};

@@ -32,9 +32,11 @@ namespace base {
 // The file that an input is, under whatever name; nothing for what is none.
 [[nodiscard]] std::optional<FileId> file_id(const Input &input);
 
+[[nodiscard]] std::vector<FileId> file_ids(std::span<const Input> inputs);
+
 // The error for an output that is one of the inputs, under whatever name, or that exists and is not to be
 // replaced.
-[[nodiscard]] Result<void> check_output(const Output &output, std::span<const Input> inputs);
+[[nodiscard]] Result<void> check_output(const Output &output, std::span<const FileId> inputs);
 
 } // namespace base
 } // namespace etwrelog

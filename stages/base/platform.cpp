@@ -684,6 +684,8 @@ namespace etwrelog {
 void remove_unfinished_outputs() noexcept {
   for (base::TemporarySlot &slot : base::temporaries)
     if (slot.used.load(std::memory_order_acquire)) ::unlink(slot.path.data());
+  for (base::TemporarySlot &slot : base::temporaries) // folders, which are empty by now
+    if (slot.used.load(std::memory_order_acquire)) ::rmdir(slot.path.data());
 }
 
 } // namespace etwrelog

@@ -2,6 +2,7 @@
 #include "etwrelog/kernel_events.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace etwrelog {
 
@@ -9,6 +10,15 @@ using namespace format;
 
 bool is_fill(Bytes bytes) {
   return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0xFF; });
+}
+
+std::int64_t first_event_time(Bytes events, std::int64_t timeless) {
+  std::optional<std::int64_t> first;
+  static_cast<void>(
+      detail::walk_events(events, timeless, [&](const EventView &event, std::int64_t time, std::uint32_t) {
+        if (!first && event.has_time()) first = time;
+      }));
+  return first.value_or(timeless);
 }
 
 bool ExtendedItems::next(ExtendedItem &item) {

@@ -192,8 +192,8 @@ private:
     HeadersAhead::Header raw{};
     if (const HeadersAhead::Header *const read = ahead_->find(at_))
       raw = *read;
-    else if (const Result<std::size_t> got = input_.read_at(at_, raw); !got)
-      return got.error();
+    else
+      ETWRELOG_TRY(base::read_whole(input_, at_, raw));
     const BufferHeader header = load_buffer_header(raw.data());
     if (base::all_zero(raw)) {
       ETWRELOG_TRY_LET(zeros, only_zeros(at_));
@@ -295,8 +295,9 @@ private:
     for (std::uint64_t at = from, size = kSmallWindow; at < input_.size();
          at += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
       window_.resize(std::max<std::size_t>(window_.size(), size));
-      ETWRELOG_TRY_LET(got, input_.read_at(at, MutableBytes(window_).first(size)));
-      if (!base::all_zero(Bytes(window_).first(got))) return false;
+      const MutableBytes some = MutableBytes(window_).first(std::min(size, input_.size() - at));
+      ETWRELOG_TRY(base::read_whole(input_, at, some));
+      if (!base::all_zero(some)) return false;
     }
     return true;
   }

@@ -58,8 +58,9 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
     std::uint32_t too_large = 0;
     std::size_t begin = 0, until = 0; // of what goes into the open buffer in one go
     std::int64_t last_time = open.last_time;
-    const WalkEnd end =
-        for_each_event(piece, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
+    const WalkEnd end = for_each_event(
+        piece,
+        [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           const std::uint32_t size = static_cast<std::uint32_t>(align8(event.size()));
           if (size > nominal_ - kBufferHeaderSize) too_large = size;
           if (too_large != 0) return;
@@ -71,7 +72,8 @@ Result<void> Rechunker::add(const Origin &origin, Bytes events, std::span<const 
           }
           until = at + size;
           last_time = time;
-        });
+        },
+        run.last_time);
     if (too_large != 0 || !end) {
       return base::bad_option(Option::buffer_size,
                               fmt::format("an event of {} bytes does not fit an output buffer of {} bytes",
@@ -155,8 +157,9 @@ void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compress
   store_buffer_header(buffer.bytes.data(), header);
 }
 
-std::vector<std::uint8_t> make_header_buffer(Bytes events, std::uint32_t nominal_size, bool compressed) {
-  const std::size_t valid = kBufferHeaderSize + events.size();
+std::vector<std::uint8_t> make_header_buffer(const HeaderBuffer &first, std::uint32_t nominal_size,
+                                             bool compressed) {
+  const std::size_t valid = first.size();
   const std::size_t size =
       compressed ? (valid + kHeaderBufferGranule - 1) / kHeaderBufferGranule * kHeaderBufferGranule
                  : std::max<std::size_t>(nominal_size, valid);
@@ -165,10 +168,15 @@ std::vector<std::uint8_t> make_header_buffer(Bytes events, std::uint32_t nominal
   header.buffer_size = static_cast<std::uint32_t>(size);
   header.saved_offset = header.filled_bytes = static_cast<std::uint32_t>(valid);
   header.state = compressed ? std::uint32_t{kStateFlush} : std::uint32_t{kStateFree};
-  header.flags = kFlagFlushMarker;
+  const std::uint16_t index_flag = first.processor != 0 ? kFlagProcessorIndex : 0;
+  header.flags = static_cast<std::uint16_t>(kFlagFlushMarker | index_flag | first.lost_flags);
+  header.client_context = first.processor;
   header.type = kTypeHeader;
   store_buffer_header(bytes.data(), header);
-  std::copy(events.begin(), events.end(), bytes.begin() + kBufferHeaderSize);
+  const auto others = bytes.begin() + static_cast<std::ptrdiff_t>(valid - first.more_events.size());
+  std::fill(bytes.begin() + kBufferHeaderSize, others, std::uint8_t{0});
+  std::ranges::copy(first.header_event, bytes.begin() + kBufferHeaderSize);
+  std::ranges::copy(first.more_events, others);
   return bytes;
 }
 

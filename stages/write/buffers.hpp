@@ -53,6 +53,11 @@ struct Origin {
   std::uint32_t failed_reservation = 0; // of a full input buffer of the same nominal size, else 0
 };
 
+// Those of a buffer's flags that say that something was lost before it.
+[[nodiscard]] inline std::uint16_t lost_flags(const format::BufferHeader &header) {
+  return header.flags & (format::kFlagEventsLost | format::kFlagBufferLost);
+}
+
 // The reservation that closed a full buffer, from its header: CurrentOffset - SavedOffset. 0 if the buffer
 // was flushed early or the field says nothing plausible.
 [[nodiscard]] std::uint32_t failed_reservation(const format::BufferHeader &header,
@@ -91,9 +96,17 @@ private:
 // and fill. `scratch` is reused between calls.
 void seal(OutputBuffer &buffer, std::uint32_t nominal_size, Compressor *compressor, base::RawMemory &scratch);
 
-// The first buffer of a file, header event first: `events` is what follows the buffer header. Never
-// compressed; in a compressed file its size is rounded up to 512, otherwise it is the nominal size.
-[[nodiscard]] std::vector<std::uint8_t> make_header_buffer(Bytes events, std::uint32_t nominal_size,
-                                                           bool compressed);
+// The first buffer of a file.
+struct HeaderBuffer {
+  Bytes header_event, more_events; // the logfile header as it shall stand; the others, each aligned to 8
+  std::uint16_t processor = 0;
+  std::uint16_t lost_flags = 0; // as of an Origin
+  [[nodiscard]] std::size_t size() const {
+    return format::kBufferHeaderSize + align8(header_event.size()) + more_events.size();
+  }
+};
+// Never compressed; in a compressed file its size is rounded up to 512, otherwise it is the nominal size.
+[[nodiscard]] std::vector<std::uint8_t> make_header_buffer(const HeaderBuffer &first,
+                                                           std::uint32_t nominal_size, bool compressed);
 
 } // namespace etwrelog::write

@@ -12,10 +12,10 @@ void Stamper::stamp(OutputBuffer &buffer) {
   buffer.sequence = next_sequence_++;
 }
 
-Result<void> EtlOutput::begin(const LogfileHeader &header, Bytes header_event, Bytes more_events,
+Result<void> EtlOutput::begin(const LogfileHeader &header, const HeaderBuffer &first,
                               std::int64_t last_time) {
   last_time_ = last_time;
-  return sink_->begin(header, header_event, more_events);
+  return sink_->begin(header, first);
 }
 
 void EtlOutput::stamp(Outgoing &out) {

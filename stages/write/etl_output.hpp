@@ -31,10 +31,8 @@ struct OutputForm {
 class TraceSink {
 public:
   virtual ~TraceSink() = default;
-  // The first buffer: the logfile header event as it shall stand, and the other events, each aligned to 8.
   // header.buffer_size is the nominal size; header.log_file_mode says whether the trace is compressed.
-  [[nodiscard]] virtual Result<void> begin(const LogfileHeader &header, Bytes header_event,
-                                           Bytes more_events) = 0;
+  [[nodiscard]] virtual Result<void> begin(const LogfileHeader &header, const HeaderBuffer &first) = 0;
   // Stamped and sealed.
   [[nodiscard]] virtual Result<void> append(const OutputBuffer &buffer) = 0;
 };
@@ -66,7 +64,7 @@ public:
         stamper_(clock) {}
 
   // `last_time`: raw, of the last event of the first buffer.
-  [[nodiscard]] Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events,
+  [[nodiscard]] Result<void> begin(const LogfileHeader &header, const HeaderBuffer &first,
                                    std::int64_t last_time);
   // As Rechunker::add; full buffers go to `out.closed`.
   [[nodiscard]] Result<void> fill(const Origin &origin, Bytes events, std::span<const Run> runs,

@@ -12,20 +12,18 @@ namespace etwrelog::write {
 
 using namespace format;
 
-Result<void> EtlWriter::begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) {
+Result<void> EtlWriter::begin(const LogfileHeader &header, const HeaderBuffer &first) {
   header_ = header;
-  header_event_.assign(header_event.begin(), header_event.end());
-  header_event_.resize(align8(header_event.size()));
-  std::vector<std::uint8_t> events = header_event_;
-  events.insert(events.end(), more_events.begin(), more_events.end());
-  if (kBufferHeaderSize + events.size() > header.buffer_size)
+  header_event_.assign(first.header_event.begin(), first.header_event.end());
+  header_event_.resize(align8(header_event_.size()));
+  if (first.size() > header.buffer_size)
     return base::bad_option(Option::buffer_size,
                             fmt::format("the first buffer needs {} bytes, more than the buffer size of {}",
-                                        kBufferHeaderSize + events.size(), header.buffer_size))
+                                        first.size(), header.buffer_size))
         .in(file_.target())
         .advise(Advice::larger_buffers);
   const bool compressed = (header.log_file_mode & kModeCompressed) != 0;
-  ETWRELOG_TRY(file_.append(make_header_buffer(events, header.buffer_size, compressed)));
+  ETWRELOG_TRY(file_.append(make_header_buffer(first, header.buffer_size, compressed)));
   buffers_ = 1;
   return {};
 }

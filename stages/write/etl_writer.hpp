@@ -12,8 +12,7 @@ public:
   explicit EtlWriter(base::OutputFile file) : file_(std::move(file)) {}
 
   // Also fails if the events do not fit the first buffer.
-  [[nodiscard]] Result<void> begin(const LogfileHeader &header, Bytes header_event,
-                                   Bytes more_events) override;
+  [[nodiscard]] Result<void> begin(const LogfileHeader &header, const HeaderBuffer &first) override;
   [[nodiscard]] Result<void> append(const OutputBuffer &buffer) override;
 
   // Another header event of the same size in place of the one that was given, with its header.

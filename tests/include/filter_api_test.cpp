@@ -198,5 +198,17 @@ TEST(FilterApi, IsForTheTraceItWasPreparedFor) {
   EXPECT_EQ(other.events({.filter = &*filter}).status().error().kind, ErrorKind::usage);
 }
 
+// Another trace may lie where the closed one lay.
+TEST(FilterApi, OfAClosedTraceIsForNoOther) {
+  for (int i = 0; i < 20; ++i) {
+    std::optional<PublicTrace> trace = opened({Input::memory("one.etl", two_processes().bytes())});
+    const Result<Filter> filter = Filter::prepare(*trace, {.processes = {"one.exe"}});
+    ASSERT_TRUE(filter);
+    trace.reset();
+    const PublicTrace other = opened({Input::memory("other.etl", two_processes().bytes())});
+    EXPECT_EQ(other.events({.filter = &*filter}).status().error().kind, ErrorKind::usage);
+  }
+}
+
 } // namespace
 } // namespace etwrelog::testing

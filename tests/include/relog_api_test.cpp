@@ -3,6 +3,8 @@
 #include "etwrelog/export.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 namespace etwrelog::testing {
@@ -54,6 +56,52 @@ TEST(RelogApi, WritesOneProcessIntoANewFile) {
   EXPECT_EQ(relog(trace, path).error().advice, Advice::replace) << "nothing is replaced unasked";
   EXPECT_EQ(relog(one, Output(path, Existing::replace)).error().kind, ErrorKind::usage) << "never the input";
   EXPECT_EQ(directory.names().size(), 1u);
+}
+
+TEST(RelogApi, TheFileThatATraceWasOpenedFromIsNoOutput) {
+  const TempDir directory;
+  const std::string path = directory.file("in.etl"), moved = directory.file("moved.etl");
+  const std::vector<std::uint8_t> bytes = two_processes();
+  write_file(path, bytes);
+  const auto refuses = [](const auto &made) { return !made && made.error().option == Option::output; };
+  for (const bool follow : {false, true}) {
+    OpenOptions how;
+    how.follow = follow;
+    const Result<etwrelog::Trace> trace = etwrelog::Trace::open(path, how);
+    ASSERT_TRUE(trace);
+    std::filesystem::rename(path, moved); // the same file, whatever its name
+    const Output onto(moved, Existing::replace);
+    EXPECT_TRUE(refuses(etwrelog::relog(*trace, onto)));
+    if (!follow) {
+      EXPECT_TRUE(refuses(export_json(*trace, onto)));
+      EXPECT_TRUE(refuses(export_table(*trace, onto, TableFormat::sqlite)));
+      EXPECT_TRUE(refuses(embed_schemas(*trace, onto)));
+      EXPECT_TRUE(refuses(etwrelog::report_stacks(*trace, {.database = onto})));
+    }
+    std::filesystem::rename(moved, path);
+    EXPECT_EQ(read_file(path), bytes);
+  }
+}
+
+TEST(RelogApi, TheFirstBufferKeepsItsProcessorAndWhatWasLost) {
+  const TempDir directory;
+  SyntheticTrace made;
+  made.in_first_buffer(true);
+  made.sample({1'000'100}, 104);
+  made.in_first_buffer(false);
+  made.sample({1'000'200}, 104);
+  std::vector<std::uint8_t> bytes = made.bytes();
+  format::BufferHeader first = format::load_buffer_header(bytes.data());
+  first.client_context = 63;
+  first.flags |= format::kFlagProcessorIndex | format::kFlagEventsLost;
+  format::store_buffer_header(bytes.data(), first);
+  const Result<etwrelog::Trace> trace = etwrelog::Trace::open(Input::memory("x.etl", bytes));
+  ASSERT_TRUE(trace);
+  const std::string out = directory.file("out.etl");
+  ASSERT_TRUE(etwrelog::relog(*trace, out));
+  const format::BufferHeader kept = format::load_buffer_header(read_file(out).data());
+  EXPECT_EQ(kept.processor(), 63);
+  EXPECT_NE(kept.flags & format::kFlagEventsLost, 0);
 }
 
 TEST(RelogApi, TheTraceStaysWholeWhateverWasSelectedFromIt) {

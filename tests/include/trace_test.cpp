@@ -1,5 +1,6 @@
 // The public way to the events: etwrelog/trace.hpp.
 #include "etwrelog/archive.hpp"
+#include "etwrelog/relog.hpp"
 #include "etwrelog/trace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -283,6 +284,63 @@ TEST(TraceQuery, ATimeOfAnArchiveDecodesOnlyWhatItNeeds) {
   const Result<etwrelog::Trace> packed = etwrelog::Trace::open(directory.file("damaged.etlz"));
   ASSERT_TRUE(packed);
   EXPECT_FALSE(packed->events({}).for_each([](const Event &) {})) << "all of it meets the damage";
+}
+
+// A WPP message may have no time: it has that of its predecessor, at the begin of a buffer its successor's.
+TEST(TraceCursor, AnEventInFrontOfAllTimesHasThatOfTheNext) {
+  SyntheticTrace made;
+  made.process_rundown({1'000'100}, 100, 4, "one.exe");
+  made.end_buffer(0);
+  std::vector<std::uint8_t> message{16, 0, 0, 0x90, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+  made.raw({2'000'000}, message, 16);
+  made.sample({2'000'000}, 104);
+  const etwrelog::Trace trace = open_memory(made.bytes());
+  const std::size_t all = walk(trace, {}).size();
+  ASSERT_EQ(all, 4u); // with the logfile header
+  Moment early, between;
+  between.seconds = 0.05;
+  EXPECT_EQ(walk(trace, {.from = early}).size(), all);
+  EXPECT_EQ(walk(trace, {.to = between}).size(), 2u);
+  for (const bool from : {true, false}) {
+    Selection selection;
+    (from ? selection.from : selection.to) = from ? early : between;
+    const Result<Filter> filter = Filter::prepare(trace, selection);
+    ASSERT_TRUE(filter);
+    EXPECT_EQ(walk(trace, {.filter = &*filter}).size(), from ? all : 2u);
+    const TempDir directory;
+    const std::string path = directory.file("out.etl");
+    ASSERT_TRUE(etwrelog::relog(trace, path, {.selection = selection}));
+    EXPECT_EQ(walk(*etwrelog::Trace::open(path), {}).size(), from ? all : 2u);
+  }
+}
+
+// Nobody can read what the caller's input no longer has; it is not taken for space that was never written.
+TEST(TraceOpen, AnInputThatBecomesShorterIsAnError) {
+  class Shorter final : public RandomAccess {
+  public:
+    explicit Shorter(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
+    std::uint64_t size() const override { return bytes_.size() + 1'000'000; }
+    Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+      if (offset >= bytes_.size()) return std::size_t{0};
+      const std::size_t n = std::min<std::size_t>(into.size(), bytes_.size() - offset);
+      std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
+      return n;
+    }
+
+  private:
+    std::vector<std::uint8_t> bytes_;
+  };
+  SyntheticTrace made;
+  made.sample({2'000'000}, 104);
+  for (const bool zeros : {false, true}) {
+    std::vector<std::uint8_t> bytes = made.bytes();
+    if (zeros) bytes.resize(bytes.size() + 100);
+    const auto trace =
+        etwrelog::Trace::open(Input::random_access("x.etl", std::make_shared<Shorter>(std::move(bytes))));
+    ASSERT_FALSE(trace);
+    EXPECT_EQ(trace.error().kind, ErrorKind::io);
+    EXPECT_NE(trace.error().message().find("shorter"), std::string::npos) << trace.error().message();
+  }
 }
 
 TEST(TraceCursor, FailsWhereTheDamageIsAndSalvagesTheRest) {

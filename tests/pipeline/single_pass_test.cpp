@@ -168,5 +168,19 @@ TEST(SinglePass, ACircularLogThatRanOverItsSizeIsRefused) {
   }
 }
 
+// A length that overruns the end is a cut only where the header is plausible; else it hides what follows.
+TEST(SinglePass, ALengthThatIsWrongIsNoCut) {
+  const testing::TempDir directory;
+  std::vector<std::uint8_t> bytes = two_processes(Codec::none).bytes();
+  store(&bytes[0x4000], std::uint32_t{0x340000}); // more than there is
+  const std::string input = directory.file("in.etl");
+  testing::write_file(input, bytes);
+  for (const bool single_pass : {false, true}) {
+    const Ran ran = relogged(directory, input, {}, single_pass);
+    EXPECT_EQ(ran.run.status, 1) << ran.run.err;
+    EXPECT_NE(ran.run.err.find("buffer 1: BufferSize"), std::string::npos) << ran.run.err;
+  }
+}
+
 } // namespace
 } // namespace etwrelog

@@ -59,8 +59,7 @@ public:
     header.pointer_size = recipe_.pointer_size;
     set_log_version(header, false);
     Bytes8 event = make_logfile_header(header, 4, 4);
-    event.resize(align8(event.size()));
-    file_ = write::make_header_buffer(event, kNominal, false);
+    file_ = write::make_header_buffer({event, {}}, kNominal, false);
     for (const std::uint32_t process : {40u, 44u}) {
       write::EventBuilder e(streams_[0]);
       e.system(0x0303, 4, recipe_.pointer_size, 4, 4, time_)

@@ -65,18 +65,17 @@ void DefectSink::plant(Defect defect, std::uint64_t offset, std::uint64_t unread
   done_.push_back({defect, index_, offset, unreadable, bytes, std::move(what)});
 }
 
-Result<void> DefectSink::begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) {
+Result<void> DefectSink::begin(const LogfileHeader &header, const write::HeaderBuffer &first) {
   compressed_ = (header.log_file_mode & format::kModeCompressed) != 0;
-  const std::size_t events = align8(header_event.size()) + more_events.size();
-  offset_ = compressed_ ? (format::kBufferHeaderSize + events + format::kHeaderBufferGranule - 1) /
-                              format::kHeaderBufferGranule * format::kHeaderBufferGranule
+  offset_ = compressed_ ? (first.size() + format::kHeaderBufferGranule - 1) / format::kHeaderBufferGranule *
+                              format::kHeaderBufferGranule
                         : header.buffer_size;
   if (compressed_)
     for (const Defect d : {Defect::bit_flips, Defect::out_of_order, Defect::lost_buffers, Defect::cut_tail})
       if (wants(d))
         return refusal(std::string(defect_name(d)) + ": what it hides cannot be told in a compressed buffer",
                        "--codec none");
-  return out_.begin(header, header_event, more_events);
+  return out_.begin(header, first);
 }
 
 Result<void> DefectSink::append(const write::OutputBuffer &buffer) {

@@ -28,7 +28,7 @@ enum class Defect : std::uint8_t {
 class DefectSink : public write::TraceSink {
 public:
   DefectSink(std::vector<Defect> defects, write::TraceSink &out) : defects_(std::move(defects)), out_(out) {}
-  Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override;
+  Result<void> begin(const LogfileHeader &header, const write::HeaderBuffer &first) override;
   Result<void> append(const write::OutputBuffer &buffer) override;
   // After the last buffer: hands on what was held back. Fails if a defect found no place.
   Result<void> end();

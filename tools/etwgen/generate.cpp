@@ -154,7 +154,7 @@ private:
     write_prologue(first, machine_, {machine_.processes(), machine_.threads()},
                    Machine::kStart - kPrologueLead + 100);
     assert(first.last() < Machine::kStart);
-    ETWRELOG_TRY(output_.begin(header_, event, stream.bytes, header_.first_stamp));
+    ETWRELOG_TRY(output_.begin(header_, {event, stream.bytes}, header_.first_stamp));
     put(prologue, 0, prologue.streams[0]);
     closed_before_ = std::move(prologue.out.closed);
     // The rundown at the end counts towards the size that was asked for.
@@ -352,12 +352,9 @@ Result<Generated> generate(const Options &options, write::TraceSink &sink) {
   return Generator(complete, sink).run();
 }
 
-Result<void> MemorySink::begin(const LogfileHeader &h, Bytes header_event, Bytes more_events) {
+Result<void> MemorySink::begin(const LogfileHeader &h, const write::HeaderBuffer &first) {
   header = h;
-  std::vector<std::uint8_t> events(header_event.begin(), header_event.end());
-  events.resize(align8(events.size()));
-  events.insert(events.end(), more_events.begin(), more_events.end());
-  bytes = write::make_header_buffer(events, h.buffer_size, (h.log_file_mode & format::kModeCompressed) != 0);
+  bytes = write::make_header_buffer(first, h.buffer_size, (h.log_file_mode & format::kModeCompressed) != 0);
   return {};
 }
 

@@ -47,7 +47,7 @@ struct Generated {
 // The trace as one block of memory, for measurements and tests; needs options.size or duration within reason.
 class MemorySink : public write::TraceSink {
 public:
-  Result<void> begin(const LogfileHeader &header, Bytes header_event, Bytes more_events) override;
+  Result<void> begin(const LogfileHeader &header, const write::HeaderBuffer &first) override;
   Result<void> append(const write::OutputBuffer &buffer) override;
   std::vector<std::uint8_t> bytes;
   LogfileHeader header;
@@ -55,7 +55,7 @@ public:
 
 class NullSink : public write::TraceSink {
 public:
-  Result<void> begin(const LogfileHeader &, Bytes, Bytes) override { return {}; }
+  Result<void> begin(const LogfileHeader &, const write::HeaderBuffer &) override { return {}; }
   Result<void> append(const write::OutputBuffer &) override { return {}; }
 };
 

@@ -14,9 +14,9 @@ std::uint32_t call_back(Session &session) {
 
 } // namespace
 
-Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources,
+Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, const Trace &trace,
                    std::stop_token ending)
-    : ending_(std::move(ending)) {
+    : clock_(trace.clock()), ending_(std::move(ending)) {
   for (const auto &session : sessions) {
     session->logfile.BuffersRead = 0;
     const auto callback =
@@ -26,7 +26,7 @@ Delivery::Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span
     for (std::size_t i = 0; i < session->trace.sources().size(); ++i) { // several in one .zip
       Stream &stream = streams_.emplace_back();
       stream.session = session.get();
-      stream.source = &sources[streams_.size() - 1];
+      stream.source = &trace.sources()[streams_.size() - 1];
       stream.describer = &describer;
     }
   }
@@ -60,7 +60,10 @@ bool Delivery::deliver(const Event &event) {
   Open &open = stream.buffers[event.processor()];
   if (open.any && open.buffer != at.buffer && !end_buffer(stream, open)) return false;
 
-  const std::int64_t raw = event.has_time() ? event.header_time() : event.time();
+  // In the source's clock; of an event without a time its predecessor's, or the moment that the trace has.
+  const std::int64_t raw = event.has_time() ? event.header_time()
+                           : open.any       ? open.last_time
+                                      : stream.source->clock.from_filetime(clock_.to_filetime(event.time()));
   open = {at.buffer, static_cast<std::uint32_t>(format::kBufferHeaderSize + at.offset + event.size()), raw,
           true};
 

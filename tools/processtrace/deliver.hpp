@@ -15,9 +15,9 @@ namespace etwrelog::consumer {
 
 class Delivery {
 public:
-  // `sources` belong to the sessions, one each, in the same order. `ending`: one of the handles was closed.
-  Delivery(std::span<const std::shared_ptr<Session>> sessions, std::span<const SourceInfo> sources,
-           std::stop_token ending);
+  // The sources of `trace`, which outlives this, belong to the sessions, in the same order. `ending`: one of
+  // the handles was closed.
+  Delivery(std::span<const std::shared_ptr<Session>> sessions, const Trace &trace, std::stop_token ending);
 
   // False when the consumer wants no more: a buffer callback said so, or a handle was closed.
   [[nodiscard]] bool deliver(const Event &event);
@@ -41,6 +41,7 @@ private:
   [[nodiscard]] bool end_buffer(Stream &stream, Open &open);
   void call(Stream &stream, EVENT_RECORD &record, const EventView &event);
 
+  Clock clock_; // of the trace
   std::vector<Stream> streams_;
   std::stop_token ending_;
   RecordMaker maker_;

@@ -130,7 +130,7 @@ std::uint32_t run(std::span<const std::shared_ptr<Session>> sessions, const Quer
   }
   const Trace &trace = set ? *set : sessions.front()->trace;
   constexpr const char *kCancelled = "a buffer callback wanted no more";
-  Delivery delivery(sessions, trace.sources(), ending);
+  Delivery delivery(sessions, trace, ending);
   EventCursor cursor = trace.events(query, until);
   while (const Event *event = cursor.next())
     if (!delivery.deliver(*event))
