@@ -84,15 +84,16 @@ enum class Measure : std::uint8_t {
 class ValueMap {
 public:
   struct Entry {
-    std::uint32_t value;
+    std::uint64_t value; // a negative one sign-extended
     std::string name;
   };
   std::string name;
   bool bits = false;
   std::vector<Entry> entries; // sorted by value
 
-  // The name of a value, or the names of its bits with "|" between; empty if the map does not cover it all.
-  [[nodiscard]] std::string text(std::uint64_t value) const;
+  // The name of a value of so many bytes, or the names of its bits with "|" between; empty if the map does
+  // not cover it all.
+  [[nodiscard]] std::string text(std::uint64_t value, std::size_t bytes) const;
 };
 
 struct Field {

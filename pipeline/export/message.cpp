@@ -112,14 +112,11 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
       continue;
     }
     const char c = message[++i];
-    if (c == 'n') text += '\n';
-    if (c == 't') text += '\t';
-    if (c == 'r') text += '\r';
-    if (c == 'b') text += ' ';
     if (c < '0' || c > '9') {
-      if (c == '%' || c == '.' || c == '!') text += c;
+      text += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c == 'b' ? ' ' : c;
       continue;
     }
+    if (c == '0') break; // the end, without a new line
     std::size_t number = static_cast<std::size_t>(c - '0');
     if (i + 1 < message.size() && message[i + 1] >= '0' && message[i + 1] <= '9')
       number = number * 10 + static_cast<std::size_t>(message[++i] - '0');
@@ -132,9 +129,10 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
     if (number == 0 || number > values.size()) continue;
     const FieldValue &value = values[number - 1];
     const auto integer = value.integer();
-    std::string shown = integer && value.field->map >= 0
-                            ? schema.maps[static_cast<std::size_t>(value.field->map)]->text(*integer)
-                            : std::string();
+    std::string shown =
+        integer && value.field->map >= 0
+            ? schema.maps[static_cast<std::size_t>(value.field->map)]->text(*integer, value.data.size())
+            : std::string();
     if (shown.empty() && append_printed(text, format, value)) continue;
     if (shown.empty()) value.append_text(shown);
     append_padded(text, format, shown);

@@ -193,13 +193,26 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     add_providers(*std::move(providers_read), manifests);
   }
 
+  [[nodiscard]] static bool same_fields(const Schema &a, const Schema &b) {
+    return std::ranges::equal(a.fields, b.fields, [](const Field &x, const Field &y) {
+      return x.name == y.name && x.type == y.type && x.size == y.size && x.members == y.members;
+    });
+  }
+
   void add_providers(std::vector<schema::ManifestProvider> read,
                      std::unordered_map<Key, const Schema *, KeyHash> &table) {
     for (schema::ManifestProvider &provider : read) {
       name_provider(provider.guid, provider.name);
       for (std::unique_ptr<Entry> &entry : provider.events) {
         const Key key = key_of(provider.guid, entry->schema.id, entry->schema.version, 0);
-        if (table.contains(key)) continue;
+        if (const auto known = table.find(key); known != table.end()) {
+          if (!same_fields(*known->second, entry->schema))
+            problem(
+                "provider " + std::string(provider_name(provider.guid)) + ", event " +
+                std::to_string(entry->schema.id) +
+                ": two manifests say other fields for one version of it; all are decoded as the first says");
+          continue;
+        }
         if (!has_room()) return;
         table.emplace(key, store(std::move(entry)));
       }
@@ -316,9 +329,12 @@ Result<void> SchemaCatalog::add_manifest(std::string_view xml) {
 }
 
 Result<void> SchemaCatalog::add_tmf(std::string_view text) {
-  auto read = schema::read_tmf(text);
+  std::vector<std::string> dropped;
+  auto read = schema::read_tmf(text, dropped);
   if (!read) return std::move(read).error();
   Impl &mine = own();
+  for (std::string &why : dropped)
+    mine.problem(std::move(why));
   for (schema::TraceMessage &message : *read) {
     const Key key = key_of(message.guid, message.number, 0, 0);
     if (mine.messages.contains(key)) continue;

@@ -27,7 +27,8 @@ schema::JsonWay json_way(const Field &field) {
   if (field.type == FieldType::raw_time) return JsonWay::signed_number;
   if (field.type > FieldType::i64) return JsonWay::other;
   switch (field.format) {
-  case Format::hex: return JsonWay::hex;
+  case Format::hex:
+  case Format::address: return JsonWay::hex;
   case Format::port:
   case Format::ip_address:
   case Format::characters: return JsonWay::other;
@@ -266,19 +267,26 @@ void FieldValue::append_text(std::string &out) const {
   schema::unquote_json(out, start);
 }
 
-std::string ValueMap::text(std::uint64_t value) const {
+std::string ValueMap::text(std::uint64_t value, std::size_t bytes) const {
+  const std::uint64_t above = bytes >= 8 ? 0 : ~std::uint64_t{0} << 8 * bytes; // no bits of the value
+  value &= ~above;
   if (!bits) {
-    const auto at = std::lower_bound(entries.begin(), entries.end(), value,
-                                     [](const Entry &e, std::uint64_t v) { return e.value < v; });
-    return at != entries.end() && at->value == value ? at->name : std::string();
+    const auto named = [this](std::uint64_t wanted) {
+      const auto at = std::ranges::lower_bound(entries, wanted, {}, &Entry::value);
+      return at != entries.end() && at->value == wanted ? at->name : std::string();
+    };
+    std::string found = named(value);
+    return found.empty() && above != 0 ? named(value | above) : found; // of a negative one
   }
   std::string out;
   std::uint64_t rest = value;
   for (const Entry &entry : entries) {
-    if (entry.value == 0 || (value & entry.value) != entry.value) continue;
+    const bool fits = (entry.value & above) == 0 || (entry.value & above) == above;
+    const std::uint64_t wanted = entry.value & ~above;
+    if (!fits || wanted == 0 || (value & wanted) != wanted) continue;
     if (!out.empty()) out += '|';
     out += entry.name;
-    rest &= ~std::uint64_t{entry.value};
+    rest &= ~wanted;
   }
   return rest == 0 ? out : std::string();
 }

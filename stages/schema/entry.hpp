@@ -86,7 +86,9 @@ struct TraceMessage {
   std::uint16_t number = 0;
   EntryPtr entry;
 };
-[[nodiscard]] Result<std::vector<TraceMessage>> read_tmf(std::string_view text);
+// `problems`: which of its messages cannot be read, and why; at most kMaxProblems.
+[[nodiscard]] Result<std::vector<TraceMessage>> read_tmf(std::string_view text,
+                                                         std::vector<std::string> &problems);
 
 // The built-in schemas: what the tables in kernel_classes.cpp and other_classes.cpp say, read once for the
 // whole process.

@@ -56,6 +56,13 @@ std::optional<Types> types_of(const Field &field) {
   return std::nullopt;
 }
 
+// What Windows' own records say of types that have one length, that of a pointer in every trace as here; many
+// readers go by it. By in type.
+std::uint16_t length_of(unsigned in) {
+  constexpr std::uint16_t kLengths[] = {0, 0, 0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 4, 0, 16, 4, 8, 16, 0, 4, 8};
+  return in < std::size(kLengths) ? kLengths[in] : std::uint16_t{0};
+}
+
 class Writer {
 public:
   Writer(const Schema &schema, std::vector<std::uint8_t> &out) : schema_(schema), out_(out) {}
@@ -99,8 +106,9 @@ public:
           made.flags |= kParamLength, made.length = place[static_cast<std::size_t>(field.size_field)];
         } else if (field.length == Measure::constant) {
           made.flags |= kFixedLength, made.length = field.size;
-        } else if (field.type == FieldType::boolean && field.size == 1 && types->in == 13) {
-          made.length = 1;
+        } else {
+          made.length =
+              field.type == FieldType::boolean && field.size == 1 ? std::uint16_t{1} : length_of(types->in);
         }
         if (field.map >= 0)
           made.map = add_text(out_, schema_.maps[static_cast<std::size_t>(field.map)]->name);
@@ -179,6 +187,12 @@ std::optional<std::vector<std::uint8_t>> write_map_info(const ValueMap &map, con
   for (const ValueMap::Entry &entry : map.entries)
     texts.push_back(add_text(info, entry.name));
   if (info.size() > kMostBytes || name == 0) return std::nullopt;
+  // Records have 32 bits for a value.
+  constexpr std::uint64_t kNegative = 0xFFFF'FFFF'8000'0000;
+  const auto is_wide = [](const ValueMap::Entry &entry) {
+    return entry.value > 0xFFFF'FFFF && entry.value < kNegative;
+  };
+  if (std::ranges::any_of(map.entries, is_wide)) return std::nullopt;
   store(info.data() + kMapNameAt, name);
   store(info.data() + kMapFlagsAt, map.bits ? kManifestBits : kManifestValues);
   store(info.data() + kMapCountAt, static_cast<std::uint32_t>(map.entries.size()));
@@ -186,7 +200,7 @@ std::optional<std::vector<std::uint8_t>> write_map_info(const ValueMap &map, con
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::uint8_t *const entry = info.data() + kMapHeader + kMapEntry * i;
     store(entry, texts[i]);
-    store(entry + 4, map.entries[i].value);
+    store(entry + 4, static_cast<std::uint32_t>(map.entries[i].value));
   }
   std::vector<std::uint8_t> out(sizeof(Guid));
   store_guid(out.data(), provider);

@@ -63,13 +63,14 @@ void append_binary(std::string &out, const Op &op, Bytes data) {
 void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *map) {
   const std::uint64_t value = load_unsigned(data);
   if (map != nullptr) {
-    if (const std::string name = map->text(value); !name.empty()) {
+    if (const std::string name = map->text(value, data.size()); !name.empty()) {
       append_json_string(out, name);
       return;
     }
   }
   switch (op.format) {
-  case Format::hex: out += '"', append_hex(out, value), out += '"'; return;
+  case Format::hex:
+  case Format::address: out += '"', append_hex(out, value), out += '"'; return;
   case Format::port:
     if (data.size() != 2) break;
     append_unsigned(out, (value & 0xFF) << 8 | value >> 8);

@@ -167,13 +167,13 @@ private:
 
   using Names = std::unordered_map<std::string, std::string>;
   // What tasks and opcodes are shown as: their message where they have one.
-  void add_name(const pugi::xml_node &node, Names &names) {
+  void add_name(const pugi::xml_node &node, Names &names, std::string_view prefix = {}) {
     std::string shown = resolve(attribute(node, "message"));
     if (shown.empty()) shown = attribute(node, "name");
     while (!shown.empty() && shown.back() == ' ')
       shown.pop_back();
     if (!keeps(shown.size())) return;
-    names.try_emplace(std::string(attribute(node, "name")), std::move(shown));
+    names.try_emplace(std::string(prefix).append(attribute(node, "name")), std::move(shown));
   }
 
   void add_map(const pugi::xml_node &node) {
@@ -183,7 +183,7 @@ private:
     for (const pugi::xml_node &item : node.children()) {
       const auto value = number(word(item, "value"));
       if (local(item.name()) != "map" || !value || map->entries.size() >= kMaxFields) continue;
-      map->entries.push_back({static_cast<std::uint32_t>(*value), resolve(attribute(item, "message"))});
+      map->entries.push_back({*value, resolve(attribute(item, "message"))});
       if (!keeps(map->entries.back().name.size())) return;
     }
     std::stable_sort(map->entries.begin(), map->entries.end(),
@@ -206,12 +206,18 @@ private:
       const std::string_view tag = local(child.name());
       if (tag == "template") templates_.try_emplace(std::string(attribute(child, "tid")), child);
       if (tag == "task") add_name(child, tasks_);
-      if (tag == "opcode") add_name(child, opcodes_);
+      if (tag == "opcode") add_name(child, opcodes_, own_names(child.parent().parent()));
       if (tag == "valueMap" || tag == "bitMap") add_map(child);
     });
     visit(node, 0, [&](const pugi::xml_node &child) {
       if (local(child.name()) == "event" && child.attribute("value")) event(child, mine);
     });
+  }
+
+  // In front of the names of a task's own opcodes.
+  static std::string own_names(const pugi::xml_node &task) {
+    if (local(task.name()) != "task") return {};
+    return std::string(attribute(task, "name")) + '\n';
   }
 
   static std::string name_of(const Names &names, std::string_view key) {
@@ -241,9 +247,11 @@ private:
     s.version = static_cast<std::uint16_t>(*version), s.origin = origin_;
     s.provider_name = entry->keep(provider.name);
     const std::string symbol(attribute(node, "symbol"));
-    const std::string task = name_of(tasks_, attribute(node, "task"));
+    const std::string task_name(attribute(node, "task")), opcode_name(attribute(node, "opcode"));
+    const std::string task = task_name == "win:None" ? std::string() : name_of(tasks_, task_name);
     s.task = entry->keep(task.empty() ? symbol : task);
-    std::string opcode = name_of(opcodes_, attribute(node, "opcode"));
+    const auto own = opcodes_.find(task_name + '\n' + opcode_name);
+    std::string opcode = own != opcodes_.end() ? own->second : name_of(opcodes_, opcode_name);
     if (opcode.starts_with("win:")) opcode.erase(0, 4);
     s.opcode_name = entry->keep(std::move(opcode));
     std::string shown = task_and_opcode(s.task, s.opcode_name);
@@ -252,7 +260,9 @@ private:
     for (const std::string &text : entry->texts)
       if (!keeps(text.size())) return;
     const std::string tid(attribute(node, "template"));
-    if (const auto found = templates_.find(tid); !tid.empty() && found != templates_.end()) {
+    if (!tid.empty()) {
+      const auto found = templates_.find(tid);
+      if (found == templates_.end()) return drop("its template is not there");
       Places places;
       std::string why = items(found->second, *entry, places, 0);
       if (problem_) return;
@@ -288,6 +298,8 @@ private:
   // Says why the event stays raw: a type that nobody knows, or too much of it. Empty: it does not.
   std::string items(const pugi::xml_node &parent, Entry &entry, Places &places, unsigned depth) {
     if (depth > kMaxDepth) return "structures more than 16 deep";
+    // What the names of this structure's members mean outside of it; -1 for nothing.
+    std::vector<std::pair<std::string, std::int16_t>> hidden;
     for (const pugi::xml_node &node : parent.children()) {
       const std::string_view tag = local(node.name());
       const bool structure = tag == "struct";
@@ -306,11 +318,15 @@ private:
       if (!keeps(name.size())) return "too much text";
       const auto index = entry.add(field, name);
       if (!index) return "more than 4096 fields";
-      places[std::move(name)] = static_cast<std::int16_t>(*index);
+      const auto [place, fresh] = places.try_emplace(name, std::int16_t{-1});
+      if (depth > 0) hidden.emplace_back(std::move(name), fresh ? std::int16_t{-1} : place->second);
+      place->second = static_cast<std::int16_t>(*index);
       if (!structure) continue;
       if (std::string why = items(node, entry, places, depth + 1); !why.empty()) return why;
       entry.fields[*index].members = static_cast<std::uint16_t>(entry.fields.size() - *index - 1);
     }
+    for (; !hidden.empty(); hidden.pop_back())
+      places[hidden.back().first] = hidden.back().second;
     return {};
   }
 

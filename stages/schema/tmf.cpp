@@ -10,6 +10,7 @@
 
 #include "base/cut_text.hpp"
 #include "base/errors.hpp"
+#include "etwrelog/text.hpp"
 
 #include <charconv>
 #include <unordered_map>
@@ -104,14 +105,20 @@ std::optional<unsigned> number_of(std::string_view text) {
   return value;
 }
 
-// The values of KEY=VALUE in the comment of a message.
-using Tags = std::unordered_map<std::string_view, std::string_view>;
+// The values of KEY=VALUE in the comment of a message. A value, such as a function's name with the types of
+// its parameters, may have blanks in it: it ends where the next key begins.
+using Tags = std::unordered_map<std::string_view, std::string>;
 Tags tags_of(std::string_view comment) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
   Tags tags;
+  std::string *value = nullptr;
   for (std::string_view rest = comment; !rest.empty();) {
     const std::string_view word = word_of(rest);
-    if (const std::size_t equals = word.find('='); equals != std::string_view::npos)
-      tags.try_emplace(word.substr(0, equals), word.substr(equals + 1));
+    const std::size_t equals = word.find('=');
+    if (equals != std::string_view::npos && equals != 0 && equals == word.find_first_not_of(kLetters))
+      value = &(tags[word.substr(0, equals)] = word.substr(equals + 1));
+    else if (value != nullptr)
+      value->append(" ").append(word);
   }
   return tags;
 }
@@ -175,6 +182,8 @@ std::string renumbered(const Message &message) {
 
 class TmfReader {
 public:
+  explicit TmfReader(std::vector<std::string> &problems) : problems_(problems) {}
+
   Result<std::vector<TraceMessage>> read(std::string_view text) {
     if (text.size() > kMaxTmf) return failure("at most 64 MiB", std::to_string(text.size()) + " bytes");
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -256,7 +265,12 @@ private:
     const auto *const found = std::find_if(std::begin(kItems), std::end(kItems),
                                            [item](const ItemType &type) { return type.name == item; });
     if (!number || found == std::end(kItems)) {
-      message_.sound = false; // what follows an unknown argument cannot be found: the message stays raw
+      // What follows an unknown argument cannot be found: the message stays raw.
+      if (message_.sound && problems_.size() < kMaxProblems)
+        problems_.push_back("trace message format: line " + std::to_string(line_) +
+                            ": the message is not decoded: unknown argument '" +
+                            std::string(item.substr(0, 80)) + "'");
+      message_.sound = false;
       return;
     }
     Field field;
@@ -281,6 +295,7 @@ private:
     out_.push_back(std::move(message_.out));
   }
 
+  std::vector<std::string> &problems_;
   std::vector<TraceMessage> out_;
   Message message_;
   Guid guid_;
@@ -291,8 +306,11 @@ private:
 
 } // namespace
 
-Result<std::vector<TraceMessage>> read_tmf(std::string_view text) {
-  return TmfReader().read(text);
+Result<std::vector<TraceMessage>> read_tmf(std::string_view text, std::vector<std::string> &problems) {
+  if (!text.starts_with("\xFF\xFE") || text.size() > kMaxTmf) return TmfReader(problems).read(text);
+  // As a shell of Windows writes what a program prints.
+  const auto *const units = reinterpret_cast<const std::uint8_t *>(text.data());
+  return TmfReader(problems).read(utf8_from_utf16(Bytes(units + 2, text.size() - 2)));
 }
 
 } // namespace etwrelog::schema

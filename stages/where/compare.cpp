@@ -162,7 +162,7 @@ bool Test::value(const schema::Op &op, Bytes data, unsigned pointer_size, const 
   schema::unquote_json(scratch, 0);
   if (op.type == FieldType::guid && one) return guid(scratch);
   if (map != nullptr && one && whole)
-    if (const std::string name = map->text(schema::load_unsigned(data)); !name.empty())
+    if (const std::string name = map->text(schema::load_unsigned(data), data.size()); !name.empty())
       return texts(scratch, name);
   return text(scratch);
 }

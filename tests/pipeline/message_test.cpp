@@ -54,6 +54,7 @@ TEST_F(Message, NumbersAreInTheBaseAndWidthOfTheirFormat) {
   EXPECT_EQ(said("%2!I64X! %2!llu! %2!#x! [%2!14x!] [%2!-14x!]"),
             "ABCDEF0123 737894400291 0xabcdef0123 [    abcdef0123] [abcdef0123    ]");
   EXPECT_EQ(said("%3!p!"), "00007FF612345678");
+  EXPECT_EQ(said("50% of %1!d! at 100%C %%done%0 never"), "50 of -1 at 100C %done");
   EXPECT_EQ(said("%5!.1f! %5!8.2f! %5!s!"), "3.2     3.25 3.25");
 }
 
