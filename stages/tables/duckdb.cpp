@@ -129,7 +129,9 @@ public:
     if (db_.open(path_.c_str(), &database_) != 0) return failure("cannot make a database");
     if (db_.connect(database_, &connection_) != 0) return failure("cannot be connected to");
     // One thread: the same bytes every time. Nobody reads the database before it is whole.
-    return run("SET threads TO 1; SET memory_limit = '256MiB'; SET preserve_insertion_order = true");
+    return run(
+        fmt::format("SET threads TO 1; SET memory_limit = '{}MiB'; SET preserve_insertion_order = true",
+                    memory_limit_ >> 20));
   }
 
   Result<void> add_table(const std::string &name, const std::vector<Column> &columns) override {
@@ -150,6 +152,7 @@ public:
   }
 
   Result<void> write(std::size_t number, const Batch &batch) override {
+    ETWRELOG_TRY(make_room(batch));
     Table &table = tables_[number];
     ETWRELOG_TRY(open(table));
     const std::size_t most = db_.vector_size();
@@ -161,7 +164,7 @@ public:
       db_.data_chunk_set_size(table.chunk, rows);
       if (db_.append_data_chunk(table.appender, table.chunk) != 0) return appender_failure(table);
     }
-    if (columns_held_ <= kMostColumnsHeld) return {};
+    if (columns_held_ <= kMostColumnsHeld && long_rows_held_ <= kMostBytesHeld) return {};
     if (Result<void> done = flush(); !done) return done;
     return run("CHECKPOINT");
   }
@@ -172,8 +175,8 @@ public:
     for (const Table &table : tables_)
       tables.push_back(quoted(table.name, '"'));
     if (!parquet_.empty())
-      return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD)", quoted(tables_[0].name, '"'),
-                             quoted(parquet_, '\'')));
+      return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD, ROW_GROUP_SIZE {})",
+                             quoted(tables_[0].name, '"'), quoted(parquet_, '\''), rows_of_group()));
     if (Result<void> made = run(view_of_events(tables)); !made) return made;
     return run("CHECKPOINT");
   }
@@ -186,6 +189,16 @@ private:
   };
   // However few rows there are, each of their columns takes at least one vector of DuckDB's 256 MiB.
   static constexpr std::size_t kMostColumnsHeld = 4'000;
+  // What it holds of long rows until a CHECKPOINT, and of a row group while it is written, it takes twice and
+  // more.
+  static constexpr std::size_t kLongRow = 512, kMostBytesHeld = std::size_t{24} << 20;
+  static constexpr std::size_t kRowsOfGroup = 122'880, kRowsOfVector = 2048; // DuckDB's own
+
+  // As many rows as a group has, or fewer of long ones.
+  [[nodiscard]] std::size_t rows_of_group() const {
+    const std::size_t fit = kMostBytesHeld / std::max<std::size_t>(longest_row_, 1);
+    return std::clamp(fit / kRowsOfVector * kRowsOfVector, kRowsOfVector, kRowsOfGroup);
+  }
 
   static std::pair<int, const char *> type_of(ColumnType type) {
     switch (type) {
@@ -230,6 +243,21 @@ private:
     std::memcpy(data, column.numbers().data() + first, rows * 8);
   }
 
+  Result<void> make_room(const Batch &batch) {
+    std::size_t bytes = 0;
+    for (const ColumnData &column : batch.columns)
+      bytes += column.bytes();
+    const std::size_t each = bytes / std::max<std::size_t>(batch.rows, 1);
+    if (each > kLongRow) long_rows_held_ += bytes;
+    if (each <= longest_row_) return {};
+    longest_row_ = each;
+    // It takes a vector of rows at a time, however long they are, and holds some.
+    const std::size_t needed = (parquet_.empty() ? 3 : 6) * kRowsOfVector * longest_row_;
+    if (needed <= memory_limit_) return {};
+    memory_limit_ = needed;
+    return run(fmt::format("SET memory_limit = '{}MiB'", (memory_limit_ >> 20) + 1));
+  }
+
   Result<void> open(Table &table) {
     if (table.appender != nullptr) return {};
     if (db_.appender_create(connection_, nullptr, table.name.c_str(), &table.appender) != 0)
@@ -251,7 +279,7 @@ private:
       if (db_.appender_flush(table.appender) != 0) return appender_failure(table);
       release(table);
     }
-    columns_held_ = 0;
+    columns_held_ = long_rows_held_ = 0;
     return {};
   }
 
@@ -278,7 +306,7 @@ private:
   [[nodiscard]] Error failure(const std::string &why) const {
     Error error;
     error.kind = ErrorKind::io;
-    error.what = "DuckDB: " + why;
+    error.what = "DuckDB: " + why.substr(0, why.find('\n')); // its advice is for those who talk to it
     return error;
   }
 
@@ -286,7 +314,9 @@ private:
   std::string path_, parquet_;
   DuckDb::Handle database_ = nullptr, connection_ = nullptr;
   std::vector<Table> tables_;
-  std::size_t columns_held_ = 0; // of tables that hold rows
+  std::size_t memory_limit_ = std::size_t{256} << 20;
+  std::size_t columns_held_ = 0;                     // of tables that hold rows
+  std::size_t long_rows_held_ = 0, longest_row_ = 0; // in bytes; the latter of a batch's rows, on average
 };
 
 } // namespace
