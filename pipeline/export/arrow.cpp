@@ -179,6 +179,7 @@ private:
       ETWRELOG_TRY(part->for_each([&](Rows::Kind, tables::Batch &more) { return add(more, batch); }));
       reading_->give(part);
     }
+    ETWRELOG_TRY(batch.check_size());
     return batch.rows == 0 ? Result<void>() : tables::to_arrow(columns_, std::move(batch), out);
   }
 

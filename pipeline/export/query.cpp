@@ -14,6 +14,7 @@
 #include "export/virtual_table.hpp"
 #include "filter/filter.hpp"
 #include "schema/event_names.hpp"
+#include "schema/value_text.hpp"
 #include "tables/sqlite_base.hpp"
 #include "where/condition.hpp"
 
@@ -52,10 +53,12 @@ struct KindTable {
   std::vector<std::size_t> fields; // indices of top-level fields
   // Of those that have another name: hidden columns behind the others.
   std::vector<std::size_t> renamed{};
-  // Columns behind the common ones: fields, or all of them as JSON; what is renamed; the machine.
-  [[nodiscard]] std::size_t columns() const { return object ? 1 : fields.size() + renamed.size(); }
+  // Columns behind the common ones: fields, or all of them as JSON; what they leave; fields by their other
+  // names; the machine.
+  [[nodiscard]] std::size_t raw() const { return object ? 1 : fields.size(); }
+  [[nodiscard]] std::size_t machine() const { return raw() + 1 + renamed.size(); }
   [[nodiscard]] std::size_t field_of_column(std::size_t number) const {
-    return number < fields.size() ? fields[number] : renamed[number - fields.size()];
+    return number < raw() ? fields[number] : renamed[number - raw() - 1];
   }
 };
 
@@ -118,6 +121,7 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     for (const std::size_t field : kind.fields)
       all.push_back(
           {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
+  all.push_back({"raw", ColumnType::text});
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
     all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
@@ -393,7 +397,10 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   case ColumnType::text:
     cursor.text.clear();
     value.append_text(cursor.text);
-    if (cursor.text == "null" && pipeline::is_sid(value.field->type)) return put.null();
+    // No SID, or an array or structure of more than any real event has.
+    if (cursor.text == "null" && (pipeline::is_sid(value.field->type) || value.field->is_array() ||
+                                  value.field->type == FieldType::structure))
+      return put.null();
     put.text(cursor.text);
     return;
   default:
@@ -404,6 +411,20 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
     else
       put.number(static_cast<std::int64_t>(*integer));
   }
+}
+
+// The bytes that no field shows, as an export has them.
+void put_raw(Cursor &cursor, TraceQuery::Impl &impl, Put put) {
+  const Bytes payload = cursor.event->payload();
+  std::size_t covered = 0;
+  if (cursor.schema != nullptr) {
+    const DecodedSize size = impl.decoders->of(*cursor.event, *cursor.schema).decode(payload, {});
+    covered = size.given_up ? 0 : size.covered;
+  }
+  if (cursor.schema != nullptr && covered == payload.size()) return put.null();
+  cursor.text.clear();
+  schema::append_hex_bytes(cursor.text, payload.subspan(covered));
+  put.text(cursor.text);
 }
 
 int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
@@ -417,8 +438,12 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
     impl.common->put_one(*cursor->event, cursor->schema, number, put);
     return SQLITE_OK;
   }
-  if (number - common == table->kind->columns()) {
+  if (number - common == table->kind->machine()) {
     put.number(cursor->event->machine());
+    return SQLITE_OK;
+  }
+  if (number - common == table->kind->raw()) {
+    put_raw(*cursor, impl, put);
     return SQLITE_OK;
   }
   if (cursor->schema == nullptr) {
@@ -428,8 +453,8 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   const Decoder &decoder = impl.decoders->of(*cursor->event, *cursor->schema);
   if (table->kind->object) {
     cursor->text.clear();
-    decoder.append_json(cursor->event->payload(), cursor->text);
-    put.text(cursor->text);
+    const DecodedSize size = decoder.append_json(cursor->event->payload(), cursor->text);
+    size.given_up ? put.null() : put.text(cursor->text);
     return SQLITE_OK;
   }
   const auto value = decoder.field(cursor->event->payload(), table->kind->field_of_column(number - common));
@@ -468,7 +493,8 @@ const sqlite3_module kModule = make_module();
 // A query reads the trace and nothing else: no other database, no file; and it leaves the tables of the trace
 // to the next one.
 int authorize(void *, int action, const char *, const char *, const char *, const char *) {
-  const bool denied = action == SQLITE_ATTACH || action == SQLITE_DETACH || action == SQLITE_DROP_VTABLE;
+  const bool denied = action == SQLITE_ATTACH || action == SQLITE_DETACH || action == SQLITE_DROP_VTABLE ||
+                      action == SQLITE_ALTER_TABLE;
   return denied ? SQLITE_DENY : SQLITE_OK;
 }
 
@@ -543,6 +569,9 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   const int opened = sqlite3_open(":memory:", &raw);
   impl->database.reset(raw);
   if (opened != SQLITE_OK) return sql_error(raw);
+  // A name in double quotes that nothing has is an error, not a text.
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
   if (sqlite3_create_module(raw, "trace", &kModule, impl.get()) != SQLITE_OK) return sql_error(raw);
   for (std::size_t i = 0; i < impl->kinds.size(); ++i)
     if (Result<void> made = execute(

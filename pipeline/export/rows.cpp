@@ -371,8 +371,10 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
   std::size_t covered = 0;
   if (schema != nullptr && is_object(*schema)) {
     ColumnData &fields = batch.columns[first];
-    covered = decoders_.of(event, *schema).append_json(payload, fields.begin_text()).covered;
+    const DecodedSize size = decoders_.of(event, *schema).append_json(payload, fields.begin_text());
+    covered = size.covered;
     fields.end_text();
+    if (size.given_up) fields.keep_rows(row - 1), fields.add_null();
   } else if (schema != nullptr) {
     const Decoder &decoder = decoders_.of(event, *schema);
     const Plan &plan = plans_[schema->ordinal];
@@ -382,10 +384,14 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
     schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
     static_cast<void>(run.all());
     covered = run.position();
-    // What an event lacks is null.
-    if (sink.filled() != plan.columns)
+    if (run.gave_up()) { // nobody could read all of it: its bytes say the same
+      covered = 0;
+      for (ColumnData &column : columns)
+        column.keep_rows(row - 1), column.add_null();
+    } else if (sink.filled() != plan.columns) { // what an event lacks is null
       for (ColumnData &column : columns)
         if (column.rows() < row) column.add_null();
+    }
   } else if (!by_kind()) {
     batch.columns[first].add_null();
   }

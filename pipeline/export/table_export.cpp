@@ -69,6 +69,10 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
         const std::string name = names.give(schemas, schema);
         if (Result<void> added = writer.add_table(name, rows.columns(kind)); !added) return added;
       }
+      if (Result<void> fits = batch.check_size(); !fits) {
+        fits.error().file = trace.sources().front().name;
+        return fits;
+      }
       return writer.write(number->second, batch);
     });
   };

@@ -1,5 +1,6 @@
 #include "tables/table.hpp"
 
+#include "base/errors.hpp"
 #include "tables/names.hpp"
 
 #include <cstring>
@@ -100,6 +101,27 @@ void ColumnData::drop_elements() {
   numbers_.resize(ends_.empty() ? 0 : ends_[ends_.size() - 1]);
 }
 
+void ColumnData::keep_rows(std::size_t rows) {
+  settle();
+  if (rows < rows_) {
+    if (is_null(rows)) --nulls_;
+    if (bits_ > rows) {
+      bits_ = rows;
+      valid_.resize((rows + 7) / 8);
+      if (rows % 8 != 0) valid_.back() = static_cast<std::uint8_t>(valid_.back() & ((1u << rows % 8) - 1));
+    }
+    if (repeats_)
+      codes_.resize(rows);
+    else if (type_ == ColumnType::text || type_ == ColumnType::list)
+      ends_.resize(rows);
+    else
+      numbers_.resize(rows);
+    rows_ = rows;
+  }
+  if (type_ == ColumnType::list) drop_elements();
+  if (type_ == ColumnType::text && !repeats_) text_.resize(ends_.empty() ? 0 : ends_[ends_.size() - 1]);
+}
+
 void ColumnData::add_text(std::string_view text) {
   if (repeats_) return add_code(code_of(text));
   settle();
@@ -155,6 +177,16 @@ void ColumnData::append(const ColumnData &other) {
   }
   rows_ += other.rows_;
   nulls_ += other.nulls_;
+}
+
+Result<void> Batch::check_size() const {
+  constexpr std::size_t kMost = 0x7FFF'FFFF;
+  for (const ColumnData &column : columns)
+    if (column.texts().size() > kMost || column.numbers().size() > kMost)
+      return base::over_limit(std::to_string(rows) + " events that follow each other")
+          .expected("at most 2 GiB of text in a column")
+          .found(std::to_string(column.texts().size()) + " bytes");
+  return {};
 }
 
 void ColumnData::clear() {

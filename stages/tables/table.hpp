@@ -148,6 +148,8 @@ public:
     ends_.push_back(static_cast<std::uint32_t>(numbers_.size()));
   }
   void drop_elements(); // since the last end_list()
+  // Back to so many rows, none or one less, without what was begun since.
+  void keep_rows(std::size_t rows);
   // All rows of another column of the same kind.
   void append(const ColumnData &other);
   void clear(); // keeps the memory
@@ -236,6 +238,8 @@ struct Batch {
     for (ColumnData &column : columns)
       column.clear();
   }
+  // Offsets in a column have 31 bits, here and in Arrow: the error for more, which only a hostile trace has.
+  [[nodiscard]] Result<void> check_size() const;
 };
 
 // Writes tables to one destination. One thread; tables are numbered from 0 in the order of add_table.

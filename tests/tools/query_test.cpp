@@ -163,6 +163,32 @@ TEST(Query, OneOfSeveralValuesTakesOneScanInOrderOfTime) {
   }
 }
 
+// SQLite would take it for a text, and find nothing.
+TEST(Query, ANameThatNothingHasIsAnErrorInDoubleQuotesToo) {
+  const TempDir directory;
+  const std::string trace = directory.file("x.etl");
+  testing::write_file(trace, testing::generated(256 << 10, 4));
+  EXPECT_EQ(run_tool({"query", trace, "select count(\"event\") from events"}).status, 0);
+  EXPECT_EQ(run_tool({"query", trace, "select count(*) from events where \"evnt\" = 'x'"}).status, 2);
+  EXPECT_NE(run_tool({"query", trace, "alter table events rename to others"}).status, 0);
+}
+
+TEST(Query, RawIsThatOfAnExport) {
+  const auto trace = testing::trace_path("HTTP_Server"), described = testing::trace_path("KernelNetwork");
+  if (!trace || !described) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string database = directory.file("x.sqlite"), other = directory.file("y.sqlite");
+  ASSERT_EQ(run_tool({"export", trace->string(), "-o", database}).status, 0);
+  ASSERT_EQ(run_tool({"export", described->string(), "-o", other}).status, 0);
+  const std::string raw = "select raw, count(*) from ";
+  const std::string bytes =
+      run_tool({"query", trace->string(), raw + "events where fields is null group by 1"}).out;
+  EXPECT_GT(bytes.size(), 1000u);
+  EXPECT_EQ(bytes, exported(database, raw + "undescribed group by 1"));
+  const std::string all = "select * from EventTrace_Header";
+  EXPECT_EQ(run_tool({"query", described->string(), all}).out, exported(other, all));
+}
+
 // To SQL every number comes before any text: all events would be before '1s'.
 TEST(Query, TimesAreComparedWithMomentsAndNotWithText) {
   const auto trace = testing::trace_path("diaghub.kernel.1");
