@@ -260,7 +260,9 @@ private:
     }
     const std::string_view name = base::trimmed(line.substr(0, comma));
     std::string_view item = base::trimmed(line.substr(comma + 1, dashes - comma - 1));
-    item = base::trimmed(item.substr(0, item.find_first_of("(,")));
+    const std::size_t open = item.find_first_of("(,");
+    const std::string_view names = open != item.npos && item[open] == '(' ? item.substr(open + 1) : "";
+    item = base::trimmed(item.substr(0, open));
     const auto number = number_of(base::trimmed(line.substr(dashes + 2)));
     const auto *const found = std::find_if(std::begin(kItems), std::end(kItems),
                                            [item](const ItemType &type) { return type.name == item; });
@@ -276,8 +278,26 @@ private:
     Field field;
     field.type = found->type, field.format = found->format, field.length = found->length,
     field.size = found->size;
+    if (!names.empty() && (item.starts_with("ItemList") || item.starts_with("ItemSet")))
+      field.map = message_.out.entry->add_map(map_of(names, item.starts_with("ItemSet")));
     message_.sound = message_.out.entry->add(field, std::string(name)).has_value() && message_.sound;
     message_.numbers.push_back(*number);
+  }
+
+  // "a,b,c)": the names of 0, 1, 2, or of the bits.
+  std::shared_ptr<const ValueMap> map_of(std::string_view names, bool bits) {
+    auto map = std::make_shared<ValueMap>();
+    map->bits = bits;
+    names = names.substr(0, names.rfind(')'));
+    while (!names.empty() && map->entries.size() < (bits ? 64u : 256u)) {
+      const std::size_t end = names.find(',');
+      const std::uint64_t number = map->entries.size();
+      map->entries.push_back(
+          {bits ? std::uint64_t{1} << number : number, std::string(base::trimmed(names.substr(0, end)))});
+      kept_ += sizeof map->entries[0] + map->entries.back().name.size();
+      names = end == names.npos ? std::string_view() : names.substr(end + 1);
+    }
+    return map;
   }
 
   void finish() {

@@ -146,5 +146,21 @@ TEST(TraceMessageFormats, NamesOfFunctionsMayHaveBlanksAndUnknownArgumentsArePro
   }
 }
 
+TEST(TraceMessageFormats, ListsAndSetsNameTheirValues) {
+  SchemaCatalog catalog;
+  ASSERT_TRUE(catalog.add_tmf(R"(11223344-5566-7788-99aa-bbccddeeff00 module // SRC=a.c
+#typev a_c1 1 "%0x %10!s! %11!s!" //
+{
+list, ItemListLong(FALSE, TRUE) -- 10
+set, ItemSetByte(a,b,c) -- 11
+}
+)"));
+  const auto message = [](std::uint32_t list, std::uint8_t set) {
+    return built([&](write::EventBuilder &e) { e.message(1, kProvider, 8, 8, 4, 1000).put(list).put(set); });
+  };
+  EXPECT_EQ(json_of(catalog, message(1, 5)), R"({"list":"TRUE","set":"a|c"})");
+  EXPECT_EQ(json_of(catalog, message(2, 8)), R"({"list":2,"set":"0x8"})");
+}
+
 } // namespace
 } // namespace etwrelog
