@@ -386,6 +386,12 @@ int at_end(sqlite3_vtab_cursor *base) {
   return reinterpret_cast<Cursor *>(base)->event == nullptr ? 1 : 0;
 }
 
+// Of others "null" is no text: no SID, or an array or structure of more than any real event has.
+bool is_shown_as_text(const Field &field) {
+  if (field.format == Format::characters) return true;
+  return !pipeline::is_sid(field.type) && !field.is_array() && field.type != FieldType::structure;
+}
+
 void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   switch (pipeline::column_type(*value.field)) {
   case ColumnType::real:
@@ -397,10 +403,7 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   case ColumnType::text:
     cursor.text.clear();
     value.append_text(cursor.text);
-    // No SID, or an array or structure of more than any real event has.
-    if (cursor.text == "null" && (pipeline::is_sid(value.field->type) || value.field->is_array() ||
-                                  value.field->type == FieldType::structure))
-      return put.null();
+    if (cursor.text == "null" && !is_shown_as_text(*value.field)) return put.null();
     put.text(cursor.text);
     return;
   default:
@@ -477,13 +480,14 @@ int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module = pipeline::module_of(connect, best_index, disconnect);
-  module.xOpen = open_cursor;
+  sqlite3_module module =
+      pipeline::module_of(pipeline::safe<connect>, pipeline::safe<best_index>, disconnect);
+  module.xOpen = pipeline::safe<open_cursor>;
   module.xClose = close_cursor;
-  module.xFilter = filter;
-  module.xNext = next;
+  module.xFilter = pipeline::safe<filter>;
+  module.xNext = pipeline::safe<next>;
   module.xEof = at_end;
-  module.xColumn = column;
+  module.xColumn = pipeline::safe<column>;
   module.xRowid = row_id;
   return module;
 }

@@ -283,9 +283,13 @@ Result<File> File::create_folder_beside(const std::string &target, std::string &
       return system_error(target, "create", errno);
     }
     const int handle = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (handle < 0 && errno == ENOENT) continue;
     if (handle < 0) return system_error(target, "create", errno);
     File lock(handle, target);
-    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue; // somebody cleans up
+    struct stat facts {};
+    // Somebody cleans up, or has done so just now.
+    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (::fstat(handle, &facts) == 0 && facts.st_nlink == 0) continue;
     temporary = path;
     return lock;
   }
