@@ -174,16 +174,15 @@ Result<Trace> Trace::open(std::vector<Input> inputs, const OpenOptions &options,
       ETWRELOG_TRY_LET(stream, options.follow
                                    ? pipeline::StreamSource::follow(input, options.enough, run.stop)
                                    : pipeline::StreamSource::open(input, run));
-      if (const auto file = base::file_id(input)) impl->files.push_back(*file);
       impl->infos.push_back(info_of(*stream));
       impl->stream = std::move(stream);
       break;
     }
     ETWRELOG_TRY_LET(sources, pipeline::open_sources(input, run));
-    if (const auto file = base::file_id(input)) impl->files.push_back(*file);
     for (pipeline::OpenedInput &opened : sources)
       ETWRELOG_TRY(add_source(*impl, std::move(opened), options, run));
   }
+  impl->files = base::file_ids(inputs);
   if (options.one_recording && !impl->sources.empty()) {
     std::vector<const pipeline::Trace *> sources;
     for (const auto &source : impl->sources)

@@ -342,12 +342,10 @@ bool Walk::wanted(const EventView &event, std::int64_t time, std::int64_t raw, s
 void Walk::refer(std::uint32_t source, Batch &batch, const DecodedBuffer &buffer, std::uint32_t number,
                  const BufferView &view, RefList &refs) const {
   const ClockMap &clock = trace_.clocks[source];
-  bool timeless = true; // so far
   Chooser chooser = chooser_of(view, buffer);
   trace_.sources[source]->visit(batch, buffer,
                                 [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
-                                  timeless = timeless && !event.has_time();
-                                  const std::int64_t time = timeless ? view.first_time : clock(raw);
+                                  const std::int64_t time = clock(raw);
                                   if (!selective() || wanted(event, time, raw, at, chooser))
                                     refs.push({time, at, number});
                                 });
@@ -359,7 +357,7 @@ void Walk::refer(std::uint32_t source, Block &block) const {
   bool sorted = true;
   std::int64_t oldest = kLastTime, newest = kFirstTime;
   std::size_t events = 0;
-  if (!selective() && clock.same() && !block.view.begins_timeless) { // the usual case, as lean as it gets
+  if (!selective() && clock.same()) { // the usual case, as lean as it gets
     RefList refs;
     refs.swap(block.refs);
     trace_.sources[source]->visit(block.batch, buffer,
@@ -372,12 +370,10 @@ void Walk::refer(std::uint32_t source, Block &block) const {
     refs.swap(block.refs);
     events = block.refs.size();
   } else {
-    bool timeless = true;
     Chooser chooser = chooser_of(block.view, buffer);
     trace_.sources[source]->visit(block.batch, buffer,
                                   [&](const EventView &event, std::int64_t raw, std::uint32_t at) {
-                                    timeless = timeless && !event.has_time();
-                                    const std::int64_t time = timeless ? block.view.first_time : clock(raw);
+                                    const std::int64_t time = clock(raw);
                                     sorted = sorted && newest <= time;
                                     newest = std::max(newest, time);
                                     oldest = std::min(oldest, time);

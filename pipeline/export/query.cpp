@@ -359,11 +359,13 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
       continue;
     }
     if (op == 'c') {
-      if (auto numbers = numbers_in<std::uint16_t>(argv[i], several, 0x1'0000)) reading.processors = numbers;
+      if (auto numbers = numbers_in<std::uint16_t>(argv[i], several, 0x1'0000))
+        reading.processors = std::move(numbers);
       continue;
     }
     if (op == 'i') {
-      if (auto numbers = numbers_in<std::uint32_t>(argv[i], several, kUnknownId)) reading.processes = numbers;
+      if (auto numbers = numbers_in<std::uint32_t>(argv[i], several, kUnknownId))
+        reading.processes = std::move(numbers);
       continue;
     }
     const bool raw = op == 'a' || op == 'b' || op == 'e';
@@ -480,8 +482,7 @@ int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module =
-      pipeline::module_of(pipeline::safe<connect>, pipeline::safe<best_index>, disconnect);
+  sqlite3_module module = pipeline::module_of<connect, best_index>(disconnect);
   module.xOpen = pipeline::safe<open_cursor>;
   module.xClose = close_cursor;
   module.xFilter = pipeline::safe<filter>;

@@ -77,7 +77,7 @@ int best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
 }
 
 sqlite3_module make_module() {
-  sqlite3_module module = module_of(connect, best_index, disconnect);
+  sqlite3_module module = module_of<connect, best_index>(disconnect);
   // Nothing is ever opened, but a module must say how.
   module.xOpen = [](sqlite3_vtab *, sqlite3_vtab_cursor **) { return SQLITE_ERROR; };
   module.xClose = [](sqlite3_vtab_cursor *) { return SQLITE_OK; };

@@ -23,12 +23,11 @@ template <class... Arguments, int (*Function)(Arguments...)> struct Safe<Functio
 template <auto Function> inline constexpr auto safe = &Safe<Function>::call;
 
 // A module whose tables need no making and no end of their own. How they are read is missing.
-[[nodiscard]] inline sqlite3_module module_of(decltype(sqlite3_module::xConnect) connect,
-                                              decltype(sqlite3_module::xBestIndex) best_index,
-                                              decltype(sqlite3_module::xDisconnect) disconnect) {
+template <auto Connect, auto BestIndex>
+[[nodiscard]] sqlite3_module module_of(decltype(sqlite3_module::xDisconnect) disconnect) {
   sqlite3_module module{};
-  module.xCreate = module.xConnect = connect;
-  module.xBestIndex = best_index;
+  module.xCreate = module.xConnect = safe<Connect>;
+  module.xBestIndex = safe<BestIndex>;
   module.xDisconnect = module.xDestroy = disconnect;
   return module;
 }

@@ -193,12 +193,6 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     add_providers(*std::move(providers_read), manifests);
   }
 
-  [[nodiscard]] static bool same_fields(const Schema &a, const Schema &b) {
-    return std::ranges::equal(a.fields, b.fields, [](const Field &x, const Field &y) {
-      return x.name == y.name && x.type == y.type && x.size == y.size && x.members == y.members;
-    });
-  }
-
   void add_providers(std::vector<schema::ManifestProvider> read,
                      std::unordered_map<Key, const Schema *, KeyHash> &table) {
     for (schema::ManifestProvider &provider : read) {
@@ -206,7 +200,7 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
       for (std::unique_ptr<Entry> &entry : provider.events) {
         const Key key = key_of(provider.guid, entry->schema.id, entry->schema.version, 0);
         if (const auto known = table.find(key); known != table.end()) {
-          if (!same_fields(*known->second, entry->schema))
+          if (!std::ranges::equal(known->second->fields, entry->fields, schema::same_shape))
             problem(
                 "provider " + std::string(provider_name(provider.guid)) + ", event " +
                 std::to_string(entry->schema.id) +

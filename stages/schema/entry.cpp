@@ -184,6 +184,13 @@ std::optional<std::size_t> Entry::add(Field field, std::string name) {
   return fields.size() - 1;
 }
 
+bool same_shape(const Field &a, const Field &b) {
+  return a.type == b.type && a.format == b.format && a.length == b.length && a.repeat == b.repeat &&
+         a.size == b.size && (a.repeat != Measure::constant || a.count == b.count) &&
+         a.size_field == b.size_field && a.count_field == b.count_field && a.members == b.members &&
+         a.optional == b.optional && a.zero_ends == b.zero_ends && a.name == b.name;
+}
+
 std::int16_t Entry::add_map(std::shared_ptr<const ValueMap> map) {
   for (std::size_t i = 0; i < maps.size(); ++i)
     if (maps[i] == map) return static_cast<std::int16_t>(i);

@@ -32,6 +32,9 @@ struct Entry {
   [[nodiscard]] std::size_t memory() const; // about
 };
 
+// Whether two fields read the same bytes and show them in the same way, under one name.
+[[nodiscard]] bool same_shape(const Field &a, const Field &b);
+
 // What the readers give back: entries, or why not.
 using EntryPtr = std::unique_ptr<Entry>;
 

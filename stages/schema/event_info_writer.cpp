@@ -28,13 +28,6 @@ struct Types {
   std::uint16_t in, out;
 };
 
-bool same_shape(const Field &a, const Field &b) {
-  return a.type == b.type && a.format == b.format && a.length == b.length && a.repeat == b.repeat &&
-         a.size == b.size && (a.repeat != Measure::constant || a.count == b.count) &&
-         a.size_field == b.size_field && a.count_field == b.count_field && a.members == b.members &&
-         a.optional == b.optional && a.zero_ends == b.zero_ends && a.name == b.name;
-}
-
 // Types that read as the field does; what properties say of lengths comes on top.
 std::optional<Types> types_of(const Field &field) {
   const bool by_property = field.length == Measure::by_field || field.length == Measure::constant;

@@ -115,10 +115,12 @@ Tags tags_of(std::string_view comment) {
   for (std::string_view rest = comment; !rest.empty();) {
     const std::string_view word = word_of(rest);
     const std::size_t equals = word.find('=');
-    if (equals != std::string_view::npos && equals != 0 && equals == word.find_first_not_of(kLetters))
-      value = &(tags[word.substr(0, equals)] = word.substr(equals + 1));
-    else if (value != nullptr)
+    if (equals != std::string_view::npos && equals != 0 && equals == word.find_first_not_of(kLetters)) {
+      const auto [at, fresh] = tags.try_emplace(word.substr(0, equals), word.substr(equals + 1));
+      value = fresh ? &at->second : nullptr;
+    } else if (value != nullptr) {
       value->append(" ").append(word);
+    }
   }
   return tags;
 }
