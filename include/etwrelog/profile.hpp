@@ -182,7 +182,7 @@ struct Profile {
   // CPU: samples were taken at several intervals, and weigh the nanoseconds that each stands for.
   bool by_time = false;
   std::vector<ProfileInterval> intervals; // by time, as the trace has them; empty if it does not tell
-  std::uint64_t events_lost = 0, buffers_lost = 0;
+  std::uint64_t events_lost = 0, buffers_lost = 0; // these: also what the file lacks of those written
   bool lost_known = true; // else the trace was never closed, and says nothing of these
 
   std::vector<ProfileModule> modules;

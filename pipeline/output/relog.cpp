@@ -79,7 +79,8 @@ public:
     ETWRELOG_TRY(relog_buffers());
     if (needs_stack_keys_) return Ending::needs_stack_keys;
     ETWRELOG_TRY(write_last_definitions());
-    ETWRELOG_TRY(output_->finish(report_));
+    const std::size_t found_damaged = report_.skipped.size() - trace_.scan().skipped.size();
+    ETWRELOG_TRY(output_->finish(report_, trace_.incomplete_buffers() + found_damaged));
     complete_report();
     return Ending::finished;
   }

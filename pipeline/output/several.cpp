@@ -112,7 +112,10 @@ public:
     write::Outgoing out;
     ETWRELOG_TRY(merge_->finish(out));
     ETWRELOG_TRY(output_->buffers().put(out));
-    return output_->finish(report_);
+    std::uint64_t incomplete = report_.skipped.size();
+    for (const Trace *trace : traces_)
+      incomplete += trace->incomplete_buffers() - trace->scan().skipped.size();
+    return output_->finish(report_, incomplete);
   }
 
 private:

@@ -163,6 +163,7 @@ private:
           .expected(fmt::format("{} bytes that decode to {}", body.size(), decoded))
           .found("data that no known codec decodes");
     }
+    last_incomplete_ = buffer.cut && buffer.size < decoded;
     if (!options_.selection.everything() || options_.count) { // else nobody asks whose an event is
       const auto index = static_cast<std::uint32_t>(buffer.index);
       for_each_event(
@@ -238,10 +239,10 @@ private:
       ETWRELOG_TRY(take_last_header());
     else if (!header_.closed())
       report_.warnings.emplace_back(read::kNeverClosedText);
-    if (header_.missing_buffers(report_.input_buffers) != 0)
-      report_.warnings.push_back(read::missing_buffers_text(header_, report_.input_buffers));
+    const std::uint64_t missing = header_.missing_buffers(report_.input_buffers);
+    if (missing != 0) report_.warnings.push_back(read::missing_buffers_text(header_, report_.input_buffers));
     report_.input_bytes = stream_.offset();
-    return output_->finish(report_);
+    return output_->finish(report_, missing + (last_incomplete_ ? 1 : 0));
   }
 
   // The session completes its header event when it ends.
@@ -265,7 +266,7 @@ private:
   const RelogOptions &options_;
   RelogReport &report_;
   LogfileHeader header_;
-  bool header_known_ = false, any_target_ = false;
+  bool header_known_ = false, any_target_ = false, last_incomplete_ = false;
   std::uint32_t nominal_ = 0;
   Codec codec_ = Codec::none;
   filter::LifetimeRecords records_;

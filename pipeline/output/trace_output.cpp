@@ -99,9 +99,9 @@ Result<void> TraceOutput::put_rest() {
   return run_steps(steps, slots, {threads, options_->graph.stop});
 }
 
-Result<void> TraceOutput::finish(RelogReport &report) {
+Result<void> TraceOutput::finish(RelogReport &report, std::uint64_t incomplete) {
   ETWRELOG_TRY(put_rest());
-  ETWRELOG_TRY(writer_->finish(buffers_->end_time()));
+  ETWRELOG_TRY(writer_->finish(buffers_->end_time(), incomplete));
   report.output_bytes = writer_->size();
   report.output_buffers = writer_->buffers();
   return {};

@@ -28,8 +28,10 @@ public:
   // The header event as the input has it at its end.
   void replace_header(const LogfileHeader &header, Bytes header_event);
 
-  // Writes what is open, completes the header, gives the file its name.
-  [[nodiscard]] Result<void> finish(RelogReport &report);
+  // Writes what is open, completes the header, gives the file its name. `incomplete`: how many of the
+  // sessions' buffers the inputs do not have, or not all of. What is there is renumbered, so that the count
+  // of lost buffers is all that tells of them in the output.
+  [[nodiscard]] Result<void> finish(RelogReport &report, std::uint64_t incomplete);
 
 private:
   TraceOutput(const RelogOptions &options, base::OutputFile file)

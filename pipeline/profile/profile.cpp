@@ -116,7 +116,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
     const LogfileHeader &header = trace->header();
     profile.processors = std::max(profile.processors, header.processors);
     profile.events_lost += header.events_lost;
-    profile.buffers_lost += header.buffers_lost;
+    profile.buffers_lost += header.buffers_lost + trace->incomplete_buffers();
     profile.lost_known = profile.lost_known && header.closed();
     if (header.end_time > profile.start_time && profile.start_time >= 0)
       profile.duration =

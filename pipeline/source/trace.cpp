@@ -262,6 +262,11 @@ std::uint64_t Trace::buffers_left_out() const {
   return sum;
 }
 
+std::uint64_t Trace::incomplete_buffers() const {
+  return scan_.header.missing_buffers(buffers().size()) +
+         static_cast<std::uint64_t>(std::ranges::count_if(buffers(), &read::BufferSpan::lost_events));
+}
+
 void Trace::leave_out(const std::function<bool(const SummarizedSegment &)> &out) {
   summarized_ = index_->summarized();
   std::erase_if(summarized_, [&](const SummarizedSegment &o) {

@@ -107,6 +107,9 @@ public:
   [[nodiscard]] std::span<const SummarizedSegment> left_out() const { return summarized_; }
   [[nodiscard]] std::uint64_t buffers_left_out() const;
 
+  // How many of the session's buffers lack, wholly or from a place on, as far as that can be told.
+  [[nodiscard]] std::uint64_t incomplete_buffers() const;
+
   // Bytes of stored buffers, and of headers and decoded events.
   [[nodiscard]] std::uint64_t stored_bytes() const;
   [[nodiscard]] std::uint64_t decoded_bytes() const;

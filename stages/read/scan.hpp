@@ -24,6 +24,11 @@ struct BufferSpan {
   std::uint16_t processor = 0;
   std::int64_t time_stamp = 0; // when it was written, raw; a FILETIME in relogged files
   bool rebuilt = false; // when salvaging: the first buffer, whose own header is damaged and means nothing
+
+  // Whether the cut took more than padding.
+  [[nodiscard]] bool lost_events() const {
+    return cut && (compressed || format::kBufferHeaderSize + decoded > size);
+  }
 };
 
 using etwrelog::Skipped;

@@ -40,7 +40,7 @@ void EtlWriter::replace_header(const LogfileHeader &header, Bytes header_event) 
               header_event_.begin());
 }
 
-Result<void> EtlWriter::finish(std::int64_t end_time) {
+Result<void> EtlWriter::finish(std::int64_t end_time, std::uint64_t more_lost) {
   if (buffers_ > 1) {
     std::array<std::uint8_t, kBufferHeaderSize> raw;
     ETWRELOG_TRY(file_.read_at(last_buffer_at_, raw));
@@ -50,6 +50,8 @@ Result<void> EtlWriter::finish(std::int64_t end_time) {
     ETWRELOG_TRY(file_.write_at(last_buffer_at_, raw));
   }
   header_.buffers_written = buffers_;
+  header_.buffers_lost =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(header_.buffers_lost + more_lost, UINT32_MAX));
   if (header_.end_time == 0) header_.end_time = end_time;
   patch_logfile_header(header_event_, header_);
   ETWRELOG_TRY(file_.write_at(kBufferHeaderSize, header_event_));

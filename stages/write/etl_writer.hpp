@@ -19,8 +19,9 @@ public:
   void replace_header(const LogfileHeader &header, Bytes header_event);
 
   // Marks the last buffer, completes BuffersWritten and EndTime and commits the file. `end_time` 0 keeps the
-  // header's own; a header without one, of a log that was never closed, gets it.
-  [[nodiscard]] Result<void> finish(std::int64_t end_time);
+  // header's own; a header without one, of a log that was never closed, gets it. `more_lost`: buffers that
+  // were lost since the header was written, added to BuffersLost.
+  [[nodiscard]] Result<void> finish(std::int64_t end_time, std::uint64_t more_lost = 0);
 
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
   [[nodiscard]] std::uint32_t buffers() const { return buffers_; }
