@@ -159,15 +159,8 @@ bool put_string(FieldType type, std::string_view utf8, Buffer &out) {
   // Windows-1252, from what each of its bytes is shown as.
   static const std::array<char16_t, 256> table = [] {
     std::array<char16_t, 256> all{};
-    for (unsigned i = 0; i < 256; ++i) {
-      const auto byte = static_cast<std::uint8_t>(i);
-      std::string shown;
-      append_json_cp1252(shown, {&byte, 1});
-      shown.insert(0, 1, '"') += '"';
-      unquote_json(shown, 0);
-      const std::u16string unit = utf16_from_utf8(shown);
-      all[i] = unit.empty() ? u'\0' : unit[0];
-    }
+    for (unsigned i = 0; i < 256; ++i)
+      all[i] = unit_of_cp1252(static_cast<std::uint8_t>(i));
     return all;
   }();
   for (const char16_t unit : units) {

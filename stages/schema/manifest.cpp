@@ -4,7 +4,9 @@
 
 #include "base/cut_text.hpp"
 #include "base/errors.hpp"
+#include "schema/value_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -50,6 +52,25 @@ pugi::xml_encoding encoding_of(std::string_view xml) {
   if (xml.starts_with("\xFF\xFE") && !(zeros[2] && zeros[3])) return pugi::encoding_utf16_le;
   if (xml.starts_with("\xFE\xFF")) return pugi::encoding_utf16_be;
   return pugi::encoding_auto;
+}
+
+// What the declaration in front of XML says of single bytes, in lower case; empty if nothing.
+std::string declared_encoding(std::string_view xml) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF", kKey = "encoding";
+  if (xml.starts_with(kMark) || !xml.starts_with("<?xml")) return {}; // the mark of UTF-8 says more
+  constexpr std::size_t kLongest = 256;
+  std::string_view declaration = base::at_most(xml, kLongest);
+  declaration = declaration.substr(0, declaration.find("?>"));
+  const std::size_t at = declaration.find(kKey);
+  if (at == std::string_view::npos) return {};
+  declaration.remove_prefix(at + kKey.size());
+  const std::size_t begin = declaration.find_first_of("\"'");
+  if (begin == std::string_view::npos) return {};
+  const std::size_t end = declaration.find(declaration[begin], begin + 1);
+  std::string name(declaration.substr(begin + 1, end == std::string_view::npos ? 0 : end - begin - 1));
+  for (char &c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -108,12 +129,30 @@ public:
 
   Result<std::vector<ManifestProvider>> read(std::string_view xml) {
     // Zeros behind it, in whole characters: of UTF-16 the last one may end in a zero byte.
-    const pugi::xml_encoding encoding = encoding_of(xml);
+    pugi::xml_encoding encoding = encoding_of(xml);
     const std::size_t unit = encoding == pugi::encoding_auto ? 1 : 2;
     while (xml.size() >= unit && xml.size() % unit == 0 && xml.ends_with(std::string_view("\0\0", unit)))
       xml.remove_suffix(unit);
     if (xml.size() > kMaxManifest)
       return failure("manifest", "at most 64 MiB", std::to_string(xml.size()) + " bytes");
+    std::string converted;
+    if (encoding == pugi::encoding_auto) {
+      const std::string declared = declared_encoding(xml);
+      constexpr std::string_view kReadByTheParser[] = {
+          "",       "utf-8",    "utf8",  "us-ascii",
+          "ascii", // and what was UTF-16 before it was saved anew
+          "utf-16", "utf-16le", "ucs-2", "unicode"};
+      if (declared == "windows-1252" || declared == "cp1252" || declared == "iso-8859-1" ||
+          declared == "latin1") {
+        // As browsers do, the older name is taken for the newer, which says more of the same bytes.
+        converted = utf8_from_cp1252(xml);
+        xml = converted;
+        encoding = pugi::encoding_utf8;
+      } else if (std::ranges::find(kReadByTheParser, declared) == std::end(kReadByTheParser)) {
+        problem("a manifest is in " + brief(declared) +
+                ": save it as UTF-8, or letters other than ASCII are lost");
+      }
+    }
     const pugi::xml_parse_result parsed =
         document_.load_buffer(xml.data(), xml.size(), pugi::parse_default, encoding);
     if (!parsed) {
@@ -220,6 +259,10 @@ private:
     return std::string(attribute(task, "name")) + '\n';
   }
 
+  void problem(std::string text) {
+    if (problems_.size() < kMaxProblems) problems_.push_back(std::move(text));
+  }
+
   static std::string name_of(const Names &names, std::string_view key) {
     const auto found = names.find(std::string(key));
     return found == names.end() ? std::string(key) : found->second;
@@ -227,13 +270,12 @@ private:
 
   void event(const pugi::xml_node &node, ManifestProvider &provider) {
     const auto drop = [&](std::string_view why) {
-      if (problems_.size() >= kMaxProblems) return;
       const std::string_view version = word(node, "version");
       std::string text =
           "provider " + (provider.name.empty() ? to_string(provider.guid) : brief(provider.name));
       text.append(", event ").append(brief(word(node, "value")));
       if (!version.empty() && version != "0") text.append(" version ").append(brief(version));
-      problems_.push_back(text.append(" is not decoded: ").append(why));
+      problem(text.append(" is not decoded: ").append(why));
     };
     const auto id = number(word(node, "value"));
     const auto version = number(node.attribute("version") ? word(node, "version") : "0");

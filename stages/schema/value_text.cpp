@@ -1,5 +1,7 @@
 #include "schema/value_text.hpp"
 
+#include "etwrelog/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -408,11 +410,26 @@ void put_json_utf16(TextPen &pen, Bytes units) {
   }
 }
 
+char16_t unit_of_cp1252(std::uint8_t byte) {
+  return byte >= 0x80 && byte < 0xA0 ? kHighControls[byte - 0x80] : byte;
+}
+
+std::string utf8_from_cp1252(std::string_view text) {
+  std::vector<std::uint8_t> units;
+  units.reserve(2 * text.size());
+  for (const char c : text) {
+    const char16_t unit = unit_of_cp1252(static_cast<std::uint8_t>(c));
+    units.push_back(static_cast<std::uint8_t>(unit & 0xFF));
+    units.push_back(static_cast<std::uint8_t>(unit >> 8));
+  }
+  return utf8_from_utf16(units);
+}
+
 void put_json_cp1252(TextPen &pen, Bytes text) {
   for (std::size_t i = 0; i < text.size();) {
     i += put_ascii<std::uint8_t>(pen, text.subspan(i));
     for (; i < text.size() && !is_printable_ascii(text[i]); ++i)
-      pen.put_character(text[i] >= 0x80 && text[i] < 0xA0 ? kHighControls[text[i] - 0x80] : text[i]);
+      pen.put_character(unit_of_cp1252(text[i]));
   }
 }
 

@@ -101,12 +101,16 @@ void append_sid(std::string &out, Bytes sid); // needs 8 + 4 * sid[1] bytes
 
 [[nodiscard]] bool put_filetime(TextPen &pen, std::int64_t ticks); // as append_filetime()
 
+// What a byte of Windows-1252 stands for; of one that is not defined the control of the same number.
+[[nodiscard]] char16_t unit_of_cp1252(std::uint8_t byte);
+[[nodiscard]] std::string utf8_from_cp1252(std::string_view text);
+
 // The inside of a JSON string: quotes are the caller's.
 void put_json_utf16(TextPen &pen, Bytes units);
 void put_json_cp1252(TextPen &pen, Bytes text);
 void append_json_utf16(std::string &out, Bytes units); // unpaired surrogates: U+FFFD
-void append_json_cp1252(std::string &out, Bytes text); // undefined bytes: the control of the same number
-void append_json_utf8(std::string &out, Bytes text);   // invalid sequences: U+FFFD
+void append_json_cp1252(std::string &out, Bytes text);
+void append_json_utf8(std::string &out, Bytes text);              // invalid sequences: U+FFFD
 void append_json_string(std::string &out, std::string_view utf8); // quotes included
 // A single JSON string, written by the above, at the end of `out`: without quotes and escapes. Anything else
 // stays.
