@@ -215,11 +215,13 @@ std::string JsonLines::message(const EventView &event, const Schema &schema) con
   if (!schema.message.empty()) return message_text(schema.message, schema, values);
   std::string text;
   for (const FieldValue &value : values) {
+    if (text.size() > kLongestMessage) break;
     if (!text.empty()) text += ", ";
     text += value.name();
     text += '=';
     value.append_text(text);
   }
+  text.resize(base::at_most(text, kLongestMessage).size());
   return text;
 }
 

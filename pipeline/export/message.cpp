@@ -1,6 +1,8 @@
 #include "export/message.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/text.hpp"
+#include "schema/program.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -105,8 +107,12 @@ void append_padded(std::string &out, const PrintfFormat &format, const std::stri
 } // namespace
 
 std::string message_text(std::string_view message, const Schema &schema, std::span<const FieldValue> values) {
+  std::size_t payload = 0;
+  for (const FieldValue &value : values)
+    payload += value.data.size();
+  const std::size_t most = std::min(kLongestMessage, schema::max_text(payload));
   std::string text;
-  for (std::size_t i = 0; i < message.size(); ++i) {
+  for (std::size_t i = 0; i < message.size() && text.size() <= most; ++i) {
     if (message[i] != '%' || i + 1 == message.size()) {
       text += message[i];
       continue;
@@ -137,6 +143,7 @@ std::string message_text(std::string_view message, const Schema &schema, std::sp
     if (shown.empty()) value.append_text(shown);
     append_padded(text, format, shown);
   }
+  text.resize(base::at_most(text, most).size());
   return text;
 }
 

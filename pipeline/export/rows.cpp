@@ -46,9 +46,10 @@ void add_text(ColumnData &column, const Op &op, Bytes data, unsigned pointer_siz
 // Puts top-level values into their columns; arrays and structures as the JSON that they are in lines.
 class Rows::Sink {
 public:
-  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder::Program &program,
-       unsigned pointer_size)
-      : columns_(columns), plan_(plan), program_(program), pointer_size_(pointer_size) {}
+  // `payload`: the size of the event's.
+  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder &decoder, std::size_t payload)
+      : columns_(columns), plan_(plan), program_(schema::program_of(decoder)),
+        pointer_size_(schema::pointer_size_of(decoder)), payload_(payload) {}
 
   void value(const Op &op, Bytes data) {
     if (depth_ != 0) return nested_->value(op, data);
@@ -105,6 +106,7 @@ public:
   }
   [[nodiscard]] bool full() const { return depth_ != 0 && list_ == nullptr && nested_->full(); }
 
+  [[nodiscard]] bool overfull() const { return overfull_; }
   [[nodiscard]] std::size_t filled() const { return filled_; } // columns
 
   // Puts one value into its column.
@@ -134,10 +136,11 @@ private:
     text_ = &columns_[plan_.places[op.field].column];
     std::string &out = text_->begin_text();
     start_ = out.size();
-    nested_.emplace(out, program_, pointer_size_, JsonOptions{});
+    nested_.emplace(out, program_, pointer_size_, payload_, JsonOptions{});
     out += sign;
   }
   void close(char sign) {
+    overfull_ = overfull_ || nested_->full();
     nested_.reset();
     text_->begin_text() += sign;
     text_->end_text();
@@ -154,7 +157,8 @@ private:
   const Plan &plan_;
   const Decoder::Program &program_;
   unsigned pointer_size_;
-  std::size_t depth_ = 0, filled_ = 0, start_ = 0;
+  std::size_t payload_, depth_ = 0, filled_ = 0, start_ = 0;
+  bool overfull_ = false;
   ColumnData *text_ = nullptr, *list_ = nullptr;
   std::optional<schema::JsonSink> nested_;
 };
@@ -380,11 +384,11 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
     const Plan &plan = plans_[schema->ordinal];
     const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
     if (add_fixed(plan, decoder, payload, columns)) return batch.columns.back().add_null();
-    Sink sink(columns, plan, schema::program_of(decoder), schema::pointer_size_of(decoder));
+    Sink sink(columns, plan, decoder, payload.size());
     schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
     static_cast<void>(run.all());
     covered = run.position();
-    if (run.gave_up()) { // nobody could read all of it: its bytes say the same
+    if (run.gave_up() || sink.overfull()) { // nobody could read all of it: its bytes say the same
       covered = 0;
       for (ColumnData &column : columns)
         column.keep_rows(row - 1), column.add_null();

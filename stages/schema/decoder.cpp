@@ -198,12 +198,12 @@ std::optional<FieldValue> Decoder::field(Bytes payload, std::size_t index) const
 DecodedSize Decoder::append_json(Bytes payload, std::string &out, const JsonOptions &options) const {
   const std::size_t start = out.size();
   out += '{';
-  schema::JsonSink sink(out, *program_, pointer_size_, options);
+  schema::JsonSink sink(out, *program_, pointer_size_, payload.size(), options);
   schema::Run<schema::JsonSink> run(*program_, payload, pointer_size_, sink);
   const bool whole = run.all();
   sink.flush();
   out += '}';
-  if (run.gave_up()) { // more text than any real event has: its bytes say the same
+  if (run.gave_up() || sink.full()) { // more text than any real event has: its bytes say the same
     out.resize(start);
     out += "{}";
     return {0, 0, true, true};
@@ -248,11 +248,11 @@ void FieldValue::append_json(std::string &out) const {
   schema::Run<ValueSink> before(program, payload, pointer_size, nothing);
   if (!before.until(index)) return;
   out += '{'; // the sink writes a member of an object: its key and this brace go again
-  schema::JsonSink sink(out, program, pointer_size, {});
+  schema::JsonSink sink(out, program, pointer_size, payload.size(), {});
   schema::Run<schema::JsonSink> run(before, sink);
   run.one(index);
   sink.flush();
-  if (out.size() < start + 1 + op.key_size || run.gave_up()) {
+  if (out.size() < start + 1 + op.key_size || run.gave_up() || sink.full()) {
     out.resize(start);
     out += "null";
     return;

@@ -11,10 +11,11 @@ void append_value(std::string &out, const Op &op, Bytes data, unsigned pointer_s
 
 class JsonSink {
 public:
-  JsonSink(std::string &out, const Decoder::Program &program, unsigned pointer_size,
+  // `payload`: the size of the event's.
+  JsonSink(std::string &out, const Decoder::Program &program, unsigned pointer_size, std::size_t payload,
            const JsonOptions &options)
-      : program_(program), pointer_size_(pointer_size), maps_(options.maps), start_(out.size()), out_(out),
-        pen_(out) {}
+      : program_(program), pointer_size_(pointer_size), maps_(options.maps), start_(out.size()),
+        most_(max_text(payload)), out_(out), pen_(out) {}
 
   void value(const Op &op, Bytes data) {
     key(op);
@@ -40,7 +41,7 @@ public:
   }
   [[nodiscard]] std::size_t mark() const { return pen_.size(); }
   void rollback(std::size_t mark) { pen_.cut(mark); } // nothing but closing signs can follow
-  [[nodiscard]] bool full() const { return pen_.size() - start_ > kMaxText; }
+  [[nodiscard]] bool full() const { return pen_.size() - start_ > most_; }
   void flush() { pen_.flush(); } // what was written is in the string only then, or when this ends
 
 private:
@@ -83,7 +84,7 @@ private:
   const Decoder::Program &program_;
   unsigned pointer_size_;
   bool maps_, comma_ = false;
-  std::size_t start_;
+  std::size_t start_, most_;
   std::string &out_;
   TextPen pen_; // last: it ends first
 };

@@ -16,7 +16,13 @@ inline constexpr unsigned kMaxDepth = 16;            // of structures
 inline constexpr unsigned kMaxRegisters = 255;       // fields that lengths and counts refer to
 inline constexpr std::size_t kMaxElements = 200'000; // of all arrays of one event, members counted too
 inline constexpr std::size_t kMaxEmpty = 4096;       // of them those of no bytes, which a count alone makes
-inline constexpr std::size_t kMaxText = 32u << 20;   // of one event
+
+// Of the text of one event: 256 bytes for each of its own are more than any real one has. What goes on from
+// there was made to fill memory and disk, by long names in arrays of bytes or of nothing.
+constexpr std::size_t max_text(std::size_t payload) {
+  constexpr std::size_t kLeast = 16u << 10, kMost = 32u << 20;
+  return std::min(kMost, kLeast + 256 * std::min(payload, kMost));
+}
 
 inline constexpr std::uint8_t kNoRegister = 0xFF;
 static_assert(kMaxRegisters <= kNoRegister);

@@ -48,6 +48,15 @@ protected:
   std::vector<std::uint8_t> bytes_;
 };
 
+TEST_F(Message, IsCutWhereItWasMadeToFillMemory) {
+  std::string many;
+  for (int i = 0; i < 10'000; ++i)
+    many += "%4!999s!";
+  const std::string text = said(many);
+  EXPECT_GT(text.size(), 16u << 10);
+  EXPECT_LT(text.size(), 32u << 10);
+}
+
 TEST_F(Message, NumbersAreInTheBaseAndWidthOfTheirFormat) {
   EXPECT_EQ(said("%1!d! %1!u! 0x%1!x! 0x%1!08X! %1!I64x! %1!lX! %1!o!"),
             "-1 4294967295 0xffffffff 0xFFFFFFFF ffffffff FFFFFFFF 37777777777");

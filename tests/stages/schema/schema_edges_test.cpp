@@ -89,6 +89,20 @@ TEST_F(SchemaEdges, ElementsOfNoBytesAreLimited) {
   EXPECT_EQ(read(count + nested, {0xFF, 0, 0, 0}), "{} truncated given up tail");
 }
 
+TEST_F(SchemaEdges, TextIsLimitedByTheSizeOfItsEvent) {
+  const auto bytes_named = [](std::size_t name, const char *size) {
+    return "<struct name=\"S\" count=\"2000\"><data name=\"" + std::string(name, 'n') +
+           "\" inType=\"win:AnsiString\" length=\"" + size + "\"/></struct>";
+  };
+  const Octets payload(2000, 'x');
+  EXPECT_GT(read(bytes_named(200, "1"), payload).size(), 2000u * 200);
+  EXPECT_EQ(read(bytes_named(300, "1"), payload), "{} truncated given up tail");
+  EXPECT_EQ(read(bytes_named(200, "0"), {1}), "{} truncated given up tail");
+  const std::string structure =
+      "<struct name=\"S\"><data name=\"" + std::string(20'000, 'n') + "\" inType=\"win:UInt8\"/></struct>";
+  EXPECT_EQ(read(structure, {1}), "{} truncated given up tail");
+}
+
 TEST_F(SchemaEdges, HalfACharacterAtTheEndIsOfItsText) {
   const std::string fields =
       "<data name=\"s\" inType=\"win:UnicodeString\"/><data name=\"b\" inType=\"win:UInt8\"/>";
@@ -178,6 +192,25 @@ TEST_F(SchemaEdges, ManifestsMayBeUtf16WithoutAMark) {
       EXPECT_EQ(catalog.all().back()->fields.size(), 1u);
     }
   }
+}
+
+TEST_F(SchemaEdges, ManifestsInWindows1252KeepTheirLetters) {
+  const std::string event = "<data name=\"gr\xF6\xDF"
+                            "e \x80\" inType=\"win:UInt8\"/>";
+  SchemaCatalog catalog;
+  const auto name_declared_as = [&](const std::string &encoding) {
+    catalog = SchemaCatalog();
+    EXPECT_TRUE(
+        catalog.add_manifest("<?xml version='1.0' encoding='" + encoding + "'?>" + manifest_of(event)));
+    return catalog.all().back()->fields[0].name;
+  };
+  EXPECT_EQ(name_declared_as("Windows-1252"), "gr\u00F6\u00DFe \u20AC");
+  EXPECT_EQ(name_declared_as("iso-8859-1"), "gr\u00F6\u00DFe \u20AC");
+  EXPECT_TRUE(catalog.problems().empty());
+  name_declared_as("Shift_JIS");
+  ASSERT_EQ(catalog.problems().size(), 1u);
+  EXPECT_NE(catalog.problems()[0].find("in shift_jis: save it as UTF-8"), std::string::npos)
+      << catalog.problems()[0];
 }
 
 TEST_F(SchemaEdges, MetadataThatIsCutOffIsDamage) {
