@@ -231,7 +231,11 @@ int run_relog(const RelogFlags &options) {
   for (const std::string &path : options.schemas)
     if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
   std::optional<TemporaryFile> between;
-  if (options.embed) between.emplace();
+  if (options.embed) {
+    Result<TemporaryFile> made = TemporaryFile::create();
+    if (!made) return report(made.error());
+    between.emplace(*std::move(made));
+  }
   std::optional<EmbedReport> embedded;
 
   RunReport timing;
@@ -274,7 +278,7 @@ int run_relog(const RelogFlags &options) {
   if (!options.report.empty())
     if (const int status = write_report(options, content); status != kDone) return status;
   if (options.json) {
-    fmt::print("{}\n", text_of(content));
+    print_text("{}\n", text_of(content));
   } else if (!options.quiet) {
     print_line(fmt::format(
         "{}: {} -> {} ({}), {} {} {} events, {:.2f} s", printable(options.output),

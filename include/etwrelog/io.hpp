@@ -138,19 +138,20 @@ private:
 [[nodiscard]] Result<void> check_outputs(std::span<const Output> outputs, std::span<const Input> inputs = {});
 
 // A name in a folder that nobody else can look into, among those for temporary files ($TMPDIR): for a file
-// for a while. What stands there when the object ends is removed, and by remove_unfinished_outputs() too.
-// Where no such folder can be made, no file can be made there.
+// for a while. What stands there when the object ends is removed, and by remove_unfinished_outputs() too;
+// what a process leaves that is killed the next one removes that makes such a file. An error tells why there
+// can be no such folder.
 class TemporaryFile {
 public:
-  TemporaryFile();
+  [[nodiscard]] static Result<TemporaryFile> create();
   ~TemporaryFile();
-  TemporaryFile(const TemporaryFile &) = delete;
-  TemporaryFile &operator=(const TemporaryFile &) = delete;
-  [[nodiscard]] const std::string &name() const { return name_; }
+  TemporaryFile(TemporaryFile &&) noexcept;
+  TemporaryFile &operator=(TemporaryFile &&) noexcept;
+  [[nodiscard]] const std::string &name() const;
 
 private:
+  explicit TemporaryFile(std::unique_ptr<base::PrivateFolder> folder);
   std::unique_ptr<base::PrivateFolder> folder_;
-  std::string name_;
 };
 
 // When a file was written to, and when anything about it changed, its name included: nanoseconds since 1970.

@@ -91,8 +91,7 @@ Result<ExportReport> write_tables(const Trace &trace, tables::TableWriter &write
 // DuckDB makes its files itself, by their names.
 Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, TableFormat format,
                                      const ExportOptions &options, const RunOptions &run) {
-  const base::PrivateFolder folder("events"); // what is to become the output
-  if (!folder.made()) return base::io_failure("no folder can be made for temporary files ($TMPDIR)");
+  ETWRELOG_TRY_LET(folder, base::PrivateFolder::make("events")); // what is to become the output
   const bool parquet = format == TableFormat::parquet;
   ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"), folder.file())
                                    : tables::duckdb_writer(folder.file(), {}));

@@ -484,7 +484,7 @@ namespace {
 // Stacks are rewritten as one trace has them: several become one first, in a temporary file.
 Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, RelogReport &report) {
   ETWRELOG_TRY(base::check_target(options.output, options.replace_output));
-  const TemporaryFile between;
+  ETWRELOG_TRY_LET(between, TemporaryFile::create());
   RelogOptions merging = options;
   merging.output = between.name();
   merging.codec = Codec::none; // read once, at once

@@ -136,9 +136,19 @@ Result<void> check_outputs(std::span<const Output> outputs, std::span<const Inpu
   return {};
 }
 
-TemporaryFile::TemporaryFile()
-    : folder_(std::make_unique<base::PrivateFolder>("file.tmp")), name_(folder_->file()) {}
+Result<TemporaryFile> TemporaryFile::create() {
+  ETWRELOG_TRY_LET(folder, base::PrivateFolder::make("file.tmp"));
+  return TemporaryFile(std::make_unique<base::PrivateFolder>(std::move(folder)));
+}
+
+TemporaryFile::TemporaryFile(std::unique_ptr<base::PrivateFolder> folder) : folder_(std::move(folder)) {}
+TemporaryFile::TemporaryFile(TemporaryFile &&) noexcept = default;
+TemporaryFile &TemporaryFile::operator=(TemporaryFile &&) noexcept = default;
 TemporaryFile::~TemporaryFile() = default;
+
+const std::string &TemporaryFile::name() const {
+  return folder_->file();
+}
 
 struct OutputStream::State {
   Output output;

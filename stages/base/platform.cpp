@@ -208,6 +208,11 @@ Error no_regular_file(const std::string &path, mode_t mode) {
       .advise(Advice::other_output);
 }
 
+std::string temporary_folder() {
+  const char *const named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
 Error exists_already(const std::string &path) {
   return base::io_failure("exists already").in(path).advise(Advice::replace);
 }
@@ -272,20 +277,29 @@ Result<File> File::create_beside(const std::string &target, std::string &tempora
 }
 
 Result<File> File::create_folder_beside(const std::string &target, std::string &temporary) {
+  return create_folder(folder_of(target), temporary, 0777, target, "create");
+}
+
+Result<File> File::create_private_folder(std::string &temporary) {
+  const std::string folder = temporary_folder();
+  return create_folder(folder + "/", temporary, 0700, folder, "create a temporary folder in it ($TMPDIR)");
+}
+
+Result<File> File::create_folder(const std::string &folder, std::string &temporary, unsigned mode,
+                                 const std::string &shown, const char *doing) {
   temporary.clear();
-  const std::string folder = folder_of(target);
   clean_leftovers(folder);
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     const std::string path = (folder == "." ? std::string() : folder) + random_name();
-    if (::mkdir(path.c_str(), 0777) != 0) {
+    if (::mkdir(path.c_str(), mode) != 0) {
       if (errno == EEXIST) continue;
-      return system_error(target, "create", errno);
+      return system_error(shown, doing, errno);
     }
     const int handle = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (handle < 0 && errno == ENOENT) continue;
-    if (handle < 0) return system_error(target, "create", errno);
-    File lock(handle, target);
+    if (handle < 0) return system_error(shown, doing, errno);
+    File lock(handle, shown);
     struct stat facts {};
     // Somebody cleans up, or has done so just now.
     if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
@@ -293,7 +307,7 @@ Result<File> File::create_folder_beside(const std::string &target, std::string &
     temporary = path;
     return lock;
   }
-  return system_error(target, "create", EEXIST);
+  return system_error(shown, doing, EEXIST);
 }
 
 Result<void> File::publish(const std::string &target, std::string &temporary, bool replace, bool &in_place) {
@@ -357,8 +371,7 @@ Result<void> File::publish(const std::string &target, std::string &temporary, bo
 }
 
 Result<File> File::create_spool() {
-  const char *directory = std::getenv("TMPDIR");
-  std::string path = std::string(directory && *directory ? directory : "/tmp") + "/etwrelog-XXXXXX";
+  std::string path = temporary_folder() + "/etwrelog-XXXXXX";
   const int handle = ::mkstemp(path.data());
   if (handle < 0) return system_error(path, "create the temporary file", errno);
   ::unlink(path.c_str());

@@ -65,6 +65,8 @@ public:
   static Result<File> create_beside(const std::string &target, std::string &temporary, bool secret = false);
   // A new folder there, under such a name; the file that is returned holds the lock that says whose it is.
   static Result<File> create_folder_beside(const std::string &target, std::string &temporary);
+  // The same in the directory for temporary files, for nobody else to look into.
+  static Result<File> create_private_folder(std::string &temporary);
   // Syncs such a file and gives it the name `target`, which no other file may have unless `replace`, and no
   // directory, link or device in any case. The folder is synced too: `in_place` tells whether an error came
   // only then, when the file stands where it should. Without success before that, all is as it was.
@@ -101,6 +103,8 @@ private:
   File(int handle, std::string name, bool owned = true)
       : handle_(handle), owned_(owned), name_(std::move(name)) {}
   [[nodiscard]] Error failure(const char *doing, std::uint64_t offset) const;
+  static Result<File> create_folder(const std::string &folder, std::string &temporary, unsigned mode,
+                                    const std::string &shown, const char *doing);
 
   int handle_ = -1;
   bool owned_ = true; // standard input is not closed

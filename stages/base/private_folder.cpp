@@ -1,31 +1,31 @@
 #include "base/private_folder.hpp"
 
-#include "base/platform.hpp"
+#include "base/errors.hpp"
 
-#include <random>
-
-#include <fmt/format.h>
+#include <filesystem>
+#include <utility>
 
 namespace etwrelog::base {
 
-PrivateFolder::PrivateFolder(const std::string &file) : file_(file) {
-  std::random_device random;
-  std::error_code failed;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
-  for (int i = 0; i < 16 && !made_ && !failed; ++i) {
-    path_ = folder / fmt::format("etwrelog-{:08x}{:08x}", random(), random());
-    made_ = std::filesystem::create_directory(path_, failed) && !failed;
-  }
-  if (!made_) return;
-  std::filesystem::permissions(path_, std::filesystem::perms::owner_all, failed);
-  add_temporary(this->file());
-  add_temporary(path_.string());
+Result<PrivateFolder> PrivateFolder::make(const std::string &file) {
+  std::string path;
+  ETWRELOG_TRY_LET(lock, File::create_private_folder(path));
+  return PrivateFolder(std::move(lock), std::move(path), file);
 }
 
+PrivateFolder::PrivateFolder(File lock, std::string path, const std::string &file)
+    : lock_(std::move(lock)), path_(std::move(path)), file_(in(file)) {
+  add_temporary(file_);
+  add_temporary(path_);
+}
+
+PrivateFolder::PrivateFolder(PrivateFolder &&other) noexcept
+    : lock_(std::move(other.lock_)), path_(std::exchange(other.path_, {})), file_(std::move(other.file_)) {}
+
 PrivateFolder::~PrivateFolder() {
-  if (!made_) return;
-  forget_temporary(file());
-  forget_temporary(path_.string());
+  if (path_.empty()) return;
+  forget_temporary(file_);
+  forget_temporary(path_);
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
