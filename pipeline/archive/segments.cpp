@@ -193,9 +193,13 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (file.trace) {
     find_strays(job);
+    const auto stopped = [&] { return options.run.stop.stop_requested(); };
+    const auto end = [&] { return base::cancelled().in(file.input.name()); };
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
+    coder->coder.stop_with(options.run.stop);
     header.method = coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                                         options.explain != nullptr ? &job.explain : nullptr);
+    if (stopped()) return end();
     summarize_segment(job, *coder, file.tallied);
     if (file.tallied) {
       job.tally.clear();
@@ -208,6 +212,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
       if (!coder->coder.gives(header.method, coded, job.bytes, header.stream_bytes, header.scratch_bytes))
         header.method = SegmentMethod::zstd;
+      if (stopped()) return end();
     }
     file.workspace.packers.give(std::move(coder));
   } else {

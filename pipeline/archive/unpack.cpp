@@ -300,7 +300,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
     ETWRELOG_TRY(check_header(job.stored, job.entry, archive.name()));
     job.bytes = byte_pool.take(job.entry.header.original_size);
     ETWRELOG_TRY(decode_segment(job.entry, Bytes(job.stored).subspan(etlz::kSegmentHeaderSize), job.bytes,
-                                pool, archive.name()));
+                                pool, archive.name(), options.run.stop));
     if (out != nullptr) return {};
     std::unique_ptr<EntryCheck> checking = checks.take();
     Result<void> right = checking->check(job.bytes, job.entry, archive.name());

@@ -54,7 +54,7 @@ Result<void> check_stored_segment(const read::Input &archive, const etlz::IndexE
 
 // Checks and decodes one segment.
 Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes, CoderPool &pool,
-                            const std::string &name) {
+                            const std::string &name, const std::stop_token &stop) {
   auto bad = [&](const char *what) {
     Error e = damaged(name, what, entry.archive_at);
     if (entry.header.method == SegmentMethod::small)
@@ -85,9 +85,11 @@ Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, Mutable
     break;
   default: {
     std::unique_ptr<Coder> coder = pool.take();
+    coder->coder.stop_with(stop);
     const bool good = coder->coder.decode(entry.header.method, stored, bytes, entry.header.stream_bytes,
                                           entry.header.scratch_bytes);
     pool.give(std::move(coder));
+    if (!good && stop.stop_requested()) return base::cancelled().in(name);
     if (!good) return bad("segment: does not decode");
   }
   }

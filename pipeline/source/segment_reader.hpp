@@ -41,9 +41,10 @@ inline constexpr std::size_t kSmallHash = sizeof(etlz::ContentHash);
 
 // Compares the stored bytes with their checksum. The kind is `corrupt` where they are not there or others.
 [[nodiscard]] Result<void> check_stored_segment(const read::Input &archive, const etlz::IndexEntry &entry);
-// Checks and decodes a segment whose stored bytes are there.
+// Checks and decodes a segment whose stored bytes are there. Ends soon once `stop` is requested.
 [[nodiscard]] Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, MutableBytes bytes,
-                                          CoderPool &pool, const std::string &name);
+                                          CoderPool &pool, const std::string &name,
+                                          const std::stop_token &stop = {});
 // Memory that decoding takes, at most.
 [[nodiscard]] std::uint64_t decode_memory(const SegmentHeader &header);
 // Fails where that is more than `limit`.

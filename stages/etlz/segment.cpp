@@ -92,6 +92,10 @@ BufferHeader values_to_header(const std::uint64_t *v) {
 SegmentCoder::SegmentCoder() : state_(std::make_unique<State>()) {}
 SegmentCoder::~SegmentCoder() = default;
 
+void SegmentCoder::stop_with(std::stop_token stop) {
+  state_->stop = std::move(stop);
+}
+
 // Decompresses what is compressed, and finds the events of each part.
 void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
   contents.clear();
@@ -146,7 +150,7 @@ void SegmentCoder::State::write(Encoder &model, Bytes bytes, std::span<const Par
   memory.clear();
   recycled = false;
   std::size_t corrected = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size() && !stop.stop_requested(); ++i) {
     const Part &part = parts[i];
     const Bytes whole = bytes.subspan(part.at, part.size);
     model.flush();
@@ -321,6 +325,7 @@ bool SegmentCoder::State::read(Decoder &model, std::size_t size_of_all, std::siz
   std::size_t held = 0; // bytes of decompressed buffers
   std::size_t at = 0;
   while (at < size_of_all) {
+    if (stop.stop_requested()) return false;
     unsigned kind = model.code_part(0);
     const std::size_t left = size_of_all - at;
     if (kind == 0) {

@@ -7,6 +7,7 @@
 #include "etwrelog/archive.hpp"
 
 #include <functional>
+#include <stop_token>
 #include <string>
 
 namespace etwrelog::etlz {
@@ -46,6 +47,9 @@ public:
   SegmentCoder();
   ~SegmentCoder();
 
+  // Once this is requested encode(), decode() and gives() end at the next part, and what they give means
+  // nothing: a segment takes many seconds at ultra.
+  void stop_with(std::stop_token stop);
   // Appends the coded segment to `out`. Returns how it is coded: SegmentMethod::model, or at ultra coupled.
   SegmentMethod encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
                        SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);

@@ -52,6 +52,7 @@ inline constexpr std::uint64_t kFillWord = 0x0101'0101'0101'0101ull * format::kF
 }
 
 struct SegmentCoder::State {
+  std::stop_token stop;
   Backend backend;
   ModelEncoder encoder;
   ModelDecoder decoder;

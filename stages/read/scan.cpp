@@ -164,7 +164,7 @@ public:
     ahead_.emplace(input_, scan_.header.buffer_size, compressed ? 1 : options_.threads);
     progress_.begin("opening", input_.size());
     while (at_ < input_.size()) {
-      if (options_.stop.stop_requested()) return base::cancelled().in(input_.name()).found("while opening");
+      ETWRELOG_TRY(go_on());
       const std::uint64_t before = at_;
       ETWRELOG_TRY_LET(more, step());
       if (!more) break;
@@ -268,11 +268,17 @@ private:
     return next < input_.size();
   }
 
+  [[nodiscard]] Result<void> go_on() const {
+    if (options_.stop.stop_requested()) return base::cancelled().in(input_.name()).found("while opening");
+    return {};
+  }
+
   // Behind the current position; the input's size if there is none. The window grows with the gap: a file of
   // many small gaps costs no megabyte for each.
   Result<std::uint64_t> find_next() {
     for (std::uint64_t base = at_ + 1, size = kSmallWindow; base < input_.size();
          base += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
+      ETWRELOG_TRY(go_on());
       window_.resize(std::max<std::size_t>(window_.size(), size + kBufferHeaderSize));
       ETWRELOG_TRY_LET(got, input_.read_at(base, MutableBytes(window_).first(size + kBufferHeaderSize)));
       for (std::size_t i = 0; i < size && i + kBufferHeaderSize <= got; ++i) {
@@ -294,6 +300,7 @@ private:
   Result<bool> only_zeros(std::uint64_t from) {
     for (std::uint64_t at = from, size = kSmallWindow; at < input_.size();
          at += size, size = std::min<std::uint64_t>(size * 4, kLargeWindow)) {
+      ETWRELOG_TRY(go_on());
       window_.resize(std::max<std::size_t>(window_.size(), size));
       const MutableBytes some = MutableBytes(window_).first(std::min(size, input_.size() - at));
       ETWRELOG_TRY(base::read_whole(input_, at, some));

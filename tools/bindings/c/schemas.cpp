@@ -46,8 +46,8 @@ struct etwr_decoder {
   const etwrelog::Decoder *layout = nullptr; // of the current event
   etwrelog::Bytes payload;
   etwr_decoded decoded{};
-  etwr_field field{};
-  std::vector<std::string> texts; // of the current event's fields, made when asked for
+  std::vector<etwr_field> fields; // of the current event, made when asked for, as are these
+  std::vector<std::string> texts;
   std::vector<bool> has_text;
   std::string json;
 };
@@ -69,7 +69,8 @@ void decode(etwr_decoder &decoder, const EventView &event, const Schema &schema)
   const DecodedSize size = decoder.layout->decode(decoder.payload, kind.values);
   decoder.current = &kind;
   decoder.has_text.assign(size.values, false);
-  if (decoder.texts.size() < size.values) decoder.texts.resize(size.values);
+  if (decoder.texts.size() < size.values)
+    decoder.texts.resize(size.values), decoder.fields.resize(size.values);
   etwr_decoded &out = decoder.decoded;
   out.struct_size = sizeof out;
   out.provider = kind.provider.c_str();
@@ -93,7 +94,7 @@ void fill(etwr_decoder &decoder, std::size_t index) {
     value.append_text(text);
     decoder.has_text[index] = true;
   }
-  etwr_field &field = decoder.field;
+  etwr_field &field = decoder.fields[index];
   field = {};
   field.struct_size = sizeof field;
   field.name = kind.names[static_cast<std::size_t>(value.field - schema.fields.data())].c_str();
@@ -202,7 +203,7 @@ const etwr_field *etwr_field_at(etwr_decoder *decoder, std::size_t index) {
     c::fill(*decoder, index);
     return nullptr;
   });
-  if (failed == nullptr) return &decoder->field;
+  if (failed == nullptr) return &decoder->fields[index];
   etwr_error_free(failed);
   return nullptr;
 }
