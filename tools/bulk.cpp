@@ -7,7 +7,10 @@
 #include "tools/process.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <system_error>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -244,10 +247,17 @@ int Bulk::run() {
   bulk.memory_each = task_.memory_each;
   bulk.large = task_.large;
   experimental::run_jobs(jobs, all, bulk);
+  if (unprinted_) std::rethrow_exception(unprinted_);
   return finish(Seconds(std::chrono::steady_clock::now() - began).count());
 }
 
+bool Bulk::unprinted() {
+  const std::lock_guard lock(waiting_mutex_);
+  return unprinted_ != nullptr;
+}
+
 Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
+  if (unprinted()) return stopped();
   const Item one = item(index);
   Outcome &outcome = outcomes_[index];
   outcome = {};
@@ -261,7 +271,12 @@ Result<void> Bulk::do_file(std::size_t index, const RunOptions &run) {
     Error e;
     e.kind = ErrorKind::io, e.what = "out of memory", e.advice = Advice::fewer_threads;
     done = e;
+  } catch (const std::system_error &) { // of what is printed: no file is to blame
+    if (std::ferror(stdout) == 0) throw;
+    const std::lock_guard lock(waiting_mutex_);
+    if (!unprinted_) unprinted_ = std::current_exception();
   }
+  if (unprinted()) return stopped();
   if (!done && is_gone(one, outcome)) done = {}; // meanwhile
   if (!done && experimental::is_run_again(done.error(), run.memory, memory_)) return done;
   if (!done || !work.later) return record(index, one, work, std::move(done));
@@ -316,7 +331,10 @@ Result<void> Bulk::or_there_already(const Item &one, Outcome &outcome, const Run
   std::error_code failed;
   if (done || !flags_.skip_existing || flags_.force || !task_.finished || !fs::exists(one.target, failed))
     return done;
-  if (const Result<bool> finished = task_.finished(one, run); !finished || !*finished) return done;
+  const Result<bool> finished = task_.finished(one, run);
+  if (!finished && finished.error().kind == ErrorKind::cancelled)
+    return finished.error(); // nobody has looked
+  if (!finished || !*finished) return done;
   return skip(one, outcome, run);
 }
 
@@ -374,7 +392,8 @@ Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const 
     }
     if (there) return skip(one, outcome, run);
   }
-  if (!one.target.empty() && !flags_.out_dir.empty()) make_folder(one.target);
+  if (!one.target.empty() && !flags_.out_dir.empty())
+    if (Result<void> made = make_folder(one.target); !made) return made;
   Result<void> done = or_there_already(one, outcome, run, task_.run(one, outcome, work, run));
   if (!done || outcome.state == Outcome::State::skipped) return done;
   const bool damaged = outcome.damaged || (outcome.trouble && !outcome.trouble->missing.empty());
@@ -383,16 +402,20 @@ Result<void> Bulk::process(const Item &one, Outcome &outcome, Work &work, const 
 }
 
 // That of a file, and those above it that are missing.
-void Bulk::make_folder(const std::string &of) {
+Result<void> Bulk::make_folder(const std::string &of) {
   const fs::path folder = fs::path(of).parent_path();
   std::error_code failed;
-  if (fs::exists(folder, failed)) return;
+  if (fs::exists(folder, failed)) return {};
   const std::lock_guard lock(folders_mutex_);
   std::vector<fs::path> missing;
   for (fs::path at = folder; !at.empty() && !fs::exists(at, failed); at = at.parent_path())
     missing.push_back(at);
   for (auto at = missing.rbegin(); at != missing.rend(); ++at)
-    if (fs::create_directory(*at, failed)) made_.push_back(at->string());
+    if (fs::create_directory(*at, failed))
+      made_.push_back(at->string());
+    else if (failed)
+      return io_error(at->string(), "the folder cannot be made: " + failed.message());
+  return {};
 }
 
 int Bulk::finish(double seconds) {
@@ -446,7 +469,8 @@ int Bulk::finish(double seconds) {
   }
   const bool results_lost = results_ && results_->failed();
   if (results_lost)
-    print_line(fmt::format("etwrelog: error: {}: not all results could be written", flags_.results));
+    print_line(
+        fmt::format("etwrelog: error: {}: not all results could be written", printable(flags_.results)));
   if (left > 0 || (failed > 0 && process::stop_token().stop_requested())) {
     print_line(
         fmt::format("etwrelog: stopped on request; {} of {} files not done", left + failed, files_.size()));
@@ -459,20 +483,20 @@ int Bulk::finish(double seconds) {
 void Bulk::print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
                        std::size_t skipped, std::size_t failed, double seconds) const {
   constexpr std::size_t kMostLines = 200;
-  fmt::print("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
+  print_text("{:>15} {:>15} {:>7} {:>7}  {}\n", "before", "after", "ratio", "MB/s", "file");
   std::size_t lines = 0;
   for (std::size_t i = 0; i < outcomes_.size() && lines < kMostLines; ++i) {
     const Outcome &o = outcomes_[i];
     const bool plain = o.state == Outcome::State::done;
     ++lines;
-    fmt::print("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
+    print_text("{:>15} {:>15} {:>7} {:>7}  {}{}\n", human_count(o.before),
                o.after > 0 ? human_count(o.after) : "-", ratio(o.before, o.after), rate(o.decoded, o.seconds),
                printable(files_.path(i)),
                plain && !o.deleted ? std::string() : fmt::format("  ({})", state_name(o)));
   }
-  if (lines < outcomes_.size()) fmt::print("... and {} more\n", outcomes_.size() - lines);
+  if (lines < outcomes_.size()) print_text("... and {} more\n", outcomes_.size() - lines);
   if (outcomes_.size() == 1) return; // its line says all
-  fmt::print("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
+  print_text("{:>15} {:>15} {:>7} {:>7}  {} files, {} skipped, {} failed, {}\n", human_count(before),
              human_count(after), ratio(before, after), rate(decoded, seconds), done, skipped, failed,
              human_seconds(seconds));
 }
@@ -494,7 +518,7 @@ void Bulk::print_json(double seconds) const {
     }
     list.push_back(std::move(entry));
   }
-  fmt::print("{}\n", text_of({{"files", list}, {"seconds", seconds}}));
+  print_text("{}\n", text_of({{"files", list}, {"seconds", seconds}}));
 }
 
 } // namespace etwrelog::cli

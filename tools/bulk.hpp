@@ -6,6 +6,7 @@
 #include "tools/results.hpp"
 #include "tools/work_list.hpp"
 
+#include <exception>
 #include <map>
 #include <mutex>
 
@@ -102,6 +103,7 @@ private:
   [[nodiscard]] Item item(std::size_t i) const;
   [[nodiscard]] Result<void> check_targets() const;
   [[nodiscard]] Result<void> do_file(std::size_t index, const RunOptions &run);
+  [[nodiscard]] bool unprinted();
   [[nodiscard]] Result<void> finish_file(std::size_t index, const RunOptions &run);
   Result<void> record(std::size_t index, const Item &item, Work &work, Result<void> done);
   [[nodiscard]] Result<void> or_there_already(const Item &item, Outcome &outcome, const RunOptions &run,
@@ -112,7 +114,7 @@ private:
   [[nodiscard]] bool only_results_left() const;
   [[nodiscard]] Result<void> skip(const Item &item, Outcome &outcome, const RunOptions &run) const;
   [[nodiscard]] Result<void> process(const Item &item, Outcome &outcome, Work &work, const RunOptions &run);
-  void make_folder(const std::string &of);
+  [[nodiscard]] Result<void> make_folder(const std::string &of);
   [[nodiscard]] int finish(double seconds);
   void print_table(std::uint64_t before, std::uint64_t after, std::uint64_t decoded, std::size_t done,
                    std::size_t skipped, std::size_t failed, double seconds) const;
@@ -129,6 +131,7 @@ private:
   std::string node_;
   std::uint64_t memory_ = 0; // of the whole run
   std::mutex waiting_mutex_;
+  std::exception_ptr unprinted_;        // of a standard output that takes no more: under this lock, too
   std::map<std::size_t, Work> waiting_; // with something left to do later
   std::mutex folders_mutex_;
   std::vector<std::string> made_; // folders, each behind those that it is in

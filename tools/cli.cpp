@@ -64,8 +64,12 @@ namespace {
 std::atomic<Bar *> current_bar{nullptr};
 } // namespace
 
-void print_line(std::string_view text) {
+void wipe_progress() {
   if (Bar *bar = current_bar.load()) bar->wipe();
+}
+
+void print_line(std::string_view text) {
+  wipe_progress();
   process::print_message(std::string(text) + "\n");
 }
 
@@ -79,10 +83,7 @@ std::string text_of(const nlohmann::json &value) {
 
 Result<void> unless_stopped() {
   if (!process::stop_token().stop_requested()) return {};
-  Error error;
-  error.kind = ErrorKind::cancelled;
-  error.what = "stopped on request";
-  return error;
+  return stopped();
 }
 
 Result<void> write_unless_stopped(OutputStream &file, Bytes bytes) {
@@ -248,7 +249,7 @@ constexpr auto kRedrawTime = std::chrono::milliseconds(170);
 } // namespace
 
 Bar::Bar(bool forced)
-    : enabled_(forced || process::is_terminal(2)), terminal_(process::is_terminal(2)), started_(Clock::now()),
+    : terminal_(process::can_redraw(2)), enabled_(forced || terminal_), started_(Clock::now()),
       pass_started_(started_), last_drawn_(started_) {
   current_bar.store(this);
 }
@@ -284,20 +285,21 @@ void Bar::draw(Clock::time_point now) {
   last_drawn_ = now;
   const double seconds = std::chrono::duration<double>(now - pass_started_).count();
   const double share = total_ == 0 ? 0 : static_cast<double>(done_) / static_cast<double>(total_);
-  const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
-  const std::string speed = human_bytes(static_cast<std::uint64_t>(rate)) + "/s";
   std::string line;
   if (total_ == 0) // of a pipe, whose end nobody knows
-    line = fmt::format("{}  {}  {}", what_, human_bytes(done_), speed);
+    line = fmt::format("{}  {}", what_, human_bytes(done_));
   else
-    line = fmt::format(
-        "{} {:3.0f}%  {} of {}  {}{}  {:.0f}s left", what_, 100 * share, human_bytes(done_),
-        human_bytes(total_), speed,
-        events_ > 0 && seconds > 0 // those who pack do not count them
-            ? "  " + human_count(static_cast<std::uint64_t>(static_cast<double>(events_) / seconds)) +
-                  " events/s"
-            : std::string(),
-        rate > 0 ? static_cast<double>(total_ - std::min(done_, total_)) / rate : 0);
+    line = fmt::format("{} {:3.0f}%  {} of {}", what_, 100 * share, human_bytes(done_), human_bytes(total_));
+  constexpr double kLeast = 0.5; // seconds: a speed out of fewer means nothing
+  if (seconds >= kLeast) {
+    const double rate = static_cast<double>(done_) / seconds;
+    line += "  " + human_bytes(static_cast<std::uint64_t>(rate)) + "/s";
+    if (total_ != 0 && events_ > 0) // those who pack do not count them
+      line += "  " + human_count(static_cast<std::uint64_t>(static_cast<double>(events_) / seconds)) +
+              " events/s";
+    if (total_ != 0 && rate > 0)
+      line += fmt::format("  {:.0f}s left", static_cast<double>(total_ - std::min(done_, total_)) / rate);
+  }
   if (!terminal_) {
     process::print_message(line + "\n");
     return;

@@ -29,12 +29,19 @@ enum Exit : int {
 // An error in the words of this program, one line.
 [[nodiscard]] std::string message(const Error &error);
 
-// To stderr; a progress line makes way for it.
+// Where both are a terminal's: what is printed stands on a line of its own.
+void wipe_progress();
+// To stderr. Never fails: no message is worth the work that it is about.
 void print_line(std::string_view text);
+// To stdout, as it is.
+template <class... Values> void print_text(fmt::format_string<Values...> format, Values &&...values) {
+  wipe_progress();
+  fmt::print(format, std::forward<Values>(values)...);
+}
 // A line of a report to stdout. Names out of traces and of files are whatever somebody chose: nothing in them
 // ends the line or speaks to the terminal.
 template <class... Values> void print_row(fmt::format_string<Values...> format, Values &&...values) {
-  fmt::print("{}\n", printable(fmt::format(format, std::forward<Values>(values)...)));
+  print_text("{}\n", printable(fmt::format(format, std::forward<Values>(values)...)));
 }
 // "etwrelog: error: ..." on stderr, one line; returns the exit status for it.
 [[nodiscard]] int report(const Error &error);
@@ -95,12 +102,12 @@ public:
 private:
   void begin(std::string_view what, std::uint64_t bytes);
   using Clock = std::chrono::steady_clock;
-  friend void print_line(std::string_view text);
+  friend void wipe_progress();
   void draw_if_due();
   void draw(Clock::time_point now);
   void wipe();
 
-  bool enabled_, terminal_;
+  bool terminal_, enabled_;
   bool drawn_ = false;
   std::string what_;
   std::uint64_t total_ = 0, done_ = 0, events_ = 0;

@@ -91,7 +91,7 @@ void print_change(const ProfileChange &change) {
 
 void print_diff(const ProfileDiff &diff, std::size_t top) {
   const ProfileChange &total = diff.total;
-  fmt::print("Processor time a trace: {:.3f} s before, {:.3f} s after, {} [{} {}]: {}\n\n", total.before,
+  print_text("Processor time a trace: {:.3f} s before, {:.3f} s after, {} [{} {}]: {}\n\n", total.before,
              total.after, relative_text(total.relative()), relative_text(total.relative_low),
              relative_text(total.relative_high), verdict_text(total.verdict));
   print_row("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all",
@@ -106,7 +106,7 @@ void print_diff(const ProfileDiff &diff, std::size_t top) {
       ++shown;
   }
   if (top != 0 && shown > top) print_row("({} more changes; --top 0 shows all)", shown - top);
-  if (shown == 0) fmt::print("No function changed by more than the noise.\n");
+  if (shown == 0) print_text("No function changed by more than the noise.\n");
   print_row("{} functions changed, {} did not beyond the noise", shown, noise);
 }
 
@@ -232,9 +232,9 @@ int run_diff(DiffFlags options) {
     }
     for (const ProfileChange &change : matching_changes(diff, conditions[i])) {
       failures.push_back({{"condition", options.conditions[i]}, {"change", change_json(change)}});
-      messages += fmt::format("etwrelog: failed: {}: {} {} [{} {}]\n", options.conditions[i], change.name,
-                              relative_text(change.relative()), relative_text(change.relative_low),
-                              relative_text(change.relative_high));
+      messages += fmt::format("etwrelog: failed: {}: {} {} [{} {}]\n", printable(options.conditions[i]),
+                              printable(change.name), relative_text(change.relative()),
+                              relative_text(change.relative_low), relative_text(change.relative_high));
     }
   }
   if (!options.output.empty())
@@ -244,7 +244,7 @@ int run_diff(DiffFlags options) {
     json changes = json::array();
     for (std::size_t i = 0; i < diff.changes.size() && (options.top == 0 || i < options.top); ++i)
       changes.push_back(change_json(diff.changes[i]));
-    fmt::print("{}\n",
+    print_text("{}\n",
                text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
     print_diff(diff, options.top);

@@ -75,15 +75,16 @@ void print_report(const ExportReport &report, bool as_json) {
                        {"uncovered_bytes", kind.uncovered_bytes},
                        {"truncated", kind.truncated}});
     const json all = {{"events", report.events}, {"kinds", kinds}, {"problems", report.problems}};
-    fmt::print(stderr, "{}\n", text_of(all));
+    print_line(text_of(all));
     return;
   }
-  fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", "events", "payload", "uncovered", "cut",
-             "schema", "kind");
+  std::string text = fmt::format("{:>12} {:>14} {:>12} {:>9}  {:<13} {}", "events", "payload", "uncovered",
+                                 "cut", "schema", "kind");
   for (const ExportKind &kind : report.kinds)
-    fmt::print(stderr, "{:>12} {:>14} {:>12} {:>9}  {:<13} {}\n", human_count(kind.events),
-               human_bytes(kind.payload_bytes), human_bytes(kind.uncovered_bytes),
-               human_count(kind.truncated), source_of(kind), printable(kind.name));
+    text += fmt::format("\n{:>12} {:>14} {:>12} {:>9}  {:<13} {}", human_count(kind.events),
+                        human_bytes(kind.payload_bytes), human_bytes(kind.uncovered_bytes),
+                        human_count(kind.truncated), source_of(kind), printable(kind.name));
+  print_line(text);
 }
 
 json verified_json(const ExportKind &kind) {
@@ -101,26 +102,24 @@ json verified_json(const ExportKind &kind) {
           {"not_verified", left_out}};
 }
 
-// Where no events go.
-void print_verified(const ExportReport &report, bool as_json, std::FILE *to) {
+std::string verified_text(const ExportReport &report, bool as_json) {
   if (as_json) {
     json kinds = json::array();
     for (const ExportKind &kind : report.kinds)
       kinds.push_back(verified_json(kind));
-    fmt::print(to, "{}\n", text_of({{"events", report.events}, {"kinds", kinds}}));
-    return;
+    return text_of({{"events", report.events}, {"kinds", kinds}});
   }
-  fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", "events", "came back", "bytes", "kind");
+  std::string text = fmt::format("{:>12} {:>12} {:>14}  {}", "events", "came back", "bytes", "kind");
   std::uint64_t verified = 0, bytes = 0;
   for (const ExportKind &kind : report.kinds) {
-    fmt::print(to, "{:>12} {:>12} {:>14}  {}\n", human_count(kind.events), human_count(kind.verified),
-               human_bytes(kind.verified_bytes), printable(kind.name));
+    text += fmt::format("\n{:>12} {:>12} {:>14}  {}", human_count(kind.events), human_count(kind.verified),
+                        human_bytes(kind.verified_bytes), printable(kind.name));
     for (const auto &[why, events] : kind.not_verified)
-      fmt::print(to, "{:>12} {:>12} {:>14}    not: {}\n", human_count(events), "", "", why);
+      text += fmt::format("\n{:>12} {:>12} {:>14}    not: {}", human_count(events), "", "", why);
     verified += kind.verified, bytes += kind.verified_bytes;
   }
-  fmt::print(to, "{:>12} {:>12} {:>14}  all\n", human_count(report.events), human_count(verified),
-             human_bytes(bytes));
+  return text + fmt::format("\n{:>12} {:>12} {:>14}  all", human_count(report.events), human_count(verified),
+                            human_bytes(bytes));
 }
 
 constexpr std::pair<const char *, bool ExportJoins::*> kJoins[] = {
@@ -171,7 +170,11 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   if (flags.verify) {
     const Result<ExportReport> verified = verify_decoding(*trace, options, run);
     if (!verified) return about_condition(verified.error());
-    print_verified(*verified, flags.json, flags.output == "-" ? stderr : stdout);
+    const std::string text = verified_text(*verified, flags.json);
+    if (flags.output == "-") // where the events go
+      print_line(text);
+    else
+      print_text("{}\n", text);
     if (flags.output.empty()) return report_damage(source_names(*trace), told.warnings, told.skipped);
   }
   const auto standard_output = std::make_shared<StandardOutputSink>();

@@ -45,7 +45,7 @@ int run_list(const FleetFlags &flags) {
       left_out = true;
       continue;
     }
-    fmt::print("{}\t{}{}", files->bytes(i), path, flags.null ? '\0' : '\n');
+    print_text("{}\t{}{}", files->bytes(i), path, flags.null ? '\0' : '\n');
   }
   return left_out ? kDamageSkipped : kDone;
 }
@@ -271,29 +271,29 @@ int run_report(const FleetFlags &flags) {
     out["kinds"] = groups(kinds), out["nodes"] = groups(nodes);
     if (!flags.files_from.empty()) out["missing"] = missing, out["missing_by_task"] = missing_of;
     if (cut_up != 0) out["parts_missing"] = cut_up;
-    fmt::print("{}\n", text_of(out));
+    print_text("{}\n", text_of(out));
   } else {
     std::string counts;
     for (const auto &[state, count] : states)
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", human_count(count), printable(state));
-    fmt::print("{} files: {}\n", human_count(wholes.size()), counts.empty() ? "none" : counts);
-    fmt::print("{} became {} (ratio {}), {} of work in {}\n", human_bytes(before), human_bytes(after),
+    print_text("{} files: {}\n", human_count(wholes.size()), counts.empty() ? "none" : counts);
+    print_text("{} became {} (ratio {}), {} of work in {}\n", human_bytes(before), human_bytes(after),
                ratio_text(before, after), human_seconds(seconds), human_seconds(std::max(0.0, last - first)));
     if (kept != 0)
-      fmt::print("{} files were there already: their sizes count, their work is not known\n",
+      print_text("{} files were there already: their sizes count, their work is not known\n",
                  human_count(kept));
     if (of_unknown_size != 0)
-      fmt::print("{} of these have results that tell no size\n", human_count(of_unknown_size));
+      print_text("{} of these have results that tell no size\n", human_count(of_unknown_size));
     if (all.broken != 0)
-      fmt::print("{} lines are no results: of machines that went down while they wrote\n",
+      print_text("{} lines are no results: of machines that went down while they wrote\n",
                  human_count(all.broken));
-    if (all.again != 0) fmt::print("{} files were done more than once\n", human_count(all.again));
+    if (all.again != 0) print_text("{} files were done more than once\n", human_count(all.again));
     auto table = [](std::string_view title, const std::map<std::string, Group> &groups) {
       if (groups.empty()) return;
-      fmt::print("\n{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", title, "Files", "Before", "After",
+      print_text("\n{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", title, "Files", "Before", "After",
                  "Ratio", "Work", "MB/s");
       for (const auto &[name, g] : groups)
-        fmt::print("{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", printable(name), human_count(g.files),
+        print_text("{:<16} {:>9} {:>12} {:>12} {:>8} {:>10} {:>8}\n", printable(name), human_count(g.files),
                    human_bytes(g.before), human_bytes(g.after), ratio_text(g.before, g.after),
                    human_seconds(g.seconds),
                    g.seconds > 0 ? fmt::format("{:.0f}", static_cast<double>(g.before) / 1e6 / g.seconds)
@@ -301,24 +301,24 @@ int run_report(const FleetFlags &flags) {
     };
     table("Session kind", kinds);
     table("Node", nodes);
-    if (!slowest.empty()) fmt::print("\n{:>10} {:>12}  Slowest\n", "Seconds", "Bytes");
+    if (!slowest.empty()) print_text("\n{:>10} {:>12}  Slowest\n", "Seconds", "Bytes");
     for (const FileResult *r : slowest)
-      fmt::print("{:>10.3f} {:>12}  {}{}\n", r->seconds, human_bytes(r->bytes), printable(r->path),
+      print_text("{:>10.3f} {:>12}  {}{}\n", r->seconds, human_bytes(r->bytes), printable(r->path),
                  r->node.empty() ? std::string() : fmt::format("  ({})", printable(r->node)));
-    if (!failures.empty()) fmt::print("\nFailures\n");
+    if (!failures.empty()) print_text("\nFailures\n");
     for (const FileResult *r : failures)
-      fmt::print("{} {}\n", printable(r->task), printable(r->error.empty() ? r->path : r->error));
-    if (cut_up != 0) fmt::print("\n{} files have parts without a result\n", human_count(cut_up));
+      print_text("{} {}\n", printable(r->task), printable(r->error.empty() ? r->path : r->error));
+    if (cut_up != 0) print_text("\n{} files have parts without a result\n", human_count(cut_up));
     for (const auto &[key, whole] : wholes)
       if (!whole.missing.empty())
-        fmt::print("{}: part {}{}\n", printable(key.second), fmt::join(whole.missing, ", "),
+        print_text("{}: part {}{}\n", printable(key.second), fmt::join(whole.missing, ", "),
                    whole.missing.size() == kMostMissing ? ", ..." : "");
     if (missing_of.empty() && !missing.empty()) missing_of[""] = missing; // no results of any of them
     for (const auto &[task, files] : missing_of) {
-      fmt::print("\n{} files of the list have no result{}\n", human_count(files.size()),
+      print_text("\n{} files of the list have no result{}\n", human_count(files.size()),
                  task.empty() ? std::string() : fmt::format(" of {}", printable(task)));
       for (std::size_t i = 0; i < std::min<std::size_t>(files.size(), 20); ++i)
-        fmt::print("{}\n", printable(files[i]));
+        print_text("{}\n", printable(files[i]));
     }
   }
   return failures.empty() && missing.empty() && cut_up == 0 ? kDone : kFailed;

@@ -177,7 +177,7 @@ void print_processes(const Clock &clock, const Statistics &s) {
   auto moment = [&](std::int64_t raw, std::int64_t unknown) {
     return raw == unknown ? std::string("-") : fmt::format("{:.3f}s", clock.to_seconds(raw));
   };
-  fmt::print("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
+  print_text("\n{:>7} {:>7} {:>10} {:>10} {:>10} {:>12}  {}\n", "PID", "Parent", "Start", "End", "Samples",
              "Events", "Name, command line");
   for (const std::size_t i : order) {
     const ProcessInstance &p = processes[i];
@@ -249,7 +249,7 @@ void print_info(const Trace &trace, const Statistics &s) {
   if (sources.size() > 1) {
     for (const SourceInfo &source : sources) {
       print_source(source, nullptr);
-      fmt::print("\n");
+      print_text("\n");
     }
     const SourceInfo all = sum_of(sources);
     row("Together", fmt::format("{} traces  ({}), {} buffers", sources.size(), human_bytes(all.size),
@@ -302,11 +302,11 @@ int run_info(InfoOptions &options) {
     if (options.json) {
       all.push_back(info_json(*trace, name_of(*trace, inputs), *statistics));
     } else {
-      if (&inputs != &traces.front()) fmt::print("\n");
+      if (&inputs != &traces.front()) print_text("\n");
       print_info(*trace, *statistics);
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) print_text("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 

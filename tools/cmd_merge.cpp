@@ -76,7 +76,7 @@ int run_merge(const MergeFlags &flags) {
   if (!merged) return report(merged.error());
   const int status = report_damage(source_names(*trace), merged->warnings, merged->skipped);
   if (flags.json)
-    fmt::print("{}\n", text_of(merge_json(*trace, flags, *merged)));
+    print_text("{}\n", text_of(merge_json(*trace, flags, *merged)));
   else if (!flags.quiet)
     print_line(fmt::format("{}: {} traces, {} -> {}, {} of {} events, {:.2f} s", printable(flags.output),
                            trace->sources().size(), human_bytes(merged->input_bytes),

@@ -272,8 +272,9 @@ private:
     if (error && pipe->reader_gone()) return kFailed; // that is no failure to talk about
     if (error) return report(*error);
     if (!options_.quiet)
-      print_line(fmt::format("etwrelog: {}: {} bytes, {} bytes {}", source.name(), human_count(before),
-                             human_count(after), task_ == Task::verify ? "verified" : "written"));
+      print_line(fmt::format("etwrelog: {}: {} bytes, {} bytes {}", printable(source.name()),
+                             human_count(before), human_count(after),
+                             task_ == Task::verify ? "verified" : "written"));
     return status;
   }
 
@@ -330,7 +331,7 @@ private:
     if (!packed) return report(packed.error());
     const int status = report_damage(source, packed->warnings, {});
     if (!options_.quiet)
-      fmt::print("{}: part {} of {}, {} of the original, {}\n", printable(target), part->number, part->of,
+      print_text("{}: part {} of {}, {} of the original, {}\n", printable(target), part->number, part->of,
                  human_bytes(packed->original), human_bytes(packed->archived));
     return status;
   }
@@ -350,13 +351,14 @@ private:
     for (const auto &[key, cost] : explained_)
       rows.push_back(cost), in += cost.in, out += cost.out;
     std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.out > b.out; });
-    fmt::print("\n{:>13} {:>13} {:>7}  {}\n", "column bytes", "stored", "share", "event type, column");
+    print_text("\n{:>13} {:>13} {:>7}  {}\n", "column bytes", "stored", "share", "event type, column");
     for (const ColumnCost &row : rows) {
       if (row.in == 0) continue;
-      fmt::print("{:>13} {:>13} {:>7}  {}, {}\n", human_count(row.in), human_count(row.out),
-                 percent(static_cast<double>(row.out), static_cast<double>(out)), row.owner, row.column);
+      print_text("{:>13} {:>13} {:>7}  {}, {}\n", human_count(row.in), human_count(row.out),
+                 percent(static_cast<double>(row.out), static_cast<double>(out)), printable(row.owner),
+                 row.column);
     }
-    fmt::print("{:>13} {:>13} {:>7}  all columns\n", human_count(in), human_count(out), "");
+    print_text("{:>13} {:>13} {:>7}  all columns\n", human_count(in), human_count(out), "");
   }
 
   Task task_;
@@ -443,7 +445,7 @@ int run_join(const JoinOptions &options) {
   if (to_pipe)
     print_line(done);
   else
-    fmt::print("{}\n", done);
+    print_text("{}\n", done);
   return kDone;
 }
 

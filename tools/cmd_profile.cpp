@@ -224,9 +224,9 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
   if (standard_output->reader_gone()) return kFailed;
   if (!done) return std::move(done).error();
   const std::string name = to_standard_output ? "standard output" : printable(options.output);
-  fmt::print(stderr, "{}: {}, {}\n", name, profile_format_name(format), human_bytes(report->bytes));
+  print_line(fmt::format("{}: {}, {}", name, profile_format_name(format), human_bytes(report->bytes)));
   for (const std::string &note : report->notes)
-    fmt::print(stderr, "{}: {}\n", name, printable(note));
+    print_line(name + ": " + printable(note));
   return kDone;
 }
 
@@ -263,14 +263,14 @@ Result<int> profile_one(const ProfileFlags &options) {
   if (Result<void> go_on = unless_stopped(); !go_on) return std::move(go_on).error();
   if (writes) {
     if (!text.chosen.empty())
-      fmt::print(stderr, "etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all\n",
-                 printable(text.chosen));
+      print_line(fmt::format("etwrelog: of {}, the busiest process; -p NAME takes another, -p '*' all",
+                             printable(text.chosen)));
     Result<int> done = write_file(options, *profile);
     if (!done) return done;
     return std::max(status, *done);
   }
   if (options.json) {
-    fmt::print("{}\n", text_of(profile_json(*profile, text)));
+    print_text("{}\n", text_of(profile_json(*profile, text)));
   } else {
     // With the table of processes above it, all is to fit on a screen.
     constexpr std::size_t kScreenRows = 14;

@@ -32,25 +32,23 @@ std::string cell(std::string_view value) {
       out += "\\t";
     else if (c == '\n')
       out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     else
       out += c;
   }
-  return out;
+  return printable(out);
 }
 
 TraceQuery::Visitor as_text() {
   TraceQuery::Visitor visitor;
   visitor.columns = [](std::span<const std::string> names) {
     for (std::size_t i = 0; i < names.size(); ++i)
-      fmt::print("{}{}", i == 0 ? "" : "\t", cell(names[i]));
-    fmt::print("\n");
+      print_text("{}{}", i == 0 ? "" : "\t", cell(names[i]));
+    print_text("\n");
   };
   visitor.row = [](TraceQuery::Row row) {
     for (std::size_t i = 0; i < row.size(); ++i)
-      fmt::print("{}{}", i == 0 ? "" : "\t", cell(row[i].text));
-    fmt::print("\n");
+      print_text("{}{}", i == 0 ? "" : "\t", cell(row[i].text));
+    print_text("\n");
   };
   return visitor;
 }
@@ -86,7 +84,7 @@ TraceQuery::Visitor as_json(std::shared_ptr<std::vector<std::string>> names) {
     nlohmann::ordered_json object;
     for (std::size_t i = 0; i < row.size(); ++i)
       object[(*names)[i]] = json_value(row[i]);
-    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_text("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   return visitor;
 }
@@ -114,6 +112,7 @@ Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery
 
 // A statement may go over several lines; it ends with a semicolon. ".tables" lists what can be asked.
 int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
+  const bool asks = process::is_terminal(0);
   int status = kDone;
   std::string statement, line;
   const auto ask = [&] {
@@ -122,12 +121,12 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
     std::fflush(stdout);
   };
   for (;;) {
-    fmt::print(stderr, "{}", statement.empty() ? "etwrelog> " : "      ... ");
+    if (asks) process::print_message(statement.empty() ? "etwrelog> " : "      ... ");
     if (!std::getline(std::cin, line)) break;
     if (statement.empty() && (line == ".quit" || line == ".exit")) break;
     if (statement.empty() && line == ".tables") {
       for (const std::string &name : query.tables())
-        fmt::print("{}\n", name);
+        print_text("{}\n", name);
       continue;
     }
     statement += line + "\n";

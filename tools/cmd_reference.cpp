@@ -21,23 +21,23 @@ namespace {
 int print_help(const CLI::App &app, const std::string &topic) {
   if (topic.empty()) {
     // app.help() would explain the command that runs, which is this one.
-    fmt::print("{}\nTopics (etwrelog help TOPIC):\n",
+    print_text("{}\nTopics (etwrelog help TOPIC):\n",
                app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     for (const Topic &t : topics())
-      fmt::print("  {:<14}{}\n", t.name, t.title);
+      print_text("  {:<14}{}\n", t.name, t.title);
     return kDone;
   }
   std::vector<std::string> names;
   for (const CLI::App *command : commands_of(app)) {
     if (command->get_name() == topic) {
-      fmt::print("{}", command->help(app.get_name()));
+      print_text("{}", command->help(app.get_name()));
       return kDone;
     }
     names.push_back(command->get_name());
   }
   for (const Topic &t : topics()) {
     if (t.name == topic) {
-      fmt::print("{}\n\n{}\n", t.title, t.text);
+      print_text("{}\n\n{}\n", t.title, t.text);
       return kDone;
     }
     names.emplace_back(t.name);
@@ -90,7 +90,7 @@ void add_reference_commands(CLI::App &app, int &exit_status) {
                      "  etwrelog completion fish > ~/.config/fish/completions/etwrelog.fish");
   completion->callback([&app, &exit_status, shell] {
     const Shell which = *shell == "bash" ? Shell::bash : *shell == "zsh" ? Shell::zsh : Shell::fish;
-    fmt::print("{}", completion_script(app, which));
+    print_text("{}", completion_script(app, which));
     exit_status = kDone;
   });
 

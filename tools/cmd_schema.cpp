@@ -76,7 +76,7 @@ int run_schema(const SchemaFlags &flags) {
     json kinds = json::array();
     for (const ExportKind &kind : done->kinds)
       kinds.push_back(kind_json(kind));
-    fmt::print("{}\n", text_of({{"events", done->events}, {"kinds", kinds}}));
+    print_text("{}\n", text_of({{"events", done->events}, {"kinds", kinds}}));
     return status;
   }
   for (const ExportKind &kind : done->kinds) {

@@ -137,12 +137,12 @@ template <class Map> void print_largest(const char *label, const Map &groups, st
 }
 
 void print_distributions(const StackReport &r) {
-  fmt::print("\n{:>12} {:>10}  Stacks that occur\n", "Events", "Stacks");
+  print_text("\n{:>12} {:>10}  Stacks that occur\n", "Events", "Stacks");
   for (const StackReport::Repeats &row : r.repeats)
     if (row.stacks != 0)
       print_row("{:>12} {:>10}  {} times", human_count(row.events), human_count(row.stacks),
                 row.least == 1 ? "1" : fmt::format("{} to {}", row.least, 2 * row.least - 1));
-  fmt::print("\n{:>12} {:>10}  Frames in a stack\n", "Events", "Stacks");
+  print_text("\n{:>12} {:>10}  Frames in a stack\n", "Events", "Stacks");
   constexpr std::size_t kStep = 8;
   for (std::size_t first = 0; first < r.depths.size(); first += kStep) {
     StackReport::Depth sum;
@@ -160,7 +160,7 @@ void print_recorded(const RecordedCache &r) {
   auto difference = [&r](std::uint64_t definitions) {
     return 100 * (quotient(definitions, r.definitions) - 1);
   };
-  fmt::print(
+  print_text(
       "\nIn this trace the cache logged {} definitions for {} references. The same stacks in a cache of "
       "default size:\n"
       "{:>12}  {:+.1f}%  when a new stack starts at the end of its bucket, as assumed above\n"
@@ -175,7 +175,7 @@ void print_recorded(const RecordedCache &r) {
 
 void print_simulations(const StackReport &r) {
   if (r.simulations.empty()) return;
-  fmt::print("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} "
+  print_text("\nThe kernel's stack cache on this trace:\n{:>8} {:>9} {:>9} {:>12} {:>11} {:>10} {:>10} "
              "{:>12} {:>7}\n",
              "Buckets", "Size", "Hit rate", "Definitions", "Evictions", "Plain", "Pool used", "Event bytes",
              "");
@@ -189,7 +189,7 @@ void print_simulations(const StackReport &r) {
               percent(static_cast<double>(s.cached_bytes), static_cast<double>(s.plain_bytes)));
   if (r.recommended) {
     const CacheSimulation &s = r.simulations[*r.recommended];
-    fmt::print("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these "
+    print_text("For the next recording: BucketCount {}, CacheSize {} ({} bytes), the smallest of these "
                "within 1% of the best\n",
                s.settings.buckets, human_bytes(s.settings.bytes), s.settings.bytes);
   }
@@ -198,7 +198,7 @@ void print_simulations(const StackReport &r) {
 
 void print_stacks(const StackReport &r, std::size_t top) {
   if (r.all.events == 0) {
-    fmt::print("No stacks\n");
+    print_text("No stacks\n");
     return;
   }
   print_row("{:>12} {:>14} {:>10} {:>9} {:>7}", "Events", "Frames", "Distinct", "Repeats", "Depth");
@@ -206,25 +206,25 @@ void print_stacks(const StackReport &r, std::size_t top) {
     print_group(std::string(stack_kind_name(static_cast<StackKind>(i))), r.kinds[i]);
   print_group("all kernel stacks (StackWalk and references)", r.kernel_stacks);
   print_group("all", r.all);
-  fmt::print("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
+  print_text("\n{} distinct frames; {} definitions of {} keys; {} references without a definition\n\n",
              human_count(r.distinct_frames), human_count(r.definitions), human_count(r.keys),
              human_count(r.unresolved));
   print_largest("process", r.processes, top);
   print_largest("processor", r.processors, top);
   print_distributions(r);
-  if (!r.top.empty()) fmt::print("\nMost frequent:\n");
+  if (!r.top.empty()) print_text("\nMost frequent:\n");
   for (const StackReport::Top &row : r.top) {
-    fmt::print("{:>12} ", human_count(row.count));
+    print_text("{:>12} ", human_count(row.count));
     constexpr std::size_t kShown = 4;
     for (std::size_t i = 0; i < std::min(kShown, row.frames.size()); ++i)
-      fmt::print(" 0x{:x}", row.frames[i]);
+      print_text(" 0x{:x}", row.frames[i]);
     print_row("{}", row.frames.size() > kShown ? fmt::format(" ... {} frames", row.frames.size()) : "");
   }
   const auto plain = static_cast<double>(r.bytes_plain);
   auto size = [&](const char *name, std::uint64_t bytes) {
     print_row("{:>12} {:>7}  {}", human_bytes(bytes), percent(static_cast<double>(bytes), plain), name);
   };
-  fmt::print("\nBytes of kernel stack events:\n");
+  print_text("\nBytes of kernel stack events:\n");
   size("in full, as StackWalk events", r.bytes_plain);
   size("now, in this trace", r.bytes_now);
   size("with --stacks cache, each stack defined once", r.bytes_cached);
@@ -260,8 +260,8 @@ Result<void> run_one(const StacksOptions &options, const std::vector<std::string
   if (titled) print_row("{}:", fmt::join(inputs, ", "));
   print_stacks(*report, options.top);
   if (!options.database.empty())
-    fmt::print("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n", options.database,
-               human_bytes(report->exported_bytes),
+    print_text("\n{}: {}, {} of the stacks in full, .NET's and extended items included\n",
+               printable(options.database), human_bytes(report->exported_bytes),
                percent(static_cast<double>(report->exported_bytes),
                        static_cast<double>(report->bytes_plain + report->item_bytes + report->clr_bytes)));
   return {};
@@ -278,13 +278,13 @@ int run_stacks(const StacksOptions &options) {
   int status = kDone;
   json all = json::array();
   for (const std::vector<std::string> &inputs : traces) {
-    if (!options.json && &inputs != &traces.front()) fmt::print("\n");
+    if (!options.json && &inputs != &traces.front()) print_text("\n");
     if (const Result<void> done = run_one(options, inputs, traces.size() > 1, status, all); !done) {
       status = std::max<int>(report(done.error()), kFailed);
       if (traces.size() > 1) all.push_back(failure_json(inputs, done.error()));
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) print_text("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 

@@ -88,7 +88,7 @@ void print_stats(const Statistics &s, std::size_t top) {
   print_row("{:>12} {:>7} {:>15} {:>7}  in all, {} types", human_count(s.events), "",
             human_count(s.event_bytes), "", s.types.size());
   const StackCounts &k = s.stacks;
-  fmt::print("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
+  print_text("\nStacks: {} events ({} StackWalk, {} kernel and {} user references), {} definitions\n",
              human_count(k.stack_events()), human_count(k.walks), human_count(k.kernel_references),
              human_count(k.user_references), human_count(k.key_deletes + k.key_rundowns));
   print_row("        {} frames stored, {} distinct stacks, {:.1f} repeats on average", human_count(k.frames),
@@ -138,12 +138,12 @@ int run_listed(const StatsOptions &options) {
     const Result<ContentHash> hash =
         info ? Result<ContentHash>(info->content) : content_hash(item.source, run);
     if (hash) result.hash = to_string(*hash);
-    if (!options.json) fmt::print("\n");
+    if (!options.json) print_text("\n");
     return {};
   };
   task.table = false;
   const int status = Bulk(std::move(task), options.many, options).run();
-  if (options.json) fmt::print("{}\n", text_of(all));
+  if (options.json) print_text("{}\n", text_of(all));
   return status;
 }
 
@@ -158,7 +158,7 @@ int run_stats(StatsOptions &options) {
   const std::vector<std::vector<std::string>> traces = options.together();
   for (const std::vector<std::string> &inputs : traces) {
     Bar bar(options.progress);
-    if (!options.json && &inputs != &traces.front()) fmt::print("\n");
+    if (!options.json && &inputs != &traces.front()) print_text("\n");
     const Result<int> damage = one_stats(options, inputs, options.run(bar), all, traces.size() > 1);
     if (!damage) {
       status = std::max<int>(report(damage.error()), kFailed);
@@ -167,7 +167,7 @@ int run_stats(StatsOptions &options) {
       status = *damage;
     }
   }
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(traces.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) print_text("{}\n", text_of(traces.size() == 1 ? all[0] : all));
   return status;
 }
 

@@ -114,7 +114,7 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t whole, std::size_t 
   }
   if (top != 0 && rows.size() > top)
     print_row("{:>15}  {} more modules; --top 0 shows all", "", rows.size() - top);
-  fmt::print("\nSymbols are there for {} of the samples by their innermost frame.\n",
+  print_text("\nSymbols are there for {} of the samples by their innermost frame.\n",
              percent(static_cast<double>(named), static_cast<double>(whole)));
   // Why the dearest ones are missing, in full.
   std::size_t explained = 0;
@@ -125,7 +125,7 @@ void print(const std::vector<ModuleRow> &rows, std::uint64_t whole, std::size_t 
   const bool unmerged = std::ranges::any_of(
       rows, [](const ModuleRow &row) { return row.symbols->state() == SymbolState::no_identity; });
   if (unmerged)
-    fmt::print("Modules without a GUID: the trace was not merged on the machine that recorded it (xperf -d, "
+    print_text("Modules without a GUID: the trace was not merged on the machine that recorded it (xperf -d, "
                "wpr -stop).\n");
 }
 
@@ -153,7 +153,7 @@ Result<void> run_one(const SymbolsFlags &options, const std::string &input, Symb
     return {};
   }
   if (options.inputs.size() > 1) {
-    if (&input != &options.inputs.front()) fmt::print("\n");
+    if (&input != &options.inputs.front()) print_text("\n");
     print_row("{}:", input);
   }
   print(rows, total_weight(profile), options.top.value_or(SymbolsFlags::kTop), !options.none());
@@ -216,10 +216,11 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   const auto share = [&](std::uint64_t part) {
     return percent(static_cast<double>(part), static_cast<double>(whole));
   };
-  fmt::print(stderr, "{}: {}, {}; innermost frames without a name: {}, before {}\n", printable(output),
-             profile_format_name(format), human_bytes(report->bytes), share(without_name()), share(before));
+  print_line(fmt::format("{}: {}, {}; innermost frames without a name: {}, before {}", printable(output),
+                         profile_format_name(format), human_bytes(report->bytes), share(without_name()),
+                         share(before)));
   for (const std::string &note : report->notes)
-    fmt::print(stderr, "{}: {}\n", printable(output), printable(note));
+    print_line(printable(output) + ": " + printable(note));
   constexpr std::size_t kShown = 10; // the largest first
   std::size_t missing = 0;
   const auto is_of_pdb = [](Unresolved why) {
@@ -228,9 +229,9 @@ Result<void> apply_one(const SymbolsFlags &options, const std::string &input, Sy
   };
   for (const ProfileUnresolved &row : profile_unresolved(read->profile))
     if (is_of_pdb(row.why) && ++missing <= kShown)
-      fmt::print(stderr, "  {}: {} in {}\n", printable(row.module), unresolved_text(row.why),
-                 share(row.total));
-  if (missing > kShown) fmt::print(stderr, "  and {} modules more\n", missing - kShown);
+      print_line(
+          fmt::format("  {}: {} in {}", printable(row.module), unresolved_text(row.why), share(row.total)));
+  if (missing > kShown) print_line(fmt::format("  and {} modules more", missing - kShown));
   return {};
 }
 
@@ -268,7 +269,7 @@ int run_symbols(const SymbolsFlags &options) {
   for (const std::string &input : options.inputs)
     if (const Result<void> done = run_one(options, input, resolver, status, all); !done)
       status = std::max<int>(report(done.error()), kFailed);
-  if (options.json && !all.empty()) fmt::print("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
+  if (options.json && !all.empty()) print_text("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   for (const std::string &warning : resolver.warnings())
     warn("symbols", warning);
   if (!SymbolResolver::reads_pdb())

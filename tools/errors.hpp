@@ -27,4 +27,11 @@ namespace etwrelog::cli {
   return error;
 }
 
+[[nodiscard]] inline Error stopped() {
+  Error error;
+  error.kind = ErrorKind::cancelled;
+  error.what = "stopped on request";
+  return error;
+}
+
 } // namespace etwrelog::cli

@@ -122,7 +122,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
 }
 
 void print_common(const All &all) {
-  auto row = [](std::string_view name, const std::string &value) { fmt::print("{:<16}{}\n", name, value); };
+  auto row = [](std::string_view name, const std::string &value) { print_text("{:<16}{}\n", name, value); };
   row("Files", fmt::format("{}, {} of them archives", human_count(all.files), human_count(all.archives)));
   row("Originals", human_bytes(all.original));
   row("Stored", fmt::format("{}  ({})", human_bytes(all.stored),
@@ -141,10 +141,10 @@ bool at_once(const ArchiveSummary &summary) {
 }
 
 void print_info(const All &all, std::size_t top) {
-  fmt::print("\n{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", "Sessions", "Traces", "Originals", "Stored",
+  print_text("\n{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", "Sessions", "Traces", "Originals", "Stored",
              "Time", "Events lost");
   for (const auto &[name, kind] : all.by_kind)
-    fmt::print("{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", printable(name), human_count(kind.traces),
+    print_text("{:<14} {:>9} {:>12} {:>12} {:>12} {:>14}\n", printable(name), human_count(kind.traces),
                human_bytes(kind.original), human_bytes(kind.archived), human_seconds(kind.seconds),
                human_count(kind.events_lost));
   if (all.by_process.empty()) return;
@@ -155,13 +155,13 @@ void print_info(const All &all, std::size_t top) {
     return a->second.samples != b->second.samples ? a->second.samples > b->second.samples
                                                   : a->second.events > b->second.events;
   });
-  fmt::print("\n{:>9} {:>10} {:>12} {:>15}  {}\n", "Traces", "Instances", "Samples", "Events", "Process");
+  print_text("\n{:>9} {:>10} {:>12} {:>15}  {}\n", "Traces", "Instances", "Samples", "Events", "Process");
   const std::size_t most = top == 0 ? 30 : top;
   for (std::size_t i = 0; i < rows.size() && i < most; ++i)
-    fmt::print("{:>9} {:>10} {:>12} {:>15}  {}\n", human_count(rows[i]->second.traces),
+    print_text("{:>9} {:>10} {:>12} {:>15}  {}\n", human_count(rows[i]->second.traces),
                human_count(rows[i]->second.instances), human_count(rows[i]->second.samples),
                human_count(rows[i]->second.events), printable(rows[i]->first));
-  if (rows.size() > most) fmt::print("... and {} more\n", rows.size() - most);
+  if (rows.size() > most) print_text("... and {} more\n", rows.size() - most);
 }
 
 void print_stats(const All &all, std::size_t top) {
@@ -171,15 +171,15 @@ void print_stats(const All &all, std::size_t top) {
   std::ranges::stable_sort(rows, std::greater(), [](const Type *type) { return type->bytes; });
   const auto events = static_cast<double>(all.events_of_counted),
              bytes = static_cast<double>(all.event_bytes);
-  fmt::print("\n{:>15} {:>7} {:>18} {:>7} {:>8}  {}\n", "Events", "", "Bytes", "", "Traces", "Type");
+  print_text("\n{:>15} {:>7} {:>18} {:>7} {:>8}  {}\n", "Events", "", "Bytes", "", "Traces", "Type");
   for (std::size_t i = 0; i < rows.size() && (top == 0 || i < top); ++i)
-    fmt::print("{:>15} {:>7} {:>18} {:>7} {:>8}  {}\n", human_count(rows[i]->events),
+    print_text("{:>15} {:>7} {:>18} {:>7} {:>8}  {}\n", human_count(rows[i]->events),
                percent(static_cast<double>(rows[i]->events), events), human_count(rows[i]->bytes),
                percent(static_cast<double>(rows[i]->bytes), bytes), human_count(rows[i]->traces),
                printable(rows[i]->name));
-  fmt::print("{:>15} {:>7} {:>18} {:>7} {:>8}  in all, {} types\n", human_count(all.events_of_counted), "",
+  print_text("{:>15} {:>7} {:>18} {:>7} {:>8}  in all, {} types\n", human_count(all.events_of_counted), "",
              human_count(all.event_bytes), "", human_count(all.counted), rows.size());
-  fmt::print("\nStacks: {} events, {} frames\n", human_count(all.stacks), human_count(all.frames));
+  print_text("\nStacks: {} events, {} frames\n", human_count(all.stacks), human_count(all.frames));
 }
 
 bool is_archive_file(const std::string &path) {
@@ -289,7 +289,7 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
   const int status = Bulk(std::move(task), flags, run).run();
   if (all.files == 0 && status != kDone) return status;
   if (run.json) {
-    fmt::print("{}\n", text_of(to_json(what, all, top)));
+    print_text("{}\n", text_of(to_json(what, all, top)));
     return status;
   }
   print_common(all);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/io.hpp"
+#include "tools/cli.hpp"
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
 
@@ -16,6 +17,7 @@ class StandardOutputSink final : public ByteSink {
 public:
   [[nodiscard]] Result<void> write(Bytes bytes) override {
     if (process::standard_output_was_closed()) return io_error("standard output", "is closed");
+    wipe_progress();
     if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
     return failure();
   }

@@ -113,6 +113,11 @@ bool is_terminal(int standard_stream) {
   return ::isatty(standard_stream) == 1;
 }
 
+bool can_redraw(int standard_stream) {
+  const char *const kind = std::getenv("TERM");
+  return is_terminal(standard_stream) && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
 unsigned terminal_width(int standard_stream) {
   winsize size{};
   return ::ioctl(standard_stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80u;

@@ -26,7 +26,8 @@ void print_message(std::string_view text) noexcept;
 void catch_stop_requests();
 [[nodiscard]] std::stop_token stop_token();
 
-[[nodiscard]] bool is_terminal(int standard_stream); // 1 stdout, 2 stderr
+[[nodiscard]] bool is_terminal(int standard_stream); // 0 stdin, 1 stdout, 2 stderr
+[[nodiscard]] bool can_redraw(int standard_stream);  // a terminal that can write a line anew
 [[nodiscard]] unsigned terminal_width(int standard_stream);
 [[nodiscard]] std::string host_name();           // of this machine; empty if the system does not tell
 [[nodiscard]] std::uint64_t peak_memory_bytes(); // of this process; 0 if the system does not tell

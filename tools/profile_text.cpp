@@ -82,7 +82,7 @@ void print_head(const Profile &profile, const ProfileText &text) {
 
 void print_processes(const Profile &profile, const std::vector<ProfileRow> &processes, std::uint64_t whole,
                      std::size_t rows) {
-  fmt::print("\n{:>12} {:>7}  Process\n", profile.counts_samples() ? "Samples" : "Time", "");
+  print_text("\n{:>12} {:>7}  Process\n", profile.counts_samples() ? "Samples" : "Time", "");
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < processes.size(); ++i) {
     const ProfileRow &row = processes[i];
@@ -133,9 +133,9 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
   const bool stacks = text.by != ProfileBy::process && text.by != ProfileBy::thread;
   const int width = profile.counts_samples() ? 12 : 7;
   if (stacks)
-    fmt::print("\n{:<{}} {:<{}} {}\n", "  Self", width, "  Total", width, by_text(text.by));
+    print_text("\n{:<{}} {:<{}} {}\n", "  Self", width, "  Total", width, by_text(text.by));
   else
-    fmt::print("\n{:<{}} {}\n", " Share", width, by_text(text.by));
+    print_text("\n{:<{}} {}\n", " Share", width, by_text(text.by));
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (top != 0 && i >= top) {
@@ -156,7 +156,7 @@ void print_rows(const Profile &profile, const ProfileText &text, std::size_t top
 
 void print_tree(const Profile &profile, const ProfileText &text) {
   const std::uint64_t whole = total_weight(profile);
-  fmt::print("\n{:>7} {:>7}  Call tree (what is below {:g}% is left out)\n", "Total", "Self",
+  print_text("\n{:>7} {:>7}  Call tree (what is below {:g}% is left out)\n", "Total", "Self",
              100 * text.min_share);
   for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
     print_row("{:>6.1f}% {:>6.1f}%  {:{}}{}{}", 100 * share(row.total, whole), 100 * share(row.self, whole),
@@ -200,7 +200,7 @@ void print_accounting(const Profile &profile, std::size_t top) {
   }
   rows.push_back({"all", numbers_of(all.total)});
   const char *const subject = profile.kind == ProfileKind::cpu ? "Samples" : "Switches";
-  fmt::print(
+  print_text(
       "\n{} by stack: full, kernel only and complete, user half missing, none; fragments of stacks by\n"
       "whose they are. Idle counts; rows and columns add up.\n",
       subject);
@@ -208,12 +208,12 @@ void print_accounting(const Profile &profile, std::size_t top) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const std::string name = i == 0 ? subject : kNumberNames[i];
     widths[i] = std::max(name.size(), human_count(rows.back().numbers[i]).size()) + (i == 5 ? 3 : 1);
-    fmt::print("{:>{}}", name, widths[i]);
+    print_text("{:>{}}", name, widths[i]);
   }
-  fmt::print("  Process\n");
+  print_text("  Process\n");
   for (const Row &row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i)
-      fmt::print("{:>{}}", human_count(row.numbers[i]), widths[i]);
+      print_text("{:>{}}", human_count(row.numbers[i]), widths[i]);
     print_row("  {}", row.name);
   }
 }
@@ -227,7 +227,7 @@ void print_footer(const Profile &profile) {
     if (classes[i] != 0)
       line += fmt::format("{}{} {}", line.empty() ? "" : ", ", human_count(classes[i]),
                           sample_class_text(static_cast<SampleClass>(i)));
-  fmt::print("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()), subject_of(profile), line);
+  print_text("\nStacks of these {} {}: {}\n", human_count(profile.samples.size()), subject_of(profile), line);
   const ProfileCounts &all = profile.accounting.total;
   print_row("Fragments of the trace: {} = {} of {} + {} of other events + {} orphaned",
             human_count(all.fragments), human_count(all.claimed), subject_of(profile),
@@ -332,7 +332,7 @@ void print_profile(const Profile &profile, const ProfileText &text) {
   } else {
     if (!text.chosen.empty()) {
       print_processes(profile, text.all.processes, text.all.weight, kScreenRows);
-      fmt::print("\n");
+      print_text("\n");
       print_row("The busiest: {}, {} {}", text.chosen, weight_text(profile, total_weight(profile)),
                 unit_text(profile));
     }
@@ -343,7 +343,7 @@ void print_profile(const Profile &profile, const ProfileText &text) {
   }
   print_footer(profile);
   if (!text.chosen.empty())
-    fmt::print("More: -p NAME, --by module|thread|line, --tree, -o flame.svg or .html, --json; etwrelog "
+    print_text("More: -p NAME, --by module|thread|line, --tree, -o flame.svg or .html, --json; etwrelog "
                "profile --help\n");
 }
 

@@ -4,6 +4,7 @@
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
 
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -121,10 +122,13 @@ Result<ResultsFile> ResultsFile::open(const std::string &path) {
     std::filesystem::create_directories(folder, unknown); // where that fails, opening the file says why
   ResultsFile results;
   results.file_.reset(std::fopen(path.c_str(), "ab")); // each write at the end, whoever else writes there
-  if (!results.file_) return io_error(path, "the results cannot be written");
+  const auto unwritable = [&path] {
+    return io_error(path, "the results cannot be written: " + std::generic_category().message(errno));
+  };
+  if (!results.file_) return unwritable();
   std::setvbuf(results.file_.get(), nullptr, _IOFBF, kLongestLine);
   if (cut && (std::fputc('\n', results.file_.get()) == EOF || std::fflush(results.file_.get()) != 0))
-    return io_error(path, "the results cannot be written");
+    return unwritable();
   return results;
 }
 

@@ -4,6 +4,7 @@
 #include "tools/errors.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -90,7 +91,7 @@ struct CloseFile {
 // One name a line, or between zero bytes if there are any in the first piece; "SIZE<tab>NAME" saves the look.
 Result<void> read_list(const std::string &list, WorkList &files) {
   const std::unique_ptr<std::FILE, CloseFile> file(list == "-" ? stdin : std::fopen(list.c_str(), "rb"));
-  if (!file) return failure(list, "the list cannot be opened");
+  if (!file) return failure(list, "the list cannot be opened: " + std::generic_category().message(errno));
   std::string piece(1u << 16, '\0'), line;
   std::optional<char> separator;
   // Results keep the place that the list names.
@@ -109,7 +110,11 @@ Result<void> read_list(const std::string &list, WorkList &files) {
   for (;;) {
     const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get());
     if (got == 0) break;
-    const std::string_view text = std::string_view(piece).substr(0, got);
+    std::string_view text = std::string_view(piece).substr(0, got);
+    if (!separator && (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")))
+      return failure(list, "the list is in UTF-16; save it as UTF-8");
+    if (!separator && text.starts_with("\xEF\xBB\xBF"))
+      text.remove_prefix(3); // editors on Windows mark UTF-8
     if (!separator) separator = text.find('\0') == std::string_view::npos ? '\n' : '\0';
     for (const char c : text) {
       if (c == *separator)

@@ -88,6 +88,10 @@ TEST_F(COutputs, NamesAndFieldsAreThoseOfTheSchema) {
     fields[field->name] = {field->text, field->value == ETWR_VALUE_INTEGER ? field->integer : 0};
   }
   EXPECT_EQ(etwr_field_at(decoder.get(), decoded->field_count), nullptr);
+  const etwr_field *const first = etwr_field_at(decoder.get(), 0), *const second =
+                                                                       etwr_field_at(decoder.get(), 1);
+  ASSERT_NE(second, nullptr);
+  EXPECT_STRNE(first->name, second->name) << "each lives until the next event";
   EXPECT_EQ(fields["ProcessId"].second, 100u);
   EXPECT_EQ(fields["ParentId"].second, 4u);
   EXPECT_EQ(fields["ImageFileName"].first, "game.exe");

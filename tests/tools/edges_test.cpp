@@ -12,6 +12,8 @@
 
 #include <limits>
 
+#include <csignal>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,7 +109,56 @@ TEST_F(Edges, NoMessageIsWorthAnAbort) {
     EXPECT_EQ(run_tool({"nonsense"}, silent).status, 2);
     EXPECT_EQ(run_tool({"stats", "--progress", in}, silent).status, 0);
     EXPECT_EQ(run_tool({"pack", "-f", in}, silent).status, 0);
+    const std::string folded = directory.file("x.folded"), lines = directory.file("x.jsonl");
+    EXPECT_EQ(run_tool({"profile", in, "-f", "-o", folded, "--symbols", "none"}, silent).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(folded));
+    EXPECT_EQ(run_tool({"export", in, "-f", "-o", lines, "--report"}, silent).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(lines));
+    std::filesystem::remove(folded);
+    std::filesystem::remove(lines);
   }
+}
+
+TEST_F(Edges, NoFileOfManyIsToBlameForAFullStandardOutput) {
+  std::filesystem::create_directory(directory.file("many"));
+  for (const char *name : {"a.etl", "b.etl", "c.etl"})
+    testing::write_file(directory.file("many") + "/" + name, trace);
+  const std::string results = directory.file("results.jsonl");
+  const ToolRun full =
+      run_tool({"stats", "-r", directory.file("many"), "--results", results}, {.output = "/dev/full"});
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(std::ranges::count(full.err, '\n'), 1) << full.err;
+  EXPECT_NE(full.err.find("standard output"), std::string::npos) << full.err;
+}
+
+TEST_F(Edges, AFileBetweenNeedsAFolderForTemporaryFilesAndStaysInNoOther) {
+  const Names line{"relog", in, "-o", out, "--embed-schemas", "-q"};
+  ToolOptions nowhere{.directory = directory.path().string()};
+  nowhere.temporary = directory.file("none");
+  const ToolRun run = run_tool(line, nowhere);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find(nowhere.temporary + ": cannot create a temporary folder"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(directory.names(), Names{"in.etl"});
+}
+
+TEST_F(Edges, TheNextRunRemovesTheFileBetweenOfOneThatWasKilled) {
+  const TempDir temporary;
+  const std::string large = directory.file("large.etl");
+  testing::write_file(large, testing::generated(100'000'000));
+  ToolOptions killed;
+  killed.temporary = temporary.path().string();
+  killed.while_running = [&](pid_t tool) {
+    for (int i = 0; i < 10'000 && temporary.names().empty(); ++i)
+      ::usleep(1000);
+    ::kill(tool, SIGKILL);
+  };
+  EXPECT_EQ(run_tool({"relog", large, "-o", out, "--embed-schemas", "-q"}, killed).signal, SIGKILL);
+  ASSERT_EQ(temporary.names().size(), 1u);
+  ToolOptions next;
+  next.temporary = killed.temporary;
+  EXPECT_EQ(run_tool({"relog", in, "-o", out, "--embed-schemas", "-q"}, next).status, 0);
+  EXPECT_TRUE(temporary.names().empty());
 }
 
 TEST_F(Edges, AFullDiskBehindStandardOutputIsOneLineThatSaysWhy) {
