@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <zstd.h>
 
 namespace etwrelog::pipeline {
@@ -27,7 +28,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
   job.at = at_;
   // Of the file; `target`: of weight, which is less where there is slack and more where buffers are
   // compressed.
-  std::size_t want = last_ + kReadOn, target = target_;
+  std::size_t want = std::min(last_ + kReadOn, 3 * target_), target = target_;
   base::Buffer &bytes = job.bytes;
   bytes = byte_pool_.take(); // whatever its size: bytes that will be read need no zeros first
   // As much as there may be (part_weight). What is not touched costs nothing, and to move would cost a lot.
@@ -64,7 +65,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
     // Enough for a segment, or nothing more to come: otherwise read on.
     if (covered > 0 && (final || weight >= target || have >= 3 * target)) {
       const std::uint64_t rest = input_.size() - at_ - covered;
-      if (rest != 0 && rest < covered / 4 && target == target_) {
+      if (rest != 0 && rest < covered / 4 && target == target_ && covered + rest <= etlz::kMaxSegment) {
         // A short rest would pay for tables of its own: it goes with this one.
         target += target / 2;
         want = static_cast<std::size_t>(covered + rest);
@@ -200,15 +201,17 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     header.method = coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                                         options.explain != nullptr ? &job.explain : nullptr);
     if (stopped()) return end();
-    summarize_segment(job, *coder, file.tallied);
-    if (file.tallied) {
+    bool tallied = file.tallied;
+    if (tallied) {
       job.tally.clear();
       job.tally.add(job.bytes, job.parts, &coder->coder);
-      if (job.entry.summary.complete) job.entry.summary.owners = job.tally.owners();
+      tallied = job.tally.is_whole();
     }
+    summarize_segment(job, *coder, tallied);
+    if (tallied && job.entry.summary.complete) job.entry.summary.owners = job.tally.owners();
     header.stream_bytes = job.entry.facts.stream_bytes;
     header.scratch_bytes = job.entry.facts.scratch_bytes;
-    if (options.verify) {
+    if (options.verify && header.method != SegmentMethod::zstd) {
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
       if (!coder->coder.gives(header.method, coded, job.bytes, header.stream_bytes, header.scratch_bytes))
         header.method = SegmentMethod::zstd;
@@ -219,7 +222,8 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
     header.method = SegmentMethod::zstd;
   }
   if (header.method == SegmentMethod::zstd) {
-    // No trace, or (never seen) one that the model does not give back: kept without it.
+    // No trace, or one that the model does not give back or has too many kinds of events for: kept without
+    // it.
     const std::size_t bound = ZSTD_compressBound(job.bytes.size());
     job.payload.resize(etlz::kSegmentHeaderSize + bound);
     const int level = options.level >= Level::max ? 19 : 9;
@@ -232,6 +236,11 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   const Bytes stored = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
   header.stored_size = stored.size();
   header.payload_hash = etlz::hash64(stored);
+  if (!etlz::possible(header)) // no reader would take it
+    return problem(
+        ErrorKind::unsupported, file.input.name(),
+        fmt::format("a segment of {} bytes, of which {} are stored: more than an archive can hold in one",
+                    header.original_size, header.stored_size));
   etlz::write_segment_header(header, job.payload.data());
   if (file.trace) {
     for (const etlz::Part &part : job.parts) {

@@ -28,10 +28,10 @@ public:
   void clear();
   // `coder`: that has just encoded the segment; null where nothing of it is decoded.
   void add(Bytes segment, std::span<const etlz::Part> parts, const etlz::SegmentCoder *coder);
-  // Of the segment that add() was given last; not complete if it holds anything but whole buffers.
-  [[nodiscard]] SegmentSummary::Owners owners() {
-    return whole_ ? segment_.told() : SegmentSummary::Owners();
-  }
+  // Whether nothing but whole buffers was added.
+  [[nodiscard]] bool is_whole() const { return whole_; }
+  // Of the segment that add() was given last, where that is so.
+  [[nodiscard]] SegmentSummary::Owners owners() { return segment_.told(); }
   void merge(const Tally &later);
   // For the index of the archive of `file`; empty if the trace holds anything but whole buffers: then only
   // reading it tells.

@@ -27,7 +27,9 @@ struct UnpackJob {
 // Finds the segments of a damaged archive one by one, searching for the next after each gap.
 class SegmentScan {
 public:
-  explicit SegmentScan(const read::Input &archive) : archive_(archive) {}
+  // `headed`: the archive has its own header in front.
+  SegmentScan(const read::Input &archive, bool headed)
+      : archive_(archive), at_(headed ? etlz::kFileHeaderSize : 0) {}
 
   // False at the end, and where another archive begins: its segments are those of another original. (That of
   // a wrapped trace begins right behind the file's own header.)
@@ -40,14 +42,13 @@ public:
         window_at_ = at_;
       }
       const Bytes here = Bytes(window_).subspan(at_ - window_at_);
-      const Result<SegmentHeader> header = etlz::read_segment_header(here.first(etlz::kSegmentHeaderSize));
-      if (header && header->stored_size <= archive_.size() - at_ - etlz::kSegmentHeaderSize) {
+      if (const Result<SegmentHeader> header = etlz::read_segment_header(here)) {
         entry = {};
         entry.archive_at = at_;
         entry.header = *header;
         return true;
       }
-      if (at_ != etlz::kFileHeaderSize && etlz::is_archive(here) && etlz::read_file_header(here)) {
+      if (at_ > etlz::kFileHeaderSize && etlz::is_archive(here) && etlz::read_file_header(here)) {
         other_at_ = at_;
         return false;
       }
@@ -60,7 +61,7 @@ public:
 
 private:
   const read::Input &archive_;
-  std::uint64_t at_ = etlz::kFileHeaderSize, window_at_ = 0;
+  std::uint64_t at_, window_at_ = 0;
   std::optional<std::uint64_t> other_at_;
   std::vector<std::uint8_t> window_;
 };
@@ -107,11 +108,17 @@ public:
     return {};
   }
 
-  // As they are found without an index. `size`: of the original, if anything tells. False where another
+  // As they are found without an index. `header`: the archive's own, if that is whole. False where another
   // archive begins.
-  Result<bool> by_scan(std::optional<std::uint64_t> size) {
-    SegmentScan scan(archive_);
+  Result<bool> by_scan(const std::optional<etlz::FileHeader> &header) {
+    std::optional<std::uint64_t> size; // of the original
+    if (header) size = header->original_size;
+    SegmentScan scan(archive_, header.has_value());
     std::uint64_t other = 0;
+    // What was packed may be archives itself. Within a segment that does not decode, what looks like one of
+    // ours is not: but the very next one, should bytes be missing in between.
+    std::uint64_t within = 0, next = 0; // where that segment ends, and what of the original follows it
+    std::uint64_t to_hash = 2 * archive_.size(); // of such: many headers may claim the same bytes
     for (;;) {
       etlz::IndexEntry entry;
       ETWRELOG_TRY_LET(found, scan.next(entry));
@@ -119,19 +126,36 @@ public:
         other = scan.other_at().value_or(0);
         break;
       }
-      const std::uint64_t at = entry.header.original_at;
-      if (!size && at < expected_) { // whose header is damaged, too
+      const SegmentHeader &h = entry.header;
+      if (!size && h.original_at < expected_) { // of one whose header is damaged, too
         other = entry.archive_at;
         break;
       }
-      const bool fits =
-          at >= expected_ && (!size || (at <= *size && entry.header.original_size <= *size - at));
+      const std::uint64_t begin = entry.archive_at + etlz::kSegmentHeaderSize;
+      const bool there = h.stored_size <= archive_.size() - begin;
+      const bool inside = entry.archive_at < within;
+      bool fits = h.original_at >= expected_ &&
+                  (!size || (h.original_at <= *size && h.original_size <= *size - h.original_at));
+      if (inside) fits = fits && h.original_at == next && there && h.stored_size <= to_hash;
+      if (!fits) {
+        scan.skip(1);
+        continue;
+      }
+      if (inside) to_hash -= h.stored_size;
       bool whole = false;
-      if (fits) {
+      if (there) {
         ETWRELOG_TRY_LET(taken, take(entry));
         whole = taken;
       }
-      scan.skip(whole ? etlz::kSegmentHeaderSize + entry.header.stored_size : 1);
+      if (!whole && !there && !inside) break; // cut in its middle
+      const std::uint64_t end = begin + h.stored_size;
+      if (!whole && !inside) within = end, next = h.original_at + h.original_size;
+      bool skips = whole;
+      if (!whole && !inside) {
+        ETWRELOG_TRY_LET(follows, is_followed(entry));
+        skips = follows;
+      }
+      scan.skip(skips ? etlz::kSegmentHeaderSize + h.stored_size : 1);
     }
     if (size) lack(*size);
     if (other == 0) return true;
@@ -147,6 +171,19 @@ public:
   [[nodiscard]] UnpackReport report() && { return std::move(report_); }
 
 private:
+  // Whether what comes behind a segment stands where its header says: the next one of the original, or the
+  // index.
+  Result<bool> is_followed(const etlz::IndexEntry &entry) {
+    const SegmentHeader &h = entry.header;
+    const std::uint64_t end = entry.archive_at + etlz::kSegmentHeaderSize + h.stored_size;
+    const std::uint64_t left = archive_.size() - end;
+    ETWRELOG_TRY_LET(bytes,
+                     read_exactly(archive_, end, std::min<std::uint64_t>(left, etlz::kSegmentHeaderSize)));
+    if (etlz::begins_index(bytes)) return true;
+    if (bytes.size() < etlz::kSegmentHeaderSize) return false;
+    const Result<SegmentHeader> next = etlz::read_segment_header(bytes);
+    return next && next->original_at == h.original_at + h.original_size;
+  }
   // What is not there up to `to`.
   void lack(std::uint64_t to) {
     if (to <= expected_) return;
@@ -161,8 +198,12 @@ private:
     ETWRELOG_TRY(check_decode_memory(entry.header, options_.run.memory, archive_.name()));
     ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at + etlz::kSegmentHeaderSize,
                                           entry.header.stored_size));
-    std::vector<std::uint8_t> bytes(entry.header.original_size);
-    if (!decode_segment(entry, stored, bytes, workspace_->coders, archive_.name())) return false;
+    if (etlz::hash64(stored) != entry.header.payload_hash) return false; // before any memory for the original
+    base::Buffer bytes = workspace_->byte_pool.take(entry.header.original_size);
+    if (!decode_segment(entry, stored, bytes, workspace_->coders, archive_.name())) {
+      workspace_->byte_pool.give(std::move(bytes));
+      return false;
+    }
     lack(entry.header.original_at);
     if (out_ != nullptr) ETWRELOG_TRY(out_->write(bytes));
     hasher_.update(bytes);
@@ -170,6 +211,7 @@ private:
     ++report_.segments;
     expected_ = entry.header.original_at + bytes.size();
     progress_.advance(bytes.size());
+    workspace_->byte_pool.give(std::move(bytes));
     return true;
   }
 
@@ -193,8 +235,7 @@ Result<UnpackReport> salvage_segments(const read::Input &archive, ByteSink *out,
     ETWRELOG_TRY(salvage.by_index(*index));
     return std::move(salvage).report();
   }
-  ETWRELOG_TRY_LET(
-      alone, salvage.by_scan(header ? std::optional<std::uint64_t>(header->original_size) : std::nullopt));
+  ETWRELOG_TRY_LET(alone, salvage.by_scan(header));
   if (alone && !header)
     salvage.say(salvage.end(), 0, "the header is damaged, and nothing else tells how much followed");
   if (salvage.misses_any()) return std::move(salvage).report();
@@ -214,7 +255,7 @@ Result<UnpackReport> salvage_first(const read::Input &archive, ByteSink *out, co
     ETWRELOG_TRY_LET(stored, read_exactly(archive, etlz::kFileHeaderSize, etlz::kFileHeaderSize));
     const Result<etlz::FileHeader> first = etlz::read_file_header(stored);
     Salvage salvage(archive, out, options, true);
-    ETWRELOG_TRY(salvage.by_scan(first ? std::optional<std::uint64_t>(first->original_size) : std::nullopt));
+    ETWRELOG_TRY(salvage.by_scan(first ? std::optional(*first) : std::nullopt));
     result = std::move(salvage).report();
   }
   if (!result) return result;

@@ -49,9 +49,9 @@ public:
   [[nodiscard]] Result<bool> deflate(const Fetch &bytes, const WrapperPiece &piece, const Fetch &content) {
     const codec::deflate::Stretch stretch{content, piece.from, piece.size};
     if (searches_ < kMostSearches) {
-      const Parameters found = codec::deflate::find_parameters(bytes, piece.at, stretch, parameters_);
-      if (!(found == parameters_)) ++searches_;
-      parameters_ = found;
+      const auto found = codec::deflate::find_parameters(bytes, piece.at, stretch, parameters_);
+      if (!found.explains_all || !(found.parameters == parameters_)) ++searches_;
+      parameters_ = found.parameters;
     }
     begin(RecipeStep::deflated, piece.size);
     codec::deflate::put_parameters(parameters_, corrections_.shape);

@@ -12,8 +12,6 @@ using codec::deflate::Measured;
 
 namespace {
 
-constexpr std::size_t kMostPieces = 1u << 20;
-
 using Inputs = std::span<const std::unique_ptr<read::Input>>;
 using Planned = Result<std::optional<WrapperPlan>>;
 

@@ -173,6 +173,7 @@ private:
   Result<void> deflate(std::uint64_t size) {
     Parameters parameters;
     if (!codec::deflate::take_parameters(recipe_.view.shape, parameters)) return recipe_.bad();
+    if (++streams_ > kMostPieces) return recipe_.bad(); // each takes some time, also an empty one
     ETWRELOG_TRY_LET(stretch, traces_.take(size));
     Restorer restorer(stretch, parameters);
     bytes_.clear();
@@ -209,6 +210,7 @@ private:
   etlz::ContentHasher hasher_;
   std::vector<std::uint8_t> bytes_;
   std::uint64_t made_ = 0;
+  std::size_t streams_ = 0;
 };
 
 // All that `verify` proves of an archive by itself, of that of each trace: what the wrapper is made from are

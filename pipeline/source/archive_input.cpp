@@ -142,7 +142,11 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
       read_exactly(archive, 0, std::min<std::uint64_t>(size, etlz::kFileHeaderSize));
   if (!bytes) return bytes.error();
   const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
-  if (!header) return in_file(header.error(), archive.name(), 0);
+  if (!header) {
+    Error error = in_file(header.error(), archive.name(), 0);
+    if (error.kind == ErrorKind::corrupt) error.advice = Advice::salvage_archive;
+    return error;
+  }
   if (header->small) return read_small_footer(archive, *header);
   if (size < etlz::kFileHeaderSize + etlz::kFooterSize)
     return damaged(archive.name(), "the archive was cut", size);
@@ -185,7 +189,12 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   ETWRELOG_TRY_LET(bytes, read_exactly(archive, footer.index_at, footer.index_size));
   const std::uint64_t segments = footer.index_at / etlz::kSegmentHeaderSize; // each has a header there
   Result<etlz::Index> read = etlz::read_index(bytes, {memory_limit, segments, footer.original_size});
-  if (!read) return in_file(read.error(), archive.name(), footer.index_at);
+  if (!read) {
+    Error error = in_file(read.error(), archive.name(), footer.index_at);
+    if (error.kind == ErrorKind::corrupt)
+      error.advice = Advice::salvage_archive; // segments are found without it
+    return error;
+  }
   // Segments tile both the archive and the original.
   std::uint64_t at = etlz::kFileHeaderSize, original = 0;
   for (const etlz::IndexEntry &e : read->segments) {

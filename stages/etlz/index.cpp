@@ -290,14 +290,18 @@ void IndexWriter::finish(Bytes facts, std::vector<std::uint8_t> &out) {
   seal(header, kIndexHeaderSize);
 }
 
+bool begins_index(Bytes bytes) {
+  return bytes.size() >= kIndexHeaderSize && std::memcmp(bytes.data(), kIndexMagic, 8) == 0 &&
+         sealed(bytes, kIndexHeaderSize);
+}
+
 bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t memory) {
   Room room{memory};
   return read_entries(frame, entries, SIZE_MAX, room);
 }
 
 Result<Index> read_index(Bytes bytes, const IndexLimits &limits) {
-  if (bytes.size() < kIndexHeaderSize || std::memcmp(bytes.data(), kIndexMagic, 8) != 0 ||
-      !sealed(bytes, kIndexHeaderSize) ||
+  if (!begins_index(bytes) ||
       load<std::uint64_t>(bytes.data() + 8) != hash64(bytes.subspan(kIndexHeaderSize)))
     return corrupt("index: checksum mismatch");
   Room room{limits.memory};

@@ -45,6 +45,8 @@ private:
   std::uint64_t summaries_ = 0; // bytes of events in them
 };
 
+// Whether an index, by its header, stands there.
+[[nodiscard]] bool begins_index(Bytes bytes);
 // Appends the entries of one decoded frame. False if they are damaged or take more than `memory`.
 [[nodiscard]] bool read_index_entries(Bytes frame, std::vector<IndexEntry> &entries, std::uint64_t memory);
 

@@ -19,9 +19,12 @@ namespace {
 
 // Buffers that are no more than plausible are not searched for inside garbage: the first event must fit too.
 bool convincing(const std::uint8_t *at, std::size_t left) {
-  if (left < kBufferHeaderSize + 8 || !plausible(at, left)) return false;
+  if (left < kBufferHeaderSize + 8) return false;
+  if (const std::uint32_t size = load<std::uint32_t>(at); size < kBufferHeaderSize || size > left)
+    return false;
+  if (!plausible(at, left)) return false;
   const BufferHeader h = format::load_buffer_header(at);
-  if (h.buffer_size > left || h.valid_bytes() < kBufferHeaderSize || h.reference_count != 0) return false;
+  if (h.valid_bytes() < kBufferHeaderSize || h.reference_count != 0) return false;
   if (h.compressed()) return h.valid_bytes() >= h.buffer_size / 2;
   const std::uint32_t marker = load<std::uint32_t>(at + kBufferHeaderSize);
   return marker == format::kEndOfEvents || (marker >> 24) == format::kMarkerStructured ||
@@ -55,12 +58,11 @@ std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector
     } else if (left < kBufferHeaderSize && !final) {
       break;
     }
-    // Not a buffer: up to the next one, or to the end.
-    std::size_t next = at + 8;
-    while (next + kBufferHeaderSize < bytes.size() && !convincing(bytes.data() + next, bytes.size() - next))
-      next += 8;
-    if (next + kBufferHeaderSize >= bytes.size()) next = bytes.size();
-    next = std::min(next, bytes.size());
+    // Not a buffer: up to the next one, wherever damage has left it, or as much as a segment is to have.
+    const std::size_t end = target - decoded < left ? at + (target - decoded) : bytes.size();
+    std::size_t next = at + 1;
+    while (next < end && !convincing(bytes.data() + next, bytes.size() - next))
+      ++next;
     parts.push_back({false, at, next - at});
     decoded += next - at;
     at = next;

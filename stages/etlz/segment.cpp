@@ -302,7 +302,8 @@ SegmentMethod SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Lev
     SegmentFacts other_facts;
     state_->encode_streams(bytes, parts, level, other, other_facts,
                            explain != nullptr ? &other_costs : nullptr);
-    if (other.size() >= out.size() - before) return SegmentMethod::coupled;
+    if (other.size() >= out.size() - before || state_->encoder.streams().size() > Backend::kMaxStreams)
+      return SegmentMethod::coupled;
     out.resize(before);
     out.insert(out.end(), other.begin(), other.end());
     found = std::move(other_facts);
@@ -310,7 +311,8 @@ SegmentMethod SegmentCoder::encode(Bytes bytes, std::span<const Part> parts, Lev
     return SegmentMethod::model;
   }
   state_->encode_streams(bytes, parts, level, out, found, explain);
-  return SegmentMethod::model;
+  return state_->encoder.streams().size() <= Backend::kMaxStreams ? SegmentMethod::model
+                                                                  : SegmentMethod::zstd;
 }
 
 Bytes SegmentCoder::events(std::size_t part) const {

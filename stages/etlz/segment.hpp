@@ -50,7 +50,8 @@ public:
   // Once this is requested encode(), decode() and gives() end at the next part, and what they give means
   // nothing: a segment takes many seconds at ultra.
   void stop_with(std::stop_token stop);
-  // Appends the coded segment to `out`. Returns how it is coded: SegmentMethod::model, or at ultra coupled.
+  // Appends the coded segment to `out`. Returns how it is coded: SegmentMethod::model, or at ultra coupled;
+  // zstd, which is left to the caller, where it takes more streams than a decoder has.
   SegmentMethod encode(Bytes bytes, std::span<const Part> parts, Level level, std::vector<std::uint8_t> &out,
                        SegmentFacts *facts = nullptr, std::vector<ColumnCost> *explain = nullptr);
   // The events of a part that encode() has just taken, decompressed; empty where there are none that it knows

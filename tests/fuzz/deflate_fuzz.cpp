@@ -58,7 +58,8 @@ void there_and_back(Bytes stream, Bytes content, bool must, std::uint8_t by) {
     if (must) std::abort();
     return;
   }
-  const Parameters parameters = by >= 192 ? find_parameters(fetch(stream), 0, stretch, {}) : chosen(by);
+  const Parameters parameters =
+      by >= 192 ? find_parameters(fetch(stream), 0, stretch, {}).parameters : chosen(by);
   Predictor predictor(fetch(stream), 0, stretch, parameters);
   Corrections c;
   Step step = Step::more;

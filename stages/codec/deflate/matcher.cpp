@@ -90,7 +90,8 @@ Matcher::Found Matcher::find(const Content &content, std::uint64_t at, unsigned 
   if (left < kShortest || at >= entered_) return {beat, 0};
   const auto most = static_cast<unsigned>(std::min<std::uint64_t>(left, kLongest));
   const unsigned nice = std::min(nice_, most);
-  unsigned tries = beat >= good_ ? chain_ / 4 : chain_;
+  const unsigned chain = beat >= good_ ? chain_ / 4 : chain_;
+  unsigned tries = chain;
   Found best{beat, 0};
   if (beat >= most) return best;
   const std::uint8_t *here = content.byte(at);
@@ -111,6 +112,7 @@ Matcher::Found Matcher::find(const Content &content, std::uint64_t at, unsigned 
     candidate = previous_[candidate & window_mask_];
     distance = place - candidate;
   } while (distance != 0 && distance < most_ && distance < room && --tries != 0);
+  walked_ += chain - tries;
   return best;
 }
 

@@ -46,6 +46,8 @@ public:
   void take(const Content &content, std::uint64_t at, Token predicted, Token token);
   // A byte of a stored block.
   void pass(const Content &content, std::uint64_t at);
+  // Candidates that searches have looked at, of this and all streams before.
+  [[nodiscard]] std::uint64_t walked() const { return walked_; }
   // Before this place the encoder's input was flushed.
   void cut(std::uint64_t at) {
     if (parameters_.forgets) floor_ = at;
@@ -71,6 +73,7 @@ private:
   unsigned shift_ = 0;
   std::uint32_t hash_mask_ = 0, window_mask_ = 0, most_ = 0;
   std::vector<std::uint32_t> head_, previous_;
+  mutable std::uint64_t walked_ = 0;
   std::uint64_t entered_ = 0; // the next place to enter
   std::uint64_t floor_ = 0;   // this place and those before are no candidates
   Found waiting_;             // what was found at `waiting_at_` when it was looked at from the place before

@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::uint64_t kSample = 1u << 20; // decoded bytes that parameters are found by
 constexpr std::size_t kSampleUnits = 4096;  // of blocks that hold nothing there may be any number
+// Candidates in all attempts at a stream: several times what real ones take, some seconds of one that was
+// made to have long chains.
+constexpr std::uint64_t kMostWalked = 1u << 29;
 
 } // namespace
 
@@ -65,6 +68,7 @@ public:
         matcher_.take(content, at, predicted, token);
         at += token.bytes();
         if (!(token == predicted) && ++wrong >= enough) return wrong;
+        if (matcher_.walked() > kMostWalked) return enough;
       }
       if (unit.flushed) matcher_.cut(at);
     }
@@ -86,8 +90,8 @@ private:
 
 } // namespace
 
-Parameters find_parameters(const Fetch &compressed, std::uint64_t at, const Stretch &content,
-                           const Parameters &likely) {
+FoundParameters find_parameters(const Fetch &compressed, std::uint64_t at, const Stretch &content,
+                                const Parameters &likely) {
   Sample sample(compressed, at, content);
   Parameters best = likely;
   std::uint64_t fewest = sample.wrong(likely, UINT64_MAX);
@@ -121,7 +125,7 @@ Parameters find_parameters(const Fetch &compressed, std::uint64_t at, const Stre
   Parameters filtered = best;
   filtered.filtered = true;
   attempt(filtered);
-  return best;
+  return {best, fewest == 0};
 }
 
 // --- Taking apart

@@ -57,9 +57,14 @@ struct Measured {
 [[nodiscard]] std::optional<Measured> measure(const Fetch &compressed, std::uint64_t at,
                                               const Stretch &content);
 
-// The parameters that explain the first MiB of a stream best; `likely` if they explain all of that.
-[[nodiscard]] Parameters find_parameters(const Fetch &compressed, std::uint64_t at, const Stretch &content,
-                                         const Parameters &likely);
+struct FoundParameters {
+  Parameters parameters;
+  bool explains_all = false;
+};
+// The parameters that explain the first MiB of a stream best, as far as the search goes; `likely` if they
+// explain all of that.
+[[nodiscard]] FoundParameters find_parameters(const Fetch &compressed, std::uint64_t at,
+                                              const Stretch &content, const Parameters &likely);
 
 // Takes a stream apart, unit by unit.
 class Predictor {

@@ -14,7 +14,6 @@ namespace {
 
 // Streams below this share a frame: a frame costs about 12 bytes and starts with nothing learned.
 constexpr std::size_t kOwnFrame = 384;
-constexpr std::size_t kMaxStreams = 1u << 20;
 
 enum class Method : std::uint8_t { stored, zstd, mixed, count_ };
 

@@ -13,6 +13,8 @@ namespace etwrelog::etlz {
 // Contexts and scratch memory of one thread.
 class Backend {
 public:
+  static constexpr std::size_t kMaxStreams = 1u << 20; // that unpack() takes
+
   Backend();
   ~Backend();
   Backend(const Backend &) = delete;

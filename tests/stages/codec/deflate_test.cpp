@@ -59,7 +59,7 @@ Taken take_apart(const Buffer &stream, const Buffer &content) {
   const Stretch stretch{fetch(content), 0, content.size()};
   const std::optional<Measured> measured = measure(fetch(stream), 0, stretch);
   if (!measured || measured->end != stream.size() || measured->decoded != content.size()) return taken;
-  taken.parameters = find_parameters(fetch(stream), 0, stretch, {});
+  taken.parameters = find_parameters(fetch(stream), 0, stretch, {}).parameters;
   Predictor predictor(fetch(stream), 0, stretch, taken.parameters);
   Step step = Step::more;
   while (step == Step::more)
