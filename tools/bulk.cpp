@@ -200,6 +200,14 @@ int Bulk::run() {
     return report(usage_error("-o takes one input; use --out-dir for several"));
   if (!flags_.output.empty() && !flags_.out_dir.empty())
     return report(usage_error("-o and --out-dir both say where the result goes: one of them"));
+  if (flags_.results == "-")
+    return report(usage_error("--results is a file: one line for each trace, behind those of earlier runs"));
+  for (const std::string &input : flags_.inputs)
+    if (input == "-" && !flags_.out_dir.empty())
+      return report(
+          usage_error("standard input has no name for a result in --out-dir; -o FILE gives it one"));
+  if (flags_.files_from == "-" && process::standard_input_was_closed())
+    return report(io_error("standard input", "is closed, and was to have the list of files"));
   const Result<Shard> share = flags_.share();
   if (!share) return report(share.error());
   Result<WorkList> files = flags_.of_all_shares(task_.takes);

@@ -132,6 +132,8 @@ int run_listed(const StatsOptions &options) {
   task.run = [&](const Item &item, Outcome &outcome, FileResult &result,
                  const RunOptions &run) -> Result<void> {
     const Result<int> damage = one_stats(options, {item.source}, run, all, true);
+    if (!damage && options.json && damage.error().kind != ErrorKind::cancelled)
+      all.push_back(failure_json({item.source}, damage.error()));
     if (!damage) return damage.error();
     outcome.damaged = *damage == kDamageSkipped;
     const Result<ArchiveInfo> info = read_archive_info(item.source);

@@ -267,8 +267,10 @@ int run_symbols(const SymbolsFlags &options) {
   int status = kDone;
   json all = json::array();
   for (const std::string &input : options.inputs)
-    if (const Result<void> done = run_one(options, input, resolver, status, all); !done)
+    if (const Result<void> done = run_one(options, input, resolver, status, all); !done) {
       status = std::max<int>(report(done.error()), kFailed);
+      if (options.inputs.size() > 1) all.push_back(failure_json({input}, done.error()));
+    }
   if (options.json && !all.empty()) print_text("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
   for (const std::string &warning : resolver.warnings())
     warn("symbols", warning);
