@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "symbols/codeview.hpp"
+#include "symbols/undecorated_size.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -276,6 +277,7 @@ Result<RawSymbols> read_pdb(Bytes file, const std::string &path) {
 std::string undecorated(std::string_view name, bool x86) {
   if (name.starts_with('?') && name.size() < 4096) {
     const std::string terminated(name);
+    if (!has_bounded_undecorated(name)) return terminated;
     using namespace llvm;
     const auto flags =
         static_cast<MSDemangleFlags>(MSDF_NoAccessSpecifier | MSDF_NoCallingConvention | MSDF_NoReturnType |

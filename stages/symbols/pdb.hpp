@@ -18,7 +18,7 @@ enum class PdbKind : std::uint8_t { none, msf, msfz };
 [[nodiscard]] Result<RawSymbols> read_pdb(Bytes file, const std::string &path);
 
 // "?physics@game@@YAHH@Z" is "game::physics"; "_name@8" and "_name" of 32-bit code are "name". What is no
-// decorated name stays as it is.
+// decorated name stays as it is, and so does what would get too long (undecorated_size.hpp).
 [[nodiscard]] std::string undecorated(std::string_view name, bool x86);
 
 } // namespace etwrelog::symbols

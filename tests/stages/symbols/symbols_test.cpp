@@ -191,6 +191,43 @@ TEST(Symbols, UndecoratesNames) {
   EXPECT_EQ(undecorated("_main", false), "_main");
 }
 
+// A reference of one character stands for all of a type, and types hold references: 2 GB of text out of 141
+// characters, and an end of the process where there is no more memory.
+TEST(Symbols, ANameThatWouldTakeAllMemoryStaysDecorated) {
+  if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
+  std::string functions = "?f@@YAXPEAH", instances = "VX@@";
+  for (char reference = '0'; reference < '9'; ++reference) {
+    functions += "P6AX" + std::string(40, reference) + "@Z";
+    std::string parameters;
+    for (int i = 0; i < 12; ++i)
+      parameters += "V1@";
+    instances = "V?$A@" + instances + parameters + "@@";
+  }
+  for (const std::string &name :
+       {functions + "@Z", "?f@@YAX" + instances + "@Z", "??$f@" + instances + "@@YAXXZ"})
+    EXPECT_EQ(symbols::undecorated(name, false), name);
+}
+
+TEST(Symbols, NamesOfTemplatesThatReferBackAreUndecorated) {
+  if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
+  using symbols::undecorated;
+  const std::string text = "V?$basic_string@DU?$char_traits@D@std@@V?$allocator@D@2@@std@@",
+                    lists = "V?$vector@" + text + "V?$allocator@" + text + "@2@@std@@",
+                    pair = "U?$pair@$$CB" + text + lists + "@std@@",
+                    map =
+                        "?$map@" + text + lists + "U?$less@" + text + "@2@V?$allocator@" + pair + "@2@@std@@";
+  const std::string string =
+      "std::basic_string<char, struct std::char_traits<char>, class std::allocator<char>>";
+  EXPECT_EQ(undecorated("??0" + text.substr(1) + "QEAA@XZ", false),
+            string + "::basic_string" + string.substr(17));
+  const std::string found = undecorated("?find@" + map + "QEAA?AV12@AEB" + text + "0@Z", false);
+  EXPECT_TRUE(found.starts_with("std::map<class " + string + ", class std::vector<")) << found;
+  EXPECT_TRUE(found.ends_with(">>>>::find")) << found;
+  EXPECT_EQ(undecorated("??BM@@QEBA?AV?$vector@HV?$allocator@H@std@@@std@@XZ", false),
+            "M::operator class std::vector<int, class std::allocator<int>>");
+  EXPECT_EQ(undecorated("?g@S@?1??f@@YAXXZ@QEAAXXZ", false), "`void __cdecl f(void)'::`2'::S::g");
+}
+
 TEST(Symbols, TheResolverKeepsATableAndNeedsThePdbNoMore) {
   NEED_PDB();
   const DemoPdb &pdb = *demo_pdb();
