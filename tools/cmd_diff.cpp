@@ -27,8 +27,20 @@ struct DiffFlags : RunFlags, SymbolFlags {
   bool salvage = false, force = false;
 };
 
-Result<Profile> read_one(const DiffFlags &options, const std::string &input,
-                         const std::vector<std::string> &processes, int &status) {
+// Of one name, however it is written: it is no pattern, though it may be "*".
+bool select_named(Profile &profile, std::string_view name) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const auto is_other = [&](std::uint32_t thread) {
+    return !std::ranges::equal(profile.processes[profile.threads[thread].process].name, name, {}, lower,
+                               lower);
+  };
+  std::erase_if(profile.samples, [&](const ProfileSample &sample) { return is_other(sample.thread); });
+  return !profile.samples.empty();
+}
+
+// `busiest`: of the first trace, where nothing else was asked for; empty for that trace itself.
+Result<Profile> read_one(const DiffFlags &options, const std::string &input, const std::string &busiest,
+                         int &status) {
   Bar bar(options.progress);
   const RunOptions run = options.run(bar);
   const Result<Trace> trace =
@@ -39,18 +51,18 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input,
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
   if (!result->profile.samples.empty() && result->profile.weight_ns() == 0)
     warn(input, "the sampling interval is not recorded: processor time is that of one sample every 1 ms");
-  ProfileSelection selection;
-  selection.processes = processes;
-  Result<void> done;
+  Error error;
+  error.kind = ErrorKind::no_match;
+  error.file = input;
   if (result->profile.samples.empty()) {
-    Error error;
-    error.kind = ErrorKind::no_match;
     error.what = "the trace holds no CPU samples";
-    done = error;
-  } else {
-    done = select(result->profile, selection);
+    return error;
   }
-  if (!done) {
+  if (!busiest.empty() && !select_named(result->profile, busiest)) {
+    error.what = fmt::format("no process with samples is called \"{}\"", busiest);
+    return error;
+  }
+  if (Result<void> done = select(result->profile, {options.processes, {}, {}, {}}); !done) {
     done.error().file = input;
     return std::move(done).error();
   }
@@ -58,20 +70,19 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input,
 }
 
 Result<std::vector<Profile>> read_side(const DiffFlags &options, const std::vector<std::string> &inputs,
-                                       std::vector<std::string> &processes, int &status) {
+                                       std::string &busiest, int &status) {
   if (Result<void> once = check_inputs(inputs_of(inputs)); !once) return once.error();
   std::vector<Profile> profiles;
   for (const std::string &input : inputs) {
-    Result<Profile> profile = read_one(options, input, processes, status);
+    Result<Profile> profile = read_one(options, input, busiest, status);
     if (!profile) return std::move(profile).error();
-    if (processes.empty())
-      if (const std::uint32_t busiest = busiest_process(*profile); busiest != kNoIndex) {
-        processes = {profile->processes[busiest].name};
+    if (options.processes.empty() && busiest.empty())
+      if (const std::uint32_t process = busiest_process(*profile); process != kNoIndex) {
+        busiest = profile->processes[process].name;
         process::print_message(
             fmt::format("etwrelog: of {}, the busiest process of {}; -p NAME takes another, -p '*' all\n",
-                        printable(processes[0]), printable(input)));
-        if (Result<void> done = select(*profile, {processes, {}, {}, {}}); !done)
-          return std::move(done).error();
+                        printable(busiest), printable(input)));
+        select_named(*profile, busiest);
       }
     profiles.push_back(*std::move(profile));
   }
@@ -208,9 +219,10 @@ int run_diff(DiffFlags options) {
     format = *known;
   }
   int status = kDone;
-  Result<std::vector<Profile>> before = read_side(options, options.before, options.processes, status);
+  std::string busiest;
+  Result<std::vector<Profile>> before = read_side(options, options.before, busiest, status);
   if (!before) return report(before.error());
-  Result<std::vector<Profile>> after = read_side(options, options.after, options.processes, status);
+  Result<std::vector<Profile>> after = read_side(options, options.after, busiest, status);
   if (!after) return report(after.error());
   name_frames(options, *before, *after);
   if (const Result<void> go_on = unless_stopped(); !go_on) return report(go_on.error());

@@ -299,6 +299,17 @@ TEST(DiffText, AConditionThatNamesNothingFails) {
   EXPECT_EQ(gate("total > +10%").status, 0);
 }
 
+// A process may have a name that is a pattern, or the id of another one.
+TEST(DiffText, TheBusiestProcessIsTakenByItsName) {
+  for (const std::string name : {"*", "?", "0", "o*"}) {
+    const std::string trace = sampled("busiest", {{name, 20}, {"other.exe", 10}, {"o", 5}}, 10'000);
+    const testing::ToolRun run =
+        testing::run_tool({"diff", trace, "--", trace, "--symbols", "none", "--json"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_DOUBLE_EQ(nlohmann::json::parse(run.out)["total"]["before"].get<double>(), 0.020) << name;
+  }
+}
+
 TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {
   const auto said = [](const std::string &trace) {
     const testing::ToolRun run = testing::run_tool({"diff", trace, "--new", trace});
