@@ -105,9 +105,11 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   };
   profile::Methods methods;
   if (options.names) methods.build(std::move(collected.code));
-  profile::build(collected.records, first.clock(), read_frames,
-                 {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr},
-                 parallel, result.profile);
+  profile::build(
+      collected.records, first.clock(), read_frames,
+      {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr, graph.stop},
+      parallel, result.profile);
+  if (graph.stop.stop_requested()) return base::cancelled().in(first.input().name());
   Profile &profile = result.profile;
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
   profile.start_time = first.header().start_time;

@@ -54,16 +54,20 @@ public:
     tree_.emplace(profile_);
     take_intervals();
     count_fragments();
+    if (stopped()) return;
     if (options_.kind == ProfileKind::cpu)
       take_samples(parallel);
     else
       take_waits();
+    if (stopped()) return;
     forget_stacks();
     if (options_.slices) take_slices();
     finish_modules();
   }
 
 private:
+  [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
+
   // The first event that tells one may have lost those before it, in a circular log say: then it tells what
   // held until it, too. Behind the end nothing is sampled.
   void take_intervals() {
@@ -92,6 +96,7 @@ private:
     FramedStacks framed, before;     // of the stretch before that, and of the one before
     constexpr std::size_t kStretch = std::size_t{1} << 16;
     for (std::size_t i = 0; i < order.size() || !stacks_.empty() || !framed.stacks.empty(); i += kStretch) {
+      if (stopped()) return;
       taken.clear();
       taken.swap(stacks_);
       before.clear();
@@ -151,6 +156,7 @@ private:
     const Waits found = waits();
     const bool all_told = found.whole && !of_one_process();
     for (const Wait &wait : found.waits) {
+      if (stopped()) return;
       const Subject &subject = records_.subjects[wait.subject];
       const Context &at = context(subject.thread, subject.time);
       if (at.pid == 0) continue;
@@ -277,8 +283,20 @@ private:
     for (const ThreadRecord &record : records_.threads)
       thread_times_.add(record.tid, record.at, record.opcode, record.pid);
     thread_times_.close(true);
-    std::ranges::sort(records_.thread_names, {}, [](const ThreadName &n) { return std::pair(n.tid, n.at); });
+    learn_thread_names();
     images_.build(std::move(records_.images), records_.processes, records_.identities);
+  }
+
+  // Of several names of a thread, or of an id while nothing is known of its thread, the last one stays.
+  void learn_thread_names() {
+    std::vector<ThreadName> &names = records_.thread_names;
+    std::erase_if(names, [](const ThreadName &name) { return name.name.empty(); });
+    std::ranges::sort(names, {}, [](const ThreadName &n) { return std::pair(n.tid, n.at); });
+    name_of_span_.assign(thread_times_.size(), kNoIndex);
+    for (std::uint32_t i = 0; i < names.size(); ++i)
+      if (const std::uint32_t span = thread_times_.find(names[i].tid, names[i].at.time);
+          span != Timeline::kNone)
+        name_of_span_[span] = i;
   }
 
   // Its number in the profile.
@@ -342,10 +360,13 @@ private:
       thread.end = to_ns_.of_span(thread_times_[span].end);
     }
     const std::vector<ThreadName> &names = records_.thread_names;
-    for (auto name = std::ranges::lower_bound(names, tid, {}, &ThreadName::tid);
-         name != names.end() && name->tid == tid; ++name)
-      if (!name->name.empty() && (span == Timeline::kNone || thread_times_.find(tid, name->at.time) == span))
-        thread.name = name->name;
+    if (span == Timeline::kNone) {
+      const auto behind = std::ranges::upper_bound(names, tid, {}, &ThreadName::tid);
+      if (behind != names.begin() && std::prev(behind)->tid == tid)
+        thread.name = std::prev(behind)->name;
+    } else if (name_of_span_[span] != kNoIndex) {
+      thread.name = names[name_of_span_[span]].name;
+    }
     return static_cast<std::uint32_t>(profile_.threads.size() - 1);
   }
 
@@ -442,6 +463,7 @@ private:
   std::vector<Context> contexts_ = std::vector<Context>(1u << kContextBits);
   Images images_;
   std::vector<std::string> names_, command_lines_;
+  std::vector<std::uint32_t> name_of_span_; // in Records::thread_names, by span of thread_times_
   WordMap process_numbers_, thread_numbers_;
   static constexpr std::size_t kAhead = 16; // how far memory is fetched ahead
   std::vector<Waiting> waiting_;

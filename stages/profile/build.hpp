@@ -7,6 +7,8 @@
 #include "profile/records.hpp"
 #include "profile/timeline.hpp"
 
+#include <stop_token>
+
 namespace etwrelog::profile {
 
 struct BuildOptions {
@@ -15,6 +17,7 @@ struct BuildOptions {
   ProfileKind kind = ProfileKind::cpu;
   TimeRange time = kAlways;         // of what the records tell; raw
   const Methods *methods = nullptr; // of runtimes; null: names are not asked for
+  std::stop_token stop{};           // what is in the profile by then is of no use
 };
 
 // The frames of Fragment::stack, innermost first.
