@@ -118,7 +118,7 @@ bool Finder::from_cache(Search &search) {
   table->mapping = std::move(*mapping);
   table->view = *view;
   // What it was made of, unless that is no longer there: then nothing but the table has the names.
-  search.found.file = std::string(view->pdb_path());
+  search.found.file = without_secrets(view->pdb_path());
   if (!is_url(search.found.file) && !is_file(search.found.file)) search.found.file = path;
   search.found.state = SymbolState::found;
   search.found.table = std::move(table);
@@ -306,29 +306,34 @@ void Finder::remember_missing(const std::string &url) const {
   fs::create_directories(folder_of(path), ignored);
   Result<base::OutputFile> file = base::OutputFile::create(path, true);
   if (!file) return;
-  if (file->append({reinterpret_cast<const std::uint8_t *>(url.data()), url.size()}))
+  const std::string shown = without_secrets(url);
+  if (file->append({reinterpret_cast<const std::uint8_t *>(shown.data()), shown.size()}))
     (void)static_cast<bool>(file->commit());
 }
 
 bool Finder::try_server(Search &search, const std::string &server, const std::vector<std::string> &upstream) {
   const std::string &name = search.wanted.name;
-  const std::string folder = fmt::format("{}/{}/{}/", server.substr(0, server.find_last_not_of('/') + 1),
-                                         url_part(name), identity_text(search.wanted.identity));
+  const auto folder_at = [&](std::string_view at) {
+    return fmt::format("{}/{}/{}/", at.substr(0, at.find_last_not_of('/') + 1), url_part(name),
+                       identity_text(search.wanted.identity));
+  };
+  // What is shown and kept, in exported profiles too, is without passwords.
+  const std::string folder = folder_at(server), shown = without_secrets(server);
   if (!options_.network) {
-    search.looked(server + " (not asked: the network is used on request alone)");
+    search.looked(shown + " (not asked: the network is used on request alone)");
     return false;
   }
   {
     const std::lock_guard lock(mutex_);
-    if (gone_.contains(server)) return search.looked(server + " (it did not answer)"), false;
+    if (gone_.contains(server)) return search.looked(shown + " (it did not answer)"), false;
   }
   if (remembered_missing(folder)) {
-    search.looked(server + " (did not have it within the last day)");
+    search.looked(shown + " (did not have it within the last day)");
     return false;
   }
   const auto stopped = [&] {
     const bool yes = options_.stop.stop_requested();
-    if (yes) search.looked(server + " (stopped on request)");
+    if (yes) search.looked(shown + " (stopped on request)");
     return yes;
   };
   bool missing = true;
@@ -340,8 +345,8 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
     if (got.status == Fetched::Status::missing) continue;
     missing = false;
     if (got.status != Fetched::Status::done) {
-      search.looked(fmt::format("{} ({})", server, got.why));
-      warn(fmt::format("{}: {}", server, got.why));
+      search.looked(fmt::format("{} ({})", shown, got.why));
+      warn(fmt::format("{}: {}", shown, got.why));
       if (got.server_gone) {
         const std::lock_guard lock(mutex_);
         gone_.insert(server);
@@ -352,10 +357,10 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
       const Bytes text = got.file.bytes();
       const Pointer pointer = parse_file_pointer({reinterpret_cast<const char *>(text.data()), text.size()});
       search.looked(
-          fmt::format("{} (it points to {})", server, pointer.path.empty() ? pointer.message : pointer.path));
+          fmt::format("{} (it points to {})", shown, pointer.path.empty() ? pointer.message : pointer.path));
       return !pointer.path.empty() && is_file(pointer.path) && try_file(search, pointer.path, 1);
     }
-    const std::string url = folder + file;
+    const std::string url = folder_at(shown) + file;
     Result<std::vector<std::uint8_t>> inside = std::vector<std::uint8_t>();
     Bytes bytes = got.file.bytes();
     if (is_cabinet(bytes)) {
@@ -367,7 +372,7 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
       bytes = *inside;
     }
     if (pdb_kind(first_bytes(bytes)) == PdbKind::none) {
-      search.looked(fmt::format("{} (what it sent is no PDB: a login page?)", server));
+      search.looked(fmt::format("{} (what it sent is no PDB: a login page?)", shown));
       return false;
     }
     // Nobody gets to see a file that is not the one asked for, or not all of it.
@@ -377,7 +382,7 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
     return true;
   }
   if (missing) remember_missing(folder);
-  search.looked(server);
+  search.looked(shown);
   return false;
 }
 

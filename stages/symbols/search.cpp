@@ -45,6 +45,15 @@ bool is_url(std::string_view place) {
   return start.starts_with("http://") || start.starts_with("https://");
 }
 
+std::string without_secrets(std::string_view place) {
+  if (!is_url(place)) return std::string(place);
+  place = place.substr(0, place.find_first_of("?#"));
+  const std::size_t host = place.find("://") + 3;
+  const std::size_t user = place.substr(0, place.find('/', host)).rfind('@');
+  if (user == std::string_view::npos || user < host) return std::string(place);
+  return std::string(place.substr(0, host)) + std::string(place.substr(user + 1));
+}
+
 std::vector<PathElement> parse_symbol_path(std::string_view path, const std::string &downstream,
                                            std::vector<std::string> &warnings) {
   std::vector<PathElement> out;
@@ -54,6 +63,12 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
     if (text.empty()) continue;
     const std::vector<std::string_view> words = split(text, '*');
     const std::string kind = lower(words[0]);
+    const auto shown = [&words] {
+      std::string out;
+      for (const std::string_view word : words)
+        out += (out.empty() ? "" : "*") + without_secrets(base::trimmed(word));
+      return out;
+    };
     if (words.size() == 1) {
       PathElement element{is_url(text), {}};
       if (element.store && !cache.empty()) element.places.push_back(cache);
@@ -64,14 +79,14 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
     if (kind == "cache") {
       cache = words[1].empty() ? downstream : std::string(words[1]);
       if (cache.empty())
-        warnings.push_back(fmt::format("symbol path: \"{}\" needs a folder, as there is no cache", text));
+        warnings.push_back(fmt::format("symbol path: \"{}\" needs a folder, as there is no cache", shown()));
       else
         out.push_back({true, {cache}});
       continue;
     }
     if (kind != "srv" && kind != "symsrv") {
       warnings.push_back(
-          fmt::format("symbol path: \"{}\" is none of srv*, symsrv*, cache* and a folder", text));
+          fmt::format("symbol path: \"{}\" is none of srv*, symsrv*, cache* and a folder", shown()));
       continue;
     }
     PathElement element{true, {}};
@@ -80,7 +95,8 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
     for (std::size_t i = first; i < words.size(); ++i) {
       const std::string_view place = base::trimmed(words[i]);
       if (is_url(place) && i + 1 < words.size())
-        warnings.push_back(fmt::format("symbol path: \"{}\": nothing can follow the server {}", text, place));
+        warnings.push_back(fmt::format("symbol path: \"{}\": nothing can follow the server {}", shown(),
+                                       without_secrets(place)));
       if (!place.empty())
         element.places.emplace_back(place);
       else if (words.size() > first + 1 && !downstream.empty())

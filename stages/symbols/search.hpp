@@ -14,6 +14,9 @@ struct PathElement {
   std::vector<std::string> places; // folders, and at the end maybe a URL
 };
 [[nodiscard]] bool is_url(std::string_view place);
+// A URL without the name, password and query in it, which are for the server alone: what is shown and kept.
+// Other text stays as it is.
+[[nodiscard]] std::string without_secrets(std::string_view place);
 
 // `downstream` is the store that "srv**URL" means. What cannot be used goes to `warnings`.
 [[nodiscard]] std::vector<PathElement> parse_symbol_path(std::string_view path, const std::string &downstream,

@@ -178,6 +178,18 @@ TEST(Symbols, PublicsAreGuessesAndDoNotReachBeyondTheirSection) {
   EXPECT_FALSE(table.lookup(1, found));
 }
 
+TEST(Symbols, WhatIsForAServerAloneIsTakenOutOfItsUrl) {
+  using symbols::without_secrets;
+  EXPECT_EQ(without_secrets("https://anna:p%40w@host:8080/sym/x?sig=1#f"), "https://host:8080/sym/x");
+  EXPECT_EQ(without_secrets("HTTP://a@b@host"), "HTTP://host");
+  EXPECT_EQ(without_secrets("https://host/a@b/c"), "https://host/a@b/c");
+  EXPECT_EQ(without_secrets("/folder/a@b?c"), "/folder/a@b?c");
+  std::vector<std::string> warnings;
+  (void)symbols::parse_symbol_path("other*https://anna:secret@host/sym?token=secret", "", warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("\"other*https://host/sym\""), std::string::npos) << warnings[0];
+}
+
 TEST(Symbols, UndecoratesNames) {
   if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
   using symbols::undecorated;
@@ -495,6 +507,26 @@ TEST_F(SymbolServer, GivesAPdbThatStaysInTheCache) {
   EXPECT_EQ(load(server_->url(), cache)->state(), SymbolState::found);
   EXPECT_EQ(server_->requests(), asked) << "not asked again";
   EXPECT_EQ(load(server_->url() + "/moved")->state(), SymbolState::found) << "follows redirections";
+}
+
+// Where symbols came from stands in exported profiles, in JSON and in the cache.
+TEST_F(SymbolServer, PasswordsAndQueriesAreNeitherShownNorKept) {
+  const std::string cache = new_folder("cache"), login = "http://anna:secret@" + server_->url().substr(7);
+  const auto missing = load(login, cache);
+  ASSERT_EQ(missing->looked().size(), 2u);
+  EXPECT_EQ(missing->looked()[1], server_->url());
+  write_file(folder_ + "/" + key_ + "demo.pdb", content_);
+  const auto denied = load(login + "/broken?token=secret", cache);
+  EXPECT_NE(denied->reason().find(server_->url() + "/broken"), std::string::npos) << denied->reason();
+  EXPECT_EQ(denied->reason().find("secret"), std::string::npos) << denied->reason();
+  fs::remove_all(cache);
+  const auto found = load(login, cache);
+  ASSERT_EQ(found->state(), SymbolState::found) << found->reason();
+  EXPECT_EQ(found->file(), server_->url() + "/" + key_ + "demo.pdb");
+  for (const auto &entry : fs::recursive_directory_iterator(cache))
+    if (entry.is_regular_file()) {
+      EXPECT_EQ(read_file(entry.path().string()).find("secret"), std::string::npos) << entry.path();
+    }
 }
 
 TEST_F(SymbolServer, RemembersWhatAServerDoesNotHave) {
