@@ -3,9 +3,10 @@
 #include "export_profile/out.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -26,21 +27,42 @@ Style style_of(const ProfileFrame &frame) {
 } // namespace
 
 FrameNames::FrameNames(const Profile &profile, Apart apart) {
-  std::unordered_map<std::string, std::uint32_t> known;
+  // A number for each build, as names are looked up by it later; 0 where it is not known.
+  std::vector<std::uint32_t> builds(profile.modules.size(), 0);
+  if (apart == Apart::builds) {
+    std::map<std::string, std::uint32_t> numbers{{"", 0}};
+    for (std::size_t i = 0; i < builds.size(); ++i)
+      builds[i] =
+          numbers.try_emplace(identity_text(profile.modules[i]), static_cast<std::uint32_t>(numbers.size()))
+              .first->second;
+  }
+  // Texts stand in `names` alone: of hostile traces each is long, and there is one for each address.
+  std::vector<std::uint64_t> kept_apart_by;
+  const auto hash = [&](std::uint32_t i) {
+    return std::hash<std::string_view>()(names[i].text) ^ kept_apart_by[i] * 0x9E37'79B9'7F4A'7C15ull;
+  };
+  const auto same = [&](std::uint32_t i, std::uint32_t k) {
+    return kept_apart_by[i] == kept_apart_by[k] && names[i].style == names[k].style &&
+           names[i].text == names[k].text;
+  };
+  std::unordered_set<std::uint32_t, decltype(hash), decltype(same)> known(0, hash, same);
   of_frame.reserve(profile.frames.size());
   for (const ProfileFrame &frame : profile.frames) {
-    const Style style = style_of(frame);
-    std::string text = clean(frame_text(profile, frame));
-    std::string key = text + static_cast<char>(style);
+    std::uint64_t by = 0;
     if (frame.module != kNoIndex) {
-      // Names are looked up by these later, of a caller at the address before.
+      // Of a caller names are looked up at the address before.
       if (apart == Apart::builds && frame.function.empty())
-        key += identity_text(profile.modules[frame.module]) + (frame.caller ? "<" : "");
-      if (apart == Apart::modules) key += std::to_string(frame.module);
+        by = std::uint64_t{builds[frame.module]} << 1 | (frame.caller ? 1 : 0);
+      if (apart == Apart::modules) by = std::uint64_t{frame.module} + 1;
     }
-    const auto [found, fresh] = known.try_emplace(std::move(key), static_cast<std::uint32_t>(names.size()));
-    if (fresh) names.push_back({std::move(text), style, frame.module});
-    of_frame.push_back(found->second);
+    names.push_back({clean(frame_text(profile, frame)), style_of(frame), frame.module});
+    kept_apart_by.push_back(by);
+    const auto [found, fresh] = known.insert(static_cast<std::uint32_t>(names.size() - 1));
+    if (!fresh) {
+      names.pop_back();
+      kept_apart_by.pop_back();
+    }
+    of_frame.push_back(*found);
   }
 }
 

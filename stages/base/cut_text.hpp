@@ -39,4 +39,10 @@ namespace etwrelog::base {
   return utf8.substr(0, size);
 }
 
+// Of a function or the path of a file, in bytes: there are as many of these as addresses, and a trace may say
+// anything. Real ones are shorter.
+inline constexpr std::size_t kLongestName = 4u << 10;
+// Of a file without its folder, of which Windows allows 255 units of UTF-16.
+inline constexpr std::size_t kLongestFileName = 1u << 10;
+
 } // namespace etwrelog::base

@@ -1,5 +1,6 @@
 #include "profile/build.hpp"
 
+#include "base/cut_text.hpp"
 #include "profile/by_time.hpp"
 #include "profile/frames.hpp"
 #include "profile/images.hpp"
@@ -315,7 +316,9 @@ private:
   std::uint32_t add_process(std::uint32_t pid, std::uint32_t span) {
     ProfileProcess &process = profile_.processes.emplace_back();
     process.pid = pid;
-    process.name = span == Timeline::kNone ? "?" : names_[process_times_[span].value];
+    process.name = span == Timeline::kNone
+                       ? "?"
+                       : base::at_most(names_[process_times_[span].value], base::kLongestFileName);
     if (span != Timeline::kNone) {
       process.command_line = command_lines_[span];
       process.start = to_ns_.of_span(process_times_[span].start);
@@ -363,9 +366,9 @@ private:
     if (span == Timeline::kNone) {
       const auto behind = std::ranges::upper_bound(names, tid, {}, &ThreadName::tid);
       if (behind != names.begin() && std::prev(behind)->tid == tid)
-        thread.name = std::prev(behind)->name;
+        thread.name = base::at_most(std::prev(behind)->name, base::kLongestName);
     } else if (name_of_span_[span] != kNoIndex) {
-      thread.name = names[name_of_span_[span]].name;
+      thread.name = base::at_most(names[name_of_span_[span]].name, base::kLongestName);
     }
     return static_cast<std::uint32_t>(profile_.threads.size() - 1);
   }

@@ -1,5 +1,7 @@
 #include "profile/frames.hpp"
 
+#include "base/cut_text.hpp"
+
 namespace etwrelog::profile {
 
 void Frames::add(const SampledStack &stack, FramedStacks &out) {
@@ -110,9 +112,9 @@ std::uint32_t Frames::resolve(const SampledStack &stack, std::uint64_t address, 
 
 // Code made at run time belongs to the runtime's module, precompiled code to its image.
 void Frames::name(ProfileFrame &frame, const Methods::Method &method) {
-  frame.function = method.name;
+  frame.function = base::at_most(method.name, base::kLongestName);
   frame.tier = method.tier;
-  frame.file = method.file;
+  frame.file = base::at_most(method.file, base::kLongestName);
   frame.line = method.line;
   frame.column = method.column;
   frame.why = Unresolved::none;
@@ -123,7 +125,7 @@ void Frames::name(ProfileFrame &frame, const Methods::Method &method) {
       managed_modules_.try_emplace(method.module, static_cast<std::uint32_t>(profile_.modules.size()));
   if (fresh) {
     ProfileModule &module = profile_.modules.emplace_back();
-    module.name = module.path = method.module;
+    module.name = module.path = base::at_most(method.module, base::kLongestFileName);
     module.symbols = Unresolved::none; // its methods name themselves
   }
   frame.module = place->second;
@@ -156,14 +158,14 @@ std::uint32_t Frames::module_of(std::uint32_t image_number) {
   const Images::Image &image = images_[image_number];
   const IdentityRecord *identity = image.identity;
   ProfileModule made;
-  made.name = last_part(image.path);
-  made.path = image.path;
+  made.name = base::at_most(last_part(image.path), base::kLongestFileName);
+  made.path = base::at_most(image.path, base::kLongestName);
   made.base = image.base;
   made.size = image.size;
   made.time_stamp = image.time_stamp;
   made.kernel = image.pid == 0 || image.pid == 4;
   if (identity != nullptr) {
-    made.pdb_name = identity->pdb_name;
+    made.pdb_name = base::at_most(identity->pdb_name, base::kLongestName);
     made.pdb_guid = identity->guid;
     made.pdb_age = identity->age;
     if (made.time_stamp == 0) made.time_stamp = identity->time_stamp;

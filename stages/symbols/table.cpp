@@ -1,5 +1,6 @@
 #include "symbols/table.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 
 #include <algorithm>
@@ -95,7 +96,7 @@ Error damaged(std::string what) {
 } // namespace
 
 std::uint32_t StringBlock::add(std::string_view text) {
-  text = text.substr(0, text.find('\0'));
+  text = base::at_most(text.substr(0, text.find('\0')), base::kLongestName);
   if (text.empty() || bytes_.size() + text.size() + 1 > kMostStrings) return 0;
   const auto at = static_cast<std::uint32_t>(bytes_.size());
   bytes_.insert(bytes_.end(), text.begin(), text.end());
@@ -177,7 +178,9 @@ LineRecord TableView::line(std::size_t index) const {
 
 std::string_view TableView::text(std::uint32_t offset) const {
   if (offset >= strings_.size()) return {};
-  return reinterpret_cast<const char *>(strings_.data()) + offset; // the last byte is 0
+  const std::string_view found(reinterpret_cast<const char *>(strings_.data()) +
+                               offset); // the last byte is 0
+  return base::at_most(found, base::kLongestName);
 }
 
 void TableView::add_inlines(const FunctionRecord &f, std::uint32_t rva, SymbolNames &names) const {

@@ -55,6 +55,31 @@ TEST(ProfileBuild, AThreadHasItsLastNameAndNoneOfAnotherOfItsId) {
   EXPECT_EQ(names, (std::vector<std::string>{"first", "", "third", "", "loose"}));
 }
 
+// There are as many copies of such a name as addresses.
+TEST(ProfileBuild, NamesThatNobodyGivesAreCutBetweenCharacters) {
+  Records records;
+  std::string file = "x";
+  while (file.size() < 30'000)
+    file += "\xC3\xA4";
+  ImageRecord image;
+  image.pid = 8;
+  image.base = kCode;
+  image.size = 0x10'0000;
+  image.rundown = true;
+  image.path = "\\" + file + "\\" + file;
+  records.images.push_back(image);
+  records.processes.push_back({{10, 0}, 3, 8, file, ""});
+  records.threads.push_back({{10, 0}, 3, 80, 8});
+  records.thread_names.push_back({{20, 0}, 80, file});
+  add_sample(records, 100, 80);
+  const Profile profile = built(std::move(records));
+  ASSERT_EQ(profile.modules.size(), 1u);
+  EXPECT_EQ(profile.modules[0].name, file.substr(0, 1023));
+  EXPECT_EQ(profile.modules[0].path, "\\" + file.substr(0, 4095));
+  EXPECT_EQ(profile.threads.at(0).name, file.substr(0, 4095));
+  EXPECT_EQ(profile.processes.at(0).name, file.substr(0, 1023));
+}
+
 TEST(ProfileBuild, StopsOnRequest) {
   Records records;
   add_sample(records, 100, 80);
