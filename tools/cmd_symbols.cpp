@@ -13,10 +13,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -47,18 +49,17 @@ struct ModuleRow {
 std::vector<ModuleRow> rows_of(const Profile &profile, SymbolResolver &resolver) {
   std::vector<ModuleIdentity> identities;
   std::vector<ModuleRow> rows;
+  std::map<std::tuple<std::string_view, Guid, std::uint32_t>, std::size_t> known;
   for (const ModuleUse &use : module_use(profile)) {
     const ProfileModule &module = profile.modules[use.module];
-    const auto same = std::ranges::find_if(rows, [&](const ModuleRow &row) {
-      return row.module->path == module.path && row.module->pdb_guid == module.pdb_guid &&
-             row.module->pdb_age == module.pdb_age;
-    });
-    if (same != rows.end()) {
-      same->use.self += use.self;
-      same->use.total += use.total;
+    const auto [same, fresh] = known.try_emplace(
+        std::tuple(std::string_view(module.path), module.pdb_guid, module.pdb_age), rows.size());
+    if (fresh) {
+      rows.push_back({&module, use, nullptr});
       continue;
     }
-    rows.push_back({&module, use, nullptr});
+    rows[same->second].use.self += use.self;
+    rows[same->second].use.total += use.total;
   }
   std::ranges::stable_sort(rows,
                            [](const ModuleRow &a, const ModuleRow &b) { return a.use.self > b.use.self; });

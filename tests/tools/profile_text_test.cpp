@@ -234,6 +234,26 @@ TEST(ProfileText, ContextSwitchesAreDrawnWithoutSamples) {
       << none.err;
 }
 
+TEST(SymbolsText, AModuleIsOneHoweverManyProcessesLoadedIt) {
+  testing::SyntheticTrace t;
+  for (const std::uint32_t pid : {100u, 200u, 300u}) {
+    const std::uint64_t base = 0x7FF6'0000'0000 + pid * 0x10'0000ull;
+    t.process_rundown({1'000'000 + pid}, pid, 4, "game.exe");
+    t.thread_rundown({1'100'000 + pid}, pid + 1, pid);
+    t.image_rundown({1'200'000 + pid}, pid, base);
+    t.sample({2'000'000 + pid}, pid + 1, base + 0x1000);
+  }
+  const std::vector<std::uint8_t> bytes = t.bytes();
+  const std::string trace = new_folder("one_module") + "/x.etl";
+  write_file(trace, std::string(bytes.begin(), bytes.end()));
+  const testing::ToolRun run = testing::run_tool({"symbols", trace, "--json", "--symbols", "none"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json modules = nlohmann::json::parse(run.out)["modules"];
+  ASSERT_EQ(modules.size(), 1u) << run.out;
+  EXPECT_EQ(modules[0]["module"], "a.dll");
+  EXPECT_EQ(modules[0]["self"], 3);
+}
+
 TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
   const std::string one = sampled("once", {{"game.exe", 20}}), other = sampled("other", {{"game.exe", 20}});
   for (const std::vector<std::string> &line :
