@@ -235,8 +235,7 @@ Result<int> profile_one(const ProfileFlags &options) {
   Result<Profile> all = read_profiles(options, status);
   if (!all) return std::move(all).error();
   const bool writes = !options.output.empty();
-  const bool picture =
-      writes && (options.format == "svg" || (options.format.empty() && options.output.ends_with(".svg")));
+  const bool picture = writes && format_of(options) == ProfileFormat::svg;
   // A picture of everything shows little; tables and exports of everything are what was asked for.
   const bool of_all =
       (writes && !picture) || options.by == "process" || (options.json && options.processes.empty());

@@ -234,6 +234,16 @@ TEST(ProfileText, ContextSwitchesAreDrawnWithoutSamples) {
       << none.err;
 }
 
+TEST(ProfileText, APictureIsOfTheBusiestProcessHoweverItsEndingIsWritten) {
+  const std::string trace = sampled("picture", {{"game.exe", 20}, {"quiet.exe", 5}});
+  for (const char *ending : {".svg", ".SVG"}) {
+    const testing::ToolRun run = testing::run_tool({"profile", trace, "-o", trace + ending});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_NE(run.err.find("of game.exe (100), the busiest process"), std::string::npos) << run.err;
+    EXPECT_EQ(read_file(trace + ending).find("quiet.exe"), std::string::npos) << ending;
+  }
+}
+
 TEST(SymbolsText, AModuleIsOneHoweverManyProcessesLoadedIt) {
   testing::SyntheticTrace t;
   for (const std::uint32_t pid : {100u, 200u, 300u}) {
