@@ -242,6 +242,10 @@ void print_footer(const Profile &profile) {
                         weight_text(profile, row.total), 100 * share(row.total, whole));
   if (!line.empty())
     print_row("{} with frames without a name: {}", profile.counts_samples() ? "Samples" : "Time", line);
+  if (const std::uint64_t estimated = estimated_weight(profile); estimated != 0)
+    print_row("{} whose innermost frame has the name of the nearest public symbol: {} ({:.1f}%)",
+              profile.counts_samples() ? "Samples" : "Time", weight_text(profile, estimated),
+              100 * share(estimated, whole));
 }
 
 json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,
@@ -255,6 +259,7 @@ json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std:
                 {"total_share", share(rows[i].total, whole)}};
     for (const auto &[tier, weight] : rows[i].tiers)
       row["tiers"][tier] = weight;
+    if (rows[i].estimated) row["estimated"] = true;
     if (profile.counts_samples()) {
       row["self_error"] = sampling_error(rows[i].self, whole);
       row["total_error"] = sampling_error(rows[i].total, whole);
@@ -373,6 +378,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"by", lower(by_text(text.by))},
               {"rows", rows_json(profile, profile_rows(profile, text.by), whole, text.top)},
               {"accounting", accounting_json(profile)},
+              {"estimated", estimated_weight(profile)},
               {"unresolved", unresolved_json(profile)}};
   if (profile.stretch) {
     all["from_seconds"] = static_cast<double>(profile.stretch->from) * 1e-9;
@@ -380,8 +386,10 @@ json profile_json(const Profile &profile, const ProfileText &text) {
   }
   if (text.tree) {
     json tree = json::array();
-    for (const ProfileTreeRow &row : profile_tree(profile, text.min_share))
+    for (const ProfileTreeRow &row : profile_tree(profile, text.min_share)) {
       tree.push_back({{"depth", row.depth}, {"name", row.name}, {"self", row.self}, {"total", row.total}});
+      if (row.estimated) tree.back()["estimated"] = true;
+    }
     all["tree"] = std::move(tree);
   }
   return all;

@@ -31,6 +31,8 @@ struct ProfileRow {
   // Of code compiled at run time: what of `total` ran at which tier, by where it stands outermost; most
   // first.
   std::vector<std::pair<std::string, std::uint64_t>> tiers{};
+  bool estimated =
+      false; // of a function: the name is merely that of the nearest public symbol before, at times
 };
 // By self, then by total, then by name. Frames without a name count for their module as "module!?"; see
 // profile_unresolved for why.
@@ -41,6 +43,7 @@ struct ProfileTreeRow {
   std::string name;
   FrameKind kind = FrameKind::native;
   std::uint64_t self = 0, total = 0;
+  bool estimated = false; // as in ProfileRow
 };
 // The call tree, the heaviest first, a parent before its children. Left out: what is below `min_share` of
 // all.
@@ -58,6 +61,10 @@ struct ProfileUnresolved {
 [[nodiscard]] std::vector<ProfileUnresolved> profile_unresolved(const Profile &profile);
 // Weight of samples with any such frame, by reason.
 [[nodiscard]] std::vector<ProfileUnresolved> profile_unresolved_reasons(const Profile &profile);
+
+// Weight of samples whose innermost frame has the name of the nearest public symbol before it, as the PDB
+// tells no more (ProfileFrame::estimated).
+[[nodiscard]] std::uint64_t estimated_weight(const Profile &profile);
 
 // All that are given must hold; of a list any.
 struct ProfileSelection {

@@ -120,6 +120,11 @@ private:
     });
     out_.text(",\n\"nameWhy\":");
     list(why, [&](std::uint32_t reason) { out_.unsigned_number(reason); });
+    std::vector<std::uint32_t> estimated;
+    for (std::uint32_t i = 0; i < tree_.names.size(); ++i)
+      if (tree_.names[i].estimated) estimated.push_back(i);
+    out_.text(",\n\"estimated\":");
+    list(estimated, [&](std::uint32_t name) { out_.unsigned_number(name); });
   }
 
   void nodes() {

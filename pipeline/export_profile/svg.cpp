@@ -327,6 +327,7 @@ void draw(const Job &job, const CallTree &tree, const Most &most, Out &out) {
   svg.frames(picture, kHead, whole, "flame", [&](const Cell &cell) {
     const Name &name = tree.names[tree.nodes[cell.node].name];
     std::string about = weight_text(cell.width, whole, unit);
+    if (name.estimated) about = "(nearest public symbol) " + about;
     const std::uint64_t self = tree.nodes[cell.node].self;
     if (self != 0 && static_cast<double>(self) < cell.width)
       about += fmt::format("; itself {}", unit.text(static_cast<double>(self)));

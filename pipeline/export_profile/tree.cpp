@@ -55,13 +55,14 @@ FrameNames::FrameNames(const Profile &profile, Apart apart) {
         by = std::uint64_t{builds[frame.module]} << 1 | (frame.caller ? 1 : 0);
       if (apart == Apart::modules) by = std::uint64_t{frame.module} + 1;
     }
-    names.push_back({clean(frame_text(profile, frame)), style_of(frame), frame.module});
+    names.push_back({clean(frame_text(profile, frame)), style_of(frame), frame.module, false});
     kept_apart_by.push_back(by);
     const auto [found, fresh] = known.insert(static_cast<std::uint32_t>(names.size() - 1));
     if (!fresh) {
       names.pop_back();
       kept_apart_by.pop_back();
     }
+    names[*found].estimated |= frame.estimated;
     of_frame.push_back(*found);
   }
 }
@@ -83,7 +84,7 @@ CallTree build_tree(const Profile &profile, Group group, std::vector<std::uint32
   FrameNames frames(profile, apart);
   tree.names = std::move(frames.names);
   const auto name = [&](std::string text, Style style) {
-    tree.names.push_back({std::move(text), style, kNoIndex});
+    tree.names.push_back({std::move(text), style, kNoIndex, false});
     return static_cast<std::uint32_t>(tree.names.size() - 1);
   };
   tree.nodes.push_back({kNoIndex, name("all", Style::root), 0, 0});

@@ -29,6 +29,7 @@ struct Name {
   std::string text; // clean
   Style style = Style::root;
   std::uint32_t module = kNoIndex; // in Profile::modules
+  bool estimated = false;          // that of the nearest public symbol, at times
 };
 
 // Which frames that read the same are told apart all the same: none; those without a function's name in

@@ -49,6 +49,7 @@ public:
       if (fresh) {
         rows_.push_back({std::move(label), profile.frames[i].kind, 0, 0, {}});
       }
+      rows_[place->second].estimated |= profile.frames[i].estimated;
       of_frame_[i] = place->second;
     }
   }
@@ -201,6 +202,9 @@ std::vector<ProfileRow> profile_rows(const Profile &profile, ProfileBy by) {
                                                      : line_text);
   count(profile, labels);
   sort_rows(labels.rows());
+  if (by == ProfileBy::module)
+    for (ProfileRow &row : labels.rows())
+      row.estimated = false;
   return std::move(labels.rows());
 }
 
@@ -238,7 +242,7 @@ std::vector<ProfileTreeRow> profile_tree(const Profile &profile, double min_shar
     Node &node = nodes[at];
     if (at != 0) {
       const ProfileRow &label = labels.rows()[node.label];
-      rows.push_back({node.depth - 1, label.name, label.kind, node.self, node.total});
+      rows.push_back({node.depth - 1, label.name, label.kind, node.self, node.total, label.estimated});
     }
     std::erase_if(node.children,
                   [&](std::uint32_t child) { return static_cast<double>(nodes[child].total) < least; });
@@ -262,6 +266,15 @@ std::vector<ProfileUnresolved> profile_unresolved(const Profile &profile) {
 }
 std::vector<ProfileUnresolved> profile_unresolved_reasons(const Profile &profile) {
   return unresolved(profile, false);
+}
+
+std::uint64_t estimated_weight(const Profile &profile) {
+  std::uint64_t weight = 0;
+  for (const ProfileSample &sample : profile.samples)
+    if (const std::uint32_t frame = profile.nodes[sample.node].frame;
+        frame != kNoIndex && profile.frames[frame].estimated)
+      weight += sample.weight;
+  return weight;
 }
 
 std::uint32_t busiest_process(const Profile &profile) {

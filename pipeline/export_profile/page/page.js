@@ -26,7 +26,7 @@
   const parent = new Uint32Array(nodeCount), processOf = new Int32Array(nodeCount);
   for (let i = 1; i < nodeCount; ++i) parent[i] = i - up[i];
   for (let i = 1; i < sampleCount; ++i) time[i] += time[i - 1];
-  const names = data.names, styles = data.styles, moduleOf = data.nameModule, whyOf = data.nameWhy;
+  const names = data.names, styles = data.styles, moduleOf = data.nameModule, whyOf = data.nameWhy, estimated = new Set(data.estimated);
   processOf[0] = -1;
   for (let i = 1; i < nodeCount; ++i) processOf[i] = parent[i] === 0 ? data.nodeProcess.indexOf(i) : processOf[parent[i]];
 
@@ -340,7 +340,7 @@
     legend.textContent = '';
     for (const k of Object.keys(HUES)) if (used.has(+k)) { const s = add(legend, 'span'); add(s, 'i').style.background = `hsl(${HUES[k][0]} ${HUES[k][1]}% ${HUES[k][2]}%)`; s.append(HUES[k][3]); }
   }
-  const about = node => `${names[nameOf[node]]}\n${amount(total[node])} ${unit}, ${percent(total[node], sum)}` +
+  const about = node => `${names[nameOf[node]]}\n${estimated.has(nameOf[node]) ? '(nearest public symbol) ' : ''}${amount(total[node])} ${unit}, ${percent(total[node], sum)}` +
     (state.zoom !== root() ? `, ${percent(total[node], total[state.zoom])} of what is zoomed` : '') + (self[node] > 0 && self[node] < total[node] ? `\nitself ${amount(self[node])}` : '');
   const cellAt = e => cells.find(c => e.offsetX >= c.x && e.offsetX < c.x + Math.max(1, c.w) && Math.floor(e.offsetY / ROW) === c.depth);
   function zoomTo(node) { state.zoom = node; state.focus = node; drawFlame(); tell(); }

@@ -1,10 +1,12 @@
 // Names of native code in a profile: functions, lines, calls put in place, and the reasons where there are
 // none.
 #include "etwrelog/profile_export.hpp"
+#include "etwrelog/profile_report.hpp"
 #include "etwrelog/profile_symbols.hpp"
 #include "tests/support/symbol_files.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -102,6 +104,44 @@ TEST(ProfileSymbols, NamesFramesAndAddsThoseOfCallsPutInPlace) {
 }
 
 // Exported where nobody has the PDB, named where somebody has.
+// They read like others, so that profiles compare whatever PDBs there are.
+TEST(ProfileSymbols, NamesOfTheNearestPublicSymbolAreMarked) {
+  if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
+  for (const bool debug : {false, true}) {
+    const std::optional<DemoPdb> &pdb = demo_pdb(debug);
+    if (!pdb) GTEST_SKIP() << "no clang++ and lld-link here to make a PDB with";
+    SymbolOptions options;
+    options.folders = {pdb->folder};
+    SymbolResolver resolver(options);
+    Profile profile = profile_of(*pdb, 0x1004, 0x1008);
+    name_native_code(profile, resolver);
+    std::set<std::string> marked;
+    for (const ProfileRow &row : profile_rows(profile, ProfileBy::function))
+      if (row.estimated) marked.insert(row.name);
+    std::size_t in_tree = 0;
+    for (const ProfileTreeRow &row : profile_tree(profile, 0)) {
+      in_tree += row.estimated;
+      EXPECT_EQ(row.estimated, marked.contains(row.name)) << row.name;
+    }
+    EXPECT_EQ(marked.empty(), debug);
+    EXPECT_EQ(in_tree == 0, debug);
+    EXPECT_EQ(estimated_weight(profile), debug ? 0u : 1u);
+    for (const ProfileRow &row : profile_rows(profile, ProfileBy::module))
+      EXPECT_FALSE(row.estimated) << row.name;
+    for (const ProfileFormat format : {ProfileFormat::svg, ProfileFormat::html, ProfileFormat::folded}) {
+      std::string file;
+      ASSERT_TRUE(write_profile(profile, format, {}, [&](Bytes bytes) {
+        file.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+        return Result<void>();
+      }));
+      const std::string mark = format == ProfileFormat::html ? "\"estimated\":[" : "(nearest public symbol)";
+      const std::size_t at = file.find(mark);
+      const bool is_marked = at != std::string::npos && file[at + mark.size()] != ']';
+      EXPECT_EQ(is_marked, !debug && format != ProfileFormat::folded) << profile_format_name(format);
+    }
+  }
+}
+
 TEST(ProfileSymbols, NamesAnExportLater) {
   if (!SymbolResolver::reads_pdb()) GTEST_SKIP() << "built without LLVM";
   if (!demo_pdb()) GTEST_SKIP() << "no clang++ and lld-link here to make a PDB with";
