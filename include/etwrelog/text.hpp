@@ -15,8 +15,8 @@ namespace etwrelog {
 [[nodiscard]] std::string utf8_from_bytes(Bytes text);
 // UTF-16LE units of a UTF-8 string, without a terminator; invalid sequences become U+FFFD.
 [[nodiscard]] std::u16string utf16_from_utf8(std::string_view text);
-// One line that a terminal can be given: control characters and bytes that are not UTF-8 become \x1b and the
-// like.
+// One line that a terminal can be given: control characters, those that turn the direction of writing, and
+// bytes that are not UTF-8 become \x1b and the like.
 [[nodiscard]] std::string printable(std::string_view text);
 
 } // namespace etwrelog

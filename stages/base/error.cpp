@@ -72,7 +72,12 @@ std::size_t printable_length(std::string_view text) {
       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F) ||
       (first == 0xC2 && byte(1) < 0xA0))
     return 0;
-  return length;
+  // What separates lines or turns the direction of writing, also of what is printed behind it.
+  const bool turns = (first == 0xD8 && byte(1) == 0x9C) ||
+                     (first == 0xE2 && byte(1) == 0x80 &&
+                      (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE))) ||
+                     (first == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+  return turns ? 0 : length;
 }
 
 } // namespace

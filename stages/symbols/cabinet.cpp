@@ -1,13 +1,13 @@
 #include "symbols/cabinet.hpp"
 
 #include "base/errors.hpp"
+#include "symbols/spool.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
-#include <string_view>
+#include <optional>
 
 #ifdef ETWRELOG_HAVE_MSPACK
 #include <mspack.h>
@@ -24,7 +24,7 @@ bool is_cabinet(Bytes file) {
 bool cabinet_support() {
   return false;
 }
-Result<std::vector<std::uint8_t>> open_cabinet(Bytes, std::uint64_t) {
+Result<base::Mapping> open_cabinet(Bytes, std::uint64_t) {
   return base::unsupported("this etwrelog was built without libmspack and opens no compressed symbol files");
 }
 
@@ -32,15 +32,20 @@ Result<std::vector<std::uint8_t>> open_cabinet(Bytes, std::uint64_t) {
 
 namespace {
 
-// libmspack reads and writes through these: memory instead of files, with a limit on what is written.
+// libmspack reads and writes through these: memory, and a file of ours with a limit on what is written.
+struct Target {
+  Spool spool;
+  std::uint64_t most;
+  std::optional<Error> failed{};
+};
 struct Memory {
   Bytes in;
   std::size_t at = 0;
-  std::vector<std::uint8_t> *out = nullptr;
+  Target *out = nullptr;
 };
 struct System : mspack_system {
   Bytes input;
-  std::vector<std::uint8_t> output;
+  Target *output = nullptr;
 };
 
 Memory &memory(mspack_file *file) {
@@ -54,7 +59,7 @@ mspack_file *open_memory(mspack_system *system, const char *, int mode) {
   if (mode == MSPACK_SYS_OPEN_READ)
     file->in = own.input;
   else
-    file->out = &own.output;
+    file->out = own.output;
   return reinterpret_cast<mspack_file *>(file);
 }
 void close_memory(mspack_file *file) {
@@ -70,10 +75,14 @@ int read_memory(mspack_file *file, void *to, int bytes) {
 }
 int write_memory(mspack_file *file, void *from, int bytes) {
   Memory &m = memory(file);
-  if (bytes < 0 || m.out == nullptr || m.out->size() + static_cast<std::size_t>(bytes) > m.out->capacity())
+  if (bytes < 0 || m.out == nullptr) return -1;
+  const auto count = static_cast<std::size_t>(bytes);
+  if (count > m.out->most - m.out->spool.size()) return -1;
+  if (Result<void> written = m.out->spool.append({static_cast<const std::uint8_t *>(from), count});
+      !written) {
+    m.out->failed = std::move(written).error();
     return -1;
-  const auto *start = static_cast<const std::uint8_t *>(from);
-  m.out->insert(m.out->end(), start, start + bytes);
+  }
   return bytes;
 }
 int seek_memory(mspack_file *file, off_t offset, int mode) {
@@ -116,13 +125,25 @@ System make_system(Bytes file) {
   return system;
 }
 
+Result<base::Mapping> extract(mscab_decompressor &cabinets, System &system, const mscabd_cabinet &cabinet) {
+  mscabd_file *const first = cabinet.files;
+  ETWRELOG_TRY_LET(spool, Spool::create());
+  Target target{std::move(spool), first->length};
+  system.output = &target;
+  const bool good = cabinets.extract(&cabinets, first, "memory") == MSPACK_ERR_OK;
+  if (target.failed) return *std::move(target.failed);
+  if (!good || target.spool.size() != first->length)
+    return base::corrupt("cabinet: its compressed data is damaged");
+  return target.spool.map();
+}
+
 } // namespace
 
 bool cabinet_support() {
   return true;
 }
 
-Result<std::vector<std::uint8_t>> open_cabinet(Bytes file, std::uint64_t most) {
+Result<base::Mapping> open_cabinet(Bytes file, std::uint64_t most) {
   System system = make_system(file);
   const auto close = [](mscab_decompressor *d) { mspack_destroy_cab_decompressor(d); };
   const std::unique_ptr<mscab_decompressor, decltype(close)> cabinets(mspack_create_cab_decompressor(&system),
@@ -131,18 +152,13 @@ Result<std::vector<std::uint8_t>> open_cabinet(Bytes file, std::uint64_t most) {
   mscabd_cabinet *cabinet = cabinets->open(cabinets.get(), "memory");
   if (cabinet == nullptr) return base::corrupt("cabinet: it contradicts its format");
   const mscabd_file *first = cabinet->files;
-  Result<std::vector<std::uint8_t>> result = base::corrupt("cabinet: it holds no file");
+  Result<base::Mapping> result = base::corrupt("cabinet: it holds no file");
   // What claims to grow more than any compression allows would only cost memory.
   constexpr std::uint64_t kMostGrowth = 4096;
   if (first != nullptr && first->length > std::min(most, kMostGrowth * file.size())) {
     result = base::unsupported("cabinet: its file is larger than the limit");
   } else if (first != nullptr) {
-    system.output.reserve(first->length);
-    if (cabinets->extract(cabinets.get(), cabinet->files, "memory") == MSPACK_ERR_OK &&
-        system.output.size() == first->length)
-      result = std::move(system.output);
-    else
-      result = base::corrupt("cabinet: its compressed data is damaged");
+    result = extract(*cabinets, system, *cabinet);
   }
   cabinets->close(cabinets.get(), cabinet);
   return result;

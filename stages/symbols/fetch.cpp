@@ -2,6 +2,7 @@
 
 #include "base/shared_library.hpp"
 #include "symbols/search.hpp"
+#include "symbols/spool.hpp"
 
 #include <memory>
 #include <string_view>
@@ -91,8 +92,8 @@ const Curl &curl() {
 }
 
 struct Download {
-  base::File file;
-  std::uint64_t size = 0, most = 0;
+  Spool spool;
+  std::uint64_t most;
   const std::stop_token &stop;
   std::string why; // it was ended here
 };
@@ -101,16 +102,15 @@ std::size_t receive(char *data, std::size_t size, std::size_t count, void *to) {
   auto &download = *static_cast<Download *>(to);
   const std::size_t bytes = size * count;
   constexpr std::size_t kEnd = 0; // of the transfer
-  if (bytes > download.most - download.size) {
+  if (bytes > download.most - download.spool.size()) {
     download.why = "larger than the limit";
     return kEnd;
   }
   const Bytes received(reinterpret_cast<const std::uint8_t *>(data), bytes);
-  if (const Result<void> written = download.file.write_at(download.size, received); !written) {
+  if (const Result<void> written = download.spool.append(received); !written) {
     download.why = "it cannot be kept: " + written.error().message();
     return kEnd;
   }
-  download.size += bytes;
   return bytes;
 }
 
@@ -138,12 +138,12 @@ Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token 
     out.why = "no memory for the request";
     return out;
   }
-  Result<base::File> file = base::File::create_spool();
-  if (!file) {
-    out.why = file.error().message();
+  Result<Spool> spool = Spool::create();
+  if (!spool) {
+    out.why = spool.error().message();
     return out;
   }
-  Download download{std::move(*file), 0, most, stop, {}};
+  Download download{std::move(*spool), most, stop, {}};
   CURL *c = request.get();
   api.easy_setopt(c, CURLOPT_URL, url.c_str());
   api.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -154,6 +154,7 @@ Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token 
   api.easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 15L);
   api.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1024L); // bytes a second,
   api.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);    // for that long
+  api.easy_setopt(c, CURLOPT_TIMEOUT, 3600L); // for all of a file: whoever sends a little for ever ends
   api.easy_setopt(c, CURLOPT_USERAGENT, "etwrelog");
   api.easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(most)); // as the server announces it
   api.easy_setopt(c, CURLOPT_BUFFERSIZE, 256L << 10);
@@ -183,7 +184,7 @@ Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token 
   } else if (type != nullptr && lower(type).starts_with("text/html")) {
     out.status = Fetched::Status::refused;
     out.why = "a page of text instead of a file: a login?";
-  } else if (Result<base::Mapping> received = base::Mapping::of(download.file)) {
+  } else if (Result<base::Mapping> received = download.spool.map()) {
     out.status = Fetched::Status::done;
     out.file = std::move(*received);
   } else {

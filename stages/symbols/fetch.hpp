@@ -12,7 +12,7 @@ namespace etwrelog::symbols {
 
 struct Fetched {
   enum class Status : std::uint8_t { done, missing, refused, failed } status = Status::failed;
-  base::Mapping file;       // a temporary one: of some servers' PDBs several at once have no place in memory
+  base::Mapping file;       // a temporary one
   std::string why;          // for people, where not done
   bool server_gone = false; // it does not answer at all: do not ask it again
 };

@@ -210,8 +210,8 @@ bool Finder::try_file(Search &search, const std::string &path, unsigned pointers
 
 bool Finder::try_bytes(Search &search, const std::string &path, Bytes bytes) {
   if (is_cabinet(bytes)) {
-    Result<std::vector<std::uint8_t>> inside = open_cabinet(bytes, options_.max_pdb_bytes);
-    if (inside) return use(search, path, *inside);
+    const Result<base::Mapping> inside = open_cabinet(bytes, options_.max_pdb_bytes);
+    if (inside) return use(search, path, inside->bytes());
     search.reason(SymbolState::damaged, fmt::format("{}: {}", path, inside.error().message()));
     return false;
   }
@@ -361,7 +361,7 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
       return !pointer.path.empty() && is_file(pointer.path) && try_file(search, pointer.path, 1);
     }
     const std::string url = folder_at(shown) + file;
-    Result<std::vector<std::uint8_t>> inside = std::vector<std::uint8_t>();
+    Result<base::Mapping> inside = base::Mapping();
     Bytes bytes = got.file.bytes();
     if (is_cabinet(bytes)) {
       inside = open_cabinet(bytes, options_.max_pdb_bytes);
@@ -369,7 +369,7 @@ bool Finder::try_server(Search &search, const std::string &server, const std::ve
         search.reason(SymbolState::damaged, fmt::format("{}: {}", url, inside.error().message()));
         return false;
       }
-      bytes = *inside;
+      bytes = inside->bytes();
     }
     if (pdb_kind(first_bytes(bytes)) == PdbKind::none) {
       search.looked(fmt::format("{} (what it sent is no PDB: a login page?)", shown));

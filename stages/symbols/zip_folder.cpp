@@ -3,23 +3,26 @@
 #include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "symbols/search.hpp"
+#include "symbols/spool.hpp"
 #include "zip/member.hpp"
 
 namespace etwrelog::symbols {
 namespace {
 
 // Nothing if it is more than that, or cannot be unpacked.
-std::vector<std::uint8_t> content_of(const base::InputBytes &zip, const zip::Member &member,
-                                     std::uint64_t most) {
+base::Mapping content_of(const base::InputBytes &zip, const zip::Member &member, std::uint64_t most) {
   constexpr std::size_t kReadAtOnce = 1u << 20; // the size that it claims may be anything
   if (member.size > most) return {};
-  std::vector<std::uint8_t> bytes, chunk;
+  Result<Spool> spool = Spool::create();
+  if (!spool) return {};
+  std::vector<std::uint8_t> chunk;
   zip::MemberReader reader(zip, member, chunk);
   for (;;) {
     const Result<std::vector<std::uint8_t>> more = reader.read(kReadAtOnce);
-    if (!more || more->size() > most - bytes.size()) return {};
-    bytes.insert(bytes.end(), more->begin(), more->end());
-    if (more->size() < kReadAtOnce) return bytes;
+    if (!more || more->size() > most - spool->size() || !spool->append(*more)) return {};
+    if (more->size() == kReadAtOnce) continue;
+    Result<base::Mapping> mapped = spool->map();
+    return mapped ? std::move(*mapped) : base::Mapping();
   }
 }
 
@@ -52,7 +55,8 @@ bool ZipFolder::visit(const std::string &name, const std::string &key, std::uint
       if (tried == kMostTried) break;
       if (member.file != file || (member.folder == folder) != in_key) continue;
       ++tried;
-      const std::vector<std::uint8_t> bytes = content_of(*zip_, member.in_zip, most);
+      const base::Mapping content = content_of(*zip_, member.in_zip, most);
+      const Bytes bytes = content.bytes();
       if (!bytes.empty() && visit(zip_->name() + "/" + member.in_zip.name, bytes)) return true;
     }
   }

@@ -145,7 +145,7 @@ TEST_F(Edges, AFileBetweenNeedsAFolderForTemporaryFilesAndStaysInNoOther) {
 TEST_F(Edges, TheNextRunRemovesTheFileBetweenOfOneThatWasKilled) {
   const TempDir temporary;
   const std::string large = directory.file("large.etl");
-  testing::write_file(large, testing::generated(100'000'000));
+  testing::write_file(large, testing::generated(testing::kSanitized ? 20'000'000 : 100'000'000));
   ToolOptions killed;
   killed.temporary = temporary.path().string();
   killed.while_running = [&](pid_t tool) {

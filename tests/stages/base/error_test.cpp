@@ -60,6 +60,8 @@ TEST(Error, IsOneLineThatATerminalCanBeGiven) {
   EXPECT_EQ(printable("\xe2\x82\xac \xed\xa0\x80 \xc0\x80 \xc2\x9b \xf0\x9f\x98\x80"),
             "\xe2\x82\xac \\xed\\xa0\\x80 \\xc0\\x80 \\xc2\\x9b \xf0\x9f\x98\x80");
   EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");
+  EXPECT_EQ(printable("exe.\u202Eetl \u2066x\u2069 \u2013"),
+            "exe.\\xe2\\x80\\xaeetl \\xe2\\x81\\xa6x\\xe2\\x81\\xa9 \u2013");
 }
 
 Result<int> half(int n) {
