@@ -1,6 +1,7 @@
 #include "passes/statistics.hpp"
 
 #include "base/errors.hpp"
+#include "base/seed.hpp"
 #include "base/sort_unique.hpp"
 #include "etwrelog/clr_events.hpp"
 
@@ -195,7 +196,9 @@ private:
     if (payload.size() < at) return;
     const std::size_t frames = (payload.size() - at) / pointer_size;
     work_.stacks.frames += frames;
-    const XXH128_hash_t hash = XXH3_128bits(payload.data() + at, frames * pointer_size);
+    static const base::HashSecret secret = base::hash_secret();
+    const XXH128_hash_t hash =
+        XXH3_128bits_withSecret(payload.data() + at, frames * pointer_size, secret.data(), secret.size());
     const StackHash stack{hash.low64, hash.high64};
     work_.stack_hashes.push_back(stack);
   }

@@ -1,6 +1,7 @@
 #include "base/seed.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <random>
 
@@ -16,6 +17,16 @@ std::uint64_t hash_seed() {
     }
   }();
   return seed;
+}
+
+HashSecret hash_secret() {
+  HashSecret secret;
+  const SeededHash word;
+  for (std::size_t i = 0; i < secret.size(); i += sizeof(std::uint64_t)) {
+    const std::uint64_t bytes = word(i);
+    std::memcpy(secret.data() + i, &bytes, sizeof bytes);
+  }
+  return secret;
 }
 
 } // namespace etwrelog::base

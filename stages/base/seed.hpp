@@ -2,6 +2,7 @@
 // place.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,6 +10,10 @@ namespace etwrelog::base {
 
 // Random, one for the process. Nothing that is written or shown may depend on it.
 [[nodiscard]] std::uint64_t hash_seed();
+// Of the same, for XXH3: without one anybody can tell what meets, and with a seed instead it makes a secret
+// of it for every input above 240 bytes.
+using HashSecret = std::array<std::uint8_t, 192>;
+[[nodiscard]] HashSecret hash_secret();
 
 // For maps of the standard library, whose own hash of a number is that number.
 struct SeededHash {

@@ -35,10 +35,13 @@ StackTable::~StackTable() {
 inline StackHash StackTable::hash(const StackQuery &query) const {
   const auto &[frames, scope] = query;
   if (hash_ != nullptr) return hash_(frames, scope);
-  // Not as the seed: a seed makes XXH3 derive a new secret for every input above 240 bytes.
-  const XXH128_hash_t h = XXH3_128bits(frames.data(), frames.size_bytes());
-  const std::uint64_t twist = mix(0x5C0F'E000ull, scope);
-  return {h.low64 ^ twist, h.high64 ^ (twist >> 32)};
+  // The shard by the frames alone: which memory a table takes, which is shown, does not depend on the secret.
+  std::uint64_t sum = scope;
+  for (const std::uint64_t frame : frames)
+    sum += frame;
+  const std::uint64_t low =
+      XXH3_64bits_withSecret(frames.data(), frames.size_bytes(), secret_.data(), secret_.size());
+  return {low ^ twist_(scope), mix(0, sum) >> 32};
 }
 
 // A comparison of a stack with a record, run by run.

@@ -2,9 +2,10 @@
 //
 // A stack is its frames, innermost first, and a scope: whatever else must be equal for two stacks to be the
 // same (the pointer size, a process id). Storage is append-only:
-// - Slots: open addressing per shard, one u64 of {record, 32 bits of the XXH3-128 key}. Look-ups only read; a
-//   slot is published with release after its record is complete. Inserts and growth take the shard's lock;
-//   slots never move in memory, and a miss counts only once it has been repeated under the lock.
+// - Slots: open addressing per shard, one u64 of {record, 32 bits of a hash with a secret, so that no trace
+//   makes long ways}. Look-ups only read; a slot is published with release after its record is complete.
+//   Inserts and growth take the shard's lock; slots never move in memory, and a miss counts only once it has
+//   been repeated under the lock.
 // - Records: per-shard arenas of 32-bit units. A record keeps the frames that its stack does not share with
 //   an earlier one and a link to the place in the earlier record where the shared outer part starts. Frames
 //   of a run that agree in their upper 32 bits are stored as their lower halves; nothing is assumed about
@@ -13,6 +14,8 @@
 //   affects size: what it proposes is compared frame by frame.
 // A hit is always confirmed by comparing every frame, so equal hashes never merge two stacks.
 #pragma once
+
+#include "base/seed.hpp"
 
 #include <array>
 #include <atomic>
@@ -38,7 +41,7 @@ struct StackQuery {
 };
 
 struct StackHash {
-  std::uint64_t low = 0, high = 0;
+  std::uint64_t low = 0, high = 0; // where in a shard; which shard
 };
 
 class StackTable {
@@ -48,7 +51,7 @@ public:
   struct Options {
     unsigned shards = 16; // rounded up to a power of two, at most 16
     std::size_t max_bytes = std::numeric_limits<std::size_t>::max(); // inserts stop here; hits still work
-    HashFunction hash = nullptr; // XXH3-128 unless a test wants collisions
+    HashFunction hash = nullptr; // XXH3-64 with a secret, unless a test wants collisions
   };
 
   struct Memory {
@@ -106,6 +109,8 @@ private:
   static constexpr unsigned kFirstIdChunkBits = 10;
 
   const HashFunction hash_;
+  const base::HashSecret secret_ = base::hash_secret();
+  const base::SeededHash twist_;
   const std::size_t max_bytes_;
   unsigned shard_bits_ = 0;
   std::unique_ptr<Shard[]> shards_;
