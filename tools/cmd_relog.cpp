@@ -318,7 +318,7 @@ void add_relog_command(CLI::App &app, int &exit_status) {
   c->add_option("--stack-window", options->stack_window,
                 "With --stacks cache: so many references may wait for their stack, in a reader's memory "
                 "(default: 4000000)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_one())
       ->group("Output");
   c->add_option("--stack-memory", options->stack_memory,
                 "With --stacks cache: memory for distinct stacks; and as much for definitions in the input "

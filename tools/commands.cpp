@@ -1,6 +1,8 @@
 #include "tools/commands.hpp"
 
+#include <algorithm>
 #include <map>
+#include <string>
 
 namespace etwrelog::cli {
 namespace {
@@ -13,6 +15,31 @@ std::multimap<int, AddCommand> &registered() {
 
 } // namespace
 
+namespace {
+
+// Numbers are decimal, as people write them: CLI11 takes "010" for 8 and "08" for none.
+CLI::Validator without_leading_zeros() {
+  return CLI::Validator(
+      [](std::string &text) {
+        const std::size_t first = text.starts_with('-') ? 1 : 0;
+        const bool decimal = text.find_first_not_of("0123456789", first) == std::string::npos;
+        if (decimal && text.size() > first)
+          text.erase(first, std::min(text.find_first_not_of('0', first), text.size() - 1) - first);
+        return std::string();
+      },
+      "");
+}
+
+void take_decimals(CLI::App &command) {
+  for (CLI::Option *option : command.get_options())
+    if (const std::string type = option->get_type_name(); type.starts_with("UINT") || type.starts_with("INT"))
+      option->transform(without_leading_zeros());
+  for (CLI::App *inner : command.get_subcommands({}))
+    take_decimals(*inner);
+}
+
+} // namespace
+
 Command::Command(int order, AddCommand add) {
   registered().emplace(order, add);
 }
@@ -20,6 +47,7 @@ Command::Command(int order, AddCommand add) {
 void add_commands(CLI::App &app, int &exit_status) {
   for (const auto &[order, add] : registered())
     add(app, exit_status);
+  take_decimals(app);
 }
 
 } // namespace etwrelog::cli

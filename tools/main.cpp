@@ -57,6 +57,19 @@ bool writes_files(const CLI::App &command) {
   return is_one_of(command, kWriters) || is_given(command, "--output") || is_given(command, "--export");
 }
 
+// Where CLI11's say little.
+std::string in_our_words(const std::string &what, const std::vector<std::string> &arguments) {
+  constexpr std::string_view kNoNumber = "Could not convert: ", kIs = " = ",
+                             kNoCommand = "A subcommand is required";
+  if (what.starts_with(kNoNumber))
+    if (const std::size_t is = what.find(kIs); is != std::string::npos)
+      return fmt::format("{}: expected a number that it can have, found \"{}\"",
+                         what.substr(kNoNumber.size(), is - kNoNumber.size()), what.substr(is + kIs.size()));
+  if (what == kNoCommand && !arguments.empty() && arguments.front().starts_with('-'))
+    return fmt::format("\"{}\" stands where a command should", arguments.front());
+  return what;
+}
+
 // Whether what a command says is what it was called for, and lost where nobody can read it. One that writes
 // files says on standard output no more than how that went.
 bool result_is_text(const CLI::App *command) {
@@ -87,7 +100,7 @@ int main(int argc, char **argv) {
   app.failure_message([&](const CLI::App *, const CLI::Error &error) {
     const std::string meant = cli::suggestion(app, arguments);
     return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n",
-                       meant.empty() ? error.what() : meant);
+                       printable(meant.empty() ? in_our_words(error.what(), arguments) : meant));
   });
   if (const std::optional<std::string> empty = empty_argument(arguments)) {
     process::print_message(fmt::format("etwrelog: error: {}\n", *empty));

@@ -183,6 +183,15 @@ CLI::Validator no_less_than_zero() {
       "");
 }
 
+CLI::Validator at_least_one() {
+  return CLI::Validator(
+      [](std::string &text) {
+        const bool none = text.find_first_not_of("0-") == std::string::npos || text.starts_with('-');
+        return none ? fmt::format("\"{}\" is less than 1", text) : std::string();
+      },
+      "");
+}
+
 void SelectionFlags::add_to(CLI::App &command) {
   // One value a flag: what follows may be the trace.
   auto add_repeatable = [&command](const char *name, auto &values, const char *description) {

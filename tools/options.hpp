@@ -33,6 +33,7 @@ class Bar;
 [[nodiscard]] CLI::Validator size_validator();
 // For options that take a count: CLI11 reads -1 as the largest number there is.
 [[nodiscard]] CLI::Validator no_less_than_zero();
+[[nodiscard]] CLI::Validator at_least_one();
 
 // "-" is standard input, anything else a path.
 [[nodiscard]] Input input_of(const std::string &name);

@@ -102,7 +102,8 @@ Result<void> read_list(const std::string &list, WorkList &files) {
     const std::size_t tab = line.find('\t');
     const auto bytes =
         tab == std::string::npos ? std::nullopt : number(std::string_view(line).substr(0, tab));
-    const std::string name = bytes ? line.substr(tab + 1) : line;
+    std::string name = bytes ? line.substr(tab + 1) : line;
+    if (name == "-") name = "./-"; // a list names files
     if (name.empty()) return line.clear();
     files.add(name, bytes ? *bytes : size_of(name), name.front() == '/' ? top : here);
     line.clear();

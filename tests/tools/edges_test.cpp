@@ -12,8 +12,6 @@
 
 #include <limits>
 
-#include <csignal>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,36 +127,6 @@ TEST_F(Edges, NoFileOfManyIsToBlameForAFullStandardOutput) {
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(std::ranges::count(full.err, '\n'), 1) << full.err;
   EXPECT_NE(full.err.find("standard output"), std::string::npos) << full.err;
-}
-
-TEST_F(Edges, AFileBetweenNeedsAFolderForTemporaryFilesAndStaysInNoOther) {
-  const Names line{"relog", in, "-o", out, "--embed-schemas", "-q"};
-  ToolOptions nowhere{.directory = directory.path().string()};
-  nowhere.temporary = directory.file("none");
-  const ToolRun run = run_tool(line, nowhere);
-  EXPECT_EQ(run.status, 1);
-  EXPECT_NE(run.err.find(nowhere.temporary + ": cannot create a temporary folder"), std::string::npos)
-      << run.err;
-  EXPECT_EQ(directory.names(), Names{"in.etl"});
-}
-
-TEST_F(Edges, TheNextRunRemovesTheFileBetweenOfOneThatWasKilled) {
-  const TempDir temporary;
-  const std::string large = directory.file("large.etl");
-  testing::write_file(large, testing::generated(testing::kSanitized ? 20'000'000 : 100'000'000));
-  ToolOptions killed;
-  killed.temporary = temporary.path().string();
-  killed.while_running = [&](pid_t tool) {
-    for (int i = 0; i < 10'000 && temporary.names().empty(); ++i)
-      ::usleep(1000);
-    ::kill(tool, SIGKILL);
-  };
-  EXPECT_EQ(run_tool({"relog", large, "-o", out, "--embed-schemas", "-q"}, killed).signal, SIGKILL);
-  ASSERT_EQ(temporary.names().size(), 1u);
-  ToolOptions next;
-  next.temporary = killed.temporary;
-  EXPECT_EQ(run_tool({"relog", in, "-o", out, "--embed-schemas", "-q"}, next).status, 0);
-  EXPECT_TRUE(temporary.names().empty());
 }
 
 TEST_F(Edges, AFullDiskBehindStandardOutputIsOneLineThatSaysWhy) {
@@ -628,6 +596,31 @@ TEST_F(Edges, AFileWithoutASizeIsReadToItsEnd) {
   const ToolRun run = run_tool({"info", directory.file("empty")}, nowhere);
   EXPECT_EQ(run.status, 1);
   EXPECT_NE(run.err.find("empty: at 0x0: the file is empty"), std::string::npos) << run.err;
+}
+
+TEST_F(Edges, NumbersAreDecimalAndWhatIsNoneIsSaid) {
+  testing::SyntheticTrace t;
+  for (int i = 0; i < 30; ++i)
+    t.sample({2'000'000 + i, static_cast<std::uint16_t>(8 + i % 3)}, 110);
+  testing::write_file(in, t.bytes());
+  const auto of_processor = [&](const std::string &number) {
+    const ToolRun run = run_tool({"relog", in, "-o", out, "-f", "-q", "--cpu", number});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return testing::read_file(out);
+  };
+  EXPECT_TRUE(of_processor("010") == of_processor("10"));
+  EXPECT_TRUE(of_processor("08") == of_processor("8"));
+  EXPECT_FALSE(of_processor("8") == of_processor("10"));
+  const std::pair<Names, const char *> wrong[] = {
+      {{"relog", in, "-o", out, "--cpu", "99999999999"},
+       "--cpu: expected a number that it can have, found \"99999999999\""},
+      {{"relog", in, "-o", out, "--stacks", "cache", "--stack-window", "0"}, "\"0\" is less than 1"},
+      {{"--bogus"}, "\"--bogus\" stands where a command should"}};
+  for (const auto &[line, words] : wrong) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_NE(run.err.find(words), std::string::npos) << run.err;
+  }
 }
 
 TEST_F(Edges, OptionsThatWouldDoNothingAreRefused) {

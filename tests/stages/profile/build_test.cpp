@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kCode = 0x7FF6'0000'0000;
 
-const ParallelFor kInOrder = [](std::size_t count, const std::function<void(std::size_t)> &body) {
+const ParallelFor kOneByOne = [](std::size_t count, const std::function<void(std::size_t)> &body) {
   for (std::size_t i = 0; i < count; ++i)
     body(i);
 };
@@ -26,7 +26,7 @@ Profile built(Records records, const ReadFrames &read_frames = {}, std::stop_tok
   Profile profile;
   BuildOptions options;
   options.stop = std::move(stop);
-  build(records, Clock(), read_frames, options, kInOrder, profile);
+  build(records, Clock(), read_frames, options, kOneByOne, profile);
   return profile;
 }
 

@@ -9,7 +9,7 @@
 namespace etwrelog {
 namespace {
 
-constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
+constexpr Guid kNamedProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
 
 using Raw = std::vector<std::uint8_t>;
 
@@ -32,7 +32,7 @@ template <class Build> Raw built(Build &&build) {
 Raw event_of(std::uint16_t id, const Raw &payload) {
   return built([&](write::EventBuilder &e) {
     write::EventFields fields;
-    fields.provider = kProvider, fields.id = id;
+    fields.provider = kNamedProvider, fields.id = id;
     e.event(fields, 8, 8, 4, 1000).bytes(payload);
   });
 }
@@ -110,7 +110,7 @@ TEST(EventInfoRecords, SayTheLengthsThatWindowsOwnSay) {
       "inType='win:Double'/></template></templates><events><event value='1' template='T'/></events>")));
   const Schema *schema = catalog.find(view_of(event_of(1, {})));
   ASSERT_NE(schema, nullptr);
-  const auto record = schema::write_event_info(*schema, {.provider = kProvider, .id = 1});
+  const auto record = schema::write_event_info(*schema, {.provider = kNamedProvider, .id = 1});
   ASSERT_TRUE(record);
   std::vector<unsigned> lengths;
   for (std::size_t i = 0; i < schema->fields.size(); ++i)
@@ -119,7 +119,7 @@ TEST(EventInfoRecords, SayTheLengthsThatWindowsOwnSay) {
   EXPECT_EQ(lengths, (std::vector<unsigned>{1, 2, 4, 16, 8, 0, 8}));
 }
 
-constexpr std::string_view kTmf = R"(11223344-5566-7788-99aa-bbccddeeff00 module // SRC=a.c
+constexpr std::string_view kNamedTmf = R"(11223344-5566-7788-99aa-bbccddeeff00 module // SRC=a.c
 #typev a_c1 1 "%0[%!FUNC!] x %10!d!" //   LEVEL=INFO FUNC=Foo<int, bool>::Bar FLAGS=X
 {
 number, ItemLong -- 10
@@ -132,13 +132,13 @@ number, ItemNobodyKnows -- 10
 
 TEST(TraceMessageFormats, NamesOfFunctionsMayHaveBlanksAndUnknownArgumentsAreProblems) {
   std::string wide = "\xFF\xFE"; // as PowerShell writes it
-  for (const char c : kTmf)
+  for (const char c : kNamedTmf)
     wide += c, wide += '\0';
-  for (const std::string_view text : {kTmf, std::string_view(wide)}) {
+  for (const std::string_view text : {kNamedTmf, std::string_view(wide)}) {
     SchemaCatalog catalog;
     ASSERT_TRUE(catalog.add_tmf(text));
-    const Raw message =
-        built([&](write::EventBuilder &e) { e.message(1, kProvider, 8, 8, 4, 1000).put(std::uint32_t{5}); });
+    const Raw message = built(
+        [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(std::uint32_t{5}); });
     ASSERT_NE(catalog.find(view_of(message)), nullptr);
     EXPECT_EQ(catalog.find(view_of(message))->message, "[Foo<int, bool>::Bar] x %1!d!");
     ASSERT_EQ(catalog.problems().size(), 1u);
@@ -156,7 +156,8 @@ set, ItemSetByte(a,b,c) -- 11
 }
 )"));
   const auto message = [](std::uint32_t list, std::uint8_t set) {
-    return built([&](write::EventBuilder &e) { e.message(1, kProvider, 8, 8, 4, 1000).put(list).put(set); });
+    return built(
+        [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(list).put(set); });
   };
   EXPECT_EQ(json_of(catalog, message(1, 5)), R"({"list":"TRUE","set":"a|c"})");
   EXPECT_EQ(json_of(catalog, message(2, 8)), R"({"list":2,"set":"0x8"})");
