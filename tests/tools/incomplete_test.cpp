@@ -25,12 +25,12 @@ SyntheticTrace samples_trace(Codec codec = Codec::none) {
   return t;
 }
 
-struct Told {
+struct LossTold {
   std::uint64_t lost = 0;
   bool cleanly = false;
 };
 
-Told told(const std::string &trace) {
+LossTold loss_told(const std::string &trace) {
   const testing::ToolRun info = testing::run_tool({"info", "--json", trace});
   EXPECT_EQ(info.status, 0) << info.err;
   if (info.status != 0) return {};
@@ -46,14 +46,14 @@ protected:
     return directory_.file(name);
   }
   // What the relogged trace says of itself.
-  Told relogged(std::vector<std::string> words, int status = 0, const std::string &from = {}) const {
+  LossTold relogged(std::vector<std::string> words, int status = 0, const std::string &from = {}) const {
     words.insert(words.begin(), "relog");
     words.insert(words.end(), {"-o", directory_.file("out.etl"), "--force"});
     testing::ToolOptions tool;
     tool.input = from;
     const testing::ToolRun run = testing::run_tool(words, tool);
     EXPECT_EQ(run.status, status) << run.err;
-    return told(directory_.file("out.etl"));
+    return loss_told(directory_.file("out.etl"));
   }
 
   testing::TempDir directory_;
@@ -64,9 +64,9 @@ TEST_F(Incomplete, ARelogCountsTheBuffersThatItsInputLacksAsLost) {
   ASSERT_EQ(relogged({input(bytes)}).lost, 0u);
   bytes.erase(bytes.end() - 2 * kBufferSize, bytes.end() - kBufferSize); // one from within
   const std::string without_one = input(bytes);
-  EXPECT_FALSE(told(without_one).cleanly);
-  for (const Told &output : {relogged({without_one}), relogged({without_one, "-p", "one.exe"}),
-                             relogged({"-", "--single-pass"}, 0, without_one)}) {
+  EXPECT_FALSE(loss_told(without_one).cleanly);
+  for (const LossTold &output : {relogged({without_one}), relogged({without_one, "-p", "one.exe"}),
+                                 relogged({"-", "--single-pass"}, 0, without_one)}) {
     EXPECT_EQ(output.lost, 1u);
     EXPECT_TRUE(output.cleanly);
   }
