@@ -194,13 +194,15 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
   job.payload.resize(etlz::kSegmentHeaderSize);
   if (file.trace) {
     find_strays(job);
-    const auto stopped = [&] { return options.run.stop.stop_requested(); };
-    const auto end = [&] { return base::cancelled().in(file.input.name()); };
+    const auto go_on = [&]() -> Result<void> {
+      if (options.run.stop.stop_requested()) return base::cancelled().in(file.input.name());
+      return {};
+    };
     std::unique_ptr<PackCoder> coder = file.workspace.packers.take();
     coder->coder.stop_with(options.run.stop);
     header.method = coder->coder.encode(job.bytes, job.parts, options.level, job.payload, &job.entry.facts,
                                         options.explain != nullptr ? &job.explain : nullptr);
-    if (stopped()) return end();
+    ETWRELOG_TRY(go_on());
     bool tallied = file.tallied;
     if (tallied) {
       job.tally.clear();
@@ -215,7 +217,7 @@ Result<void> encode_segment(PackJob &job, const PackedFile &file) {
       const Bytes coded = Bytes(job.payload).subspan(etlz::kSegmentHeaderSize);
       if (!coder->coder.gives(header.method, coded, job.bytes, header.stream_bytes, header.scratch_bytes))
         header.method = SegmentMethod::zstd;
-      if (stopped()) return end();
+      ETWRELOG_TRY(go_on());
     }
     file.workspace.packers.give(std::move(coder));
   } else {

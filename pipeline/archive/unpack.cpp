@@ -141,21 +141,17 @@ public:
         scan.skip(1);
         continue;
       }
+      if (!there) break; // cut in its middle
       if (inside) to_hash -= h.stored_size;
-      bool whole = false;
-      if (there) {
-        ETWRELOG_TRY_LET(taken, take(entry));
-        whole = taken;
-      }
-      if (!whole && !there && !inside) break; // cut in its middle
-      const std::uint64_t end = begin + h.stored_size;
-      if (!whole && !inside) within = end, next = h.original_at + h.original_size;
-      bool skips = whole;
-      if (!whole && !inside) {
+      ETWRELOG_TRY_LET(taken, take(entry));
+      bool done_with = taken;
+      if (!taken && !inside) {
+        within = begin + h.stored_size;
+        next = h.original_at + h.original_size;
         ETWRELOG_TRY_LET(follows, is_followed(entry));
-        skips = follows;
+        done_with = follows;
       }
-      scan.skip(skips ? etlz::kSegmentHeaderSize + h.stored_size : 1);
+      scan.skip(done_with ? etlz::kSegmentHeaderSize + h.stored_size : 1);
     }
     if (size) lack(*size);
     if (other == 0) return true;
@@ -198,7 +194,6 @@ private:
     ETWRELOG_TRY(check_decode_memory(entry.header, options_.run.memory, archive_.name()));
     ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at + etlz::kSegmentHeaderSize,
                                           entry.header.stored_size));
-    if (etlz::hash64(stored) != entry.header.payload_hash) return false; // before any memory for the original
     base::Buffer bytes = workspace_->byte_pool.take(entry.header.original_size);
     if (!decode_segment(entry, stored, bytes, workspace_->coders, archive_.name())) {
       workspace_->byte_pool.give(std::move(bytes));

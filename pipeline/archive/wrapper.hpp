@@ -19,9 +19,10 @@ struct WrapperPiece {
   std::uint64_t from = 0, size = 0; // of the trace
 };
 
+inline constexpr std::size_t kMostPieces = 1u << 20; // of one wrapper
+
 // Where a gzip or zip file has its traces, and in which order. nullopt where that cannot be said of all: they
 // are encrypted, compressed in another way, or not where the file says.
-inline constexpr std::size_t kMostPieces = 1u << 20;
 struct WrapperPlan {
   std::vector<WrapperPiece> pieces;
   std::vector<std::size_t> order; // of the traces: as their pieces come

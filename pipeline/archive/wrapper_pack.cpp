@@ -2,8 +2,8 @@
 #include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
+#include "base/spool.hpp"
 #include "codec/correction_bytes.hpp"
-#include "read/spool.hpp"
 #include "read/unwrap.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr double kPlanning = 0.2, kPacking = 0.5, kProving = 0.3;
 // Writes the recipe, as long as that is worth it.
 class RecipeWriter {
 public:
-  RecipeWriter(read::Spool &out, Level level, std::uint64_t most) : out_(out), level_(level), most_(most) {}
+  RecipeWriter(base::Spool &out, Level level, std::uint64_t most) : out_(out), level_(level), most_(most) {}
 
   [[nodiscard]] Result<void> keep(const read::Input &from, std::uint64_t at, std::uint64_t end) {
     while (at < end) {
@@ -87,7 +87,7 @@ private:
     return out_.append(chunk_);
   }
 
-  read::Spool &out_;
+  base::Spool &out_;
   Level level_;
   std::uint64_t most_;
   etlz::ChunkCoder coder_;
@@ -99,11 +99,11 @@ private:
 
 class SpoolSink final : public ByteSink {
 public:
-  explicit SpoolSink(read::Spool &spool) : spool_(spool) {}
+  explicit SpoolSink(base::Spool &spool) : spool_(spool) {}
   [[nodiscard]] Result<void> write(Bytes bytes) override { return spool_.append(bytes); }
 
 private:
-  read::Spool &spool_;
+  base::Spool &spool_;
 };
 
 // Takes what must be what an input holds.
@@ -168,7 +168,7 @@ private:
   // Null where it is not worth it.
   Result<std::unique_ptr<read::Input>> write_recipe(const WrapperPlan &plan, const Traces &traces) {
     std::unique_ptr<read::Input> none;
-    ETWRELOG_TRY_LET(spool, read::Spool::create());
+    ETWRELOG_TRY_LET(spool, base::Spool::create());
     const std::uint64_t most = input_.size() / kShareOfRecipe;
     RecipeWriter writer(spool, options_.level, most);
     const Fetch bytes = fetch_of(input_, options_.run.stop);
@@ -193,7 +193,7 @@ private:
 
   Result<std::unique_ptr<read::Input>> write_archive(const WrapperPlan &plan, const Traces &traces,
                                                      const read::Input &recipe) {
-    ETWRELOG_TRY_LET(spool, read::Spool::create());
+    ETWRELOG_TRY_LET(spool, base::Spool::create());
     SpoolSink sink(spool);
     std::uint8_t fixed[std::max(etlz::kFileHeaderSize, etlz::kFooterSize)];
     etlz::FileHeader header;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace etwrelog::base {
@@ -21,11 +22,22 @@ namespace etwrelog::base {
   return part;
 }
 
+// Of ASCII.
+[[nodiscard]] constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+[[nodiscard]] inline std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char &c : out)
+    c = lower(c);
+  return out;
+}
+
 // In any case, of ASCII.
 [[nodiscard]] inline bool has_ending(std::string_view text, std::string_view ending) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const auto plain = [](char c) { return lower(c); };
   return text.size() >= ending.size() &&
-         std::ranges::equal(text.substr(text.size() - ending.size()), ending, {}, lower, lower);
+         std::ranges::equal(text.substr(text.size() - ending.size()), ending, {}, plain, plain);
 }
 
 // At most so many bytes of UTF-8, cut off between two characters.

@@ -5,8 +5,8 @@
 #include "base/io.hpp"
 #include "base/platform.hpp"
 #include "base/progress_meter.hpp"
+#include "base/spool.hpp"
 #include "etwrelog/format.hpp"
-#include "read/spool.hpp"
 #include "read/unwrap.hpp"
 #include "read/unzip.hpp"
 
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, const RunOptio
                                                 const HeadCheck &check, Read &&read) {
   base::ProgressMeter progress(run.progress);
   progress.begin("reading", 0);
-  std::optional<Spool> spool; // not of what is empty
+  std::optional<base::Spool> spool; // not of what is empty
   std::vector<std::uint8_t> chunk(kChunk);
   std::size_t there = 0; // in `chunk`: more than one read gave only of the head
   for (bool end = false; !end;) {
@@ -134,7 +134,7 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, const RunOptio
         if (!end && there < judged_from(given)) continue;
         ETWRELOG_TRY(check(given));
       }
-      ETWRELOG_TRY_LET(made, Spool::create());
+      ETWRELOG_TRY_LET(made, base::Spool::create());
       spool = std::move(made);
     }
     ETWRELOG_TRY(spool->append(given));
@@ -147,7 +147,7 @@ Result<std::unique_ptr<Input>> spool_sequential(std::string name, const RunOptio
 using Inputs = std::vector<std::unique_ptr<Input>>;
 
 Result<std::unique_ptr<Input>> decompress(const Input &input, Wrapping wrapping, const RunOptions &run) {
-  ETWRELOG_TRY_LET(spool, Spool::create());
+  ETWRELOG_TRY_LET(spool, base::Spool::create());
   ETWRELOG_TRY(decode_stream(
       input, wrapping,
       [&](Bytes bytes) -> Result<void> {

@@ -3,8 +3,8 @@
 #include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "base/progress_meter.hpp"
+#include "base/spool.hpp"
 #include "read/scan.hpp"
-#include "read/spool.hpp"
 #include "zip/member.hpp"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ private:
     }
     if (!names_.insert(member.name).second)
       return base::corrupt("the archive holds two traces of this name").in(name.text());
-    ETWRELOG_TRY_LET(spool, Spool::create());
+    ETWRELOG_TRY_LET(spool, base::Spool::create());
     while (!head->empty()) {
       ETWRELOG_TRY(spool.append(*head));
       if (stop_.stop_requested()) return interrupted(name.text());

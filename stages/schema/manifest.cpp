@@ -67,10 +67,7 @@ std::string declared_encoding(std::string_view xml) {
   const std::size_t begin = declaration.find_first_of("\"'");
   if (begin == std::string_view::npos) return {};
   const std::size_t end = declaration.find(declaration[begin], begin + 1);
-  std::string name(declaration.substr(begin + 1, end == std::string_view::npos ? 0 : end - begin - 1));
-  for (char &c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name;
+  return base::lower(declaration.substr(begin + 1, end == std::string_view::npos ? 0 : end - begin - 1));
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {

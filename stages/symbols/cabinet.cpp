@@ -1,7 +1,7 @@
 #include "symbols/cabinet.hpp"
 
 #include "base/errors.hpp"
-#include "symbols/spool.hpp"
+#include "base/spool.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,7 +34,7 @@ namespace {
 
 // libmspack reads and writes through these: memory, and a file of ours with a limit on what is written.
 struct Target {
-  Spool spool;
+  base::Spool spool;
   std::uint64_t most;
   std::optional<Error> failed{};
 };
@@ -127,7 +127,7 @@ System make_system(Bytes file) {
 
 Result<base::Mapping> extract(mscab_decompressor &cabinets, System &system, const mscabd_cabinet &cabinet) {
   mscabd_file *const first = cabinet.files;
-  ETWRELOG_TRY_LET(spool, Spool::create());
+  ETWRELOG_TRY_LET(spool, base::Spool::create(Advice::none));
   Target target{std::move(spool), first->length};
   system.output = &target;
   const bool good = cabinets.extract(&cabinets, first, "memory") == MSPACK_ERR_OK;

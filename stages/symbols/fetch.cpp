@@ -1,8 +1,8 @@
 #include "symbols/fetch.hpp"
 
 #include "base/shared_library.hpp"
+#include "base/spool.hpp"
 #include "symbols/search.hpp"
-#include "symbols/spool.hpp"
 
 #include <memory>
 #include <string_view>
@@ -92,7 +92,7 @@ const Curl &curl() {
 }
 
 struct Download {
-  Spool spool;
+  base::Spool spool;
   std::uint64_t most;
   const std::stop_token &stop;
   std::string why; // it was ended here
@@ -138,7 +138,7 @@ Fetched fetch(const std::string &url, std::uint64_t most, const std::stop_token 
     out.why = "no memory for the request";
     return out;
   }
-  Result<Spool> spool = Spool::create();
+  Result<base::Spool> spool = base::Spool::create(Advice::none);
   if (!spool) {
     out.why = spool.error().message();
     return out;

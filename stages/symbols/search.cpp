@@ -1,7 +1,5 @@
 #include "symbols/search.hpp"
 
-#include "base/cut_text.hpp"
-
 #include <algorithm>
 #include <filesystem>
 
@@ -31,13 +29,6 @@ std::string joined(const std::string &folder, const std::string &rest) {
 bool is_file(const std::string &path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
 }
 
 bool is_url(std::string_view place) {

@@ -1,11 +1,14 @@
 // Where PDB files can be: the syntax of _NT_SYMBOL_PATH, the layout of symbol stores.
 #pragma once
 
+#include "base/cut_text.hpp"
 #include "symbols/table.hpp"
 
 #include <optional>
 
 namespace etwrelog::symbols {
+
+using base::lower;
 
 // One element of a symbol path. A store's places are asked in order; what a later one has is copied to those
 // before.
@@ -25,8 +28,7 @@ struct PathElement {
 // The name of the PDB without its folder; none if it is no name of a file (it comes out of a trace).
 [[nodiscard]] std::optional<std::string> pdb_file_name(std::string_view pdb_name);
 [[nodiscard]] std::string identity_text(const Identity &identity); // "FF98FE65248A4F35130AD2BCEDC0BE371"
-[[nodiscard]] std::string lower(std::string_view text);
-[[nodiscard]] bool is_file(const std::string &path); // that is there, and can be looked at
+[[nodiscard]] bool is_file(const std::string &path);               // that is there, and can be looked at
 
 // Files in the order in which they are tried, in a folder or a store on this machine.
 [[nodiscard]] std::vector<std::string> files_in_folder(const std::string &folder, const std::string &name,

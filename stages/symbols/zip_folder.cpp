@@ -2,8 +2,8 @@
 
 #include "base/errors.hpp"
 #include "base/platform.hpp"
+#include "base/spool.hpp"
 #include "symbols/search.hpp"
-#include "symbols/spool.hpp"
 #include "zip/member.hpp"
 
 namespace etwrelog::symbols {
@@ -13,7 +13,7 @@ namespace {
 base::Mapping content_of(const base::InputBytes &zip, const zip::Member &member, std::uint64_t most) {
   constexpr std::size_t kReadAtOnce = 1u << 20; // the size that it claims may be anything
   if (member.size > most) return {};
-  Result<Spool> spool = Spool::create();
+  Result<base::Spool> spool = base::Spool::create(Advice::none);
   if (!spool) return {};
   std::vector<std::uint8_t> chunk;
   zip::MemberReader reader(zip, member, chunk);
