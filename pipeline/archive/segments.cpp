@@ -59,7 +59,7 @@ Result<bool> SegmentSource::next(PackJob &job, Reading reading) {
     job.decoded = 0;
     std::size_t weight = 0;
     for (const etlz::Part &part : job.parts) {
-      job.decoded += decoded_size(part, bytes);
+      job.decoded += etlz::decoded_size(part, bytes);
       weight += etlz::part_weight(part, bytes);
     }
     // Enough for a segment, or nothing more to come: otherwise read on.
@@ -113,16 +113,10 @@ Result<void> SegmentSource::read_headers(MutableBytes bytes, std::size_t from, s
   return {};
 }
 
-std::uint64_t SegmentSource::decoded_size(const etlz::Part &part, Bytes bytes) {
-  if (!part.buffer) return part.size;
-  const format::BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
-  return h.compressed() ? std::max<std::uint64_t>(part.size, h.valid_bytes()) : part.size;
-}
-
 std::uint64_t content_of(const etlz::Part &part, Bytes bytes) {
   const std::uint64_t valid =
       part.buffer ? format::load_buffer_header(bytes.data() + part.at).valid_bytes() : part.size;
-  return std::min<std::uint64_t>(valid, SegmentSource::decoded_size(part, bytes));
+  return std::min<std::uint64_t>(valid, etlz::decoded_size(part, bytes));
 }
 
 Result<bool> looks_like_trace(const read::Input &input) {

@@ -54,8 +54,6 @@ public:
   [[nodiscard]] Result<bool> next(PackJob &job, Reading reading = Reading::all);
   [[nodiscard]] std::uint64_t at() const { return at_; } // where the next one begins
 
-  [[nodiscard]] static std::uint64_t decoded_size(const etlz::Part &part, Bytes bytes);
-
 private:
   // Brings in bytes from..to of the segment that begins at at_.
   [[nodiscard]] Result<void> fill(MutableBytes bytes, std::size_t from, std::size_t to, Reading reading);

@@ -15,6 +15,19 @@ bool plausible(const std::uint8_t *at, std::size_t left) {
          (h.compressed() ? h.valid_bytes() <= format::kMaxBufferSize : true);
 }
 
+bool believable(const BufferHeader &h) {
+  // Real ones hold 1 to 18 times their size. What claims 64 MiB in 80 bytes would each have a segment of its
+  // own, whether it held them or not.
+  constexpr std::size_t kMostExpansion = 256;
+  return h.valid_bytes() / kMostExpansion <= h.buffer_size;
+}
+
+std::size_t decoded_size(const Part &part, Bytes bytes) {
+  if (!part.buffer) return part.size;
+  const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+  return h.compressed() && believable(h) ? std::max<std::size_t>(part.size, h.valid_bytes()) : part.size;
+}
+
 namespace {
 
 // Buffers that are no more than plausible are not searched for inside garbage: the first event must fit too.
@@ -36,8 +49,9 @@ bool convincing(const std::uint8_t *at, std::size_t left) {
 std::size_t part_weight(const Part &part, Bytes bytes) {
   if (!part.buffer) return part.size;
   const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
+  if (h.compressed()) return decoded_size(part, bytes);
   const std::size_t size = part.size, valid = h.valid_bytes();
-  return h.compressed() ? std::max(valid, size) : std::min(size, std::max(valid, size / 3));
+  return std::min(size, std::max(valid, size / 3));
 }
 
 std::size_t split_parts(Bytes bytes, bool final, std::size_t target, std::vector<Part> &parts) {

@@ -104,7 +104,7 @@ void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
   for (const Part &part : parts) {
     if (!part.buffer) continue;
     const BufferHeader h = format::load_buffer_header(bytes.data() + part.at);
-    if (h.compressed()) claimed += claimed_size(h);
+    if (h.compressed() && believable(h)) claimed += claimed_size(h);
   }
   MutableBytes room(decoded.room(claimed), claimed);
   kinds.assign(parts.size(), Content::events);
@@ -123,7 +123,7 @@ void SegmentCoder::State::take_apart(Bytes bytes, std::span<const Part> parts) {
     const BufferHeader h = format::load_buffer_header(whole.data());
     const Bytes content = whole.subspan(kBufferHeaderSize);
     if (h.compressed()) {
-      const MutableBytes plain = room.first(claimed_size(h));
+      const MutableBytes plain = room.first(believable(h) ? claimed_size(h) : 0);
       const std::size_t before = corrections.size();
       kinds[i] = predict(content, plain, corrections, part.at);
       if (kinds[i] != Content::verbatim) {

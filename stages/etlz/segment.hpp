@@ -32,6 +32,12 @@ struct SegmentFacts {
 // Whether a buffer may stand there, by its header.
 [[nodiscard]] bool plausible(const std::uint8_t *at, std::size_t left);
 
+// Bytes of a part once its buffer is decompressed, as its header claims. A compressed buffer that claims to
+// hold more than any real one is kept as it stands: there decoded_size() is `part.size`, and believable()
+// false.
+[[nodiscard]] bool believable(const format::BufferHeader &header);
+[[nodiscard]] std::size_t decoded_size(const Part &part, Bytes bytes);
+
 // What a part counts towards the size of a segment: its decoded bytes, slack behind events no more than it
 // must for memory's sake, so that the little that is in a sparse trace shares one segment.
 [[nodiscard]] std::size_t part_weight(const Part &part, Bytes bytes);

@@ -86,6 +86,29 @@ TEST(Segments, BuffersAreFoundBehindJunkOfAnyLength) {
   }
 }
 
+// Each would have taken a segment of its own, and its tables.
+TEST(Archive, OfBuffersThatClaimALotAndHoldNothingIsSmall) {
+  SyntheticTrace t;
+  t.sample({1'000'100}, 4, 0x1000);
+  Buffer trace = t.bytes();
+  format::BufferHeader h = format::load_buffer_header(trace.data());
+  h.flags |= format::kFlagCompressed;
+  h.buffer_size = format::kBufferHeaderSize + 8;
+  h.saved_offset = h.current_offset = h.filled_bytes = format::kMaxBufferSize;
+  for (int i = 0; i < 100; ++i) {
+    const std::size_t at = trace.size();
+    trace.resize(at + h.buffer_size);
+    format::store_buffer_header(trace.data() + at, h);
+  }
+  Buffer archive, back;
+  const Result<PackReport> packed = pack(Input::memory("t.etl", trace), Output::memory(archive), {});
+  ASSERT_TRUE(packed) << packed.error().message();
+  EXPECT_EQ(packed->segments, 1u);
+  EXPECT_LT(packed->decoded, 1u << 20);
+  ASSERT_TRUE(unpack(Input::memory("a", archive), Output::memory(back)));
+  EXPECT_TRUE(back == trace);
+}
+
 // Each byte of a payload that nobody describes has a stream of its own in its kind.
 TEST(Archive, OfMoreStreamsThanADecoderHasCanBeUnpacked) {
   SyntheticTrace t({.buffer_size = 0x10000});
