@@ -106,8 +106,9 @@ constexpr bool is_line(std::uint32_t line) {
 
 } // namespace
 
-AddressMap::AddressMap(std::vector<Section> sections, std::vector<OmapEntry> moved)
-    : sections_(std::move(sections)), moved_(std::move(moved)) {
+AddressMap::AddressMap(std::vector<Section> sections, std::vector<OmapEntry> moved,
+                       std::vector<Section> in_image)
+    : sections_(std::move(sections)), in_image_(std::move(in_image)), moved_(std::move(moved)) {
   std::stable_sort(moved_.begin(), moved_.end(),
                    [](const OmapEntry &a, const OmapEntry &b) { return a.from < b.from; });
 }
@@ -467,7 +468,7 @@ void CodeViewReader::publics(Bytes records) {
 }
 
 void CodeViewReader::ends() {
-  for (const Section &section : map_.sections())
+  for (const Section &section : map_.in_image())
     if (section.code) out_.ends.push_back({section.rva + section.size, 0, kNothing, 0, 0});
 }
 

@@ -19,13 +19,16 @@ struct OmapEntry {
 // Where segment:offset lies in the image; with a map for images whose code was moved after linking.
 class AddressMap {
 public:
-  AddressMap(std::vector<Section> sections, std::vector<OmapEntry> moved);
+  // `sections`: those that symbols are given in; `in_image`: as they stand in the image, which is the same
+  // where no code was moved.
+  AddressMap(std::vector<Section> sections, std::vector<OmapEntry> moved, std::vector<Section> in_image);
   [[nodiscard]] std::optional<std::uint32_t> rva(std::uint16_t segment, std::uint32_t offset) const;
   [[nodiscard]] bool is_code(std::uint16_t segment) const;
   [[nodiscard]] const std::vector<Section> &sections() const { return sections_; }
+  [[nodiscard]] const std::vector<Section> &in_image() const { return in_image_; }
 
 private:
-  std::vector<Section> sections_;
+  std::vector<Section> sections_, in_image_;
   std::vector<OmapEntry> moved_;
 };
 

@@ -199,17 +199,7 @@ private:
   std::uint64_t budget_;
 };
 
-AddressMap address_map(Pdb &pdb) {
-  using llvm::pdb::DbgHeaderType;
-  const std::vector<std::uint8_t> moved_bytes = pdb.debug_stream(DbgHeaderType::OmapFromSrc);
-  std::vector<OmapEntry> moved;
-  for (std::size_t at = 0; at + 8 <= moved_bytes.size(); at += 8)
-    moved.push_back(
-        {load<std::uint32_t>(moved_bytes.data() + at), load<std::uint32_t>(moved_bytes.data() + at + 4)});
-  // Moved code: symbols are given in the sections of before.
-  std::vector<std::uint8_t> headers =
-      moved.empty() ? std::vector<std::uint8_t>() : pdb.debug_stream(DbgHeaderType::SectionHdrOrig);
-  if (headers.empty()) headers = pdb.debug_stream(DbgHeaderType::SectionHdr);
+std::vector<Section> sections_of(const std::vector<std::uint8_t> &headers) {
   std::vector<Section> sections;
   constexpr std::size_t kHeader = 40; // IMAGE_SECTION_HEADER
   constexpr std::uint32_t kCode = 0x2000'0020;
@@ -220,7 +210,21 @@ AddressMap address_map(Pdb &pdb) {
     sections.push_back(
         {rva, std::min(size, 0xFFFF'FFFEu - std::min(rva, 0xFFFF'FFFEu)), (flags & kCode) != 0});
   }
-  return AddressMap(std::move(sections), std::move(moved));
+  return sections;
+}
+
+AddressMap address_map(Pdb &pdb) {
+  using llvm::pdb::DbgHeaderType;
+  const std::vector<std::uint8_t> moved_bytes = pdb.debug_stream(DbgHeaderType::OmapFromSrc);
+  std::vector<OmapEntry> moved;
+  for (std::size_t at = 0; at + 8 <= moved_bytes.size(); at += 8)
+    moved.push_back(
+        {load<std::uint32_t>(moved_bytes.data() + at), load<std::uint32_t>(moved_bytes.data() + at + 4)});
+  // Moved code: symbols are given in the sections of before.
+  std::vector<Section> sections, in_image = sections_of(pdb.debug_stream(DbgHeaderType::SectionHdr));
+  if (!moved.empty()) sections = sections_of(pdb.debug_stream(DbgHeaderType::SectionHdrOrig));
+  if (sections.empty()) sections = in_image;
+  return AddressMap(std::move(sections), std::move(moved), std::move(in_image));
 }
 
 // The block of strings in "/names".

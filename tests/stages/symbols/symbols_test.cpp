@@ -1,6 +1,7 @@
 // Symbols: what a PDB says about addresses, where PDBs are looked for, what a cache may hold.
 #include "etwrelog/symbols.hpp"
 #include "symbols/cabinet.hpp"
+#include "symbols/codeview.hpp"
 #include "symbols/pdb.hpp"
 #include "symbols/search.hpp"
 #include "tests/support/symbol_files.hpp"
@@ -176,6 +177,36 @@ TEST(Symbols, PublicsAreGuessesAndDoNotReachBeyondTheirSection) {
   ASSERT_GT(end, 0u);
   EXPECT_FALSE(table.lookup(end, found));
   EXPECT_FALSE(table.lookup(1, found));
+}
+
+// As of system files whose code was put in another order after linking: publics are given in the section of
+// before, and what ends a name is where the image's sections end.
+TEST(Symbols, OfCodeThatWasMovedReachAsFarAsItsSectionInTheImage) {
+  std::vector<std::uint8_t> records;
+  const auto put = [&records](auto value) {
+    for (std::size_t i = 0; i < sizeof(value); ++i)
+      records.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  };
+  put(std::uint16_t{18}); // bytes of the record
+  put(std::uint16_t{0x110E});
+  put(std::uint32_t{0}); // flags
+  put(std::uint32_t{0x10});
+  put(std::uint16_t{1});
+  for (const char c : {'m', 'o', 'v', 'e', 'd', '\0'})
+    records.push_back(static_cast<std::uint8_t>(c));
+  const symbols::AddressMap map({{0x1000, 0x100, true}}, {{0x1000, 0x5000}}, {{0x4000, 0x2000, true}});
+  const symbols::TypeNames types({}, {});
+  symbols::RawSymbols raw;
+  symbols::CodeViewReader reader(raw, map, types, {}, false);
+  reader.publics(records);
+  reader.ends();
+  const std::vector<std::uint8_t> bytes = symbols::make_table(std::move(raw));
+  const Result<symbols::TableView> table = symbols::TableView::open(bytes);
+  ASSERT_TRUE(table);
+  SymbolNames names;
+  EXPECT_TRUE(table->lookup(0x5010, names));
+  EXPECT_TRUE(table->lookup(0x5FFF, names));
+  EXPECT_FALSE(table->lookup(0x6000, names));
 }
 
 TEST(Symbols, WhatIsForAServerAloneIsTakenOutOfItsUrl) {
