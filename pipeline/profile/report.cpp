@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/flat_map.hpp"
+#include "base/outermost.hpp"
 #include "filter/targets.hpp"
 
 #include <algorithm>
@@ -95,14 +96,15 @@ void add_tier(ProfileRow &row, const std::string &tier, std::uint64_t weight) {
 void count(const Profile &profile, Labels &labels) {
   const Weights weights = weights_of(profile);
   std::vector<ProfileRow> &rows = labels.rows();
-  for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
+  const auto label_of = [&](std::uint32_t node) { return labels.of(profile.nodes[node].frame); };
+  const std::vector<bool> outermost = base::outermost(
+      static_cast<std::uint32_t>(profile.nodes.size()), static_cast<std::uint32_t>(rows.size()),
+      [&](std::uint32_t node) { return profile.nodes[node].parent; }, label_of);
+  for (std::uint32_t i = 1; i < profile.nodes.size(); ++i) {
     if (weights.total[i] == 0) continue;
-    const std::uint32_t label = labels.of(profile.nodes[i].frame);
+    const std::uint32_t label = label_of(i);
     rows[label].self += weights.self[i];
-    bool again = false;
-    for (std::uint32_t at = profile.nodes[i].parent; at != 0 && !again; at = profile.nodes[at].parent)
-      again = labels.of(profile.nodes[at].frame) == label;
-    if (again) continue;
+    if (!outermost[i]) continue;
     rows[label].total += weights.total[i];
     if (const std::string &tier = profile.frames[profile.nodes[i].frame].tier; !tier.empty())
       add_tier(rows[label], tier, weights.total[i]);

@@ -1,5 +1,7 @@
 #include "etwrelog/profile_symbols.hpp"
 
+#include "base/outermost.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -101,16 +103,15 @@ std::vector<ModuleUse> module_use(const Profile &profile) {
     return frame == kNoIndex ? kNoIndex : profile.frames[frame].module;
   };
   std::vector<ModuleUse> all(profile.modules.size());
+  // A module that calls back into itself counts once a sample.
+  const std::vector<bool> outermost = base::outermost(
+      static_cast<std::uint32_t>(profile.nodes.size()), static_cast<std::uint32_t>(all.size()),
+      [&](std::uint32_t node) { return profile.nodes[node].parent; }, module_of);
   for (std::uint32_t i = 1; i < profile.nodes.size(); ++i) {
     const std::uint32_t module = module_of(i);
     if (module == kNoIndex || total[i] == 0) continue;
     all[module].self += self[i];
-    // A module that calls back into itself counts once a sample.
-    bool above = false;
-    for (std::uint32_t at = profile.nodes[i].parent; at != 0 && at != kNoIndex && !above;
-         at = profile.nodes[at].parent)
-      above = module_of(at) == module;
-    if (!above) all[module].total += total[i];
+    if (outermost[i]) all[module].total += total[i];
   }
   for (std::uint32_t i = 0; i < all.size(); ++i)
     all[i].module = i;
