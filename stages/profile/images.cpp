@@ -5,6 +5,7 @@
 #include "profile/timeline.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace etwrelog::profile {
 
@@ -28,6 +29,7 @@ public:
       images_[place->second].to = record.at.time;
       place->second = images_.size();
     }
+    if (!record.rundown) make_room(process, place, record);
     add(record, record.rundown ? earliest(process, record.base) : record.at.time, kForever);
   }
   void leaves(ImageRecord &record) {
@@ -51,12 +53,29 @@ public:
   }
 
 private:
-  template <class Value> using ByBase = std::unordered_map<std::uint64_t, Value, base::SeededHash>;
+  using Live = std::map<std::uint64_t, std::size_t>; // by base
   struct OfProcess {
     std::int64_t started = kBeginning;
-    ByBase<std::size_t> live;
-    ByBase<std::int64_t> left; // when, where something was
+    Live live;
+    std::unordered_map<std::uint64_t, std::int64_t, base::SeededHash> left; // when, where something was
   };
+
+  // No two images lie in one place: what does where another is loaded had left, though nobody saw it.
+  void make_room(OfProcess &process, Live::iterator loaded, const ImageRecord &record) {
+    const std::int64_t last = record.at.time == kBeginning ? kBeginning : record.at.time - 1;
+    const auto leave = [&](Live::iterator at) {
+      images_[at->second].to = last;
+      process.left[at->first] = last;
+      return process.live.erase(at);
+    };
+    for (auto at = std::next(loaded); at != process.live.end() && at->first - record.base < record.size;)
+      at = leave(at);
+    for (auto at = loaded; at != process.live.begin();) {
+      --at;
+      if (record.base - at->first >= images_[at->second].size) break;
+      at = leave(at);
+    }
+  }
 
   // Since when an image whose load was not seen may have been there: not before its process, nor before what
   // lay at its base had left.

@@ -22,31 +22,43 @@ protected:
   std::mt19937 random_{static_cast<unsigned>(GetParam())};
 };
 
+ImageRecord image_record(std::int64_t time, std::size_t number, std::uint64_t base, std::uint64_t size,
+                         bool leaves) {
+  ImageRecord record;
+  record.at = {time, number};
+  record.pid = kProcess;
+  record.base = base;
+  record.size = size;
+  record.leaves = leaves;
+  return record;
+}
+
 // What of many images is there: of those that hold the address at the time the one with the highest base.
+// None was seen when it was loaded, so that one lay at a base since the one before it there had left.
 TEST_P(Overlap, TheImageThatBeginsLastInSpaceWins) {
   struct Known {
     std::int64_t from, to;
     std::uint64_t size;
   };
-  std::map<std::uint64_t, Known> known; // by base
+  std::multimap<std::uint64_t, Known> known; // by base
   std::vector<ImageRecord> records;
   for (int i = 0; i < GetParam(); ++i) {
     const std::uint64_t base = any(kSpace);
     if (known.contains(base)) continue;
-    Known image{static_cast<std::int64_t>(any(kLast)), kLast, any(4) == 0 ? kSpace : any(100)};
-    if (any(3) != 0) image.to = image.from + static_cast<std::int64_t>(any(300));
-    ImageRecord record;
-    record.at = {image.from, records.size()};
-    record.pid = kProcess;
-    record.base = base;
-    record.size = image.size;
-    records.push_back(record);
-    if (image.to != kLast) {
-      record.leaves = true;
-      record.at = {image.to, 1'000'000 + records.size()};
-      records.push_back(record);
+    std::int64_t from = 0;
+    for (std::uint64_t more = 1 + any(3); more-- > 0;) {
+      const auto to = from + static_cast<std::int64_t>(any(300));
+      const std::uint64_t size = any(4) == 0 ? kSpace : any(100);
+      records.push_back(image_record(to, records.size(), base, size, true));
+      known.emplace(base, Known{from, to, size});
+      from = to + 1;
     }
-    known.emplace(base, image);
+    if (any(3) == 0) {
+      const std::uint64_t size = any(100);
+      records.push_back(image_record(kLast, records.size(), base, size, true));
+      records.back().rundown = true;
+      known.emplace(base, Known{from, kLast, size});
+    }
   }
   Images images;
   std::vector<IdentityRecord> identities;
@@ -58,6 +70,41 @@ TEST_P(Overlap, TheImageThatBeginsLastInSpaceWins) {
     for (const auto &[base, image] : known)
       if (base <= address && address - base < image.size && image.from <= time && time <= image.to)
         expected = base;
+    const std::uint32_t found = images.find(kProcess, time, address);
+    ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
+    if (expected) {
+      ASSERT_EQ(images[found].base, *expected) << address << " at " << time;
+    }
+  }
+}
+
+// Where unloads were lost: what is loaded where others lie ends them, at whatever base they began.
+TEST_P(Overlap, AnImageThatIsLoadedTakesThePlaceOfOthers) {
+  struct Known {
+    std::int64_t from, to;
+    std::uint64_t base, size;
+  };
+  std::vector<Known> known;
+  std::vector<ImageRecord> records;
+  for (int i = 0; i < std::min(GetParam(), 900); ++i) {
+    const Known loaded{1 + i, kLast, any(kSpace), 1 + any(200)};
+    for (Known &other : known)
+      if (other.base < loaded.base + loaded.size && loaded.base < other.base + other.size)
+        other.to = std::min(other.to, loaded.from - 1);
+    known.push_back(loaded);
+    records.push_back(image_record(loaded.from, records.size(), loaded.base, loaded.size, false));
+  }
+  Images images;
+  std::vector<IdentityRecord> identities;
+  images.build(records, {}, identities);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t address = any(kSpace + 200);
+    const auto time = static_cast<std::int64_t>(any(kLast));
+    std::optional<std::uint64_t> expected;
+    for (const Known &image : known)
+      if (image.base <= address && address - image.base < image.size && image.from <= time &&
+          time <= image.to)
+        expected = image.base;
     const std::uint32_t found = images.find(kProcess, time, address);
     ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
     if (expected) {
