@@ -42,7 +42,6 @@ etlz::IndexEntry small_entry(const etlz::FileHeader &header, std::uint64_t archi
   entry.header.original_size = header.original_size;
   entry.header.stored_size = archive_size - etlz::kFileHeaderSize;
   entry.header.payload_hash = header.payload_hash;
-  entry.header.stream_bytes = kSmallMemory;
   return entry;
 }
 
@@ -98,6 +97,7 @@ Result<void> decode_segment(const etlz::IndexEntry &entry, Bytes stored, Mutable
 }
 
 std::uint64_t decode_memory(const SegmentHeader &h) {
+  if (h.method == SegmentMethod::small) return h.original_size + h.stored_size + kSmallMemory;
   return h.original_size * 3 + h.stream_bytes * 2 + h.scratch_bytes * 2 + h.stored_size;
 }
 
