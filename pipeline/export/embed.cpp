@@ -25,6 +25,7 @@ struct Wanted {
   const Schema *schema = nullptr;
   schema::EventInfoKey key;
   std::uint64_t events = 0;
+  bool several = false; // builds of the provider say different things of it: no one record does
 };
 
 struct KindsPart {
@@ -54,6 +55,7 @@ Result<KindsPart> kinds_of(const Trace &trace, const SchemaCatalog &schemas, con
                 event.provider(), event.id(),    event.task(),   static_cast<std::uint8_t>(event.version()),
                 event.channel(),  event.level(), event.opcode(), event.keyword()};
           }
+          wanted.several = wanted.several || wanted.schema != schema;
           ++wanted.events;
         }
       },
@@ -61,7 +63,9 @@ Result<KindsPart> kinds_of(const Trace &trace, const SchemaCatalog &schemas, con
         total.last_time = std::max(total.last_time, part.last_time);
         for (auto &[key, wanted] : part.kinds) {
           const auto [at, fresh] = total.kinds.try_emplace(key, wanted);
-          if (!fresh) at->second.events += wanted.events;
+          if (fresh) continue;
+          at->second.events += wanted.events;
+          at->second.several = at->second.several || wanted.several || at->second.schema != wanted.schema;
         }
       },
       {}, run);
@@ -205,7 +209,7 @@ Result<EmbedReport> embed_schemas(const Trace &trace, const Output &output, cons
   Records records(source.header.buffer_size, found.last_time, trace.clock().to_filetime(found.last_time));
   std::set<std::pair<Guid, std::string>> maps;
   for (const auto &[key, wanted] : found.kinds) {
-    const auto payload = schema::write_event_info(*wanted.schema, wanted.key);
+    const auto payload = wanted.several ? std::nullopt : schema::write_event_info(*wanted.schema, wanted.key);
     for (const std::shared_ptr<const ValueMap> &map : wanted.schema->maps)
       if (payload && maps.emplace(wanted.key.provider, map->name).second)
         if (const auto info = schema::write_map_info(*map, wanted.key.provider))

@@ -6,9 +6,11 @@
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
 #include "schema/entry.hpp"
+#include "schema/manifest_builds.hpp"
 #include "schema/manifest_pieces.hpp"
 
 #include <map>
+#include <mutex>
 #include <unordered_map>
 
 namespace etwrelog {
@@ -19,6 +21,7 @@ using schema::Entry;
 constexpr std::size_t kMaxLearned = 200'000;   // schemas out of one trace
 constexpr std::size_t kMaxMemory = 192u << 20; // of all of them, about
 constexpr std::size_t kMaxMaps = 65'536;
+constexpr std::size_t kMaxVariants = 64; // schemas for one kind of event, by builds of its provider
 
 struct Key {
   Guid guid;
@@ -55,6 +58,33 @@ Bytes metadata_of(const EventView &event) {
   while (items.next(item))
     if (item.type == format::ItemType::schema_tl) return item.data;
   return {};
+}
+
+// Whether some value has a name in both, and not the same one. That a map has more names is nothing.
+bool contradict(const ValueMap &a, const ValueMap &b) {
+  if (a.bits != b.bits) return !a.entries.empty() && !b.entries.empty();
+  for (auto x = a.entries.begin(), y = b.entries.begin(); x != a.entries.end() && y != b.entries.end();) {
+    if (x->value == y->value && x->name != y->name) return true;
+    const bool first = x->value <= y->value, second = y->value <= x->value;
+    x += first ? 1 : 0, y += second ? 1 : 0;
+  }
+  return false;
+}
+
+bool same_fields(const Schema &a, const Entry &b) {
+  return std::ranges::equal(a.fields, b.fields, schema::same_shape);
+}
+
+// Whether an event says the same by both.
+bool same_meaning(const Schema &a, const Entry &b) {
+  if (a.name != b.schema.name || !same_fields(a, b)) return false;
+  for (std::size_t i = 0; i < a.fields.size(); ++i) {
+    const int mine = a.fields[i].map, other = b.fields[i].map;
+    if (mine >= 0 && other >= 0 &&
+        contradict(*a.maps[static_cast<std::size_t>(mine)], *b.maps[static_cast<std::size_t>(other)]))
+      return false;
+  }
+  return true;
 }
 
 struct BuiltinRow {
@@ -106,7 +136,14 @@ const Builtin &tables() {
 struct SchemaCatalog::Impl final : schema::InfoKeeper {
   std::vector<std::shared_ptr<const Entry>> entries; // learned or added
   std::vector<const Schema *> all;
-  std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, manifests, added, messages;
+  std::unordered_map<Key, const Schema *, KeyHash> infos, class_infos, added, messages;
+  struct Described {
+    const Schema *schema;
+    std::uint32_t build;                                 // that said so
+    std::uint32_t group = schema::ManifestBuilds::kNone; // of builds that say something else
+  };
+  std::unordered_map<Key, Described, KeyHash> manifests;
+  schema::ManifestBuilds builds;
   struct Traced {
     Guid provider;
     std::uint8_t opcode;
@@ -117,7 +154,25 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
   std::unordered_map<Guid, std::string> providers;
   std::map<std::pair<Guid, std::string>, std::shared_ptr<ValueMap>> maps;
   schema::ManifestJoiner joiner;
-  std::vector<std::string> problems, torn; // the latter: those of them that are the joiner's
+  // Never moves: others may hold it, while a look-up that was a guess adds to it. `torn`: those of them that
+  // are the joiner's.
+  struct Problems {
+    std::vector<std::string> texts;
+    std::mutex mutex;
+
+    Problems() { texts.reserve(schema::kMaxProblems); }
+    Problems(const Problems &other) : Problems() {
+      texts.insert(texts.end(), other.texts.begin(), other.texts.end());
+    }
+    Problems &operator=(const Problems &) = delete;
+
+    void add(std::string text) {
+      if (text.empty() || texts.size() >= schema::kMaxProblems) return;
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
+    }
+  };
+  mutable Problems problems;
+  std::vector<std::string> torn;
   std::size_t memory = 0;
 
   std::shared_ptr<ValueMap> find(const Guid &provider, const std::string &name) override {
@@ -139,14 +194,19 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     return decoding_source == 0 ? infos : class_infos;
   }
 
-  void problem(std::string text) {
-    if (text.empty() || problems.size() >= schema::kMaxProblems) return;
-    if (std::find(problems.begin(), problems.end(), text) == problems.end())
-      problems.push_back(std::move(text));
+  void problem(std::string text) { problems.add(std::move(text)); }
+  [[nodiscard]] std::span<const std::string> all_problems() const {
+    const std::lock_guard lock(problems.mutex);
+    for (const Guid &provider : builds.guessed())
+      problems.add("provider " + shown_name(provider) +
+                   ": its manifests are of several builds that say different things of one event; those of "
+                   "processes without one of their own, or with several, are decoded as the first says");
+    return problems.texts;
   }
 
   [[nodiscard]] bool has_room() {
-    if (entries.size() < kMaxLearned && memory < kMaxMemory && maps.size() < kMaxMaps) return true;
+    if (entries.size() < kMaxLearned && memory + builds.memory() < kMaxMemory && maps.size() < kMaxMaps)
+      return true;
     problem("more schemas than 200000 or 192 MiB: the rest is not decoded");
     return false;
   }
@@ -166,6 +226,11 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     return found == providers.end() ? std::string_view() : std::string_view(found->second);
   }
 
+  [[nodiscard]] std::string shown_name(const Guid &guid) const {
+    const std::string_view known = provider_name(guid);
+    return known.empty() ? to_string(guid) : std::string(known);
+  }
+
   void name_provider(const Guid &guid, std::string_view name) {
     if (!name.empty() && providers.size() < kMaxLearned) providers.try_emplace(guid, name);
   }
@@ -181,7 +246,11 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     infos_of(info->decoding_source).emplace(key, store(std::move(info->entry)));
   }
 
-  void learn_manifest(std::string_view text, const Guid &of) {
+  // `process`: that wrote it.
+  void learn_manifest(std::string_view text, const Guid &of, std::uint32_t process) {
+    const auto [build, fresh] = builds.build_of(of, text);
+    if (build != schema::ManifestBuilds::kNone) builds.add_writer(of, process, build);
+    if (!fresh) return;
     std::vector<std::string> dropped;
     auto providers_read = schema::read_manifest(text, Origin::manifest, dropped);
     if (!providers_read) {
@@ -190,41 +259,70 @@ struct SchemaCatalog::Impl final : schema::InfoKeeper {
     }
     for (const std::string &why : dropped)
       problem("manifest of " + to_string(of) + ": " + why);
-    add_providers(*std::move(providers_read), manifests);
+    for (schema::ManifestProvider &provider : *providers_read) {
+      name_provider(provider.guid, provider.name);
+      for (std::unique_ptr<Entry> &entry : provider.events) {
+        const Key key = key_of(provider.guid, entry->schema.id, entry->schema.version, 0);
+        if (const auto known = manifests.find(key); known != manifests.end()) {
+          if (provider.guid == of && known->second.build != build)
+            learn_variant(known->second, of, build, entry);
+          else if (!same_fields(*known->second.schema, *entry))
+            several_say(provider.guid, entry->schema.id);
+          continue;
+        }
+        if (!has_room()) return;
+        manifests.emplace(key, Described{store(std::move(entry)), build});
+      }
+    }
   }
 
-  void add_providers(std::vector<schema::ManifestProvider> read,
-                     std::unordered_map<Key, const Schema *, KeyHash> &table) {
+  void learn_variant(Described &known, const Guid &provider, std::uint32_t build,
+                     std::unique_ptr<Entry> &entry) {
+    if (same_meaning(*known.schema, *entry)) return;
+    if (builds.is_last(known.group, build)) return several_say(provider, entry->schema.id);
+    const Schema *same = nullptr;
+    if (has_room() && build != schema::ManifestBuilds::kNone) {
+      const auto others = builds.schemas(known.group);
+      const auto at =
+          std::ranges::find_if(others, [&](const Schema *other) { return same_meaning(*other, *entry); });
+      if (at != others.end())
+        same = *at;
+      else if (others.size() < kMaxVariants)
+        same = store(std::move(entry));
+    }
+    known.group = builds.add_variant(known.group, provider, build, same);
+  }
+
+  void several_say(const Guid &provider, unsigned id) {
+    problem("provider " + shown_name(provider) + ", event " + std::to_string(id) +
+            ": two manifests say other fields for one version of it; all are decoded as the first says");
+  }
+
+  void add_providers(std::vector<schema::ManifestProvider> read) {
     for (schema::ManifestProvider &provider : read) {
       name_provider(provider.guid, provider.name);
       for (std::unique_ptr<Entry> &entry : provider.events) {
         const Key key = key_of(provider.guid, entry->schema.id, entry->schema.version, 0);
-        if (const auto known = table.find(key); known != table.end()) {
-          if (!std::ranges::equal(known->second->fields, entry->fields, schema::same_shape))
-            problem(
-                "provider " + std::string(provider_name(provider.guid)) + ", event " +
-                std::to_string(entry->schema.id) +
-                ": two manifests say other fields for one version of it; all are decoded as the first says");
+        if (const auto known = added.find(key); known != added.end()) {
+          if (!same_fields(*known->second, *entry)) several_say(provider.guid, entry->schema.id);
           continue;
         }
         if (!has_room()) return;
-        table.emplace(key, store(std::move(entry)));
+        added.emplace(key, store(std::move(entry)));
       }
     }
   }
 
   void learn_piece(const schema::ManifestPiece &piece) {
-    if (const auto whole = joiner.add(piece)) learn_manifest(*whole, piece.provider);
+    if (const auto whole = joiner.add(piece)) learn_manifest(*whole, piece.provider, piece.process);
   }
   // What is not whole is a problem until it is.
   void note_torn() {
-    std::erase_if(problems,
+    std::erase_if(problems.texts,
                   [&](const std::string &text) { return std::ranges::find(torn, text) != torn.end(); });
     torn.clear();
     for (const auto &[guid, pieces] : joiner.torn()) {
-      const std::string_view known = provider_name(guid);
-      torn.push_back("manifest of " + (known.empty() ? to_string(guid) : std::string(known)) +
-                     ": only some of its " + std::to_string(pieces) +
+      torn.push_back("manifest of " + shown_name(guid) + ": only some of its " + std::to_string(pieces) +
                      " pieces are there, so that its events are not decoded");
     }
     for (const std::string &text : torn)
@@ -304,7 +402,7 @@ Result<void> schema::add_manifest(SchemaCatalog &catalog, std::string_view xml, 
   SchemaCatalog::Impl &mine = Teaching::of(catalog);
   for (const std::string &why : dropped)
     mine.problem(name + ": " + why);
-  mine.add_providers(*std::move(read), mine.added);
+  mine.add_providers(*std::move(read));
   return {};
 }
 
@@ -388,7 +486,7 @@ bool SchemaCatalog::learns(const EventView &event) const {
 }
 
 std::span<const std::string> SchemaCatalog::problems() const {
-  return impl_->problems;
+  return impl_->all_problems();
 }
 
 const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
@@ -414,7 +512,11 @@ const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
     if (const Schema *s = look(impl_->infos, key_of(provider, id, version, event.opcode()))) return s;
     const Key key = key_of(provider, id, version, 0);
     if (id != format::kManifestEventId) {
-      if (const Schema *s = look(impl_->manifests, key)) return s;
+      if (const auto found = impl_->manifests.find(key); found != impl_->manifests.end()) {
+        const auto &[usual, build, group] = found->second;
+        if (group == schema::ManifestBuilds::kNone) return usual;
+        return impl_->builds.schema_of(group, usual, event.process_id());
+      }
       if (const Schema *s = look(impl_->added, key)) return s;
     }
     return builtin.in(builtin.events, key_of(provider, id, 0, 0), event.version());

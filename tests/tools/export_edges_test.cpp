@@ -69,7 +69,30 @@ TEST_F(ExportEdges, ManifestsInPiecesAreReadWhateverTheOrderOfBuffers) {
     EXPECT_EQ(events[0]["fields"]["x"], 65);
     EXPECT_NE(asked({"stats", written(), "--threads", threads}).out.find("Pieced/First"), std::string::npos);
   }
-  EXPECT_EQ(asked({"export", written()}).err.find("warning"), std::string::npos);
+  const std::string said = asked({"export", written()}).err;
+  EXPECT_EQ(said.find("pieces"), std::string::npos) << said;
+  EXPECT_NE(said.find("provider Pieced: its manifests are of several builds"), std::string::npos) << said;
+}
+
+// No one record in the trace can say what the events of two builds are: they stay with their manifests.
+TEST_F(ExportEdges, BuildsAreToldByTheirProcessAlsoWhereSchemasAreEmbedded) {
+  const std::string one = pieced_manifest("One"), other = pieced_manifest("Other");
+  trace_.manifest({kSoon}, kPieced, 7, 8, one);
+  trace_.manifest({kSoon + 1}, kPieced, 9, 12, other);
+  for (std::int64_t i = 2; i < 6; ++i)
+    trace_.manifest_event({kSoon + i}, {.provider = kPieced, .id = 1}, 7, i % 2 == 0 ? 8 : 12,
+                          std::vector<std::uint8_t>{65});
+  const std::string embedded = directory_.file("embedded.etl");
+  const testing::ToolRun relog = asked({"relog", written(), "--embed-schemas", "-o", embedded});
+  EXPECT_NE(relog.err.find("no schema record can describe Pieced/"), std::string::npos) << relog.err;
+  for (const std::string &trace : {written(), embedded}) {
+    const testing::ToolRun run = asked({"export", trace, "--where", "provider = 'Pieced' and id = 1"});
+    EXPECT_EQ(run.err.find("builds"), std::string::npos) << run.err;
+    const std::vector<Json> events = testing::json_lines(run.out);
+    ASSERT_EQ(events.size(), 4u);
+    for (const Json &event : events)
+      EXPECT_EQ(event["event"], event["process_id"] == 8 ? "One" : "Other");
+  }
 }
 
 TEST_F(ExportEdges, AManifestWithoutAllOfItsPiecesIsAWarning) {
