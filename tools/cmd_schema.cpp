@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog::cli {
 namespace {
@@ -30,13 +31,11 @@ json field_json(std::span<const Field> fields, std::size_t at) {
 }
 
 json kind_json(const ExportKind &kind) {
-  json row = {{"name", kind.name},
-              {"provider_id", to_string(kind.provider)},
-              {"id", kind.id},
-              {"version", kind.version},
-              {"opcode", kind.opcode},
-              {"events", kind.events},
-              {"source", kind.origin ? json(origin_name(*kind.origin)) : json(nullptr)}};
+  json row = {
+      {"name", kind.name},     {"provider_id", to_string(kind.provider)},
+      {"id", kind.id},         {"version", kind.version},
+      {"opcode", kind.opcode}, {"opcodes", kind.opcodes},
+      {"events", kind.events}, {"source", kind.origin ? json(origin_name(*kind.origin)) : json(nullptr)}};
   if (kind.schema == nullptr) return row;
   json fields = json::array();
   const auto all = kind.schema->fields;
@@ -80,9 +79,9 @@ int run_schema(const SchemaFlags &flags) {
     return status;
   }
   for (const ExportKind &kind : done->kinds) {
-    print_row("{}  (id {}, version {}, opcode {}): {}, {} events", kind.name, kind.id, kind.version,
-              kind.opcode, kind.origin ? origin_name(*kind.origin) : "not described",
-              human_count(kind.events));
+    print_row("{}  (id {}, version {}, opcode{} {}): {}, {} events", kind.name, kind.id, kind.version,
+              kind.opcodes.size() > 1 ? "s" : "", fmt::join(kind.opcodes, ", "),
+              kind.origin ? origin_name(*kind.origin) : "not described", human_count(kind.events));
     if (kind.schema != nullptr) print_fields(kind.schema->fields, 0, kind.schema->fields.size(), 4);
   }
   return status;

@@ -57,9 +57,9 @@ struct ExportOptions {
 struct ExportKind {
   std::string name; // "Provider/Task/Opcode"
   Guid provider;
-  std::uint32_t id = 0;      // 0 for kernel and classic events
-  std::uint16_t version = 0; // the latest that its events have
-  std::uint8_t opcode = 0;
+  std::uint32_t id = 0;           // 0 for kernel and classic events
+  std::uint16_t version = 0;      // the latest that its events have
+  std::uint8_t opcode = 0;        // the first of `opcodes`
   const Schema *schema = nullptr; // null: nobody describes it; lives as long as ExportReport::schemas
   std::optional<Origin> origin;
   std::uint64_t events = 0, payload_bytes = 0;
@@ -69,6 +69,7 @@ struct ExportKind {
   // others could not, by reason.
   std::uint64_t verified = 0, verified_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> not_verified{};
+  std::vector<std::uint8_t> opcodes{}; // that its events have: of one layout they may have several
 };
 
 struct ExportReport {

@@ -13,6 +13,7 @@
 #include "schema/type_counts.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <functional>
 
 namespace etwrelog {
@@ -25,12 +26,14 @@ struct Tallies {
   std::vector<pipeline::KindTally> decoded;
   std::vector<pipeline::VerifyTally> verified; // by ordinal
   schema::TypeCounts raw;
+  std::vector<std::bitset<256>> raw_opcodes; // by row of `raw`
   std::uint64_t events = 0;
 
   void clear() {
     decoded.clear();
     verified.clear();
     raw.clear();
+    raw_opcodes.clear();
     events = 0;
   }
   void add(const EventView &event, const JsonLines::Outcome &outcome) {
@@ -40,6 +43,7 @@ struct Tallies {
       schema::TypeCount &count = raw.at(schema::type_of(event));
       ++count.events;
       count.bytes += payload;
+      opcodes_of(count).set(event.opcode());
       return;
     }
     const std::size_t ordinal = outcome.schema->ordinal;
@@ -51,10 +55,13 @@ struct Tallies {
     tally.uncovered += payload - std::min<std::uint64_t>(outcome.covered, payload);
     tally.truncated += outcome.truncated ? 1 : 0;
     tally.version = std::max(tally.version, event.version());
+    tally.opcodes.set(event.opcode());
   }
   void merge(const Tallies &other) {
     events += other.events;
     raw.merge(other.raw);
+    for (std::size_t i = 0; i < other.raw_opcodes.size(); ++i)
+      opcodes_of(raw.at(other.raw.rows()[i].type)) |= other.raw_opcodes[i];
     if (verified.size() < other.verified.size()) verified.resize(other.verified.size());
     for (std::size_t i = 0; i < other.verified.size(); ++i)
       verified[i].merge(other.verified[i]);
@@ -68,7 +75,14 @@ struct Tallies {
       decoded[i].uncovered += from.uncovered;
       decoded[i].truncated += from.truncated;
       decoded[i].version = std::max(decoded[i].version, from.version);
+      decoded[i].opcodes |= from.opcodes;
     }
+  }
+
+private:
+  std::bitset<256> &opcodes_of(const schema::TypeCount &row) {
+    raw_opcodes.resize(raw.rows().size());
+    return raw_opcodes[static_cast<std::size_t>(&row - raw.rows().data())];
   }
 };
 
@@ -89,7 +103,8 @@ std::string name_of(const SchemaCatalog &catalog, const Schema &schema) {
 }
 
 // Kinds that nobody describes, by what their headers say.
-std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type) {
+std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type,
+                    const std::vector<std::uint8_t> &opcodes) {
   using schema::Family;
   if (type.family == Family::hook) {
     const auto group = kernel::group_name(static_cast<std::uint8_t>(type.id >> 8));
@@ -102,6 +117,9 @@ std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type)
   const std::string number = std::string("(").append(std::to_string(type.id)).append(")");
   switch (type.family) {
   case Family::event: {
+    if (type.id == format::kManifestEventId &&
+        opcodes == std::vector<std::uint8_t>{static_cast<std::uint8_t>(format::kManifestOpcode)})
+      return provider + "/ManifestData"; // as each event is called
     const std::string_view name = clr::event_name(type.guid, static_cast<std::uint16_t>(type.id));
     return provider + (name.empty() ? "/EventID" + number : "/" + std::string(name));
   }
@@ -111,6 +129,12 @@ std::string name_of(const SchemaCatalog &catalog, const schema::EventType &type)
   }
 }
 
+void set_opcodes(ExportKind &kind, const std::bitset<256> &opcodes) {
+  for (std::size_t i = 0; i < opcodes.size(); ++i)
+    if (opcodes[i]) kind.opcodes.push_back(static_cast<std::uint8_t>(i));
+  if (!kind.opcodes.empty()) kind.opcode = kind.opcodes.front();
+}
+
 std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &tallies) {
   std::vector<ExportKind> kinds;
   for (const pipeline::KindTally &tally : tallies.decoded) {
@@ -118,21 +142,23 @@ std::vector<ExportKind> kinds_of(const SchemaCatalog &catalog, const Tallies &ta
     const Schema &s = *tally.schema;
     kinds.push_back({name_of(catalog, s), s.provider, s.id, tally.version, s.opcode, &s, s.origin,
                      tally.events, tally.payload_bytes, tally.uncovered, tally.truncated});
+    set_opcodes(kinds.back(), tally.opcodes);
     if (s.ordinal >= tallies.verified.size()) continue;
     const pipeline::VerifyTally &verified = tallies.verified[s.ordinal];
     kinds.back().verified = verified.events, kinds.back().verified_bytes = verified.bytes;
     for (const auto &[why, events] : verified.left_out)
       kinds.back().not_verified.emplace_back(why, events);
   }
-  for (const schema::TypeCount &count : tallies.raw.rows()) {
+  for (std::size_t i = 0; i < tallies.raw.rows().size(); ++i) {
+    const schema::TypeCount &count = tallies.raw.rows()[i];
     ExportKind kind;
-    kind.name = name_of(catalog, count.type);
     kind.provider =
         count.type.family == schema::Family::hook ? kernel::class_guid(count.type.id) : count.type.guid;
     const bool by_opcode =
         count.type.family == schema::Family::hook || count.type.family == schema::Family::classic;
     kind.id = by_opcode ? 0 : count.type.id;
-    kind.opcode = by_opcode ? static_cast<std::uint8_t>(count.type.id) : std::uint8_t{0};
+    set_opcodes(kind, tallies.raw_opcodes[i]);
+    kind.name = name_of(catalog, count.type, kind.opcodes);
     kind.version = count.type.version;
     kind.events = count.events;
     kind.payload_bytes = kind.uncovered_bytes = count.bytes;

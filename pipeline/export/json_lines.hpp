@@ -7,6 +7,7 @@
 #include "export/decoders.hpp"
 #include "export/survey.hpp"
 
+#include <bitset>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct KindTally {
   std::uint64_t uncovered = 0; // bytes of payloads that no field covers
   std::uint64_t truncated = 0; // events whose payload ends inside a field
   std::uint16_t version = 0;   // the latest that events have; a layout may serve several
+  std::bitset<256> opcodes;    // that they have
 };
 
 // What of a name stands beside every event: all of any that Windows gives. A hostile trace can have one of 64

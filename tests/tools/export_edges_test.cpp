@@ -7,6 +7,7 @@
 #include "tests/support/trace_files.hpp"
 
 #include <limits>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -105,6 +106,29 @@ TEST_F(ExportEdges, AManifestWithoutAllOfItsPiecesIsAWarning) {
     EXPECT_NE(run.err.find("manifest of 5a5a3344-5566-7788-99aa-bbccddeeff00: only some of its 2 pieces"),
               std::string::npos)
         << run.err;
+}
+
+// A manifest's layout is by id and version: its events may have any opcode, and so may those that nobody
+// describes.
+TEST_F(ExportEdges, KindsHaveTheOpcodesOfTheirEvents) {
+  trace_.manifest({kSoon}, kPieced, 7, 8, pieced_manifest("Any"));
+  const auto add = [&](std::int64_t at, std::uint16_t id, std::uint8_t opcode) {
+    write::EventFields fields{.provider = kPieced, .id = id};
+    fields.opcode = opcode;
+    trace_.manifest_event({kSoon + at}, fields, 7, 8, std::vector<std::uint8_t>{65});
+  };
+  add(1, 1, 7), add(2, 1, 3), add(3, 1, 7), add(4, 2, 0), add(5, 2, 9);
+  const auto kinds = Json::parse(asked({"schema", written(), "--json"}).out)["kinds"];
+  std::map<std::string, Json> opcodes;
+  for (const Json &kind : kinds)
+    opcodes[kind["name"]] = kind["opcodes"];
+  EXPECT_EQ(opcodes["Pieced/Any"], Json({3, 7}));
+  EXPECT_EQ(opcodes["Pieced/EventID(2)"], Json({0, 9}));
+  EXPECT_EQ(opcodes["Pieced/ManifestData"], Json::array({254}));
+  const std::string text = asked({"schema", written()}).out;
+  EXPECT_NE(text.find("Pieced/Any  (id 1, version 0, opcodes 3, 7): event-source, 3 events"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(ExportEdges, StacksGetTheirUserPartFromALaterEvent) {
