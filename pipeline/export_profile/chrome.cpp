@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -73,6 +74,7 @@ public:
 
   void write(const ShownSlices &shown) {
     number_processes();
+    number_threads();
     out_.text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     names();
     std::vector<std::size_t> running;
@@ -98,6 +100,21 @@ private:
       std::uint32_t id = profile_.processes[i].pid & 0x7FFF'FFFF;
       if (!used.insert(id).second) used.insert(id = 0x4000'0000 + static_cast<std::uint32_t>(i));
       ids_.push_back(id);
+    }
+  }
+  // A process can have had several threads of one id, too, each with a name of its own.
+  void number_threads() {
+    std::vector<bool> shown(profile_.threads.size(), false);
+    for (const ProfileSlice &slice : profile_.slices)
+      shown[slice.thread] = true;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> used;
+    std::uint32_t next = 0x4000'0000;
+    for (std::uint32_t i = 0; i < profile_.threads.size(); ++i) {
+      const ProfileThread &thread = profile_.threads[i];
+      std::uint32_t id = thread.tid;
+      while (shown[i] && !used.emplace(process_id(thread), id).second)
+        id = next++;
+      thread_ids_.push_back(shown[i] ? std::optional(id) : std::nullopt);
     }
   }
   [[nodiscard]] std::uint32_t runs() const {
@@ -131,17 +148,14 @@ private:
   }
 
   void names() {
-    std::vector<bool> used(profile_.threads.size(), false);
     std::set<std::pair<std::uint32_t, std::uint16_t>> processors;
-    for (const ProfileSlice &slice : profile_.slices) {
-      used[slice.thread] = true;
+    for (const ProfileSlice &slice : profile_.slices)
       processors.emplace(processors_of(slice), slice.processor);
-    }
     for (std::size_t i = 0; i < profile_.processes.size(); ++i)
       name("process_name", ids_[i], 0, process_text(profile_.processes[i]));
     for (std::size_t i = 0; i < profile_.threads.size(); ++i)
-      if (used[i])
-        name("thread_name", process_id(profile_.threads[i]), profile_.threads[i].tid,
+      if (thread_ids_[i])
+        name("thread_name", process_id(profile_.threads[i]), *thread_ids_[i],
              thread_text(profile_.threads[i]));
     const std::string stretch = stretch_text(profile_);
     for (std::uint32_t run = 0; run < runs(); ++run) {
@@ -165,7 +179,7 @@ private:
     const char *state = of.state == SliceState::running ? "running"
                         : of.state == SliceState::ready ? "ready"
                                                         : "waiting";
-    slice(process_id(thread), thread.tid, of, state, state);
+    slice(process_id(thread), thread_ids_[of.thread].value_or(thread.tid), of, state, state);
     out_.text(",\"args\":{\"processor\":").unsigned_number(of.processor);
     if (of.state == SliceState::waiting) out_.text(",\"wait_reason\":").unsigned_number(of.wait_reason);
     out_.text("}}");
@@ -185,6 +199,7 @@ private:
   Ticks ticks_;
   bool first_ = true;
   std::vector<std::uint32_t> ids_;
+  std::vector<std::optional<std::uint32_t>> thread_ids_; // of those that are shown
 };
 
 } // namespace

@@ -254,7 +254,7 @@ private:
       shown[i] = !by_thread[i].empty();
     for (std::size_t i = 0; i < profile_.slices.size(); ++i)
       if (slices_.shows(profile_.slices[i], i)) shown[profile_.slices[i].thread] = true;
-    // The viewer knows a process by its id: later owners of an id get a suffix.
+    // The viewer knows a process by its id, and a thread: later owners of an id get a suffix.
     std::map<std::uint32_t, unsigned> used;
     std::vector<std::string> ids;
     for (const ProfileProcess &process : profile_.processes) {
@@ -270,11 +270,15 @@ private:
       if (best == kNoIndex || thread.start < profile_.threads[best].start) best = i;
     }
     bool first = true;
+    std::map<std::uint32_t, unsigned> used_threads;
     for (std::uint32_t i = 0; i < profile_.threads.size(); ++i) {
       if (!shown[i]) continue;
       const std::uint32_t process = profile_.threads[i].process;
       const bool is_main = process < main.size() && main[process] == i;
-      thread(i, by_thread[i], process < ids.size() ? ids[process] : "-1", is_main, first);
+      const std::uint32_t tid = profile_.threads[i].tid;
+      const unsigned before = used_threads[tid]++;
+      thread(i, by_thread[i], process < ids.size() ? ids[process] : "-1",
+             before == 0 ? std::to_string(tid) : fmt::format("{}.{}", tid, before), is_main, first);
       first = false;
     }
   }
@@ -291,13 +295,13 @@ private:
   }
 
   void thread(std::uint32_t number, const std::vector<const ProfileSample *> &samples, const std::string &pid,
-              bool is_main, bool first) {
+              const std::string &tid, bool is_main, bool first) {
     const ProfileThread &of = profile_.threads[number];
     const ProfileProcess *process =
         of.process < profile_.processes.size() ? &profile_.processes[of.process] : nullptr;
-    const std::string name = is_main || of.name.empty()
-                                 ? (process && is_main ? process->name : fmt::format("thread {}", of.tid))
-                                 : of.name;
+    // The viewer shows the name of the main thread in the place of the process's.
+    std::string name = of.name.empty() ? fmt::format("thread {}", of.tid) : of.name;
+    if (process && is_main) name = of.name.empty() ? process->name : process->name + " / " + of.name;
     out_.text(first ? "\n{" : ",\n{")
         .text("\"name\":")
         .json(clean(name))
@@ -306,7 +310,7 @@ private:
     out_.text(",\"pid\":\"")
         .text(pid)
         .text("\",\"tid\":\"")
-        .unsigned_number(of.tid)
+        .text(tid)
         .text("\",\"processType\":\"default\",\"processName\":");
     out_.json(process ? clean(process->name) : "?");
     life("processStartupTime", "processShutdownTime", process ? process->start : 0,

@@ -179,8 +179,11 @@ private:
     made.tid = static_cast<std::uint32_t>(std::strtoul(tid_text.c_str(), nullptr, 10));
     made.process = process;
     made.name = thread.at("name");
-    // Words for a thread without a name.
-    if (made.name == "thread " + tid_text || thread.at("isMainThread").get<bool>()) made.name.clear();
+    if (thread.at("isMainThread").get<bool>()) { // its name stands behind the process's, if it has one
+      const std::string behind = thread.at("processName").get<std::string>() + " / ";
+      made.name = made.name.starts_with(behind) ? made.name.substr(behind.size()) : std::string();
+    }
+    if (made.name == fmt::format("thread {}", made.tid)) made.name.clear(); // words for one without a name
     made.start = moment(thread, "registerTime", 0);
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");

@@ -190,7 +190,7 @@ TEST(ProfileImport, ThreadsStayInTheirProcesses) {
   Profile profile = synthetic_profile();
   const std::uint32_t thread = profile.samples.front().thread;
   profile.threads[thread].name = "Disk (9) / IO";
-  for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::pprof}) {
+  for (const ProfileFormat format : kFormats) {
     const Result<ReadProfile> read = read_profile(write(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     const auto found =

@@ -195,6 +195,35 @@ TEST(ProfileViewers, FirefoxHasThreadsWithSwitchesAlone) {
   EXPECT_EQ(markers, (std::map<std::string, std::size_t>{{"100", 750}, {"104", 750}, {"200", 750}}));
 }
 
+// Windows gives ids of threads again, also within a process.
+TEST(ProfileViewers, ThreadsOfOneIdHaveNamesOfTheirOwn) {
+  Profile profile = synthetic_profile({.slices = true});
+  profile.threads[1].tid = profile.threads[3].tid = profile.threads[0].tid;
+  profile.threads[1].name = "Loader";
+  const json trace = json::parse(viewed(profile, ProfileFormat::chrome));
+  std::map<Track, std::string> names;
+  for (const json &e : trace["traceEvents"])
+    if (e["ph"] == "M" && e["name"] == "thread_name") {
+      EXPECT_TRUE(names.emplace(Track(e["pid"], e["tid"]), e["args"]["name"]).second) << e;
+    }
+  for (const auto &[track, slices] : tracks_of(trace))
+    EXPECT_TRUE(names.contains(track));
+  const auto named = [&names](const std::string &text) {
+    return std::ranges::count(names, text, [](const auto &one) { return one.second; });
+  };
+  EXPECT_EQ(named("Render (100)"), 1);
+  EXPECT_EQ(named("Loader (100)"), 1);
+
+  const json file = json::parse(viewed(profile, ProfileFormat::firefox));
+  std::map<std::string, std::string> ids;
+  for (const json &thread : file["threads"])
+    EXPECT_TRUE(ids.emplace(thread["tid"], thread["name"]).second) << thread["tid"];
+  EXPECT_EQ(ids, (std::map<std::string, std::string>{{"100", "game.exe / Render"},
+                                                     {"100.1", "Loader"},
+                                                     {"200", "service.exe / Worker"},
+                                                     {"100.2", "game.exe"}}));
+}
+
 // The viewer leaves out the first one of a thread.
 TEST(ProfileViewers, ProcessorTimeOfFirefoxAddsUp) {
   const Profile profile = synthetic_profile();
