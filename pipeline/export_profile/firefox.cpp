@@ -125,7 +125,8 @@ private:
   }
 
   // Of unresolved frames every address is a function of its own, as the viewer expects before it asks for
-  // names.
+  // names. It asks by the address of a call; the name is that of the other formats, where the call returns
+  // to.
   void make_tables() {
     for (std::size_t i = 0; i < std::size(kStates) && !profile_.slices.empty(); ++i)
       state_names_[i] = strings_(kStates[i]);
@@ -135,11 +136,11 @@ private:
       const bool in_module = frame.module != kNoIndex;
       const std::uint64_t at = frame.rva - (frame.caller && frame.rva != 0 ? 1 : 0);
       std::string name = !frame.function.empty() ? clean(frame.function)
-                         : in_module             ? fmt::format("0x{:x}", at)
+                         : in_module             ? fmt::format("0x{:x}", frame.rva)
                                                  : fmt::format("0x{:x}", frame.address);
       const std::uint32_t source = frame.file.empty() ? kNoIndex : source_of(clean(frame.file));
-      const Key key{strings_(name), in_module ? frame.module : kNoIndex, source,
-                    frame.kind == FrameKind::jit};
+      const Key key{strings_(name), in_module ? frame.module : kNoIndex, source, frame.kind == FrameKind::jit,
+                    frame.caller && frame.function.empty()};
       const auto [found, fresh] = known_.try_emplace(key, static_cast<std::uint32_t>(functions_.size()));
       if (fresh) functions_.push_back(key);
       function_of_.push_back(found->second);
@@ -384,7 +385,7 @@ private:
 
   struct Key {
     std::uint32_t name, module, source;
-    bool jit;
+    bool jit, unnamed_caller;
     auto operator<=>(const Key &) const = default;
   };
 

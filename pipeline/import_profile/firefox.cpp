@@ -122,8 +122,12 @@ private:
       frame.column = frames.number_or_0("column", i);
       if (const std::uint32_t source = functions.index("source", function); source != kNoIndex)
         frame.file = strings.at(sources.number("filename", source));
-      // Of callers the address is that of the call, as for a look-up.
-      if (const std::uint32_t at = frames.index("address", i); at != kNoIndex) frame.rva = frame.address = at;
+      // Of callers the address is that of the call, as for a look-up, and the name where it returns to. In
+      // files of before both were that of the call.
+      if (const std::uint32_t at = frames.index("address", i); at != kNoIndex) {
+        frame.caller = frame.module != kNoIndex && name == fmt::format("0x{:x}", std::uint64_t{at} + 1);
+        frame.rva = frame.address = std::uint64_t{at} + (frame.caller ? 1 : 0);
+      }
       if (category == kNote)
         frame.kind = FrameKind::annotation;
       else if (frames.number("inlineDepth", i) != 0)
