@@ -16,6 +16,8 @@ namespace {
 // Of a mapping: the name of its PDB, which is looked for by whoever names its frames later. pprof has no such
 // field, and readers skip what they don't know; comments, of which it used to be one, they show.
 constexpr unsigned kPdbName = 15;
+// Of a function, for the same reader: 1 if it was compiled at run time.
+constexpr unsigned kCompiled = 15;
 
 class Message {
 public:
@@ -181,8 +183,12 @@ private:
     const std::uint64_t name = strings_(frames_.names[frames_.of_frame[frame]].text);
     // Without a name of the system's, field 3: pprof takes one that is the same for a mangled one, and leaves
     // out of the name what looks like parameters: "readied by game.exe (42)" lost the number.
-    functions_.push_back(
-        std::move(Message().varint(1, found->second).varint(2, name).varint(4, strings_(clean(file)))));
+    const bool compiled = frames_.names[frames_.of_frame[frame]].style == Style::jit;
+    functions_.push_back(std::move(Message()
+                                       .varint(1, found->second)
+                                       .varint(2, name)
+                                       .varint(4, strings_(clean(file)))
+                                       .varint(kCompiled, compiled ? 1 : 0)));
     return found->second;
   }
 

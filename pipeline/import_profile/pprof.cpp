@@ -12,7 +12,9 @@
 namespace etwrelog::import_profile {
 namespace {
 
-constexpr unsigned kPdbName = 15; // of a mapping; of our own, as pipeline/export_profile writes it
+// Fields of our own, as pipeline/export_profile writes them.
+constexpr unsigned kPdbName = 15;  // of a mapping
+constexpr unsigned kCompiled = 15; // of a function
 
 struct Field {
   unsigned number = 0;
@@ -180,6 +182,7 @@ private:
 
   struct Function {
     std::string_view name, file; // of strings_, which is whole by now
+    bool compiled = false;
   };
   void add_function(Bytes bytes) {
     std::uint64_t id = 0;
@@ -189,6 +192,7 @@ private:
       if (field.number == 1) id = field.value;
       if (field.number == 2) function.name = view(field.value);
       if (field.number == 4) function.file = view(field.value);
+      if (field.number == kCompiled) function.compiled = field.value != 0;
     }
     functions_[id] = std::move(function);
   }
@@ -230,6 +234,7 @@ private:
       // A bare address is its own name; where a call returns to, that of the call is the location's.
       if (lines.size() == 1 && frame.address == address + 1) frame.caller = true;
       if (i + 1 != lines.size()) frame.kind = FrameKind::inlined;
+      if (function.compiled) frame.kind = FrameKind::jit;
       frame.in_kernel = format::is_kernel_address(address, 8); // of a 32-bit trace nothing tells
       if (module != modules_.end()) keep_place(frame, module->second, address, lines.size() == 1);
       frames.push_back(static_cast<std::uint32_t>(builder_.profile.frames.size()));

@@ -277,6 +277,33 @@ TEST(ProfileImport, SpeedscopeFilesKeepTheKindsOfFrames) {
   EXPECT_NE(folded(profile).find("0xfffff80000001000_[k] "), std::string::npos);
 }
 
+// In a module, as .NET's precompiled code, and in none.
+TEST(ProfileImport, CompiledCodeOfPprofFilesStaysCompiledCode) {
+  Profile profile = synthetic_profile();
+  for (const char *name : {"Program.Main()", "draw (https://example.org/app.js:12:9)"}) {
+    ProfileFrame frame;
+    frame.kind = FrameKind::jit;
+    frame.function = name;
+    frame.why = Unresolved::none;
+    frame.address = 0x7FF9'5EB1'503B;
+    if (name[0] == 'P') {
+      frame.module = 0;
+      frame.address = profile.modules[0].base + (frame.rva = 0x1234);
+    }
+    profile.frames.push_back(frame);
+    profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size() - 1)});
+    ProfileSample sample = profile.samples.back();
+    sample.node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+    profile.samples.push_back(sample);
+  }
+  const Result<ReadProfile> read = read_profile(write(profile, ProfileFormat::pprof));
+  ASSERT_TRUE(read) << read.error().message();
+  const std::string text = folded(read->profile);
+  EXPECT_NE(text.find(";game.exe!Program.Main()_[j] 1\n"), std::string::npos);
+  EXPECT_NE(text.find(";draw (https://example.org/app.js:12:9)_[j] 1\n"), std::string::npos);
+  EXPECT_EQ(text, folded(profile));
+}
+
 // What is called there is looked up at the address, a caller's at the one before.
 TEST(ProfileImport, AnInnermostFrameAndACallerAtTheSameAddressStayApart) {
   Profile profile = synthetic_profile();
