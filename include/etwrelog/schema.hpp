@@ -144,7 +144,14 @@ struct Schema {
   std::span<const Field> fields; // stable while the catalog or a copy of it lives
   std::span<const std::shared_ptr<const ValueMap>> maps;
   std::uint32_t ordinal = 0; // dense: an index for the caller's own tables
+  std::uint8_t level = 0;    // of a WPP message, whose header has none: what its format says; 0 if nothing
 };
+
+// The level of an event, of a WPP message that of its schema. `schema`: of the event, null if not known.
+[[nodiscard]] inline std::uint8_t level_of(const EventView &event, const Schema *schema) {
+  if (!event.is_message()) return event.level();
+  return schema == nullptr ? std::uint8_t{0} : schema->level;
+}
 
 class Decoder;
 struct Fit;      // for the library

@@ -106,7 +106,7 @@ public:
     } else if constexpr (Index == 11) {
       put.number(event.opcode());
     } else if constexpr (Index == 12) {
-      put.number(event.level());
+      put.number(level_of(event, schema));
     } else if constexpr (Index == 13) {
       put.repeated(event.keyword(), [&] { return keyword(event); });
     } else {

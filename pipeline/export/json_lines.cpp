@@ -244,7 +244,7 @@ void JsonLines::plain(const EventView &event, const Context &context, const Sche
     pen.put(",\"id\":"), put_unsigned(pen, event.has_hook() ? 0u : event.id());
     pen.put(",\"version\":"), put_unsigned(pen, event.version());
     pen.put(",\"opcode\":"), put_unsigned(pen, event.opcode());
-    pen.put(",\"level\":"), put_unsigned(pen, event.level());
+    pen.put(",\"level\":"), put_unsigned(pen, level_of(event, schema));
     pen.put(",\"keyword\":"), put_quoted_hex(pen, event.keyword());
   }
   if (event.is_event()) {
@@ -271,7 +271,8 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   };
   constexpr Severity kSeverities[] = {{0, "LOG_ALWAYS"}, {21, "CRITICAL"}, {17, "ERROR"},
                                       {13, "WARNING"},   {9, "INFO"},      {5, "VERBOSE"}};
-  const Severity severity = kSeverities[event.level() < std::size(kSeverities) ? event.level() : 5];
+  const unsigned level = level_of(event, schema);
+  const Severity severity = kSeverities[level < std::size(kSeverities) ? level : 5];
   std::string provider, name;
   names_of(survey_.schemas, &event, schema, provider, name);
   out += "{\"Timestamp\":";
@@ -297,7 +298,7 @@ void JsonLines::otel(const EventView &event, const Context &context, const Schem
   out += ",\"etw.opcode\":";
   append_unsigned(out, event.opcode());
   out += ",\"etw.level\":";
-  append_unsigned(out, event.level());
+  append_unsigned(out, level);
   out += ",\"etw.keywords\":\"";
   append_hex(out, event.keyword());
   out += "\",\"etw.process.id\":";
@@ -343,7 +344,7 @@ void JsonLines::timeline(const EventView &event, const Context &context, const S
   out += ",\"event_identifier\":";
   append_unsigned(out, event.has_hook() ? 0u : event.id());
   out += ",\"event_level\":";
-  append_unsigned(out, event.level());
+  append_unsigned(out, level_of(event, schema));
   out += ",\"process_identifier\":";
   append_id(out, event.process_id());
   out += ",\"thread_identifier\":";

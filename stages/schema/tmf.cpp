@@ -12,6 +12,7 @@
 #include "base/errors.hpp"
 #include "etwrelog/text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -125,6 +126,26 @@ Tags tags_of(std::string_view comment) {
   return tags;
 }
 
+// LEVEL=: a number, or a name of evntrace.h. What else it may be called is the program's own.
+std::uint8_t level_called(std::string_view text) {
+  constexpr std::string_view kNames[] = {"NONE",    "CRITICAL",  "ERROR",     "WARNING",   "INFORMATION",
+                                         "VERBOSE", "RESERVED6", "RESERVED7", "RESERVED8", "RESERVED9"};
+  if (const auto number = number_of(text)) return *number <= 0xFF ? static_cast<std::uint8_t>(*number) : 0;
+  if (!text.starts_with("TRACE_LEVEL_")) return 0;
+  text.remove_prefix(12);
+  if (text == "FATAL") return 1;
+  const auto *const found = std::find(std::begin(kNames), std::end(kNames), text);
+  return found == std::end(kNames) ? std::uint8_t{0} : static_cast<std::uint8_t>(found - kNames);
+}
+
+// Text that is no part of the format, in the format: a function may be called operator%.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out.append(c == '%' ? 2 : 1, c);
+  return out;
+}
+
 struct Message {
   TraceMessage out;
   std::string format;
@@ -141,10 +162,9 @@ constexpr std::size_t kMaxKept = 64u << 20; // of all
 
 // The format with arguments counted from 1 and the standard parts filled in. Longer than kMaxText: it is cut
 // off somewhere behind that.
-std::string renumbered(const Message &message) {
+std::string renumbered(const Message &message, const Tags &tags) {
   std::string text;
   const std::string &from = message.format;
-  const Tags tags = tags_of(message.comment);
   for (std::size_t i = 0; i < from.size() && text.size() <= kMaxText; ++i) {
     if (from[i] != '%' || i + 1 == from.size()) {
       text += from[i];
@@ -154,7 +174,7 @@ std::string renumbered(const Message &message) {
       const std::size_t end = from.find('!', i + 2);
       if (end == std::string::npos) break;
       const auto tag = tags.find(std::string_view(from).substr(i + 2, end - i - 2));
-      if (tag != tags.end()) text += tag->second;
+      if (tag != tags.end()) text += escaped(tag->second);
       i = end;
       continue;
     }
@@ -175,8 +195,8 @@ std::string renumbered(const Message &message) {
                                         : std::string_view("!s!");
     for (std::size_t k = 0; number && k < message.numbers.size() && k < 99 && text.size() <= kMaxText; ++k)
       if (message.numbers[k] == *number) text.append("%").append(std::to_string(k + 1)).append(format);
-    if (number == kModuleNumber) text += message.out.entry->schema.provider_name;
-    if (number == kPlaceNumber) text += message.out.entry->schema.task;
+    if (number == kModuleNumber) text += escaped(message.out.entry->schema.provider_name);
+    if (number == kPlaceNumber) text += escaped(message.out.entry->schema.task);
     i = end - 1;
   }
   return text;
@@ -307,7 +327,10 @@ private:
     inside_ = false;
     if (!message_.sound || out_.size() >= kMaxMessages) return;
     Entry &entry = *message_.out.entry;
-    std::string text = renumbered(message_);
+    const Tags tags = tags_of(message_.comment);
+    if (const auto level = tags.find("LEVEL"); level != tags.end())
+      entry.schema.level = level_called(level->second);
+    std::string text = renumbered(message_, tags);
     too_long_ = too_long_ || text.size() > kMaxText;
     kept_ += sizeof(Entry) + text.size();
     for (const std::string &kept : entry.texts)

@@ -453,7 +453,8 @@ bool Condition::Impl::test_column(const Event &event, const Schema *schema, cons
   case Column::id: return number(event.has_hook() || event.is_classic() ? 0 : event.id());
   case Column::version: return number(event.version());
   case Column::opcode: return number(event.opcode());
-  case Column::level: return number(event.level());
+  case Column::level: // of a WPP message its schema says it
+    return number(event.is_message() ? level_of(event, catalog.find(event)) : event.level());
   case Column::keyword:
     if (test.is_numeric()) return test.integer(event.keyword(), false);
     scratch.text.clear();

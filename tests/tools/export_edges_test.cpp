@@ -131,6 +131,39 @@ TEST_F(ExportEdges, KindsHaveTheOpcodesOfTheirEvents) {
       << text;
 }
 
+// A WPP message has no level in its header: its format has.
+TEST_F(ExportEdges, MessagesHaveTheLevelOfTheirFormat) {
+  const std::string formats = directory_.file("x.tmf"),
+                    text = "5a5a3344-5566-7788-99aa-bbccddeeff00 m // SRC=a.c\n#typev a_c1 1 \"%0bad\" //   "
+                           "LEVEL=TRACE_LEVEL_ERROR FLAGS=X\n{\n}\n#typev a_c2 2 \"%0fine\" //   "
+                           "LEVEL=TRACE_LEVEL_INFORMATION FLAGS=X\n{\n}\n";
+  testing::write_file(formats, std::vector<std::uint8_t>(text.begin(), text.end()));
+  for (std::uint16_t number = 1; number <= 3; ++number)
+    trace_.emit({kSoon + number},
+                [&](write::EventBuilder &e) { e.message(number, kPieced, 8, 7, 8, kSoon + number); });
+  const auto of = [&](const std::string &where) {
+    return lines(
+        {"--schemas", formats, "--where", "provider_id = '" + to_string(kPieced) + "' and " + where});
+  };
+  const std::vector<Json> all = of("id > 0"), errors = of("level = 2");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0]["level"], 2);
+  EXPECT_EQ(all[1]["level"], 4);
+  EXPECT_EQ(all[2]["level"], 0) << "nobody knows it";
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0]["event"], "a_c1");
+  EXPECT_EQ(of("level > 0 and event = 'a_c2'").size(), 1u);
+  EXPECT_EQ(lines({"--schemas", formats, "--profile", "otel", "--where", "level = 2"})[0]["SeverityText"],
+            "ERROR");
+  EXPECT_EQ(
+      asked({"query", "--schemas", formats, written(),
+             "select count(*) from events where provider_id = '" + to_string(kPieced) + "' and level = 4"})
+          .out,
+      "count(*)\n1\n");
+  EXPECT_NE(asked({"export", written(), "--schemas", formats, "--format", "csv"}).out.find(",a_c1,1,0,0,2,"),
+            std::string::npos);
+}
+
 TEST_F(ExportEdges, StacksGetTheirUserPartFromALaterEvent) {
   const auto item = [](std::uint64_t match, const testing::Frames &frames) {
     std::vector<std::uint8_t> data = testing::stack_item(frames);

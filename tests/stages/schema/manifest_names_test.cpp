@@ -146,6 +146,32 @@ TEST(TraceMessageFormats, NamesOfFunctionsMayHaveBlanksAndUnknownArgumentsArePro
   }
 }
 
+TEST(TraceMessageFormats, SayLevelsAndKeepPercentSignsOfNames) {
+  const std::pair<std::string, unsigned> levels[] = {{"TRACE_LEVEL_CRITICAL", 1},
+                                                     {"TRACE_LEVEL_FATAL", 1},
+                                                     {"TRACE_LEVEL_ERROR", 2},
+                                                     {"TRACE_LEVEL_VERBOSE", 5},
+                                                     {"4", 4},
+                                                     {"TRACE_LEVEL_RESERVED9", 9},
+                                                     {"TRACE_LEVEL_NOBODY", 0},
+                                                     {"Noise", 0},
+                                                     {"256", 0}};
+  for (const auto &[name, level] : levels) {
+    SchemaCatalog catalog;
+    ASSERT_TRUE(catalog.add_tmf("11223344-5566-7788-99aa-bbccddeeff00 100%1.c // SRC=a.c\n"
+                                "#typev a_c1 1 \"%0%1 %!FUNC! %%: %10!d!\" //   LEVEL=" +
+                                name + " FLAGS=X FUNC=Num::operator%1\n{\nn, ItemLong -- 10\n}\n"));
+    const Raw message = built(
+        [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(std::uint32_t{5}); });
+    const Schema *schema = catalog.find(view_of(message));
+    ASSERT_NE(schema, nullptr);
+    EXPECT_EQ(schema->level, level) << name;
+    EXPECT_EQ(level_of(view_of(message), schema), level) << name;
+    EXPECT_EQ(level_of(view_of(message), nullptr), 0);
+    EXPECT_EQ(schema->message, "100%%1.c Num::operator%%1 %%: %1!d!");
+  }
+}
+
 TEST(TraceMessageFormats, ListsAndSetsNameTheirValues) {
   SchemaCatalog catalog;
   ASSERT_TRUE(catalog.add_tmf(R"(11223344-5566-7788-99aa-bbccddeeff00 module // SRC=a.c
