@@ -61,9 +61,13 @@ Error nothing_there(const std::string &file, ProfileKind kind, bool slices, bool
   error.file = file;
   error.what = samples ? "the trace holds no CPU samples"
                        : fmt::format("the trace holds no context switches{}", stacks);
-  if (!all_of_it) error.what += " in the time asked for";
   error.expected = samples ? "PerfInfo/Sample events (kernel keyword PROFILE)"
                            : fmt::format("Thread/CSwitch events (kernel keyword CSWITCH){}", stacks);
+  if (slices && result.events.contains("Windows Kernel/Thread/CSwitch")) {
+    error.what = "the trace holds no two context switches that belong together";
+    error.expected = "one to a thread, and one away from it on the same processor or to it again";
+  }
+  if (!all_of_it) error.what += " in the time asked for";
   std::vector<std::pair<std::uint64_t, std::string>> rows;
   std::uint64_t events = 0;
   for (const auto &[name, count] : result.events) {

@@ -77,6 +77,24 @@ std::optional<std::string> settle_intervals(Profile &profile) {
                      static_cast<double>(usual) * 1e-6, how);
 }
 
+// Where a stretch ends within the trace, what runs there runs on. `length`: of the trace, in nanoseconds, as
+// its header tells; 0: it was not closed, and only the switches tell how far it reaches.
+profile::TimeRange cut_off(profile::TimeRange time, const profile::Records &records, const Clock &clock,
+                           std::int64_t length) {
+  const auto at = [&clock](std::int64_t raw) { return clock.to_seconds(raw) * 1e9; };
+  if (time.from != profile::kBeginning && at(time.from) <= 0) time.from = profile::kBeginning;
+  if (time.to == profile::kForever) return time;
+  if (length != 0) {
+    if (at(time.to) >= static_cast<double>(length)) time.to = profile::kForever;
+  } else {
+    std::int64_t last = profile::kBeginning;
+    for (std::size_t i = 0; i < records.switches.size(); ++i)
+      last = std::max(last, records.switches[i].time);
+    time.to = std::min(time.to, last);
+  }
+  return time;
+}
+
 } // namespace
 
 Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph) {
@@ -105,11 +123,6 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   };
   profile::Methods methods;
   if (options.names) methods.build(std::move(collected.code));
-  profile::build(
-      collected.records, first.clock(), read_frames,
-      {options.idle, options.slices, options.kind, time, options.names ? &methods : nullptr, graph.stop},
-      parallel, result.profile);
-  if (graph.stop.stop_requested()) return base::cancelled().in(first.input().name());
   Profile &profile = result.profile;
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
   profile.start_time = first.header().start_time;
@@ -124,6 +137,12 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
       profile.duration =
           std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
   }
+  profile::build(collected.records, first.clock(), read_frames,
+                 {options.idle, options.slices, options.kind, time,
+                  cut_off(time, collected.records, first.clock(), profile.duration),
+                  options.names ? &methods : nullptr, graph.stop},
+                 parallel, profile);
+  if (graph.stop.stop_requested()) return base::cancelled().in(first.input().name());
   if (!profile.samples.empty()) profile.duration = std::max(profile.duration, profile.samples.back().time);
   if (options.from || options.to) {
     const auto place = [&](std::int64_t raw) {

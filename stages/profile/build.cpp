@@ -155,7 +155,7 @@ private:
       return tree_->child(node, frames_->note(text));
     };
     const Waits found = waits();
-    const bool all_told = found.whole && !of_one_process();
+    const bool all_told = found.whole && one_process() == OneProcess{};
     for (const Wait &wait : found.waits) {
       if (stopped()) return;
       const Subject &subject = records_.subjects[wait.subject];
@@ -213,23 +213,26 @@ private:
     return found;
   }
 
-  // Whether all switches are to one process or away from it: then the trace was cut down to it, and between
-  // two of them others may have run.
-  [[nodiscard]] bool of_one_process() const {
-    const auto pid_of = [this](std::uint32_t tid, std::int64_t time) {
-      const std::uint32_t span = thread_times_.find(tid, time);
-      return span == Timeline::kNone ? std::uint32_t{0} : thread_times_[span].value;
-    };
-    std::array<std::uint32_t, 2> left{}; // 0, Idle: none
+  [[nodiscard]] std::uint32_t pid_of(std::uint32_t tid, std::int64_t time) const { // 0: not known, or Idle
+    const std::uint32_t span = thread_times_.find(tid, time);
+    return span == Timeline::kNone ? 0 : thread_times_[span].value;
+  }
+
+  // Whether all switches are to one process or away from it: then the trace may have been cut down to it, and
+  // between two of them others may have run. Either of two in one switch, or in several between them; 0:
+  // none.
+  using OneProcess = std::array<std::uint32_t, 2>;
+  [[nodiscard]] OneProcess one_process() const {
+    OneProcess left{};
     for (std::size_t i = 0; i < records_.switches.size(); ++i) {
       const SwitchRecord &record = records_.switches[i];
       const std::array both{pid_of(record.old_thread, record.time), pid_of(record.new_thread, record.time)};
       if (i == 0) left = both;
       for (std::uint32_t &pid : left)
         if (pid != both[0] && pid != both[1]) pid = 0;
-      if (left[0] == 0 && left[1] == 0) return false;
+      if (left == OneProcess{}) break;
     }
-    return records_.switches.size() > 0;
+    return left;
   }
 
   void take_slices() {
@@ -240,9 +243,15 @@ private:
         profile_.slices.push_back(
             {to_ns_(from), to_ns_(to), context(thread, to).thread, processor, state, reason});
     };
-    for (const Running &run : find_running(records_, options_.time))
+    const Waits found = waits();
+    // Where switches are missing nobody knows what else ran from one of them to an end.
+    const OneProcess one = one_process();
+    for (const Running &run : find_running(records_, found.whole ? options_.cut : kAlways)) {
+      if (run.cut_off && one != OneProcess{} && std::ranges::count(one, pid_of(run.thread, run.to)) == 0)
+        continue;
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
-    for (const Wait &wait : waits().waits) {
+    }
+    for (const Wait &wait : found.waits) {
       add(wait.thread, wait.out, wait.ready, wait.processor, SliceState::waiting, wait.reason);
       add(wait.thread, wait.ready, wait.in, wait.processor, SliceState::ready, 0);
     }

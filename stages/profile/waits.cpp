@@ -99,25 +99,24 @@ Waits find_waits(const Records &records) {
   return found;
 }
 
-std::vector<Running> find_running(const Records &records, TimeRange time) {
+std::vector<Running> find_running(const Records &records, TimeRange cut) {
   std::map<std::uint16_t, Running> current;
   std::vector<Running> all;
-  const std::vector<SwitchRecord> switches = in_time(records.switches);
-  if (switches.empty()) return all;
-  for (const SwitchRecord &record : switches) {
+  for (const SwitchRecord &record : in_time(records.switches)) {
     const auto [place, fresh] = current.try_emplace(record.processor);
-    if (fresh && time.from != kBeginning)
-      place->second = {record.old_thread, switches.front().time, record.time, record.processor};
+    if (fresh && cut.from != kBeginning)
+      place->second = {record.old_thread, cut.from, record.time, record.processor, true};
     Running &run = place->second;
     if (run.thread == record.old_thread && run.thread != 0) {
       run.to = record.time;
       all.push_back(run);
     }
-    run = {record.new_thread, record.time, record.time, record.processor};
+    run = {record.new_thread, record.time, record.time, record.processor, false};
   }
-  if (time.to != kForever)
+  if (cut.to != kForever)
     for (auto &[processor, run] : current) {
-      run.to = switches.back().time;
+      run.to = cut.to;
+      run.cut_off = true;
       if (run.thread != 0) all.push_back(run);
     }
   return all;

@@ -27,9 +27,10 @@ struct Running { // a stretch that a thread ran
   std::uint32_t thread = 0;
   std::int64_t from = 0, to = 0;
   std::uint16_t processor = 0;
+  bool cut_off = false; // at an end of the time that was asked for
 };
-// From switch to switch. Of a stretch of time also what ran on a processor before its first switch and behind
-// its last, from the first switch on any to the last.
-[[nodiscard]] std::vector<Running> find_running(const Records &records, TimeRange time);
+// From switch to switch. Also what ran on a processor before its first switch and behind its last, cut off at
+// the ends of `cut`, unless these are kBeginning and kForever.
+[[nodiscard]] std::vector<Running> find_running(const Records &records, TimeRange cut);
 
 } // namespace etwrelog::profile

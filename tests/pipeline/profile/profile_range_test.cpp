@@ -11,7 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 namespace etwrelog {
 namespace {
@@ -169,6 +172,53 @@ TEST_P(ProfileRange, OfWaitsThoseCountThatBeganAndEndedInIt) {
   };
   const std::vector<std::string> all = without_waker(part.samples), wanted = without_waker(expected);
   EXPECT_TRUE(std::ranges::includes(all, wanted));
+}
+
+// What the whole profile has, cut to the stretch, of the processors that switch in it; whatever lies at its
+// ends.
+TEST_P(ProfileRange, WhatRunsAtTheEndsOfAStretchIsCutOffThere) {
+  using Run = std::tuple<std::uint16_t, std::int64_t, std::int64_t, std::uint32_t>;
+  std::vector<std::uint8_t> bytes = read_file(plain); // closed: its header says when it ended
+  constexpr std::size_t kEndTimeAt = 120;
+  const std::int64_t end_of_trace =
+      make_profile(*etwrelog::Trace::open(plain))->profile.start_time + 3600LL * 10'000'000;
+  std::memcpy(bytes.data() + kEndTimeAt, &end_of_trace, sizeof end_of_trace);
+  const std::string closed = directory.file("closed.etl");
+  write_file(closed, bytes);
+  const auto runs = [&closed](std::optional<double> from, std::optional<double> to) {
+    const Result<etwrelog::Trace> trace = etwrelog::Trace::open(closed);
+    ProfileOptions options;
+    options.slices = true;
+    if (from) options.from = etwrelog::Moment{true, *from, 0};
+    if (to) options.to = etwrelog::Moment{true, *to, 0};
+    const Profile profile = make_profile(*trace, options)->profile;
+    std::vector<Run> all;
+    for (const ProfileSlice &slice : profile.slices)
+      if (slice.state == SliceState::running)
+        all.emplace_back(slice.processor, slice.start, slice.end, profile.threads[slice.thread].tid);
+    std::ranges::sort(all);
+    return all;
+  };
+  const std::vector<Run> whole = runs(std::nullopt, std::nullopt);
+  const auto [from, to] = [&whole] { // a thousandth of a second around a switch, with few or no others
+    const std::int64_t middle = std::get<1>(whole[whole.size() / 3]);
+    return std::pair(middle - 200'000, middle + 800'000);
+  }();
+  std::vector<Run> expected;
+  const std::vector<Run> part = runs(static_cast<double>(from) * 1e-9, static_cast<double>(to) * 1e-9);
+  std::set<std::uint16_t> processors;
+  bool begins = false, ends = false;
+  for (const auto &[processor, start, end, tid] : part) {
+    processors.insert(processor);
+    begins |= start == from, ends |= end == to;
+  }
+  for (const auto &[processor, start, end, tid] : whole)
+    if (processors.contains(processor) && end > from && start < to)
+      expected.emplace_back(processor, std::max(start, from), std::min(end, to), tid);
+  EXPECT_EQ(part, expected);
+  EXPECT_TRUE(begins);
+  EXPECT_TRUE(ends);
+  EXPECT_EQ(runs(0, 1e6), whole) << "nothing is cut off";
 }
 
 // What a page knows of each wait is enough to tell which count in a stretch that is selected there.
