@@ -51,6 +51,19 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
   await page.mouse.move(box.x + 420, box.y + 60, { steps: 5 }); await page.mouse.move(box.x + 600, box.y + 60); await page.mouse.up();
   const part = await page.evaluate(() => ({ from: profile.state.from, to: profile.state.to, sum: profile.sum() }));
   if (!(part.from > 0 && part.to < 4e9 && part.sum > 0 && part.sum < facts.game.sum)) { ++failures; console.error('mouse', part); }
+  // The menu of the other button leaves it, and so does a touch that becomes a scroll.
+  const stretch = () => page.evaluate(() => [profile.state.from, profile.state.to, profile.sum(), document.getElementById('from').value].join());
+  const selected = await stretch();
+  await page.mouse.move(box.x + 700, box.y + 60); await page.mouse.down({ button: 'right' }); await page.mouse.up({ button: 'right' });
+  equal('the other button', await stretch(), selected);
+  await page.evaluate(() => {
+    const canvas = document.getElementById('time'), at = canvas.getBoundingClientRect();
+    canvas.setPointerCapture = () => {};
+    for (const [type, x] of [['down', 100], ['move', 200], ['cancel', 200], ['move', 300]])
+      canvas.dispatchEvent(new PointerEvent('pointer' + type, { pointerId: 1, clientX: at.left + x, clientY: at.top + 50, bubbles: true }));
+    delete canvas.setPointerCapture;
+  });
+  equal('a touch that scrolls', await stretch(), selected);
   // Escape goes back to all, from wherever one is; in a field it takes back what was typed.
   const picked = () => page.evaluate(() => [profile.state.from, profile.state.process, profile.zoomed()].join());
   const allOfIt = `0,-1,${facts.all.sum}`, game = () => page.click('#who button[data-process="0"]');

@@ -227,8 +227,13 @@
     state.from = Math.max(0, Math.min(from, to)); state.to = Math.min(end, Math.max(from, to));
     update();
   }
-  let drag = null;
-  timeCanvas.addEventListener('pointerdown', e => { drag = plot.t(e.offsetX); timeCanvas.setPointerCapture(e.pointerId); });
+  let drag = null, before = null; // where it began, and what was selected
+  timeCanvas.addEventListener('pointerdown', e => {
+    if (e.button !== 0) return; // of another a menu opens
+    drag = plot.t(e.offsetX); before = [state.from, state.to]; timeCanvas.setPointerCapture(e.pointerId);
+  });
+  // A touch that turns out to scroll the page.
+  timeCanvas.addEventListener('pointercancel', () => { if (drag !== null) { drag = null; select(...before); } });
   timeCanvas.addEventListener('pointermove', e => {
     if (drag === null) return;
     const to = plot.t(e.offsetX);
