@@ -1,6 +1,7 @@
 #include "export_profile/out.hpp"
 
 #include "base/called.hpp"
+#include "etwrelog/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -195,8 +196,11 @@ std::string clean(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[0]);
     const bool control = (size == 1 && (c < 0x20 || c == 0x7F)) ||
                          (size == 2 && c == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    const bool may_turn = size > 1 && (c == 0xD8 || c == 0xE2); // with what printable() leaves out besides
     if (control)
       out += ' ';
+    else if (may_turn && printable(text.substr(0, size)) != text.substr(0, size))
+      out += "\xEF\xBF\xBD";
     else
       out.append(text.substr(0, size));
     text.remove_prefix(size);

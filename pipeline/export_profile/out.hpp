@@ -52,7 +52,8 @@ private:
 };
 
 // Valid UTF-8 without control characters, as every format here wants it: names of programs and of functions
-// can be anything in a hostile trace. What is not valid becomes U+FFFD, control characters become blanks.
+// can be anything in a hostile trace. What is not valid becomes U+FFFD, and so does what separates
+// lines or turns the direction of writing; control characters become blanks.
 [[nodiscard]] std::string clean(std::string_view text);
 
 } // namespace etwrelog::export_profile

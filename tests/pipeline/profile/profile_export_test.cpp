@@ -124,6 +124,28 @@ TEST(ProfileExport, FoldedNamesNeverBreakALine) {
       << lines.begin()->first;
 }
 
+// Who reads lines may take U+2028 for the end of one; U+202E shows "exe.gpj" for "jpg.exe", with the id
+// behind it.
+TEST(ProfileExport, NamesDoNotTurnTheDirectionOfWriting) {
+  Profile profile = synthetic_profile({.slices = true});
+  profile.processes[0].name = "a\xE2\x80\xAE"
+                              "b\xE2\x80\xA8"
+                              "c\xD8\x9C"
+                              "d\xD8\xA7\xE2\x82\xAC.exe"; // U+0627, U+20AC stay
+  const std::string shown = "a\xEF\xBF\xBD"
+                            "b\xEF\xBF\xBD"
+                            "c\xEF\xBF\xBD"
+                            "d\xD8\xA7\xE2\x82\xAC.exe";
+  for (const ProfileFormat format :
+       {ProfileFormat::svg, ProfileFormat::html, ProfileFormat::folded, ProfileFormat::speedscope,
+        ProfileFormat::firefox, ProfileFormat::pprof, ProfileFormat::chrome}) {
+    std::string text = write(profile, format).text;
+    if (text[0] == '\x1F') text = gunzip(text);
+    EXPECT_NE(text.find(shown), std::string::npos) << profile_format_name(format);
+    EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos) << profile_format_name(format);
+  }
+}
+
 TEST(ProfileExport, SameProfileGivesTheSameBytes) {
   for (const auto format :
        {ProfileFormat::folded, ProfileFormat::svg, ProfileFormat::html, ProfileFormat::speedscope,
