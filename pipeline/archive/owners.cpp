@@ -70,7 +70,7 @@ void SegmentOwners::note_switched_out(const EventView &event, const filter::Hook
 
 // Whose stack the event may have: its own, although it is about another (filter::LifetimeRecords::Actor).
 void SegmentOwners::note_causer(const EventView &event, std::int64_t time) {
-  if (!event.has_ids()) return;
+  if (!filter::says_causer(event)) return;
   const Causer causer{event.process_id(), event.thread_id(), time};
   if (causer.pid == causer_.pid && causer.tid == causer_.tid && time >= causer_.since) return;
   causer_ = causer;

@@ -17,8 +17,8 @@ public:
   void clear(std::uint32_t buffers);
   void begin_buffer(std::uint16_t processor);
   void count(const EventView &event, std::int64_t time) {
-    if (event.has_hook()) {
-      const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+    if (const filter::HookRule *const kernel = filter::rule_of(event)) {
+      const filter::HookRule &rule = *kernel;
       records_.add(event, rule, time, buffer_);
       note_others(event, rule, time);
       const filter::Claim claim = filter::claim_of(event, rule, position_);

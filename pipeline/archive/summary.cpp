@@ -113,13 +113,14 @@ void Summarizer::visit(const EventView &event, std::int64_t time, const SegmentS
   summary_.event_bytes += event.size();
   summary_.first_time = std::min(summary_.first_time, time);
   summary_.last_time = std::max(summary_.last_time, time);
-  if (!event.has_hook()) {
+  const filter::HookRule *const found = filter::rule_of(event);
+  if (found == nullptr) {
     const bool state = filter::is_state(event);
     remember(time, state);
     if (state) keep(event.bytes(), where);
     return;
   }
-  const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+  const filter::HookRule &rule = *found;
   if (rule.scope == Scope::context_switch && filter::switched_threads(event, rule)) {
     last_switch_ = event;
     last_switch_where_ = where;
@@ -142,7 +143,7 @@ bool Summarizer::keeps(const EventView &event, std::int64_t time, const filter::
   }
   case Scope::context_switch_batch: remember(time, false); return first(batch_);
   case Scope::current_thread:
-  case Scope::header: remember(time, false); return !event.has_ids() && first(unowned_);
+  case Scope::header: remember(time, false); return !filter::says_causer(event) && first(unowned_);
   default: {
     const bool state = filter::is_state(rule.scope);
     remember(time, state);

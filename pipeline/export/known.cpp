@@ -328,8 +328,9 @@ std::uint32_t Knowledge::running_on(const Event &event) const {
 }
 
 std::uint32_t Knowledge::logger_of(const Event &event) const {
-  if (event.thread_id() != kUnknownId || !event.has_hook()) return event.thread_id();
-  const HookRule &rule = filter::rule_for(event.hook(), event.version());
+  const HookRule *const found = event.thread_id() == kUnknownId ? filter::rule_of(event) : nullptr;
+  if (found == nullptr) return event.thread_id();
+  const HookRule &rule = *found;
   if (rule.scope == Scope::system) return kUnknownId;
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto own =
@@ -343,8 +344,8 @@ std::uint32_t Knowledge::logger_of(const Event &event) const {
 Knowledge::Owner Knowledge::owner_of(const Event &event) const {
   const filter::Lifetimes &lifetimes = survey_->lifetimes[event.machine()];
   Owner owner{event.process_id(), logger_of(event)};
-  if (event.has_hook()) {
-    const HookRule &rule = filter::rule_for(event.hook(), event.version());
+  if (const HookRule *const kernel_rule = filter::rule_of(event)) {
+    const HookRule &rule = *kernel_rule;
     filter::Position position{event.processor(), running_on(event)};
     if (rule.scope == Scope::ready_thread && owner.process == kUnknownId && owner.thread != kUnknownId)
       owner.process = lifetimes.pid_of_thread(owner.thread, event.time()).value_or(kUnknownId);
@@ -435,10 +436,8 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   }
   if (match != 0 && !is_later_part(event)) add_later_part(machine, match, event, frames);
   if (!frames.empty() || machine.fragments.empty()) return;
-  if (event.has_hook()) {
-    const Scope scope = filter::rule_for(event.hook(), event.version()).scope;
-    if (filter::is_stack(scope) || scope == Scope::stack_definition) return;
-  }
+  if (const HookRule *const rule = filter::rule_of(event))
+    if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;
   const std::uint32_t thread = logger_of(event);
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
   const std::pair key(event.time(), thread);

@@ -82,8 +82,7 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
       looked.candidates.push_back({begin, end, 0});
   };
   trace_.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
-    const filter::HookRule *const rule =
-        event.has_hook() ? &filter::rule_for(event.hook(), event.version()) : nullptr;
+    const filter::HookRule *const rule = filter::rule_of(event);
     if (rule != nullptr) part.records.add(event, *rule, time, buffer.index);
     const std::uint32_t switches = walk.switches;
     const std::optional<filter::Reason> dropped = early_.drops(event, rule, time, walk);
@@ -110,10 +109,8 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
 void FirstPass::note_need(const EventView &event, const filter::HookRule *rule, Looked &looked) {
   constexpr std::size_t kMost = 16; // providers
   if (looked.needs_more) return;
-  if (rule != nullptr) {
-    looked.needs_more = rule->refers_to_file(event.pointer_size());
-    return;
-  }
+  if (rule != nullptr) looked.needs_more = rule->refers_to_file(event.pointer_size());
+  if (looked.needs_more) return;
   const std::optional<Guid> provider = filter::provider_needed(event);
   if (!provider || std::ranges::find(looked.providers, *provider) != looked.providers.end()) return;
   looked.needs_more = looked.providers.size() == kMost;

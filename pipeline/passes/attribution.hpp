@@ -25,7 +25,7 @@ struct Share {
     to = std::max(to, time);
     ++events;
     bytes += event.size();
-    samples += event.has_hook() && event.hook() == kernel::kHookSample ? 1 : 0;
+    samples += filter::is_sample(event) ? 1 : 0;
   }
   // Takes in what claims the same.
   void add(const Share &other);

@@ -134,22 +134,23 @@ public:
       if (schema::EventNames::teaches(event)) work_.names.learn(event, time);
     }
     if (event.has_ids()) ++header_pid(event.process_id());
-    if (!event.has_hook()) {
+    const filter::HookRule *const found = filter::rule_of(event);
+    if (found == nullptr) {
       const filter::Claim claim = filter::claim_of(event, position);
       if (claim.anyone()) work_.shares.of(claim, buffer).add(event, time);
       if (everything_ && event.is_event()) count_event_stacks(event);
       return;
     }
-    const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+    const filter::HookRule &rule = *found;
     work_.lifetimes.add(event, rule, time, buffer);
     const filter::Claim claim = filter::claim_of(event, rule, position);
     if (claim.anyone())
       work_.shares.of(claim, buffer).add(event, time);
-    else if (event.hook() == kernel::kHookSample)
+    else if (rule.hook == kernel::kHookSample)
       ++work_.unattributed_samples;
     if (rule.scope == kernel::Scope::image)
       count_image(event, rule);
-    else if (everything_)
+    else if (everything_ && event.has_hook()) // with other headers they are no stacks to `stacks` either
       count_stack(event, rule);
   }
 

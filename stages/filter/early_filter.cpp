@@ -153,12 +153,12 @@ std::optional<Reason> EarlyFilter::by_owner(const EventView &event, const HookRu
   case Scope::stack_reference: {
     const auto pid = field(at.process_id);
     if (pid && *pid != kUnknownId) return by_process(walk, *pid, time);
-    return event.has_ids() ? by_header(event, time, walk) : of_unknown();
+    return says_causer(event) ? by_header(event, time, walk) : of_unknown();
   }
   case Scope::payload_thread: {
     const auto tid = field(at.thread_id);
     if (tid && *tid != kUnknownId) return by_thread(walk, tid, time);
-    return event.has_ids() ? by_header(event, time, walk) : of_unknown();
+    return says_causer(event) ? by_header(event, time, walk) : of_unknown();
   }
   case Scope::context_switch: {
     const auto next = field(at.new_thread);
@@ -167,7 +167,7 @@ std::optional<Reason> EarlyFilter::by_owner(const EventView &event, const HookRu
   }
   case Scope::ready_thread: return by_thread(walk, field(at.thread_id), time);
   case Scope::current_thread:
-    if (event.has_ids() && event.process_id() != kUnknownId) return by_header(event, time, walk);
+    if (says_causer(event) && event.process_id() != kUnknownId) return by_header(event, time, walk);
     // Before the first context switch of a buffer, an earlier buffer tells who runs.
     if (walk.position.current_thread == kUnknownId) return std::nullopt;
     return by_thread(walk, walk.position.current_thread, time);

@@ -100,7 +100,7 @@ bool is_state(Scope scope) {
 }
 
 bool is_state(const EventView &event) {
-  if (event.has_hook()) return is_state(rule_for(event.hook(), event.version()).scope);
+  if (const HookRule *const rule = rule_of(event)) return is_state(rule->scope);
   const Guid provider = event.provider();
   if (event.is_classic())
     return describes_system(provider) || provider == format::kMetaDataGuid ||
@@ -188,13 +188,14 @@ bool Filter::is_named(const EventView &event, std::int64_t time, const Position 
 
 // Nobody asks for names of files but to read what refers to them, unless the user names this kind, or the
 // event says what happened to a file at its time, as all but the rundown do.
-bool Filter::selects_name(const EventView &event, std::int64_t time, const Position &position) const {
-  if (event.hook() == kernel::kHookFileRundown) return is_named(event, time, position);
+bool Filter::selects_name(const EventView &event, const HookRule &rule, std::int64_t time,
+                          const Position &position) const {
+  if (rule.hook == kernel::kHookFileRundown) return is_named(event, time, position);
   return in_time(time) && (!by_kind_ || of_kind(event, position));
 }
 
 Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Position &position) const {
-  if (event.has_hook()) return judge_hook(event, time, position);
+  if (const HookRule *const rule = rule_of(event)) return judge_kernel(event, *rule, time, position);
   // Kept whatever the time and kind: what gives stacks their names and events their meaning.
   const Verdict state =
       event.is_classic() ? judge_classic(event, time, position) : judge_event(event, time, position);
@@ -204,8 +205,8 @@ Filter::Verdict Filter::judge(const EventView &event, std::int64_t time, Positio
   return {by_owner(owner_of(event, time, position, *lifetimes_), time)};
 }
 
-Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Position &position) const {
-  const HookRule &rule = rule_for(event.hook(), event.version());
+Filter::Verdict Filter::judge_kernel(const EventView &event, const HookRule &rule, std::int64_t time,
+                                     Position &position) const {
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const std::uint32_t ran_before = position.current_thread;
   switch (rule.scope) {
@@ -227,7 +228,8 @@ Filter::Verdict Filter::judge_hook(const EventView &event, std::int64_t time, Po
   case Scope::stack_definition:
   case Scope::file_name: {
     const bool names_file = rule.scope == Scope::file_name;
-    const bool selected = names_file ? selects_name(event, time, position) : is_named(event, time, position);
+    const bool selected =
+        names_file ? selects_name(event, rule, time, position) : is_named(event, time, position);
     if (const Reason reason = by_owner({}, time); selected && is_kept(reason)) return {reason};
     return {Reason::kept_reference, names_file ? Need::file : Need::definition};
   }
@@ -364,9 +366,9 @@ std::optional<Guid> provider_needed(const EventView &event) {
 
 namespace {
 
-KeyReference::Kind kind_of_key(const EventView &event) {
-  if (event.hook() == kernel::kHookStackKeyKernel) return KeyReference::Kind::kernel;
-  return event.hook() == kernel::kHookStackKeyUser ? KeyReference::Kind::user : KeyReference::Kind::either;
+KeyReference::Kind kind_of_key(const HookRule &rule) {
+  if (rule.hook == kernel::kHookStackKeyKernel) return KeyReference::Kind::kernel;
+  return rule.hook == kernel::kHookStackKeyUser ? KeyReference::Kind::user : KeyReference::Kind::either;
 }
 
 // The thread whose stack belongs to the event: the one that caused it; of a switch the one switched in.
@@ -375,8 +377,14 @@ std::uint32_t walked_thread(const EventView &event, const HookRule &rule, const 
   if (rule.scope == Scope::context_switch || rule.scope == Scope::ready_thread ||
       rule.scope == Scope::current_thread)
     return position.current_thread;
-  if (event.has_ids()) return event.thread_id();
+  if (says_causer(event)) return event.thread_id();
   return FieldOffsets::u32(event.payload(), at.thread_id).value_or(kUnknownId);
+}
+
+void add_provider(const EventView &event, Marks::Part &part) {
+  const auto provider = provider_needed(event);
+  if (provider && (part.providers.empty() || part.providers.back() != *provider))
+    part.providers.push_back(*provider);
 }
 
 } // namespace
@@ -384,8 +392,8 @@ std::uint32_t walked_thread(const EventView &event, const HookRule &rule, const 
 void Filter::mark(const EventView &event, std::int64_t time, Position &position, Marks::Part &part) const {
   const Verdict verdict = judge(event, time, position);
   const Bytes payload = event.payload();
-  if (event.has_hook()) {
-    const HookRule &rule = rule_for(event.hook(), event.version());
+  if (const HookRule *const found = rule_of(event)) {
+    const HookRule &rule = *found;
     const FieldOffsets &at = rule.offsets(event.pointer_size());
     if (verdict.need == Need::stack) {
       const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
@@ -393,13 +401,13 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
       const auto pid = FieldOffsets::u32(payload, at.process_id),
                  tid = FieldOffsets::u32(payload, at.thread_id);
       if (key && event_time && pid && tid)
-        mark_reference({{*key, time, kind_of_key(event)}, {*event_time, *tid}}, *pid, part);
+        mark_reference({{*key, time, kind_of_key(rule)}, {*event_time, *tid}}, *pid, part);
       return;
     }
     if (verdict.need != Need::none || rule.scope == Scope::stack_definition) return;
     if (is_stack(rule.scope)) { // that is kept for itself, or goes
       const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
-      if (key && is_kept(verdict.reason)) mark_definitions({*key, time, kind_of_key(event)}, part);
+      if (key && is_kept(verdict.reason)) mark_definitions({*key, time, kind_of_key(rule)}, part);
       return;
     }
     const bool kept = is_kept(verdict.reason);
@@ -416,13 +424,12 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
           part.files.push_back(*file);
     if (by_kind_ && lifetimes_->has_stacks())
       part.kept_events.push_back({time, walked_thread(event, rule, at, position)});
+    add_provider(event, part);
     return;
   }
   if (verdict.need != Need::none || !is_kept(verdict.reason)) return;
   if (by_kind_ && lifetimes_->has_stacks()) part.kept_events.push_back({time, event.thread_id()});
-  if (const auto provider = provider_needed(event);
-      provider && (part.providers.empty() || part.providers.back() != *provider))
-    part.providers.push_back(*provider);
+  add_provider(event, part);
   if (!event.has_items()) return;
   ExtendedItems items = event.items();
   ExtendedItem item;
@@ -472,7 +479,9 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     const Guid provider = in_payload ? load_guid(payload.data()) : event.provider();
     return marks_.providers.contains(provider) ? Reason::kept_reference : Reason::dropped_unreferenced;
   }
-  const FieldOffsets &at = rule_for(event.hook(), event.version()).offsets(event.pointer_size());
+  const HookRule *const rule = rule_of(event); // what needs one of the rest is the kernel's
+  if (rule == nullptr) return verdict.reason;
+  const FieldOffsets &at = rule->offsets(event.pointer_size());
   if (verdict.need == Need::stack) {
     const auto event_time = FieldOffsets::i64(payload, at.event_time);
     const auto tid = FieldOffsets::u32(payload, at.thread_id);

@@ -61,7 +61,7 @@ private:
 
 // Follows context switches: call it for every event of a buffer, in order.
 [[nodiscard]] Claim claim_of(const EventView &event, Position &position);
-// Of an event with that hook.
+// Of a kernel event that the rule is of.
 [[nodiscard]] Claim claim_of(const EventView &event, const HookRule &rule, Position &position);
 
 // The process that an event belongs to: by payload, by thread and time, by header, by the processor's current
@@ -79,7 +79,7 @@ private:
 // State events: those that a filter keeps, or may keep, also outside the selected time. Of stacks it depends
 // on the event that they belong to; they count as such.
 [[nodiscard]] bool is_state(const EventView &event);
-[[nodiscard]] bool is_state(kernel::Scope scope); // of events with a hook
+[[nodiscard]] bool is_state(kernel::Scope scope); // of kernel events
 
 // The first and last raw time that a selection takes.
 struct TimeRange {
@@ -168,7 +168,8 @@ private:
     Need need = Need::none;
   };
   [[nodiscard]] Verdict judge(const EventView &event, std::int64_t time, Position &position) const;
-  [[nodiscard]] Verdict judge_hook(const EventView &event, std::int64_t time, Position &position) const;
+  [[nodiscard]] Verdict judge_kernel(const EventView &event, const HookRule &rule, std::int64_t time,
+                                     Position &position) const;
   // Reason::count_ where no special rule applies.
   [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time, Position &position) const;
   [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time, Position &position) const;
@@ -177,7 +178,8 @@ private:
                                           Position &position) const;
   // Of what otherwise goes with the events that refer to it: whether it is asked for by its own kind.
   [[nodiscard]] bool is_named(const EventView &event, std::int64_t time, const Position &position) const;
-  [[nodiscard]] bool selects_name(const EventView &event, std::int64_t time, const Position &position) const;
+  [[nodiscard]] bool selects_name(const EventView &event, const HookRule &rule, std::int64_t time,
+                                  const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
   void mark_reference(const Marks::Reference &reference, std::uint32_t pid, Marks::Part &part) const;

@@ -12,8 +12,8 @@ using kernel::Scope;
 
 namespace {
 
-std::optional<ProcessInstance> read_process(const EventView &event) {
-  const kernel::Layout *layout = kernel::find_layout(event.hook(), event.version());
+std::optional<ProcessInstance> read_process(const EventView &event, std::uint16_t hook) {
+  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
   if (!layout) return std::nullopt;
   kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
   const kernel::Field *field = nullptr;
@@ -58,18 +58,18 @@ void LifetimeRecords::clear() {
 }
 
 void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const HookRule &rule) {
-  const std::uint16_t hook = event.hook();
+  const std::uint16_t hook = rule.hook;
   const FieldOffsets &at = rule.offsets(event.pointer_size());
   const auto opcode = static_cast<std::uint8_t>(hook);
   auto add_actor = [&](std::optional<std::uint32_t> subject, bool kernel_image,
                        bool subject_is_thread = false) {
-    if (!event.has_ids() || !subject) return; // rundown: nobody caused it, and it has no stack
+    if (!says_causer(event) || !subject) return; // rundown: nobody caused it, and it has no stack
     actors.push_back({time, event.thread_id(), *subject, hook, kernel_image, subject_is_thread});
   };
   switch (rule.scope) {
   case Scope::process:
     if (opcode >= kStart && opcode <= kRundownEnd)
-      if (std::optional<ProcessInstance> process = read_process(event)) {
+      if (std::optional<ProcessInstance> process = read_process(event, hook)) {
         if (opcode == kStart || opcode == kEnd) add_actor(process->pid, false);
         processes.push_back({time, opcode, *std::move(process)});
       }

@@ -100,7 +100,7 @@ struct LifetimeRecords {
   void clear();
   // Looks at one event of the buffer with this index.
   void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
-    if (event.has_hook()) add(event, rule_for(event.hook(), event.version()), time, buffer);
+    if (const HookRule *const rule = rule_of(event)) add(event, *rule, time, buffer);
   }
   void add(const EventView &event, const HookRule &rule, std::int64_t time, std::uint32_t buffer) {
     if (is_stack(rule.scope)) { // half of the events of a trace with stacks
@@ -109,11 +109,11 @@ struct LifetimeRecords {
     }
     switch (rule.scope) { // most of the other half is told here, without a call
     case kernel::Scope::current_thread:
-    case kernel::Scope::header: has_unowned = has_unowned || !event.has_ids(); break;
+    case kernel::Scope::header: has_unowned = has_unowned || !says_causer(event); break;
     case kernel::Scope::context_switch: add_switch(event, rule, buffer); break;
     case kernel::Scope::payload_process:
     case kernel::Scope::payload_thread:
-      if (event.has_ids()) add_hook(event, time, rule);
+      if (says_causer(event)) add_hook(event, time, rule);
       break;
     default: add_hook(event, time, rule);
     }

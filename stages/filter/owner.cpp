@@ -27,11 +27,11 @@ Claim claim_of(const EventView &event, const HookRule &rule, Position &position)
   case Scope::stack_reference: {
     const auto pid = FieldOffsets::u32(event.payload(), at.process_id);
     if (pid && *pid != kUnknownId) return {kUnknownId, *pid, Claim::Rest::unknown};
-    return event.has_ids() ? by_header(event) : by_thread(std::nullopt);
+    return says_causer(event) ? by_header(event) : by_thread(std::nullopt);
   }
   case Scope::payload_thread: {
     const auto tid = FieldOffsets::u32(event.payload(), at.thread_id);
-    if (!event.has_ids()) return by_thread(tid);
+    if (!says_causer(event)) return by_thread(tid);
     return {tid.value_or(kUnknownId), event.process_id(), Claim::Rest::nobody};
   }
   case Scope::context_switch: {
@@ -41,7 +41,7 @@ Claim claim_of(const EventView &event, const HookRule &rule, Position &position)
   }
   case Scope::ready_thread: return by_thread(FieldOffsets::u32(event.payload(), at.thread_id));
   case Scope::current_thread:
-    if (event.has_ids() && event.process_id() != kUnknownId) return by_header(event);
+    if (says_causer(event) && event.process_id() != kUnknownId) return by_header(event);
     return {position.current_thread, kUnknownId,
             position.switched ? Claim::Rest::unknown : Claim::Rest::who_ran};
   case Scope::header: return by_header(event);
@@ -55,8 +55,8 @@ Claim claim_of(const EventView &event, const HookRule &rule, Position &position)
 }
 
 Claim claim_of(const EventView &event, Position &position) {
-  if (!event.has_hook()) return by_header(event);
-  return claim_of(event, rule_for(event.hook(), event.version()), position);
+  const HookRule *const rule = rule_of(event);
+  return rule ? claim_of(event, *rule, position) : by_header(event);
 }
 
 Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes) {
@@ -73,7 +73,7 @@ Owner owner_of(const EventView &event, std::int64_t time, Position &position, co
 
 std::uint32_t named_process(const EventView &event, std::int64_t time, const Lifetimes &lifetimes) {
   const std::uint32_t pid = event.process_id();
-  if (pid != kUnknownId || !event.has_hook()) return pid;
+  if (pid != kUnknownId || rule_of(event) == nullptr) return pid;
   Position nobody_ran;
   const Owner owner = owner_of(event, time, nobody_ran, lifetimes);
   return owner.kind == Owner::Kind::process ? owner.pid : kUnknownId;

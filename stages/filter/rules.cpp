@@ -45,6 +45,7 @@ struct Table : HookRules {
     }
     auto add = [this](std::uint16_t hook, const kernel::Layout *layout) {
       HookRule rule;
+      rule.hook = hook;
       rule.scope = kernel::scope_of(hook);
       if (layout) {
         rule.has_layout = true;
@@ -69,6 +70,30 @@ struct Table : HookRules {
 const HookRules &hook_rules() {
   static const Table table;
   return table;
+}
+
+namespace {
+
+// Whether the payload ends where its fields do: a program of 32 bits may pass on what a kernel of 64 wrote.
+bool is_narrow(const EventView &event, std::uint16_t hook) {
+  const kernel::Layout *const layout = kernel::find_layout(hook, event.version());
+  if (layout == nullptr) return true; // nothing of it is read
+  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
+  const kernel::Field *field = nullptr;
+  Bytes data;
+  while (walk.next(field, data)) {
+  }
+  return walk.position() == event.payload().size();
+}
+
+} // namespace
+
+const HookRule *rule_of_class(const EventView &event) {
+  const Guid provider = event.provider();
+  if (provider == format::kImageIdGuid) return nullptr; // most of the classic events that there are
+  const auto hook = kernel::hook_of_class(provider, event.opcode());
+  if (!hook || (event.pointer_size() == 4 && !is_narrow(event, *hook))) return nullptr;
+  return &rule_for(*hook, event.version());
 }
 
 const ImageIdRules &image_id_rules() {

@@ -33,6 +33,7 @@ struct FieldOffsets {
 };
 
 struct HookRule {
+  std::uint16_t hook = 0; // 0 of one that the table does not name
   kernel::Scope scope = kernel::Scope::header;
   std::uint8_t min_version = 0;
   bool has_layout = false;
@@ -66,6 +67,29 @@ struct HookRules {
   while (rule->has_layout && rule->min_version > version)
     ++rule;
   return *rule;
+}
+
+// Of kernel events with a classic header, as consumers get them and may pass them on: by the hook that their
+// class and opcode stand for. Null of other classic events, and of one of 32 bits that does not read as such.
+[[nodiscard]] const HookRule *rule_of_class(const EventView &event);
+
+// Of kernel events, whatever their header is; null of others.
+[[nodiscard]] inline const HookRule *rule_of(const EventView &event) {
+  if (event.has_hook()) return &rule_for(event.hook(), event.version());
+  return event.is_classic() ? rule_of_class(event) : nullptr;
+}
+
+// Whether the header of a kernel event says who caused it. A classic one has room for that in any case.
+[[nodiscard]] inline bool says_causer(const EventView &event) {
+  return event.has_ids() &&
+         (event.has_hook() || event.thread_id() != kUnknownId || event.process_id() != kUnknownId);
+}
+
+[[nodiscard]] inline bool is_sample(const EventView &event) {
+  if (event.has_hook()) return event.hook() == kernel::kHookSample;
+  if (!event.is_classic()) return false;
+  const HookRule *const rule = rule_of_class(event);
+  return rule != nullptr && rule->hook == kernel::kHookSample;
 }
 
 // Of the image-identity events of KernelTraceControl, for pointer size 4 and 8, by opcode; all offsets are
