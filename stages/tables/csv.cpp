@@ -1,5 +1,9 @@
 #include "tables/table.hpp"
 
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
 #include <fmt/format.h>
 
 namespace etwrelog::tables {
@@ -60,14 +64,22 @@ private:
     case ColumnType::unsigned_integer: fmt::format_to(out, "{}", column.number(row)); break;
     case ColumnType::real:
       if (of.single)
-        fmt::format_to(out, "{}", static_cast<float>(column.real(row)));
+        append_real(static_cast<float>(column.real(row)));
       else
-        fmt::format_to(out, "{}", column.real(row));
+        append_real(column.real(row));
       break;
     case ColumnType::boolean: line_ += column.number(row) != 0 ? "true" : "false"; break;
     case ColumnType::text: append_cell(line_, column.text(row), separator_); break;
     case ColumnType::list: break;
     }
+  }
+
+  // As JSON lines have it: fmt fills the digits of large numbers up with zeros, which is another number to
+  // those who read it with more digits than an f32 has.
+  template <class Real> void append_real(Real value) {
+    char digits[32];
+    line_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    if (value == 0 && std::signbit(value)) line_ += ".0"; // -0 would be read as an integer, which has no sign
   }
 
   ByteTarget &target_;

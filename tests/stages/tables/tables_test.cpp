@@ -132,6 +132,24 @@ TEST(Tables, CsvQuotesWhatNeedsItAndKeepsEveryDigit) {
                           "1600000000000000002,-2,18446744073709551613,0.2,false,\r\n");
 }
 
+// As JSON lines have them: more digits than an f32 has are those of its value, not zeros.
+TEST(Tables, CsvHasRealNumbersAsJsonLinesHaveThem) {
+  Memory memory;
+  const std::vector<Column> columns = {{.name = "f32", .type = ColumnType::real, .single = true},
+                                       {"f64", ColumnType::real}};
+  Batch batch(columns);
+  for (const double value : {123456792.0, -0.0, 0.1F + 0.0, 1e22, 5e-324}) {
+    batch.columns[0].add_real(static_cast<double>(static_cast<float>(value)));
+    batch.columns[1].add_real(value);
+    ++batch.rows;
+  }
+  const auto writer = csv_writer(memory);
+  ASSERT_TRUE(writer->add_table("t", columns));
+  ASSERT_TRUE(writer->write(0, batch));
+  EXPECT_EQ(memory.bytes, "f32,f64\r\n123456792,123456792\r\n-0.0,-0.0\r\n0.1,0.10000000149011612\r\n"
+                          "1e+22,1e+22\r\n0,5e-324\r\n");
+}
+
 TEST(Tables, FilesTellColumnsOfOneNameApartAsDatabasesDo) {
   std::vector<Column> columns = kColumns;
   columns[4].name = "SMALL";
