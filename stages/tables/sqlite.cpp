@@ -60,8 +60,8 @@ public:
       names += fmt::format("{}{}", names.empty() ? "" : ", ", quoted_name(column.name));
       table.rows->columns.emplace_back(i, column.type);
     }
-    if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)); !made)
-      return made;
+    ETWRELOG_TRY(begin());
+    ETWRELOG_TRY(run(fmt::format("CREATE TABLE {} ({})", quoted_name(name), definitions)));
     const std::string rows = fmt::format("new rows of {}", name);
     if (!table.rows->add_to(*database_, rows)) return failure();
     const std::string insert =
@@ -77,39 +77,34 @@ public:
 
   Result<void> write(std::size_t number, const Batch &batch) override {
     Table &table = tables_[number];
-    if (!open_)
-      if (Result<void> begun = run("BEGIN"); !begun) return begun;
-    open_ = true;
+    ETWRELOG_TRY(begin());
     sqlite3_stmt *insert = table.insert.get();
     table.rows->batch = &batch;
     const int done = sqlite3_step(insert);
     table.rows->batch = nullptr;
     if (done != SQLITE_DONE) return failure();
     sqlite3_reset(insert);
+    table.count += batch.rows;
     rows_ += batch.rows;
-    if (rows_ < kRowsOfTransaction) return {};
-    rows_ = 0;
-    open_ = false;
-    return run("COMMIT");
+    return rows_ < kRowsOfTransaction ? Result<void>() : commit();
   }
 
   Result<void> finish() override {
-    if (open_)
-      if (Result<void> done = run("COMMIT"); !done) return done;
-    open_ = false;
+    ETWRELOG_TRY(commit());
     for (Table &table : tables_) // every statement that is prepared makes every index wait
       table.insert.reset();
+    ETWRELOG_TRY(begin());
     for (const Table &table : tables_) {
+      if (table.count < kFewestOfIndex) continue;
       for (const std::string_view key : {"time", "process_id"}) {
         if (!has(table, key)) continue;
         const std::string name = table.name + "." + std::string(key);
-        if (Result<void> made = run(fmt::format("CREATE INDEX {} ON {} ({})", quoted_name(name),
-                                                quoted_name(table.name), quoted_name(key)));
-            !made)
-          return made;
+        ETWRELOG_TRY(run(fmt::format("CREATE INDEX {} ON {} ({})", quoted_name(name), quoted_name(table.name),
+                                     quoted_name(key))));
       }
     }
-    if (Result<void> made = add_view(); !made) return made;
+    ETWRELOG_TRY(add_view());
+    ETWRELOG_TRY(commit());
     sqlite3 *database = database_.release();
     if (sqlite3_close(database) != SQLITE_OK) {
       database_.reset(database);
@@ -124,8 +119,26 @@ private:
     std::vector<Column> columns;
     SqliteBatch *rows = nullptr; // what it takes, one of batches_
     SqliteStatement insert;
+    std::uint64_t count = 0; // of its rows
   };
   static constexpr std::size_t kRowsOfTransaction = 100'000;
+  // Fewer rows are read as fast without an index. Each takes a page of the file, and SQLite looks through all
+  // that it has for each that it makes, which of thousands of kinds took more than a minute.
+  static constexpr std::uint64_t kFewestOfIndex = 1'000;
+
+  // One transaction for what follows on each other: a table that is made in one of its own is written twice.
+  Result<void> begin() {
+    if (open_) return {};
+    ETWRELOG_TRY(run("BEGIN"));
+    open_ = true;
+    return {};
+  }
+  Result<void> commit() {
+    if (!open_) return {};
+    rows_ = 0;
+    open_ = false;
+    return run("COMMIT");
+  }
 
   static const char *sql_type(ColumnType type) {
     switch (type) {

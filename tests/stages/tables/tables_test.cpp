@@ -232,6 +232,31 @@ TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
   sqlite3_close(database);
 }
 
+// An index of few rows is slower than none: thousands of kinds have few.
+TEST(Tables, SqliteHasIndicesOfTablesThatAreLarge) {
+  const testing::TempDir directory;
+  const std::string path = directory.file("t.db");
+  {
+    auto file = base::OutputFile::create(path, false);
+    ASSERT_TRUE(file) << file.error().message();
+    auto writer = sqlite_writer(*file);
+    ASSERT_TRUE(writer) << writer.error().message();
+    for (const char *name : {"few", "many"})
+      ASSERT_TRUE((*writer)->add_table(name, kColumns));
+    ASSERT_TRUE((*writer)->write(0, make_batch(10)));
+    for (int i = 0; i < 2; ++i)
+      ASSERT_TRUE((*writer)->write(1, make_batch(600)));
+    ASSERT_TRUE((*writer)->finish());
+    ASSERT_TRUE(file->commit());
+  }
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(ask(database, "select name, tbl_name from sqlite_master where type = 'index'"),
+            "many.time|many\n");
+  EXPECT_EQ(ask(database, "select count(*) from many where time = 1600000000000000007"), "2\n");
+  sqlite3_close(database);
+}
+
 // TraceLogging takes fields without a name, DuckDB no such column.
 TEST(Tables, EveryColumnHasANameOfItsOwn) {
   std::vector<Column> columns = {
