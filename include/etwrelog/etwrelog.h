@@ -346,8 +346,8 @@ ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
  * trace and tables are freed. Its errors are numbers of errno.h (EIO, ECANCELED, ENOMEM, EINVAL) with the
  * whole message in get_last_error. Columns of every event: time (nanoseconds since 1970, UTC), timestamp
  * (raw), cpu, process_id, thread_id, process, provider, provider_id, event, id, version, opcode, level,
- * keyword, activity, related_activity; `raw`: what no field covers, as hex. Texts that repeat themselves are
- * dictionaries. */
+ * keyword, activity, related_activity; last, `raw`: what no field covers, as hex, and `truncated`: true where
+ * the event ends inside a field, else null. Texts that repeat themselves are dictionaries. */
 
 enum { /* etwr_table_options.joins: columns out of other events; each costs passes and memory */
        ETWR_JOIN_PROCESS = 1,  /* command_line of the process in the column `process` */

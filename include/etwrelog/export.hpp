@@ -87,7 +87,8 @@ Result<ExportReport> export_json(const Trace &trace, const Output &output, const
 // thread_id, process, provider, provider_id, event, id, version, opcode, level, keyword, activity,
 // related_activity. SQLite and DuckDB get a table for each kind of event with a column for each field, a view
 // `events` over all of them and indices on time and process; the others are one table, with `fields` as JSON
-// text. Bytes that no schema covers are in `raw` as hex.
+// text. Bytes that no schema covers are in `raw` as hex; `truncated` is true where an event ends inside a
+// field, else null.
 enum class TableFormat : std::uint8_t {
   csv,          // RFC 4180
   tsv,          // the same with tabs

@@ -29,6 +29,12 @@ const std::vector<tables::Column> &common_columns() {
   return columns;
 }
 
+const std::vector<tables::Column> &last_columns() {
+  static const std::vector<tables::Column> columns = {{"raw", ColumnType::text},
+                                                      {"truncated", ColumnType::boolean}};
+  return columns;
+}
+
 ColumnType column_type(const Field &field) {
   if (field.is_array()) return ColumnType::text;
   if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;

@@ -17,6 +17,9 @@
 namespace etwrelog::pipeline {
 
 [[nodiscard]] const std::vector<tables::Column> &common_columns();
+// What fields do not say, behind all others: the bytes that they leave as hex, and whether the event ends
+// inside a field, which is true or null.
+[[nodiscard]] const std::vector<tables::Column> &last_columns();
 
 // Numbers where a column of numbers holds every value, else the text that JSON lines have.
 [[nodiscard]] tables::ColumnType column_type(const Field &field);

@@ -53,12 +53,13 @@ struct KindTable {
   std::vector<std::size_t> fields; // indices of top-level fields
   // Of those that have another name: hidden columns behind the others.
   std::vector<std::size_t> renamed{};
-  // Columns behind the common ones: fields, or all of them as JSON; what they leave; fields by their other
-  // names; the machine.
+  // Columns behind the common ones: fields, or all of them as JSON; what they leave, and whether one is cut;
+  // fields by their other names; the machine.
   [[nodiscard]] std::size_t raw() const { return object ? 1 : fields.size(); }
-  [[nodiscard]] std::size_t machine() const { return raw() + 1 + renamed.size(); }
+  [[nodiscard]] std::size_t truncated() const { return raw() + 1; }
+  [[nodiscard]] std::size_t machine() const { return truncated() + 1 + renamed.size(); }
   [[nodiscard]] std::size_t field_of_column(std::size_t number) const {
-    return number < raw() ? fields[number] : renamed[number - raw() - 1];
+    return number < raw() ? fields[number] : renamed[number - truncated() - 1];
   }
 };
 
@@ -105,7 +106,8 @@ struct Cursor {
   std::optional<EventCursor> events;
   const Event *event = nullptr;
   const Schema *schema = nullptr;
-  bool nothing = false; // is wanted
+  bool nothing = false;            // is wanted
+  std::optional<DecodedSize> size; // of the event, once it was asked for
   std::string text;
 };
 
@@ -121,7 +123,7 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     for (const std::size_t field : kind.fields)
       all.push_back(
           {std::string(kind.schema->fields[field].name), pipeline::column_type(kind.schema->fields[field])});
-  all.push_back({"raw", ColumnType::text});
+  all.insert(all.end(), pipeline::last_columns().begin(), pipeline::last_columns().end());
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
     all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
@@ -220,6 +222,7 @@ int next(sqlite3_vtab_cursor *base) {
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
   cursor->event = nullptr;
+  cursor->size.reset();
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
     if (!impl.asked.contains(cursor->event->time())) continue;
@@ -418,14 +421,20 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   }
 }
 
-// The bytes that no field shows, as an export has them.
+// What fields cover, as an export has it.
+DecodedSize size_of(Cursor &cursor, TraceQuery::Impl &impl) {
+  if (cursor.schema == nullptr) return {};
+  if (!cursor.size) {
+    cursor.size = impl.decoders->of(*cursor.event, *cursor.schema).decode(cursor.event->payload(), {});
+    if (cursor.size->given_up) cursor.size->covered = 0, cursor.size->truncated = false;
+  }
+  return *cursor.size;
+}
+
+// The bytes that no field shows.
 void put_raw(Cursor &cursor, TraceQuery::Impl &impl, Put put) {
   const Bytes payload = cursor.event->payload();
-  std::size_t covered = 0;
-  if (cursor.schema != nullptr) {
-    const DecodedSize size = impl.decoders->of(*cursor.event, *cursor.schema).decode(payload, {});
-    covered = size.given_up ? 0 : size.covered;
-  }
+  const std::size_t covered = size_of(cursor, impl).covered;
   if (cursor.schema != nullptr && covered == payload.size()) return put.null();
   cursor.text.clear();
   schema::append_hex_bytes(cursor.text, payload.subspan(covered));
@@ -449,6 +458,10 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   }
   if (number - common == table->kind->raw()) {
     put_raw(*cursor, impl, put);
+    return SQLITE_OK;
+  }
+  if (number - common == table->kind->truncated()) {
+    size_of(*cursor, impl).truncated ? put.number(1) : put.null();
     return SQLITE_OK;
   }
   if (cursor->schema == nullptr) {

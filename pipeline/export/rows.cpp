@@ -257,7 +257,7 @@ std::vector<Column> Rows::columns(Kind kind) const {
   if (joins_)
     for (const Joins::Column &column : joins_->columns())
       all.push_back({column.name, column.type});
-  all.push_back({"raw", ColumnType::text});
+  all.insert(all.end(), last_columns().begin(), last_columns().end());
   return all;
 }
 
@@ -372,24 +372,27 @@ void Rows::add_common(Items items, RowBatches::Table &table) const {
 void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, std::size_t row) const {
   const Bytes payload = event.payload();
   const std::size_t first = first_field_;
+  ColumnData &raw = batch.columns[batch.columns.size() - 2], &truncated = batch.columns.back();
   std::size_t covered = 0;
+  bool whole = true;
   if (schema != nullptr && is_object(*schema)) {
     ColumnData &fields = batch.columns[first];
     const DecodedSize size = decoders_.of(event, *schema).append_json(payload, fields.begin_text());
     covered = size.covered;
     fields.end_text();
+    whole = size.given_up || !size.truncated;
     if (size.given_up) fields.keep_rows(row - 1), fields.add_null();
   } else if (schema != nullptr) {
     const Decoder &decoder = decoders_.of(event, *schema);
     const Plan &plan = plans_[schema->ordinal];
     const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
-    if (add_fixed(plan, decoder, payload, columns)) return batch.columns.back().add_null();
+    if (add_fixed(plan, decoder, payload, columns)) return raw.add_null(), truncated.add_null();
     Sink sink(columns, plan, decoder, payload.size());
     schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
-    static_cast<void>(run.all());
+    whole = run.all();
     covered = run.position();
     if (run.gave_up() || sink.overfull()) { // nobody could read all of it: its bytes say the same
-      covered = 0;
+      covered = 0, whole = true;
       for (ColumnData &column : columns)
         column.keep_rows(row - 1), column.add_null();
     } else if (sink.filled() != plan.columns) { // what an event lacks is null
@@ -399,7 +402,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
   } else if (!by_kind()) {
     batch.columns[first].add_null();
   }
-  ColumnData &raw = batch.columns.back();
+  whole ? truncated.add_null() : truncated.add_number(1);
   // Of an event that nothing describes all bytes are shown, also if there are none.
   if (schema != nullptr && covered == payload.size()) return raw.add_null();
   schema::append_hex_bytes(raw.begin_text(), payload.subspan(covered));
@@ -408,7 +411,8 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
 
 void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Joins::Scratch &joined) const {
   joins_->look_up(event, schema, joined);
-  const std::size_t count = joins_->columns().size(), first = batch.columns.size() - 1 - count;
+  const std::size_t count = joins_->columns().size(),
+                    first = batch.columns.size() - last_columns().size() - count;
   for (std::size_t i = 0; i < count; ++i) {
     ColumnData &column = batch.columns[first + i];
     if (joined.numbers[i])

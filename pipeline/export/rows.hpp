@@ -95,7 +95,7 @@ public:
   Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
        FieldColumns fields);
 
-  // Of a table: the common ones, those of fields, joined ones, `raw`.
+  // Of a table: the common ones, those of fields, joined ones, last_columns().
   [[nodiscard]] std::vector<tables::Column> columns(Kind kind) const;
   [[nodiscard]] bool by_kind() const { return fields_ != FieldColumns::json; }
 

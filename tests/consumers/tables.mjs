@@ -80,7 +80,7 @@ const same = (typed, field) => {
 let typedRows = 0, files = 0, lists = 0;
 for (const file of readdirSync(`${folder}/x.kinds`)) {
   const table = tableFromIPC(readFileSync(`${folder}/x.kinds/${file}`));
-  const names = table.schema.fields.map(field => field.name).slice(columns.length + 1, -1);
+  const names = table.schema.fields.map(field => field.name).slice(columns.length + 1, -2);
   ++files;
   for (const row of table) {
     ++typedRows;

@@ -17,6 +17,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sqlite3.h>
@@ -110,7 +112,7 @@ Events from_sqlite(const std::string &path) {
         const std::string name = sqlite3_column_name(row, i);
         if (i < 16)
           common[name] = cell(row, i);
-        else if (name != "raw" || i + 1 < sqlite3_column_count(row))
+        else if (i + 2 < sqlite3_column_count(row)) // the last are `raw` and `truncated`
           fields[field_of(name)] = cell(row, i);
       }
       events.insert(key_of(common, fields));
@@ -154,7 +156,7 @@ Events from_folder(const std::string &path) {
     EXPECT_GT(rows.size(), 1u) << file.path(); // no table without events
     for (std::size_t i = 1; i < rows.size(); ++i) {
       json common, fields = json::object();
-      for (std::size_t c = 0; c + 1 < rows[0].size(); ++c) // the last is `raw`
+      for (std::size_t c = 0; c + 2 < rows[0].size(); ++c) // the last are `raw` and `truncated`
         if (c < 16)
           common[rows[0][c]] = rows[i][c];
         else
@@ -175,7 +177,7 @@ Events from_csv(const std::string &path) {
     for (std::size_t c = 0; c < rows[0].size(); ++c) {
       if (rows[0][c] == "fields")
         fields = rows[i][c].empty() ? json::object() : json::parse(rows[i][c]);
-      else if (rows[0][c] != "raw")
+      else if (rows[0][c] != "raw" && rows[0][c] != "truncated")
         common[rows[0][c]] = rows[i][c];
     }
     events.insert(key_of(common, fields));
@@ -245,17 +247,40 @@ TEST(TableExport, TablesByKindHoldWhatPayloadsOfOtherSizesHold) {
   EXPECT_GT(lines.size(), 2'300u);
   EXPECT_EQ(from_csv(directory.file("x.csv")), lines);
   EXPECT_EQ(from_folder(directory.file("kinds")), lines);
-  // And what no field covers, by time stamp.
-  const auto raw = [](const std::string &path, std::map<std::string, std::string> &by_time) {
-    for (const auto &row : parse_csv(path))
-      by_time[row[1]] = row.back();
+  // And what no field covers, and whether one is cut, by time stamp.
+  using Rest = std::pair<std::string, std::string>;
+  const auto rest = [](const std::string &path, std::map<std::string, Rest> &by_time) {
+    const auto rows = parse_csv(path);
+    for (std::size_t i = 1; i < rows.size(); ++i)
+      by_time[rows[i][1]] = {rows[i].end()[-2], rows[i].back()};
   };
-  std::map<std::string, std::string> in_one, by_kind;
-  raw(directory.file("x.csv"), in_one);
+  std::map<std::string, Rest> in_lines, in_one, by_kind;
+  std::ifstream text(directory.file("x.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    const json event = json::parse(line);
+    in_lines[event.at("timestamp").dump()] = {event.value("raw", event.value("tail", "")),
+                                              event.value("truncated", false) ? "true" : ""};
+  }
+  rest(directory.file("x.csv"), in_one);
   for (const auto &table : std::filesystem::directory_iterator(directory.file("kinds")))
-    raw(table.path().string(), by_kind);
-  EXPECT_EQ(by_kind, in_one);
-  EXPECT_GT(std::ranges::count_if(in_one, [](const auto &row) { return !row.second.empty(); }), 200);
+    rest(table.path().string(), by_kind);
+  EXPECT_EQ(in_one, in_lines);
+  EXPECT_EQ(by_kind, in_lines);
+  EXPECT_GT(std::ranges::count_if(in_lines, [](const auto &row) { return !row.second.first.empty(); }), 100);
+  const auto cut =
+      std::ranges::count_if(in_lines, [](const auto &row) { return row.second.second == "true"; });
+  EXPECT_GT(cut, 100);
+  EXPECT_EQ(run_tool({"query", file, "select count(truncated) as n from events where truncated"}).out,
+            "n\n" + std::to_string(cut) + "\n");
+  ASSERT_EQ(run_tool({"export", file, "-o", directory.file("x.sqlite")}).status, 0);
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(directory.file("x.sqlite").c_str(), &database), SQLITE_OK);
+  std::int64_t in_tables = 0;
+  for (const char *table : {"Thread_CSwitch", "StackWalk_Stack", "PerfInfo_SampleProf"})
+    for_each_row(database, std::string("SELECT sum(truncated) FROM ") + table,
+                 [&](sqlite3_stmt *row) { in_tables += sqlite3_column_int64(row, 0); });
+  EXPECT_EQ(in_tables, cut);
+  sqlite3_close(database);
 }
 
 // Names and contents of all files of a folder.
