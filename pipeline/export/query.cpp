@@ -88,7 +88,8 @@ struct TraceQuery::Impl {
   std::optional<pipeline::QueryState> state;
   std::vector<std::uint64_t> first_buffers; // of each source, among those of all
   std::vector<Guid> undescribed;            // providers of events without a schema
-  Error failure;                            // of a traversal, until run() returns it
+  std::vector<bool> wordy; // by ordinal: events whose text may be more than that of any real one
+  Error failure;           // of a traversal, until run() returns it
   bool failed = false;
   tables::SqliteDatabase database; // last: its tables refer to the rest
 };
@@ -421,20 +422,50 @@ void put_field(const FieldValue &value, Cursor &cursor, Put put) {
   }
 }
 
-// What fields cover, as an export has it.
-DecodedSize size_of(Cursor &cursor, TraceQuery::Impl &impl) {
-  if (cursor.schema == nullptr) return {};
-  if (!cursor.size) {
-    cursor.size = impl.decoders->of(*cursor.event, *cursor.schema).decode(cursor.event->payload(), {});
-    if (cursor.size->given_up) cursor.size->covered = 0, cursor.size->truncated = false;
+// Names stand in the text for each element of an array of structures, and once for all others. Without these
+// each byte makes a few characters.
+bool is_wordy(const Schema &schema) {
+  constexpr std::size_t kShort = 8192; // half of what any event may have
+  std::size_t names = 0;
+  for (const Field &field : schema.fields) {
+    if (field.type == FieldType::structure) return true;
+    names += field.name.size();
   }
-  return *cursor.size;
+  return names > kShort;
+}
+
+// Whether the text of an event, or of one of its fields where each has a column, is given up.
+bool is_overfull(const KindTable &kind, const Decoder &decoder, Bytes payload, std::string &text) {
+  if (kind.object) return text.clear(), decoder.append_json(payload, text).given_up;
+  return std::ranges::any_of(kind.fields, [&](std::size_t index) {
+    const Field &field = kind.schema->fields[index];
+    if (field.type != FieldType::structure && !field.is_array()) return false;
+    const std::optional<FieldValue> value = decoder.field(payload, index);
+    if (!value) return false;
+    text.clear();
+    value->append_text(text);
+    return text == "null" && !is_shown_as_text(field);
+  });
+}
+
+// What fields cover, as an export has it. Asked once of an event.
+const DecodedSize &size_of(Cursor &cursor, const KindTable &kind, TraceQuery::Impl &impl) {
+  if (cursor.size) return *cursor.size;
+  DecodedSize &size = cursor.size.emplace();
+  if (cursor.schema == nullptr) return size;
+  const Decoder &decoder = impl.decoders->of(*cursor.event, *cursor.schema);
+  const Bytes payload = cursor.event->payload();
+  size = decoder.decode(payload, {});
+  if (!size.given_up && impl.wordy[cursor.schema->ordinal])
+    size.given_up = is_overfull(kind, decoder, payload, cursor.text);
+  if (size.given_up) size.covered = 0, size.truncated = false;
+  return size;
 }
 
 // The bytes that no field shows.
-void put_raw(Cursor &cursor, TraceQuery::Impl &impl, Put put) {
+void put_raw(Cursor &cursor, const KindTable &kind, TraceQuery::Impl &impl, Put put) {
   const Bytes payload = cursor.event->payload();
-  const std::size_t covered = size_of(cursor, impl).covered;
+  const std::size_t covered = size_of(cursor, kind, impl).covered;
   if (cursor.schema != nullptr && covered == payload.size()) return put.null();
   cursor.text.clear();
   schema::append_hex_bytes(cursor.text, payload.subspan(covered));
@@ -457,11 +488,11 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
     return SQLITE_OK;
   }
   if (number - common == table->kind->raw()) {
-    put_raw(*cursor, impl, put);
+    put_raw(*cursor, *table->kind, impl, put);
     return SQLITE_OK;
   }
   if (number - common == table->kind->truncated()) {
-    size_of(*cursor, impl).truncated ? put.number(1) : put.null();
+    size_of(*cursor, *table->kind, impl).truncated ? put.number(1) : put.null();
     return SQLITE_OK;
   }
   if (cursor->schema == nullptr) {
@@ -475,6 +506,9 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
     size.given_up ? put.null() : put.text(cursor->text);
     return SQLITE_OK;
   }
+  // Nobody could read all of it: its bytes say the same.
+  const bool wordy = impl.wordy[cursor->schema->ordinal];
+  if (wordy && size_of(*cursor, *table->kind, impl).given_up) return put.null(), SQLITE_OK;
   const auto value = decoder.field(cursor->event->payload(), table->kind->field_of_column(number - common));
   if (value)
     put_field(*value, *cursor, put);
@@ -562,6 +596,8 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   impl->common.emplace(trace.clock(), impl->survey);
   impl->kinds.push_back({"events", nullptr, true, {}});
   impl->undescribed = seen.undescribed;
+  for (const Schema *schema : schemas.all())
+    impl->wordy.push_back(is_wordy(*schema));
   pipeline::KnowledgeWanted wanted;
   wanted.images = true;
   ETWRELOG_TRY_LET(known, pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection));

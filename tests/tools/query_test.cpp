@@ -397,6 +397,37 @@ TEST(Query, ProvidersAreFoundByTheirIdInEitherCaseAsInTheExportedDatabase) {
   }
 }
 
+// Its fields are null, and its bytes are in `raw`: nothing is lost.
+TEST(Query, AnEventThatSaysMoreThanAnyRealOneIsAsInTheExportedDatabase) {
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
+  testing::SyntheticTrace made;
+  const Guid provider = make_guid(0x5a5a3344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff01);
+  made.manifest({2'000'000}, provider, 7, 8,
+                "<instrumentationManifest><provider name=\"Big\" guid=\"{" + to_string(provider) +
+                    "}\"><events><event value=\"1\" symbol=\"E\" template=\"A\"/></events><templates>"
+                    "<template tid=\"A\"><data name=\"first\" inType=\"win:UInt8\"/>"
+                    "<data name=\"n\" inType=\"win:UInt8\"/><struct name=\"all\" count=\"n\"><data name=\"" +
+                    std::string(3'000, 'x') +
+                    "\" inType=\"win:UInt8\"/></struct></template></templates></provider>"
+                    "</instrumentationManifest>");
+  for (const std::uint8_t count : {2, 100, 3}) {
+    std::vector<std::uint8_t> payload(2u + count, 9);
+    payload[1] = count;
+    made.manifest_event({2'000'010 + count}, {.provider = provider, .id = 1}, 7, 8, payload);
+  }
+  testing::write_file(trace, made.bytes());
+  ASSERT_EQ(run_tool({"export", trace, "-o", database}).status, 0);
+  const std::string sql =
+      "select first, n, length(\"all\") as size, length(raw) as bytes, truncated from Big_E"
+      " order by timestamp";
+  EXPECT_EQ(answer(trace, sql), exported(database, sql));
+  EXPECT_EQ(answer(trace, sql), "first\tn\tsize\tbytes\ttruncated\n9\t2\t6015\t\t\n9\t3\t9022\t\t\n"
+                                "\t\t\t204\t\n");
+  EXPECT_EQ(answer(trace, "select count(fields) as n, max(length(raw)) as m from events where id = 1"),
+            "n\tm\n2\t204\n");
+}
+
 TEST(Query, ADatabaseWithoutEventsHasTheViewOfThemToo) {
   const TempDir directory;
   const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
