@@ -17,8 +17,12 @@ constexpr std::string_view kNoName =
 
 void tell_apart(std::vector<Column> &columns) {
   DistinctNames names;
+  std::vector<Column *> others;
   for (Column &column : columns)
-    column.name = names.give(column.name.empty() ? kNoName : std::string_view(column.name), "#");
+    if (column.name.empty() || !names.take(column.name)) others.push_back(&column);
+  // Behind all that keep their names: what is called "Time#2" by itself is no other column's "Time#2".
+  for (Column *column : others)
+    column->name = names.give(column->name.empty() ? kNoName : std::string_view(column->name), "#");
 }
 
 namespace {

@@ -265,6 +265,17 @@ TEST(Tables, EveryColumnHasANameOfItsOwn) {
   EXPECT_EQ(columns[0].name, "unnamed");
   EXPECT_EQ(columns[2].name, "A#2");
   EXPECT_EQ(columns[3].name, "unnamed#2");
+  // Those that have such a name by themselves keep it, wherever they stand.
+  columns = {{"time", ColumnType::integer},
+             {"", ColumnType::text},
+             {"Time", ColumnType::text},
+             {"Time#2", ColumnType::text},
+             {"unnamed", ColumnType::text}};
+  tell_apart(columns);
+  std::string names;
+  for (const Column &column : columns)
+    names += column.name + " ";
+  EXPECT_EQ(names, "time unnamed#2 Time#3 Time#2 unnamed ");
 }
 
 TEST(Tables, NamesAreGivenOnceAndTheNextFreeNumberIsRemembered) {
