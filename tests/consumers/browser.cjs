@@ -99,6 +99,32 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
     await page.click('#tab-' + tab);
     equal('narrow: ' + tab, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
   }
+  // In a low window the canvas is as high as what is seen of it, whatever the stacks; the keyboard's frame is in sight,
+  // and the mouse finds what is drawn there.
+  await page.setViewportSize({ width: 1280, height: 60 });
+  await page.click('#tab-flame'); await page.focus('#stacks');
+  for (let i = 0; i < 3; ++i) await page.keyboard.press('ArrowDown');
+  const seen = await page.evaluate(() => {
+    const s = document.getElementById('scroll'), c = profile.cells().find(x => x.node === profile.state.focus);
+    return { canvas: document.getElementById('stacks').clientHeight, height: s.clientHeight, up: s.scrollTop, c };
+  });
+  equal('low: canvas', seen.canvas, seen.height);
+  equal('low: in sight', seen.up > 0 && seen.c.depth * 20 >= seen.up && (seen.c.depth + 1) * 20 <= seen.up + seen.height, true);
+  await page.evaluate(({ c, up }) => {
+    const s = document.getElementById('stacks'), r = s.getBoundingClientRect();
+    s.dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: r.left + c.x + c.w / 2, clientY: r.top + c.depth * 20 + 10 - up }));
+  }, seen);
+  equal('low: click', await page.evaluate(() => profile.state.zoom), seen.c.node);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  // What is drawn anew keeps the keyboard where it was; a menu on the time line selects nothing.
+  const at = () => page.evaluate(() => document.activeElement.textContent);
+  await page.focus('#who button[data-process="0"]'); await page.keyboard.press('Enter');
+  equal('focus: process', (await at()).startsWith(await page.textContent('#who button[data-process="0"] span')), true);
+  await page.click('#tab-top'); await page.focus('#top th:nth-child(3) button'); await page.keyboard.press('Enter');
+  equal('focus: sort', await at(), 'Total');
+  await page.fill('#from', '1'); await page.press('#from', 'Enter');
+  await page.click('#time', { button: 'right', position: { x: 300, y: 50 } });
+  equal('menu', await page.evaluate(() => profile.state.from), 1e9);
   await open('hostile-x.html');
 
   const svg = await open('x.svg');

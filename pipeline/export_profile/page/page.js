@@ -268,7 +268,7 @@
 
   // ---- processes and threads -----------------------------------------------------------------------------------
   function drawWho() {
-    const box = $('who'), top = box.scrollTop;
+    const box = $('who'), top = box.scrollTop, at = { ...(box.contains(document.activeElement) ? document.activeElement.dataset : {}) };
     box.textContent = '';
     let all = 0;
     for (const w of perProcess) all += w;
@@ -287,6 +287,12 @@
       for (const t of mine) button('thread', 'none', data.threads[t][0], perThread[t], state.thread === t, () => pick(p, t)).dataset.thread = t;
     }
     box.scrollTop = top;
+    keepFocus(box, at);
+  }
+  // What is drawn anew keeps the focus of the keyboard: that of the button which says the same.
+  function keepFocus(box, data) {
+    const same = Object.keys(data).length && [...box.querySelectorAll('button')].find(b => Object.entries(data).every(([k, v]) => b.dataset[k] === v));
+    if (same) same.focus({ preventScroll: true });
   }
   function pick(process, thread) {
     state.process = process; state.thread = thread; state.zoom = root(); state.focus = state.zoom; state.open = new Set([root()]);
@@ -294,7 +300,7 @@
   }
 
   // ---- flame graph ---------------------------------------------------------------------------------------------
-  const ROW = 20, stacks = $('stacks');
+  const ROW = 20, stacks = $('stacks'), scroll = $('scroll'), sheet = $('sheet');
   let cells = [];
   function layout(width) {
     cells = [];
@@ -314,12 +320,14 @@
     }
     return deepest;
   }
-  function drawFlame() {
-    const width = stacks.clientWidth, deepest = layout(width), [g] = canvas(stacks, deepest * ROW + 2);
+  // The canvas is what is seen of it and no more: browsers have none that is as high as the deepest stacks.
+  function paint() {
+    const height = Math.ceil(Math.min(parseFloat(sheet.style.height), scroll.clientHeight || 1)), up = scroll.scrollTop, [g] = canvas(stacks, height);
     const ink = '#1c2330', edge = css('--edge'), character = 6.63, own = css('--ink');
     g.font = '11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'; g.textBaseline = 'middle';
     for (const c of cells) {
-      const name = nameOf[c.node], hit = match(name), plain = styles[name] < FIRST_CODE, y = c.depth * ROW;
+      const name = nameOf[c.node], hit = match(name), plain = styles[name] < FIRST_CODE, y = c.depth * ROW - up;
+      if (y <= -ROW || y >= height) continue;
       g.globalAlpha = c.dim ? 0.55 : state.search && !hit ? 0.6 : 1;
       g.fillStyle = hit ? css('--hit') : colour(name);
       g.fillRect(c.x, y, Math.max(0.6, c.w - (c.w > 3 ? 1 : 0)), ROW - 1);
@@ -333,11 +341,21 @@
     }
     g.globalAlpha = 1;
     if (sum === 0) { g.fillStyle = css('--soft'); g.fillText('No samples here', 8, ROW * 1.5); }
+  }
+  scroll.addEventListener('scroll', () => { showTip(''); paint(); });
+  function drawFlame() {
+    for (let width = -1; width !== scroll.clientWidth;) { // a scroll bar that comes makes it narrower
+      const before = width;
+      width = scroll.clientWidth;
+      sheet.style.height = layout(width) * ROW + 2 + 'px';
+      if (before >= 0) break;
+    }
+    paint();
     const crumbs = $('crumbs');
     crumbs.textContent = '';
     if (state.zoom !== root()) for (let at = state.zoom, last = true; ; at = parent[at], last = false) {
       const b = document.createElement('button'); b.textContent = names[nameOf[at]]; b.title = names[nameOf[at]]; b.disabled = last;
-      b.addEventListener('click', () => zoomTo(at));
+      b.addEventListener('click', () => { zoomTo(at); stacks.focus({ preventScroll: true }); });
       crumbs.prepend(b);
       if (at === root()) break;
     }
@@ -347,8 +365,12 @@
   }
   const about = node => `${names[nameOf[node]]}\n${estimated.has(nameOf[node]) ? '(nearest public symbol) ' : ''}${amount(total[node])} ${unit}, ${percent(total[node], sum)}` +
     (state.zoom !== root() ? `, ${percent(total[node], total[state.zoom])} of what is zoomed` : '') + (self[node] > 0 && self[node] < total[node] ? `\nitself ${amount(self[node])}` : '');
-  const cellAt = e => cells.find(c => e.offsetX >= c.x && e.offsetX < c.x + Math.max(1, c.w) && Math.floor(e.offsetY / ROW) === c.depth);
+  const cellAt = e => cells.find(c => e.offsetX >= c.x && e.offsetX < c.x + Math.max(1, c.w) && Math.floor((e.offsetY + scroll.scrollTop) / ROW) === c.depth);
   function zoomTo(node) { state.zoom = node; state.focus = node; drawFlame(); tell(); }
+  function reveal() { // the frame that the keyboard is at
+    const c = cells.find(x => x.node === state.focus);
+    if (c) scroll.scrollTop = Math.min(c.depth * ROW, Math.max(scroll.scrollTop, (c.depth + 1) * ROW + 2 - scroll.clientHeight));
+  }
   function tell() { $('frame').textContent = state.focus === root() && state.zoom === root() ? '' : about(state.focus).replace(/\n/g, ' · '); }
   stacks.addEventListener('click', e => { const c = cellAt(e); if (c) zoomTo(c.node); });
   stacks.addEventListener('mousemove', e => { const c = cellAt(e); showTip(c ? about(c.node) : '', e); });
@@ -363,24 +385,27 @@
     else if (e.key === 'ArrowUp') to = cells.find(x => x.node === parent[c.node] && c.node !== root());
     else if (e.key === 'ArrowLeft') to = row[at - 1];
     else if (e.key === 'ArrowRight') to = row[at + 1];
-    else if (e.key === 'Enter') return zoomTo(c.node);
-    else if (e.key === 'Backspace') { if (state.zoom !== root()) zoomTo(parent[state.zoom]); return; }
+    else if (e.key === 'Enter') { zoomTo(c.node); return reveal(); }
+    else if (e.key === 'Backspace') { if (state.zoom !== root()) { zoomTo(parent[state.zoom]); reveal(); } return; }
     else return;
     e.preventDefault();
-    if (to) { state.focus = to.node; drawFlame(); tell(); }
+    if (!to) return;
+    state.focus = to.node;
+    reveal(); paint(); tell();
   });
 
   // ---- tables --------------------------------------------------------------------------------------------------
   function drawTop() {
-    const box = $('top');
+    const box = $('top'), at = { ...(box.contains(document.activeElement) ? document.activeElement.dataset : {}) };
     box.textContent = '';
     const bar = add(box, 'p');
-    for (const by of ['function', 'module']) { const b = add(bar, 'button', 'By ' + by, { 'aria-pressed': state.by === by }); b.disabled = state.by === by; b.addEventListener('click', () => { state.by = by; drawTop(); }); bar.append(' '); }
+    for (const by of ['function', 'module']) { const b = add(bar, 'button', 'By ' + by, { 'aria-pressed': state.by === by }); b.dataset.by = by; b.addEventListener('click', () => { state.by = by; drawTop(); }); bar.append(' '); }
     const all = rows(state.by), list = all.filter(r => state.search === '' || r.name.toLowerCase().includes(state.search));
     list.sort((a, b) => b[state.sort] - a[state.sort] || b.total - a.total || (a.name < b.name ? -1 : 1));
     const body = table(box, [['', 1], ['', 1], ['', 1], ['', 1], [state.by === 'module' ? 'Module' : 'Function']]), heads = box.querySelectorAll('th');
     [['self', 'Self'], ['self', '%'], ['total', 'Total'], ['total', '%']].forEach(([key, text], i) => {
       const b = add(heads[i], 'button', text);
+      b.dataset.head = i;
       if (state.sort === key) heads[i].setAttribute('aria-sort', 'descending');
       b.addEventListener('click', () => { state.sort = key; drawTop(); });
     });
@@ -391,6 +416,7 @@
     }
     if (list.length > 500) add(box, 'p', `${group(list.length - 500)} more with less; search to see them`, { class: 'soft' });
     if (list.length === 0) add(box, 'p', 'Nothing here', { class: 'soft' });
+    keepFocus(box, at);
   }
   function drawTree() {
     const box = $('tree');
