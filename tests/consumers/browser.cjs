@@ -133,11 +133,13 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
   const said = await svg.textContent('#found');
   if (!said.startsWith(share + ' %,')) { ++failures; console.error(`svg search: ${said} instead of ${share} %`); }
   await svg.fill('#search', '');
+  const labels = () => svg.$$eval('g.f text', all => all.filter(t => t.textContent !== '').length), before = await labels();
   const main = svg.locator('g.f', { has: svg.locator('text=/^game.exe!main$/') }).first();
   await main.click();
   equal('svg zoom', Math.round(+(await main.locator('rect').getAttribute('width'))), 1176);
   await svg.click('#reset');
   equal('svg reset', +(await main.locator('rect').getAttribute('width')) < 1100, true);
+  equal('svg reset: names that fit', await labels(), before);
   await open('hostile-x.svg');
   await browser.close();
   if (failures) process.exit(1);

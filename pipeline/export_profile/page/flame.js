@@ -14,7 +14,7 @@
 
   function label(frame, x, width) {
     var room = Math.floor((width - 6) / CHARACTER), text = room < 3 ? '' : frame.name;
-    if (text.length > room) text = text.slice(0, room - 2) + '..';
+    if (text !== '' && text.length > room) text = text.slice(0, room - 2) + '..';
     if (!frame.label && text) {
       frame.label = document.createElementNS('http://www.w3.org/2000/svg', 'text');
       frame.label.setAttribute('y', frame.y + 12.5);
