@@ -268,7 +268,9 @@ private:
       const ProfileThread &thread = profile_.threads[i];
       if (!shown[i] || thread.process >= main.size()) continue;
       std::uint32_t &best = main[thread.process];
-      if (best == kNoIndex || thread.start < profile_.threads[best].start) best = i;
+      // Of those that were there before the trace the lowest id, whichever has samples first.
+      const auto age = [](const ProfileThread &of) { return std::pair(of.start, of.tid); };
+      if (best == kNoIndex || age(thread) < age(profile_.threads[best])) best = i;
     }
     bool first = true;
     std::map<std::uint32_t, unsigned> used_threads;

@@ -248,6 +248,20 @@ TEST(ProfileExport, FirefoxKeepsOwnersOfOneProcessIdApart) {
   EXPECT_EQ(pids, (std::map<std::string, int>{{"4242", 2}, {"977", 1}, {"4242.1", 1}}));
 }
 
+// Of threads that began before the trace the lowest id is the main thread's; it keeps its own name beside its
+// process's.
+TEST(ProfileExport, FirefoxHasOneMainThreadWhateverIsSampledFirst) {
+  Profile profile = synthetic_profile();
+  std::swap(profile.threads[0].tid, profile.threads[1].tid);
+  const json j = json::parse(gunzip(write(profile, ProfileFormat::firefox).text));
+  std::map<std::string, std::string> mains;
+  for (const json &t : j["threads"])
+    if (t["isMainThread"]) mains[t["pid"]] = t["tid"].get<std::string>() + " " + t["name"].get<std::string>();
+  EXPECT_EQ(mains,
+            (std::map<std::string, std::string>{
+                {"4242", "100 game.exe"}, {"977", "200 service.exe / Worker"}, {"4242.1", "300 game.exe"}}));
+}
+
 TEST(ProfileExport, ChromeNeedsContextSwitches) {
   const auto refused = write_profile(synthetic_profile(), ProfileFormat::chrome, {}, [](Bytes) {
     ADD_FAILURE() << "nothing may be written";
