@@ -127,7 +127,7 @@ std::vector<json> exported(const std::string &path, const ExportOptions &options
 void expect_common(const json &row, const json &event) {
   for (const char *name :
        {"timestamp", "cpu", "process_id", "thread_id", "process", "provider", "provider_id", "event", "id",
-        "version", "opcode", "level", "keyword", "activity", "related_activity", "raw"}) {
+        "version", "opcode", "level", "keyword", "activity", "related_activity", "raw", "truncated"}) {
     const json expected = event.contains(name) ? event.at(name) : json();
     EXPECT_EQ(row.contains(name) ? row.at(name) : json(), expected) << name << " of " << event;
   }

@@ -25,7 +25,8 @@ using Raw = std::vector<std::uint8_t>;
 
 constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
 // Of TraceLogging.
-constexpr std::uint8_t kUInt8 = 4, kUInt32 = 8, kFloat = 11, kDouble = 12, kBool32 = 13, kCounted = 0x40;
+constexpr std::uint8_t kText = 1, kUInt8 = 4, kUInt32 = 8, kFloat = 11, kDouble = 12, kBool32 = 13,
+                       kCounted = 0x40;
 constexpr std::uint8_t kStructureOfOne = 24 | 0x80; // a byte behind it says of how many fields
 
 class TracedFields : public ::testing::Test {
@@ -40,7 +41,7 @@ protected:
     put(metadata, name);
     for (const auto &[field, type] : fields) {
       put(metadata, field), metadata.push_back(type);
-      if (type == kStructureOfOne) metadata.push_back(1);
+      if ((type & ~kCounted) == kStructureOfOne) metadata.push_back(1);
     }
     store(metadata.data(), static_cast<std::uint16_t>(metadata.size()));
     std::vector<testing::SyntheticTrace::Item> items = {{format::ItemType::schema_tl, metadata}};
@@ -146,6 +147,41 @@ TEST_F(TracedFields, OfAnEventThatIsCutNoByteIsLeftOutAndNothingIsFound) {
   EXPECT_EQ(exported({"--profile", "otel"})[0]["Attributes"]["tail"], events[0]["tail"]);
 }
 
+// Where nothing is left behind whole fields, `raw` does not tell.
+TEST_F(TracedFields, TablesTellWhichEventsEndInsideAField) {
+  const std::vector<std::pair<std::string, std::uint8_t>> fields{{"n", kUInt8}, {"s", kText}};
+  add("E", fields, {1, 'a', 0, 'b', 0}, "P");
+  add("E", fields, {2, 'a', 0, 'b', 0, 'c'}, "P");
+  add("E", fields, {3, 'a', 0, 0, 0}, "P");
+  add("E", fields, {}, "P");
+  const std::string rows = "select n, s, raw, truncated from P_E order by n";
+  EXPECT_EQ(in_database(rows), "NULL|NULL|NULL|1\n1|ab|NULL|NULL\n2|ab|63|1\n3|a|NULL|NULL\n");
+  EXPECT_EQ(asked(rows).out, "n\ts\traw\ttruncated\n\t\t\t1\n1\tab\t\t\n2\tab\t63\t1\n3\ta\t\t\n");
+  EXPECT_EQ(asked("select count(*) as n from events where truncated").out, "n\n2\n");
+  const std::string csv = in_folder("P_E");
+  EXPECT_NE(csv.find(",raw,truncated\r\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",2,ab,63,true\r\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",3,a,,\r\n"), std::string::npos) << csv;
+}
+
+// Of structures with long names text grows faster than bytes.
+TEST_F(TracedFields, OfAnEventOfTooMuchTextQueriesHaveItsBytes) {
+  Raw payload;
+  put(payload, std::uint16_t{200});
+  payload.resize(payload.size() + 200, 1);
+  payload.push_back(7);
+  add("E", {{"S", kStructureOfOne | kCounted}, {std::string(400, 'm'), kUInt8}, {"n", kUInt8}}, payload, "P");
+  const json line = exported()[0];
+  EXPECT_TRUE(line["fields"].is_null());
+  const std::string bytes = line["raw"];
+  EXPECT_EQ(bytes.size(), 2 * payload.size());
+  const std::string row = "select S, n, raw, truncated from P_E";
+  EXPECT_EQ(in_database(row), "NULL|NULL|" + bytes + "|NULL\n");
+  EXPECT_EQ(asked(row).out, "S\tn\traw\ttruncated\n\t\t" + bytes + "\t\n");
+  const std::string of_all = "select fields, raw from events where event = 'E'";
+  EXPECT_EQ(asked(of_all).out, "fields\traw\n\t" + bytes + "\n");
+}
+
 TEST_F(TracedFields, TimesThatExcludeEachOtherFitNoEvent) {
   add("E", {{"n", kUInt32}}, {1, 0, 0, 0});
   EXPECT_EQ(exported({"--where", "time < '1s' and time > '2s'"}).size(), 0u);
@@ -207,7 +243,7 @@ TEST_F(TracedFields, EveryKindHasAFileOfItsOwnHoweverLongItsName) {
     const std::string text(bytes.begin(), bytes.end());
     if (text.find(",P,") == std::string::npos) continue;
     EXPECT_EQ(std::ranges::count(text, '\n'), 2) << file << text; // a head and an event
-    numbers[text.substr(text.size() - 4)] = file.path().stem().string();
+    numbers[text.substr(text.size() - 5)] = file.path().stem().string();
   }
   EXPECT_EQ(numbers.size(), 5u);
   EXPECT_EQ(in_database("select n from \"" + table + "9\""), "9\n");
@@ -259,7 +295,7 @@ TEST_F(TracedFields, AKindWithMoreFieldsThanSqliteHasColumnsLosesNone) {
     // Files without such a limit have a column for each.
     const std::string csv = in_folder(table);
     const auto line = csv.substr(0, csv.find('\n'));
-    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(line, ',')), 16 + (*event)["fields"].size());
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(line, ',')), 17 + (*event)["fields"].size());
   }
 }
 
