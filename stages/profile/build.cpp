@@ -56,8 +56,9 @@ public:
     take_intervals();
     count_fragments();
     if (stopped()) return;
+    if (options_.slices && options_.kind == ProfileKind::cpu) sampled_ = find_sampled(records_);
     if (options_.kind == ProfileKind::cpu)
-      take_samples(parallel);
+      take_samples(parallel); // which gives up the records of samples
     else
       take_waits();
     if (stopped()) return;
@@ -246,7 +247,7 @@ private:
     const Waits found = waits();
     // Where switches are missing nobody knows what else ran from one of them to an end.
     const OneProcess one = one_process();
-    for (const Running &run : find_running(records_, found.whole ? options_.cut : kAlways)) {
+    for (const Running &run : find_running(records_, sampled_, found.whole ? options_.cut : kAlways)) {
       if (run.cut_off && one != OneProcess{} && std::ranges::count(one, pid_of(run.thread, run.to)) == 0)
         continue;
       add(run.thread, run.from, run.to, run.processor, SliceState::running, 0);
@@ -483,6 +484,7 @@ private:
   std::uint32_t distinct_ = 0;       // of them
   std::vector<SampledStack> stacks_; // the last ones, whose frames are not asked for yet
   std::vector<std::uint32_t> nodes_; // of those that are in the tree
+  SampledThreads sampled_;
   std::optional<Frames> frames_;
   std::optional<StackTree> tree_;
 };

@@ -99,7 +99,17 @@ Waits find_waits(const Records &records) {
   return found;
 }
 
-std::vector<Running> find_running(const Records &records, TimeRange cut) {
+SampledThreads find_sampled(const Records &records) {
+  SampledThreads sampled;
+  for (std::size_t i = 0; i < records.subjects.chunks(); ++i)
+    for (const Subject &subject : records.subjects.chunk(i)) {
+      const auto [place, fresh] = sampled.try_emplace(subject.processor, subject.thread);
+      if (place->second != subject.thread) place->second = kUnknownId;
+    }
+  return sampled;
+}
+
+std::vector<Running> find_running(const Records &records, const SampledThreads &sampled, TimeRange cut) {
   std::map<std::uint16_t, Running> current;
   std::vector<Running> all;
   for (const SwitchRecord &record : in_time(records.switches)) {
@@ -119,6 +129,11 @@ std::vector<Running> find_running(const Records &records, TimeRange cut) {
       run.cut_off = true;
       if (run.thread != 0) all.push_back(run);
     }
+  // That switches are recorded at all is not known where there is none.
+  if (cut.from != kBeginning && cut.to != kForever && !current.empty())
+    for (const auto &[processor, thread] : sampled)
+      if (!current.contains(processor) && thread != 0 && thread != kUnknownId)
+        all.push_back({thread, cut.from, cut.to, processor, true});
   return all;
 }
 

@@ -4,6 +4,8 @@
 #include "etwrelog/profile.hpp"
 #include "profile/records.hpp"
 
+#include <map>
+
 namespace etwrelog::profile {
 
 // From one switch away from a thread to the next one to it.
@@ -29,8 +31,14 @@ struct Running { // a stretch that a thread ran
   std::uint16_t processor = 0;
   bool cut_off = false; // at an end of the time that was asked for
 };
+// The one thread that samples met on a processor; kUnknownId where there were several.
+using SampledThreads = std::map<std::uint16_t, std::uint32_t>;
+[[nodiscard]] SampledThreads find_sampled(const Records &records);
+
 // From switch to switch. Also what ran on a processor before its first switch and behind its last, cut off at
-// the ends of `cut`, unless these are kBeginning and kForever.
-[[nodiscard]] std::vector<Running> find_running(const Records &records, TimeRange cut);
+// the ends of `cut`, unless these are kBeginning and kForever; between two such ends, on a processor without
+// any switch, the one of `sampled`.
+[[nodiscard]] std::vector<Running> find_running(const Records &records, const SampledThreads &sampled,
+                                                TimeRange cut);
 
 } // namespace etwrelog::profile

@@ -214,6 +214,38 @@ TEST_F(Waits, DoNotBeginBeforeTheirThreadDid) {
     EXPECT_TRUE(slice.state == SliceState::running || slice.start >= 260'000'000) << slice.start;
 }
 
+// From the first event in it to the last; where nothing was switched, samples tell who ran.
+TEST_F(Waits, OfAStretchItIsShownWhatRanThroughItAndAtItsEnds) {
+  trace.thread_rundown({1'000'003}, 84, 8);
+  trace.context_switch({2'000'000, 0}, 80, 0);
+  trace.context_switch({2'000'000, 1}, 84, 0);
+  trace.sample({2'500'000, 0}, 80);
+  trace.sample({2'510'000, 1}, 84);
+  trace.sample({2'520'000, 2}, 80); // two of them: switches are missing
+  trace.sample({2'530'000, 2}, 84);
+  trace.sample({2'540'000, 3}, 0);
+  trace.context_switch({2'550'000, 0}, 0, 80);
+  trace.context_switch({2'560'000, 0}, 80, 0);
+  trace.sample({2'600'000, 0}, 80);
+  trace.context_switch({2'700'000, 0}, 0, 80);
+  trace.context_switch({2'700'000, 1}, 0, 84);
+  pipeline::ProfileOptions options;
+  options.slices = true;
+  options.from = Moment{true, 0.15, 0};
+  options.to = Moment{true, 0.16, 0};
+  const Profile profile = profile_of(trace, options).profile;
+  std::vector<std::string> running;
+  for (const ProfileSlice &slice : profile.slices)
+    if (slice.state == SliceState::running)
+      running.push_back(std::to_string(profile.threads[slice.thread].tid) + " on " +
+                        std::to_string(slice.processor) + " " + std::to_string(slice.start) + " to " +
+                        std::to_string(slice.end));
+  std::ranges::sort(running);
+  EXPECT_EQ(running,
+            (std::vector<std::string>{"80 on 0 150000000 to 155000000", "80 on 0 156000000 to 160000000",
+                                      "84 on 1 150000000 to 160000000"}));
+}
+
 TEST_F(Waits, WhoReadiedAThreadIsToldOnlyWhereTheSwitchesBeforeAndBehindAgree) {
   trace.process_rundown({1'000'001}, 9, 4, "other.exe");
   trace.thread_rundown({1'000'003}, 84, 8);
