@@ -56,7 +56,8 @@ public:
     take_intervals();
     count_fragments();
     if (stopped()) return;
-    if (options_.slices && options_.kind == ProfileKind::cpu) sampled_ = find_sampled(records_);
+    const bool cut = options_.cut.from != kBeginning && options_.cut.to != kForever;
+    if (options_.slices && cut && options_.kind == ProfileKind::cpu) sampled_ = find_sampled(records_);
     if (options_.kind == ProfileKind::cpu)
       take_samples(parallel); // which gives up the records of samples
     else

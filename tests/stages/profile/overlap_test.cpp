@@ -4,8 +4,8 @@
 #include "profile/methods.hpp"
 
 #include <algorithm>
-#include <map>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,29 @@ constexpr std::uint64_t kSpace = 4000;
 
 class Overlap : public ::testing::TestWithParam<int> {
 protected:
+  struct Known {
+    std::int64_t from, to;
+    std::uint64_t base, size;
+  };
+
   std::uint64_t any(std::uint64_t below) { return random_() % below; }
+  // Of those that are there the one with the highest base.
+  void expect_found(const Images &images, const std::vector<Known> &known) {
+    for (int i = 0; i < 2000; ++i) {
+      const std::uint64_t address = any(kSpace + 200);
+      const auto time = static_cast<std::int64_t>(any(kLast));
+      std::optional<std::uint64_t> expected;
+      for (const Known &image : known)
+        if (image.base <= address && address - image.base < image.size && image.from <= time &&
+            time <= image.to)
+          expected = std::max(expected.value_or(0), image.base);
+      const std::uint32_t found = images.find(kProcess, time, address);
+      ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
+      if (expected) {
+        ASSERT_EQ(images[found].base, *expected) << address << " at " << time;
+      }
+    }
+  }
   std::mt19937 random_{static_cast<unsigned>(GetParam())};
 };
 
@@ -36,54 +58,35 @@ ImageRecord image_record(std::int64_t time, std::size_t number, std::uint64_t ba
 // What of many images is there: of those that hold the address at the time the one with the highest base.
 // None was seen when it was loaded, so that one lay at a base since the one before it there had left.
 TEST_P(Overlap, TheImageThatBeginsLastInSpaceWins) {
-  struct Known {
-    std::int64_t from, to;
-    std::uint64_t size;
-  };
-  std::multimap<std::uint64_t, Known> known; // by base
+  std::vector<Known> known;
+  std::set<std::uint64_t> bases;
   std::vector<ImageRecord> records;
   for (int i = 0; i < GetParam(); ++i) {
     const std::uint64_t base = any(kSpace);
-    if (known.contains(base)) continue;
+    if (!bases.insert(base).second) continue;
     std::int64_t from = 0;
     for (std::uint64_t more = 1 + any(3); more-- > 0;) {
       const auto to = from + static_cast<std::int64_t>(any(300));
       const std::uint64_t size = any(4) == 0 ? kSpace : any(100);
       records.push_back(image_record(to, records.size(), base, size, true));
-      known.emplace(base, Known{from, to, size});
+      known.push_back({from, to, base, size});
       from = to + 1;
     }
     if (any(3) == 0) {
       const std::uint64_t size = any(100);
       records.push_back(image_record(kLast, records.size(), base, size, true));
       records.back().rundown = true;
-      known.emplace(base, Known{from, kLast, size});
+      known.push_back({from, kLast, base, size});
     }
   }
   Images images;
   std::vector<IdentityRecord> identities;
   images.build(records, {}, identities);
-  for (int i = 0; i < 2000; ++i) {
-    const std::uint64_t address = any(kSpace + 200);
-    const auto time = static_cast<std::int64_t>(any(kLast));
-    std::optional<std::uint64_t> expected;
-    for (const auto &[base, image] : known)
-      if (base <= address && address - base < image.size && image.from <= time && time <= image.to)
-        expected = base;
-    const std::uint32_t found = images.find(kProcess, time, address);
-    ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
-    if (expected) {
-      ASSERT_EQ(images[found].base, *expected) << address << " at " << time;
-    }
-  }
+  expect_found(images, known);
 }
 
 // Where unloads were lost: what is loaded where others lie ends them, at whatever base they began.
 TEST_P(Overlap, AnImageThatIsLoadedTakesThePlaceOfOthers) {
-  struct Known {
-    std::int64_t from, to;
-    std::uint64_t base, size;
-  };
   std::vector<Known> known;
   std::vector<ImageRecord> records;
   for (int i = 0; i < std::min(GetParam(), 900); ++i) {
@@ -97,20 +100,7 @@ TEST_P(Overlap, AnImageThatIsLoadedTakesThePlaceOfOthers) {
   Images images;
   std::vector<IdentityRecord> identities;
   images.build(records, {}, identities);
-  for (int i = 0; i < 2000; ++i) {
-    const std::uint64_t address = any(kSpace + 200);
-    const auto time = static_cast<std::int64_t>(any(kLast));
-    std::optional<std::uint64_t> expected;
-    for (const Known &image : known)
-      if (image.base <= address && address - image.base < image.size && image.from <= time &&
-          time <= image.to)
-        expected = image.base;
-    const std::uint32_t found = images.find(kProcess, time, address);
-    ASSERT_EQ(found != Images::kNone, expected.has_value()) << address << " at " << time;
-    if (expected) {
-      ASSERT_EQ(images[found].base, *expected) << address << " at " << time;
-    }
-  }
+  expect_found(images, known);
 }
 
 // Of the methods that hold the address the last that had come by then, or else the first to come.
