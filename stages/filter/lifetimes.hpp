@@ -2,6 +2,7 @@
 // id belongs to a process, and a process id to one instance of it, for a time only.
 #pragma once
 
+#include "base/cpu.hpp"
 #include "base/flat_map.hpp"
 #include "etwrelog/statistics.hpp"
 #include "filter/rules.hpp"
@@ -102,7 +103,8 @@ struct LifetimeRecords {
   void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
     if (const HookRule *const rule = rule_of(event)) add(event, *rule, time, buffer);
   }
-  void add(const EventView &event, const HookRule &rule, std::int64_t time, std::uint32_t buffer) {
+  ETWRELOG_ALWAYS_INLINE void add(const EventView &event, const HookRule &rule, std::int64_t time,
+                                  std::uint32_t buffer) {
     if (is_stack(rule.scope)) { // half of the events of a trace with stacks
       has_stacks = true;
       return;
