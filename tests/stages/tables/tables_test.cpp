@@ -204,24 +204,30 @@ std::string ask(sqlite3 *database, const std::string &sql) {
   return rows;
 }
 
-TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
-  const testing::TempDir directory;
-  const std::string path = directory.file("t.db");
-  std::vector<Column> columns = kColumns;
-  columns[4].name = "SMALL"; // SQL sees no difference to "small"
+// Writes a file of SQLite, and opens it as anybody would.
+template <class Fill> void make_database(const std::string &path, sqlite3 *&database, Fill &&fill) {
   {
     auto file = base::OutputFile::create(path, false);
     ASSERT_TRUE(file) << file.error().message();
     auto writer = sqlite_writer(*file);
     ASSERT_TRUE(writer) << writer.error().message();
-    ASSERT_TRUE((*writer)->add_table("Disk\"Io/Read", columns));
-    ASSERT_TRUE((*writer)->write(0, make_batch(3)));
-    ASSERT_TRUE((*writer)->write(0, make_batch(2)));
-    ASSERT_TRUE((*writer)->finish());
+    ASSERT_NO_FATAL_FAILURE(fill(**writer));
     ASSERT_TRUE(file->commit());
   }
-  sqlite3 *database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+}
+
+TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
+  const testing::TempDir directory;
+  std::vector<Column> columns = kColumns;
+  columns[4].name = "SMALL"; // SQL sees no difference to "small"
+  sqlite3 *database = nullptr;
+  ASSERT_NO_FATAL_FAILURE(make_database(directory.file("t.db"), database, [&](TableWriter &writer) {
+    ASSERT_TRUE(writer.add_table("Disk\"Io/Read", columns));
+    ASSERT_TRUE(writer.write(0, make_batch(3)));
+    ASSERT_TRUE(writer.write(0, make_batch(2)));
+    ASSERT_TRUE(writer.finish());
+  }));
   EXPECT_EQ(ask(database, "PRAGMA integrity_check"), "ok\n");
   EXPECT_EQ(ask(database, "select count(*) from \"Disk\"\"Io/Read\""), "5\n");
   EXPECT_EQ(
@@ -235,22 +241,15 @@ TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
 // An index of few rows is slower than none: thousands of kinds have few.
 TEST(Tables, SqliteHasIndicesOfTablesThatAreLarge) {
   const testing::TempDir directory;
-  const std::string path = directory.file("t.db");
-  {
-    auto file = base::OutputFile::create(path, false);
-    ASSERT_TRUE(file) << file.error().message();
-    auto writer = sqlite_writer(*file);
-    ASSERT_TRUE(writer) << writer.error().message();
-    for (const char *name : {"few", "many"})
-      ASSERT_TRUE((*writer)->add_table(name, kColumns));
-    ASSERT_TRUE((*writer)->write(0, make_batch(10)));
-    for (int i = 0; i < 2; ++i)
-      ASSERT_TRUE((*writer)->write(1, make_batch(600)));
-    ASSERT_TRUE((*writer)->finish());
-    ASSERT_TRUE(file->commit());
-  }
   sqlite3 *database = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  ASSERT_NO_FATAL_FAILURE(make_database(directory.file("t.db"), database, [](TableWriter &writer) {
+    for (const char *name : {"few", "many"})
+      ASSERT_TRUE(writer.add_table(name, kColumns));
+    ASSERT_TRUE(writer.write(0, make_batch(10)));
+    for (int i = 0; i < 2; ++i)
+      ASSERT_TRUE(writer.write(1, make_batch(600)));
+    ASSERT_TRUE(writer.finish());
+  }));
   EXPECT_EQ(ask(database, "select name, tbl_name from sqlite_master where type = 'index'"),
             "many.time|many\n");
   EXPECT_EQ(ask(database, "select count(*) from many where time = 1600000000000000007"), "2\n");
@@ -319,15 +318,8 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
     ASSERT_TRUE(done) << done.error().message();
   };
   const testing::TempDir directory;
-  const std::string path = directory.file("t.db");
-  auto file = base::OutputFile::create(path, false);
-  ASSERT_TRUE(file) << file.error().message();
-  auto writer = sqlite_writer(*file);
-  ASSERT_TRUE(writer) << writer.error().message();
-  fill(**writer);
-  ASSERT_TRUE(file->commit());
   sqlite3 *database = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  ASSERT_NO_FATAL_FAILURE(make_database(directory.file("t.db"), database, fill));
   EXPECT_EQ(ask(database, "select count(*), sum(time), min(event) from events"), "1202|720600|event\n");
   EXPECT_EQ(ask(database, "select cpu from events where time > 1198 order by timestamp"), "1199\n1200\n");
   EXPECT_EQ(ask(database, "select level, activity from events limit 1"), "level|activity\n");
