@@ -63,6 +63,27 @@ private:
 // Values of the columns that every event has. All that it is made of outlives it; any thread.
 class CommonColumns {
 public:
+  // Their numbers among common_columns().
+  enum : std::size_t {
+    kTime,
+    kTimestamp,
+    kCpu,
+    kProcessId,
+    kThreadId,
+    kProcess, // as ExportSurvey::process_of() tells it
+    kProvider,
+    kProviderId,
+    kEvent,
+    kId,
+    kVersion,
+    kOpcode,
+    kLevel,
+    kKeyword,
+    kActivity,
+    kRelatedActivity,
+    kColumns
+  };
+
   CommonColumns(const Clock &clock, const ExportSurvey &survey) : clock_(clock), survey_(survey) {
     for (const Schema *schema : survey.schemas.all()) {
       Names &names = names_.emplace_back();
@@ -76,14 +97,14 @@ public:
   // common_columns().
   template <std::size_t Index, class Put>
   void put(const Event &event, const Schema *schema, Put &&put) const {
-    if constexpr (Index == 0) {
+    if constexpr (Index == kTime) {
       put.number(unix_nanoseconds(clock_.to_filetime(event.time())));
-    } else if constexpr (Index == 1) {
+    } else if constexpr (Index == kTimestamp) {
       put.number(event.time());
-    } else if constexpr (Index == 2) {
+    } else if constexpr (Index == kCpu) {
       put.number(event.processor());
-    } else if constexpr (Index == 3 || Index == 4) {
-      const std::uint32_t id = Index == 3 ? event.process_id() : event.thread_id();
+    } else if constexpr (Index == kProcessId || Index == kThreadId) {
+      const std::uint32_t id = Index == kProcessId ? event.process_id() : event.thread_id();
       id == kUnknownId ? put.null() : put.number(id);
     } else if constexpr (Index == kProcess) {
       const std::uint32_t process = survey_.process_of(event);
@@ -91,30 +112,30 @@ public:
       put.repeated(std::uint64_t{event.machine()} << 32 | process, [&]() -> std::string_view {
         return shown_name(survey_.lifetimes[event.machine()].processes()[process].image_name);
       });
-    } else if constexpr (Index >= 6 && Index <= 8) {
+    } else if constexpr (Index >= kProvider && Index <= kEvent) {
       if (schema != nullptr) {
         put.repeated(schema->ordinal,
-                     [&]() -> std::string_view { return names_[schema->ordinal][Index - 6]; });
-      } else if constexpr (Index == 7) {
+                     [&]() -> std::string_view { return names_[schema->ordinal][Index - kProvider]; });
+      } else if constexpr (Index == kProviderId) {
         put.text(to_string(event.provider()));
       } else {
         std::string provider, name;
         names_of(survey_.schemas, &event, schema, provider, name);
-        put.text(Index == 6 ? provider : name);
+        put.text(Index == kProvider ? provider : name);
       }
-    } else if constexpr (Index == 9) {
+    } else if constexpr (Index == kId) {
       put.number(event.has_hook() || event.is_classic() ? 0 : event.id());
-    } else if constexpr (Index == 10) {
+    } else if constexpr (Index == kVersion) {
       put.number(event.version());
-    } else if constexpr (Index == 11) {
+    } else if constexpr (Index == kOpcode) {
       put.number(event.opcode());
-    } else if constexpr (Index == 12) {
+    } else if constexpr (Index == kLevel) {
       put.number(level_of(event, schema));
-    } else if constexpr (Index == 13) {
+    } else if constexpr (Index == kKeyword) {
       put.repeated(event.keyword(), [&] { return keyword(event); });
     } else {
-      static_assert(Index == 14 || Index == 15);
-      const Guid activity = Index == 14 ? event.activity() : event.related_activity();
+      static_assert(Index == kActivity || Index == kRelatedActivity);
+      const Guid activity = Index == kActivity ? event.activity() : event.related_activity();
       activity != Guid{} ? put.text(text_of(activity)) : put.null();
     }
   }
@@ -141,17 +162,14 @@ public:
 
   // Every event has a number there.
   [[nodiscard]] static constexpr bool is_number(std::size_t index) {
-    return index <= 2 || (index >= 9 && index <= 12);
+    return index <= kCpu || (index >= kId && index <= kLevel);
   }
-  static constexpr std::size_t kProcess = 5; // as ExportSurvey::process_of() tells it
-  // provider, provider_id and event of a kind: columns from kFirstName on.
-  static constexpr std::size_t kFirstName = 6;
+  // provider, provider_id and event of a kind: columns from kProvider on.
   [[nodiscard]] const std::array<std::string, 3> &names(const Schema &schema) const {
     return names_[schema.ordinal];
   }
 
 private:
-  static constexpr std::size_t kColumns = 16;
   [[nodiscard]] static std::string text_of(const Guid &guid);
   [[nodiscard]] static std::string keyword(const Event &event);
 

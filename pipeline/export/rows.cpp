@@ -244,7 +244,7 @@ std::vector<Column> Rows::columns(Kind kind) const {
   } else if (kind != RowBatches::kUndescribed) {
     const Schema &schema = *survey_.schemas.all()[kind];
     for (std::size_t i = 0; i < common_.names(schema).size(); ++i)
-      all[CommonColumns::kFirstName + i].constant = common_.names(schema)[i];
+      all[CommonColumns::kProvider + i].constant = common_.names(schema)[i];
     if (is_object(schema))
       all.push_back({"fields", ColumnType::text});
     else
