@@ -5,6 +5,7 @@
 #include "etwrelog/kernel_events.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
+#include "schema/builtin_lookup.hpp"
 #include "schema/entry.hpp"
 #include "schema/manifest_builds.hpp"
 #include "schema/manifest_pieces.hpp"
@@ -17,26 +18,14 @@ namespace etwrelog {
 namespace {
 
 using schema::Entry;
+using schema::Key;
+using schema::key_of;
+using schema::KeyHash;
 
 constexpr std::size_t kMaxLearned = 200'000;   // schemas out of one trace
 constexpr std::size_t kMaxMemory = 192u << 20; // of all of them, about
 constexpr std::size_t kMaxMaps = 65'536;
 constexpr std::size_t kMaxVariants = 64; // schemas for one kind of event, by builds of its provider
-
-struct Key {
-  Guid guid;
-  std::uint64_t rest = 0; // id, version, opcode
-
-  bool operator==(const Key &) const = default;
-};
-struct KeyHash {
-  std::size_t operator()(const Key &key) const noexcept {
-    return std::hash<Guid>()(key.guid) ^ static_cast<std::size_t>((key.rest + 1) * 0x9E37'79B9'7F4A'7C15ull);
-  }
-};
-Key key_of(const Guid &guid, unsigned id, unsigned version, unsigned opcode) {
-  return {guid, std::uint64_t{id} << 32 | std::uint64_t{version} << 8 | opcode};
-}
 
 // Of the metadata of a provider's events with one opcode.
 std::uint64_t hash_of(Bytes bytes, const Guid &provider, unsigned opcode) {
@@ -85,50 +74,6 @@ bool same_meaning(const Schema &a, const Entry &b) {
       return false;
   }
   return true;
-}
-
-struct BuiltinRow {
-  std::uint16_t first, last; // versions
-  const Schema *schema;
-};
-
-// The built-in schemas by what is asked for.
-struct Builtin {
-  std::vector<std::vector<BuiltinRow>> groups;
-  std::vector<std::uint16_t> hooks = std::vector<std::uint16_t>(65'536); // index + 1 into groups
-  std::unordered_map<Key, std::uint16_t, KeyHash> classes;               // class and opcode
-  std::unordered_map<Key, std::uint16_t, KeyHash> events;                // provider and id
-
-  Builtin() {
-    for (const schema::BuiltinEntry &row : schema::builtin_entries()) {
-      const Schema &s = row.entry->schema;
-      const Key key = key_of(s.provider, s.classic ? 0u : s.id, 0, s.classic ? s.opcode : 0u);
-      std::uint16_t &group = (s.classic ? classes : events)[key];
-      if (group == 0) {
-        groups.emplace_back();
-        group = static_cast<std::uint16_t>(groups.size());
-      }
-      if (const auto hook = schema::hook_of(s)) hooks[*hook] = group;
-      groups[group - 1u].push_back({s.version, row.last_version, &s});
-    }
-  }
-
-  [[nodiscard]] const Schema *in_group(std::uint16_t group, std::uint16_t version) const {
-    if (group == 0) return nullptr;
-    for (const BuiltinRow &row : groups[group - 1u])
-      if (version >= row.first && version <= row.last) return row.schema;
-    return nullptr;
-  }
-  template <class Map>
-  [[nodiscard]] const Schema *in(const Map &map, const Key &key, std::uint16_t version) const {
-    const auto found = map.find(key);
-    return found == map.end() ? nullptr : in_group(found->second, version);
-  }
-};
-
-const Builtin &tables() {
-  static const Builtin builtin;
-  return builtin;
 }
 
 } // namespace
@@ -490,7 +435,7 @@ std::span<const std::string> SchemaCatalog::problems() const {
 }
 
 const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
-  const Builtin &builtin = tables();
+  const schema::BuiltinLookup &builtin = schema::builtin_lookup();
   auto look = [](const auto &table, const Key &key) -> const Schema * {
     const auto found = table.find(key);
     return found == table.end() ? nullptr : found->second;
@@ -500,7 +445,7 @@ const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
       if (const Schema *s =
               look(impl_->class_infos, key_of(event.provider(), 0, event.version(), event.opcode())))
         return s;
-    return builtin.in_group(builtin.hooks[event.hook()], event.version());
+    return builtin.of_hook(event.hook(), event.version());
   }
   if (event.is_event()) {
     const Guid provider = event.provider();
@@ -519,14 +464,14 @@ const Schema *SchemaCatalog::find(const EventView &event) const noexcept {
       }
       if (const Schema *s = look(impl_->added, key)) return s;
     }
-    return builtin.in(builtin.events, key_of(provider, id, 0, 0), event.version());
+    return builtin.of_event(provider, id, event.version());
   }
   if (event.is_message()) return look(impl_->messages, key_of(event.provider(), event.id(), 0, 0));
   if (!event.is_classic()) return nullptr;
   const Guid provider = event.provider();
   if (const Schema *s = look(impl_->class_infos, key_of(provider, 0, event.version(), event.opcode())))
     return s;
-  return builtin.in(builtin.classes, key_of(provider, 0, 0, event.opcode()), event.version());
+  return builtin.of_class(provider, event.opcode(), event.version());
 }
 
 FieldRange SchemaCatalog::fields(const EventView &event) const {
@@ -590,55 +535,6 @@ void SchemaCatalog::append_name(const EventView &event, std::string &out) const 
 
 std::span<const Schema *const> SchemaCatalog::all() const {
   return impl_->all;
-}
-
-RoleReader::RoleReader(const SchemaCatalog &catalog, Role role) : catalog_(catalog) {
-  const auto all = catalog_.all();
-  places_.resize(all.size(), Place{{-2, -2}, {0, 0}, -1});
-  decoders_.resize(2 * all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::span<const Field> fields = all[i]->fields;
-    for (std::size_t f = 0; f < fields.size() && places_[i].field < 0; f += 1u + fields[f].members) {
-      if (fields[f].role != role) continue;
-      Place &place = places_[i];
-      place.field = static_cast<std::int16_t>(f);
-      for (unsigned wide = 0; wide < 2; ++wide) {
-        const unsigned pointer_size = wide != 0 ? 8 : 4;
-        std::int32_t offset = 0;
-        for (std::size_t k = 0; k < f && offset >= 0; ++k) {
-          const std::size_t size = schema::fixed_size(fields[k].type, fields[k].size, pointer_size);
-          offset = size == 0 || fields[k].is_array() ? -1 : offset + static_cast<std::int32_t>(size);
-        }
-        const std::size_t size = schema::fixed_size(fields[f].type, fields[f].size, pointer_size);
-        place.offset[wide] = size == 0 || fields[f].is_array() ? -1 : offset;
-        place.size[wide] = static_cast<std::uint8_t>(size);
-        if (place.offset[wide] < 0)
-          decoders_[2 * i + wide] = std::make_shared<const Decoder>(*all[i], pointer_size);
-      }
-    }
-  }
-}
-
-Bytes RoleReader::bytes(const EventView &event) const noexcept {
-  const Schema *found = catalog_.find(event);
-  if (found == nullptr || found->ordinal >= places_.size()) return {};
-  const Place &place = places_[found->ordinal];
-  if (place.field < 0) return {};
-  const unsigned wide = event.pointer_size() == 8 ? 1 : 0;
-  const Bytes payload = event.payload();
-  if (place.offset[wide] >= 0) {
-    const auto offset = static_cast<std::size_t>(place.offset[wide]);
-    return offset + place.size[wide] <= payload.size() ? payload.subspan(offset, place.size[wide]) : Bytes();
-  }
-  const auto value =
-      decoders_[2 * found->ordinal + wide]->field(payload, static_cast<std::size_t>(place.field));
-  return value ? value->data : Bytes();
-}
-
-std::optional<std::uint64_t> RoleReader::operator()(const EventView &event) const noexcept {
-  const Bytes data = bytes(event);
-  if (data.size() != 1 && data.size() != 2 && data.size() != 4 && data.size() != 8) return std::nullopt;
-  return schema::load_unsigned(data);
 }
 
 } // namespace etwrelog
