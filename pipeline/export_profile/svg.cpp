@@ -141,14 +141,14 @@ std::string colour(int hue, int saturation, int lightness) {
 }
 
 void write_styles(Out &out) {
-  out.text(
-      "text{font:11px ui-monospace,\"DejaVu Sans "
-      "Mono\",Menlo,Consolas,monospace;fill:#1c2330;white-space:pre}"
-      "text.t1{font:600 17px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif}"
-      "text.t2{font:12px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;fill:#5b6577}"
-      "g.f rect{stroke:#fff;stroke-width:.4;rx:2px}g.f:hover rect{stroke:#1c2330;stroke-width:1}"
-      "g.f{cursor:pointer}g.f text{pointer-events:none}.dim{opacity:.45}.hit rect{fill:#e83e8c!important}"
-      ".hit text{fill:#fff}.r{fill:#e4e8ef}.p{fill:#cfd6e2}.t{fill:#dbe1ea}");
+  out.text("text{font:11px ui-monospace,\"DejaVu Sans "
+           "Mono\",Menlo,Consolas,monospace;fill:#1c2330;white-space:pre}"
+           "text.t1{font:600 17px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif}"
+           "text.t2{font:12px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;fill:#5b6577}"
+           "g.f rect{stroke:#fff;stroke-width:.4;rx:2px}g.f:hover rect{stroke:#1c2330;stroke-width:1}"
+           "g.flame{outline:none}g.f.at rect{stroke:#1c2330;stroke-width:2}g.f{cursor:pointer}g.f "
+           "text{pointer-events:none}.dim{opacity:.45}.hit rect{fill:#e83e8c!important}"
+           ".hit text{fill:#fff}.r{fill:#e4e8ef}.p{fill:#cfd6e2}.t{fill:#dbe1ea}");
   for (const Hue &hue : kHues)
     for (unsigned shade = 0; shade < kShades; ++shade)
       out.text(fmt::format(".{}{}{{fill:{}}}", kClasses[static_cast<std::size_t>(hue.style)], shade,

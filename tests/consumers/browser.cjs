@@ -140,6 +140,35 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
   await svg.click('#reset');
   equal('svg reset', +(await main.locator('rect').getAttribute('width')) < 1100, true);
   equal('svg reset: names that fit', await labels(), before);
+  // By the keyboard: from the search box through the button to the picture, its root first.
+  const keys = await open('x.svg');
+  const told = () => keys.textContent('#details'), names = async pressed => {
+    const all = [];
+    for (const key of pressed) { await keys.keyboard.press(key); all.push((await told()).split(': ')[0]); }
+    return all.join(' > ');
+  };
+  const resting = await told();
+  await keys.focus('#reset'); await keys.keyboard.press('Shift+Tab'); await keys.keyboard.press('Shift+Tab');
+  const root = (await told()).split(': ')[0];
+  const steps = await keys.evaluate(() => {
+    const all = [...document.querySelectorAll('#flame g.f')].map(g => { const r = g.querySelector('rect'); return { name: g.querySelector('title').textContent.split('\n')[0], x: +r.getAttribute('x'), w: +r.getAttribute('width'), y: +r.getAttribute('y') }; });
+    const path = [all[0]];
+    for (let i = 0; i < 3; ++i) {
+      const at = path[i], above = all.filter(f => f.y < at.y && f.y > at.y - 20 && f.x >= at.x - 0.02 && f.x + f.w <= at.x + at.w + 0.02);
+      path.push(above.reduce((a, b) => a.w >= b.w ? a : b));
+    }
+    return path.map(f => f.name);
+  });
+  equal('svg keyboard: root', root, steps[0]);
+  equal('svg keyboard: callees', await names(['ArrowUp', 'ArrowUp', 'ArrowUp']), steps.slice(1).join(' > '));
+  equal('svg keyboard: callers', await names(['ArrowDown']), steps[2]);
+  await keys.keyboard.press('Enter');
+  const widthAt = () => keys.$eval('g.f.at rect', r => Math.round(+r.getAttribute('width')));
+  equal('svg keyboard: zoom', await widthAt(), 1176);
+  await keys.keyboard.press('Backspace'); await keys.keyboard.press('Backspace');
+  equal('svg keyboard: back', await widthAt() < 1176, true);
+  await keys.keyboard.press('Tab');
+  equal('svg keyboard: left', await told(), resting);
   await open('hostile-x.svg');
   await browser.close();
   if (failures) process.exit(1);

@@ -26,17 +26,24 @@
     }
   }
 
+  var tiny = 0.02, zoomed = [];
+  function covers(outer, inner) {
+    return outer.x <= inner.x + tiny && outer.x + outer.width >= inner.x + inner.width - tiny;
+  }
+  function growsUp(frames) { return frames.length > 1 && frames[1].y < frames[0].y; }
+
   // Stretches `target` to the full width; frames above it keep to it, frames it stands on fill the width, dimmed.
   function zoom(frames, target) {
-    var root = frames[0], up = frames.length > 1 && frames[1].y < root.y, tiny = 0.02;
+    var root = frames[0], up = growsUp(frames);
+    zoomed[flames.indexOf(frames)] = target;
     frames.forEach(function (frame) {
       var below = up ? frame.y > target.y : frame.y < target.y, x = frame.x, width = frame.width, shown = true;
       if (target !== root) {
         if (below) {
-          shown = frame.x <= target.x + tiny && frame.x + frame.width >= target.x + target.width - tiny;
+          shown = covers(frame, target);
           x = LEFT; width = WIDTH;
         } else {
-          shown = frame.x >= target.x - tiny && frame.x + frame.width <= target.x + target.width + tiny;
+          shown = covers(target, frame);
           x = LEFT + (frame.x - target.x) / target.width * WIDTH;
           width = frame.width / target.width * WIDTH;
         }
@@ -96,13 +103,62 @@
       ', ' + count + ' frames drawn';
   }
 
+  function tell(frame) { details.textContent = frame.name + ': ' + frame.about; }
+
+  // The keyboard has one stop for each picture, and walks from frame to frame as they stand.
+  function walk(frames) {
+    var root = frames[0], picture = root.g.parentNode, up = growsUp(frames), at = root;
+    function near(frame, y) { return Math.abs(frame.y - y) < 1; }
+    function caller(frame) { // frames are drawn callers first
+      for (var i = frames.indexOf(frame) - 1; i >= 0; --i)
+        if ((up ? frames[i].y > frame.y : frames[i].y < frame.y) && covers(frames[i], frame)) return frames[i];
+      return null;
+    }
+    function widest(all) { return all.reduce(function (a, b) { return a && a.width >= b.width ? a : b; }, null); }
+    function point(frame) {
+      at.g.classList.remove('at');
+      at = frame;
+      at.g.classList.add('at');
+      at.g.scrollIntoView({ block: 'nearest' });
+      tell(at);
+    }
+    picture.setAttribute('tabindex', 0);
+    picture.setAttribute('role', 'img');
+    picture.setAttribute('aria-label', 'Flame graph. Arrow keys move between frames, Enter zooms, Backspace goes back.');
+    picture.addEventListener('focus', function () { if (picture.matches(':focus-visible')) point(at); });
+    picture.addEventListener('blur', function () { at.g.classList.remove('at'); details.textContent = resting; });
+    picture.addEventListener('click', function (event) {
+      at.g.classList.remove('at');
+      var g = event.target.closest('g.f');
+      at = frames.filter(function (frame) { return frame.g === g; })[0] || at;
+    });
+    picture.addEventListener('keydown', function (event) {
+      var shown = frames.filter(function (frame) { return frame.g.style.display !== 'none'; });
+      var row = shown.filter(function (frame) { return near(frame, at.y); }).sort(function (a, b) { return a.x - b.x; });
+      var to = at, target = zoomed[flames.indexOf(frames)] || root;
+      if (event.key === 'ArrowLeft') to = row[row.indexOf(at) - 1];
+      else if (event.key === 'ArrowRight') to = row[row.indexOf(at) + 1];
+      else if (event.key === (up ? 'ArrowDown' : 'ArrowUp')) to = caller(at);
+      else if (event.key === (up ? 'ArrowUp' : 'ArrowDown'))
+        to = widest(shown.filter(function (frame) { return frame !== at && caller(frame) === at; }));
+      else if (event.key === 'Enter') zoom(frames, at);
+      else if (event.key === 'Backspace') zoom(frames, caller(target) || root);
+      else return;
+      event.preventDefault();
+      if (to) point(to);
+    });
+  }
+
   flames.forEach(function (frames) {
     frames.forEach(function (frame) {
       frame.g.addEventListener('click', function () { zoom(frames, frame); });
-      frame.g.addEventListener('mouseenter', function () { details.textContent = frame.name + ': ' + frame.about; });
+      frame.g.addEventListener('mouseenter', function () { tell(frame); });
       frame.g.addEventListener('mouseleave', function () { details.textContent = resting; });
     });
+    if (frames.length) walk(frames);
   });
+  details.setAttribute('role', 'status');
+  svg.setAttribute('role', 'figure'); // an image has nothing in it that the keyboard reaches
 
   var xhtml = 'http://www.w3.org/1999/xhtml', holder = document.createElementNS('http://www.w3.org/2000/svg', 'foreignObject');
   holder.setAttribute('x', 548); holder.setAttribute('y', 10);
