@@ -37,7 +37,15 @@ struct All {
   std::map<std::string, OfProcess> by_process;
   std::map<std::string, OfKind> by_kind;
   std::uint64_t events_of_counted = 0;
+  std::vector<ContentHash> contents; // of each file's original
 };
+
+// Files whose original is another file's, too: an archive beside what it was made of, a copy, a file named
+// twice.
+std::uint64_t counted_again(std::vector<ContentHash> contents) {
+  std::ranges::sort(contents);
+  return std::ranges::unique(contents).size();
+}
 
 void add(All &all, const Statistics &s) {
   ++all.counted;
@@ -83,6 +91,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
               {"events", all.events},
               {"buffers", all.buffers},
               {"no_trace", all.plain},
+              {"same_content", counted_again(all.contents)},
               {"counted",
                {{"files", all.counted}, {"events", all.events_of_counted}, {"event_bytes", all.event_bytes}}},
               {"not_counted", {{"index_only", all.indexed}}}};
@@ -197,6 +206,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
   std::shared_ptr<const Statistics> counts;
   std::optional<std::vector<NamedProcesses>> processes;
   std::optional<Session> session;
+  ContentHash content{};
   if (is_archive_file(item.source)) {
     Result<ArchiveSummary> read = read_archive_summary(item.source, run);
     if (!read) return std::move(read).error();
@@ -206,6 +216,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
     if (what == Sum::info && !processes) counts.reset();
     session = summary->session;
     result.hash = to_string(summary->content);
+    content = summary->content;
   }
   if (!summary || (!counts && summary->is_trace && (decode || at_once(*summary)))) {
     const Result<Trace> trace = Trace::open(item.source, {.file_order = true}, run);
@@ -221,6 +232,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
     const Result<ContentHash> hash = content_hash(item.source, run);
     if (!hash) return hash.error();
     result.hash = to_string(*hash);
+    content = *hash;
   }
   if (session) result.session = session->name, result.kind = session_kind_name(session->kind);
   outcome.before = summary ? summary->original : item.size;
@@ -228,6 +240,7 @@ Result<void> take(Sum what, const Item &item, bool decode, Outcome &outcome, Fil
 
   const std::lock_guard lock(mutex);
   ++all.files;
+  all.contents.push_back(content);
   all.archives += summary ? 1 : 0;
   all.original += outcome.before;
   all.stored += summary ? summary->archived : item.size;
@@ -288,6 +301,11 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
   task.table = false;
   const int status = Bulk(std::move(task), flags, run).run();
   if (all.files == 0 && status != kDone) return status;
+  if (const std::uint64_t again = counted_again(all.contents); again != 0)
+    print_line(
+        fmt::format("etwrelog: warning: {} of these files hold what another of them holds, too, such as an "
+                    "archive beside its original: it is counted more than once",
+                    human_count(again)));
   if (run.json) {
     print_text("{}\n", text_of(to_json(what, all, top)));
     return status;

@@ -353,6 +353,26 @@ TEST(Sum, AddsUpWhatEachHas) {
   EXPECT_FALSE(info["processes"].empty());
 }
 
+// A folder in which archives stand beside their originals, as `pack -r` leaves it, has every trace twice.
+TEST(Sum, SaysThatATraceIsCountedTwice) {
+  TempDir directory;
+  const std::string a = directory.file("a.etl"), b = directory.file("b.etl");
+  testing::write_file(a, generated(1'000'000, 1));
+  testing::write_file(b, generated(1'000'000, 2));
+  for (const char *command : {"stats", "info"}) {
+    const testing::ToolRun once = run_tool({command, "--sum", "--json", a, b});
+    EXPECT_EQ(once.err.find("of these files"), std::string::npos) << command << once.err;
+    EXPECT_EQ(json::parse(once.out)["same_content"], 0) << command;
+    const testing::ToolRun twice = run_tool({command, "--sum", "--json", a, b, a});
+    EXPECT_NE(twice.err.find("warning: 1 of these files"), std::string::npos) << command << twice.err;
+    EXPECT_EQ(json::parse(twice.out)["same_content"], 1) << command;
+  }
+  ASSERT_EQ(run_tool({"pack", directory.path().string(), "-r", "-q"}).status, 0);
+  const testing::ToolRun beside = run_tool({"stats", "--sum", "-r", directory.path().string()});
+  EXPECT_EQ(beside.status, 0);
+  EXPECT_NE(beside.err.find("warning: 2 of these files"), std::string::npos) << beside.err;
+}
+
 TEST(Sum, LeavesOutWhatItsResultsSayIsCounted) {
   TempDir directory;
   const std::string folder = directory.file("traces");
