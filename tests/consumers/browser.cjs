@@ -125,6 +125,23 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
   await page.fill('#from', '1'); await page.press('#from', 'Enter');
   await page.click('#time', { button: 'right', position: { x: 300, y: 50 } });
   equal('menu', await page.evaluate(() => profile.state.from), 1e9);
+  // The address tells the view: Back goes to the one before, a link opens one, and no address opens nothing.
+  const viewOf = where => where.evaluate(() => { const s = profile.state; return JSON.stringify([s.process, s.from, s.to, s.zoom, s.tab, s.search, profile.sum(), profile.zoomed()]); });
+  const views = await open('x.html'), view = () => viewOf(views);
+  const wentThrough = [await view()], settled = () => views.waitForTimeout(500);
+  for (const step of [() => views.click('#who button[data-process="0"]'), () => views.evaluate(() => profile.zoomTo(profile.cells()[2].node)),
+    async () => { await views.fill('#from', '1'); await views.press('#from', 'Enter'); }, () => views.click('#tab-top'), () => views.fill('#search', 'leaf')]) {
+    await step(); await settled(); wentThrough.push(await view());
+  }
+  equal('views differ', new Set(wentThrough).size, 6);
+  const link = views.url().split('#')[1];
+  for (const was of wentThrough.slice(0, -1).reverse()) { await views.goBack(); equal('back', await view(), was); }
+  for (const was of wentThrough.slice(1)) { await views.goForward(); equal('forward', await view(), was); }
+  const linked = await open('x.html#' + link);
+  equal('link', await viewOf(linked), wentThrough[5]);
+  equal('link: search', await linked.inputValue('#search'), 'leaf');
+  const odd = await open('x.html#process=99&thread=-7&from=nothing&to=1e99&zoom=99999999&tab=__proto__&search');
+  equal('odd link', await odd.evaluate(() => profile.sum()), facts.all.sum);
   await open('hostile-x.html');
 
   const svg = await open('x.svg');

@@ -366,7 +366,7 @@
   const about = node => `${names[nameOf[node]]}\n${estimated.has(nameOf[node]) ? '(nearest public symbol) ' : ''}${amount(total[node])} ${unit}, ${percent(total[node], sum)}` +
     (state.zoom !== root() ? `, ${percent(total[node], total[state.zoom])} of what is zoomed` : '') + (self[node] > 0 && self[node] < total[node] ? `\nitself ${amount(self[node])}` : '');
   const cellAt = e => cells.find(c => e.offsetX >= c.x && e.offsetX < c.x + Math.max(1, c.w) && Math.floor((e.offsetY + scroll.scrollTop) / ROW) === c.depth);
-  function zoomTo(node) { state.zoom = node; state.focus = node; drawFlame(); tell(); }
+  function zoomTo(node) { state.zoom = node; state.focus = node; drawFlame(); tell(); remember(); }
   function reveal() { // the frame that the keyboard is at
     const c = cells.find(x => x.node === state.focus);
     if (c) scroll.scrollTop = Math.min(c.depth * ROW, Math.max(scroll.scrollTop, (c.depth + 1) * ROW + 2 - scroll.clientHeight));
@@ -497,6 +497,7 @@
     state.tab = tab;
     for (const b of document.querySelectorAll('[role=tab]')) { const on = b.dataset.tab === tab; b.setAttribute('aria-selected', on); b.tabIndex = on ? 0 : -1; $(b.dataset.tab).hidden = !on; if (on) $('panel').setAttribute('aria-labelledby', b.id); }
     draw[tab]();
+    remember();
   }
   function update() {
     compute();
@@ -506,6 +507,7 @@
     const out = $('selected');
     out.dataset.value = sum;
     out.textContent = `${amount(sum)} ${unit}` + (meta.kind === 'cpu' && meta.interval > 0 ? ` ≈ ${(sum * meta.interval / 1e9).toPrecision(3)} s of processor time` : '');
+    remember();
   }
   function search() {
     const out = $('found');
@@ -513,7 +515,7 @@
     const found = foundWeight();
     out.dataset.value = found; out.textContent = `${amount(found)}, ${percent(found, sum)}`;
   }
-  $('search').addEventListener('input', () => { state.search = $('search').value.trim().toLowerCase(); matches.clear(); search(); draw[state.tab](); });
+  $('search').addEventListener('input', () => { state.search = $('search').value.trim().toLowerCase(); matches.clear(); search(); draw[state.tab](); remember(); });
   for (const b of document.querySelectorAll('[role=tab]')) b.addEventListener('click', () => show(b.dataset.tab));
   $('tabs').addEventListener('keydown', e => {
     const all = [...document.querySelectorAll('[role=tab]')], at = all.findIndex(b => b.dataset.tab === state.tab);
@@ -528,18 +530,62 @@
     else if (field === $('search')) { field.value = ''; field.dispatchEvent(new Event('input')); }
     else fields();
   });
+
+  // ---- the view in the address, for links and for Back and Forward ---------------------------------------------
+  function address() {
+    const view = new URLSearchParams();
+    if (state.process !== alone) view.set('process', state.process);
+    if (state.thread >= 0) view.set('thread', state.thread);
+    if (state.from > 0) view.set('from', state.from);
+    if (state.to < end) view.set('to', state.to);
+    if (state.zoom !== root()) view.set('zoom', state.zoom);
+    if (state.tab !== 'flame') view.set('tab', state.tab);
+    if (state.search !== '') view.set('search', state.search);
+    return view.toString();
+  }
+  const shownAddress = () => location.hash.slice(1);
+  let remembering = 0;
+  // What is typed, or moved step by step, is one view, not one a step.
+  function remember() {
+    clearTimeout(remembering);
+    remembering = setTimeout(() => {
+      const now = address();
+      if (now === shownAddress()) return;
+      try { history.pushState(null, '', '#' + now); } catch { /* where a page has no address of its own */ }
+    }, 300);
+  }
+  function restore() {
+    clearTimeout(remembering);
+    const view = new URLSearchParams(shownAddress());
+    const number = (key, least, most, otherwise) => {
+      const value = view.has(key) ? Number(view.get(key)) : NaN;
+      return value >= least && value <= most ? value : otherwise;
+    };
+    const index = (key, count, otherwise) => Math.trunc(number(key, -1, count - 1, otherwise));
+    state.process = index('process', data.processes.length, alone);
+    state.thread = index('thread', data.threads.length, -1);
+    if (state.thread >= 0) state.process = data.threads[state.thread][1];
+    state.from = number('from', 0, end, 0); state.to = number('to', state.from, end, end);
+    state.zoom = Math.max(0, index('zoom', nodeCount, root()));
+    if (state.process >= 0 && processOf[state.zoom] !== state.process) state.zoom = root();
+    state.focus = state.zoom; state.open = new Set([root()]);
+    state.search = (view.get('search') || '').toLowerCase(); $('search').value = state.search; matches.clear();
+    update();
+    show(Object.hasOwn(draw, view.get('tab')) ? view.get('tab') : 'flame');
+    clearTimeout(remembering);
+  }
+  addEventListener('popstate', restore); // and where a link within the page leads
+
   $('title').textContent = meta.title; $('subtitle').textContent = meta.subtitle;
   const warnings = [];
   if (meta.eventsLost || meta.buffersLost) warnings.push(`${group(meta.eventsLost)} events and ${group(meta.buffersLost)} buffers were lost while recording: what is missing here is not known.`);
   warnings.push(...meta.notes);
   $('warnings').textContent = warnings.join(' ');
   const alone = ranking.filter(p => whole[p] > 0).length === 1 ? ranking[0] : -1; // of one process there is no more to go back to
-  state.process = alone;
-  state.zoom = state.focus = root(); state.open = new Set([root()]);
   let timer = 0;
   addEventListener('resize', () => { clearTimeout(timer); timer = setTimeout(() => { drawTime(); if (state.tab === 'flame') drawFlame(); }, 80); });
   dark.addEventListener('change', () => { colours.clear(); update(); });
-  update(); show('flame');
+  restore();
   // For tests and the curious: the numbers behind what is shown.
   window.profile = { state, select, pick, zoomTo, rows: by => rows(by || 'function'), sum: () => sum, zoomed: () => total[state.zoom], cells: () => cells.map(c => ({ name: names[nameOf[c.node]], node: c.node, x: c.x, w: c.w, depth: c.depth, total: total[c.node] })) };
 })();
