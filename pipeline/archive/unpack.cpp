@@ -27,20 +27,16 @@ struct UnpackJob {
 // Finds the segments of a damaged archive one by one, searching for the next after each gap.
 class SegmentScan {
 public:
-  // `headed`: the archive has its own header in front.
-  SegmentScan(const read::Input &archive, bool headed)
-      : archive_(archive), at_(headed ? etlz::kFileHeaderSize : 0) {}
+  SegmentScan(const read::Input &archive, std::uint64_t from, std::uint64_t to, const std::stop_token &stop)
+      : archive_(archive), at_(from), end_(to), stop_(stop) {}
 
   // False at the end, and where another archive begins: its segments are those of another original. (That of
   // a wrapped trace begins right behind the file's own header.)
   Result<bool> next(etlz::IndexEntry &entry) {
-    while (at_ + etlz::kSegmentHeaderSize <= archive_.size()) {
-      if (window_at_ > at_ || at_ + etlz::kSegmentHeaderSize > window_at_ + window_.size()) {
-        const std::uint64_t size = std::min<std::uint64_t>(1u << 20, archive_.size() - at_);
-        ETWRELOG_TRY_LET(bytes, read_exactly(archive_, at_, size));
-        window_ = std::move(bytes);
-        window_at_ = at_;
-      }
+    other_at_.reset();
+    for (;;) {
+      ETWRELOG_TRY_LET(more, seek_mark());
+      if (!more) return false;
       const Bytes here = Bytes(window_).subspan(at_ - window_at_);
       if (const Result<SegmentHeader> header = etlz::read_segment_header(here)) {
         entry = {};
@@ -54,17 +50,49 @@ public:
       }
       ++at_;
     }
-    return false;
   }
   void skip(std::uint64_t bytes) { at_ += bytes; }
   [[nodiscard]] std::optional<std::uint64_t> other_at() const { return other_at_; }
 
 private:
+  // Goes on to where what both headers have in their first bytes stands, with a whole header in the window.
+  Result<bool> seek_mark() {
+    while (at_ + etlz::kSegmentHeaderSize <= end_) {
+      if (window_at_ > at_ || at_ + etlz::kSegmentHeaderSize > window_at_ + window_.size()) {
+        if (stop_.stop_requested())
+          return problem(ErrorKind::cancelled, archive_.name(), "stopped on request");
+        const std::uint64_t size = std::min<std::uint64_t>(kWindow, end_ - at_);
+        ETWRELOG_TRY_LET(bytes, read_exactly(archive_, at_, size));
+        window_ = std::move(bytes);
+        window_at_ = at_;
+      }
+      const std::size_t begin = static_cast<std::size_t>(at_ - window_at_);
+      const std::size_t found = etlz::find_header(window_, begin);
+      if (found <= window_.size() - etlz::kSegmentHeaderSize) {
+        at_ = window_at_ + found;
+        return true;
+      }
+      at_ =
+          window_at_ + (window_.size() - etlz::kSegmentHeaderSize) + 1; // what begins there is not all in it
+    }
+    return false;
+  }
+
+  static constexpr std::uint64_t kWindow = 1u << 20;
+
   const read::Input &archive_;
-  std::uint64_t at_, window_at_ = 0;
+  std::uint64_t at_, end_, window_at_ = 0;
+  std::stop_token stop_;
   std::optional<std::uint64_t> other_at_;
   std::vector<std::uint8_t> window_;
 };
+
+bool same(const SegmentHeader &a, const SegmentHeader &b) {
+  return a.method == b.method && a.original_at == b.original_at && a.original_size == b.original_size &&
+         a.stored_size == b.stored_size && a.stream_bytes == b.stream_bytes &&
+         a.scratch_bytes == b.scratch_bytes && a.payload_hash == b.payload_hash &&
+         a.content_hash == b.content_hash;
+}
 
 Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std::string &name) {
   const Result<SegmentHeader> header = etlz::read_segment_header(stored);
@@ -73,11 +101,7 @@ Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std
     e.advice = Advice::salvage_archive;
     return e;
   }
-  const SegmentHeader &a = *header, &b = entry.header;
-  if (a.method != b.method || a.original_at != b.original_at || a.original_size != b.original_size ||
-      a.stored_size != b.stored_size || a.stream_bytes != b.stream_bytes ||
-      a.scratch_bytes != b.scratch_bytes || a.payload_hash != b.payload_hash ||
-      a.content_hash != b.content_hash)
+  if (!same(*header, entry.header))
     return damaged(name, "segment header: contradicts the index", entry.archive_at);
   return {};
 }
@@ -93,14 +117,34 @@ public:
     report_.archived = archive.size();
   }
 
-  // As the index has the segments, whatever their headers say.
+  // As the index has the segments, whatever their headers say. What is not where it has them may stand
+  // elsewhere.
   Result<void> by_index(const ArchiveIndex &index) {
-    for (const etlz::IndexEntry &entry : index.segments)
-      ETWRELOG_TRY(take(entry));
+    std::optional<std::vector<std::uint64_t>> elsewhere;
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < index.segments.size(); ++i) {
+      ETWRELOG_TRY_LET(in_place, take(index.segments[i]));
+      if (in_place) continue;
+      if (!elsewhere) {
+        ETWRELOG_TRY_LET(found, find_elsewhere(index, i));
+        elsewhere = std::move(found);
+      }
+      if ((*elsewhere)[i] == 0) continue;
+      etlz::IndexEntry entry;
+      entry.header = index.segments[i].header;
+      entry.archive_at = (*elsewhere)[i];
+      ETWRELOG_TRY_LET(taken, take(entry));
+      if (taken) ++moved;
+    }
     lack(index.footer.original_size);
     if (!report_.missing.empty()) return {};
     if (hasher_.finish() != index.footer.content)
       say(expected_, 0, "the content hash of the whole does not match");
+    else if (moved != 0)
+      say(expected_, 0,
+          fmt::format("{} of {} segments are not where the index has them; they were found elsewhere in the "
+                      "archive, and nothing of the original is missing",
+                      moved, index.segments.size()));
     else if (Result<void> right = check_segment_headers(archive_, index); !right) {
       if (right.error().kind == ErrorKind::io) return right;
       say(expected_, 0, "the header of a segment is damaged, and nothing of the original is missing");
@@ -113,7 +157,7 @@ public:
   Result<bool> by_scan(const std::optional<etlz::FileHeader> &header) {
     std::optional<std::uint64_t> size; // of the original
     if (header) size = header->original_size;
-    SegmentScan scan(archive_, header.has_value());
+    SegmentScan scan(archive_, header ? etlz::kFileHeaderSize : 0, archive_.size(), options_.run.stop);
     std::uint64_t other = 0;
     // What was packed may be archives itself. Within a segment that does not decode, what looks like one of
     // ours is not: but the very next one, should bytes be missing in between.
@@ -167,6 +211,43 @@ public:
   [[nodiscard]] UnpackReport report() && { return std::move(report_); }
 
 private:
+  // Where else segments from `first` on stand, which is not in its place; 0 of those that do not. The index
+  // says of each where its bytes belong, how many there are, and both hashes: whatever stands around a header
+  // that agrees in all of this, what follows it are these bytes, or its hash is another.
+  Result<std::vector<std::uint64_t>> find_elsewhere(const ArchiveIndex &index, std::size_t first) {
+    std::vector<std::uint64_t> places(index.segments.size());
+    SegmentScan scan(archive_, etlz::kFileHeaderSize, index.footer.index_at, options_.run.stop);
+    std::uint64_t to_hash = 2 * archive_.size(); // many headers may claim the same bytes
+    for (;;) {
+      etlz::IndexEntry here;
+      ETWRELOG_TRY_LET(found, scan.next(here));
+      if (!found && !scan.other_at()) return places;
+      const std::optional<std::size_t> i = found ? listed(index, here) : std::nullopt;
+      const bool in_place = i && here.archive_at == index.segments[*i].archive_at;
+      bool whole = i && *i < first && in_place;
+      if (i && (*i > first || (*i == first && !in_place))) {
+        if (here.header.stored_size > to_hash) return places;
+        to_hash -= here.header.stored_size;
+        const Result<void> good = check_stored_segment(archive_, here);
+        if (!good && good.error().kind != ErrorKind::corrupt) return good.error();
+        whole = static_cast<bool>(good);
+        if (whole && !in_place) places[*i] = here.archive_at;
+      }
+      scan.skip(whole ? etlz::kSegmentHeaderSize + here.header.stored_size : 1);
+    }
+  }
+  // Which of the index's segments a header is of.
+  static std::optional<std::size_t> listed(const ArchiveIndex &index, const etlz::IndexEntry &here) {
+    const SegmentHeader &h = here.header;
+    // The last that begins there: those before it are of no bytes.
+    const auto behind = std::upper_bound(
+        index.segments.begin(), index.segments.end(), h.original_at,
+        [](std::uint64_t at, const etlz::IndexEntry &entry) { return at < entry.header.original_at; });
+    if (behind == index.segments.begin() || !same(std::prev(behind)->header, h)) return std::nullopt;
+    if (h.stored_size > index.footer.index_at - here.archive_at - etlz::kSegmentHeaderSize)
+      return std::nullopt; // cut
+    return static_cast<std::size_t>(std::prev(behind) - index.segments.begin());
+  }
   // Whether what comes behind a segment stands where its header says: the next one of the original, or the
   // index.
   Result<bool> is_followed(const etlz::IndexEntry &entry) {

@@ -5,6 +5,7 @@
 #include "etwrelog/format.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include <xxhash.h>
 // The same functions by what the processor has, where the library was built with them: twice as fast.
@@ -111,6 +112,16 @@ void write_segment_header(const SegmentHeader &h, std::uint8_t *out) {
   store(out + 56, h.payload_hash);
   store(out + 64, h.content_hash);
   seal(out, kSegmentHeaderSize);
+}
+
+std::size_t find_header(Bytes bytes, std::size_t from) {
+  static constexpr std::string_view kMark = "ETLZ"; // a segment begins with it, an archive a byte before
+  const std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  for (std::size_t at = from; (at = text.find(kMark, at)) != text.npos; ++at) {
+    if (at > from && is_archive(bytes.subspan(at - 1))) return at - 1;
+    if (starts_with(bytes.subspan(at), kSegmentMagic)) return at;
+  }
+  return bytes.size();
 }
 
 Result<SegmentHeader> read_segment_header(Bytes bytes) {

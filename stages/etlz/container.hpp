@@ -71,6 +71,10 @@ void write_footer(const Footer &footer, std::uint8_t *out);
 [[nodiscard]] Result<SegmentHeader> read_segment_header(Bytes bytes);
 [[nodiscard]] Result<Footer> read_footer(Bytes bytes);
 
+// Where the next header of a segment or an archive may begin, by what their first bytes have in common; the
+// size of `bytes` if nowhere. `from` is where to begin.
+[[nodiscard]] std::size_t find_header(Bytes bytes, std::size_t from);
+
 // For structures that end with the hash of what stands before.
 [[nodiscard]] bool sealed(Bytes bytes, std::size_t size);
 void seal(std::uint8_t *out, std::size_t size);

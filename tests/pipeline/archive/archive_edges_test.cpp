@@ -133,6 +133,7 @@ protected:
   SalvagedArchive() {
     const Buffer inner = packed_of(Buffer(3 * kSegment, 'x'));
     file = noise(3 * kSegment, 1);
+    std::fill_n(file.end() - (1 << 20), 1 << 20, std::uint8_t{0}); // the last one is the smallest
     std::ranges::copy(inner, file.begin() + kSegment + 100'000);
     archive = packed_of(file);
     const auto input = read::memory_input("a", archive);
@@ -188,6 +189,61 @@ TEST_F(SalvagedArchive, FindsTheNextSegmentWhereBytesWereLost) {
   ASSERT_EQ(report.missing.size(), 1u);
   EXPECT_EQ(report.missing[0].bytes, kSegment);
   EXPECT_TRUE(back == original(kSegment, 3 * kSegment));
+}
+
+TEST_F(SalvagedArchive, FindsSegmentsThatAreNotWhereTheIndexHasThem) {
+  const auto part = [&](std::uint64_t from, std::uint64_t to) {
+    return Bytes(archive).subspan(from, to - from);
+  };
+  const Bytes head = part(0, begins[0]), rest = part(index_at, archive.size());
+  const Bytes a = part(begins[0], begins[1]), b = part(begins[1], begins[2]), c = part(begins[2], index_at);
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_NE(a.size(), c.size());
+  for (const std::array<Bytes, 3> &order : {std::array{c, b, a}, {b, a, c}, {b, c, a}, {a, c, b}}) {
+    Buffer bad;
+    for (const Bytes piece : {head, order[0], order[1], order[2], rest})
+      bad.insert(bad.end(), piece.begin(), piece.end());
+    EXPECT_FALSE(unpack(Input::memory("bad", bad), Output::memory(back)));
+    const UnpackReport report = salvaged(bad);
+    EXPECT_TRUE(back == file);
+    ASSERT_EQ(report.missing.size(), 1u) << "it is not silent";
+    EXPECT_EQ(report.missing[0].bytes, 0u);
+    // What is damaged as well is missing, and nothing of the archive in it is taken instead.
+    bad[bad.size() - rest.size() - 1000] ^= 1;
+    const UnpackReport less = salvaged(bad);
+    ASSERT_EQ(less.missing.size(), 1u);
+    const std::size_t lost = less.missing[0].offset;
+    EXPECT_EQ(lost, order[2].data() == a.data() ? 0 : order[2].data() == b.data() ? kSegment : 2 * kSegment);
+    EXPECT_EQ(less.missing[0].bytes, kSegment);
+    Buffer expected = original(0, lost);
+    const Buffer behind = original(lost + kSegment, file.size());
+    expected.insert(expected.end(), behind.begin(), behind.end());
+    EXPECT_TRUE(back == expected);
+  }
+}
+
+// Where two copies of one stand, the other is not there.
+TEST_F(SalvagedArchive, GivesNoSegmentTwice) {
+  Buffer bad = archive;
+  const Bytes first = Bytes(archive).subspan(begins[0], begins[1] - begins[0]);
+  ASSERT_EQ(begins[2] - begins[1], first.size());
+  std::ranges::copy(first, bad.begin() + static_cast<std::ptrdiff_t>(begins[1]));
+  const UnpackReport report = salvaged(bad);
+  ASSERT_EQ(report.missing.size(), 1u);
+  EXPECT_EQ(report.missing[0].offset, kSegment);
+  Buffer expected = original(0, kSegment);
+  const Buffer rest = original(2 * kSegment, 3 * kSegment);
+  expected.insert(expected.end(), rest.begin(), rest.end());
+  EXPECT_TRUE(back == expected);
+}
+
+TEST_F(SalvagedArchive, StopsOnRequestWhereNoSegmentIsFound) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Result<UnpackReport> stopped = unpack(Input::memory("bad", noise(3u << 20, 5)), Output::memory(back),
+                                              {.salvage = true}, {.stop = stop.get_token()});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().kind, ErrorKind::cancelled) << stopped.error().message();
 }
 
 TEST_F(SalvagedArchive, NeedsNoFileHeader) {
