@@ -21,7 +21,8 @@ namespace etwrelog::codec {
   return static_cast<std::uint32_t>(std::countr_zero(~equal_bits16(a, b) | 1u << 16));
 }
 [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t equal32(const std::uint8_t *a, const std::uint8_t *b) {
-  return static_cast<std::uint32_t>(std::countr_one(equal_bits16(a, b) | equal_bits16(a + 16, b + 16) << 16));
+  const std::uint32_t equal = equal_bits16(a, b) | equal_bits16(a + 16, b + 16) << 16;
+  return static_cast<std::uint32_t>(std::countr_zero(~std::uint64_t{equal} | std::uint64_t{1} << 32));
 }
 #else
 [[nodiscard]] ETWRELOG_ALWAYS_INLINE std::uint32_t equal16(const std::uint8_t *a, const std::uint8_t *b) {

@@ -378,7 +378,14 @@ ETWRELOG_ALWAYS_INLINE bool is_longest(const std::uint8_t *earlier, const std::u
   if (length < 32) {
     return equal == length;
   }
-  return equal == 32 && 32 + codec::match_length(earlier + 32, at + 32, end) == length;
+  if (equal < 32 || length > static_cast<std::size_t>(end - at)) {
+    return false;
+  }
+  std::uint32_t same = 32;
+  while (length - same >= 32 && codec::equal32(earlier + same, at + same) == 32) {
+    same += 32;
+  }
+  return same + codec::match_length(earlier + same, at + same, end) == length;
 }
 
 } // namespace

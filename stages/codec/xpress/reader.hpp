@@ -69,28 +69,25 @@ public:
       return false;
     }
     const bool ones = ((flags_ | (flags_ - 1)) == ~std::uint64_t{0});
-    return regular_ && ones && at_ == end_ && (half_byte_ == nullptr || *half_byte_ >> 4 == 0);
+    return regular_ && ones && at_ == end_ && (half_ == 0 || nibble_ == 0);
   }
 
 private:
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
-  // The largest codes give no valid length; none is as large.
+  // The largest codes give no valid length; none is as large. Of two long lengths one takes a byte and leaves
+  // its upper nibble to the other, and half of the nibbles are full: no branch on what cannot be foreseen.
   ETWRELOG_ALWAYS_INLINE std::uint32_t long_length() {
-    std::uint32_t nibble = 0;
-    if (half_byte_ == nullptr) {
-      half_byte_ = at_++;
-      nibble = *half_byte_ & 15u;
-    } else {
-      nibble = *half_byte_ >> 4;
-      half_byte_ = nullptr;
-    }
-    if (nibble < 15) {
-      return 7 + nibble;
-    }
-    const std::uint32_t byte = *at_++;
+    const std::uint32_t both = *at_, left = 0 - half_;
+    const std::uint32_t nibble = (nibble_ & left) | (both & 15 & ~left);
+    nibble_ = both >> 4;
+    at_ += half_ ^ 1;
+    half_ ^= 1;
+    const std::uint32_t has_byte = (nibble + 1) >> 4;
+    const std::uint32_t byte = *at_ & (0 - has_byte);
+    at_ += has_byte;
     if (byte < 255) [[likely]] {
-      return 7 + 15 + byte;
+      return 7 + nibble + byte;
     }
     std::uint32_t code = load<std::uint16_t>(at_);
     at_ += 2;
@@ -107,7 +104,8 @@ private:
 
   const std::uint8_t *at_;
   const std::uint8_t *end_;
-  const std::uint8_t *half_byte_ = nullptr;
+  std::uint32_t half_ = 0;      // 1: the next long length has the nibble that the last one left
+  std::uint32_t nibble_ = 0;    // that one
   std::uint64_t flags_ = kMark; // those not used yet, the next one on top, then a one that marks the end
   std::uint64_t flags_read_ = 0;
   bool regular_ = true;
