@@ -60,13 +60,24 @@ template <Way kWay> [[gnu::noinline]] void ModelCore<kWay>::code_residual(const 
 // Of most, `kPlain` says all that steps differ in: hardly a branch is left.
 template <Way kWay>
 template <bool kPlain, class Answers>
-[[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, Answers &answers) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_number(const FieldStep &step, std::uint64_t &value,
+                                                                Answers &answers) {
   const auto guessed = [this, &step](Guess g) {
     return (kPlain ? base_[g.source][g.at] : guess(g, step.index)) & step.mask;
   };
-  std::uint64_t &value = current_[step.index];
   bool open = true;
-  if (kPlain || step.questions != 0) {
+  if (kPlain || step.questions == 2) {
+    const std::uint64_t first = guessed(step.first), second = guessed(step.second);
+    if constexpr (kDecode) {
+      open = answers.get();
+      value = open ? second : first;
+      open = open & answers.get();
+    } else {
+      const bool not_first = value != first;
+      open = not_first & (value != second);
+      answers.put(not_first, open);
+    }
+  } else if (step.questions == 1) {
     const std::uint64_t first = guessed(step.first);
     if constexpr (kDecode) {
       open = answers.get();
@@ -75,26 +86,16 @@ template <bool kPlain, class Answers>
       open = value != first;
       answers.put(open);
     }
-    if (kPlain || step.questions == 2) {
-      const std::uint64_t second = guessed(step.second);
-      if constexpr (kDecode) {
-        value = open ? second : first;
-        open = open & answers.get();
-      } else {
-        open = open & (value != second);
-        answers.put(open);
-      }
-    }
   }
   if (open) code_residual(step);
 }
 
 template <Way kWay>
 template <class Answers>
-[[gnu::always_inline]] inline void ModelCore<kWay>::code_object(const FieldStep &step, Answers &answers) {
+[[gnu::always_inline]] inline void ModelCore<kWay>::code_object(const FieldStep &step, std::uint64_t &value,
+                                                                Answers &answers) {
   const ObjectClass c = step.object;
   Objects &objects = objects_[static_cast<std::size_t>(c)];
-  std::uint64_t &value = current_[step.index];
   const Bytes content = kDecode ? Bytes() : content_[step.index];
   const std::uint64_t first = base_[step.first.source][step.first.at];
   const std::uint64_t second = base_[step.second.source][step.second.at];
@@ -161,18 +162,19 @@ template <class Answers>
   base_[kFromMatch] = match;
   base_[kFromLookup] = matched ? match : previous;
   before_lookup_row_ = matched && history.match() > 0 ? history.row(history.match() - 1) : kZeroRow.data();
+  std::uint64_t *const row = current_;
   for (const FieldStep &step : family.steps) {
+    std::uint64_t &value = row[step.index];
     if (step.plain) {
-      code_number<true>(step, answers);
-      slots_[step.target] = current_[step.index];
+      code_number<true>(step, value, answers);
+      slots_[step.target] = value;
       continue;
     }
     if (step.kind == Kind::number)
-      code_number<false>(step, answers);
+      code_number<false>(step, value, answers);
     else
-      code_object(step, answers);
+      code_object(step, value, answers);
     if (step.after == 0) continue;
-    const std::uint64_t value = current_[step.index];
     if ((step.after & kAfterSlot) != 0) slots_[step.target] = value;
     if ((step.after & kAfterMember) != 0) thread_->member[step.target] = value;
     if ((step.after & kAfterThread) != 0) set_thread(threads_.of(value));

@@ -235,7 +235,7 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
     std::uint32_t index = kMaxTypes;
     if (kindred != kMaxTypes) {
       const Kindred &k = kindreds_[kindred];
-      if (k.start.fields == k.plan.fields.size() && k.start.end <= payload.size())
+      if (k.start.all && k.start.end <= payload.size())
         split.fields = split.started = k.start.fields, split.end = k.start.end;
       else
         split_payload(k.plan.fields, k.start, payload, split);

@@ -35,7 +35,7 @@ struct Identity {
 
 enum class HeaderClass : std::uint8_t { bare, system, compact, perfinfo, classic, event };
 
-struct HeaderShape {
+struct alignas(8) HeaderShape {
   std::uint8_t size; // bytes before the payload, as the model sees it
   std::uint8_t size_at;
   bool ids, time, cpu_time;
@@ -95,6 +95,7 @@ struct NarrowAnswers {
   std::uint64_t word;
 
   void put(bool miss) { word = word >> 1 | std::uint64_t{miss} << 63; }
+  void put(bool miss, bool next) { word = word >> 2 | (std::uint64_t{miss} | std::uint64_t{next} << 1) << 62; }
   [[nodiscard]] bool get() { return (std::exchange(word, word >> 1) & 1) != 0; }
 };
 struct WideAnswers {
@@ -102,6 +103,10 @@ struct WideAnswers {
   unsigned bit;
 
   void put(bool miss) { pattern.put(bit++, miss); }
+  void put(bool miss, bool next) {
+    put(miss);
+    put(next);
+  }
   [[nodiscard]] bool get() { return pattern.get(bit++); }
 };
 
@@ -349,8 +354,9 @@ protected:
   Own<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
   std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
-  std::array<Bytes, kMaxFields> content_{}; // and the objects' content, while encoding
-  std::array<std::uint64_t, kNoSlot + 1> slots_{};
+  // As arrays that look at no index: those of plans were checked when these were read.
+  Bytes content_[kMaxFields] = {}; // and the objects' content, while encoding
+  std::uint64_t slots_[kNoSlot + 1] = {};
   std::uint64_t time_ = 0;
   bool failed_ = false;
   Coder coder_;
@@ -374,8 +380,9 @@ private:
   [[nodiscard]] std::uint64_t predict(Guess g, unsigned field) const;
   [[nodiscard, gnu::always_inline]] inline std::uint64_t guess(Guess g, unsigned field) const;
   template <class Answers> void code_fields_as(Family &family, Answers &answers);
-  template <bool kPlain, class Answers> void code_number(const FieldStep &step, Answers &answers);
-  template <class Answers> void code_object(const FieldStep &step, Answers &answers);
+  template <bool kPlain, class Answers>
+  void code_number(const FieldStep &step, std::uint64_t &value, Answers &answers);
+  template <class Answers> void code_object(const FieldStep &step, std::uint64_t &value, Answers &answers);
   void set_field_hint(const FieldStep &step);
   [[gnu::noinline]] void code_residual(const FieldStep &step);
   void set_thread(Threads::Entry &entry) {

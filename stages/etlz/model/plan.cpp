@@ -281,6 +281,7 @@ SplitStart split_start(const std::vector<PlanField> &fields) {
     start.at[start.fields++] = start.end;
     start.end = static_cast<std::uint16_t>(start.end + f.width);
   }
+  start.all = start.fields == fields.size();
   return start;
 }
 

@@ -158,6 +158,7 @@ struct SplitStart {
   std::array<std::uint16_t, kMaxFields> at{};
   unsigned fields = 0;
   std::uint16_t end = 0;
+  bool all = false; // no field follows
 };
 [[nodiscard]] SplitStart split_start(const std::vector<PlanField> &fields);
 // Of the fields that `start` covers, `at` and `length` are left unset: they are those of `start`.

@@ -82,7 +82,7 @@ template <Way kWay> void ModelCore<kWay>::reset() {
   history_values_ = 0;
   periodic_ = 0;
   object_bytes_ = 0;
-  slots_ = {};
+  std::ranges::fill(slots_, 0);
   time_ = 0;
   failed_ = false;
   hint_ = pattern_hint_ = {};
@@ -93,7 +93,7 @@ template <Way kWay> void ModelCore<kWay>::reset() {
   counts_costs_ = false;
   costs_.clear();
   std::ranges::fill(base_, kZeroRow.data());
-  base_[kFromSlots] = slots_.data();
+  base_[kFromSlots] = slots_;
   base_[kFromTime] = &time_;
   base_[kFromEvent] = base_[kFromOwner] = &by_event_->stack;
   set_thread(threads_.of(0));
