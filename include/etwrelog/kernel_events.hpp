@@ -95,6 +95,15 @@ inline constexpr std::uint16_t kHookImageLoad = 0x030A;
 // with the kernel's class GUIDs).
 [[nodiscard]] std::optional<std::uint16_t> hook_of_class(const Guid &guid, std::uint8_t opcode);
 
+// The same of an event that is_classic(), but none where its header says 32 bits and its payload does not
+// read so: programs of 32 bits pass on what a kernel of 64 bits wrote, and nothing can be told of that.
+[[nodiscard]] std::optional<std::uint16_t> hook_of_classic(const EventView &event);
+// Which kernel event it is, whatever its header; none of what is no kernel event.
+[[nodiscard]] inline std::optional<std::uint16_t> hook_of(const EventView &event) {
+  if (event.has_hook()) return event.hook();
+  return event.is_classic() ? hook_of_classic(event) : std::nullopt;
+}
+
 // Bytes of one field of fixed size; 0 for those that vary.
 [[nodiscard]] constexpr std::size_t fixed_size(FieldType type, unsigned pointer_size) {
   switch (type) {

@@ -19,7 +19,8 @@ namespace etwrelog {
 
 class Trace;
 
-// What becomes of kernel stacks.
+// What becomes of kernel stacks. An event that takes the place of another has its kind of header, the
+// kernel's or a classic one; definitions that are added have the kernel's.
 enum class StackMode : std::uint8_t {
   keep,
   cache,        // StackWalk events become references and definitions: each stack is written once

@@ -45,7 +45,7 @@ void look_at_state(const EventView &event, profile::Instant at, StateRecords &st
     return;
   else if (event.provider() == format::kImageIdGuid)
     add_identity(event, at, state);
-  else if (const auto hook = kernel::hook_of_class(event.provider(), event.opcode()))
+  else if (const auto hook = kernel::hook_of_classic(event))
     add_kernel_state(event, *hook, at, state);
 }
 

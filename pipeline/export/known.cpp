@@ -66,7 +66,7 @@ struct Knowledge::Part {
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
     if (wanted.stacks && is_later_part(event)) return add_later(event, machines[event.machine()]);
-    const auto hook = hook_of(event);
+    const auto hook = kernel::hook_of(event);
     if (!hook) return;
     OfMachine &mine = machines[event.machine()];
     const HookRule &rule = filter::rule_for(*hook, event.version());

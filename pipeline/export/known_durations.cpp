@@ -99,7 +99,7 @@ Result<void> Knowledge::collect_durations(const Trace &trace, const RunOptions &
   auto add = [](const Event &event, Edges &part) {
     Edge edge;
     edge.position = event.position(), edge.time = event.time();
-    if (const auto hook = hook_of(event)) {
+    if (const auto hook = kernel::hook_of(event)) {
       if (kernel_edge(event, *hook, edge)) part.all.push_back(edge);
       return;
     }

@@ -234,7 +234,7 @@ private:
   // By type what goes out in the place of what the filter kept.
   void count_rewritten(std::span<const StackRewriteDifference> differences) {
     for (const StackRewriteDifference &d : differences) {
-      schema::TypeCount &type = report_.types.at({schema::Family::hook, 0, d.hook, {}});
+      schema::TypeCount &type = report_.types.at(d.type);
       type.kept_events += static_cast<std::uint64_t>(d.events);
       type.kept_bytes += static_cast<std::uint64_t>(d.bytes);
     }

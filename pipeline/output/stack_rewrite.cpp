@@ -45,12 +45,15 @@ void StackRewriteCounts::add(const StackRewriteCounts &other) {
   event_bytes_in += other.event_bytes_in;
   event_bytes_out += other.event_bytes_out;
   for (const StackRewriteDifference &d : other.differences)
-    differ(d.hook, d.events, d.bytes);
+    differ(d.type, d.events, d.bytes);
 }
 
-void StackRewriteCounts::differ(std::uint16_t hook, std::int64_t events, std::int64_t bytes) {
-  auto found = std::ranges::find(differences, hook, &StackRewriteDifference::hook);
-  if (found == differences.end()) found = differences.insert(found, {hook});
+void StackRewriteCounts::differ(const EventType &type, std::int64_t events, std::int64_t bytes) {
+  const auto same = [&type](const StackRewriteDifference &d) { // hooks, or of one class
+    return d.type.id == type.id && d.type.family == type.family && d.type.version == type.version;
+  };
+  auto found = std::ranges::find_if(differences, same);
+  if (found == differences.end()) found = differences.insert(found, {type});
   found->events += events;
   found->bytes += bytes;
 }
@@ -132,7 +135,7 @@ void StackRewriter::plan(const EventView &event, StackEventKind kind, std::int64
   case StackEventKind::reference: {
     ++counts.references_in;
     part.met_key = true;
-    const bool kernel = event.hook() == kHookReferenceKernel;
+    const bool kernel = refers_to_kernel(event);
     change.definition = inventory_.definitions.resolve(fields.key, kernel, place);
     if (change.definition == nullptr) ++counts.unresolved;
     if (change.definition == nullptr || change.definition->stack == kNoStack) break;
@@ -247,13 +250,14 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
       copy_up_to(event.bytes().data());
       from += align8(event.size());
       counts.event_bytes_out += change->size;
-      counts.differ(event.hook(), -1, -std::int64_t{event.size()});
+      counts.differ(type_of(event), -1, -std::int64_t{event.size()});
+      const EventView made(out, change->size, event.type());
       switch (change->kind) {
       case Change::Kind::drop: break;
       case Change::Kind::walk:
         inventory_.table->read(change->definition->stack, part.stack);
         out += write_walk(out, event, part.stack, change->size);
-        counts.differ(kHookStackWalk, 1, change->size);
+        counts.differ(type_of(made), 1, change->size);
         ++counts.walks_out;
         break;
       default: {
@@ -262,7 +266,7 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
         buffer.uses.push_back({key_at, *id++, change->time, pointer_size});
         const bool kernel = change->kind == Change::Kind::reference_kernel;
         out += write_reference(out, event, kernel, change->size);
-        counts.differ(kernel ? kHookReferenceKernel : kHookReferenceUser, 1, change->size);
+        counts.differ(type_of(made), 1, change->size);
         ++counts.references_out;
       }
       }
@@ -346,7 +350,7 @@ void StackRewriter::append_definitions(std::uint16_t hook, std::vector<std::uint
     const std::size_t size = definition_size(frames_.size(), pointer_size);
     ++counts_.definitions_out;
     counts_.event_bytes_out += size;
-    counts_.differ(hook, 1, static_cast<std::int64_t>(size));
+    counts_.differ({Family::hook, 0, hook, {}}, 1, static_cast<std::int64_t>(size));
     run.last_time = definition.time;
   }
   run.begin = 0;

@@ -5,6 +5,7 @@
 // buffer whose processor has got past the last reference, or at the very end.
 #pragma once
 
+#include "etwrelog/event_type.hpp"
 #include "passes/stack_collect.hpp"
 #include "stacks/stack_events.hpp"
 #include "stacks/stack_keys.hpp"
@@ -34,7 +35,7 @@ struct StackOptions {
 
 // How many more events of a kind go out than came in, and their bytes without padding.
 struct StackRewriteDifference {
-  std::uint16_t hook = 0;
+  EventType type;
   std::int64_t events = 0, bytes = 0;
 };
 
@@ -45,7 +46,7 @@ struct StackRewriteCounts { // events, in and out
   std::uint64_t restarts = 0;                            // of the stack table, for lack of memory
   std::uint64_t event_bytes_out = 0, event_bytes_in = 0; // of the events passed through, padding excluded
   std::vector<StackRewriteDifference> differences;       // each kind once
-  void differ(std::uint16_t hook, std::int64_t events, std::int64_t bytes);
+  void differ(const EventType &type, std::int64_t events, std::int64_t bytes);
   void add(const StackRewriteCounts &other);
 };
 

@@ -23,7 +23,7 @@ struct Use {
   Place place;
   std::uint16_t processor;
   StackKind kind;
-  std::uint8_t pointer_size;
+  std::uint8_t pointer_size, header; // bytes
 };
 
 struct ReportPart {
@@ -96,8 +96,8 @@ public:
       if (payload.size() < clr::kStackFramesAt || size % event.pointer_size() != 0) return;
       load_frames(payload.subspan(clr::kStackFramesAt), event.pointer_size(), work.frames);
       work.clr_bytes += align8(event.size());
-      add(StackKind::clr, event.pointer_size(), event.process_id(), event.thread_id(), time, place, buffer,
-          work);
+      add(StackKind::clr, event, event.pointer_size(), event.process_id(), event.thread_id(), time, place,
+          buffer, work);
     }
   }
 
@@ -111,7 +111,7 @@ private:
       load_frames(fields.frames, event.pointer_size(), work.frames);
       if (is_kernel_stack(work.frames, event.pointer_size())) use = StackKind::walk_kernel;
     } else {
-      const bool kernel = event.hook() == kHookReferenceKernel;
+      const bool kernel = refers_to_kernel(event);
       const KeyDefinition *definition = inventory_.definitions.resolve(fields.key, kernel, place);
       if (definition == nullptr || definition->stack == kNoStack) {
         ++work.unresolved;
@@ -120,8 +120,8 @@ private:
       inventory_.table->read(definition->stack, work.frames);
       use = kernel ? StackKind::reference_kernel : StackKind::reference_user;
     }
-    add(use, event.pointer_size(), fields.process_id, fields.thread_id, fields.event_time, place, buffer,
-        work);
+    add(use, event, event.pointer_size(), fields.process_id, fields.thread_id, fields.event_time, place,
+        buffer, work);
   }
 
   void items(const EventView &event, Place place, const DecodedBuffer &buffer, ReportPart &work) const {
@@ -136,17 +136,19 @@ private:
       if (frames.size() % pointer_size != 0) continue;
       load_frames(frames, pointer_size, work.frames);
       work.item_bytes += format::kItemHeaderSize + item.data.size();
-      add(StackKind::item, pointer_size, event.process_id(), event.thread_id(), place.time, place, buffer,
-          work);
+      add(StackKind::item, event, pointer_size, event.process_id(), event.thread_id(), place.time, place,
+          buffer, work);
     }
   }
 
-  void add(StackKind kind, unsigned pointer_size, std::uint32_t process, std::uint32_t thread,
-           std::int64_t event_time, Place place, const DecodedBuffer &buffer, ReportPart &work) const {
+  void add(StackKind kind, const EventView &event, unsigned pointer_size, std::uint32_t process,
+           std::uint32_t thread, std::int64_t event_time, Place place, const DecodedBuffer &buffer,
+           ReportPart &work) const {
     const StackId stack = table_.intern(work.frames, stack_scope(pointer_size));
     if (stack == kNoStack) return; // no input has that many
     work.uses.push_back({stack, process, thread, static_cast<std::uint32_t>(work.frames.size()), event_time,
-                         place, buffer.header.processor(), kind, static_cast<std::uint8_t>(pointer_size)});
+                         place, buffer.header.processor(), kind, static_cast<std::uint8_t>(pointer_size),
+                         event.layout().header_size});
   }
 
   const StackInventory &inventory_;
@@ -174,10 +176,10 @@ public:
     if (kernel) {
       const bool fresh = (kinds_[number] & kKernelKinds) == 0;
       add(report_.kernel_stacks, use, fresh);
-      report_.bytes_plain += walk_size(use.depth, use.pointer_size);
+      const std::size_t plain = walk_size(use.depth, use.pointer_size, use.header);
+      report_.bytes_plain += plain;
       const bool worth = use.depth > 1;
-      report_.bytes_cached +=
-          worth ? reference_size(use.pointer_size) : walk_size(use.depth, use.pointer_size);
+      report_.bytes_cached += worth ? reference_size(use.pointer_size, use.header) : plain;
       report_.bytes_database += 20;
       if (fresh) {
         if (worth) report_.bytes_cached += definition_size(use.depth, use.pointer_size);

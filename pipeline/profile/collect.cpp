@@ -156,8 +156,7 @@ public:
     } else if (event.is_classic() && event.provider() == format::kImageIdGuid) {
       if (collect_.time.holds(moment.time)) work.counts.add(event);
       add_identity(event, moment, work.state);
-    } else if (const auto hook = event.is_classic() ? kernel::hook_of_class(event.provider(), event.opcode())
-                                                    : std::nullopt) {
+    } else if (const auto hook = event.is_classic() ? kernel::hook_of_classic(event) : std::nullopt) {
       kernel_event(event, *hook, moment, processor, work);
     } else {
       other_event(event, moment, processor, work);
@@ -169,7 +168,7 @@ public:
 private:
   void kernel_event(const EventView &event, std::uint16_t hook, Instant moment, std::uint16_t processor,
                     CollectWork &work) {
-    if (const StackEventKind kind = stacks::stack_event_kind(event); kind != StackEventKind::none) {
+    if (const StackEventKind kind = stacks::stack_event_kind(hook); kind != StackEventKind::none) {
       stack_event(event, kind, moment, processor, work);
       return;
     }
@@ -189,7 +188,7 @@ private:
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);
     if (!in_time || !may_have_stack(hook)) return;
-    const std::uint32_t thread = event.is_perfinfo() ? payload_thread(event, hook) : event.thread_id();
+    const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, hook);
     const std::uint16_t kind =
         hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
     work.marks.push_back({moment.time, thread, processor, kind});
@@ -289,7 +288,7 @@ private:
     if (kind == StackEventKind::reference) {
       fragment.flags = Fragment::kReference;
       work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
-                                 event.hook() == stacks::kHookReferenceKernel,
+                                 stacks::refers_to_kernel(event),
                                  fields.key,
                                  {moment.time, moment.order}});
     } else if (const stacks::Frames frames = stacks::frames_in_place(fields.frames, p, work.frames);

@@ -72,28 +72,9 @@ const HookRules &hook_rules() {
   return table;
 }
 
-namespace {
-
-// Whether the payload ends where its fields do: a program of 32 bits may pass on what a kernel of 64 wrote.
-bool is_narrow(const EventView &event, std::uint16_t hook) {
-  const kernel::Layout *const layout = kernel::find_layout(hook, event.version());
-  if (layout == nullptr) return true; // nothing of it is read
-  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
-  const kernel::Field *field = nullptr;
-  Bytes data;
-  while (walk.next(field, data)) {
-  }
-  return walk.position() == event.payload().size();
-}
-
-} // namespace
-
 const HookRule *rule_of_class(const EventView &event) {
-  const Guid provider = event.provider();
-  if (provider == format::kImageIdGuid) return nullptr; // most of the classic events that there are
-  const auto hook = kernel::hook_of_class(provider, event.opcode());
-  if (!hook || (event.pointer_size() == 4 && !is_narrow(event, *hook))) return nullptr;
-  return &rule_for(*hook, event.version());
+  const auto hook = kernel::hook_of_classic(event);
+  return hook ? &rule_for(*hook, event.version()) : nullptr;
 }
 
 const ImageIdRules &image_id_rules() {

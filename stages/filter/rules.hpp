@@ -69,8 +69,8 @@ struct HookRules {
   return *rule;
 }
 
-// Of kernel events with a classic header, as consumers get them and may pass them on: by the hook that their
-// class and opcode stand for. Null of other classic events, and of one of 32 bits that does not read as such.
+// Of kernel events with a classic header, as consumers get them and may pass them on
+// (kernel::hook_of_classic); null of other classic events.
 [[nodiscard]] const HookRule *rule_of_class(const EventView &event);
 
 // Of kernel events, whatever their header is; null of others.

@@ -61,16 +61,26 @@ void store_frames(std::uint8_t *at, Frames frames, unsigned pointer_size) {
     store(at + 4 * i, static_cast<std::uint32_t>(frames[i]));
 }
 
-// The event's first `kept` bytes, with another size and hook.
+// The event's first `kept` bytes, with another size and hook, or of a classic header the opcode for that.
 void write_like(std::uint8_t *out, const EventView &from, std::uint16_t hook, std::size_t kept,
                 std::size_t size) {
   if (out != from.bytes().data()) std::memmove(out, from.bytes().data(), kept);
   store(out + from.layout().size_at, static_cast<std::uint16_t>(size));
-  store(out + format::kHookAt, hook);
+  if (from.has_hook())
+    store(out + format::kHookAt, hook);
+  else
+    out[format::kClassicOpcodeAt] = static_cast<std::uint8_t>(hook);
   if (size % 8 != 0) std::memset(out + size, 0, align8(size) - size);
 }
 
 } // namespace
+
+StackEventKind classic_stack_event_kind(const EventView &event) {
+  static const Guid stacks = kernel::class_guid(kHookStackWalk);
+  if (event.provider() != stacks) return StackEventKind::none;
+  const auto hook = kernel::hook_of_classic(event);
+  return hook ? stack_event_kind(*hook) : StackEventKind::none;
+}
 
 bool parse_stack_event(const EventView &event, StackEventKind kind, StackFields &fields) {
   const unsigned pointer_size = event.pointer_size();
@@ -152,10 +162,16 @@ void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size) {
 }
 
 std::size_t walk_size(std::size_t frames, unsigned pointer_size) {
-  return align8(perfinfo_header(pointer_size) + offsets(pointer_size).walk_frames + frames * pointer_size);
+  return walk_size(frames, pointer_size, perfinfo_header(pointer_size));
+}
+std::size_t walk_size(std::size_t frames, unsigned pointer_size, std::size_t header) {
+  return align8(header + offsets(pointer_size).walk_frames + frames * pointer_size);
 }
 std::size_t reference_size(unsigned pointer_size) {
-  return align8(perfinfo_header(pointer_size) + offsets(pointer_size).reference_end);
+  return reference_size(pointer_size, perfinfo_header(pointer_size));
+}
+std::size_t reference_size(unsigned pointer_size, std::size_t header) {
+  return align8(header + offsets(pointer_size).reference_end);
 }
 std::size_t definition_size(std::size_t frames, unsigned pointer_size) {
   return align8(perfinfo_header(pointer_size) + offsets(pointer_size).definition_frames +

@@ -1,5 +1,6 @@
 // The five kernel events that carry stacks: StackWalk with its frames, references to a key (kernel and user
-// part), and the two definitions of a key. Parsing, and building one from another.
+// part), and the two definitions of a key; with the kernel's headers or, as programs that consume a session
+// may write them again, with classic ones. Parsing, and building one from another.
 #pragma once
 
 #include "etwrelog/event.hpp"
@@ -15,9 +16,8 @@ inline constexpr std::uint16_t kHookStackWalk = 0x1820, kHookKeyDelete = 0x1823,
 
 enum class StackEventKind : std::uint8_t { none, walk, reference, definition };
 
-[[nodiscard]] inline StackEventKind stack_event_kind(const EventView &event) {
-  if (!event.has_hook()) return StackEventKind::none;
-  switch (event.hook()) {
+[[nodiscard]] constexpr StackEventKind stack_event_kind(std::uint16_t hook) {
+  switch (hook) {
   case kHookStackWalk: return StackEventKind::walk;
   case kHookReferenceKernel:
   case kHookReferenceUser: return StackEventKind::reference;
@@ -25,6 +25,17 @@ enum class StackEventKind : std::uint8_t { none, walk, reference, definition };
   case kHookKeyRundown: return StackEventKind::definition;
   default: return StackEventKind::none;
   }
+}
+[[nodiscard]] StackEventKind classic_stack_event_kind(const EventView &event);
+
+[[nodiscard]] inline StackEventKind stack_event_kind(const EventView &event) {
+  if (event.has_hook()) return stack_event_kind(event.hook());
+  return event.is_classic() ? classic_stack_event_kind(event) : StackEventKind::none;
+}
+
+// Of a reference: which part of a stack it is to.
+[[nodiscard]] inline bool refers_to_kernel(const EventView &event) {
+  return event.opcode() == (kHookReferenceKernel & 0xFF);
 }
 
 struct StackFields {
@@ -62,7 +73,8 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
 }
 
 // The following write one event in the place of another, padded with zeros to 8 bytes, and return its size
-// with the padding. Header bytes, items between header and payload, time stamps and ids are those of `from`.
+// with the padding. The kind of header, its bytes, items between header and payload, time stamps and ids are
+// those of `from`.
 // `out` may be `from` itself or before it, even if the two overlap. `size` is as the functions behind give
 // it, without padding.
 //
@@ -92,9 +104,11 @@ void load_frames(Bytes from, unsigned pointer_size, std::vector<std::uint64_t> &
 
 void store_key(std::uint8_t *at, std::uint64_t key, unsigned pointer_size);
 
-// Bytes of the events in a buffer, padding included.
+// Bytes of the events in a buffer, padding included; with the kernel's header where `header` is not given.
 [[nodiscard]] std::size_t walk_size(std::size_t frames, unsigned pointer_size);
+[[nodiscard]] std::size_t walk_size(std::size_t frames, unsigned pointer_size, std::size_t header);
 [[nodiscard]] std::size_t reference_size(unsigned pointer_size);
+[[nodiscard]] std::size_t reference_size(unsigned pointer_size, std::size_t header);
 [[nodiscard]] std::size_t definition_size(std::size_t frames, unsigned pointer_size);
 
 } // namespace etwrelog::stacks
