@@ -48,12 +48,13 @@ void Tally::count(const EventView &event, std::int64_t time) {
   types_.add(event);
   segment_.count(event, time);
   if (schema::EventNames::teaches(event)) names_.learn(event, time);
-  if (!event.has_hook()) return;
-  const filter::HookRule &rule = filter::rule_for(event.hook(), event.version());
+  const filter::HookRule *const found = filter::rule_of(event);
+  if (found == nullptr) return;
+  const filter::HookRule &rule = *found;
   switch (rule.scope) {
   case kernel::Scope::stack_walk: ++stacks_.walks; break;
   case kernel::Scope::stack_reference:
-    ++(event.hook() == kernel::kHookStackKeyKernel ? stacks_.kernel_references : stacks_.user_references);
+    ++(rule.hook == kernel::kHookStackKeyKernel ? stacks_.kernel_references : stacks_.user_references);
     return;
   case kernel::Scope::stack_definition: break;
   default: return;

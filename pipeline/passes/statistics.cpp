@@ -150,7 +150,7 @@ public:
       ++work_.unattributed_samples;
     if (rule.scope == kernel::Scope::image)
       count_image(event, rule);
-    else if (everything_ && event.has_hook()) // with other headers they are no stacks to `stacks` either
+    else if (everything_)
       count_stack(event, rule);
   }
 
@@ -170,7 +170,6 @@ private:
   }
 
   void count_stack(const EventView &event, const filter::HookRule &rule) {
-    const std::uint16_t hook = event.hook();
     const unsigned pointer_size = event.pointer_size();
     const filter::FieldOffsets &at = rule.offsets(pointer_size);
     switch (rule.scope) {
@@ -179,12 +178,13 @@ private:
       add_frames(event.payload(), at.frames, pointer_size);
       break;
     case kernel::Scope::stack_reference:
-      ++(hook == kernel::kHookStackKeyKernel ? work_.stacks.kernel_references : work_.stacks.user_references);
+      ++(rule.hook == kernel::kHookStackKeyKernel ? work_.stacks.kernel_references
+                                                  : work_.stacks.user_references);
       if (const auto key = filter::FieldOffsets::pointer(event.payload(), at.stack_key, pointer_size))
         work_.referenced.push_back(*key);
       break;
     case kernel::Scope::stack_definition:
-      ++(hook == kernel::kHookStackKeyDelete ? work_.stacks.key_deletes : work_.stacks.key_rundowns);
+      ++(rule.hook == kernel::kHookStackKeyDelete ? work_.stacks.key_deletes : work_.stacks.key_rundowns);
       if (const auto key = filter::FieldOffsets::pointer(event.payload(), at.stack_key, pointer_size))
         work_.defined.push_back(*key);
       add_frames(event.payload(), at.frames, pointer_size);

@@ -3,6 +3,7 @@
 #include "passes/collect.hpp"
 #include "passes/statistics.hpp"
 #include "tests/pipeline/filter_fixture.hpp"
+#include "tests/support/classic_headers.hpp"
 
 namespace etwrelog {
 namespace {
@@ -61,11 +62,8 @@ protected:
   void add_classic(const std::vector<std::uint8_t> &bytes) {
     const EventView event = view_of(bytes);
     ASSERT_TRUE(event.has_hook());
-    classic.emit({event.header_time()}, [&](write::EventBuilder &e) {
-      e.classic(kernel::class_guid(event.hook()), event.opcode(), event.version(), event.pointer_size(),
-                event.thread_id(), event.process_id(), event.header_time());
-      e.bytes(event.payload());
-    });
+    classic.emit({event.header_time()},
+                 [&](write::EventBuilder &e) { testing::add_with_classic_header(e, event); });
   }
 
   void expect_the_same(const Selection &selection) {
@@ -111,6 +109,13 @@ TEST_F(ClassicKernelEvents, CountForTheirProcesses) {
   const Statistics told = counted(classic), known = counted(t);
   EXPECT_EQ(told.unattributed_samples, known.unattributed_samples);
   EXPECT_EQ(told.images_by_pid, known.images_by_pid);
+  EXPECT_EQ(told.stacks.walks, known.stacks.walks);
+  EXPECT_EQ(told.stacks.kernel_references, known.stacks.kernel_references);
+  EXPECT_EQ(told.stacks.user_references, known.stacks.user_references);
+  EXPECT_EQ(told.stacks.key_deletes, known.stacks.key_deletes);
+  EXPECT_EQ(told.stacks.frames, known.stacks.frames);
+  EXPECT_EQ(told.stacks.distinct_stacks, known.stacks.distinct_stacks);
+  EXPECT_EQ(told.stacks.keys_never_defined, known.stacks.keys_never_defined);
   ASSERT_EQ(told.by_instance.size(), known.by_instance.size());
   for (std::size_t i = 0; i < known.by_instance.size(); ++i) {
     EXPECT_EQ(told.by_instance[i].samples, known.by_instance[i].samples);

@@ -5,6 +5,7 @@
 #include "passes/statistics.hpp"
 #include "read/input.hpp"
 #include "source/archive_input.hpp"
+#include "tests/support/classic_headers.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
 #include <gtest/gtest.h>
@@ -192,6 +193,22 @@ TEST(Statistics, OfProcessesAloneAreTheSame) {
   EXPECT_EQ(statistics_record(*some), statistics_record(*all));
 }
 
+// What an archive's index keeps.
+std::optional<TallyRecord> tally_of(const std::vector<std::uint8_t> &trace, std::size_t segment) {
+  std::vector<ColumnCost> explained; // then it becomes no small archive
+  ArchiveOptions options;
+  options.segment = segment, options.explain = &explained;
+  const testing::TempDir directory;
+  Result<base::OutputFile> archive = base::OutputFile::create(directory.file("a"), false);
+  if (!archive || !pack_file(*read::memory_input("trace", trace), *archive, options) || !archive->commit())
+    return std::nullopt;
+  const auto index =
+      read_archive_index(*read::memory_input("archive", testing::read_file(directory.file("a"))));
+  if (!index) return std::nullopt;
+  EXPECT_EQ(index->segments.size() > 1, segment < trace.size());
+  return read_tally(index->facts);
+}
+
 // Into few and into many segments, of which an id changes hands in each.
 TEST(Statistics, AnArchiveKeepsWhatCountingSaysOfProcesses) {
   const std::vector<std::uint8_t> bytes = reusing().bytes();
@@ -199,20 +216,35 @@ TEST(Statistics, AnArchiveKeepsWhatCountingSaysOfProcesses) {
   const Result<Statistics> counted = collect_statistics(*trace, {});
   ASSERT_TRUE(counted);
   for (const std::size_t segment : {std::size_t{1} << 10, std::size_t{1} << 24}) {
-    std::vector<ColumnCost> explained; // then it becomes no small archive
-    ArchiveOptions options;
-    options.segment = segment, options.explain = &explained;
-    const testing::TempDir directory;
-    Result<base::OutputFile> archive = base::OutputFile::create(directory.file("a"), false);
-    ASSERT_TRUE(archive && pack_file(*read::memory_input("trace", bytes), *archive, options));
-    ASSERT_TRUE(archive->commit());
-    const auto index =
-        read_archive_index(*read::memory_input("archive", testing::read_file(directory.file("a"))));
-    ASSERT_TRUE(index);
-    EXPECT_EQ(index->segments.size() > 1, segment < bytes.size());
-    const std::optional<TallyRecord> tally = read_tally(index->facts);
+    const std::optional<TallyRecord> tally = tally_of(bytes, segment);
     ASSERT_TRUE(tally && tally->processes);
     EXPECT_EQ(*tally->processes, by_name(counted->processes, counted->by_instance));
+  }
+}
+
+TEST(Statistics, AnArchiveKeepsWhatCountingSaysOfStacks) {
+  SyntheticTrace t;
+  constexpr std::uint64_t kKernel = 0xFFFF'F800'0000'1000, kUser = 0x7FF6'0000'1000;
+  for (int i = 0; i < 2000; ++i) {
+    t.stack_walk({2'000'000 + 10 * i}, 2'000'000, 8, 80, {kKernel, kKernel + static_cast<unsigned>(i) * 77});
+    t.stack_key({2'000'001 + 10 * i}, 2'000'000, 8, 80, kKernel, i % 3 == 0);
+  }
+  t.stack_definition({3'000'000}, kKernel, {kUser, kUser + 1, kUser + 2});
+  for (const bool classic : {false, true}) {
+    const std::vector<std::uint8_t> bytes = classic ? testing::with_classic_headers(t.bytes()) : t.bytes();
+    const Result<Trace> trace = testing::open_trace(bytes);
+    const Result<Statistics> counted = collect_statistics(*trace, {});
+    ASSERT_TRUE(counted);
+    EXPECT_EQ(counted->stacks.walks, 2000u);
+    EXPECT_EQ(counted->stacks.kernel_references, 1333u);
+    EXPECT_EQ(counted->stacks.user_references, 667u);
+    EXPECT_EQ(counted->stacks.frames, 4003u);
+    const std::optional<TallyRecord> tally = tally_of(bytes, std::size_t{1} << 24);
+    ASSERT_TRUE(tally);
+    EXPECT_EQ(tally->statistics.stacks.walks, counted->stacks.walks);
+    EXPECT_EQ(tally->statistics.stacks.kernel_references, counted->stacks.kernel_references);
+    EXPECT_EQ(tally->statistics.stacks.user_references, counted->stacks.user_references);
+    EXPECT_EQ(tally->statistics.stacks.frames, counted->stacks.frames);
   }
 }
 
