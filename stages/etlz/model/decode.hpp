@@ -66,31 +66,34 @@ bool DecoderFor<kWay>::decode_events(MutableBytes events, std::size_t coded, std
     }
     code_header(type, pattern, header);
     start_record(family);
+    const std::uint64_t *const values = current_;
     code_fields(family, pattern);
     end_event(type, family);
     if (failed_ || overrun()) return false;
     // Lay the fields out.
     std::size_t out = at + shape.size;
+    const FieldPlace *const places = family.places.data();
+    const std::size_t fields = family.places.size();
     unsigned i = 0;
     // Eight bytes whatever the width, where there is room: what follows overwrites the rest.
     if (room - out >= family.after_numbers + 8) {
       for (; i < family.numbers; ++i)
-        store(base + out + family.places[i].at, current_[i]);
+        store(base + out + places[i].at, values[i]);
       out += family.after_numbers;
     }
-    for (; i < family.places.size(); ++i) {
-      const FieldPlace &place = family.places[i];
+    for (; i < fields; ++i) {
+      const FieldPlace &place = places[i];
       if (place.kind == Kind::number) {
         if (room - out >= 8) {
-          store(base + out, current_[i]);
+          store(base + out, values[i]);
         } else {
           if (room - out < place.width) return false;
-          store_width(base + out, place.width, current_[i]);
+          store_width(base + out, place.width, values[i]);
         }
         out += place.width;
         continue;
       }
-      const Bytes content = object(place.object, current_[i]);
+      const Bytes content = object(place.object, values[i]);
       if (place.kind == Kind::fixed && content.size() != place.width) return false;
       const std::size_t front = place.kind == Kind::counted_stack ? 4 : place.kind == Kind::map ? 2 : 0;
       const std::size_t back = place.kind == Kind::astr ? 1 : place.kind == Kind::wstr ? 2 : 0;

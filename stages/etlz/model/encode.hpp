@@ -253,11 +253,12 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
     ++type.events;
     start_record(family);
     const FieldPlace *const places = family.places.data();
+    std::uint64_t *const values = current_;
     unsigned i = 0;
     // Eight bytes whatever the width, where there are so many: for all numbers in front at once.
     if (family.numbers <= split.started && payload.data() + family.after_numbers <= last_word) {
       for (; i < family.numbers; ++i)
-        current_[i] = load<std::uint64_t>(payload.data() + places[i].at) & places[i].mask;
+        values[i] = load<std::uint64_t>(payload.data() + places[i].at) & places[i].mask;
     }
     for (; i < split.fields; ++i) {
       const FieldPlace &place = places[i];
@@ -265,9 +266,9 @@ std::size_t EncoderFor<kWay>::encode_events(Bytes events, std::uint16_t processo
       if (place.kind != Kind::number)
         content_[i] = Bytes(p, i < split.started ? place.width : split.length[i]);
       else if (p <= last_word)
-        current_[i] = load<std::uint64_t>(p) & place.mask;
+        values[i] = load<std::uint64_t>(p) & place.mask;
       else
-        current_[i] = load_width(p, place.width);
+        values[i] = load_width(p, place.width);
     }
     if (split.end < payload.size()) content_[split.fields] = payload.subspan(split.end);
     code_type(index);

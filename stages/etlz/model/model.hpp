@@ -56,7 +56,33 @@ inline constexpr HeaderShape kHeaderShapes[] = {
 [[nodiscard]] constexpr unsigned identity_words(HeaderClass c) {
   return c == HeaderClass::event ? 5 : c == HeaderClass::classic ? 3 : 1;
 }
-[[nodiscard]] HeaderClass header_class(format::HeaderType type);
+constexpr HeaderClass class_of_header(format::HeaderType type) {
+  using H = format::HeaderType;
+  switch (type) {
+  case H::system32:
+  case H::system64: return HeaderClass::system;
+  case H::compact32:
+  case H::compact64: return HeaderClass::compact;
+  case H::perfinfo32:
+  case H::perfinfo64: return HeaderClass::perfinfo;
+  case H::full32:
+  case H::full64:
+  case H::instance32: // the instance part counts as payload
+  case H::instance64: return HeaderClass::classic;
+  case H::event32:
+  case H::event64: return HeaderClass::event;
+  default: return HeaderClass::bare;
+  }
+}
+inline constexpr auto kHeaderClasses = [] {
+  std::array<HeaderClass, 256> table{};
+  for (unsigned i = 0; i < 256; ++i)
+    table[i] = class_of_header(static_cast<format::HeaderType>(i));
+  return table;
+}();
+[[nodiscard]] inline HeaderClass header_class(format::HeaderType type) {
+  return kHeaderClasses[static_cast<std::uint8_t>(type)];
+}
 
 [[nodiscard]] inline Identity identity_of(const EventView &event, HeaderClass c) {
   const std::uint8_t *const at = event.bytes().data();

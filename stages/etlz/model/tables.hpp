@@ -17,11 +17,23 @@ namespace etwrelog::etlz {
 }
 
 [[nodiscard]] inline std::uint64_t hash_bytes(Bytes b) {
+  constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15ull;
   std::uint64_t h = b.size() * 0x9FB2'1C65'1E98'DF25ull;
   const std::uint8_t *p = b.data();
   std::size_t n = b.size();
+  // Of long ones every other word, by itself: a word waits for the one before it.
+  if (n >= 32) {
+    std::uint64_t other = ~h;
+    for (; n >= 16; p += 16, n -= 16) {
+      h = (h ^ load<std::uint64_t>(p)) * kGolden;
+      other = (other ^ load<std::uint64_t>(p + 8)) * kGolden;
+      h ^= h >> 29;
+      other ^= other >> 29;
+    }
+    h ^= mix(other);
+  }
   for (; n >= 8; p += 8, n -= 8) {
-    h = (h ^ load<std::uint64_t>(p)) * 0x9E37'79B9'7F4A'7C15ull;
+    h = (h ^ load<std::uint64_t>(p)) * kGolden;
     h ^= h >> 29;
   }
   std::uint64_t last = 0;
