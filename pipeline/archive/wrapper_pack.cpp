@@ -48,14 +48,14 @@ public:
   // False where the stream is no such, or takes too much.
   [[nodiscard]] Result<bool> deflate(const Fetch &bytes, const WrapperPiece &piece, const Fetch &content) {
     const codec::deflate::Stretch stretch{content, piece.from, piece.size};
-    if (searches_ < kMostSearches) {
-      const auto found = codec::deflate::find_parameters(bytes, piece.at, stretch, parameters_);
+    if (searches_ < kMostSearches && following_.may_search()) {
+      const auto found = codec::deflate::find_parameters(bytes, piece.at, stretch, parameters_, following_);
       if (!found.explains_all || !(found.parameters == parameters_)) ++searches_;
       parameters_ = found.parameters;
     }
     begin(RecipeStep::deflated, piece.size);
     codec::deflate::put_parameters(parameters_, corrections_.shape);
-    Predictor predictor(bytes, piece.at, stretch, parameters_);
+    Predictor predictor(bytes, piece.at, stretch, parameters_, following_);
     for (;;) {
       const Step step = predictor.next(corrections_);
       if (step == Step::foreign) {
@@ -94,6 +94,7 @@ private:
   Corrections corrections_;
   std::vector<std::uint8_t> kept_, chunk_;
   Parameters parameters_;
+  codec::deflate::Following following_;
   unsigned searches_ = 0;
 };
 

@@ -27,6 +27,21 @@ std::vector<std::uint8_t> bytes_at(const read::Input &input, std::uint64_t at, s
 
 constexpr std::size_t kGzipHead = 10, kGzipTail = 8;
 
+// Of a text in a member's head with the zero behind it; 0 where there is none.
+std::uint64_t text_size(const read::Input &input, std::uint64_t at) {
+  constexpr std::size_t kUsual = 256, kMost = 64u << 10;
+  std::vector<std::uint8_t> bytes;
+  for (const std::size_t most : {kUsual, kMost}) {
+    bytes.resize(most);
+    const Result<std::size_t> got = input.read_at(at, bytes);
+    if (!got) return 0;
+    const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(*got);
+    const auto zero = std::find(bytes.begin(), end, 0);
+    if (zero != end) return static_cast<std::uint64_t>(zero - bytes.begin()) + 1;
+  }
+  return 0;
+}
+
 // Where the deflate stream of a member begins; 0 where there is none.
 std::uint64_t gzip_stream(const read::Input &input, std::uint64_t at) {
   constexpr unsigned kHeaderCheck = 2, kExtra = 4, kName = 8, kComment = 16, kReserved = 0xE0;
@@ -42,14 +57,9 @@ std::uint64_t gzip_stream(const read::Input &input, std::uint64_t at) {
   }
   for (const unsigned text : {kName, kComment}) {
     if ((flags & text) == 0) continue;
-    constexpr std::size_t kMostHeadText = 64u << 10;
-    std::vector<std::uint8_t> bytes(kMostHeadText);
-    const Result<std::size_t> got = input.read_at(at, bytes);
-    if (!got) return 0;
-    const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(*got);
-    const auto zero = std::find(bytes.begin(), end, 0);
-    if (zero == end) return 0;
-    at += static_cast<std::uint64_t>(zero - bytes.begin()) + 1;
+    const std::uint64_t size = text_size(input, at);
+    if (size == 0) return 0;
+    at += size;
   }
   return (flags & kHeaderCheck) != 0 ? at + 2 : at;
 }

@@ -33,6 +33,12 @@ public:
         .in(archive_.name())
         .at(chunk_at_);
   }
+  // The same, of one that no writer leaves.
+  [[nodiscard]] Error endless() const {
+    return base::corrupt("making the wrapper again takes longer than any that is packed does")
+        .in(archive_.name())
+        .at(chunk_at_);
+  }
   [[nodiscard]] bool used_up() const { return view.empty() && kept.empty(); }
   [[nodiscard]] bool at_end() const { return used_up() && at_ == end_; }
 
@@ -175,12 +181,16 @@ private:
     if (!codec::deflate::take_parameters(recipe_.view.shape, parameters)) return recipe_.bad();
     if (++streams_ > kMostPieces) return recipe_.bad(); // each takes some time, also an empty one
     ETWRELOG_TRY_LET(stretch, traces_.take(size));
-    Restorer restorer(stretch, parameters);
+    Restorer restorer(stretch, parameters, following_);
     bytes_.clear();
     for (;;) {
+      if (options_.run.stop.stop_requested()) return base::cancelled().in(archive_.name());
       ETWRELOG_TRY(recipe_.reach());
       const Step step = restorer.next(recipe_.view, bytes_);
-      if (step == Step::foreign) return restorer.error() ? *restorer.error() : recipe_.bad();
+      if (step == Step::foreign) {
+        if (restorer.error()) return *restorer.error();
+        return following_.may_restore() ? recipe_.bad() : recipe_.endless();
+      }
       if (bytes_.size() >= kPiece || step == Step::end) {
         ETWRELOG_TRY(give(bytes_));
         bytes_.clear();
@@ -208,6 +218,7 @@ private:
   TraceReader traces_;
   base::ProgressMeter progress_;
   etlz::ContentHasher hasher_;
+  codec::deflate::Following following_;
   std::vector<std::uint8_t> bytes_;
   std::uint64_t made_ = 0;
   std::size_t streams_ = 0;

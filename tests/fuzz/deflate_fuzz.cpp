@@ -58,15 +58,17 @@ void there_and_back(Bytes stream, Bytes content, bool must, std::uint8_t by) {
     if (must) std::abort();
     return;
   }
+  Following following;
+  following.most_predicted = std::uint64_t{1} << 40; // whatever it takes: what is there must come back
   const Parameters parameters =
-      by >= 192 ? find_parameters(fetch(stream), 0, stretch, {}).parameters : chosen(by);
-  Predictor predictor(fetch(stream), 0, stretch, parameters);
+      by >= 192 ? find_parameters(fetch(stream), 0, stretch, {}, following).parameters : chosen(by);
+  Predictor predictor(fetch(stream), 0, stretch, parameters, following);
   Corrections c;
   Step step = Step::more;
   while (step == Step::more)
     step = predictor.next(c);
   if (step != Step::end) std::abort();
-  Restorer restorer({fetch(content), 0, measured->decoded}, parameters);
+  Restorer restorer({fetch(content), 0, measured->decoded}, parameters, following);
   if (measured->decoded != content.size()) return; // predicted with more behind
   CorrectionsView view{c.shape, c.heads, c.places, c.distances};
   Buffer out;
@@ -93,7 +95,8 @@ void restore_anything(Bytes in) {
   view.heads = stream();
   view.places = stream();
   view.distances = stream();
-  Restorer restorer({fetch(in), 0, in.size()}, parameters);
+  Following following;
+  Restorer restorer({fetch(in), 0, in.size()}, parameters, following);
   Buffer out;
   while (restorer.next(view, out) == Step::more && out.size() < kMost) {
   }

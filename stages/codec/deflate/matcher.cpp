@@ -61,7 +61,7 @@ bool take_parameters(Bytes &in, Parameters &p) {
 
 Matcher::Matcher() : head_(1u << 16), previous_(kWindow) {}
 
-void Matcher::begin(const Parameters &parameters) {
+void Matcher::begin(const Parameters &parameters, std::uint64_t size) {
   parameters_ = parameters;
   const Effort &effort = kEfforts[parameters.level];
   good_ = effort.good, lazy_ = effort.lazy, nice_ = effort.nice, chain_ = effort.chain;
@@ -69,8 +69,12 @@ void Matcher::begin(const Parameters &parameters) {
   hash_mask_ = (1u << parameters.hash_bits) - 1;
   window_mask_ = (1u << parameters.window_bits) - 1;
   most_ = (1u << parameters.window_bits) - kReserve;
-  std::ranges::fill(head_, 0);
-  std::ranges::fill(previous_, 0);
+  base_ += entered_;
+  if (base_ >= UINT32_MAX || size >= UINT32_MAX - base_) { // the next places would look like earlier ones
+    base_ = 0;
+    std::ranges::fill(head_, 0);
+    std::ranges::fill(previous_, 0);
+  }
   entered_ = floor_ = 0;
   waiting_ = {};
   waiting_at_ = UINT64_MAX;
@@ -79,8 +83,9 @@ void Matcher::begin(const Parameters &parameters) {
 void Matcher::enter(const Content &content, std::uint64_t upto) {
   for (; entered_ <= upto && content.size() - entered_ >= kShortest; ++entered_) {
     std::uint32_t &head = head_[hash(content.byte(entered_))];
-    previous_[entered_ & window_mask_] = head;
-    head = static_cast<std::uint32_t>(entered_);
+    const std::uint64_t place = base_ + entered_;
+    previous_[place & window_mask_] = head;
+    head = static_cast<std::uint32_t>(place);
   }
 }
 
@@ -95,9 +100,9 @@ Matcher::Found Matcher::find(const Content &content, std::uint64_t at, unsigned 
   Found best{beat, 0};
   if (beat >= most) return best;
   const std::uint8_t *here = content.byte(at);
-  const auto place = static_cast<std::uint32_t>(at);
+  const auto place = static_cast<std::uint32_t>(base_ + at);
   const std::uint64_t room = at - floor_; // distances are below this
-  std::uint32_t candidate = previous_[at & window_mask_];
+  std::uint32_t candidate = previous_[place & window_mask_];
   std::uint32_t distance = place - candidate;
   if (distance == 0 || distance > most_ || distance >= room) return best;
   do {

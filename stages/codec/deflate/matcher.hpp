@@ -35,12 +35,13 @@ void put_parameters(const Parameters &parameters, std::vector<std::uint8_t> &out
 // False if there are no such.
 [[nodiscard]] bool take_parameters(Bytes &in, Parameters &parameters);
 
-// Holds the tables. For each token: predict, then take what it was.
+// Holds the tables, for one stream after the other. For each token: predict, then take what it was.
 class Matcher {
 public:
   Matcher();
 
-  void begin(const Parameters &parameters);
+  // A stream that decodes to so many bytes.
+  void begin(const Parameters &parameters, std::uint64_t size);
   // At `at`, which was reached and is before `end`, up to which the encoder sees.
   [[nodiscard]] Token predict(const Content &content, std::uint64_t at, std::uint64_t end);
   void take(const Content &content, std::uint64_t at, Token predicted, Token token);
@@ -74,6 +75,9 @@ private:
   std::uint32_t hash_mask_ = 0, window_mask_ = 0, most_ = 0;
   std::vector<std::uint32_t> head_, previous_;
   mutable std::uint64_t walked_ = 0;
+  // In the tables places are counted on from stream to stream: what is there of earlier ones lies further
+  // back than a stream goes, and nothing has to be cleared. Of many streams each is short.
+  std::uint64_t base_ = 0;
   std::uint64_t entered_ = 0; // the next place to enter
   std::uint64_t floor_ = 0;   // this place and those before are no candidates
   Found waiting_;             // what was found at `waiting_at_` when it was looked at from the place before

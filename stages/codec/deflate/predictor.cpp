@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::uint64_t kSample = 1u << 20; // decoded bytes that parameters are found by
 constexpr std::size_t kSampleUnits = 4096;  // of blocks that hold nothing there may be any number
-// Candidates in all attempts at a stream: several times what real ones take, some seconds of one that was
-// made to have long chains.
-constexpr std::uint64_t kMostWalked = 1u << 29;
 
 } // namespace
 
@@ -32,7 +29,10 @@ namespace {
 // The front of a stream, on which parameters are tried.
 class Sample {
 public:
-  Sample(const Fetch &compressed, std::uint64_t at, const Stretch &content) : content_(content) {
+  Sample(const Fetch &compressed, std::uint64_t at, const Stretch &content, Following &following)
+      : content_(content), matcher_(following.matcher),
+        most_walked_(matcher_.walked() +
+                     std::min(following.most_of_stream, following.most_searched - following.searched)) {
     Reader reader(compressed, at, content.content, content.from, content.size);
     while (reader.decoded() < kSample && units_.size() < kSampleUnits) {
       if (reader.next(unit_) != Step::more) break;
@@ -53,7 +53,7 @@ public:
     Content content(
         [&stretch](std::uint64_t at, MutableBytes into) { return stretch.content(stretch.from + at, into); },
         stretch.size);
-    matcher_.begin(parameters);
+    matcher_.begin(parameters, content.size());
     std::uint64_t at = 0, wrong = 0;
     for (const Unit &unit : units_) {
       const std::uint64_t end = unit.flushed ? at + unit.bytes : content.size();
@@ -68,7 +68,7 @@ public:
         matcher_.take(content, at, predicted, token);
         at += token.bytes();
         if (!(token == predicted) && ++wrong >= enough) return wrong;
-        if (matcher_.walked() > kMostWalked) return enough;
+        if (matcher_.walked() > most_walked_) return enough;
       }
       if (unit.flushed) matcher_.cut(at);
     }
@@ -85,14 +85,17 @@ private:
   std::uint64_t matches_ = 0;
   unsigned furthest_ = 0;
   bool flushes_ = false;
-  Matcher matcher_;
+  Matcher &matcher_;
+  const std::uint64_t most_walked_;
 };
 
 } // namespace
 
 FoundParameters find_parameters(const Fetch &compressed, std::uint64_t at, const Stretch &content,
-                                const Parameters &likely) {
-  Sample sample(compressed, at, content);
+                                const Parameters &likely, Following &following) {
+  if (!following.may_search()) return {likely, false};
+  const std::uint64_t walked_before = following.matcher.walked();
+  Sample sample(compressed, at, content, following);
   Parameters best = likely;
   std::uint64_t fewest = sample.wrong(likely, UINT64_MAX);
   auto attempt = [&](const Parameters &parameters) {
@@ -125,6 +128,9 @@ FoundParameters find_parameters(const Fetch &compressed, std::uint64_t at, const
   Parameters filtered = best;
   filtered.filtered = true;
   attempt(filtered);
+  const std::uint64_t walked = following.matcher.walked() - walked_before;
+  following.searched += walked;
+  following.search_cut = walked > following.most_of_stream;
   return {best, fewest == 0};
 }
 
@@ -144,10 +150,10 @@ Fetch stretch_of(const Stretch &stretch) {
 } // namespace
 
 Predictor::Predictor(const Fetch &compressed, std::uint64_t at, const Stretch &content,
-                     const Parameters &parameters)
+                     const Parameters &parameters, Following &following)
     : reader_(compressed, at, content.content, content.from, content.size),
-      content_(stretch_of(content), content.size) {
-  matcher_.begin(parameters);
+      content_(stretch_of(content), content.size), following_(following) {
+  following_.matcher.begin(parameters, content.size);
 }
 
 Step Predictor::next(Corrections &out) {
@@ -162,19 +168,21 @@ Step Predictor::next(Corrections &out) {
                          (unit_.flushed ? kNothingBehind : 0);
   if (unit_.type != BlockType::stored) {
     put_tokens(unit_, static_cast<std::uint8_t>(shape), out);
-    return content_.error() ? Step::foreign : step;
+    return content_.error() || !following_.may_predict() ? Step::foreign : step;
   }
   out.shape.push_back(static_cast<std::uint8_t>(shape));
   out.shape.push_back(unit_.filler);
   put_number(out.shape, unit_.bytes);
   for (std::uint64_t i = 0; i < unit_.bytes; ++i) {
     if (!content_.reach(at_)) return Step::foreign;
-    matcher_.pass(content_, at_++);
+    following_.matcher.pass(content_, at_++);
   }
+  following_.bytes += unit_.bytes;
   return step;
 }
 
 void Predictor::put_tokens(const Unit &unit, std::uint8_t shape, Corrections &out) {
+  Matcher &matcher = following_.matcher;
   const std::uint64_t end = unit.flushed ? at_ + unit.bytes : content_.size();
   wrong_.clear();
   frequencies_.clear();
@@ -185,16 +193,18 @@ void Predictor::put_tokens(const Unit &unit, std::uint8_t shape, Corrections &ou
       frequencies_.count_literal(*content_.byte(at_));
     else
       frequencies_.count_match(token);
-    const Token predicted = matcher_.predict(content_, at_, end);
-    matcher_.take(content_, at_, predicted, token);
+    const Token predicted = matcher.predict(content_, at_, end);
+    matcher.take(content_, at_, predicted, token);
     at_ += token.bytes();
+    following_.bytes += token.bytes();
+    if (!following_.may_predict()) return;
     if (!(token == predicted)) {
       wrong_.emplace_back(number - since, token);
       since = number + 1;
     }
     ++number;
   }
-  if (unit.flushed) matcher_.cut(at_);
+  if (unit.flushed) matcher.cut(at_);
   counts_.tokens += unit.tokens.size();
   counts_.corrected += wrong_.size();
   const bool same = unit.tokens.size() == last_count_;
@@ -226,9 +236,9 @@ struct Restorer::Shape {
   [[nodiscard]] bool has(unsigned bit) const { return (bits & bit) != 0; }
 };
 
-Restorer::Restorer(const Stretch &content, const Parameters &parameters)
-    : content_(stretch_of(content), content.size) {
-  matcher_.begin(parameters);
+Restorer::Restorer(const Stretch &content, const Parameters &parameters, Following &following)
+    : content_(stretch_of(content), content.size), following_(following) {
+  following_.matcher.begin(parameters, content.size);
 }
 
 Step Restorer::next(CorrectionsView &in, std::vector<std::uint8_t> &out) {
@@ -268,8 +278,9 @@ bool Restorer::put_stored(const Shape &shape, CorrectionsView &in, std::vector<s
   for (std::uint64_t i = 0; i < size; ++i) {
     if (!content_.reach(at_)) return false;
     out.push_back(*content_.byte(at_));
-    matcher_.pass(content_, at_++);
+    following_.matcher.pass(content_, at_++);
   }
+  following_.bytes += size;
   return true;
 }
 
@@ -317,6 +328,7 @@ bool Restorer::put_tokens(const Shape &shape, CorrectionsView &in, std::vector<s
 }
 
 bool Restorer::take_tokens(const Shape &shape, CorrectionsView &in) {
+  Matcher &matcher = following_.matcher;
   tokens_.clear();
   frequencies_.clear();
   std::uint64_t count = last_count_, bytes = content_.size() - at_, corrections = 0;
@@ -329,8 +341,8 @@ bool Restorer::take_tokens(const Shape &shape, CorrectionsView &in) {
   std::uint64_t until = 0; // the next correction
   if (corrections > 0 && !take_number(in.places, until)) return false;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (at_ >= end || !content_.reach(at_)) return false;
-    const Token predicted = matcher_.predict(content_, at_, end);
+    if (at_ >= end || !content_.reach(at_) || !following_.may_restore()) return false;
+    const Token predicted = matcher.predict(content_, at_, end);
     Token token = predicted;
     if (corrections > 0 && until-- == 0) {
       std::uint64_t length = 0;
@@ -354,10 +366,11 @@ bool Restorer::take_tokens(const Shape &shape, CorrectionsView &in) {
       tokens_.push_back(token);
       frequencies_.count_match(token);
     }
-    matcher_.take(content_, at_, predicted, token);
+    matcher.take(content_, at_, predicted, token);
     at_ += token.bytes();
+    following_.bytes += token.bytes();
   }
-  if (shape.has(kNothingBehind)) matcher_.cut(at_);
+  if (shape.has(kNothingBehind)) matcher.cut(at_);
   return corrections == 0;
 }
 

@@ -57,21 +57,42 @@ struct Measured {
 [[nodiscard]] std::optional<Measured> measure(const Fetch &compressed, std::uint64_t at,
                                               const Stretch &content);
 
+// What the streams of one file are followed with, and for how long. A stream can be made to have long chains
+// everywhere, and 4096 candidates are looked at for each byte then. In real traces it is 129 a byte at most,
+// and finding parameters takes 3.4e8 at most.
+struct Following {
+  Matcher matcher;
+  std::uint64_t searched = 0, bytes = 0; // candidates, for parameters; bytes that were followed
+  bool search_cut = false;               // that of a stream was: no other is searched
+  std::uint64_t most_of_stream = 1u << 29, most_searched = 1u << 30; // for parameters
+  // Candidates beyond so many a byte, while a stream is taken apart or put together. A reader takes more than
+  // a writer ever asks for.
+  std::uint64_t most_predicted = 1u << 28, most_restored = std::uint64_t{1} << 33;
+  static constexpr std::uint64_t kPredictedPerByte = 256, kRestoredPerByte = 512;
+
+  [[nodiscard]] bool may_search() const { return !search_cut && searched < most_searched; }
+  [[nodiscard]] bool may_predict() const { return walked() <= most_predicted + kPredictedPerByte * bytes; }
+  [[nodiscard]] bool may_restore() const { return walked() <= most_restored + kRestoredPerByte * bytes; }
+  [[nodiscard]] std::uint64_t walked() const { return matcher.walked() - searched; }
+};
+
 struct FoundParameters {
   Parameters parameters;
   bool explains_all = false;
 };
 // The parameters that explain the first MiB of a stream best, as far as the search goes; `likely` if they
-// explain all of that.
+// explain all of that, or nothing may be searched.
 [[nodiscard]] FoundParameters find_parameters(const Fetch &compressed, std::uint64_t at,
-                                              const Stretch &content, const Parameters &likely);
+                                              const Stretch &content, const Parameters &likely,
+                                              Following &following);
 
 // Takes a stream apart, unit by unit.
 class Predictor {
 public:
-  Predictor(const Fetch &compressed, std::uint64_t at, const Stretch &content, const Parameters &parameters);
+  Predictor(const Fetch &compressed, std::uint64_t at, const Stretch &content, const Parameters &parameters,
+            Following &following);
 
-  // Appends a unit. Foreign: as Reader::next.
+  // Appends a unit. Foreign: as Reader::next, or predicting takes too long.
   [[nodiscard]] Step next(Corrections &out);
   [[nodiscard]] const Reader &reader() const { return reader_; }
   struct Counts {
@@ -84,7 +105,7 @@ private:
 
   Reader reader_;
   Content content_;
-  Matcher matcher_;
+  Following &following_;
   Unit unit_;
   std::uint64_t at_ = 0, last_count_ = 0;
   std::vector<std::pair<std::size_t, Token>> wrong_;
@@ -96,10 +117,11 @@ private:
 // Puts a stream together again. Safe on any input.
 class Restorer {
 public:
-  Restorer(const Stretch &content, const Parameters &parameters);
+  Restorer(const Stretch &content, const Parameters &parameters, Following &following);
 
   // Takes a unit and appends bytes of the stream to `out`: all of them but for the last bits, unless it is
-  // over. Foreign: the corrections do not fit, or the content cannot be read (error()).
+  // over. Foreign: the corrections do not fit, the content cannot be read (error()), or it takes too long
+  // (Following::may_restore).
   [[nodiscard]] Step next(CorrectionsView &in, std::vector<std::uint8_t> &out);
   [[nodiscard]] const std::optional<Error> &error() const { return content_.error(); }
 
@@ -114,7 +136,7 @@ private:
   [[nodiscard]] bool put_symbol(const Code &code, unsigned symbol, std::vector<std::uint8_t> &out);
 
   Content content_;
-  Matcher matcher_;
+  Following &following_;
   std::uint64_t at_ = 0, last_count_ = 0;
   bool inside_ = false, over_ = false; // of a block; of the stream
   BlockType type_ = BlockType::stored;

@@ -8,13 +8,11 @@
 namespace etwrelog::codec::deflate {
 namespace {
 
-constexpr std::size_t kContentPiece = 1u << 20, kBitPiece = 128u << 10;
+constexpr std::size_t kContentPiece = 1u << 20, kBitPiece = 128u << 10; // at most
 
 } // namespace
 
-Content::Content(Fetch fetch, std::uint64_t size)
-    : fetch_(std::move(fetch)), size_(size),
-      bytes_(static_cast<std::size_t>(std::min<std::uint64_t>(size, kWindow + kContentPiece))) {}
+Content::Content(Fetch fetch, std::uint64_t size) : fetch_(std::move(fetch)), size_(size) {}
 
 bool Content::load(std::uint64_t at) {
   if (error_ || at > size_) return false;
@@ -27,7 +25,9 @@ bool Content::load(std::uint64_t at) {
   begin_ = begin;
   const auto have = static_cast<std::size_t>(end_ - begin_);
   const auto want = static_cast<std::size_t>(
-      std::min<std::uint64_t>(size_ - end_, bytes_.size() - std::min(bytes_.size(), have)));
+      std::min<std::uint64_t>(size_ - end_, std::max<std::uint64_t>(piece_, at + kAhead - end_)));
+  piece_ = std::min(2 * piece_, kContentPiece);
+  if (bytes_.size() < have + want) bytes_.resize(have + want);
   Result<std::size_t> got = fetch_(end_, MutableBytes(bytes_).subspan(have, want));
   if (got && *got == want) {
     end_ += want;
@@ -37,12 +37,14 @@ bool Content::load(std::uint64_t at) {
   return false;
 }
 
-BitReader::BitReader(Fetch fetch, std::uint64_t at) : fetch_(std::move(fetch)), at_(at), chunk_(kBitPiece) {}
+BitReader::BitReader(Fetch fetch, std::uint64_t at) : fetch_(std::move(fetch)), at_(at) {}
 
 void BitReader::more() {
   while (held_ <= 56) {
     if (next_ == chunk_end_) {
       if (error_) return;
+      chunk_.resize(piece_);
+      piece_ = std::min(2 * piece_, kBitPiece);
       Result<std::size_t> got = fetch_(at_, chunk_);
       if (!got) {
         error_ = std::move(got).error();

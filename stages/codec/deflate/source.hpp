@@ -11,8 +11,10 @@ namespace etwrelog::codec::deflate {
 
 // Fills what it is given from an offset on; less only at the end.
 using Fetch = std::function<Result<std::size_t>(std::uint64_t at, MutableBytes into)>;
+inline constexpr std::size_t kFirstPiece = 4096; // bytes that are fetched first
 
-// What a stream decodes to. Around the place that was asked for last, bytes are in memory.
+// What a stream decodes to. Around the place that was asked for last, bytes are in memory: the further it
+// goes, the more. Many streams may be short.
 class Content {
 public:
   // `size` bytes, which must be there.
@@ -36,11 +38,12 @@ private:
 
   Fetch fetch_;
   std::uint64_t size_, begin_ = 0, end_ = 0;
+  std::size_t piece_ = kFirstPiece; // to be read next
   std::vector<std::uint8_t> bytes_;
   std::optional<Error> error_;
 };
 
-// Bits, the lowest of each byte first.
+// Bits, the lowest of each byte first. Read as Content is.
 class BitReader {
 public:
   BitReader(Fetch fetch, std::uint64_t at);
@@ -75,7 +78,7 @@ private:
   Fetch fetch_;
   std::uint64_t at_; // behind the chunk
   std::vector<std::uint8_t> chunk_;
-  std::size_t next_ = 0, chunk_end_ = 0;
+  std::size_t piece_ = kFirstPiece, next_ = 0, chunk_end_ = 0;
   std::uint64_t hold_ = 0;
   unsigned held_ = 0;
   std::optional<Error> error_;

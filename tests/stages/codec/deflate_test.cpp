@@ -54,13 +54,13 @@ struct Taken {
   std::uint64_t tokens = 0, corrected = 0;
 };
 
-Taken take_apart(const Buffer &stream, const Buffer &content) {
+Taken take_apart(const Buffer &stream, const Buffer &content, Following &following) {
   Taken taken;
   const Stretch stretch{fetch(content), 0, content.size()};
   const std::optional<Measured> measured = measure(fetch(stream), 0, stretch);
   if (!measured || measured->end != stream.size() || measured->decoded != content.size()) return taken;
-  taken.parameters = find_parameters(fetch(stream), 0, stretch, {}).parameters;
-  Predictor predictor(fetch(stream), 0, stretch, taken.parameters);
+  taken.parameters = find_parameters(fetch(stream), 0, stretch, {}, following).parameters;
+  Predictor predictor(fetch(stream), 0, stretch, taken.parameters, following);
   Step step = Step::more;
   while (step == Step::more)
     step = predictor.next(taken.corrections);
@@ -70,9 +70,14 @@ Taken take_apart(const Buffer &stream, const Buffer &content) {
   return taken;
 }
 
-std::optional<Buffer> put_together(const Corrections &c, const Parameters &parameters,
-                                   const Buffer &content) {
-  Restorer restorer({fetch(content), 0, content.size()}, parameters);
+Taken take_apart(const Buffer &stream, const Buffer &content) {
+  Following following;
+  return take_apart(stream, content, following);
+}
+
+std::optional<Buffer> put_together(const Corrections &c, const Parameters &parameters, const Buffer &content,
+                                   Following &following) {
+  Restorer restorer({fetch(content), 0, content.size()}, parameters, following);
   CorrectionsView view{c.shape, c.heads, c.places, c.distances};
   Buffer out;
   Step step = Step::more;
@@ -80,6 +85,12 @@ std::optional<Buffer> put_together(const Corrections &c, const Parameters &param
     step = restorer.next(view, out);
   if (step != Step::end || !view.empty()) return std::nullopt;
   return out;
+}
+
+std::optional<Buffer> put_together(const Corrections &c, const Parameters &parameters,
+                                   const Buffer &content) {
+  Following following;
+  return put_together(c, parameters, content, following);
 }
 
 void expect_back(const Buffer &stream, const Buffer &content, const char *what) {
@@ -152,6 +163,100 @@ TEST(Deflate, GivesBackTheSmallest) {
       const Buffer content(size, 'a');
       expect_back(deflated(content, {.level = level}), content, "small");
     }
+}
+
+// Whatever streams came before: members of one file are followed with the same tables.
+TEST(Deflate, ManyStreamsAreFollowedAsEachAlone) {
+  const Buffer content = records(60'000);
+  Following following, restoring;
+  const std::vector<DeflateWay> ways = {
+      {.level = 9},        {.level = 1}, {.memory_level = 9}, {.window_bits = 10},
+      {.strategy = Z_RLE}, {.level = 9}, {.level = 3},        {.strategy = Z_FILTERED}};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const Buffer piece(content.begin() + static_cast<std::ptrdiff_t>(1000 * i),
+                       content.end() - static_cast<std::ptrdiff_t>(i % 3 * 20'000));
+    const Buffer stream = deflated(piece, ways[i]);
+    const Taken alone = take_apart(stream, piece), taken = take_apart(stream, piece, following);
+    ASSERT_TRUE(alone.good && taken.good) << i;
+    EXPECT_TRUE(taken.parameters == alone.parameters) << i;
+    EXPECT_EQ(taken.corrected, alone.corrected) << i;
+    EXPECT_TRUE(taken.corrections.shape == alone.corrections.shape) << i;
+    if (i == 4) restoring.matcher.begin({}, UINT32_MAX); // so far that places would be counted from the start
+    const std::optional<Buffer> back = put_together(taken.corrections, taken.parameters, piece, restoring);
+    ASSERT_TRUE(back) << i;
+    EXPECT_TRUE(*back == stream) << i;
+  }
+}
+
+// Everything matches for three bytes and nothing for more: chains are followed to their ends.
+Buffer with_long_chains(std::size_t size) {
+  std::mt19937 random(5);
+  Buffer content(size);
+  for (std::size_t i = 0; i < size; ++i)
+    content[i] = static_cast<std::uint8_t>(i % 5 >= 3 ? random() : 'a' + i % 5);
+  return content;
+}
+constexpr std::uint64_t kOneToken = 2 * 4096; // candidates
+
+TEST(Deflate, IsNotFollowedWhereThatTakesTooLong) {
+  const Buffer content = with_long_chains(100'000), stream = deflated(content, {.level = 9});
+  const Stretch stretch{fetch(content), 0, content.size()};
+  Following following, another;
+  following.most_of_stream = another.most_searched = 1u << 20;
+  for (Following *of_file : {&following, &another})
+    for (int i = 0; i < 3; ++i) { // of its members
+      static_cast<void>(find_parameters(fetch(stream), 0, stretch, {}, *of_file));
+      EXPECT_FALSE(of_file->may_search());
+      EXPECT_LE(of_file->searched, (1u << 20) + 100 * kOneToken); // each attempt looks once
+    }
+  following.most_predicted = 1u << 20;
+  const Parameters deepest{.level = 9};
+  Predictor predictor(fetch(stream), 0, stretch, deepest, following);
+  Corrections corrections;
+  Step step = Step::more;
+  while (step == Step::more)
+    step = predictor.next(corrections);
+  EXPECT_EQ(step, Step::foreign);
+  EXPECT_LT(following.bytes, content.size());
+  EXPECT_LE(following.walked(),
+            following.most_predicted + Following::kPredictedPerByte * following.bytes + kOneToken);
+}
+
+TEST(Deflate, IsNotPutTogetherWhereThatTakesTooLong) {
+  const Buffer content = with_long_chains(80'000), stream = deflated(content, {.level = 9});
+  const Parameters deepest{.level = 9};
+  Following following, restoring;
+  Predictor predictor(fetch(stream), 0, {fetch(content), 0, content.size()}, deepest, following);
+  Corrections corrections;
+  Step step = Step::more;
+  while (step == Step::more)
+    step = predictor.next(corrections);
+  ASSERT_EQ(step, Step::end);
+  EXPECT_TRUE(put_together(corrections, deepest, content) == stream);
+  restoring.most_restored = 1u << 20;
+  EXPECT_FALSE(put_together(corrections, deepest, content, restoring));
+  EXPECT_FALSE(restoring.may_restore());
+  EXPECT_LE(restoring.walked(),
+            restoring.most_restored + Following::kRestoredPerByte * restoring.bytes + kOneToken);
+}
+
+// A file may have a member for each byte.
+TEST(Deflate, ReadsLittleOfWhatIsAroundAShortStream) {
+  const Buffer content(4u << 20, 'a'), stream = deflated(Buffer(1, 'a'));
+  Buffer compressed = stream;
+  compressed.resize(1u << 20, 0x5A);
+  std::uint64_t read = 0;
+  auto counting = [&read](const Buffer &bytes) -> Fetch {
+    return [&read, all = fetch(bytes)](std::uint64_t at, MutableBytes into) {
+      read += into.size();
+      return all(at, into);
+    };
+  };
+  const Stretch stretch{counting(content), 0, content.size()};
+  const std::optional<Measured> measured = measure(counting(compressed), 0, stretch);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->end, stream.size());
+  EXPECT_LE(read, 16u << 10);
 }
 
 // By hand: bits, the lowest of each byte first.
