@@ -48,7 +48,9 @@ template <Way kWay> void EncoderFor<kWay>::reset() {
   first_time_ = INT64_MAX, last_time_ = INT64_MIN;
 }
 
-template <Way kWay> std::uint32_t EncoderFor<kWay>::kindred_of(const EventView &event, HeaderClass c) {
+template <Way kWay>
+[[gnu::always_inline]] inline std::uint32_t EncoderFor<kWay>::kindred_of(const EventView &event,
+                                                                         HeaderClass c) {
   const Identity id = identity_of(event, c);
   std::uint64_t hash = id.word[0] * 0x9E37'79B9'7F4A'7C15ull;
   for (unsigned i = 1; i < id.words; ++i)
@@ -59,6 +61,12 @@ template <Way kWay> std::uint32_t EncoderFor<kWay>::kindred_of(const EventView &
     const std::uint32_t k = kindred_by_hash_[slot] - 1;
     if (kindreds_[k].identity == id) return k;
   }
+  return add_kindred(event, c, id, slot);
+}
+
+template <Way kWay>
+std::uint32_t EncoderFor<kWay>::add_kindred(const EventView &event, HeaderClass c, const Identity &id,
+                                            std::size_t slot) {
   if (kindreds_.size() >= kMaxTypes) return kMaxTypes;
   Kindred kindred;
   kindred.identity = id;

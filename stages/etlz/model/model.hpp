@@ -121,7 +121,9 @@ struct NarrowAnswers {
   std::uint64_t word;
 
   void put(bool miss) { word = word >> 1 | std::uint64_t{miss} << 63; }
-  void put(bool miss, bool next) { word = word >> 2 | (std::uint64_t{miss} | std::uint64_t{next} << 1) << 62; }
+  void put(bool miss, bool next) {
+    word = word >> 2 | (std::uint64_t{miss} | std::uint64_t{next} << 1) << 62;
+  }
   [[nodiscard]] bool get() { return (std::exchange(word, word >> 1) & 1) != 0; }
 };
 struct WideAnswers {
@@ -379,7 +381,7 @@ protected:
   Own<Family> families_;
   Own<Type> types_;
   bool plain_types_ = false; // types are named even where they are foreseen: better for a coder with contexts
-  std::uint64_t *current_ = nullptr;        // of the record at hand: numbers, and objects by number
+  std::uint64_t *current_ = nullptr; // of the record at hand: numbers, and objects by number
   // As arrays that look at no index: those of plans were checked when these were read.
   Bytes content_[kMaxFields] = {}; // and the objects' content, while encoding
   std::uint64_t slots_[kNoSlot + 1] = {};
@@ -567,6 +569,8 @@ private:
   void look_ahead(Bytes events, std::size_t at) const;
   void note_padding(Bytes events, std::size_t end, std::size_t most);
   [[nodiscard]] std::uint32_t kindred_of(const EventView &event, HeaderClass c);
+  [[nodiscard, gnu::noinline]] std::uint32_t add_kindred(const EventView &event, HeaderClass c,
+                                                         const Identity &id, std::size_t slot);
   [[nodiscard]] std::uint32_t type_of(std::uint32_t kindred, HeaderClass c, unsigned fields, bool tail);
   void learn_plans();
   [[nodiscard]] static std::string family_name(const Kindred &kindred, const Plan &plan);

@@ -384,7 +384,7 @@ public:
   }
   // The record that the run of leads suggests next; size() when there is none.
   [[nodiscard]] std::uint32_t match() const { return match_; }
-  [[nodiscard]] std::size_t memory() const { return memory_.capacity() + by_lead_.capacity() * 8; }
+  [[nodiscard]] std::size_t memory() const { return memory_.capacity() + leads_.capacity(); }
 
   // Where the next record is put together. Moves the others.
   [[nodiscard]] std::uint64_t *next_row() {
@@ -397,13 +397,13 @@ public:
   [[nodiscard, gnu::always_inline]] std::uint32_t find(std::uint64_t lead) const {
     if (hashed_ == 0) return size_;
     const std::uint64_t hash = mix(lead);
-    const std::uint32_t found = by_lead_[hash & (hashed_ - 1)].one ^ check(hash);
+    const std::uint32_t found = by_lead()[hash & (hashed_ - 1)].one ^ check(hash);
     return may_be(found) && row(found - 1)[lead_] == lead ? found - 1 : size_;
   }
 
   // To be called some time before find(), where the lead is known that early.
   void prefetch(std::uint64_t lead) const {
-    if (hashed_ != 0) __builtin_prefetch(&by_lead_[mix(lead) & (hashed_ - 1)], 1);
+    if (hashed_ != 0) __builtin_prefetch(&by_lead()[mix(lead) & (hashed_ - 1)], 1);
   }
 
   // The record at next_row() is complete. Before anything but the next row is asked for, settle() is to be
@@ -424,8 +424,8 @@ public:
     const std::uint64_t before = self == 0 ? 0 : row(self - 1)[lead_];
     hash_ = mix(lead), pair_hash_ = mix(lead ^ mix(before + 1));
     if (hashed_ == 0) return;
-    __builtin_prefetch(&by_lead_[hash_ & (hashed_ - 1)], 1);
-    __builtin_prefetch(&by_lead_[pair_hash_ & (hashed_ - 1)], 1);
+    __builtin_prefetch(&by_lead()[hash_ & (hashed_ - 1)], 1);
+    __builtin_prefetch(&by_lead()[pair_hash_ & (hashed_ - 1)], 1);
   }
   [[gnu::always_inline]] void settle() {
     if (settled_) return;
@@ -433,8 +433,8 @@ public:
     if (std::size_t{size_} * 2 > hashed_) grow();
     const std::uint32_t self = size_ - 1;
     const std::uint64_t lead = row(self)[lead_];
-    std::uint32_t &pair = by_lead_[pair_hash_ & (hashed_ - 1)].pair;
-    std::uint32_t &one = by_lead_[hash_ & (hashed_ - 1)].one;
+    std::uint32_t &pair = by_lead()[pair_hash_ & (hashed_ - 1)].pair;
+    std::uint32_t &one = by_lead()[hash_ & (hashed_ - 1)].one;
     const std::uint32_t by_pair = pair ^ check(hash_), by_one = one ^ check(hash_);
     if (match_ < self && row(match_)[lead_] == lead) {
       ++match_;
@@ -462,6 +462,7 @@ private:
   }
   // Of a Last without its check bits: 0 if there was none, too large if they differ.
   [[nodiscard]] static bool may_be(std::uint32_t record) { return record - 1 < (1u << kRecordBits) - 1; }
+  [[nodiscard]] Last *by_lead() const { return reinterpret_cast<Last *>(leads_.data()); }
   [[nodiscard]] std::uint64_t *rows() const { return reinterpret_cast<std::uint64_t *>(memory_.data()); }
   [[gnu::noinline]] void reserve(std::size_t values) {
     const std::size_t wanted = std::max<std::size_t>(16, values + values / 2);
@@ -470,13 +471,13 @@ private:
   }
   [[gnu::noinline]] void grow() {
     hashed_ = std::max<std::size_t>(64, hashed_ * 4);
-    by_lead_.assign(hashed_, Last{});
+    std::memset(leads_.room(hashed_ * sizeof(Last)), 0, hashed_ * sizeof(Last));
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i + 1 < size_; ++i) {
       const std::uint64_t lead = row(i)[lead_];
       const std::uint64_t hash = mix(lead);
-      by_lead_[hash & (hashed_ - 1)].one = (i + 1) ^ check(hash);
-      by_lead_[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair = (i + 1) ^ check(hash);
+      by_lead()[hash & (hashed_ - 1)].one = (i + 1) ^ check(hash);
+      by_lead()[mix(lead ^ mix(before + 1)) & (hashed_ - 1)].pair = (i + 1) ^ check(hash);
       before = lead;
     }
   }
@@ -485,9 +486,9 @@ private:
   std::uint32_t size_ = 0, match_ = 0;
   bool settled_ = true;
   std::uint64_t hash_ = 0, pair_hash_ = 0; // of the last record's lead, and of it and the one before
-  std::size_t hashed_ = 0;                 // size of by_lead_ in use, or 0
+  std::size_t hashed_ = 0;                 // size of by_lead() in use, or 0
   base::RawMemory memory_;                 // of rows()
-  Own<Last> by_lead_;
+  base::RawMemory leads_;                  // of by_lead()
 };
 
 } // namespace etwrelog::etlz
