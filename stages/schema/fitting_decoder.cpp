@@ -1,6 +1,7 @@
 // Which pointer size a payload was written with.
 #include "schema/fitting_decoder.hpp"
 
+#include "etwrelog/kernel_events.hpp"
 #include "schema/program.hpp"
 
 namespace etwrelog {
@@ -47,6 +48,11 @@ struct Reading {
   }
 };
 
+// Frames of a stack may read in either way; there kernel::hook_of_classic() knows by their addresses.
+bool is_known_as_wide(const EventView &event) {
+  return kernel::hook_of_class(event.provider(), event.opcode()) && !kernel::hook_of_classic(event);
+}
+
 } // namespace
 
 unsigned schema::fitting_pointer_size(const EventView &event, const Decoder::Program &program) {
@@ -58,9 +64,10 @@ unsigned schema::fitting_pointer_size(const EventView &event, const Decoder::Pro
   if (event.type() != format::HeaderType::full32 || program.schema->origin != Origin::builtin) return 4;
   const Bytes payload = event.payload();
   const Reading narrow = Reading::of(program, 4, payload);
-  if (narrow.all && !narrow.odd) return 4;
+  const bool foreign = !narrow.all || is_known_as_wide(event);
+  if (!foreign && !narrow.odd) return 4;
   const Reading wide = Reading::of(program, 8, payload);
-  return wide.all && (!narrow.all || !wide.odd) ? 8 : 4;
+  return wide.all && (foreign || !wide.odd) ? 8 : 4;
 }
 
 struct Fit {
