@@ -26,6 +26,21 @@ constexpr std::size_t kUsesAhead = 8; // what is known of their stacks is fetche
 // So that a restart of the table does not need as much memory again.
 constexpr std::size_t kDefinitionsAtOnce = 2048;
 
+// The same as differ() of the event's type, which takes longer to make than to tell from the few that there
+// are: hooks are larger than opcodes, and all of these are of one class.
+void differ_by(const EventView &event, std::int64_t events, StackRewriteCounts &counts) {
+  const bool hooked = event.has_hook();
+  const std::uint32_t id = hooked ? event.hook() : event.opcode();
+  const std::int64_t bytes = events * std::int64_t{event.size()};
+  for (StackRewriteDifference &d : counts.differences) {
+    if (d.type.id != id || (!hooked && d.type.version != event.version())) continue;
+    d.events += events;
+    d.bytes += bytes;
+    return;
+  }
+  counts.differ(type_of(event), events, bytes);
+}
+
 bool refers(StackRewriter::Change::Kind kind) {
   return kind == StackRewriter::Change::Kind::reference_kernel ||
          kind == StackRewriter::Change::Kind::reference_user;
@@ -49,10 +64,7 @@ void StackRewriteCounts::add(const StackRewriteCounts &other) {
 }
 
 void StackRewriteCounts::differ(const EventType &type, std::int64_t events, std::int64_t bytes) {
-  const auto same = [&type](const StackRewriteDifference &d) { // hooks, or of one class
-    return d.type.id == type.id && d.type.family == type.family && d.type.version == type.version;
-  };
-  auto found = std::ranges::find_if(differences, same);
+  auto found = std::ranges::find(differences, type, &StackRewriteDifference::type);
   if (found == differences.end()) found = differences.insert(found, {type});
   found->events += events;
   found->bytes += bytes;
@@ -250,14 +262,14 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
       copy_up_to(event.bytes().data());
       from += align8(event.size());
       counts.event_bytes_out += change->size;
-      counts.differ(type_of(event), -1, -std::int64_t{event.size()});
+      differ_by(event, -1, counts);
       const EventView made(out, change->size, event.type());
       switch (change->kind) {
       case Change::Kind::drop: break;
       case Change::Kind::walk:
         inventory_.table->read(change->definition->stack, part.stack);
         out += write_walk(out, event, part.stack, change->size);
-        counts.differ(type_of(made), 1, change->size);
+        differ_by(made, 1, counts);
         ++counts.walks_out;
         break;
       default: {
@@ -266,7 +278,7 @@ void StackRewriter::apply(const DecodedBuffer &source, std::span<const write::Ru
         buffer.uses.push_back({key_at, *id++, change->time, pointer_size});
         const bool kernel = change->kind == Change::Kind::reference_kernel;
         out += write_reference(out, event, kernel, change->size);
-        counts.differ(type_of(made), 1, change->size);
+        differ_by(made, 1, counts);
         ++counts.references_out;
       }
       }
