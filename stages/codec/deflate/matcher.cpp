@@ -81,11 +81,15 @@ void Matcher::begin(const Parameters &parameters, std::uint64_t size) {
 }
 
 void Matcher::enter(const Content &content, std::uint64_t upto) {
-  for (; entered_ <= upto && content.size() - entered_ >= kShortest; ++entered_) {
-    std::uint32_t &head = head_[hash(content.byte(entered_))];
-    const std::uint64_t place = base_ + entered_;
+  if (content.size() < kShortest) return;
+  const std::uint64_t end = std::min(upto + 1, content.size() - kShortest + 1);
+  if (entered_ >= end) return;
+  const std::uint8_t *at = content.byte(entered_);
+  auto place = static_cast<std::uint32_t>(base_ + entered_);
+  for (; entered_ < end; ++entered_, ++place, ++at) {
+    std::uint32_t &head = head_[hash(at)];
     previous_[place & window_mask_] = head;
-    head = static_cast<std::uint32_t>(place);
+    head = place;
   }
 }
 

@@ -26,7 +26,7 @@ bool Content::load(std::uint64_t at) {
   const auto have = static_cast<std::size_t>(end_ - begin_);
   const auto want = static_cast<std::size_t>(
       std::min<std::uint64_t>(size_ - end_, std::max<std::uint64_t>(piece_, at + kAhead - end_)));
-  piece_ = std::min(2 * piece_, kContentPiece);
+  piece_ = std::min(4 * piece_, kContentPiece);
   if (bytes_.size() < have + want) bytes_.resize(have + want);
   Result<std::size_t> got = fetch_(end_, MutableBytes(bytes_).subspan(have, want));
   if (got && *got == want) {
@@ -44,7 +44,7 @@ void BitReader::more() {
     if (next_ == chunk_end_) {
       if (error_) return;
       chunk_.resize(piece_);
-      piece_ = std::min(2 * piece_, kBitPiece);
+      piece_ = std::min(4 * piece_, kBitPiece);
       Result<std::size_t> got = fetch_(at_, chunk_);
       if (!got) {
         error_ = std::move(got).error();
