@@ -273,8 +273,7 @@ private:
     if (options_.run.stop.stop_requested())
       return problem(ErrorKind::cancelled, archive_.name(), "stopped on request");
     ETWRELOG_TRY(check_decode_memory(entry.header, options_.run.memory, archive_.name()));
-    ETWRELOG_TRY_LET(stored, read_exactly(archive_, entry.archive_at + etlz::kSegmentHeaderSize,
-                                          entry.header.stored_size));
+    ETWRELOG_TRY_LET(stored, read_exactly(archive_, payload_at(entry), entry.header.stored_size));
     base::Buffer bytes = workspace_->byte_pool.take(entry.header.original_size);
     if (!decode_segment(entry, stored, bytes, workspace_->coders, archive_.name())) {
       workspace_->byte_pool.give(std::move(bytes));
@@ -440,7 +439,9 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   if (Result<void> done = run_steps(steps, jobs, {options.run.threads, options.run.stop}); !done)
     return in_file(std::move(done).error(), archive.name());
   if (hasher.finish() != index.footer.content)
-    return problem(ErrorKind::corrupt, archive.name(), "the content hash of the whole does not match");
+    return base::corrupt("the content hash of the whole does not match")
+        .in(archive.name())
+        .advise(Advice::salvage_archive);
   result.hash_checked = true;
   result.content = index.footer.content;
   return result;

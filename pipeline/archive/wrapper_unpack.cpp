@@ -28,16 +28,10 @@ public:
     return {};
   }
   // At the chunk that says something impossible.
-  [[nodiscard]] Error bad() const {
-    return base::corrupt("what the wrapper is made of does not fit the traces")
-        .in(archive_.name())
-        .at(chunk_at_);
-  }
+  [[nodiscard]] Error bad() const { return bad("what the wrapper is made of does not fit the traces"); }
   // The same, of one that no writer leaves.
   [[nodiscard]] Error endless() const {
-    return base::corrupt("making the wrapper again takes longer than any that is packed does")
-        .in(archive_.name())
-        .at(chunk_at_);
+    return bad("making the wrapper again takes longer than any that is packed does");
   }
   [[nodiscard]] bool used_up() const { return view.empty() && kept.empty(); }
   [[nodiscard]] bool at_end() const { return used_up() && at_ == end_; }
@@ -51,8 +45,7 @@ public:
     const etlz::ChunkHead head = etlz::read_chunk_head(fixed.data());
     if (head.size > etlz::kMostChunk || head.size > end_ - at_ - etlz::kChunkHeadSize) return bad();
     ETWRELOG_TRY_LET(bytes, read_exactly(archive_, at_ + etlz::kChunkHeadSize, head.size));
-    if (etlz::hash64(bytes) != head.hash)
-      return base::corrupt("what the wrapper is made of: checksum mismatch").in(archive_.name()).at(at_);
+    if (etlz::hash64(bytes) != head.hash) return bad("what the wrapper is made of: checksum mismatch");
     at_ += etlz::kChunkHeadSize + head.size;
     if (!decode) return true;
     std::array<Bytes, etlz::kRecipeStreams> streams;
@@ -66,6 +59,8 @@ public:
   Bytes kept;
 
 private:
+  [[nodiscard]] Error bad(const char *what) const { return damaged(archive_.name(), what, chunk_at_); }
+
   const read::Input &archive_;
   std::uint64_t at_, chunk_at_, end_;
   etlz::ChunkCoder coder_;
@@ -132,7 +127,9 @@ public:
     if (!recipe_.at_end() || !traces_.at_end() || made_ != wrapper_.footer.original_size)
       return recipe_.bad();
     if (hasher_.finish() != wrapper_.footer.content)
-      return base::corrupt("the content hash of the whole does not match").in(archive_.name());
+      return base::corrupt("the content hash of the whole does not match")
+          .in(archive_.name())
+          .advise(Advice::salvage_archive);
     UnpackReport report;
     report.original = made_;
     report.archived = archive_.size();

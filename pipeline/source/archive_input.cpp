@@ -107,16 +107,20 @@ Result<WrapperIndex> read_wrapper_index(const read::Input &archive) {
   ETWRELOG_TRY_LET(footer, read_archive_footer(archive));
   wrapper.footer = footer;
   const std::uint64_t begin = footer.index_at, end = begin + footer.index_size;
-  auto bad = [&](const char *what) { return problem(ErrorKind::corrupt, archive.name(), what); };
+  auto bad = [&](const char *what) { return damaged(archive.name(), what, begin); };
+  auto bad_by = [&](Error error) { // the traces are found without it
+    error.advice = Advice::salvage_archive;
+    return in_file(std::move(error), archive.name(), begin);
+  };
   if (footer.index_size < etlz::kWrapperHeadSize) return bad("head of the wrapper: impossible size");
   ETWRELOG_TRY_LET(fixed, read_exactly(archive, begin, etlz::kWrapperHeadSize));
   const Result<etlz::WrapperHead> head = etlz::read_wrapper_head(fixed);
-  if (!head) return in_file(head.error(), archive.name(), begin);
+  if (!head) return bad_by(head.error());
   if (head->list_size > footer.index_size - etlz::kWrapperHeadSize)
     return bad("head of the wrapper: impossible size");
   ETWRELOG_TRY_LET(list, read_exactly(archive, begin + etlz::kWrapperHeadSize, head->list_size));
   Result<std::vector<etlz::WrappedTrace>> traces = etlz::read_wrapper_list(*head, list);
-  if (!traces) return in_file(traces.error(), archive.name(), begin);
+  if (!traces) return bad_by(traces.error());
   std::uint64_t at = etlz::kFileHeaderSize;
   for (const etlz::WrappedTrace &trace : *traces) {
     if (trace.archive_size > begin - at) return bad("list of the wrapped traces: contradicts the archive");

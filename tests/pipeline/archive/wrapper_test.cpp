@@ -229,18 +229,41 @@ TEST(WrappedArchive, GivesNothingOfADamagedOneToAPipe) {
 }
 
 TEST(WrappedArchive, SalvagesTheTraceWhereTheWrapperIsDamaged) {
-  const Buffer trace = trace_of(12'000), file = gzip_of(trace); // too much for a small archive
-  const Packed p = packed(file);
-  ASSERT_TRUE(p.report.wrapped);
-  Buffer out;
-  const UnpackOptions salvage{.salvage = true};
-  ASSERT_TRUE(unpack(Input::memory("good", p.archive), Output::memory(out), salvage));
-  EXPECT_TRUE(out == file);
-  Buffer bad = p.archive;
-  bad[bad.size() - 80] ^= 1;
-  const Result<UnpackReport> report = unpack(Input::memory("bad", bad), Output::memory(out), salvage);
-  ASSERT_TRUE(report);
-  EXPECT_TRUE(out == trace);
+  for (const unsigned events : {400u, 12'000u}) {
+    const Buffer trace = trace_of(events), file = gzip_of(trace);
+    const Packed p = packed(file);
+    ASSERT_TRUE(p.report.wrapped);
+    const Result<ArchiveSummary> summary = read_archive_summary(Input::memory("good", p.archive));
+    ASSERT_TRUE(summary && summary->indexed == (events > 400))
+        << "a small archive of the trace, then segments";
+    Buffer out;
+    const UnpackOptions salvage{.salvage = true};
+    ASSERT_TRUE(unpack(Input::memory("good", p.archive), Output::memory(out), salvage));
+    EXPECT_TRUE(out == file);
+    Buffer bad = p.archive;
+    bad[bad.size() - 80] ^= 1;
+    const Result<UnpackReport> report = unpack(Input::memory("bad", bad), Output::memory(out), salvage);
+    ASSERT_TRUE(report) << events << report.error().message();
+    EXPECT_TRUE(out == trace) << events;
+  }
+}
+
+TEST(WrappedArchive, WhateverIsDamagedTheAdviceIsToSalvage) {
+  const Buffer archive = packed(gzip_of(trace_of(12'000))).archive;
+  ASSERT_TRUE(pipeline::read_wrapper_index(*read::memory_input("a", archive)));
+  for (std::size_t at = 8; at < archive.size(); at += at + 600 < archive.size() ? 101 : 1) {
+    Buffer bad = archive, out;
+    bad[at] ^= 0x10;
+    const Result<UnpackReport> failed = unpack(Input::memory("bad", bad), Output::memory(out));
+    ASSERT_FALSE(failed) << at;
+    if (failed.error().kind != ErrorKind::corrupt) continue; // of another version, by what it says
+    EXPECT_EQ(failed.error().advice, Advice::salvage_archive) << at << failed.error().message();
+  }
+  Buffer headless = archive;
+  headless[20] ^= 1;
+  const Result<ArchiveInfo> info = read_archive_info(Input::memory("bad", headless));
+  ASSERT_FALSE(info);
+  EXPECT_EQ(info.error().advice, Advice::salvage_archive) << info.error().message();
 }
 
 // Whatever is damaged, no event of the second comes out as one of the first.
