@@ -142,6 +142,10 @@ private:
     buffer.index = stream_.index();
     buffer.cut = stream_.cut();
     if ((header_.log_file_mode & kModeCircular) != 0 && buffer.index != 0) ETWRELOG_TRY(check_order(buffer));
+    if (buffer.header.type == kTypeHeader && buffer.index != 0 && !another_log_) {
+      another_log_ = true;
+      report_.warnings.push_back(read::another_log_text(buffer.at));
+    }
     std::uint32_t decoded = read::decoded_size(buffer.header);
     if (buffer.index == 0) decoded = std::max(decoded, header_.event_size);
     const Bytes body = stored.subspan(kBufferHeaderSize);
@@ -266,7 +270,7 @@ private:
   const RelogOptions &options_;
   RelogReport &report_;
   LogfileHeader header_;
-  bool header_known_ = false, any_target_ = false, last_incomplete_ = false;
+  bool header_known_ = false, any_target_ = false, last_incomplete_ = false, another_log_ = false;
   std::uint32_t nominal_ = 0;
   Codec codec_ = Codec::none;
   filter::LifetimeRecords records_;

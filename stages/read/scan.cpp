@@ -141,6 +141,13 @@ std::string missing_buffers_text(const LogfileHeader &header, std::uint64_t ther
                      header.buffers_written, there);
 }
 
+std::string another_log_text(std::uint64_t offset) {
+  return fmt::format(
+      "another log begins at 0x{:x}, as where files were put one behind the other: its events are "
+      "read with the clock and the ids of the first; make it a file of its own",
+      offset);
+}
+
 namespace {
 
 class Scanner {
@@ -173,6 +180,7 @@ public:
     if (!scan_.header.closed()) scan_.warnings.emplace_back(kNeverClosedText);
     if (scan_.header.missing_buffers(scan_.buffers.size()) != 0 && scan_.skipped.empty())
       scan_.warnings.push_back(missing_buffers_text(scan_.header, scan_.buffers.size()));
+    if (another_log_) scan_.warnings.push_back(another_log_text(*another_log_));
     if ((scan_.header.log_file_mode & kModeCircular) != 0) unwrap_circular();
     return std::move(scan_);
   }
@@ -223,6 +231,7 @@ private:
     span.decoded = decoded_size(header);
     // The header event was read whole: it is there whatever the first buffer claims of its length.
     if (scan_.buffers.empty()) span.decoded = std::max(span.decoded, scan_.header.event_size);
+    if (header.type == kTypeHeader && !scan_.buffers.empty() && !another_log_) another_log_ = at_;
     scan_.buffers.push_back(span);
     sequences_.push_back(header.sequence_number);
     processors_.push_back(header.processor());
@@ -336,6 +345,7 @@ private:
   std::vector<std::uint8_t> window_;
   std::uint64_t at_ = 0;
   std::optional<HeadersAhead> ahead_;
+  std::optional<std::uint64_t> another_log_; // where it begins
   std::vector<std::int64_t> sequences_;
   std::vector<std::uint16_t> processors_;
 };

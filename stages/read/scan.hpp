@@ -69,6 +69,10 @@ struct Scan {
 // What to say of a log of which buffers are missing (LogfileHeader::missing_buffers).
 [[nodiscard]] std::string missing_buffers_text(const LogfileHeader &header, std::uint64_t there);
 
+// What to say where a buffer that begins a log stands behind others: files that were put one behind the
+// other.
+[[nodiscard]] std::string another_log_text(std::uint64_t offset);
+
 // What to say of a log without an end (LogfileHeader::closed).
 inline constexpr std::string_view kNeverClosedText =
     "the log was never closed: end time and lost counts are unknown";

@@ -2,6 +2,7 @@
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -244,6 +245,23 @@ TEST(Scan, TellsOfWholeBuffersThatAreMissing) {
     ASSERT_EQ(s->warnings.size(), 1u);
     EXPECT_NE(s->warnings[0].find("wrote 4 buffers, and 2 are there"), std::string::npos) << s->warnings[0];
     EXPECT_EQ(s->header.missing_buffers(s->buffers.size()), 2u);
+  }
+}
+
+// `cat a.etl b.etl`, or a gzip file of several members: whoever does that hardly wants one trace's clock for
+// all.
+TEST(Scan, TellsWhereAnotherLogBegins) {
+  for (const Codec codec : {Codec::none, Codec::xpress}) {
+    const std::vector<std::uint8_t> one = three_buffers({.codec = codec}).bytes();
+    std::vector<std::uint8_t> both = one;
+    both.insert(both.end(), one.begin(), one.end());
+    both.insert(both.end(), one.begin(), one.end());
+    const Result<Scan> s = scan(both);
+    ASSERT_TRUE(s);
+    EXPECT_EQ(s->buffers.size(), 12u);
+    ASSERT_EQ(s->warnings.size(), 1u);
+    EXPECT_NE(s->warnings[0].find(fmt::format("another log begins at 0x{:x}", one.size())), std::string::npos)
+        << s->warnings[0];
   }
 }
 

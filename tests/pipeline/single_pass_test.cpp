@@ -76,6 +76,20 @@ TEST(SinglePass, GivesTheSameBytesWithoutAFilter) {
   }
 }
 
+TEST(SinglePass, SaysAsAFileDoesThatAnotherLogBegins) {
+  const testing::TempDir directory;
+  const std::string input = directory.file("in.etl");
+  Buffer twice = two_processes(Codec::none).bytes();
+  const Buffer one = twice;
+  twice.insert(twice.end(), one.begin(), one.end());
+  testing::write_file(input, twice);
+  for (const bool single_pass : {false, true}) {
+    const Ran ran = relogged(directory, input, {}, single_pass);
+    ASSERT_EQ(ran.run.status, 0) << ran.run.err;
+    EXPECT_NE(ran.run.err.find("another log begins"), std::string::npos) << ran.run.err;
+  }
+}
+
 // All it needs to know of processes and threads stands before their events here.
 TEST(SinglePass, KeepsTheSameEventsOfAProcess) {
   const testing::TempDir directory;
