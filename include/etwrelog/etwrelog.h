@@ -116,7 +116,8 @@ typedef struct etwr_open_options {
 
 /* One trace, or several that are read as one. Paths of .etl files, compressed or not, archives (.etlz), and
  * traces in .zip, .xz, .zst, .gz and .bz2 files. Of a .zip, as PerfView's .etl.zip and Visual Studio's
- * .diagsession are, all that are traces: each is a source. */
+ * .diagsession are, all that are traces: each is a source. Nobody looks whether a path is given twice: its
+ * events then come twice. (Calls that make one trace of them, such as etwr_relog, refuse that.) */
 ETWR_API etwr_error *etwr_trace_open(const char *const *paths, size_t count, const etwr_open_options *options,
                                      const etwr_run *run, etwr_trace **trace);
 ETWR_API void etwr_trace_free(etwr_trace *trace);
