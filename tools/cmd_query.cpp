@@ -110,7 +110,14 @@ Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery
   return done;
 }
 
-// A statement may go over several lines; it ends with a semicolon. ".tables" lists what can be asked.
+// Lists what can be asked, at the prompt and in the place of a statement, as sqlite3 does.
+constexpr std::string_view kTables = ".tables";
+void print_tables(const TraceQuery &query) {
+  for (const std::string &name : query.tables())
+    print_text("{}\n", name);
+}
+
+// A statement may go over several lines; it ends with a semicolon.
 int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
   const bool asks = process::is_terminal(0);
   int status = kDone;
@@ -124,9 +131,8 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
     if (asks) process::print_message(statement.empty() ? "etwrelog> " : "      ... ");
     if (!std::getline(std::cin, line)) break;
     if (statement.empty() && (line == ".quit" || line == ".exit")) break;
-    if (statement.empty() && line == ".tables") {
-      for (const std::string &name : query.tables())
-        print_text("{}\n", name);
+    if (statement.empty() && line == kTables) {
+      print_tables(query);
       continue;
     }
     statement += line + "\n";
@@ -171,12 +177,14 @@ int run_query(QueryFlags &flags) {
     if (!when) return report(when.error());
     *moment = *when;
   }
-  Result<TraceQuery> query = TraceQuery::open(*trace, options, run, sql);
+  Result<TraceQuery> query = TraceQuery::open(*trace, options, run, sql == kTables ? "" : sql);
   if (!query) return report(query.error());
   const TraceQuery::Visitor visitor =
       flags.json ? as_json(std::make_shared<std::vector<std::string>>()) : as_text();
   int status = kDone;
-  if (sql.empty())
+  if (sql == kTables)
+    print_tables(*query);
+  else if (sql.empty())
     status = prompt(*query, visitor);
   else if (Result<void> done = run_sql(*query, sql, visitor); !done)
     return report(done.error());
@@ -189,10 +197,10 @@ void add_query_command(CLI::App &app, int &exit_status) {
   auto flags = std::make_shared<QueryFlags>();
   CLI::App *command = app.add_subcommand("query", "Ask a trace in SQL");
   command
-      ->add_option(
-          "TRACE", flags->words,
-          "Traces (" + trace_files() +
-              "), then one SQL statement; with a single argument a prompt (.tables lists what can be asked)")
+      ->add_option("TRACE", flags->words,
+                   "Traces (" + trace_files() +
+                       "), then one SQL statement, or .tables to list what can be asked; with a single "
+                       "argument a prompt")
       ->required();
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
       ->allow_extra_args(false);

@@ -270,6 +270,9 @@ TEST(Query, AStatementAtThePromptEndsWithASemicolonThatIsNoPartOfAText) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("t\na;\\nb\nn\n2\n")) << run.out;
   EXPECT_TRUE(run.out.ends_with("threads\nlast\nc;\n")) << run.out;
+  const ToolRun listed = run_tool({"query", trace, ".tables"});
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_EQ("t\na;\\nb\nn\n2\n" + listed.out + "last\nc;\n", run.out);
 }
 
 // A sample at the same address in a process of the same id, in two traces of different boots.
