@@ -198,19 +198,22 @@ nlohmann::json to_json(const std::vector<Skipped> &skipped, const std::vector<st
   return list;
 }
 
+namespace {
+constexpr Level kLevels[] = {Level::fast, Level::normal, Level::max, Level::ultra};
+} // namespace
+
 CLI::Option *add_level(CLI::App &command, std::string &level, const std::string &description,
                        bool of_archive) {
-  std::vector<std::string> levels = {"fast", "default", "max"};
-  if (of_archive) levels.emplace_back("ultra");
+  std::vector<std::string> levels;
+  for (const Level one : kLevels)
+    if (of_archive || one != Level::ultra) levels.emplace_back(level_name(one));
   return command.add_option("--level", level, description)
       ->transform(CLI::IsMember(levels, CLI::ignore_case));
 }
 
 Level level_of(std::string_view name) {
-  return name == "fast"    ? Level::fast
-         : name == "max"   ? Level::max
-         : name == "ultra" ? Level::ultra
-                           : Level::normal;
+  const auto *const found = std::ranges::find(kLevels, name, level_name);
+  return found == std::end(kLevels) ? Level::normal : *found;
 }
 
 Result<void> check_level(const CLI::Option &level, std::string_view codec) {

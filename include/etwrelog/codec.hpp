@@ -19,6 +19,8 @@ enum class Codec : std::uint8_t { none, lznt1, xpress, xpress_huffman };
 // `ultra` is a level of archives; the codecs take it for max.
 enum class Level : std::uint8_t { fast, normal, max, ultra };
 
+[[nodiscard]] std::string_view level_name(Level level); // "default" of normal; lives as long as the program
+
 [[nodiscard]] std::string_view codec_name(Codec codec); // "xpress-huffman"; lives as long as the program
 
 enum class CodecStatus : std::uint8_t {

@@ -340,8 +340,13 @@ Result<std::vector<Opened>> open_parts(std::span<const std::unique_ptr<read::Inp
       return differs("bytes of the original", first.header.original_size, h.original_size);
     if (h.sample != first.header.sample)
       return differs("original", to_string(first.header.sample), to_string(h.sample));
-    if (h.level != first.header.level || h.trace != first.header.trace || h.whole != first.header.whole)
-      return differs("level", static_cast<unsigned>(first.header.level), static_cast<unsigned>(h.level));
+    if (h.level != first.header.level)
+      return differs("level", level_name(first.header.level), level_name(h.level));
+    const auto content = [](const PartHeader &of) {
+      return of.whole ? "a whole archive" : of.trace ? "a trace" : "no trace";
+    };
+    if (h.trace != first.header.trace || h.whole != first.header.whole)
+      return differs("what is in it", content(first.header), content(h));
     if (i > 0 && h.part.number == parts[i - 1].header.part.number)
       return Error(
           base::bad_option(Option::input, fmt::format("part {} is given twice", h.part.number)).in(name));

@@ -16,6 +16,16 @@ std::string_view codec_name(Codec codec) {
   return "unknown";
 }
 
+std::string_view level_name(Level level) {
+  switch (level) {
+  case Level::fast: return "fast";
+  case Level::normal: return "default";
+  case Level::max: return "max";
+  case Level::ultra: return "ultra";
+  }
+  return "unknown";
+}
+
 std::string_view codec_status_text(CodecStatus status) {
   switch (status) {
   case CodecStatus::ok: return "ok";

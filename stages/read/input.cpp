@@ -11,7 +11,9 @@
 #include "read/unzip.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -174,6 +176,14 @@ Result<std::unique_ptr<Input>> only_one(Result<Inputs> inputs) {
   return std::move(inputs->front());
 }
 
+// POSIX.1-1988 and later: tar -cz makes such.
+bool is_tar(const Input &input) {
+  constexpr std::string_view kMagic = "ustar";
+  std::array<std::uint8_t, kMagic.size()> magic{};
+  const Result<std::size_t> got = input.read_at(257, magic);
+  return got && *got == magic.size() && std::equal(kMagic.begin(), kMagic.end(), magic.begin());
+}
+
 } // namespace
 
 Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input, const RunOptions &run) {
@@ -186,6 +196,11 @@ Result<std::vector<std::unique_ptr<Input>>> unwrap(const Input &input, const Run
         .advise(Advice::unpack);
   Inputs inputs;
   ETWRELOG_TRY_LET(unpacked, decompress(input, wrapping, run));
+  // One layer is undone. What is inside this one would fail as a trace, with an error that tells nothing.
+  if (wrapping_of(*unpacked) != Wrapping::none)
+    return base::unsupported("is compressed once more inside").in(input.name()).advise(Advice::unpack);
+  if (is_tar(*unpacked))
+    return base::unsupported("holds a tar archive").in(input.name()).advise(Advice::unpack);
   inputs.push_back(std::move(unpacked));
   return inputs;
 }

@@ -446,7 +446,19 @@ TEST_F(Edges, OnlyOneLayerIsTakenOff) {
   const std::string once = in + ".gz";
   ASSERT_EQ(std::system(("gzip -k '" + in + "' && gzip -c '" + once + "' >'" + once + ".gz'").c_str()), 0);
   EXPECT_EQ(run_tool({"info", once}).status, 0);
-  EXPECT_EQ(run_tool({"info", once + ".gz"}).status, 1);
+  const ToolRun twice = run_tool({"info", once + ".gz"});
+  EXPECT_EQ(twice.status, 1);
+  EXPECT_NE(twice.err.find("is compressed once more inside"), std::string::npos) << twice.err;
+  const std::string tar = directory.file("in.tgz");
+  ASSERT_EQ(std::system(("tar -C / -czf '" + tar + "' '" + in.substr(1) + "'").c_str()), 0);
+  const ToolRun bundled = run_tool({"info", tar});
+  EXPECT_EQ(bundled.status, 1);
+  EXPECT_NE(bundled.err.find("holds a tar archive"), std::string::npos) << bundled.err;
+  for (const std::string &odd : {once + ".gz", tar}) { // packed as any other file
+    EXPECT_EQ(run_tool({"pack", odd, "-q"}).status, 0);
+    EXPECT_EQ(run_tool({"unpack", odd + ".etlz", "-q", "-o", out, "--force"}).status, 0);
+    EXPECT_EQ(testing::read_file(out), testing::read_file(odd));
+  }
   const BytesOf seven = {'7', 'z', 0xBC, 0xAF, 0x27, 0x1C, 0, 4};
   testing::write_file(in, seven);
   const ToolRun run = run_tool({"info", in});
