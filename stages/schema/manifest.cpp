@@ -20,7 +20,7 @@ constexpr std::size_t kMaxEvents = 65'536, kMaxTotalFields = 1u << 20;
 constexpr unsigned kMaxXmlDepth = 64;
 // Of events, names and messages, as often as they are kept: many events may have the same text, and of
 // providers inside providers each has the events.
-constexpr std::size_t kMaxKept = 64u << 20;
+constexpr std::size_t kMostOfManifest = 64u << 20;
 
 std::string_view local(std::string_view name) {
   const std::size_t colon = name.rfind(':');
@@ -187,10 +187,10 @@ private:
   // False, and the manifest is refused, if that is too much.
   bool keeps(std::size_t bytes) {
     kept_ += bytes;
-    if (kept_ > kMaxKept && !problem_)
+    if (kept_ > kMostOfManifest && !problem_)
       problem_ = failure("manifest",
                          "at most 64 MiB of events, names and messages, each as often as it is used", "more");
-    return kept_ <= kMaxKept;
+    return kept_ <= kMostOfManifest;
   }
 
   // "$(string.id)" -> its text.

@@ -158,7 +158,7 @@ struct Message {
 constexpr unsigned kModuleNumber = 1, kPlaceNumber = 2; // file and line
 
 constexpr std::size_t kMaxText = 64u << 10; // of a message
-constexpr std::size_t kMaxKept = 64u << 20; // of all
+constexpr std::size_t kMostOfMessages = 64u << 20; // of all
 
 // The format with arguments counted from 1 and the standard parts filled in. Longer than kMaxText: it is cut
 // off somewhere behind that.
@@ -229,11 +229,11 @@ public:
       } else {
         argument(line);
       }
-      if (too_long_ || kept_ > kMaxKept) break;
+      if (too_long_ || kept_ > kMostOfMessages) break;
     }
     finish();
     if (too_long_) return failure("messages of at most 64 KiB", "a longer one above");
-    if (kept_ > kMaxKept)
+    if (kept_ > kMostOfMessages)
       return failure("at most 64 MiB of messages, modules and names, each as often as it is used", "more");
     return std::move(out_);
   }
