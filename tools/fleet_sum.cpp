@@ -44,7 +44,7 @@ struct All {
 // twice.
 std::uint64_t counted_again(std::vector<ContentHash> contents) {
   std::ranges::sort(contents);
-  return std::ranges::unique(contents).size();
+  return static_cast<std::uint64_t>(contents.end() - std::unique(contents.begin(), contents.end()));
 }
 
 void add(All &all, const Statistics &s) {
