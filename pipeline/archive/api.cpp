@@ -216,11 +216,7 @@ Result<ArchiveInfo> info_of(const read::Input &archive) {
   std::vector<std::uint8_t> first(etlz::kFileHeaderSize);
   ETWRELOG_TRY_LET(got, archive.read_at(0, first));
   const Result<etlz::FileHeader> header = etlz::read_file_header(Bytes(first).first(got));
-  if (!header) {
-    Error error = base::in_file(header.error(), archive.name(), 0);
-    if (error.kind == ErrorKind::corrupt) error.advice = Advice::salvage_archive;
-    return error;
-  }
+  if (!header) return pipeline::damaged(archive.name(), header.error(), 0);
   ETWRELOG_TRY_LET(footer, pipeline::read_archive_footer(archive));
   ArchiveInfo info;
   info.original = header->original_size;

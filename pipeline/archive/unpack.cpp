@@ -96,11 +96,7 @@ bool same(const SegmentHeader &a, const SegmentHeader &b) {
 
 Result<void> check_header(Bytes stored, const etlz::IndexEntry &entry, const std::string &name) {
   const Result<SegmentHeader> header = etlz::read_segment_header(stored);
-  if (!header) {
-    Error e = in_file(header.error(), name, entry.archive_at);
-    e.advice = Advice::salvage_archive;
-    return e;
-  }
+  if (!header) return damaged(name, header.error(), entry.archive_at);
   if (!same(*header, entry.header))
     return damaged(name, "segment header: contradicts the index", entry.archive_at);
   return {};

@@ -108,19 +108,15 @@ Result<WrapperIndex> read_wrapper_index(const read::Input &archive) {
   wrapper.footer = footer;
   const std::uint64_t begin = footer.index_at, end = begin + footer.index_size;
   auto bad = [&](const char *what) { return damaged(archive.name(), what, begin); };
-  auto bad_by = [&](Error error) { // the traces are found without it
-    error.advice = Advice::salvage_archive;
-    return in_file(std::move(error), archive.name(), begin);
-  };
   if (footer.index_size < etlz::kWrapperHeadSize) return bad("head of the wrapper: impossible size");
   ETWRELOG_TRY_LET(fixed, read_exactly(archive, begin, etlz::kWrapperHeadSize));
   const Result<etlz::WrapperHead> head = etlz::read_wrapper_head(fixed);
-  if (!head) return bad_by(head.error());
+  if (!head) return damaged(archive.name(), head.error(), begin);
   if (head->list_size > footer.index_size - etlz::kWrapperHeadSize)
     return bad("head of the wrapper: impossible size");
   ETWRELOG_TRY_LET(list, read_exactly(archive, begin + etlz::kWrapperHeadSize, head->list_size));
   Result<std::vector<etlz::WrappedTrace>> traces = etlz::read_wrapper_list(*head, list);
-  if (!traces) return bad_by(traces.error());
+  if (!traces) return damaged(archive.name(), traces.error(), begin);
   std::uint64_t at = etlz::kFileHeaderSize;
   for (const etlz::WrappedTrace &trace : *traces) {
     if (trace.archive_size > begin - at) return bad("list of the wrapped traces: contradicts the archive");
@@ -146,11 +142,7 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
       read_exactly(archive, 0, std::min<std::uint64_t>(size, etlz::kFileHeaderSize));
   if (!bytes) return bytes.error();
   const Result<etlz::FileHeader> header = etlz::read_file_header(*bytes);
-  if (!header) {
-    Error error = in_file(header.error(), archive.name(), 0);
-    if (error.kind == ErrorKind::corrupt) error.advice = Advice::salvage_archive;
-    return error;
-  }
+  if (!header) return damaged(archive.name(), header.error(), 0);
   if (header->small) return read_small_footer(archive, *header);
   if (size < etlz::kFileHeaderSize + etlz::kFooterSize)
     return damaged(archive.name(), "the archive was cut", size);
@@ -158,11 +150,7 @@ Result<etlz::Footer> read_archive_footer(const read::Input &archive) {
   bytes = read_exactly(archive, footer_at, etlz::kFooterSize);
   if (!bytes) return bytes.error();
   Result<etlz::Footer> footer = etlz::read_footer(*bytes);
-  if (!footer) {
-    Error e = in_file(footer.error(), archive.name(), footer_at);
-    e.advice = Advice::salvage_archive;
-    return e;
-  }
+  if (!footer) return damaged(archive.name(), footer.error(), footer_at);
   if (footer->index_at > footer_at || footer->index_size != footer_at - footer->index_at ||
       footer->original_size != header->original_size)
     return damaged(archive.name(), "end of archive: contradicts the rest", footer_at);
@@ -193,12 +181,7 @@ Result<ArchiveIndex> read_archive_index(const read::Input &archive, std::uint64_
   ETWRELOG_TRY_LET(bytes, read_exactly(archive, footer.index_at, footer.index_size));
   const std::uint64_t segments = footer.index_at / etlz::kSegmentHeaderSize; // each has a header there
   Result<etlz::Index> read = etlz::read_index(bytes, {memory_limit, segments, footer.original_size});
-  if (!read) {
-    Error error = in_file(read.error(), archive.name(), footer.index_at);
-    if (error.kind == ErrorKind::corrupt)
-      error.advice = Advice::salvage_archive; // segments are found without it
-    return error;
-  }
+  if (!read) return damaged(archive.name(), read.error(), footer.index_at); // segments are found without it
   // Segments tile both the archive and the original.
   std::uint64_t at = etlz::kFileHeaderSize, original = 0;
   for (const etlz::IndexEntry &e : read->segments) {

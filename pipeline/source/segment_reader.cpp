@@ -22,6 +22,12 @@ Error damaged(const std::string &archive, const char *what, std::uint64_t at) {
   return e;
 }
 
+Error damaged(const std::string &archive, Error found, std::uint64_t at) {
+  Error e = in_file(std::move(found), archive, at);
+  if (e.kind == ErrorKind::corrupt) e.advice = Advice::salvage_archive;
+  return e;
+}
+
 Error in_file(Error e, const std::string &file, std::optional<std::uint64_t> offset) {
   if (e.file.empty()) e.file = file;
   if (!e.offset) e.offset = offset;

@@ -13,6 +13,8 @@ using etlz::SegmentMethod;
 
 [[nodiscard]] Error problem(ErrorKind kind, const std::string &file, std::string what);
 [[nodiscard]] Error damaged(const std::string &archive, const char *what, std::uint64_t at);
+// The same of what a reader of headers and indices found; only damage is advised to be salvaged.
+[[nodiscard]] Error damaged(const std::string &archive, Error found, std::uint64_t at);
 // Adds file and offset where the error lacks them.
 [[nodiscard]] Error in_file(Error e, const std::string &file,
                             std::optional<std::uint64_t> offset = std::nullopt);
