@@ -157,7 +157,7 @@ struct Message {
 // The first arguments are the same for all messages: these are known without the event.
 constexpr unsigned kModuleNumber = 1, kPlaceNumber = 2; // file and line
 
-constexpr std::size_t kMaxText = 64u << 10; // of a message
+constexpr std::size_t kMaxText = 64u << 10;        // of a message
 constexpr std::size_t kMostOfMessages = 64u << 20; // of all
 
 // The format with arguments counted from 1 and the standard parts filled in. Longer than kMaxText: it is cut
