@@ -21,10 +21,15 @@ struct InfoOptions : CommonOptions {
   SumFlags many;
 };
 
-std::string local_bias(std::int32_t bias) {
-  const int minutes = -bias;
-  return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
-                     std::abs(minutes) % 60);
+// "2023-04-22 10:47:24.3632943Z  (2023-04-22 03:47:24 local, UTC-07:00)"
+std::string start_text(const LogfileHeader &h) {
+  const std::string utc = filetime_text(h.start_time);
+  const std::optional<std::int32_t> bias = h.bias_at(h.start_time);
+  constexpr std::size_t kToSeconds = std::string_view("2023-04-22 10:47:24").size();
+  if (!bias || utc.size() < kToSeconds) return utc;
+  const std::string local = filetime_text(h.start_time - *bias * 60 * kFiletimePerSecond);
+  return fmt::format("{}  ({} local, UTC{}{:02}:{:02})", utc, local.substr(0, kToSeconds),
+                     *bias > 0 ? '-' : '+', std::abs(*bias) / 60, std::abs(*bias) % 60);
 }
 
 double ratio(const SourceInfo &source) {
@@ -49,6 +54,7 @@ SourceInfo sum_of(std::span<const SourceInfo> sources) {
 }
 
 json header_json(const LogfileHeader &h) {
+  const std::optional<std::int32_t> bias = h.bias_at(h.start_time);
   const std::uint32_t version = h.major | (std::uint32_t{h.minor} << 8) |
                                 (std::uint32_t{h.sub_version} << 16) |
                                 (std::uint32_t{h.sub_minor_version} << 24);
@@ -65,6 +71,7 @@ json header_json(const LogfileHeader &h) {
           {"events_lost", h.events_lost},
           {"cpu_mhz", h.cpu_mhz},
           {"timezone_bias", h.timezone_bias},
+          {"timezone_bias_at_start", bias ? json(*bias) : json()},
           {"boot_time", h.boot_time},
           {"perf_freq", h.perf_freq},
           {"start_time", h.start_time},
@@ -226,8 +233,7 @@ void print_source(const SourceInfo &source, const Statistics *alone) {
                              h.sub_version, h.sub_minor_version));
   row("Machine", fmt::format("{} processors, {} MHz, {}-bit", h.processors, h.cpu_mhz, h.pointer_size * 8));
   row("Clock", fmt::format("{}, {} Hz", clock_name(source.clock.type), source.clock.ticks_per_second()));
-  row("Start",
-      fmt::format("{}  (standard time {})", filetime_text(h.start_time), local_bias(h.timezone_bias)));
+  row("Start", start_text(h));
   row("End", filetime_text(h.end_time));
   if (alone != nullptr) print_duration(source.clock, *alone);
   row("Buffers", fmt::format("{} of {}{}", human_count(source.buffers), human_bytes(h.buffer_size),

@@ -136,7 +136,7 @@ typedef struct etwr_source {
   uint32_t buffer_size, buffers_written, buffers_lost, events_lost;
   uint32_t log_file_mode, processors, pointer_size, build;
   uint8_t os_major, os_minor;
-  int32_t timezone_bias; /* minutes */
+  int32_t timezone_bias; /* minutes that UTC is ahead of local time, but for daylight saving */
   uint32_t machine;      /* files of the same boot of the same machine have the same number */
   uint64_t stored_bytes, decoded_bytes, buffers;
   uint64_t missing_buffers; /* that were written as the header says, and are not there: the file was cut */

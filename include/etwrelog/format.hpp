@@ -227,6 +227,10 @@ inline constexpr std::size_t kItemStackKeyAt = 8, kItemStackFramesAt = 8; // beh
 inline constexpr std::uint16_t kHookLogfileHeader = 0x0000;
 inline constexpr std::size_t kSystemHeaderSize = 0x20;
 inline constexpr std::size_t kTimeZoneSize = 0xAC;
+// Within TIME_ZONE_INFORMATION, behind Bias: two SYSTEMTIMEs (eight u16) and what is added to Bias from then
+// on.
+inline constexpr std::size_t kStandardDateAt = 0x44, kStandardBiasAt = 0x54, kDaylightDateAt = 0x98,
+                             kDaylightBiasAt = 0xA8;
 
 struct LogfileHeaderLayout { // offsets from the start of the payload
   std::size_t names, bias, boot_time, perf_freq, start_time, clock_type, buffers_lost;

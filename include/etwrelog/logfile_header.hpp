@@ -6,10 +6,27 @@
 #include "etwrelog/error.hpp"
 #include "etwrelog/event.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace etwrelog {
+
+// SYSTEMTIME, as TIME_ZONE_INFORMATION has it: when local time changes, told in the local time that ends
+// then. In every year on the `day`th such weekday of the month, 5 for the last one; or, where a year is
+// given, once, on that day of the month.
+struct TimeChange {
+  std::uint16_t year = 0, month = 0, weekday = 0, day = 0; // month 0: never; weekday 0: Sunday
+  std::uint16_t hour = 0, minute = 0, second = 0, millisecond = 0;
+  bool operator==(const TimeChange &) const = default;
+};
+
+// Minutes that are added to LogfileHeader::timezone_bias during daylight saving time, and otherwise.
+struct DaylightSaving {
+  TimeChange begins, ends;
+  std::int32_t bias = 0, standard_bias = 0;
+  bool operator==(const DaylightSaving &) const = default;
+};
 
 struct LogfileHeader {
   std::uint32_t buffer_size = 0; // nominal, in bytes
@@ -25,7 +42,8 @@ struct LogfileHeader {
   std::uint32_t pointer_size = 8; // of the session; each event has its own
   std::uint32_t events_lost = 0;
   std::uint32_t cpu_mhz = 0;
-  std::int32_t timezone_bias = 0; // minutes; UTC = local + bias
+  std::int32_t timezone_bias = 0; // minutes; UTC = local + bias; without daylight saving
+  DaylightSaving daylight;        // of the year in which the log was made
   std::int64_t boot_time = 0;     // FILETIME
   std::int64_t perf_freq = 0;
   std::int64_t start_time = 0; // FILETIME
@@ -45,6 +63,9 @@ struct LogfileHeader {
     const bool told = closed() && (log_file_mode & (format::kModeCircular | format::kModeBuffering)) == 0;
     return told && buffers_written > there ? buffers_written - there : 0;
   }
+  // Minutes by which UTC was ahead of local time at that moment (FILETIME), at most a day; timezone_bias
+  // where the rest makes no sense, and nothing where that does not either.
+  [[nodiscard]] std::optional<std::int32_t> bias_at(std::int64_t filetime) const;
   [[nodiscard]] Clock clock() const {
     return {static_cast<format::ClockType>(clock_type), perf_freq, cpu_mhz, first_stamp, start_time};
   }

@@ -2,6 +2,8 @@
 #include "base/errors.hpp"
 #include "etwrelog/text.hpp"
 
+#include <chrono>
+
 #include <fmt/format.h>
 
 namespace etwrelog {
@@ -23,7 +25,75 @@ std::string take_wide_string(Bytes &rest) {
   return text;
 }
 
+// The fields of a SYSTEMTIME in their order.
+constexpr std::uint16_t TimeChange::*const kSystemTime[] = {
+    &TimeChange::year, &TimeChange::month,  &TimeChange::weekday, &TimeChange::day,
+    &TimeChange::hour, &TimeChange::minute, &TimeChange::second,  &TimeChange::millisecond};
+
+TimeChange load_time_change(const std::uint8_t *at) {
+  TimeChange change;
+  for (const auto field : kSystemTime) {
+    change.*field = load<std::uint16_t>(at);
+    at += sizeof(std::uint16_t);
+  }
+  return change;
+}
+
+void store_time_change(std::uint8_t *at, const TimeChange &change) {
+  for (const auto field : kSystemTime) {
+    store(at, change.*field);
+    at += sizeof(std::uint16_t);
+  }
+}
+
+using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kFiletimePerSecond>>;
+using Moment = std::chrono::sys_time<Ticks>; // also of local time, as if that were UTC
+
+// Nothing where there is no such moment in that year.
+std::optional<Moment> moment_of(const TimeChange &change, std::chrono::year year) {
+  using namespace std::chrono;
+  const month in{change.month};
+  if (!in.ok() || change.hour > 23 || change.minute > 59 || change.second > 59 || change.millisecond > 999)
+    return std::nullopt;
+  sys_days day_of{};
+  if (change.year != 0) {
+    const year_month_day date{std::chrono::year(change.year), in, day(change.day)};
+    if (change.year != static_cast<int>(year) || !date.ok()) return std::nullopt;
+    day_of = date;
+  } else {
+    constexpr unsigned kLast = 5;
+    if (change.weekday > 6 || change.day < 1 || change.day > kLast) return std::nullopt;
+    const weekday on{change.weekday};
+    day_of = change.day == kLast ? sys_days(year / in / on[last]) : sys_days(year / in / on[change.day]);
+  }
+  return day_of + hours(change.hour) + minutes(change.minute) + seconds(change.second) +
+         milliseconds(change.millisecond);
+}
+
 } // namespace
+
+std::optional<std::int32_t> LogfileHeader::bias_at(std::int64_t filetime) const {
+  using namespace std::chrono;
+  constexpr std::int64_t kMost = 24 * 60; // what is further from UTC is no time zone
+  constexpr sys_days kEpoch = year{1601} / 1 / 1, kEnd = year{10000} / 1 / 1;
+  const auto possible = [](std::int64_t bias) { return -kMost <= bias && bias <= kMost; };
+  if (!possible(timezone_bias)) return std::nullopt;
+  const std::int64_t standard = std::int64_t{timezone_bias} + daylight.standard_bias,
+                     saving = std::int64_t{timezone_bias} + daylight.bias;
+  if (!possible(standard) || !possible(saving)) return timezone_bias;
+  const auto otherwise = static_cast<std::int32_t>(standard);
+  if (filetime < 0 || filetime >= Ticks(kEnd - kEpoch).count()) return otherwise;
+  const Moment then = kEpoch + Ticks(filetime);
+  const year local_year = year_month_day(floor<days>(then - minutes(standard))).year();
+  std::optional<Moment> begins = moment_of(daylight.begins, local_year),
+                        ends = moment_of(daylight.ends, local_year);
+  if (!begins || !ends) return otherwise;
+  *begins += minutes(standard);
+  *ends += minutes(saving);
+  // South of the equator it goes on over the turn of the year.
+  const bool saves = *begins < *ends ? *begins <= then && then < *ends : then < *ends || *begins <= then;
+  return saves ? static_cast<std::int32_t>(saving) : otherwise;
+}
 
 Result<LogfileHeader> read_logfile_header(const EventView &event) {
   auto wrong = [](std::uint64_t at, std::string what, std::string expected, std::string found) {
@@ -61,7 +131,10 @@ Result<LogfileHeader> read_logfile_header(const EventView &event) {
   h.pointer_size = u32(kLogPointerSizeAt);
   h.events_lost = u32(kLogEventsLostAt);
   h.cpu_mhz = u32(kLogCpuSpeedAt);
-  h.timezone_bias = load<std::int32_t>(p.data() + at.bias);
+  const std::uint8_t *const zone = p.data() + at.bias;
+  h.timezone_bias = load<std::int32_t>(zone);
+  h.daylight = {load_time_change(zone + kDaylightDateAt), load_time_change(zone + kStandardDateAt),
+                load<std::int32_t>(zone + kDaylightBiasAt), load<std::int32_t>(zone + kStandardBiasAt)};
   h.boot_time = i64(at.boot_time);
   h.perf_freq = i64(at.perf_freq);
   h.start_time = i64(at.start_time);
@@ -123,7 +196,12 @@ std::vector<std::uint8_t> make_logfile_header(const LogfileHeader &h, std::uint3
   store(p + kLogStartBuffersAt, h.start_buffers);
   store(p + kLogPointerSizeAt, h.pointer_size);
   store(p + kLogCpuSpeedAt, h.cpu_mhz);
-  store(p + at.bias, h.timezone_bias);
+  std::uint8_t *const zone = p + at.bias;
+  store(zone, h.timezone_bias);
+  store_time_change(zone + kDaylightDateAt, h.daylight.begins);
+  store_time_change(zone + kStandardDateAt, h.daylight.ends);
+  store(zone + kDaylightBiasAt, h.daylight.bias);
+  store(zone + kStandardBiasAt, h.daylight.standard_bias);
   store(p + at.boot_time, h.boot_time);
   store(p + at.perf_freq, h.perf_freq);
   store(p + at.start_time, h.start_time);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 namespace etwrelog {
 namespace {
 
@@ -87,6 +89,21 @@ TEST_P(RealTrace, FiguresEqualTheIndependentReaders) {
   EXPECT_EQ(parents.size(), truth["processes"].size());
   for (const auto &[pid, process] : truth["processes"].items())
     EXPECT_EQ(parents[pid], process["parent"]) << pid;
+}
+
+// Windows names what its services log by the local time at which they began.
+TEST(RealTraces, LocalTimeIsThatOfTheNameThatWindowsGave) {
+  static const std::regex by_time(R"(\.(\d{4})(\d\d)(\d\d)\.(\d\d)(\d\d)(\d\d)\.)");
+  bool any = false;
+  for (const std::string &name : testing::trace_names()) {
+    std::smatch n;
+    if (!std::regex_search(name, n, by_time)) continue;
+    any = true;
+    const ToolRun run = run_tool({"info", testing::trace_path(name)->string()});
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_NE(run.out.find(n.format("($1-$2-$3 $4:$5:$6 local, UTC")), std::string::npos) << run.out;
+  }
+  if (!any) GTEST_SKIP() << "no trace named by a time in ../shared/traces beside the project";
 }
 
 TEST_P(RealTrace, RelogKeepsEveryProcessorsStream) {

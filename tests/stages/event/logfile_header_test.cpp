@@ -7,6 +7,9 @@
 namespace etwrelog {
 namespace {
 
+// Central Europe's: the last Sundays, from 2:00 to 3:00 and back.
+constexpr TimeChange kEndOfMarch = {0, 3, 0, 5, 2, 0, 0, 0}, kEndOfOctober = {0, 10, 0, 5, 3, 0, 0, 0};
+
 LogfileHeader some_header(std::uint32_t pointer_size) {
   LogfileHeader h;
   h.buffer_size = 65536;
@@ -23,6 +26,7 @@ LogfileHeader some_header(std::uint32_t pointer_size) {
   h.events_lost = 3;
   h.cpu_mhz = 2394;
   h.timezone_bias = -60;
+  h.daylight = {kEndOfMarch, kEndOfOctober, -60, 0};
   h.boot_time = 132'404'000'000'000'000;
   h.perf_freq = 10'000'000;
   h.start_time = 132'404'848'106'236'167;
@@ -52,6 +56,7 @@ void expect_equal(const LogfileHeader &a, const LogfileHeader &b) {
   EXPECT_EQ(a.events_lost, b.events_lost);
   EXPECT_EQ(a.cpu_mhz, b.cpu_mhz);
   EXPECT_EQ(a.timezone_bias, b.timezone_bias);
+  EXPECT_EQ(a.daylight, b.daylight);
   EXPECT_EQ(a.boot_time, b.boot_time);
   EXPECT_EQ(a.perf_freq, b.perf_freq);
   EXPECT_EQ(a.start_time, b.start_time);
@@ -127,6 +132,58 @@ TEST(LogfileHeader, PatchTouchesNothingButItsFields) {
       differing += before[i] != after[i] ? 1 : 0;
     EXPECT_LE(differing, 4u + 2 + 8 + 4 + 4 + 4 + 4);
   }
+}
+
+std::int64_t at(const char *time) {
+  const std::optional<std::int64_t> filetime = parse_filetime(time);
+  EXPECT_TRUE(filetime) << time;
+  return filetime.value_or(0);
+}
+
+TEST(LogfileHeader, LocalTimeIsThatOfTheSeason) {
+  const LogfileHeader berlin = some_header(8);
+  EXPECT_EQ(berlin.bias_at(at("2021-01-15")), -60);
+  EXPECT_EQ(berlin.bias_at(at("2021-03-28 00:59:59.9999999")), -60);
+  EXPECT_EQ(berlin.bias_at(at("2021-03-28 01:00:00")), -120);
+  EXPECT_EQ(berlin.bias_at(at("2021-10-31 00:59:59.9999999")), -120);
+  EXPECT_EQ(berlin.bias_at(at("2021-10-31 01:00:00")), -60);
+
+  LogfileHeader sydney;
+  sydney.timezone_bias = -600;
+  sydney.daylight = {{0, 10, 0, 1, 2, 0, 0, 0}, {0, 4, 0, 1, 3, 0, 0, 0}, -60, 0};
+  EXPECT_EQ(sydney.bias_at(at("2020-12-31 13:30")), -660) << "half an hour into the new year there";
+  EXPECT_EQ(sydney.bias_at(at("2021-04-03 15:59:59")), -660);
+  EXPECT_EQ(sydney.bias_at(at("2021-04-03 16:00:00")), -600);
+  EXPECT_EQ(sydney.bias_at(at("2021-10-02 15:59:59")), -600);
+  EXPECT_EQ(sydney.bias_at(at("2021-10-02 16:00:00")), -660);
+
+  LogfileHeader once; // days of one year, and minutes that differ in winter
+  once.timezone_bias = 480;
+  once.daylight = {{2007, 3, 3, 11, 2, 0, 0, 0}, {2007, 11, 1, 4, 2, 0, 0, 0}, -60, 30};
+  EXPECT_EQ(once.bias_at(at("2007-07-01")), 420);
+  EXPECT_EQ(once.bias_at(at("2007-01-01 12:00")), 510);
+  EXPECT_EQ(once.bias_at(at("2008-07-01")), 510) << "of other years nothing is said";
+}
+
+TEST(LogfileHeader, ATimeZoneThatIsNoneGivesNoLocalTime) {
+  const std::int64_t july = at("2021-07-01");
+  for (const TimeChange &bad :
+       {TimeChange{}, TimeChange{0, 13, 0, 1, 0, 0, 0, 0}, TimeChange{0, 3, 7, 1, 0, 0, 0, 0},
+        TimeChange{0, 3, 0, 0, 0, 0, 0, 0}, TimeChange{0, 3, 0, 6, 0, 0, 0, 0},
+        TimeChange{0, 3, 0, 1, 24, 0, 0, 0}, TimeChange{0, 3, 0, 1, 0, 60, 0, 0},
+        TimeChange{0, 3, 0, 1, 0, 0, 60, 0}, TimeChange{0, 3, 0, 1, 0, 0, 0, 1000},
+        TimeChange{2021, 2, 0, 30, 0, 0, 0, 0}}) {
+    LogfileHeader h = some_header(8);
+    h.daylight.begins = bad;
+    EXPECT_EQ(h.bias_at(july), -60);
+  }
+  LogfileHeader h = some_header(8);
+  for (const std::int64_t when : {INT64_MIN, INT64_MAX, std::int64_t{-1}, std::int64_t{0}})
+    EXPECT_EQ(h.bias_at(when), -60);
+  h.daylight.bias = INT32_MAX;
+  EXPECT_EQ(h.bias_at(july), -60);
+  h.timezone_bias = INT32_MIN;
+  EXPECT_EQ(h.bias_at(july), std::nullopt);
 }
 
 TEST(LogfileHeader, RefusesWhatIsNone) {
