@@ -18,6 +18,7 @@ constexpr double kRow = 18, kCharacter = 6.63; // a monospaced font of 11 pixels
 constexpr double kHead = 74, kFoot = 34;
 constexpr double kLeastWidth = 0.3;         // less is nothing but a haze above the rest
 constexpr std::size_t kMostCells = 60'000;  // browsers are slow with more
+constexpr std::size_t kFewestCells = 16;    // fewer are no picture: then it does not fit
 constexpr std::size_t kMostKnown = 250'000; // that a search looks through; some 7 bytes each
 constexpr unsigned kShades = 6;
 
@@ -106,10 +107,10 @@ public:
   Sizes(std::size_t nodes, std::size_t most_cells)
       : drawn_(std::min(nodes, most_cells)), known_(std::max(drawn_, std::min(nodes, kMostKnown))),
         first_(halving_steps(known_, drawn_)) {}
-  [[nodiscard]] std::size_t steps() const { return first_ + halving_steps(drawn_, 1); }
+  [[nodiscard]] std::size_t steps() const { return first_ + halving_steps(drawn_, kFewestCells); }
   [[nodiscard]] Most at(std::size_t given_up) const {
     if (given_up < first_) return {drawn_, halved(known_, drawn_, given_up)};
-    const std::size_t most = halved(drawn_, 1, given_up - first_);
+    const std::size_t most = halved(drawn_, std::min(drawn_, kFewestCells), given_up - first_);
     return {most, most};
   }
 

@@ -23,12 +23,16 @@ struct Written {
   ProfileExportReport report;
 };
 
+WriteBytes into(std::string &text) {
+  return [&text](Bytes bytes) {
+    text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return Result<void>();
+  };
+}
+
 Written write(const Profile &profile, ProfileFormat format, const ProfileExportOptions &options = {}) {
   Written out;
-  const auto report = write_profile(profile, format, options, [&](Bytes bytes) {
-    out.text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-    return Result<void>();
-  });
+  const auto report = write_profile(profile, format, options, into(out.text));
   EXPECT_TRUE(report) << (report ? "" : report.error().message());
   if (report) out.report = *report;
   EXPECT_EQ(out.report.bytes, out.text.size());
@@ -182,9 +186,29 @@ TEST(ProfileExport, SvgPutsTheRootOnTopOnlyAsIcicle) {
 
 TEST(ProfileExport, SvgSaysWhatIsTooNarrowToDraw) {
   const Written svg = write(synthetic_profile({.leaves = 2000}), ProfileFormat::svg, {.max_bytes = 30'000});
-  EXPECT_LE(svg.text.size(), 60'000u); // the script and the styles come on top
+  EXPECT_LE(svg.text.size(), 30'000u);
   EXPECT_GT(svg.report.merged_weight, 0u);
   EXPECT_NE(svg.text.find("Not drawn, because too narrow"), std::string::npos);
+}
+
+TEST(ProfileExport, ASvgThatHasNoRoomForAPictureIsRefused) {
+  const Profile profile = synthetic_profile({.leaves = 2000});
+  std::string svg;
+  const auto drawn_in = [&](std::uint64_t max_bytes) {
+    svg.clear();
+    return write_profile(profile, ProfileFormat::svg, {.max_bytes = max_bytes}, into(svg));
+  };
+  std::uint64_t least = 1'000;
+  while (!drawn_in(least) && least < 1'000'000)
+    least += 1'000;
+  std::size_t frames = 0;
+  for (std::size_t at = 0; (at = svg.find("<g class=\"f\">", at)) != std::string::npos; ++at)
+    ++frames;
+  EXPECT_GE(frames, 16u);
+  const auto refused = drawn_in(least - 1'000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::usage);
+  EXPECT_TRUE(svg.empty());
 }
 
 TEST(ProfileExport, SpeedscopeHoldsEverySampleOfEveryThread) {
@@ -456,12 +480,6 @@ TEST(ProfileExport, DiffHasBothCountsAndWhatVanished) {
   const std::vector<Profile> before{synthetic_profile({.leaves = 40})},
       after{synthetic_profile({.leaves = 10})};
   std::string folded, svg;
-  const auto into = [](std::string &text) {
-    return [&text](Bytes bytes) {
-      text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-      return Result<void>();
-    };
-  };
   ASSERT_TRUE(write_profile_diff(before, after, ProfileFormat::folded, {}, into(folded)));
   ASSERT_TRUE(write_profile_diff(before, after, ProfileFormat::svg, {}, into(svg)));
   std::uint64_t old_sum = 0, new_sum = 0, vanished = 0;
@@ -489,10 +507,7 @@ TEST(ProfileExport, APictureOfADiffUsesMostOfWhatItMay) {
   const auto size_with = [&](std::uint64_t max_bytes) {
     svg.clear();
     const auto report =
-        write_profile_diff(before, after, ProfileFormat::svg, {.max_bytes = max_bytes}, [&](Bytes bytes) {
-          svg.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-          return Result<void>();
-        });
+        write_profile_diff(before, after, ProfileFormat::svg, {.max_bytes = max_bytes}, into(svg));
     EXPECT_TRUE(report) << (report ? "" : report.error().message());
     return svg.size();
   };
