@@ -105,7 +105,6 @@ json stacks_json(const std::string &name, const std::vector<std::string> &source
                 {"database", r.bytes_database},
                 {"extended_items", r.item_bytes},
                 {"clr", r.clr_bytes}}},
-              {"table_memory_bytes", r.table_bytes},
               {"warnings", r.warnings},
               {"skipped", to_json(r.skipped, sources)}};
   if (!r.simulations.empty()) {

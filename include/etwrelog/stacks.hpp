@@ -109,8 +109,8 @@ struct StackReport {
   // defined once and referred to, and as a table with references of 20 bytes (stack, time, process, thread).
   std::uint64_t bytes_now = 0, bytes_plain = 0, bytes_cached = 0, bytes_database = 0;
   std::uint64_t item_bytes = 0, clr_bytes = 0; // besides
-  std::uint64_t table_bytes = 0;               // memory of the table of stacks
-  std::uint64_t exported_bytes = 0;            // written to StackReportOptions::database
+  std::uint64_t table_bytes = 0;    // memory that the table of stacks took: of this run, not of the trace
+  std::uint64_t exported_bytes = 0; // written to StackReportOptions::database
 
   std::vector<CacheSimulation> simulations; // as StackReportOptions::simulate
   std::optional<RecordedCache> recorded;    // when simulating, of a trace that has stack keys
