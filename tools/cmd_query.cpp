@@ -4,6 +4,7 @@
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
 #include "tools/errors.hpp"
+#include "tools/process.hpp"
 
 #include <algorithm>
 #include <cstdio>

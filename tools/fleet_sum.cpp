@@ -5,6 +5,7 @@
 #include "etwrelog/statistics.hpp"
 #include "etwrelog/text.hpp"
 #include "etwrelog/trace.hpp"
+#include "tools/errors.hpp"
 
 #include <algorithm>
 
@@ -83,7 +84,7 @@ void add(All &all, const std::optional<Session> &session, std::uint64_t original
   kind.events_lost += session->events_lost;
 }
 
-json to_json(Sum what, const All &all, std::size_t top) {
+json to_json(Sum what, const All &all, std::uint64_t again, std::size_t top) {
   json sum = {{"files", all.files},
               {"archives", all.archives},
               {"original_bytes", all.original},
@@ -91,7 +92,7 @@ json to_json(Sum what, const All &all, std::size_t top) {
               {"events", all.events},
               {"buffers", all.buffers},
               {"no_trace", all.plain},
-              {"same_content", counted_again(all.contents)},
+              {"same_content", again},
               {"counted",
                {{"files", all.counted}, {"events", all.events_of_counted}, {"event_bytes", all.event_bytes}}},
               {"not_counted", {{"index_only", all.indexed}}}};
@@ -301,13 +302,14 @@ int run_sum(Sum what, const SumFlags &flags, const RunFlags &run, std::size_t to
   task.table = false;
   const int status = Bulk(std::move(task), flags, run).run();
   if (all.files == 0 && status != kDone) return status;
-  if (const std::uint64_t again = counted_again(all.contents); again != 0)
+  const std::uint64_t again = counted_again(std::move(all.contents));
+  if (again != 0)
     print_line(
         fmt::format("etwrelog: warning: {} of these files hold what another of them holds, too, such as an "
                     "archive beside its original: it is counted more than once",
                     human_count(again)));
   if (run.json) {
-    print_text("{}\n", text_of(to_json(what, all, top)));
+    print_text("{}\n", text_of(to_json(what, all, again, top)));
     return status;
   }
   print_common(all);
