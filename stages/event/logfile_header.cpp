@@ -47,10 +47,10 @@ void store_time_change(std::uint8_t *at, const TimeChange &change) {
 }
 
 using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kFiletimePerSecond>>;
-using Moment = std::chrono::sys_time<Ticks>; // also of local time, as if that were UTC
+using WallTime = std::chrono::sys_time<Ticks>; // also of local time, as if that were UTC
 
 // Nothing where there is no such moment in that year.
-std::optional<Moment> moment_of(const TimeChange &change, std::chrono::year year) {
+std::optional<WallTime> moment_of(const TimeChange &change, std::chrono::year year) {
   using namespace std::chrono;
   const month in{change.month};
   if (!in.ok() || change.hour > 23 || change.minute > 59 || change.second > 59 || change.millisecond > 999)
@@ -83,10 +83,10 @@ std::optional<std::int32_t> LogfileHeader::bias_at(std::int64_t filetime) const 
   if (!possible(standard) || !possible(saving)) return timezone_bias;
   const auto otherwise = static_cast<std::int32_t>(standard);
   if (filetime < 0 || filetime >= Ticks(kEnd - kEpoch).count()) return otherwise;
-  const Moment then = kEpoch + Ticks(filetime);
+  const WallTime then = kEpoch + Ticks(filetime);
   const year local_year = year_month_day(floor<days>(then - minutes(standard))).year();
-  std::optional<Moment> begins = moment_of(daylight.begins, local_year),
-                        ends = moment_of(daylight.ends, local_year);
+  std::optional<WallTime> begins = moment_of(daylight.begins, local_year),
+                          ends = moment_of(daylight.ends, local_year);
   if (!begins || !ends) return otherwise;
   *begins += minutes(standard);
   *ends += minutes(saving);
