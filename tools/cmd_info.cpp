@@ -21,13 +21,15 @@ struct InfoOptions : CommonOptions {
   SumFlags many;
 };
 
-// "2023-04-22 10:47:24.3632943Z  (2023-04-22 03:47:24 local, UTC-07:00)"
+// "2023-04-22 10:47:24.3632943Z  (2023-04-22 03:47:24 local, UTC-07:00)"; without the local time where either
+// is no date, as in a header that is damaged.
 std::string start_text(const LogfileHeader &h) {
   const std::string utc = filetime_text(h.start_time);
   const std::optional<std::int32_t> bias = h.bias_at(h.start_time);
-  constexpr std::size_t kToSeconds = std::string_view("2023-04-22 10:47:24").size();
-  if (!bias || utc.size() < kToSeconds) return utc;
+  if (!bias || !utc.ends_with('Z')) return utc;
   const std::string local = filetime_text(h.start_time - *bias * 60 * kFiletimePerSecond);
+  if (!local.ends_with('Z')) return utc;
+  constexpr std::size_t kToSeconds = std::string_view("2023-04-22 03:47:24").size();
   return fmt::format("{}  ({} local, UTC{}{:02}:{:02})", utc, local.substr(0, kToSeconds),
                      *bias > 0 ? '-' : '+', std::abs(*bias) / 60, std::abs(*bias) % 60);
 }

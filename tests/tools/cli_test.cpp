@@ -7,6 +7,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -43,6 +44,23 @@ protected:
   TempDir directory;
   std::string in = directory.file("in.etl"), out = directory.file("out.etl");
 };
+
+TEST_F(Cli, InfoTellsNoLocalTimeOfATimeThatIsNone) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t start : {-kLast - 1, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, kLast})
+    for (const std::int32_t bias : {-60, 60}) {
+      std::vector<std::uint8_t> bytes = testing::SyntheticTrace({.start_time = start}).bytes();
+      store(&bytes[format::kBufferHeaderSize + format::kSystemHeaderSize + format::kLogfileHeader64.bias],
+            bias);
+      testing::write_file(in, bytes);
+      const ToolRun run = run_tool({"info", in});
+      EXPECT_EQ(run.status, 0) << run.err;
+      EXPECT_EQ(run.out.find("1601-01-01 01:00:00 local, UTC+01:00") != std::string::npos,
+                start == 1 && bias == -60)
+          << run.out;
+      EXPECT_EQ(run.out.find(" local") != std::string::npos, start == 1 && bias == -60) << run.out;
+    }
+}
 
 TEST_F(Cli, PartsAreJoinedIntoAPipeAndSayWhatTheyAre) {
   const std::string one = directory.file("p1"), other = directory.file("p2"),
