@@ -1,7 +1,8 @@
 #include "etwrelog/clock.hpp"
 
+#include "base/filetime.hpp"
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -116,16 +117,15 @@ std::string_view clock_name(format::ClockType type) {
 }
 
 namespace {
-using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kFiletimePerSecond>>;
-constexpr std::chrono::sys_days kEpoch = std::chrono::year{1601} / 1 / 1;
 constexpr std::int64_t kTicksPerDay = 86400 * kFiletimePerSecond;
 } // namespace
 
 std::string filetime_text(std::int64_t filetime) {
   if (filetime == 0) return "-";
   const std::int64_t days = filetime / kTicksPerDay, rest = filetime % kTicksPerDay;
-  if (filetime < 0 || days > 3'067'670) return fmt::format("{}", filetime); // past the year 9999
-  const std::chrono::year_month_day date{kEpoch + std::chrono::days(days)};
+  const std::chrono::sys_days day = base::kFiletimeEpoch + std::chrono::days(days);
+  if (filetime < 0 || day >= base::kEndOfDates) return fmt::format("{}", filetime);
+  const std::chrono::year_month_day date{day};
   const std::int64_t seconds = rest / kFiletimePerSecond;
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:07}Z", static_cast<int>(date.year()),
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), seconds / 3600,
@@ -168,7 +168,7 @@ std::optional<std::int64_t> parse_filetime(std::string_view text) {
     for (std::size_t i = text.size(); i < 27; ++i)
       fraction *= 10;
   }
-  const std::int64_t days = (std::chrono::sys_days(date) - kEpoch).count();
+  const std::int64_t days = (std::chrono::sys_days(date) - base::kFiletimeEpoch).count();
   return days * kTicksPerDay + (hour * 3600 + minute * 60 + second) * kFiletimePerSecond + fraction;
 }
 

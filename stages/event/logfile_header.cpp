@@ -1,8 +1,7 @@
 #include "etwrelog/logfile_header.hpp"
 #include "base/errors.hpp"
+#include "base/filetime.hpp"
 #include "etwrelog/text.hpp"
-
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -46,8 +45,8 @@ void store_time_change(std::uint8_t *at, const TimeChange &change) {
   }
 }
 
-using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kFiletimePerSecond>>;
-using WallTime = std::chrono::sys_time<Ticks>; // also of local time, as if that were UTC
+using base::FiletimeTicks;
+using WallTime = std::chrono::sys_time<FiletimeTicks>; // also of local time, as if that were UTC
 
 // Nothing where there is no such moment in that year.
 std::optional<WallTime> moment_of(const TimeChange &change, std::chrono::year year) {
@@ -75,15 +74,15 @@ std::optional<WallTime> moment_of(const TimeChange &change, std::chrono::year ye
 std::optional<std::int32_t> LogfileHeader::bias_at(std::int64_t filetime) const {
   using namespace std::chrono;
   constexpr std::int64_t kMost = 24 * 60; // what is further from UTC is no time zone
-  constexpr sys_days kEpoch = year{1601} / 1 / 1, kEnd = year{10000} / 1 / 1;
   const auto possible = [](std::int64_t bias) { return -kMost <= bias && bias <= kMost; };
   if (!possible(timezone_bias)) return std::nullopt;
   const std::int64_t standard = std::int64_t{timezone_bias} + daylight.standard_bias,
                      saving = std::int64_t{timezone_bias} + daylight.bias;
   if (!possible(standard) || !possible(saving)) return timezone_bias;
   const auto otherwise = static_cast<std::int32_t>(standard);
-  if (filetime < 0 || filetime >= Ticks(kEnd - kEpoch).count()) return otherwise;
-  const WallTime then = kEpoch + Ticks(filetime);
+  if (filetime < 0) return otherwise;
+  const WallTime then = base::kFiletimeEpoch + FiletimeTicks(filetime);
+  if (then >= base::kEndOfDates) return otherwise;
   const year local_year = year_month_day(floor<days>(then - minutes(standard))).year();
   std::optional<WallTime> begins = moment_of(daylight.begins, local_year),
                           ends = moment_of(daylight.ends, local_year);
