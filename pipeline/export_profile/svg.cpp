@@ -110,7 +110,7 @@ public:
   [[nodiscard]] std::size_t steps() const { return first_ + halving_steps(drawn_, kFewestCells); }
   [[nodiscard]] Most at(std::size_t given_up) const {
     if (given_up < first_) return {drawn_, halved(known_, drawn_, given_up)};
-    const std::size_t most = halved(drawn_, std::min(drawn_, kFewestCells), given_up - first_);
+    const std::size_t most = halved(drawn_, kFewestCells, given_up - first_);
     return {most, most};
   }
 
