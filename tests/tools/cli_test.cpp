@@ -49,9 +49,10 @@ TEST_F(Cli, InfoTellsNoLocalTimeOfATimeThatIsNone) {
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t start : {-kLast - 1, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, kLast})
     for (const std::int32_t bias : {-60, 60}) {
-      std::vector<std::uint8_t> bytes = testing::SyntheticTrace({.start_time = start}).bytes();
-      store(&bytes[format::kBufferHeaderSize + format::kSystemHeaderSize + format::kLogfileHeader64.bias],
-            bias);
+      std::vector<std::uint8_t> bytes = testing::SyntheticTrace().bytes();
+      std::uint8_t *header = &bytes[format::kBufferHeaderSize + format::kSystemHeaderSize];
+      store(header + format::kLogfileHeader64.start_time, start);
+      store(header + format::kLogfileHeader64.bias, bias);
       testing::write_file(in, bytes);
       const ToolRun run = run_tool({"info", in});
       EXPECT_EQ(run.status, 0) << run.err;
