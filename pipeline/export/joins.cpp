@@ -11,7 +11,7 @@ namespace etwrelog::pipeline {
 
 using tables::ColumnType;
 
-Result<Joins> Joins::make(const Trace &trace, const ExportSurvey &survey, const Decoders &decoders,
+Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &survey, const Decoders &decoders,
                           const ExportJoins &wanted, const RunOptions &run) {
   Joins joins;
   joins.decoders_ = &decoders;

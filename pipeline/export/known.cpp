@@ -191,7 +191,7 @@ void Knowledge::problem(std::string text) {
   if (std::ranges::find(problems_, text) == problems_.end()) problems_.push_back(std::move(text));
 }
 
-Result<Knowledge> Knowledge::collect(const Trace &trace, const ExportSurvey &survey,
+Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportSurvey &survey,
                                      const KnowledgeWanted &wanted, const RunOptions &run,
                                      const Selection &selection) {
   Knowledge known;

@@ -73,7 +73,7 @@ bool kernel_edge(const Event &event, std::uint16_t hook, Edge &edge) {
 
 } // namespace
 
-Result<void> Knowledge::collect_durations(const Trace &trace, const RunOptions &run) {
+Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const RunOptions &run) {
   constexpr std::size_t kMostOpen = 1'000'000, kMostNested = 10'000;
   struct Edges {
     std::vector<Edge> all;

@@ -18,8 +18,8 @@ struct Part : KindsSeen {
 
 } // namespace
 
-Result<KindsSeen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, const Selection &selection,
-                             const RunOptions &run) {
+Result<KindsSeen> kinds_seen(const etwrelog::Trace &trace, const SchemaCatalog &schemas,
+                             const Selection &selection, const RunOptions &run) {
   Query query;
   query.from = selection.from, query.to = selection.to;
   Result<Part> seen = trace.fold<Part>(
@@ -43,7 +43,7 @@ Result<KindsSeen> kinds_seen(const Trace &trace, const SchemaCatalog &schemas, c
   return KindsSeen(*std::move(seen));
 }
 
-bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const Trace &trace) {
+bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const etwrelog::Trace &trace) {
   const bool one_source = trace.sources().size() == 1;
   const std::string folded = tables::folded_name(sql);
   std::set<std::string> bases;

@@ -24,7 +24,7 @@ using tables::quoted_name;
 namespace {
 
 // Puts a value where SQLite asks for one.
-struct Put {
+struct ResultPut {
   sqlite3_context *context;
   void null() { sqlite3_result_null(context); }
   void number(std::int64_t value) { sqlite3_result_int64(context, value); }
@@ -336,7 +336,7 @@ bool is_shown_as_text(const Field &field) {
   return !is_sid(field.type) && !field.is_array() && field.type != FieldType::structure;
 }
 
-void put_field(const FieldValue &value, Cursor &cursor, Put put) {
+void put_field(const FieldValue &value, Cursor &cursor, ResultPut put) {
   switch (column_type(*value.field)) {
   case ColumnType::real:
     if (const auto real = value.real())
@@ -389,7 +389,7 @@ const DecodedSize &size_of(Cursor &cursor, const KindTable &kind, TraceQuery::Im
 }
 
 // The bytes that no field shows.
-void put_raw(Cursor &cursor, const KindTable &kind, TraceQuery::Impl &impl, Put put) {
+void put_raw(Cursor &cursor, const KindTable &kind, TraceQuery::Impl &impl, ResultPut put) {
   const Bytes payload = cursor.event->payload();
   const std::size_t covered = size_of(cursor, kind, impl).covered;
   if (cursor.schema != nullptr && covered == payload.size()) return put.null();
@@ -402,7 +402,7 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
   TraceQuery::Impl &impl = *table->impl;
-  Put put{context};
+  ResultPut put{context};
   const auto number = static_cast<std::size_t>(index);
   if (number < CommonColumns::kColumns) {
     impl.common->put_one(*cursor->event, cursor->schema, number, put);

@@ -23,12 +23,12 @@ struct Plan {
   AskedTimes times;
 };
 
-struct Table {
+struct PlannedTable {
   sqlite3_vtab base{};
   Plan *plan = nullptr;
 };
 
-int connect(sqlite3 *database, void *context, int, const char *const *, sqlite3_vtab **made, char **) {
+int connect_plan(sqlite3 *database, void *context, int, const char *const *, sqlite3_vtab **made, char **) {
   auto *plan = static_cast<Plan *>(context);
   std::string columns;
   for (const tables::Column &column : common_columns())
@@ -38,20 +38,20 @@ int connect(sqlite3 *database, void *context, int, const char *const *, sqlite3_
     columns += ", " + tables::quoted_name(name);
   const int declared = sqlite3_declare_vtab(database, fmt::format("CREATE TABLE x({})", columns).c_str());
   if (declared != SQLITE_OK) return declared;
-  auto *table = new Table;
+  auto *table = new PlannedTable;
   table->plan = plan;
   *made = &table->base;
   return SQLITE_OK;
 }
 
-int disconnect(sqlite3_vtab *table) {
-  delete reinterpret_cast<Table *>(table);
+int disconnect_plan(sqlite3_vtab *table) {
+  delete reinterpret_cast<PlannedTable *>(table);
   return SQLITE_OK;
 }
 
 // Called for what all rows of a table must fulfil, and for branches of it: the widest is what counts.
-int best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
-  Plan &plan = *reinterpret_cast<Table *>(table)->plan;
+int plan_index(sqlite3_vtab *table, sqlite3_index_info *info) {
+  Plan &plan = *reinterpret_cast<PlannedTable *>(table)->plan;
   AskedTimes times;
   for (int i = 0; i < info->nConstraint; ++i) {
     const auto &constraint = info->aConstraint[i];
@@ -76,8 +76,8 @@ int best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   return SQLITE_OK;
 }
 
-sqlite3_module make_module() {
-  sqlite3_module module = module_of<connect, best_index>(disconnect);
+sqlite3_module make_planning_module() {
+  sqlite3_module module = module_of<connect_plan, plan_index>(disconnect_plan);
   // Nothing is ever opened, but a module must say how.
   module.xOpen = [](sqlite3_vtab *, sqlite3_vtab_cursor **) { return SQLITE_ERROR; };
   module.xClose = [](sqlite3_vtab_cursor *) { return SQLITE_OK; };
@@ -91,7 +91,7 @@ sqlite3_module make_module() {
   return module;
 }
 
-const sqlite3_module kModule = make_module();
+const sqlite3_module kPlanningModule = make_planning_module();
 
 enum class Outcome : std::uint8_t { planned, again, unclear };
 
@@ -116,7 +116,7 @@ Outcome make_plan(const std::string &sql, Plan &plan) {
   sqlite3 *raw = nullptr;
   const int opened = sqlite3_open(":memory:", &raw);
   const tables::SqliteDatabase database(raw);
-  if (opened != SQLITE_OK || sqlite3_create_module(raw, "plan", &kModule, &plan) != SQLITE_OK)
+  if (opened != SQLITE_OK || sqlite3_create_module(raw, "plan", &kPlanningModule, &plan) != SQLITE_OK)
     return Outcome::unclear;
   if (!add_state(raw, empty)) return Outcome::unclear;
   for (const std::string &table : plan.tables)

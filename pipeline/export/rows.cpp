@@ -7,7 +7,6 @@
 namespace etwrelog::pipeline {
 
 using schema::Op;
-using tables::Batch;
 using tables::Column;
 using tables::ColumnData;
 using tables::ColumnType;
@@ -267,7 +266,7 @@ RowBatches::Table &Rows::table_for(Kind kind, RowBatches &into) const {
       kind == RowBatches::kUndescribed ? into.undescribed_ : into.described_[kind];
   if (!table) {
     table = std::make_unique<RowBatches::Table>();
-    table->batch = Batch(columns(kind));
+    table->batch = tables::Batch(columns(kind));
   }
   return *table;
 }
@@ -331,7 +330,7 @@ struct Fill {
   void number(std::int64_t value) const { to = static_cast<std::uint64_t>(value); }
 };
 
-struct Put {
+struct ColumnPut {
   ColumnData &column;
   RowBatches::Codes *codes = nullptr; // of a column that repeats
   [[gnu::always_inline]] void null() { column.add_null(); }
@@ -365,11 +364,11 @@ void Rows::add_common(Items items, RowBatches::Table &table) const {
     default: break;
     }
     for (const Item *item : items)
-      value(item->event, item->schema, Put{column, codes});
+      value(item->event, item->schema, ColumnPut{column, codes});
   });
 }
 
-void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, std::size_t row) const {
+void Rows::add_fields(const Event &event, const Schema *schema, tables::Batch &batch, std::size_t row) const {
   const Bytes payload = event.payload();
   const std::size_t first = first_field_;
   ColumnData &raw = batch.columns[batch.columns.size() - 2], &truncated = batch.columns.back();
@@ -409,7 +408,8 @@ void Rows::add_fields(const Event &event, const Schema *schema, Batch &batch, st
   raw.end_text();
 }
 
-void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Joins::Scratch &joined) const {
+void Rows::add_joined(const Event &event, const Schema *schema, tables::Batch &batch,
+                      Joins::Scratch &joined) const {
   joins_->look_up(event, schema, joined);
   const std::size_t count = joins_->columns().size(),
                     first = batch.columns.size() - last_columns().size() - count;
@@ -424,7 +424,7 @@ void Rows::add_joined(const Event &event, const Schema *schema, Batch &batch, Jo
   }
 }
 
-Result<std::unique_ptr<TableRows>> TableRows::make(const Trace &trace, const ExportOptions &options,
+Result<std::unique_ptr<TableRows>> TableRows::make(const etwrelog::Trace &trace, const ExportOptions &options,
                                                    FieldColumns fields, const RunOptions &run) {
   auto made = std::make_unique<TableRows>();
   ETWRELOG_TRY_LET(survey, survey_for_export(trace, options.schemas, run, options.selection));

@@ -46,8 +46,8 @@ std::uint32_t ExportSurvey::look_up_process(std::uint32_t machine, std::uint32_t
   return *found;
 }
 
-Result<ExportSurvey> survey_for_export(const Trace &trace, const SchemaCatalog &known, const RunOptions &run,
-                                       const Selection &selection) {
+Result<ExportSurvey> survey_for_export(const etwrelog::Trace &trace, const SchemaCatalog &known,
+                                       const RunOptions &run, const Selection &selection) {
   std::size_t machines = 1;
   for (const SourceInfo &source : trace.sources())
     machines = std::max<std::size_t>(machines, source.machine + 1);

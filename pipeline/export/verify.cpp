@@ -21,8 +21,8 @@ std::string some_bytes(Bytes all, std::size_t from) {
 
 } // namespace
 
-Result<void> Verifier::check(const Trace &trace, const Event &event, const Decoder &decoder, Scratch &scratch,
-                             DecodedSize &size, VerifyTally &tally) {
+Result<void> Verifier::check(const etwrelog::Trace &trace, const Event &event, const Decoder &decoder,
+                             Scratch &scratch, DecodedSize &size, VerifyTally &tally) {
   const Bytes payload = event.payload();
   schema::EncodeSink sink(payload, schema::pointer_size_of(decoder), scratch.bytes, scratch.text);
   schema::Run<schema::EncodeSink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder),

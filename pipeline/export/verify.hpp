@@ -28,8 +28,8 @@ public:
     std::string text;
   };
   // The error says where in which file the event is that did not come back.
-  static Result<void> check(const Trace &trace, const Event &event, const Decoder &decoder, Scratch &scratch,
-                            DecodedSize &size, VerifyTally &tally);
+  static Result<void> check(const etwrelog::Trace &trace, const Event &event, const Decoder &decoder,
+                            Scratch &scratch, DecodedSize &size, VerifyTally &tally);
 };
 
 } // namespace etwrelog::pipeline

@@ -68,9 +68,10 @@ std::uint64_t latest_time(const Profile &profile) {
   return latest;
 }
 
-class Writer {
+class ChromeWriter {
 public:
-  Writer(const Profile &profile, Out &out) : profile_(profile), out_(out), ticks_(latest_time(profile)) {}
+  ChromeWriter(const Profile &profile, Out &out)
+      : profile_(profile), out_(out), ticks_(latest_time(profile)) {}
 
   void write(const ShownSlices &shown) {
     number_processes();
@@ -212,7 +213,7 @@ Result<void> write_chrome(const Job &job, Out &out) {
         "the CSWITCH flag, or choose another format");
   const std::size_t count = profile.slices.size();
   const auto render = [&](std::size_t given_up, Out &to) {
-    Writer(profile, to).write(longest_slices(job, halved(count, 0, given_up)));
+    ChromeWriter(profile, to).write(longest_slices(job, halved(count, 0, given_up)));
     return true;
   };
   return write_largest(job.max_bytes, job.report, halving_steps(count, 0), render, out);

@@ -16,7 +16,7 @@ namespace {
 
 enum Category : unsigned { kOtherCategory, kUser, kKernel, kJit, kNote };
 
-class Strings {
+class FirefoxStrings {
 public:
   std::uint32_t operator()(std::string_view text) {
     const auto [found, fresh] =
@@ -30,9 +30,10 @@ private:
   std::unordered_map<std::string, std::uint32_t> known_;
 };
 
-class Writer {
+class FirefoxWriter {
 public:
-  Writer(const Profile &profile, const ProfileExportOptions &options, const ShownSlices &slices, Out &out)
+  FirefoxWriter(const Profile &profile, const ProfileExportOptions &options, const ShownSlices &slices,
+                Out &out)
       : profile_(profile), options_(options), slices_(slices), out_(out) {}
 
   void write() {
@@ -398,7 +399,7 @@ private:
   ProfileStretch range_;
   static constexpr const char *kStates[] = {"Running", "Ready", "Waiting"}; // as SliceState
   std::uint32_t state_names_[std::size(kStates)] = {};
-  Strings strings_;
+  FirefoxStrings strings_;
   std::map<Key, std::uint32_t> known_;
   std::vector<Key> functions_;
   std::vector<std::uint32_t> function_of_, resources_, sources_;
@@ -411,7 +412,7 @@ private:
 Result<void> write_firefox(const Job &job, Out &out) {
   constexpr std::uint64_t kMarkerBytes = 12; // compressed
   const auto render = [&job](const Profile &profile, const ShownSlices &slices, Out &to) {
-    Writer(profile, job.options, slices, to).write();
+    FirefoxWriter(profile, job.options, slices, to).write();
   };
   return write_fitting(job, {.timed = true, .slice_bytes = kMarkerBytes}, render, out);
 }

@@ -11,9 +11,9 @@
 namespace etwrelog::export_profile {
 namespace {
 
-class Writer {
+class PageWriter {
 public:
-  Writer(const Job &job, const Profile &profile, Out &out)
+  PageWriter(const Job &job, const Profile &profile, Out &out)
       : job_(job), profile_(profile), out_(out),
         tree_(build_tree(profile, Group::process, &node_of_, Apart::modules)) {}
 
@@ -217,7 +217,7 @@ private:
 
 Result<void> write_html(const Job &job, Out &out) {
   const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
-    Writer(job, profile, to).write();
+    PageWriter(job, profile, to).write();
   };
   return write_fitting(job, {}, render, out);
 }

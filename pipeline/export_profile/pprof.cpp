@@ -55,7 +55,7 @@ private:
   std::string data_;
 };
 
-class Strings {
+class PprofStrings {
 public:
   std::uint64_t operator()(const std::string &text) {
     const auto [found, fresh] = known_.try_emplace(text, all_.size());
@@ -69,9 +69,9 @@ private:
   std::unordered_map<std::string, std::uint64_t> known_{{"", 0}};
 };
 
-class Writer {
+class PprofWriter {
 public:
-  Writer(const Profile &profile, Out &out)
+  PprofWriter(const Profile &profile, Out &out)
       : profile_(profile), frames_(profile), out_(out), labels_(profile.threads.size()),
         location_of_frame_(profile.frames.size()) {}
 
@@ -206,7 +206,7 @@ private:
   const Profile &profile_;
   FrameNames frames_;
   Out &out_;
-  Strings strings_;
+  PprofStrings strings_;
   std::vector<Message> labels_;                  // by thread, where one was needed
   std::vector<std::uint64_t> location_of_frame_; // as known_locations_, of a frame alone; 0: not known yet
   std::vector<Message> locations_, functions_;
@@ -218,7 +218,7 @@ private:
 
 Result<void> write_pprof(const Job &job, Out &out) {
   const auto render = [&job](const Profile &profile, const ShownSlices &, Out &to) {
-    Writer(profile, to).write(job.options);
+    PprofWriter(profile, to).write(job.options);
   };
   return write_fitting(job, {.timed = false}, render, out);
 }

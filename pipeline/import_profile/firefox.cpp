@@ -49,9 +49,9 @@ private:
   std::size_t size_;
 };
 
-class Reader {
+class FirefoxReader {
 public:
-  Reader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
+  FirefoxReader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
 
   Result<ReadProfile> read() {
     const json &meta = file_.at("meta");
@@ -237,7 +237,7 @@ private:
 } // namespace
 
 Result<ReadProfile> read_firefox(const json &file, std::uint64_t room) {
-  return Reader(file, room).read();
+  return FirefoxReader(file, room).read();
 }
 
 } // namespace etwrelog::import_profile

@@ -76,9 +76,9 @@ void add_numbers(const Field &field, std::vector<std::uint64_t> &all) {
     all.push_back(value);
 }
 
-class Reader {
+class PprofReader {
 public:
-  explicit Reader(std::uint64_t room) : builder_(room) {}
+  explicit PprofReader(std::uint64_t room) : builder_(room) {}
 
   Result<ReadProfile> read(Bytes file) {
     Message top(file);
@@ -309,7 +309,7 @@ private:
 } // namespace
 
 Result<ReadProfile> read_pprof(Bytes file) {
-  return Reader(room_for(file.size())).read(file);
+  return PprofReader(room_for(file.size())).read(file);
 }
 
 } // namespace etwrelog::import_profile

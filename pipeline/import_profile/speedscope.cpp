@@ -13,9 +13,9 @@ namespace {
 using base::whole_number;
 using nlohmann::json;
 
-class Reader {
+class SpeedscopeReader {
 public:
-  Reader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
+  SpeedscopeReader(const json &file, std::uint64_t room) : file_(file), builder_(room) {}
 
   Result<ReadProfile> read() {
     if (file_.contains("modules"))
@@ -114,7 +114,7 @@ private:
 } // namespace
 
 Result<ReadProfile> read_speedscope(const json &file, std::uint64_t room) {
-  return Reader(file, room).read();
+  return SpeedscopeReader(file, room).read();
 }
 
 } // namespace etwrelog::import_profile

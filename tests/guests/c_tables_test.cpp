@@ -95,7 +95,7 @@ Table read(Stream &stream) {
   }
 }
 
-SyntheticTrace busy_trace(int samples = 3'000) {
+SyntheticTrace sampled_trace(int samples = 3'000) {
   SyntheticTrace trace;
   trace.process_rundown({1'100'000}, 4, 0, "System");
   trace.process_start({1'200'000}, 100, 4, "game.exe", "game.exe \"\xC3\xBC\"");
@@ -164,7 +164,7 @@ struct CTables : ::testing::Test {
 };
 
 TEST_F(CTables, AllEventsAreTheRowsOfTheExport) {
-  const std::string path = files.write("a.etl", busy_trace().bytes());
+  const std::string path = files.write("a.etl", sampled_trace().bytes());
   const TracePtr trace = open_trace(path);
   Stream stream = stream_of(trace);
   const Table table = read(stream);
@@ -185,7 +185,7 @@ TEST_F(CTables, AllEventsAreTheRowsOfTheExport) {
 }
 
 TEST_F(CTables, EachKindHasAColumnForEachField) {
-  const std::string path = files.write("a.etl", busy_trace().bytes());
+  const std::string path = files.write("a.etl", sampled_trace().bytes());
   const TracePtr trace = open_trace(path);
   const auto tables = tables_of(trace);
   const std::vector<json> events = exported(path);
@@ -224,7 +224,7 @@ TEST_F(CTables, EachKindHasAColumnForEachField) {
 }
 
 TEST_F(CTables, WhatIsHandedOverOutlivesWhereItCameFrom) {
-  TracePtr trace = open_trace(files.write("a.etl", busy_trace(40'000).bytes()));
+  TracePtr trace = open_trace(files.write("a.etl", sampled_trace(40'000).bytes()));
   auto tables = tables_of(trace);
   std::size_t sample = 0;
   while (std::string(etwr_table_at(tables.get(), sample)->name) != "PerfInfo_SampleProf")
@@ -258,7 +258,7 @@ TEST_F(CTables, WhatIsHandedOverOutlivesWhereItCameFrom) {
 }
 
 TEST_F(CTables, BatchesAreTheSameWhateverTheThreads) {
-  const TracePtr trace = open_trace(files.write("a.etl", busy_trace(40'000).bytes()));
+  const TracePtr trace = open_trace(files.write("a.etl", sampled_trace(40'000).bytes()));
   auto run = sized<etwr_run>();
   run.threads = 1;
   Stream one = stream_of(trace, nullptr, &run);
@@ -272,7 +272,7 @@ TEST_F(CTables, BatchesAreTheSameWhateverTheThreads) {
 }
 
 TEST_F(CTables, OptionsAreThoseOfTheExport) {
-  const std::string path = files.write("a.etl", busy_trace().bytes());
+  const std::string path = files.write("a.etl", sampled_trace().bytes());
   const TracePtr trace = open_trace(path);
   const char *const processes[] = {"game.exe"};
   auto selection = sized<etwr_selection>();
@@ -325,7 +325,7 @@ TEST_F(CTables, OptionsAreThoseOfTheExport) {
 }
 
 TEST_F(CTables, ErrorsAreNumbersWithAMessage) {
-  const std::string path = files.write("a.etl", busy_trace(40'000).bytes());
+  const std::string path = files.write("a.etl", sampled_trace(40'000).bytes());
   const TracePtr trace = open_trace(path);
   Stream stream = stream_of(trace);
   EXPECT_EQ(stream->get_last_error(&stream.held), nullptr);
@@ -343,7 +343,7 @@ TEST_F(CTables, ErrorsAreNumbersWithAMessage) {
 }
 
 TEST_F(CTables, AStopCallbackCancels) {
-  const TracePtr trace = open_trace(files.write("a.etl", busy_trace(40'000).bytes()));
+  const TracePtr trace = open_trace(files.write("a.etl", sampled_trace(40'000).bytes()));
   int stop = 0;
   auto run = sized<etwr_run>();
   run.context = &stop;

@@ -10,7 +10,7 @@
 namespace etwrelog::testing {
 namespace {
 
-std::vector<std::uint8_t> two_processes() {
+std::vector<std::uint8_t> one_and_two() {
   SyntheticTrace t({.buffer_size = 4096});
   t.process_rundown({1'000'100}, 10, 4, "one.exe");
   t.process_rundown({1'000'101}, 20, 4, "two.exe");
@@ -19,12 +19,6 @@ std::vector<std::uint8_t> two_processes() {
   for (int i = 0; i < 2000; ++i)
     t.sample({2'000'000 + i, static_cast<std::uint16_t>(i % 3)}, i % 4 == 0 ? 11 : 21);
   return t.bytes();
-}
-
-etwrelog::Trace opened(const Input &input) {
-  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
-  EXPECT_TRUE(trace) << trace.error().message();
-  return *std::move(trace);
 }
 
 std::uint64_t samples_of(const etwrelog::Trace &trace, std::uint32_t pid) {
@@ -37,7 +31,7 @@ std::uint64_t samples_of(const etwrelog::Trace &trace, std::uint32_t pid) {
 TEST(RelogApi, WritesOneProcessIntoANewFile) {
   const TempDir directory;
   const std::string path = directory.file("one.etl");
-  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("two.etl", one_and_two()));
   EXPECT_EQ(samples_of(trace, 10), 500u);
   RunReport run;
   const Result<RelogReport> report =
@@ -50,7 +44,7 @@ TEST(RelogApi, WritesOneProcessIntoANewFile) {
   EXPECT_EQ(sum, report->events_in);
   EXPECT_EQ(run.events, report->events_in);
   EXPECT_EQ(report->processes.at(20).events_out, 0u);
-  const etwrelog::Trace one = opened(path);
+  const etwrelog::Trace one = opened_trace(path);
   EXPECT_EQ(samples_of(one, 10), 500u);
   EXPECT_EQ(samples_of(one, 20), 0u);
   EXPECT_EQ(relog(trace, path).error().advice, Advice::replace) << "nothing is replaced unasked";
@@ -61,7 +55,7 @@ TEST(RelogApi, WritesOneProcessIntoANewFile) {
 TEST(RelogApi, TheFileThatATraceWasOpenedFromIsNoOutput) {
   const TempDir directory;
   const std::string path = directory.file("in.etl"), moved = directory.file("moved.etl");
-  const std::vector<std::uint8_t> bytes = two_processes();
+  const std::vector<std::uint8_t> bytes = one_and_two();
   write_file(path, bytes);
   const auto refuses = [](const auto &made) { return !made && made.error().option == Option::output; };
   for (const bool follow : {false, true}) {
@@ -107,19 +101,19 @@ TEST(RelogApi, TheFirstBufferKeepsItsProcessorAndWhatWasLost) {
 TEST(RelogApi, TheTraceStaysWholeWhateverWasSelectedFromIt) {
   const TempDir directory;
   const std::string plain = directory.file("two.etl"), archive = directory.file("two.etlz");
-  write_file(plain, two_processes());
+  write_file(plain, one_and_two());
   ASSERT_TRUE(pack(plain, archive));
   for (const std::string &path : {plain, archive}) {
-    const etwrelog::Trace trace = opened(path);
+    const etwrelog::Trace trace = opened_trace(path);
     RelogOptions none;
     none.selection.from = Moment{true, 5000, 0};
     none.selection.to = Moment{true, 6000, 0};
     const Result<RelogReport> cut = relog(trace, path + ".cut", none);
     ASSERT_TRUE(cut) << cut.error().message();
     EXPECT_EQ(cut->events_in, 2005u);
-    EXPECT_EQ(samples_of(opened(path + ".cut"), 10), 0u);
+    EXPECT_EQ(samples_of(opened_trace(path + ".cut"), 10), 0u);
     ASSERT_TRUE(relog(trace, path + ".all"));
-    EXPECT_EQ(samples_of(opened(path + ".all"), 10), 500u) << path;
+    EXPECT_EQ(samples_of(opened_trace(path + ".all"), 10), 500u) << path;
   }
   EXPECT_EQ(read_file(plain + ".cut"), read_file(archive + ".cut"));
   EXPECT_EQ(read_file(plain + ".all"), read_file(archive + ".all"));
@@ -140,31 +134,31 @@ std::vector<std::string> phases_of(const RunReport &run) {
 
 TEST(RunReports, EveryPassOverATraceIsAPhaseAlsoOfWhatFails) {
   const TempDir directory;
-  std::vector<std::uint8_t> bytes = two_processes();
+  std::vector<std::uint8_t> bytes = one_and_two();
   const RelogOptions one{.selection = {.processes = {"one.exe"}}};
   const std::vector<std::string> expected = {"reading processes", "following references", "relogging"};
   {
     RunReport run;
     ASSERT_TRUE(
-        relog(opened(Input::memory("two.etl", bytes)), directory.file("a.etl"), one, {.report = &run}));
+        relog(opened_trace(Input::memory("two.etl", bytes)), directory.file("a.etl"), one, {.report = &run}));
     EXPECT_EQ(phases_of(run), expected);
   }
   {
     RunReport run;
-    ASSERT_TRUE(collect_statistics(opened(Input::memory("two.etl", bytes)), {.report = &run}));
+    ASSERT_TRUE(collect_statistics(opened_trace(Input::memory("two.etl", bytes)), {.report = &run}));
     EXPECT_EQ(phases_of(run), std::vector<std::string>{"counting"});
   }
   bytes[4096 + format::kBufferHeaderSize + 3] = 0; // the marker of the second buffer's first event
   RunReport run;
   ASSERT_FALSE(
-      relog(opened(Input::memory("two.etl", bytes)), directory.file("b.etl"), one, {.report = &run}));
+      relog(opened_trace(Input::memory("two.etl", bytes)), directory.file("b.etl"), one, {.report = &run}));
   EXPECT_EQ(phases_of(run).size(), 1u);
   EXPECT_GT(run.buffers, 0u);
 }
 
 TEST(RelogApi, StopsOnRequestAndLeavesNothing) {
   const TempDir directory;
-  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("two.etl", one_and_two()));
   std::stop_source stop;
   stop.request_stop();
   const Result<RelogReport> report = relog(trace, directory.file("out.etl"), {}, {.stop = stop.get_token()});
@@ -177,7 +171,7 @@ TEST(ArchiveApi, GivesBackTheVeryBytesAndSaysWhatItIs) {
   const TempDir directory;
   const std::string plain = directory.file("two.etl"), archive = directory.file("two.etlz"),
                     back = directory.file("back.etl");
-  write_file(plain, two_processes());
+  write_file(plain, one_and_two());
   const Result<PackReport> packed = pack(plain, archive);
   ASSERT_TRUE(packed) << packed.error().message();
   EXPECT_TRUE(packed->is_trace);
@@ -203,7 +197,7 @@ TEST(ArchiveApi, GivesBackTheVeryBytesAndSaysWhatItIs) {
 }
 
 TEST(StatisticsApi, ToJsonNamesItsVersion) {
-  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("two.etl", one_and_two()));
   const Result<Statistics> statistics = etwrelog::collect_statistics(trace);
   ASSERT_TRUE(statistics);
   EXPECT_EQ(statistics->events, 2005u);
@@ -253,7 +247,7 @@ TEST(StacksApi, TooLittleMemoryIsALimit) {
   for (std::uint64_t i = 0; i < 100; ++i)
     made.stack_definition({2'000'000 + static_cast<std::int64_t>(i)}, 0xFFFF'FA80'0000'0010 + i * 16,
                           {0xFFFF'F800'0000'1000 + i, 0xFFFF'F800'0000'2000});
-  const etwrelog::Trace trace = opened(Input::memory("a.etl", made.bytes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("a.etl", made.bytes()));
   const Result<StackReport> report = report_stacks(trace, {.memory = 1});
   expect_limit(report, Option::none, "more than 1 bytes");
   EXPECT_EQ(report.error().advice, Advice::more_stack_memory);
@@ -262,7 +256,7 @@ TEST(StacksApi, TooLittleMemoryIsALimit) {
 
 TEST(Options, ValuesThatNoEnumeratorHasAreUsageErrors) {
   const TempDir directory;
-  const etwrelog::Trace trace = opened(Input::memory("two.etl", two_processes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("two.etl", one_and_two()));
   const std::string out = directory.file("out");
   for (const RelogOptions &options : {RelogOptions{.codec = Codec(77)}, RelogOptions{.level = Level(77)},
                                       RelogOptions{.stacks = StackMode(77)}}) {

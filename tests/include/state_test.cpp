@@ -16,14 +16,8 @@
 namespace etwrelog::testing {
 namespace {
 
-etwrelog::Trace opened(const Input &input) {
-  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
-  EXPECT_TRUE(trace) << trace.error().message();
-  return *std::move(trace);
-}
-
 Lifetimes lifetimes_of(const SyntheticTrace &t) {
-  Result<Lifetimes> lifetimes = Lifetimes::collect(opened(Input::memory("made.etl", t.bytes())));
+  Result<Lifetimes> lifetimes = Lifetimes::collect(opened_trace(Input::memory("made.etl", t.bytes())));
   EXPECT_TRUE(lifetimes) << lifetimes.error().message();
   return *std::move(lifetimes);
 }
@@ -80,7 +74,7 @@ TEST(State, ImagesLeave) {
 TEST(State, ASurveyAgreesWithStatisticsAndProfile) {
   const auto path = trace_path("net.4.5.2.x64");
   if (!path) GTEST_SKIP() << "net.4.5.2.x64.etl is not there";
-  const etwrelog::Trace trace = opened(Input(path->string()));
+  const etwrelog::Trace trace = opened_trace(Input(path->string()));
   const Result<Survey> found = survey(trace);
   const Result<Statistics> statistics = collect_statistics(trace);
   const Result<ProfileResult> profile = make_profile(trace);
@@ -129,7 +123,7 @@ TEST(State, EveryCallSaysWhatItRead) {
   t.process_rundown({1'000'100}, 10, 4, "one.exe");
   for (int i = 0; i < 5000; ++i)
     t.sample({2'000'000 + i}, 11);
-  const etwrelog::Trace trace = opened(Input::memory("made.etl", t.bytes()));
+  const etwrelog::Trace trace = opened_trace(Input::memory("made.etl", t.bytes()));
   const SourceInfo &source = trace.sources()[0];
   const std::vector<std::function<bool(const RunOptions &)>> calls = {
       [&](const RunOptions &run) { return bool(collect_statistics(trace, run)); },

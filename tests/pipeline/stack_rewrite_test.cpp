@@ -20,7 +20,7 @@
 #include <set>
 #include <unistd.h>
 
-namespace etwrelog {
+namespace etwrelog::stack_rewrite_test {
 namespace {
 
 using namespace stacks;
@@ -81,7 +81,8 @@ public:
       one_event();
     if (recipe_.rundown) {
       tick();
-      cache_.run_down([&](std::uint64_t key, Frames frames) { define(0, kHookKeyRundown, key, frames); });
+      cache_.run_down(
+          [&](std::uint64_t key, stacks::Frames frames) { define(0, kHookKeyRundown, key, frames); });
     }
     for (std::size_t cpu = 0; cpu < streams_.size(); ++cpu)
       flush(cpu);
@@ -150,7 +151,7 @@ private:
                                    : std::span<const std::uint64_t>());
     e.value(static_cast<std::uint64_t>(sampled)).value(process).value(thread).stack(stack).finish();
   }
-  void define(std::size_t cpu, std::uint16_t hook, std::uint64_t key, Frames frames) {
+  void define(std::size_t cpu, std::uint16_t hook, std::uint64_t key, stacks::Frames frames) {
     write::EventBuilder(streams_[cpu])
         .perfinfo(hook, 2, recipe_.pointer_size, time_)
         .value(key)
@@ -582,4 +583,4 @@ TEST(StackReport, CountsAMadeTrace) {
 }
 
 } // namespace
-} // namespace etwrelog
+} // namespace etwrelog::stack_rewrite_test

@@ -2,6 +2,7 @@
 // read the result back as a list of events.
 #pragma once
 
+#include "etwrelog/trace.hpp"
 #include "output/relog.hpp"
 #include "tests/support/read_file.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <stdexcept>
 
 namespace etwrelog::testing {
 
@@ -121,6 +123,12 @@ inline Relogged relog_bytes(std::vector<std::uint8_t> input, pipeline::RelogOpti
   result.bytes = read_file(options.output);
   result.contents = contents_of(result.bytes);
   return result;
+}
+
+inline etwrelog::Trace opened_trace(const Input &input) {
+  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
+  if (!trace) throw std::runtime_error(trace.error().message());
+  return *std::move(trace);
 }
 
 inline Relogged relog_selection(const SyntheticTrace &trace, const Selection &selection) {

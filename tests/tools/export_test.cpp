@@ -1,4 +1,5 @@
 // export against the independent decoder, and what a user may rely on: order, sameness, nothing left out.
+#include "tests/support/json_lines.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/real_traces.hpp"
 #include "tests/support/run_tool.hpp"
@@ -17,16 +18,6 @@ namespace etwrelog::testing {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> lines_of(const std::string &text) {
-  std::vector<json> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
-    lines.push_back(json::parse(text.substr(at, end - at)));
-    at = end + 1;
-  }
-  return lines;
-}
 
 std::string fresh_folder(const std::string &name) {
   const std::filesystem::path folder =
@@ -66,7 +57,7 @@ TEST(Export, NamesOfAnyLengthAreShownAsFarAsWindowsHasThem) {
   const ToolRun run = run_tool({"export", path});
   ASSERT_EQ(run.status, 0) << run.err;
   int of_process = 0;
-  for (const json &line : lines_of(run.out)) {
+  for (const json &line : json_lines(run.out)) {
     if (line["event"] == "Process/Start") {
       EXPECT_EQ(line["fields"]["ImageFileName"], name);
     }
@@ -130,7 +121,7 @@ TEST(Export, ReadsTheStructureOfASelfDescribingEvent) {
   const ToolRun run = run_tool({"export", trace->string()});
   ASSERT_EQ(run.status, 0) << run.err;
   std::size_t found = 0, winsat = 0;
-  for (const json &line : lines_of(run.out)) {
+  for (const json &line : json_lines(run.out)) {
     if (line["event"] == "TestEvent") {
       ++found;
       EXPECT_EQ(line["fields"]["a"], json({{"b", "Hello"}, {"c", "World!"}}));
@@ -149,13 +140,13 @@ TEST(Export, LeavesNothingOut) {
   if (!trace) GTEST_SKIP() << "the shared traces are not here";
   const ToolRun raw = run_tool({"export", trace->string()});
   std::size_t in_hex = 0;
-  for (const json &line : lines_of(raw.out))
+  for (const json &line : json_lines(raw.out))
     in_hex += line["fields"].is_null() && line["raw"].is_string() ? 1 : 0;
   EXPECT_EQ(in_hex, 2041u);
   const ToolRun told = run_tool(
       {"export", trace->string(), "--schemas", (*shared_dir() / "schemas").string(), "--report", "--json"});
   ASSERT_EQ(told.status, 0) << told.err;
-  for (const json &line : lines_of(told.out))
+  for (const json &line : json_lines(told.out))
     EXPECT_TRUE(line["fields"].is_object());
   std::uint64_t added = 0;
   const json report = json::parse(told.err);
@@ -172,13 +163,13 @@ TEST(Export, ProfilesAreJsonWithTheNamesOfTheirReaders) {
   if (!trace) GTEST_SKIP() << "the shared traces are not here";
   const ToolRun otel = run_tool({"export", trace->string(), "--profile", "otel"});
   ASSERT_EQ(otel.status, 0) << otel.err;
-  for (const json &line : lines_of(otel.out)) {
+  for (const json &line : json_lines(otel.out)) {
     EXPECT_GT(line["Timestamp"].get<std::int64_t>(), 1'700'000'000'000'000'000);
     EXPECT_TRUE(line["Attributes"]["etw.provider.id"].is_string());
   }
   const ToolRun timeline = run_tool({"export", trace->string(), "--profile", "timeline"});
   ASSERT_EQ(timeline.status, 0) << timeline.err;
-  for (const json &line : lines_of(timeline.out)) {
+  for (const json &line : json_lines(timeline.out)) {
     EXPECT_EQ(line["__container_type__"], "event");
     EXPECT_GT(line["timestamp"].get<std::int64_t>(), 1'700'000'000'000'000);
     EXPECT_FALSE(line["message"].get<std::string>().empty());

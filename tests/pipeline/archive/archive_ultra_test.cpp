@@ -21,8 +21,8 @@ using etlz::SegmentMethod;
 
 using Coded = testing::CodedSegment;
 
-Coded coded(const Buffer &trace, etlz::SegmentCoder &coder, Level level = Level::ultra) {
-  return testing::coded_segment(trace, coder, level);
+Coded ultra(const Buffer &trace, etlz::SegmentCoder &coder) {
+  return testing::coded_segment(trace, coder, Level::ultra);
 }
 
 bool comes_back(const Coded &c, const Buffer &trace, etlz::SegmentCoder &coder) {
@@ -51,9 +51,9 @@ TEST(Ultra, RealTracesComeBackAndAreSmaller) {
   for (const std::string &name : traces) {
     const Buffer trace = testing::read_file(testing::trace_path(name)->string());
     if (testing::kSanitized && trace.size() > 2'000'000) continue;
-    const Coded c = coded(trace, coder);
+    const Coded c = ultra(trace, coder);
     EXPECT_TRUE(comes_back(c, trace, coder)) << name;
-    EXPECT_LE(c.bytes.size(), coded(trace, coder, Level::max).bytes.size()) << name;
+    EXPECT_LE(c.bytes.size(), testing::coded_segment(trace, coder, Level::max).bytes.size()) << name;
   }
 }
 
@@ -62,12 +62,12 @@ TEST(Ultra, GeneratedTracesComeBackCompressedOrNot) {
   for (const Codec codec : {Codec::none, Codec::xpress, Codec::lznt1})
     for (const std::size_t turns : {0u, 3u}) {
       const Buffer trace = testing::trace_in_recycled_memory(codec, testing::kSanitized ? 20 : 60, turns);
-      const Coded c = coded(trace, coder);
+      const Coded c = ultra(trace, coder);
       EXPECT_EQ(c.method, SegmentMethod::coupled) << codec_name(codec) << ' ' << turns;
       EXPECT_TRUE(coder.gives(c.method, c.bytes, trace, c.facts.stream_bytes, c.facts.scratch_bytes));
       EXPECT_TRUE(comes_back(c, trace, coder)) << codec_name(codec) << ' ' << turns;
       // Nothing of one segment is left for the next, nor for another coder's.
-      EXPECT_EQ(coded(trace, coder).bytes, c.bytes);
+      EXPECT_EQ(ultra(trace, coder).bytes, c.bytes);
       etlz::SegmentCoder other;
       EXPECT_TRUE(comes_back(c, trace, other));
     }
@@ -81,7 +81,7 @@ TEST(Ultra, WhatIsNoBufferComesBack) {
   for (std::size_t at = trace.size() / 2; at < trace.size() / 2 + 700; ++at)
     trace[at] = static_cast<std::uint8_t>(random());
   etlz::SegmentCoder coder;
-  EXPECT_TRUE(comes_back(coded(trace, coder), trace, coder));
+  EXPECT_TRUE(comes_back(ultra(trace, coder), trace, coder));
 }
 
 TEST(Ultra, ArchivesAreTheSameWhateverTheThreads) {
@@ -97,7 +97,7 @@ TEST(Ultra, ArchivesAreTheSameWhateverTheThreads) {
 TEST(Ultra, DamageNeitherCrashesNorGoesOnForEver) {
   const Buffer trace = testing::trace_in_recycled_memory(Codec::xpress, 30, 3);
   etlz::SegmentCoder coder;
-  const Coded c = coded(trace, coder);
+  const Coded c = ultra(trace, coder);
   ASSERT_EQ(c.method, SegmentMethod::coupled);
   std::mt19937 random(11);
   Buffer back(trace.size());
@@ -119,7 +119,7 @@ TEST(Ultra, DamageNeitherCrashesNorGoesOnForEver) {
 TEST(Ultra, MemoryIsWhatTheHeaderSays) {
   const Buffer trace = testing::trace_in_recycled_memory(Codec::none, 60, 3);
   etlz::SegmentCoder coder;
-  const Coded c = coded(trace, coder);
+  const Coded c = ultra(trace, coder);
   Buffer back(trace.size());
   ASSERT_EQ(c.method, SegmentMethod::coupled);
   EXPECT_TRUE(coder.decode(c.method, c.bytes, back, c.facts.stream_bytes, c.facts.scratch_bytes));

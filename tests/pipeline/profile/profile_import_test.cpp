@@ -20,7 +20,7 @@ using test_support::synthetic_profile;
 constexpr ProfileFormat kFormats[] = {ProfileFormat::firefox, ProfileFormat::speedscope,
                                       ProfileFormat::pprof};
 
-Buffer write(const Profile &profile, ProfileFormat format, const std::string &title = {}) {
+Buffer exported(const Profile &profile, ProfileFormat format, const std::string &title = {}) {
   Buffer out;
   ProfileExportOptions options;
   options.title = title;
@@ -35,7 +35,7 @@ Buffer write(const Profile &profile, ProfileFormat format, const std::string &ti
 // Stacks by name and what they weigh. Not every format holds what kind of code a named frame is, which the
 // marks at the ends of names say.
 std::map<std::string, std::uint64_t> stacks(const Profile &profile) {
-  const Buffer bytes = write(profile, ProfileFormat::folded);
+  const Buffer bytes = exported(profile, ProfileFormat::folded);
   std::istringstream lines(std::string(bytes.begin(), bytes.end()));
   std::map<std::string, std::uint64_t> out;
   for (std::string line; std::getline(lines, line);) {
@@ -53,8 +53,8 @@ Buffer unpacked(const Buffer &file) {
   return testing::gunzipped(file);
 }
 
-std::string folded(const Profile &profile) {
-  const Buffer bytes = write(profile, ProfileFormat::folded);
+std::string as_folded(const Profile &profile) {
+  const Buffer bytes = exported(profile, ProfileFormat::folded);
   return {bytes.begin(), bytes.end()};
 }
 
@@ -62,7 +62,7 @@ TEST(ProfileImport, StacksAndWeightsAreThoseThatWereExported) {
   const Profile profile = synthetic_profile();
   for (const ProfileFormat format : kFormats) {
     SCOPED_TRACE(profile_format_name(format));
-    const Result<ReadProfile> read = read_profile(write(profile, format));
+    const Result<ReadProfile> read = read_profile(exported(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->format, format);
     EXPECT_EQ(read->title, "Processor time: synthetic.etl");
@@ -85,9 +85,9 @@ TEST(ProfileImport, PprofFilesKeepTimesAndAddressesWhenWrittenAgain) {
   bare.caller = true;
   profile.nodes.push_back({0, static_cast<std::uint32_t>(profile.frames.size() - 1)});
   profile.samples.back().node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
-  const Result<ReadProfile> once = read_profile(write(profile, ProfileFormat::pprof));
+  const Result<ReadProfile> once = read_profile(exported(profile, ProfileFormat::pprof));
   ASSERT_TRUE(once) << once.error().message();
-  const Result<ReadProfile> twice = read_profile(write(once->profile, ProfileFormat::pprof));
+  const Result<ReadProfile> twice = read_profile(exported(once->profile, ProfileFormat::pprof));
   ASSERT_TRUE(twice) << twice.error().message();
   for (const Profile *read : {&once->profile, &twice->profile}) {
     EXPECT_EQ(read->start_time, profile.start_time);
@@ -132,11 +132,11 @@ TEST(ProfileImport, NumbersOfPprofFilesMayStandPackedOrOneByOne) {
 
 TEST(ProfileImport, FirefoxFilesAreTheSameWhenWrittenAgain) {
   const Profile profile = synthetic_profile({.slices = true});
-  const Buffer first = write(profile, ProfileFormat::firefox);
+  const Buffer first = exported(profile, ProfileFormat::firefox);
   const Result<ReadProfile> read = read_profile(first);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_GT(read->profile.slices.size(), 0u);
-  EXPECT_EQ(unpacked(write(read->profile, ProfileFormat::firefox, read->title)), unpacked(first));
+  EXPECT_EQ(unpacked(exported(read->profile, ProfileFormat::firefox, read->title)), unpacked(first));
 }
 
 TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
@@ -145,7 +145,7 @@ TEST(ProfileImport, SamplesWithoutAnIntervalHaveNoTime) {
   profile.intervals.clear();
   for (const ProfileFormat format : kFormats) {
     SCOPED_TRACE(profile_format_name(format));
-    const Buffer file = write(profile, format);
+    const Buffer file = exported(profile, format);
     if (format == ProfileFormat::pprof) {
       const Buffer plain = unpacked(file);
       EXPECT_EQ(std::string(plain.begin(), plain.end()).find("nanoseconds"), std::string::npos);
@@ -163,7 +163,7 @@ TEST(ProfileImport, WhatIsMeasuredIsTheSame) {
   for (const ProfileKind kind : {ProfileKind::cpu, ProfileKind::wait, ProfileKind::ready})
     for (const ProfileFormat format : kFormats) {
       profile.kind = kind;
-      const Result<ReadProfile> read = read_profile(write(profile, format));
+      const Result<ReadProfile> read = read_profile(exported(profile, format));
       ASSERT_TRUE(read) << read.error().message();
       EXPECT_EQ(read->profile.kind, kind) << profile_format_name(format);
     }
@@ -172,7 +172,7 @@ TEST(ProfileImport, WhatIsMeasuredIsTheSame) {
 TEST(ProfileImport, WaitsOfOlderSpeedscopeFilesAreMicroseconds) {
   Profile profile = synthetic_profile();
   profile.kind = ProfileKind::wait;
-  const Buffer file = write(profile, ProfileFormat::speedscope);
+  const Buffer file = exported(profile, ProfileFormat::speedscope);
   std::string text(file.begin(), file.end());
   const std::string unit = "\"nanoseconds\"";
   for (std::size_t at = 0; (at = text.find(unit, at)) != std::string::npos;)
@@ -189,7 +189,7 @@ TEST(ProfileImport, ThreadsStayInTheirProcesses) {
   const std::uint32_t thread = profile.samples.front().thread;
   profile.threads[thread].name = "Disk (9) / IO";
   for (const ProfileFormat format : kFormats) {
-    const Result<ReadProfile> read = read_profile(write(profile, format));
+    const Result<ReadProfile> read = read_profile(exported(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     const auto found =
         std::ranges::find(read->profile.threads, profile.threads[thread].name, &ProfileThread::name);
@@ -231,7 +231,7 @@ TEST(ProfileImport, KernelFramesStayKernelFrames) {
     profile.modules.push_back(driver);
   });
   const auto marked = [](const Profile &of) {
-    const std::string text = folded(of);
+    const std::string text = as_folded(of);
     std::size_t lines = 0;
     for (std::size_t at = 0; (at = text.find("_[k] ", at)) != std::string::npos; ++at)
       ++lines;
@@ -239,7 +239,7 @@ TEST(ProfileImport, KernelFramesStayKernelFrames) {
   };
   ASSERT_GT(marked(profile), 0u);
   for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::pprof}) {
-    const Result<ReadProfile> read = read_profile(write(profile, format));
+    const Result<ReadProfile> read = read_profile(exported(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(marked(read->profile), marked(profile)) << profile_format_name(format);
   }
@@ -271,10 +271,10 @@ TEST(ProfileImport, SpeedscopeFilesKeepTheKindsOfFrames) {
   profile.frames.push_back(unknown);
   profile.nodes.push_back({node, static_cast<std::uint32_t>(profile.frames.size() - 1)});
   profile.samples.front().node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
-  const Result<ReadProfile> read = read_profile(write(profile, ProfileFormat::speedscope));
+  const Result<ReadProfile> read = read_profile(exported(profile, ProfileFormat::speedscope));
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(folded(read->profile), folded(profile));
-  EXPECT_NE(folded(profile).find("0xfffff80000001000_[k] "), std::string::npos);
+  EXPECT_EQ(as_folded(read->profile), as_folded(profile));
+  EXPECT_NE(as_folded(profile).find("0xfffff80000001000_[k] "), std::string::npos);
 }
 
 // In a module, as .NET's precompiled code, and in none.
@@ -296,12 +296,12 @@ TEST(ProfileImport, CompiledCodeOfPprofFilesStaysCompiledCode) {
     sample.node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
     profile.samples.push_back(sample);
   }
-  const Result<ReadProfile> read = read_profile(write(profile, ProfileFormat::pprof));
+  const Result<ReadProfile> read = read_profile(exported(profile, ProfileFormat::pprof));
   ASSERT_TRUE(read) << read.error().message();
-  const std::string text = folded(read->profile);
+  const std::string text = as_folded(read->profile);
   EXPECT_NE(text.find(";game.exe!Program.Main()_[j] 1\n"), std::string::npos);
   EXPECT_NE(text.find(";draw (https://example.org/app.js:12:9)_[j] 1\n"), std::string::npos);
-  EXPECT_EQ(text, folded(profile));
+  EXPECT_EQ(text, as_folded(profile));
 }
 
 // What is called there is looked up at the address, a caller's at the one before.
@@ -309,7 +309,7 @@ TEST(ProfileImport, AnInnermostFrameAndACallerAtTheSameAddressStayApart) {
   Profile profile = synthetic_profile();
   add_two_unnamed(profile, [](ProfileFrame &caller) { caller.caller = true; });
   for (const ProfileFormat format : kFormats) {
-    const Result<ReadProfile> read = read_profile(write(profile, format));
+    const Result<ReadProfile> read = read_profile(exported(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     for (const bool wanted : {false, true})
       EXPECT_TRUE(std::ranges::any_of(read->profile.frames, [&](const ProfileFrame &f) {
@@ -336,7 +336,7 @@ TEST(ProfileImport, UnnamedFramesOfTwoBuildsOfAModuleStayApart) {
   sample.weight = 1234;
   profile.samples.push_back(sample);
   for (const ProfileFormat format : kFormats) {
-    const Result<ReadProfile> read = read_profile(write(profile, format));
+    const Result<ReadProfile> read = read_profile(exported(profile, format));
     ASSERT_TRUE(read) << read.error().message();
     std::uint64_t weight = 0;
     for (const ProfileSample &s : read->profile.samples) {
@@ -351,9 +351,9 @@ TEST(ProfileImport, UnnamedFramesOfTwoBuildsOfAModuleStayApart) {
 
 TEST(ProfileImport, WhatHasLostItsTimesSaysSoInThePage) {
   for (const ProfileFormat format : kFormats) {
-    const Result<ReadProfile> read = read_profile(write(synthetic_profile(), format));
+    const Result<ReadProfile> read = read_profile(exported(synthetic_profile(), format));
     ASSERT_TRUE(read) << read.error().message();
-    const Buffer bytes = write(read->profile, ProfileFormat::html);
+    const Buffer bytes = exported(read->profile, ProfileFormat::html);
     const bool told = std::string(bytes.begin(), bytes.end()).find("have no times") != std::string::npos;
     EXPECT_EQ(told, format != ProfileFormat::firefox) << profile_format_name(format);
   }
@@ -362,18 +362,18 @@ TEST(ProfileImport, WhatHasLostItsTimesSaysSoInThePage) {
 TEST(ProfileImport, HostileNamesSurvive) {
   const Profile profile = synthetic_profile({.samples = 300, .hostile_names = true});
   for (const ProfileFormat format : kFormats)
-    EXPECT_TRUE(read_profile(write(profile, format))) << profile_format_name(format);
+    EXPECT_TRUE(read_profile(exported(profile, format))) << profile_format_name(format);
 }
 
 TEST(ProfileImport, DamagedFilesAreErrorsOrProfilesThatHoldTogether) {
   const Profile profile = synthetic_profile({.samples = 40, .leaves = 3});
   for (const ProfileFormat format : kFormats) {
     SCOPED_TRACE(profile_format_name(format));
-    const Buffer file = unpacked(write(profile, format));
+    const Buffer file = unpacked(exported(profile, format));
     const auto expect_whole = [&](const Buffer &bytes) {
       const Result<ReadProfile> read = read_profile(bytes);
       if (read) {
-        EXPECT_FALSE(write(read->profile, ProfileFormat::pprof).empty()); // walks over all of it
+        EXPECT_FALSE(exported(read->profile, ProfileFormat::pprof).empty()); // walks over all of it
       }
     };
     for (std::size_t at = 0; at < file.size(); at += 7)
@@ -385,10 +385,10 @@ TEST(ProfileImport, DamagedFilesAreErrorsOrProfilesThatHoldTogether) {
     for (std::size_t size = 0; size < file.size(); size += 97)
       expect_whole(Buffer(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)));
   }
-  Buffer packed = write(profile, ProfileFormat::pprof);
+  Buffer packed = exported(profile, ProfileFormat::pprof);
   packed.resize(packed.size() / 2);
   EXPECT_EQ(read_profile(packed).error().kind, ErrorKind::corrupt);
-  EXPECT_EQ(read_profile(write(profile, ProfileFormat::firefox), 1000).error().kind, ErrorKind::limit);
+  EXPECT_EQ(read_profile(exported(profile, ProfileFormat::firefox), 1000).error().kind, ErrorKind::limit);
   const std::string nested(200'000, '[');
   EXPECT_FALSE(read_profile(Bytes(reinterpret_cast<const std::uint8_t *>(nested.data()), nested.size())));
 }
@@ -443,7 +443,7 @@ TEST(ProfileImport, NumbersOutOfRangeAreErrorsOrWhatTheFormatAllows) {
   profile.slices.resize(6);
   for (const ProfileFormat format : {ProfileFormat::firefox, ProfileFormat::speedscope}) {
     SCOPED_TRACE(profile_format_name(format));
-    const Buffer bytes = unpacked(write(profile, format));
+    const Buffer bytes = unpacked(exported(profile, format));
     const std::string file(bytes.begin(), bytes.end());
     std::size_t numbers = 0, refused = 0;
     bool quoted = false;
@@ -464,7 +464,7 @@ TEST(ProfileImport, NumbersOutOfRangeAreErrorsOrWhatTheFormatAllows) {
           continue;
         }
         for (const ProfileFormat written : kFormats)
-          EXPECT_FALSE(write(read->profile, written).empty());
+          EXPECT_FALSE(exported(read->profile, written).empty());
       }
     }
     EXPECT_GT(numbers, 50u);

@@ -1,40 +1,19 @@
 // Schemas that travel in traces or come from files: every type with a known value, and what contradicts
 // itself.
 #include "etwrelog/schema.hpp"
-#include "write/event_builder.hpp"
+#include "tests/support/built_event.hpp"
 
 #include <gtest/gtest.h>
 
 namespace etwrelog {
 namespace {
 
+using testing::Built;
+using testing::json_of;
+
 constexpr Guid kProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
 
 using Raw = std::vector<std::uint8_t>;
-
-struct Built {
-  Raw bytes;
-  template <class Build> explicit Built(Build &&build) {
-    write::EventBuilder builder(bytes);
-    build(builder);
-    (void)builder.finish();
-  }
-  [[nodiscard]] EventView view() const {
-    EventView found;
-    for_each_event(bytes, [&](const EventView &event, std::int64_t, std::uint32_t) { found = event; });
-    return found;
-  }
-};
-
-std::string json_of(const SchemaCatalog &catalog, const EventView &event, const JsonOptions &options = {}) {
-  const Schema *schema = catalog.find(event);
-  if (schema == nullptr) return "unknown";
-  std::string out;
-  const DecodedSize size = Decoder(*schema, event.pointer_size()).append_json(event.payload(), out, options);
-  if (size.truncated) out += " truncated";
-  if (!size.truncated && size.covered < event.payload().size()) out += " tail";
-  return out;
-}
 
 void put_text(Raw &raw, std::string_view text) {
   raw.insert(raw.end(), text.begin(), text.end());

@@ -1,6 +1,6 @@
 // Schemas: where they come from and which one an event gets; what a decoder reads by them.
 #include "etwrelog/schema.hpp"
-#include "write/event_builder.hpp"
+#include "tests/support/built_event.hpp"
 
 #include <set>
 #include <tuple>
@@ -10,29 +10,8 @@
 namespace etwrelog {
 namespace {
 
-std::string json_of(const SchemaCatalog &catalog, const EventView &event) {
-  const Schema *schema = catalog.find(event);
-  if (schema == nullptr) return "unknown";
-  std::string out;
-  (void)Decoder(*schema, event.pointer_size()).append_json(event.payload(), out);
-  return out;
-}
-
-// One event and its bytes.
-struct Built {
-  std::vector<std::uint8_t> bytes;
-  std::uint32_t size = 0;
-  template <class Build> explicit Built(Build &&build) {
-    write::EventBuilder builder(bytes);
-    build(builder);
-    size = builder.finish();
-  }
-  [[nodiscard]] EventView view() const {
-    EventView found;
-    for_each_event(bytes, [&](const EventView &event, std::int64_t, std::uint32_t) { found = event; });
-    return found;
-  }
-};
+using testing::Built;
+using testing::json_of;
 
 TEST(BuiltinSchemas, EveryRowHasNamesAndSoundFields) {
   const auto all = SchemaCatalog::builtin().all();

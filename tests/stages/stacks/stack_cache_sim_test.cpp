@@ -65,7 +65,7 @@ struct Setting {
   std::size_t bytes;
 };
 
-class StackCache : public testing::TestWithParam<Setting> {};
+class StackCache : public ::testing::TestWithParam<Setting> {};
 
 // Also plays a reader: every reference must name, until its definition, the stack that was inserted.
 TEST_P(StackCache, LogsWhatTheModelLogsAndResolves) {
@@ -115,9 +115,9 @@ TEST_P(StackCache, LogsWhatTheModelLogsAndResolves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, StackCache,
-                         testing::Values(Setting{256, 3u << 20}, Setting{1, 1u << 20},
-                                         Setting{1021, 3u << 20}, Setting{256, 100 * 0x128},
-                                         Setting{64, 7 * 0x128}, Setting{8, 0}));
+                         ::testing::Values(Setting{256, 3u << 20}, Setting{1, 1u << 20},
+                                           Setting{1021, 3u << 20}, Setting{256, 100 * 0x128},
+                                           Setting{64, 7 * 0x128}, Setting{8, 0}));
 
 TEST(StackCacheSim, LogsInFullWhatThePoolCannotHold) {
   StackCacheSim::Options options;

@@ -500,7 +500,7 @@ private:
   pid_t pid_ = -1;
 };
 
-class SymbolServer : public testing::Test {
+class SymbolServer : public ::testing::Test {
 protected:
   void SetUp() override {
     NEED_PDB();

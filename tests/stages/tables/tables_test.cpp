@@ -22,13 +22,13 @@ public:
   std::string bytes;
 };
 
-const std::vector<Column> kColumns = {{"time", ColumnType::timestamp},       {"small", ColumnType::integer},
-                                      {"big", ColumnType::unsigned_integer}, {"real", ColumnType::real},
-                                      {"yes", ColumnType::boolean},          {"text", ColumnType::text}};
+const std::vector<Column> kAllTypes = {{"time", ColumnType::timestamp},       {"small", ColumnType::integer},
+                                       {"big", ColumnType::unsigned_integer}, {"real", ColumnType::real},
+                                       {"yes", ColumnType::boolean},          {"text", ColumnType::text}};
 
 Batch make_batch(std::size_t rows) {
   Batch batch;
-  for (const Column &column : kColumns)
+  for (const Column &column : kAllTypes)
     batch.columns.emplace_back(column.type, column.repeats);
   for (std::size_t i = 0; i < rows; ++i) {
     batch.columns[0].add_number(1'600'000'000'000'000'000u + i);
@@ -123,7 +123,7 @@ TEST(Tables, NumbersOfManyRowsAtOnceAreTheSame) {
 TEST(Tables, CsvQuotesWhatNeedsItAndKeepsEveryDigit) {
   Memory memory;
   const auto writer = csv_writer(memory);
-  ASSERT_TRUE(writer->add_table("t", kColumns));
+  ASSERT_TRUE(writer->add_table("t", kAllTypes));
   ASSERT_TRUE(writer->write(0, make_batch(3)));
   ASSERT_TRUE(writer->finish());
   EXPECT_EQ(memory.bytes, "time,small,big,real,yes,text\r\n"
@@ -151,7 +151,7 @@ TEST(Tables, CsvHasRealNumbersAsJsonLinesHaveThem) {
 }
 
 TEST(Tables, FilesTellColumnsOfOneNameApartAsDatabasesDo) {
-  std::vector<Column> columns = kColumns;
+  std::vector<Column> columns = kAllTypes;
   columns[4].name = "SMALL";
   Memory csv, arrow;
   ASSERT_TRUE(csv_writer(csv)->add_table("t", columns));
@@ -165,7 +165,7 @@ TEST(Tables, ArrowFilesBeginAndEndAsTheFormatSays) {
   for (const bool file : {false, true}) {
     Memory memory;
     const auto writer = arrow_writer(memory, file);
-    ASSERT_TRUE(writer->add_table("t", kColumns));
+    ASSERT_TRUE(writer->add_table("t", kAllTypes));
     ASSERT_TRUE(writer->write(0, make_batch(9)));
     ASSERT_TRUE(writer->write(0, make_batch(0)));
     ASSERT_TRUE(writer->finish());
@@ -219,7 +219,7 @@ template <class Fill> void make_database(const std::string &path, sqlite3 *&data
 
 TEST(Tables, SqliteKeepsValuesWholeAndNamesApart) {
   const testing::TempDir directory;
-  std::vector<Column> columns = kColumns;
+  std::vector<Column> columns = kAllTypes;
   columns[4].name = "SMALL"; // SQL sees no difference to "small"
   sqlite3 *database = nullptr;
   ASSERT_NO_FATAL_FAILURE(make_database(directory.file("t.db"), database, [&](TableWriter &writer) {
@@ -244,7 +244,7 @@ TEST(Tables, SqliteHasIndicesOfTablesThatAreLarge) {
   sqlite3 *database = nullptr;
   ASSERT_NO_FATAL_FAILURE(make_database(directory.file("t.db"), database, [](TableWriter &writer) {
     for (const char *name : {"few", "many"})
-      ASSERT_TRUE(writer.add_table(name, kColumns));
+      ASSERT_TRUE(writer.add_table(name, kAllTypes));
     ASSERT_TRUE(writer.write(0, make_batch(10)));
     for (int i = 0; i < 2; ++i)
       ASSERT_TRUE(writer.write(1, make_batch(600)));
