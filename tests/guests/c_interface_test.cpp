@@ -57,6 +57,33 @@ TEST(CInterface, TellsWhatTheHeaderSays) {
   EXPECT_EQ(source->missing_buffers, 0u);
 }
 
+// Central Europe: an hour more from the last Sunday of March to that of October.
+TEST(CInterface, TellsTheLocalTimeOfTheSeason) {
+  const GuestFiles files;
+  constexpr std::int64_t kJuly = 132'380'352'000'000'000, kNovember = 132'500'000'000'000'000; // of 2020
+  for (const std::int64_t start : {kJuly, kNovember, std::int64_t{0}}) {
+    std::vector<std::uint8_t> bytes = busy_trace().bytes();
+    std::uint8_t *header = &bytes[format::kBufferHeaderSize + format::kSystemHeaderSize];
+    store(header + format::kLogfileHeader64.start_time, start);
+    std::uint8_t *zone = header + format::kLogfileHeader64.bias;
+    const auto change = [&](std::size_t date, std::uint16_t month, std::uint16_t hour) {
+      store(zone + date + 2, month);
+      store(zone + date + 6, std::uint16_t{5}); // the last of the month
+      store(zone + date + 8, hour);
+    };
+    store(zone, std::int32_t{-60});
+    change(format::kDaylightDateAt, 3, 2);
+    store(zone + format::kDaylightBiasAt, std::int32_t{-60});
+    change(format::kStandardDateAt, 10, 3);
+    ErrorPtr error;
+    const TracePtr trace = open({files.write("zone.etl", bytes)}, error);
+    ASSERT_TRUE(trace) << etwr_error_message(error.get());
+    const etwr_source *source = etwr_source_at(trace.get(), 0);
+    EXPECT_EQ(source->timezone_bias, -60);
+    EXPECT_EQ(source->timezone_bias_at_start, start == kJuly ? -120 : -60) << start;
+  }
+}
+
 TEST(CInterface, TellsOfBuffersThatAreMissing) {
   const GuestFiles files;
   std::vector<std::uint8_t> bytes = busy_trace().bytes();

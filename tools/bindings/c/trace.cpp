@@ -32,6 +32,7 @@ etwr_trace::etwr_trace(etwrelog::Trace opened)
     source.decoded_bytes = info.decoded_bytes;
     source.buffers = info.buffers;
     source.missing_buffers = info.missing_buffers;
+    source.timezone_bias_at_start = header.bias_at(header.start_time).value_or(header.timezone_bias);
     sources.push_back(source);
   }
 }
