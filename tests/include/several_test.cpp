@@ -2,6 +2,7 @@
 // what is counted of all is the sum of what is counted of each.
 #include "etwrelog/etwrelog.hpp"
 #include "etwrelog/profile.hpp"
+#include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/zip_files.hpp"
@@ -295,13 +296,14 @@ TEST_F(Several, TheMachineThatBeganFirstIsNumberNull) {
 TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirTimesAndOrder) {
   constexpr std::int64_t kOld = 2'143'536, kOther = 3'579'545, kUsual = 10'000'000, kFine = 24'000'000,
                          kCycles = 2'400'000'123;
-  for (const auto &[early_rate, late_rate] : {std::pair(kOld, kUsual),
-                                              {kUsual, kOld},
-                                              {kOld, kOther},
-                                              {kOther, kOld},
-                                              {kUsual, kFine},
-                                              {kCycles, kUsual},
-                                              {kOld, kOld}}) {
+  for (const auto &[early_rate, late_rate] :
+       some<std::pair<std::int64_t, std::int64_t>>(3, {{kOld, kUsual},
+                                                       {kUsual, kOld},
+                                                       {kOld, kOther},
+                                                       {kOther, kOld},
+                                                       {kUsual, kFine},
+                                                       {kCycles, kUsual},
+                                                       {kOld, kOld}})) {
     std::vector<std::string> traces;
     for (const bool late : {false, true}) {
       const std::int64_t rate = late ? late_rate : early_rate, start = 132'500'000'000'000'000;

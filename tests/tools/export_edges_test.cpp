@@ -198,8 +198,8 @@ TEST_F(ExportEdges, StacksGetTheirUserPartFromALaterEvent) {
 
 TEST_F(ExportEdges, TimesAtTheEndsOfAClockAreFoundByConditions) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const std::vector<std::int64_t> times = {-kMost - 1, -kMost,    -1,        0,    1,
-                                           2'000'000,  kMost / 2, kMost - 1, kMost};
+  const auto times =
+      testing::some<std::int64_t>(2, {-kMost - 1, -kMost, -1, 0, 1, 2'000'000, kMost / 2, kMost - 1, kMost});
   struct ClockCase {
     format::ClockType type;
     std::int64_t frequency;
@@ -227,7 +227,7 @@ TEST_F(ExportEdges, TimesAtTheEndsOfAClockAreFoundByConditions) {
     EXPECT_NE(
         asked({"query", name,
                "select count(*) from events where id = 1 and timestamp >= -9223372036854775808", "--json"})
-            .out.find(":9"),
+            .out.find(":" + std::to_string(times.size())),
         std::string::npos);
   }
 }

