@@ -140,7 +140,8 @@ typedef struct etwr_source {
   uint32_t machine;      /* files of the same boot of the same machine have the same number */
   uint64_t stored_bytes, decoded_bytes, buffers;
   uint64_t missing_buffers; /* that were written as the header says, and are not there: the file was cut */
-  /* The same at start_time, daylight saving included; timezone_bias where the header does not tell. */
+  /* As timezone_bias, but at start_time with daylight saving; the same as that where the header does not
+   * tell. */
   int32_t timezone_bias_at_start;
 } etwr_source;
 

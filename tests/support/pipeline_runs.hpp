@@ -56,6 +56,13 @@ inline Result<pipeline::Trace> open_trace(std::vector<std::uint8_t> bytes,
   return pipeline::Trace::open(read::memory_input("test.etl", std::move(bytes)), options);
 }
 
+// Through the public headers; throws where it does not open.
+inline etwrelog::Trace opened_trace(const Input &input) {
+  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
+  if (!trace) throw std::runtime_error(trace.error().message());
+  return *std::move(trace);
+}
+
 using EventBytes = std::vector<std::uint8_t>;
 
 // Every event of a trace, without padding, as it stands in the file; `by_cpu`: by processor.
@@ -123,12 +130,6 @@ inline Relogged relog_bytes(std::vector<std::uint8_t> input, pipeline::RelogOpti
   result.bytes = read_file(options.output);
   result.contents = contents_of(result.bytes);
   return result;
-}
-
-inline etwrelog::Trace opened_trace(const Input &input) {
-  Result<etwrelog::Trace> trace = etwrelog::Trace::open(input);
-  if (!trace) throw std::runtime_error(trace.error().message());
-  return *std::move(trace);
 }
 
 inline Relogged relog_selection(const SyntheticTrace &trace, const Selection &selection) {

@@ -2,7 +2,7 @@
 #include "etwrelog/schema.hpp"
 #include "schema/event_info_format.hpp"
 #include "schema/event_info_writer.hpp"
-#include "write/event_builder.hpp"
+#include "tests/support/built_event.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@ namespace {
 constexpr Guid kNamedProvider = make_guid(0x11223344, 0x5566, 0x7788, 0x99aa, 0xbbccddeeff00);
 
 using Raw = std::vector<std::uint8_t>;
+using testing::Built;
 
 // A manifest of one provider, with what stands in it.
 std::string manifest(const std::string &inside, const std::string &strings = {}) {
@@ -21,35 +22,16 @@ std::string manifest(const std::string &inside, const std::string &strings = {})
          "</stringTable></resources></localization></instrumentationManifest>";
 }
 
-template <class Build> Raw built(Build &&build) {
-  Raw bytes;
-  write::EventBuilder builder(bytes);
-  build(builder);
-  static_cast<void>(builder.finish());
-  return bytes;
-}
-
-Raw event_of(std::uint16_t id, const Raw &payload) {
-  return built([&](write::EventBuilder &e) {
+Built event_of(std::uint16_t id, const Raw &payload) {
+  return Built([&](write::EventBuilder &e) {
     write::EventFields fields;
     fields.provider = kNamedProvider, fields.id = id;
     e.event(fields, 8, 8, 4, 1000).bytes(payload);
   });
 }
 
-EventView view_of(const Raw &bytes) {
-  EventView found;
-  for_each_event(bytes, [&](const EventView &event, std::int64_t, std::uint32_t) { found = event; });
-  return found;
-}
-
-std::string json_of(const SchemaCatalog &catalog, const Raw &bytes) {
-  const EventView event = view_of(bytes);
-  const Schema *schema = catalog.find(event);
-  if (schema == nullptr) return "unknown";
-  std::string out;
-  Decoder(*schema, 8).append_json(event.payload(), out, {.maps = true});
-  return out;
+std::string json_of(const SchemaCatalog &catalog, const Built &event) {
+  return testing::json_of(catalog, event.view(), {.maps = true});
 }
 
 TEST(ManifestNames, OfMembersMeanNothingOutsideTheirStructure) {
@@ -87,15 +69,15 @@ TEST(ManifestNames, OfOpcodesAreTheirTasksFirst) {
                "opcode='go'/><event value='2' task='B' opcode='go'/><event value='3' task='win:None' "
                "symbol='Three'/></events>",
                "<string id='a' value='GoA'/><string id='b' value='GoB'/>")));
-  EXPECT_EQ(catalog.find(view_of(event_of(1, {})))->name, "A/GoA");
-  EXPECT_EQ(catalog.find(view_of(event_of(2, {})))->name, "B/GoB");
-  EXPECT_EQ(catalog.find(view_of(event_of(3, {})))->name, "Three");
+  EXPECT_EQ(catalog.find(event_of(1, {}).view())->name, "A/GoA");
+  EXPECT_EQ(catalog.find(event_of(2, {}).view())->name, "B/GoB");
+  EXPECT_EQ(catalog.find(event_of(3, {}).view())->name, "Three");
 }
 
 TEST(ManifestNames, OfATemplateThatIsNotThereAreAProblem) {
   SchemaCatalog catalog;
   ASSERT_TRUE(catalog.add_manifest(manifest("<events><event value='1' template='T'/></events>")));
-  EXPECT_EQ(catalog.find(view_of(event_of(1, {}))), nullptr);
+  EXPECT_EQ(catalog.find(event_of(1, {}).view()), nullptr);
   ASSERT_EQ(catalog.problems().size(), 1u);
   EXPECT_NE(catalog.problems()[0].find("its template is not there"), std::string::npos);
 }
@@ -108,7 +90,7 @@ TEST(EventInfoRecords, SayTheLengthsThatWindowsOwnSay) {
       "<data name='c' inType='win:Pointer'/><data name='d' inType='win:GUID'/><data name='e' "
       "inType='win:FILETIME'/><data name='f' inType='win:UnicodeString'/><data name='g' "
       "inType='win:Double'/></template></templates><events><event value='1' template='T'/></events>")));
-  const Schema *schema = catalog.find(view_of(event_of(1, {})));
+  const Schema *schema = catalog.find(event_of(1, {}).view());
   ASSERT_NE(schema, nullptr);
   const auto record = schema::write_event_info(*schema, {.provider = kNamedProvider, .id = 1});
   ASSERT_TRUE(record);
@@ -137,10 +119,10 @@ TEST(TraceMessageFormats, NamesOfFunctionsMayHaveBlanksAndUnknownArgumentsArePro
   for (const std::string_view text : {kNamedTmf, std::string_view(wide)}) {
     SchemaCatalog catalog;
     ASSERT_TRUE(catalog.add_tmf(text));
-    const Raw message = built(
+    const Built message(
         [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(std::uint32_t{5}); });
-    ASSERT_NE(catalog.find(view_of(message)), nullptr);
-    EXPECT_EQ(catalog.find(view_of(message))->message, "[Foo<int, bool>::Bar] x %1!d!");
+    ASSERT_NE(catalog.find(message.view()), nullptr);
+    EXPECT_EQ(catalog.find(message.view())->message, "[Foo<int, bool>::Bar] x %1!d!");
     ASSERT_EQ(catalog.problems().size(), 1u);
     EXPECT_NE(catalog.problems()[0].find("'ItemNobodyKnows'"), std::string::npos) << catalog.problems()[0];
   }
@@ -161,13 +143,13 @@ TEST(TraceMessageFormats, SayLevelsAndKeepPercentSignsOfNames) {
     ASSERT_TRUE(catalog.add_tmf("11223344-5566-7788-99aa-bbccddeeff00 100%1.c // SRC=a.c\n"
                                 "#typev a_c1 1 \"%0%1 %!FUNC! %%: %10!d!\" //   LEVEL=" +
                                 name + " FLAGS=X FUNC=Num::operator%1\n{\nn, ItemLong -- 10\n}\n"));
-    const Raw message = built(
+    const Built message(
         [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(std::uint32_t{5}); });
-    const Schema *schema = catalog.find(view_of(message));
+    const Schema *schema = catalog.find(message.view());
     ASSERT_NE(schema, nullptr);
     EXPECT_EQ(schema->level, level) << name;
-    EXPECT_EQ(level_of(view_of(message), schema), level) << name;
-    EXPECT_EQ(level_of(view_of(message), nullptr), 0);
+    EXPECT_EQ(level_of(message.view(), schema), level) << name;
+    EXPECT_EQ(level_of(message.view(), nullptr), 0);
     EXPECT_EQ(schema->message, "100%%1.c Num::operator%%1 %%: %1!d!");
   }
 }
@@ -182,7 +164,7 @@ set, ItemSetByte(a,b,c) -- 11
 }
 )"));
   const auto message = [](std::uint32_t list, std::uint8_t set) {
-    return built(
+    return Built(
         [&](write::EventBuilder &e) { e.message(1, kNamedProvider, 8, 8, 4, 1000).put(list).put(set); });
   };
   EXPECT_EQ(json_of(catalog, message(1, 5)), R"({"list":"TRUE","set":"a|c"})");
