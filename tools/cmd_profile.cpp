@@ -148,6 +148,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
   if (!to) return to.error();
   if (Result<void> once = check_inputs(inputs_of(options.inputs)); !once) return once.error();
   std::vector<Profile> runs;
+  std::vector<Error> without; // of those that have nothing to add
   for (const std::vector<std::string> &inputs : options.together()) {
     Bar bar(options.progress);
     const RunOptions run = options.run(bar);
@@ -170,9 +171,13 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
                              human_count(result->unreadable)));
     const bool of_slices = shows_slices_alone(options);
     if (of_slices ? result->profile.slices.empty() : result->profile.accounting.total.samples == 0)
-      return nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result);
-    runs.push_back(std::move(result->profile));
+      without.push_back(nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result));
+    else
+      runs.push_back(std::move(result->profile));
   }
+  if (runs.empty()) return std::move(without.front());
+  for (const Error &error : without)
+    warn(error.file, error.what + ": it adds nothing to the others");
   return added_up(std::move(runs));
 }
 

@@ -55,10 +55,10 @@ std::vector<PathElement> parse_symbol_path(std::string_view path, const std::str
     const std::vector<std::string_view> words = split(text, '*');
     const std::string kind = lower(words[0]);
     const auto shown = [&words] {
-      std::string out;
+      std::string joined;
       for (const std::string_view word : words)
-        out += (out.empty() ? "" : "*") + without_secrets(base::trimmed(word));
-      return out;
+        joined += (joined.empty() ? "" : "*") + without_secrets(base::trimmed(word));
+      return joined;
     };
     if (words.size() == 1) {
       PathElement element{is_url(text), {}};
