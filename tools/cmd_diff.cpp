@@ -200,9 +200,14 @@ void name_frames(const DiffFlags &options, std::vector<Profile> &before, std::ve
 }
 
 int run_diff(DiffFlags options) {
+  // Two traces are one from before and one from after, as for every other program of this name.
+  if (options.after.empty() && options.before.size() == 2) {
+    options.after.push_back(std::move(options.before.back()));
+    options.before.pop_back();
+  }
   if (options.after.empty())
-    return report(usage_error(
-        "the traces from after are missing: diff BASE... -- NEW..., with \"--\" between the two"));
+    return report(usage_error("the traces from after are missing: diff OLD NEW, or of several diff BASE... "
+                              "-- NEW..., with \"--\" between the two"));
   std::vector<std::string> traces = options.before;
   traces.insert(traces.end(), options.after.begin(), options.after.end());
   if (Result<void> sound = options.SymbolFlags::check(traces); !sound) return report(sound.error());
@@ -267,9 +272,11 @@ int run_diff(DiffFlags options) {
 
 void add_diff_command(CLI::App &app, int &exit_status) {
   auto options = std::make_shared<DiffFlags>();
-  CLI::App *c = app.add_subcommand("diff", "What changed between profiles: diff BASE... -- NEW...");
-  c->add_option("BASE", options->before, "Traces from before")->required();
-  c->add_option("--new", options->after, "Traces from after, needed; -- says the same");
+  CLI::App *c =
+      app.add_subcommand("diff", "What changed between profiles: diff OLD NEW, or diff BASE... -- NEW...");
+  c->add_option("BASE", options->before, "Traces from before; of two traces the second is the one from after")
+      ->required();
+  c->add_option("--new", options->after, "Traces from after; -- says the same");
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
       ->allow_extra_args(false);
   c->add_option("--top", options->top, "Changes to show; 0: all")->check(no_less_than_zero());

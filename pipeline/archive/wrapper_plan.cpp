@@ -29,9 +29,9 @@ constexpr std::size_t kGzipHead = 10, kGzipTail = 8;
 
 // Of a text in a member's head with the zero behind it; 0 where there is none.
 std::uint64_t text_size(const read::Input &input, std::uint64_t at) {
-  constexpr std::size_t kUsual = 256, kMost = 64u << 10;
+  constexpr std::size_t kUsual = 256, kLongest = 64u << 10;
   std::vector<std::uint8_t> bytes;
-  for (const std::size_t most : {kUsual, kMost}) {
+  for (const std::size_t most : {kUsual, kLongest}) {
     bytes.resize(most);
     const Result<std::size_t> got = input.read_at(at, bytes);
     if (!got) return 0;

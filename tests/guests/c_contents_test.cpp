@@ -103,7 +103,7 @@ TEST_F(COutputs, NamesAndFieldsAreThoseOfTheSchema) {
 
 // As process_data_64_v3 has them: class events that a 32-bit program wrote for a 64-bit kernel.
 TEST_F(COutputs, APayloadIsReadByTheLayoutThatFits) {
-  constexpr Guid kProcess = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
+  constexpr Guid kProcessClass = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
   SyntheticTrace made;
   for (const unsigned payload_of : {8u, 4u}) {
     SyntheticTrace of({.pointer_size = payload_of});
@@ -111,7 +111,7 @@ TEST_F(COutputs, APayloadIsReadByTheLayoutThatFits) {
         of.event(of.process_start({2'000'000}, 100, 4, "game.exe", "game.exe -fast"));
     const Bytes payload = Bytes(stored).subspan(32); // behind a SYSTEM header
     made.emit({2'000'000}, [&](write::EventBuilder &e) {
-      e.classic(kProcess, 1, 4, 4, 21, 22, 2'000'000).bytes(payload);
+      e.classic(kProcessClass, 1, 4, 4, 21, 22, 2'000'000).bytes(payload);
     });
   }
   const TracePtr trace = open_trace(files.write("a.etl", made.bytes()));
@@ -121,7 +121,7 @@ TEST_F(COutputs, APayloadIsReadByTheLayoutThatFits) {
   const etwr_event *event = nullptr;
   int read = 0;
   while (etwr_next(cursor.get(), &event, nullptr) != 0) {
-    if (load_guid(event->provider) != kProcess) continue;
+    if (load_guid(event->provider) != kProcessClass) continue;
     EXPECT_EQ(event->pointer_size, 4);
     const etwr_decoded *decoded = nullptr;
     ASSERT_EQ(etwr_decode(decoder.get(), event, &decoded, nullptr), 1);

@@ -125,8 +125,8 @@ TEST(ProfileText, ByProcessHasThoseThatWereAskedFor) {
   EXPECT_EQ(some.find("game.exe"), std::string::npos) << some;
   EXPECT_NE(some.find("20.0%  quiet.exe"), std::string::npos) << some; // of all samples
   // What a program reads tells of the whole trace, whatever is selected.
-  const testing::ToolRun json = testing::run_tool({"profile", trace, "-p", "quiet.exe", "--json"});
-  EXPECT_EQ(nlohmann::json::parse(json.out)["processes"].size(), 2u) << json.out;
+  const testing::ToolRun run = testing::run_tool({"profile", trace, "-p", "quiet.exe", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(run.out)["processes"].size(), 2u) << run.out;
 }
 
 TEST(ProfileText, AStretchIsNotCalledTheWholeTrace) {
@@ -273,6 +273,21 @@ TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
     EXPECT_NE(run.err.find("is named twice"), std::string::npos) << run.err;
   }
   EXPECT_EQ(testing::run_tool({"diff", one, "--", one}).status, 0) << "against itself is fair";
+}
+
+TEST(ProfileText, OfTwoTracesTheSecondIsTheNewOne) {
+  const std::string one = sampled("old", {{"game.exe", 20}}), other = sampled("new", {{"game.exe", 30}});
+  const auto diff = [](std::vector<std::string> traces) {
+    traces.insert(traces.begin(), {"diff", "--symbols", "none", "--json"});
+    return testing::run_tool(std::move(traces));
+  };
+  const testing::ToolRun run = diff({one, other}), said = diff({one, "--", other});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, said.out);
+  EXPECT_LT(nlohmann::json::parse(run.out)["total"]["before"],
+            nlohmann::json::parse(run.out)["total"]["after"]);
+  EXPECT_EQ(diff({one}).status, 2);
+  EXPECT_EQ(diff({one, other, one + "/../third.etl"}).status, 2) << "which are old is not said";
 }
 
 TEST(ProfileText, WhatIsAboutTablesIsRefusedWithAnOutput) {
