@@ -198,6 +198,10 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   if (!flushed) return flushed.error();
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
+  // Of a list, those that have something are asked for.
+  const bool selects = !options.where.empty() || !options.selection.everything();
+  if (done->events == 0 && selects && !flags.many.one_by_one())
+    warn(flags.inputs.front(), "no event fits the selection");
   if (flags.report) print_report(*done, flags.json);
   return report_damage(source_names(*trace), told.warnings, told.skipped);
 }

@@ -5,6 +5,7 @@
 #include "tools/commands.hpp"
 #include "tools/errors.hpp"
 #include "tools/process.hpp"
+#include "tools/reference.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -111,6 +112,19 @@ Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery
   return done;
 }
 
+// What SQLite says of a name that is none, with what it may have been meant to be.
+Error with_what_there_is(Error error, const TraceQuery &query) {
+  constexpr std::string_view kNoTable = "SQL: no such table: ", kNoColumn = "SQL: no such column: ";
+  if (error.what.starts_with(kNoTable)) {
+    const std::string meant = nearest(std::string_view(error.what).substr(kNoTable.size()), query.tables());
+    error.what += meant.empty() ? "; .tables in the place of the statement lists them"
+                                : fmt::format("; did you mean \"{}\"?", meant);
+  } else if (error.what.starts_with(kNoColumn)) {
+    error.what += "; \"etwrelog schema\" lists the fields of each kind";
+  }
+  return error;
+}
+
 // Lists what can be asked, at the prompt and in the place of a statement, as sqlite3 does.
 constexpr std::string_view kTables = ".tables";
 void print_tables(const TraceQuery &query) {
@@ -125,7 +139,7 @@ int prompt(TraceQuery &query, const TraceQuery::Visitor &visitor) {
   std::string statement, line;
   const auto ask = [&] {
     if (Result<void> done = run_sql(query, std::exchange(statement, {}), visitor); !done)
-      status = report(done.error());
+      status = report(with_what_there_is(done.error(), query));
     std::fflush(stdout);
   };
   for (;;) {
@@ -188,7 +202,7 @@ int run_query(QueryFlags &flags) {
   else if (sql.empty())
     status = prompt(*query, visitor);
   else if (Result<void> done = run_sql(*query, sql, visitor); !done)
-    return report(done.error());
+    return report(with_what_there_is(done.error(), *query));
   for (const std::string &problem : query->problems())
     warn(flags.words.front(), problem);
   return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));

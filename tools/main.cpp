@@ -67,6 +67,7 @@ std::string in_our_words(const std::string &what, const std::vector<std::string>
                          what.substr(kNoNumber.size(), is - kNoNumber.size()), what.substr(is + kIs.size()));
   if (what == kNoCommand && !arguments.empty() && arguments.front().starts_with('-'))
     return fmt::format("\"{}\" stands where a command should", arguments.front());
+  if (what == kNoCommand) return "no command is given";
   return what;
 }
 

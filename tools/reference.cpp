@@ -1,5 +1,6 @@
 #include "tools/reference.hpp"
 
+#include "tools/options.hpp"
 #include "tools/topics.hpp"
 
 #include <algorithm>
@@ -415,7 +416,7 @@ std::string suggestion(const CLI::App &app, const std::vector<std::string> &argu
       std::vector<std::string> names;
       for (const CLI::App *c : commands)
         names.push_back(c->get_name());
-      const std::string meant = nearest(argument, names);
+      const std::string meant = is_trace_file_name(argument) ? "info " + argument : nearest(argument, names);
       return fmt::format("\"{}\" is no command", argument) +
              (meant.empty() ? std::string() : fmt::format(": did you mean \"{}\"?", meant));
     }

@@ -111,11 +111,12 @@ enum class Reason : std::uint8_t {
   dropped_unreferenced, // a definition, file name or manifest that no kept event needs
   dropped_kind,         // not of the selected providers, events or processors
   dropped_time,         // outside the selected time
+  kept_state,           // process, thread, image or code, outside the selected time and kinds
   count_,
 };
 inline constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::count_);
 [[nodiscard]] constexpr bool is_kept(Reason reason) {
-  return reason <= Reason::kept_system;
+  return reason <= Reason::kept_system || reason == Reason::kept_state;
 }
 [[nodiscard]] std::string_view reason_name(Reason reason); // "kept: selected process"
 

@@ -118,6 +118,9 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
   ETWRELOG_TRY(pipeline::check_output(trace, output));
   pipeline::RelogReport report;
   Result<void> done = relog_any(trace, private_options(output, options, run), report);
+  if (done && !options.selection.everything() && !report.any_fits && report.events_in != 0)
+    report.warnings.emplace_back("no event is of the selected time and kinds: what was kept only says what "
+                                 "there was");
   RelogReport out = public_report(std::move(report));
   add_to(run.report, out);
   if (!done) {

@@ -12,6 +12,7 @@ using namespace format;
 
 void Counts::clear() {
   events_in = events_out = bytes_in = bytes_out = 0;
+  any_fits = false;
   by_reason.fill(0);
   types.clear();
   processes.clear();
@@ -24,6 +25,7 @@ void Counts::add_to(RelogReport &report) const {
   report.event_bytes_out += bytes_out;
   for (std::size_t i = 0; i < by_reason.size(); ++i)
     report.by_reason[i] += by_reason[i];
+  report.any_fits = report.any_fits || any_fits;
   report.types.merge(types);
   for (const auto &[pid, count] : processes) {
     report.processes[pid].events_in += count.events_in;
@@ -48,6 +50,7 @@ bool BufferFilter::take(const EventView &event, std::int64_t time, std::uint32_t
   if (by_type_and_process_) count(event, time, kept, buffer);
   if (!kept) return false;
   ++counts.events_out;
+  counts.any_fits = counts.any_fits || filter_.fits(event, time, buffer.position);
   counts.bytes_out += event.size();
   const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
   std::fill(buffer.events.data() + at + event.size(), buffer.events.data() + end, std::uint8_t{0});

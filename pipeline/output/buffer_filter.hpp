@@ -11,6 +11,7 @@ namespace etwrelog::pipeline {
 struct Counts {
   std::uint64_t events_in = 0, events_out = 0, bytes_in = 0, bytes_out = 0;
   std::array<std::uint64_t, filter::kReasons> by_reason{};
+  bool any_fits = false; // stays, and is of the selected time and kinds itself
   schema::TypeCounts types;
   std::map<std::uint32_t, ProcessCount> processes;
 

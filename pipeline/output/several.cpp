@@ -502,6 +502,7 @@ Result<void> relog_with_stacks(Traces traces, const RelogOptions &options, Relog
   report.input_buffers = merged.input_buffers;
   report.events_in = merged.events_in;
   report.event_bytes_in = merged.event_bytes_in;
+  report.any_fits = merged.any_fits;
   report.by_reason = merged.by_reason;
   report.types = std::move(merged.types);
   report.processes = std::move(merged.processes);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
@@ -290,12 +291,40 @@ std::uint32_t busiest_process(const Profile &profile) {
   return best;
 }
 
+namespace {
+
+// For whoever asked for another: "game.exe, render.exe and 12 others".
+std::string busiest_names(const Profile &profile, bool of_threads) {
+  constexpr std::size_t kShown = 5;
+  std::map<std::string, std::uint64_t> weights;
+  for (const ProfileSample &sample : profile.samples) {
+    const ProfileThread &thread = profile.threads[sample.thread];
+    const ProfileProcess &process = profile.processes[thread.process];
+    const std::string &name = of_threads ? thread.name : process.name;
+    weights[name.empty() ? std::to_string(of_threads ? thread.tid : process.pid) : name] += sample.weight;
+  }
+  std::vector<std::pair<std::uint64_t, std::string>> rows;
+  for (const auto &[name, weight] : weights)
+    rows.emplace_back(weight, name);
+  std::ranges::sort(rows, [](const auto &a, const auto &b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + rows[i].second;
+  return rows.size() > kShown ? text + fmt::format(" and {} others", rows.size() - kShown) : text;
+}
+
+} // namespace
+
 Result<void> select(Profile &profile, const ProfileSelection &selection) {
   const auto matches = [](const std::string &pattern, std::string_view name, std::uint32_t id) {
     return pattern == std::to_string(id) || filter::matches_wildcard(pattern, name);
   };
-  const auto missing = [](const char *what, const std::string &pattern) {
-    return base::no_match(fmt::format("no {} with samples is called or numbered \"{}\"", what, pattern));
+  const auto missing = [&profile](bool of_threads, const std::string &pattern) {
+    return base::no_match(fmt::format("no {} with samples is called or numbered \"{}\": most are of {}",
+                                      of_threads ? "thread" : "process", pattern,
+                                      busiest_names(profile, of_threads)));
   };
   std::vector<char> process(profile.processes.size(), selection.processes.empty()),
       thread(profile.threads.size(), selection.threads.empty());
@@ -303,13 +332,13 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
     bool found = false;
     for (std::size_t i = 0; i < process.size(); ++i)
       if (matches(pattern, profile.processes[i].name, profile.processes[i].pid)) process[i] = 1, found = true;
-    if (!found) return missing("process", pattern);
+    if (!found) return missing(false, pattern);
   }
   for (const std::string &pattern : selection.threads) {
     bool found = false;
     for (std::size_t i = 0; i < thread.size(); ++i)
       if (matches(pattern, profile.threads[i].name, profile.threads[i].tid)) thread[i] = 1, found = true;
-    if (!found) return missing("thread", pattern);
+    if (!found) return missing(true, pattern);
   }
   std::erase_if(profile.samples, [&](const ProfileSample &sample) {
     return thread[sample.thread] == 0 || process[profile.threads[sample.thread].process] == 0 ||

@@ -25,6 +25,7 @@ std::string_view reason_name(Reason reason) {
     return "dropped: stack definition, file name or manifest that no kept event needs";
   case Reason::dropped_kind: return "dropped: not of the selected providers, events or processors";
   case Reason::dropped_time: return "dropped: outside the selected time";
+  case Reason::kept_state: return "kept: process, thread, image or code, outside the selected time and kinds";
   case Reason::count_: break;
   }
   return "";
@@ -470,7 +471,10 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
   if (everything_) return Reason::kept_process;
   const Verdict verdict = judge(event, time, position);
   assert(in_time(time) || verdict.reason == Reason::dropped_time || is_state(event));
-  if (verdict.need == Need::none) return verdict.reason;
+  if (verdict.need == Need::none) {
+    const bool for_itself = verdict.reason == Reason::kept_process || verdict.reason == Reason::kept_system;
+    return for_itself && !fits(event, time, position) ? Reason::kept_state : verdict.reason;
+  }
   const Bytes payload = event.payload();
   if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;
   if (verdict.need == Need::provider) {

@@ -158,6 +158,11 @@ public:
 
   // Step 3. Any thread, each with its own position.
   [[nodiscard]] Reason decide(const EventView &event, std::int64_t time, Position &position) const;
+  // Of what decide() keeps, whether it is of the selected time and kinds itself, and not kept for what others
+  // mean.
+  [[nodiscard]] bool fits(const EventView &event, std::int64_t time, const Position &position) const {
+    return in_time(time) && (!by_kind_ || of_kind(event, position));
+  }
 
 private:
   Filter() = default;

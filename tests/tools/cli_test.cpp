@@ -176,6 +176,10 @@ TEST_F(Cli, WhatIsMissingIsAskedForAsItIsWritten) {
            {{"diff", in}, "diff BASE... -- NEW..."},
            {{"query", in, other}, "the last argument must be the SQL statement"},
            {{"query", in, directory.file("none.etlz")}, "the last argument must be the SQL statement"},
+           {{"query", in, "select * from event"}, "did you mean \"events\"?"},
+           {{"query", in, "select * from quite_another"}, ".tables in the place of the statement"},
+           {{"query", in, "select FileNam from events"}, "\"etwrelog schema\" lists the fields"},
+           {{in}, "did you mean \"info "},
            {{"pack", in, "--part", "auto"}, "--part auto"},
            {{"pack", in, "--shard", "auto"}, "--shard auto"}}) {
     const ToolRun run = run_tool(line);
@@ -183,6 +187,14 @@ TEST_F(Cli, WhatIsMissingIsAskedForAsItIsWritten) {
     expect_one_line(run);
     EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
   }
+}
+
+TEST_F(Cli, WithoutACommandItSaysWhatLists) {
+  const ToolRun run = run_tool({});
+  EXPECT_EQ(run.status, 2);
+  expect_one_line(run);
+  EXPECT_NE(run.err.find("no command is given; \"etwrelog --help\" lists commands"), std::string::npos)
+      << run.err;
 }
 
 TEST_F(Cli, ALevelThatHasNothingToCompressIsTold) {

@@ -275,6 +275,14 @@ TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
   EXPECT_EQ(testing::run_tool({"diff", one, "--", one}).status, 0) << "against itself is fair";
 }
 
+TEST(ProfileText, WhoAsksForAnotherProcessLearnsWhichThereAre) {
+  const std::string trace = sampled("another", {{"quiet.exe", 5}, {"game.exe", 20}});
+  const testing::ToolRun run = testing::run_tool({"profile", trace, "--symbols", "none", "-p", "gam"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("called or numbered \"gam\": most are of game.exe, quiet.exe\n"), std::string::npos)
+      << run.err;
+}
+
 TEST(ProfileText, OfTwoTracesTheSecondIsTheNewOne) {
   const std::string one = sampled("old", {{"game.exe", 20}}), other = sampled("new", {{"game.exe", 30}});
   const auto diff = [](std::vector<std::string> traces) {

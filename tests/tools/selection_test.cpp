@@ -236,6 +236,44 @@ TEST_F(Selected, BuffersAreAsLargeAsWindowsTakes) {
   EXPECT_EQ(run_tool({"relog", "-q", in, "-o", out, "--buffer-size", "2M"}).status, 0);
 }
 
+// Processes, threads and images are kept for what others mean: they are neither selected nor a reason to be
+// silent.
+TEST_F(Selected, ASelectionThatFitsNothingIsTold) {
+  const std::string in = write(testing::generated(1 << 20)),
+                    name = "kept: process, thread, image or code, outside the selected time and kinds";
+  const auto told = [&](const Line &selection) {
+    const json report = relog(in, "o.etl", selection);
+    std::uint64_t sum = 0;
+    for (const auto &[reason, count] : report.at("by_reason").items())
+      sum += count.get<std::uint64_t>();
+    EXPECT_EQ(sum, report.at("input").at("events"));
+    const json &warnings = report.at("warnings");
+    const bool nothing = std::ranges::any_of(warnings, [](const json &warning) {
+      return warning.get<std::string>().starts_with("no event is of the selected time and kinds");
+    });
+    if (nothing) {
+      EXPECT_EQ(report.at("by_reason").at("kept: selected process"), 0);
+      EXPECT_GT(report.at("by_reason").at(name), 0);
+    }
+    return nothing;
+  };
+  EXPECT_TRUE(told({"--event", "60000"}));
+  EXPECT_TRUE(told({"--from", "1000000s"}));
+  EXPECT_TRUE(told({"-p", "game.exe", "--from", "1000000s"}));
+  EXPECT_FALSE(told({"--to", "1000000s"}));
+  EXPECT_FALSE(told({"--cpu", "0"}));
+  EXPECT_FALSE(told({"-p", "game.exe"}));
+  EXPECT_FALSE(told({}));
+  for (const Line &selection : {Line{"--from", "1000000s"}, Line{"--where", "cpu = 4711"}}) {
+    Line line{"export", in};
+    line.insert(line.end(), selection.begin(), selection.end());
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 0);
+    EXPECT_TRUE(run.out.empty());
+    EXPECT_NE(run.err.find("warning: " + in + ": no event fits the selection"), std::string::npos) << run.err;
+  }
+}
+
 TEST_F(Selected, ReasonsOfSeveralTracesAreCounts) {
   const auto one = testing::trace_path("diaghub"), other = testing::trace_path("diaghub.kernel.1");
   if (!one || !other) GTEST_SKIP() << "the real traces are not here";
