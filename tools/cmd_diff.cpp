@@ -222,6 +222,9 @@ int run_diff(DiffFlags options) {
     const Result<ProfileFormat> known = picture_format(options);
     if (!known) return report(known.error());
     format = *known;
+    // Reading large traces and fetching symbols take long.
+    if (Result<void> fits = check_outputs(traces, {options.output}, options.force); !fits)
+      return report(fits.error());
   }
   int status = kDone;
   std::string busiest;

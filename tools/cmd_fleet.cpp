@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -169,10 +170,16 @@ int run_report(const FleetFlags &flags) {
     return report(usage_error("no results files are given"));
   }
   Report all;
-  for (const std::string &file : flags.inputs)
-    if (!for_each_line(file, [&](std::string_view line) { take(all, line); })) {
-      return report(io_error(file, "the results cannot be read"));
-    }
+  for (const std::string &file : flags.inputs) {
+    bool results = true, first = true;
+    Result<void> read = for_each_line(file, [&](std::string_view line) {
+      // A line may be cut or torn, but a file that begins with something else never was one of results.
+      if (std::exchange(first, false)) results = line.starts_with('{');
+      if (results) take(all, line);
+    });
+    if (!read) return report(read.error());
+    if (!results) return report(usage_error(fmt::format("\"{}\" is no file of results", file)));
+  }
   settle(all);
   const Wholes wholes = wholes_of(all);
 

@@ -241,9 +241,13 @@ Result<int> write_file(const ProfileFlags &options, const Profile &profile) {
 
 Result<int> profile_one(const ProfileFlags &options) {
   int status = kDone;
+  const bool writes = !options.output.empty();
+  // Reading a large trace and fetching symbols take long.
+  if (writes && options.output != "-")
+    if (Result<void> fits = check_outputs(options.inputs, {options.output}, options.force); !fits)
+      return std::move(fits).error();
   Result<Profile> all = read_profiles(options, status);
   if (!all) return std::move(all).error();
-  const bool writes = !options.output.empty();
   const bool picture = writes && format_of(options) == ProfileFormat::svg;
   // A picture of everything shows little; tables and exports of everything are what was asked for.
   const bool of_all =

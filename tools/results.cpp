@@ -99,12 +99,14 @@ std::optional<FileResult> parse_result(std::string_view line) {
   }
 }
 
-bool for_each_line(const std::string &path, const std::function<void(std::string_view)> &take) {
+Result<void> for_each_line(const std::string &path, const std::function<void(std::string_view)> &take) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string line;
   while (std::getline(file, line))
     if (!line.empty()) take(line);
-  return file.eof();
+  if (file.eof()) return {};
+  return io_error(path, "the results cannot be read: " + std::generic_category().message(errno));
 }
 
 Result<ResultsFile> ResultsFile::open(const std::string &path) {

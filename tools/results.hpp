@@ -32,8 +32,9 @@ struct FileResult {
 [[nodiscard]] std::string line_of(const FileResult &result);
 // Nothing if the line is no result: cut when a machine went down.
 [[nodiscard]] std::optional<FileResult> parse_result(std::string_view line);
-// Each line of a file, whole or not; false if it cannot be read.
-[[nodiscard]] bool for_each_line(const std::string &path, const std::function<void(std::string_view)> &take);
+// Each line of a file, whole or not.
+[[nodiscard]] Result<void> for_each_line(const std::string &path,
+                                         const std::function<void(std::string_view)> &take);
 
 // A results file that lines are added to. Runs that follow each other may share one.
 class ResultsFile {

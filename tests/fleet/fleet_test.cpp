@@ -308,6 +308,18 @@ TEST_F(Fleet, FilesAreToldApartWhateverTheirNamesAre) {
   EXPECT_EQ(report.out.find("more than once"), std::string::npos) << report.out;
 }
 
+TEST_F(Fleet, AReportOfWhatIsNoFileOfResultsIsAnError) {
+  const ToolRun missing = in_folder({"fleet", "report", "odd.etl"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("odd.etl: the results cannot be read: No such file"), std::string::npos)
+      << missing.err;
+  testing::write_file(directory.file("odd.etl"), trace);
+  const ToolRun mistaken = in_folder({"fleet", "report", "odd.etl"});
+  EXPECT_EQ(mistaken.status, 2);
+  EXPECT_TRUE(mistaken.out.empty()) << mistaken.out;
+  EXPECT_NE(mistaken.err.find("\"odd.etl\" is no file of results"), std::string::npos) << mistaken.err;
+}
+
 TEST_F(Fleet, TheLaterLineCountsInWhateverFileItStands) {
   auto write = [&](const std::string &name, const std::string &state, int began) {
     const std::string line = json{{"task", "verify"}, {"path", "a.etlz"}, {"state", state},

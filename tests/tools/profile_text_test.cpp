@@ -283,6 +283,21 @@ TEST(ProfileText, WhoAsksForAnotherProcessLearnsWhichThereAre) {
       << run.err;
 }
 
+// What cannot be written is no reason to read a large trace first: nothing else is said of it.
+TEST(ProfileText, AnOutputThatIsThereIsFoundBeforeATraceIsRead) {
+  const std::string no_trace = new_folder("no_trace") + "/x.etl", picture = no_trace + ".svg";
+  write_file(no_trace, "this is none");
+  write_file(picture, "mine");
+  for (const std::vector<std::string> &line : {std::vector<std::string>{"profile", no_trace, "-o", picture},
+                                               {"diff", no_trace, no_trace, "-o", picture}}) {
+    const testing::ToolRun run = testing::run_tool(line);
+    EXPECT_EQ(run.status, 1);
+    EXPECT_NE(run.err.find(picture + ": exists already"), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("BufferSize"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(read_file(picture), "mine");
+}
+
 TEST(ProfileText, OfTwoTracesTheSecondIsTheNewOne) {
   const std::string one = sampled("old", {{"game.exe", 20}}), other = sampled("new", {{"game.exe", 30}});
   const auto diff = [](std::vector<std::string> traces) {
