@@ -285,6 +285,8 @@ TEST_F(Fleet, AReportNamesFailuresAndWhatHasNoResult) {
 TEST_F(Fleet, AListHasEachFileOnceAndNoneThatIsNotThere) {
   const ToolRun both = in_folder({"fleet", "list", "in", "in/deep", "-r"});
   EXPECT_EQ(both.out, text_of(list));
+  const ToolRun spelled = in_folder({"fleet", "list", "in", "in/deep/../deep", "./in", "-r"});
+  EXPECT_EQ(spelled.out, text_of(list));
   const ToolRun missing = in_folder({"fleet", "list", "in", "nosuch", "-r"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_EQ(missing.out, "");
