@@ -119,8 +119,8 @@ Result<RelogReport> relog(const Trace &trace, const Output &output, const RelogO
   pipeline::RelogReport report;
   Result<void> done = relog_any(trace, private_options(output, options, run), report);
   if (done && !options.selection.everything() && !report.any_fits && report.events_in != 0)
-    report.warnings.emplace_back("no event is of the selected time and kinds: what was kept only says what "
-                                 "there was");
+    report.warnings.emplace_back("no event fits the selection: what was kept only describes the machine, its "
+                                 "processes and their code");
   RelogReport out = public_report(std::move(report));
   add_to(run.report, out);
   if (!done) {

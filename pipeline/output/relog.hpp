@@ -42,10 +42,10 @@ struct RelogReport {
       0; // of the input: not read, as the archive's index says that they do not matter
   std::uint64_t buffers_read_again = 0; // after the first pass, with a selection
   std::uint64_t events_in = 0, events_out = 0, event_bytes_in = 0, event_bytes_out = 0;
-  std::array<std::uint64_t, filter::kReasons> by_reason{}; // events, by filter::Reason
-  bool any_fits = false;     // an event stays that is of the selected time and kinds itself
-  schema::TypeCounts types;  // with `count`
-  StackRewriteCounts stacks; // unless they are kept as they are
+  bool any_fits = false; // an event stays that is of the selected time and kinds itself
+  std::array<std::uint64_t, filter::kReasons> by_reason{};    // events, by filter::Reason
+  schema::TypeCounts types;                                   // with `count`
+  StackRewriteCounts stacks;                                  // unless they are kept as they are
   std::map<std::uint32_t, ProcessCount> processes;            // by process id, with `count`
   std::vector<std::pair<std::uint32_t, std::string>> targets; // selected processes
   std::vector<std::string> warnings;

@@ -322,9 +322,9 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
     return pattern == std::to_string(id) || filter::matches_wildcard(pattern, name);
   };
   const auto missing = [&profile](bool of_threads, const std::string &pattern) {
-    return base::no_match(fmt::format("no {} with samples is called or numbered \"{}\": most are of {}",
-                                      of_threads ? "thread" : "process", pattern,
-                                      busiest_names(profile, of_threads)));
+    return base::no_match(
+        fmt::format("no {} with samples is called or numbered \"{}\": most samples are of {}",
+                    of_threads ? "thread" : "process", pattern, busiest_names(profile, of_threads)));
   };
   std::vector<char> process(profile.processes.size(), selection.processes.empty()),
       thread(profile.threads.size(), selection.threads.empty());

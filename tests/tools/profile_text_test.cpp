@@ -279,7 +279,8 @@ TEST(ProfileText, WhoAsksForAnotherProcessLearnsWhichThereAre) {
   const std::string trace = sampled("another", {{"quiet.exe", 5}, {"game.exe", 20}});
   const testing::ToolRun run = testing::run_tool({"profile", trace, "--symbols", "none", "-p", "gam"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_NE(run.err.find("called or numbered \"gam\": most are of game.exe, quiet.exe\n"), std::string::npos)
+  EXPECT_NE(run.err.find("called or numbered \"gam\": most samples are of game.exe, quiet.exe\n"),
+            std::string::npos)
       << run.err;
 }
 

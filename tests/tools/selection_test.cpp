@@ -249,7 +249,7 @@ TEST_F(Selected, ASelectionThatFitsNothingIsTold) {
     EXPECT_EQ(sum, report.at("input").at("events"));
     const json &warnings = report.at("warnings");
     const bool nothing = std::ranges::any_of(warnings, [](const json &warning) {
-      return warning.get<std::string>().starts_with("no event is of the selected time and kinds");
+      return warning.get<std::string>().starts_with("no event fits the selection");
     });
     if (nothing) {
       EXPECT_EQ(report.at("by_reason").at("kept: selected process"), 0);
