@@ -19,7 +19,8 @@ constexpr ExitMeaning kMeanings[] = {
 
 constexpr std::string_view kSelection =
     R"(Everything given must hold; an option given several times means any of its values.
-  -p NAME|ID        events of processes of that image name (* and ?) or id; ids count by lifetime
+  -p NAME|ID        events of processes of that image name (* and ?; "game" is game.exe, too) or id; ids
+                    count by lifetime
   --children        and of their descendants
   --cmdline REGEX   of processes whose command line contains it (RE2)
   --exclude NAME    but not of these

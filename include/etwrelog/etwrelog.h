@@ -158,7 +158,8 @@ ETWR_API int64_t etwr_filetime(const etwr_trace *trace, int64_t time);
 /* Which events to keep. All that is given must hold; a list means any of its entries. */
 typedef struct etwr_selection {
   size_t struct_size;
-  const char *const *processes; /* ids, or image names with * and ?, without regard to case */
+  /* Ids, or image names with * and ?, without regard to case; "game" is game.exe, too. */
+  const char *const *processes;
   size_t process_count;
   int children;               /* and their descendants */
   int keep_system;            /* with processes: also events that belong to no process */

@@ -68,8 +68,8 @@ struct ProfileUnresolved {
 
 // All that are given must hold; of a list any.
 struct ProfileSelection {
-  std::vector<std::string> processes;   // names (* and ? as wildcards, in either case) or ids
-  std::vector<std::string> threads;     // names or ids
+  std::vector<std::string> processes;   // as Selection's: ids, or names with * and ?
+  std::vector<std::string> threads;     // names with * and ?, or ids
   std::optional<std::int64_t> from, to; // ns since trace start, ends included
 };
 // Leaves only the selected samples; the accounting stays that of the whole. Fails when a name matches

@@ -45,11 +45,12 @@ struct ProviderSelection {
 
 // Which events to keep. Everything given must hold; a list means any of its entries.
 struct Selection {
-  std::vector<std::string> processes{}; // process ids, or image names with * and ?, without regard to case
-  bool children = false;                // and their descendants
-  std::string command_line{};           // regular expression (RE2) that a target's command line contains
-  std::vector<std::string> exclude{};   // as `processes`; wins over them
-  std::optional<Moment> from{}, to{};   // inclusive
+  // Process ids, or image names with * and ?, without regard to case; "game" is game.exe, too.
+  std::vector<std::string> processes{};
+  bool children = false;              // and their descendants
+  std::string command_line{};         // regular expression (RE2) that a target's command line contains
+  std::vector<std::string> exclude{}; // as `processes`; wins over them
+  std::optional<Moment> from{}, to{}; // inclusive
   std::vector<ProviderSelection> providers{};
   std::vector<std::uint32_t> events{}; // event ids, hook ids of kernel events, opcodes of classic events
   std::vector<std::uint16_t> processors{};

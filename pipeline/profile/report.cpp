@@ -318,9 +318,6 @@ std::string busiest_names(const Profile &profile, bool of_threads) {
 } // namespace
 
 Result<void> select(Profile &profile, const ProfileSelection &selection) {
-  const auto matches = [](const std::string &pattern, std::string_view name, std::uint32_t id) {
-    return pattern == std::to_string(id) || filter::matches_wildcard(pattern, name);
-  };
   const auto missing = [&profile](bool of_threads, const std::string &pattern) {
     return base::no_match(
         fmt::format("no {} with samples is called or numbered \"{}\": most samples are of {}",
@@ -331,13 +328,17 @@ Result<void> select(Profile &profile, const ProfileSelection &selection) {
   for (const std::string &pattern : selection.processes) {
     bool found = false;
     for (std::size_t i = 0; i < process.size(); ++i)
-      if (matches(pattern, profile.processes[i].name, profile.processes[i].pid)) process[i] = 1, found = true;
+      if (pattern == std::to_string(profile.processes[i].pid) ||
+          filter::matches_process_name(pattern, profile.processes[i].name))
+        process[i] = 1, found = true;
     if (!found) return missing(false, pattern);
   }
   for (const std::string &pattern : selection.threads) {
     bool found = false;
     for (std::size_t i = 0; i < thread.size(); ++i)
-      if (matches(pattern, profile.threads[i].name, profile.threads[i].tid)) thread[i] = 1, found = true;
+      if (pattern == std::to_string(profile.threads[i].tid) ||
+          filter::matches_wildcard(pattern, profile.threads[i].name))
+        thread[i] = 1, found = true;
     if (!found) return missing(true, pattern);
   }
   std::erase_if(profile.samples, [&](const ProfileSample &sample) {

@@ -27,7 +27,7 @@ Error no_match(std::string what, Option option, bool list = true) {
 
 bool matches(std::string_view pattern, const ProcessInstance &process) {
   if (const auto pid = parse_pid(pattern)) return process.pid == *pid;
-  return matches_wildcard(pattern, process.image_name);
+  return matches_process_name(pattern, process.image_name);
 }
 
 } // namespace
@@ -51,6 +51,15 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
   while (p < pattern.size() && pattern[p] == '*')
     ++p;
   return p == pattern.size();
+}
+
+bool matches_process_name(std::string_view pattern, std::string_view name) {
+  constexpr std::string_view kExe = ".exe";
+  if (matches_wildcard(pattern, name)) return true;
+  return pattern.find_first_of(".*?") == std::string_view::npos &&
+         name.size() == pattern.size() + kExe.size() &&
+         matches_wildcard(pattern, name.substr(0, pattern.size())) &&
+         matches_wildcard(kExe, name.substr(pattern.size()));
 }
 
 Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &lifetimes, bool so_far) {

@@ -277,6 +277,8 @@ TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
 
 TEST(ProfileText, WhoAsksForAnotherProcessLearnsWhichThereAre) {
   const std::string trace = sampled("another", {{"quiet.exe", 5}, {"game.exe", 20}});
+  EXPECT_EQ(testing::run_tool({"profile", trace, "--symbols", "none", "-p", "game"}).out,
+            testing::run_tool({"profile", trace, "--symbols", "none", "-p", "game.exe"}).out);
   const testing::ToolRun run = testing::run_tool({"profile", trace, "--symbols", "none", "-p", "gam"});
   EXPECT_EQ(run.status, 1);
   EXPECT_NE(run.err.find("called or numbered \"gam\": most samples are of game.exe, quiet.exe\n"),

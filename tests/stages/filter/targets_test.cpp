@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 namespace etwrelog::filter {
 namespace {
@@ -39,6 +40,22 @@ TEST(Wildcards, MatchAsUsersExpect) {
   for (int i = 0; i < 50; ++i)
     pattern += "*a";
   EXPECT_FALSE(matches_wildcard(pattern + "b", text));
+}
+
+TEST(Wildcards, AProcessIsKnownByItsNameBeforeExe) {
+  for (const auto &[pattern, name, match] : {std::tuple("chrome", "chrome.exe", true),
+                                             {"chrome", "Chrome.EXE", true},
+                                             {"chrome", "chrome", true},
+                                             {"chrome", "chrome.dll", false},
+                                             {"chrome", "chromium.exe", false},
+                                             {"chrome", "chrome.exe.exe", false},
+                                             {"chrome.x64", "chrome.x64.exe", false},
+                                             {"c*e", "chrome.exe", true},
+                                             {"c*m", "com.exe", false},
+                                             {"", ".exe", true},
+                                             {"", "x.exe", false},
+                                             {"System", "System", true}})
+    EXPECT_EQ(matches_process_name(pattern, name), match) << pattern << ' ' << name;
 }
 
 class TargetsTest : public ::testing::Test {
@@ -79,6 +96,7 @@ protected:
 TEST_F(TargetsTest, SelectByIdNameAndWildcard) {
   EXPECT_EQ(names({.processes = {"200"}}), (Names{"Build.exe"}));
   EXPECT_EQ(names({.processes = {"build.EXE"}}), (Names{"Build.exe"}));
+  EXPECT_EQ(names({.processes = {"build"}}), (Names{"Build.exe"}));
   EXPECT_EQ(names({.processes = {"*l*.exe"}}),
             (Names{"Build.exe", "cl.exe", "explorer.exe", "link.exe", "child.exe"}));
   EXPECT_EQ(names({.processes = {"cl.exe", "200"}}), (Names{"Build.exe", "cl.exe"}));
