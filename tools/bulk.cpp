@@ -25,28 +25,6 @@ double now() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// One name for a place, however it is spelled: through links in its folder, "." and "..". Looks at each
-// folder once.
-class Places {
-public:
-  std::string of(const std::string &path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-    const auto [at, fresh] = folders_.try_emplace(folder);
-    if (fresh) {
-      std::error_code failed;
-      const fs::path real = fs::weakly_canonical(folder, failed);
-      at->second = failed ? folder : real.string();
-      if (!at->second.empty() && at->second.back() != '/') at->second += '/';
-    }
-    return at->second + name;
-  }
-
-private:
-  std::unordered_map<std::string, std::string> folders_;
-};
-
 std::string_view state_name(const Outcome &o) {
   switch (o.state) {
   case Outcome::State::done: return o.deleted ? "done, original deleted" : "done";

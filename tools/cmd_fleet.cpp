@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,24 +28,6 @@ bool is_trace_name(std::string_view name) {
   return has_ending(name, ".etl") || has_ending(name, ".etlz");
 }
 
-// Files that have one name in one folder, however the folder is spelled. A link is a file of its own.
-class ListedOnce {
-public:
-  [[nodiscard]] bool is_new(const std::filesystem::path &path) {
-    const auto [folder, unknown] = folders_.try_emplace(path.parent_path().string());
-    if (unknown) {
-      std::error_code failed;
-      folder->second = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
-      if (failed) folder->second = path.parent_path();
-    }
-    return listed_.insert((folder->second / path.filename()).string()).second;
-  }
-
-private:
-  std::map<std::string, std::filesystem::path> folders_;
-  std::set<std::string> listed_;
-};
-
 // The files with their sizes: shares of it stay the same while files come and go.
 int run_list(const FleetFlags &flags) {
   for (const std::string &name : flags.inputs)
@@ -54,11 +35,12 @@ int run_list(const FleetFlags &flags) {
       return report(io_error(name, "there is no such file or folder"));
   const Result<WorkList> files = flags.list(is_trace_name);
   if (!files) return report(files.error());
-  ListedOnce listed; // a folder and another in it have files in common
+  Places places;
+  std::set<std::string> listed; // a folder and another in it have files in common
   bool left_out = false;
   for (std::size_t i = 0; i < files->size(); ++i) {
     const std::string path = files->path(i);
-    if (flags.inputs.size() > 1 && !listed.is_new(path)) continue;
+    if (flags.inputs.size() > 1 && !listed.insert(places.of(path)).second) continue;
     if (!flags.null && (path.find('\n') != std::string::npos || path.ends_with('\r'))) {
       warn(path, "a name with a line break does not fit into a list of lines, and is left out; -0 makes one "
                  "that takes any name");
@@ -189,16 +171,9 @@ int run_report(const FleetFlags &flags) {
     return report(usage_error("no results files are given"));
   }
   Report all;
-  for (const std::string &file : flags.inputs) {
-    bool results = true, first = true;
-    Result<void> read = for_each_line(file, [&](std::string_view line) {
-      // A line may be cut or torn, but a file that begins with something else never was one of results.
-      if (std::exchange(first, false)) results = line.starts_with('{');
-      if (results) take(all, line);
-    });
-    if (!read) return report(read.error());
-    if (!results) return report(usage_error(fmt::format("\"{}\" is no file of results", file)));
-  }
+  for (const std::string &file : flags.inputs)
+    if (Result<void> read = for_each_line(file, [&](std::string_view line) { take(all, line); }); !read)
+      return report(read.error());
   settle(all);
   const Wholes wholes = wholes_of(all);
 

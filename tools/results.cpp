@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -103,8 +104,14 @@ Result<void> for_each_line(const std::string &path, const std::function<void(std
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string line;
-  while (std::getline(file, line))
-    if (!line.empty()) take(line);
+  bool first = true;
+  while (std::getline(file, line)) {
+    if (line.empty()) continue;
+    // Lines may be cut or torn, but what begins with something else is a trace, or a list.
+    if (std::exchange(first, false) && !line.starts_with('{'))
+      return usage_error(fmt::format("\"{}\" is no file of results", path));
+    take(line);
+  }
   if (file.eof()) return {};
   return io_error(path, "the results cannot be read: " + std::generic_category().message(errno));
 }

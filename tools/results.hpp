@@ -32,7 +32,7 @@ struct FileResult {
 [[nodiscard]] std::string line_of(const FileResult &result);
 // Nothing if the line is no result: cut when a machine went down.
 [[nodiscard]] std::optional<FileResult> parse_result(std::string_view line);
-// Each line of a file, whole or not.
+// Each line of a file of results, whole or not; an error if it is none.
 [[nodiscard]] Result<void> for_each_line(const std::string &path,
                                          const std::function<void(std::string_view)> &take);
 

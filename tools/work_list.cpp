@@ -180,6 +180,20 @@ Result<Shard> parse_shard(const std::string &text, const Environment &environmen
   return Shard{static_cast<std::uint32_t>(*i), static_cast<std::uint32_t>(*n)};
 }
 
+std::string Places::of(const std::string &path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const auto [at, fresh] = folders_.try_emplace(folder);
+  if (fresh) {
+    std::error_code failed;
+    const fs::path real = fs::weakly_canonical(folder, failed);
+    at->second = failed ? folder : real.string();
+    if (!at->second.empty() && at->second.back() != '/') at->second += '/';
+  }
+  return at->second + name;
+}
+
 void WorkList::add(std::string_view path, std::uint64_t bytes, std::size_t root) {
   files_.push_back(
       {names_.size(), bytes, static_cast<std::uint32_t>(path.size()), static_cast<std::uint32_t>(root)});

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -54,6 +55,16 @@ private:
   std::string names_;
   std::vector<File> files_;
   std::vector<std::string> roots_;
+};
+
+// One name for a place, however it is spelled: through links in its folder, "." and "..". Looks at each
+// folder once.
+class Places {
+public:
+  [[nodiscard]] std::string of(const std::string &path);
+
+private:
+  std::unordered_map<std::string, std::string> folders_;
 };
 
 // The options for it.

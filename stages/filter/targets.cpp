@@ -54,12 +54,9 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
 }
 
 bool matches_process_name(std::string_view pattern, std::string_view name) {
-  constexpr std::string_view kExe = ".exe";
-  if (matches_wildcard(pattern, name)) return true;
-  return pattern.find_first_of(".*?") == std::string_view::npos &&
-         name.size() == pattern.size() + kExe.size() &&
-         matches_wildcard(pattern, name.substr(0, pattern.size())) &&
-         matches_wildcard(kExe, name.substr(pattern.size()));
+  const bool may_lack_exe = pattern.find_first_of(".*?") == std::string_view::npos;
+  return matches_wildcard(pattern, name) ||
+         (may_lack_exe && matches_wildcard(fmt::format("{}.exe", pattern), name));
 }
 
 Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &lifetimes, bool so_far) {

@@ -275,6 +275,26 @@ TEST(ProfileText, ATraceThatIsNamedTwiceIsNoSecondRun) {
   EXPECT_EQ(testing::run_tool({"diff", one, "--", one}).status, 0) << "against itself is fair";
 }
 
+TEST(ProfileText, ATraceWithoutSamplesAddsNothingToOthersAndSaysSo) {
+  const std::string with = sampled("with_samples", {{"game.exe", 3}}),
+                    without = sampled("without_samples", {{"game.exe", 0}});
+  const auto profile = [](std::vector<std::string> traces) {
+    traces.insert(traces.begin(), {"profile", "--symbols", "none", "--json"});
+    return testing::run_tool(std::move(traces));
+  };
+  const testing::ToolRun alone = profile({with}), both = profile({without, with});
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  ASSERT_EQ(both.status, 0) << both.err;
+  EXPECT_EQ(nlohmann::json::parse(both.out)["accounting"]["total"],
+            nlohmann::json::parse(alone.out)["accounting"]["total"]);
+  EXPECT_NE(both.err.find(without + ": the trace holds no CPU samples: it adds nothing to the others"),
+            std::string::npos)
+      << both.err;
+  const testing::ToolRun nothing = profile({without});
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_TRUE(nothing.out.empty()) << nothing.out;
+}
+
 TEST(ProfileText, WhoAsksForAnotherProcessLearnsWhichThereAre) {
   const std::string trace = sampled("another", {{"quiet.exe", 5}, {"game.exe", 20}});
   EXPECT_EQ(testing::run_tool({"profile", trace, "--symbols", "none", "-p", "game"}).out,
@@ -392,35 +412,4 @@ TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {
 }
 
 } // namespace
-
-TEST(ProfileText, ATraceWithoutSamplesAddsNothingToOthersAndSaysSo) {
-  const std::string folder = new_folder("without_samples"), with = folder + "/with.etl",
-                    without = folder + "/without.etl";
-  testing::SyntheticTrace samples, none;
-  samples.process_rundown({1'000'001}, 100, 4, "game.exe");
-  samples.thread_rundown({1'000'002}, 101, 100);
-  for (int i = 0; i < 3; ++i)
-    samples.sample({2'000'000 + 10'000 * i}, 101);
-  none.process_rundown({1'000'001}, 100, 4, "game.exe");
-  for (const auto &[name, trace] : {std::pair(&with, &samples), std::pair(&without, &none)}) {
-    const std::vector<std::uint8_t> bytes = trace->bytes();
-    write_file(*name, std::string(bytes.begin(), bytes.end()));
-  }
-  const auto profile = [](std::vector<std::string> traces) {
-    traces.insert(traces.begin(), {"profile", "--symbols", "none", "--json"});
-    return testing::run_tool(std::move(traces));
-  };
-  const testing::ToolRun alone = profile({with}), both = profile({without, with});
-  ASSERT_EQ(alone.status, 0) << alone.err;
-  ASSERT_EQ(both.status, 0) << both.err;
-  EXPECT_EQ(nlohmann::json::parse(both.out)["accounting"]["total"],
-            nlohmann::json::parse(alone.out)["accounting"]["total"]);
-  EXPECT_NE(both.err.find("without.etl: the trace holds no CPU samples: it adds nothing to the others"),
-            std::string::npos)
-      << both.err;
-  const testing::ToolRun nothing = profile({without});
-  EXPECT_EQ(nothing.status, 1);
-  EXPECT_TRUE(nothing.out.empty()) << nothing.out;
-}
-
 } // namespace etwrelog
