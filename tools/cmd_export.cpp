@@ -164,7 +164,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   run.report = &told;
   Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return std::move(trace).error();
-  if (Result<void> named = flags.selection.find_providers(*trace, options.schemas, given, options.selection);
+  if (Result<void> named = flags.selection.find_names(*trace, options.schemas, given, options.selection);
       !named)
     return std::move(named).error();
   if (flags.verify) {

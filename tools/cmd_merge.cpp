@@ -69,7 +69,7 @@ int run_merge(const MergeFlags &flags) {
   const Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
   warn_of_level(*flags.level_given, flags.codec, *trace, flags.output);
-  if (Result<void> named = flags.selection.find_providers(*trace, {}, run, options.selection); !named)
+  if (Result<void> named = flags.selection.find_names(*trace, {}, run, options.selection); !named)
     return report(named.error());
   const Result<RelogReport> merged =
       relog(*trace, Output(flags.output, flags.force ? Existing::replace : Existing::refuse), options, run);

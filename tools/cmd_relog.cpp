@@ -254,7 +254,7 @@ int run_relog(const RelogFlags &options) {
     const Result<Trace> trace = open_trace(options.inputs, opening, run);
     if (!trace) return trace.error();
     warn_of_level(*options.level_given, options.codec, *trace, options.output);
-    if (Result<void> named = options.selection.find_providers(*trace, known, run, relog.selection); !named)
+    if (Result<void> named = options.selection.find_names(*trace, known, run, relog.selection); !named)
       return std::move(named).error();
     names = source_names(*trace);
     run.report = &timing;

@@ -208,7 +208,10 @@ void SelectionFlags::add_to(CLI::App &command) {
   command.add_option("--from", from_, "Keep events from then on: 12.5s, 2m, or UTC time")->group(kSelection);
   command.add_option("--to", to_, "Keep events up to then")->group(kSelection);
   add_repeatable("--provider", providers_, "Keep events of GUID|name[:keywords[:level]]; repeatable");
-  add_repeatable("--event", events_, "Keep events with this id (kernel events: hook id); repeatable");
+  add_repeatable(
+      "--event", events_,
+      "Keep events of this name, such as GC/AllocationTick or CSwitch, with * and ?, or with this id "
+      "(kernel events: hook id); repeatable");
   add_repeatable("--opcode", opcodes_, "Keep events with this opcode; repeatable");
   add_repeatable("--task", tasks_, "Keep events of this task; repeatable");
   add_repeatable("--channel", channels_, "Keep events of this channel; repeatable");
@@ -224,6 +227,12 @@ namespace {
 constexpr const char *kProviderForm =
     "a GUID, or a name that is known or that the trace tells (\"etwrelog schema\" lists them)";
 
+// And not its id, nor what can only be meant as one.
+bool is_event_name(std::string_view text) {
+  return text.find_first_not_of("+-0123456789") != std::string_view::npos && !text.starts_with("0x") &&
+         !text.starts_with("0X");
+}
+
 // "NAME", "NAME:keywords", "NAME:keywords:level" of providers that have this name in the catalog.
 std::vector<ProviderSelection> providers_of(std::string_view text, const SchemaCatalog &catalog) {
   std::vector<ProviderSelection> found;
@@ -238,21 +247,32 @@ std::vector<ProviderSelection> providers_of(std::string_view text, const SchemaC
 
 } // namespace
 
-Result<void> SelectionFlags::find_providers(const Trace &trace, const SchemaCatalog &known,
-                                            const RunOptions &run, Selection &selection) const {
-  std::optional<SchemaCatalog> catalog;
-  for (const std::string &text : providers_) {
-    if (parse_provider(text)) continue;
-    if (!catalog) {
-      if (trace.single_pass()) return bad_value(Option::providers, text, kProviderForm);
-      Result<SchemaCatalog> collected = collect_schemas(trace, known, run);
-      if (!collected) return std::move(collected).error();
-      catalog = *std::move(collected);
-    }
+Result<void> SelectionFlags::find_names(const Trace &trace, const SchemaCatalog &known, const RunOptions &run,
+                                        Selection &selection) const {
+  std::vector<std::string> providers, events;
+  std::ranges::copy_if(providers_, std::back_inserter(providers),
+                       [](const std::string &text) { return !parse_provider(text); });
+  std::ranges::copy_if(events_, std::back_inserter(events), is_event_name);
+  if (providers.empty() && events.empty()) return {};
+  if (trace.single_pass())
+    return providers.empty() ? bad_value(Option::events, events[0],
+                                         "an event id, where a trace is filtered while it is read")
+                             : bad_value(Option::providers, providers[0], kProviderForm);
+  const Result<SchemaCatalog> catalog = collect_schemas(trace, known, run);
+  if (!catalog) return catalog.error();
+  for (const std::string &text : providers) {
     const std::vector<ProviderSelection> found = providers_of(text, *catalog);
     if (found.empty()) return bad_value(Option::providers, text, kProviderForm);
     selection.providers.insert(selection.providers.end(), found.begin(), found.end());
   }
+  Result<NamedKinds> kinds = NamedKinds::find(events, *catalog);
+  if (!kinds) {
+    kinds.error().what +=
+        "; \"etwrelog schema\" lists the kinds of a trace, and one that nobody has described has "
+        "an id alone";
+    return std::move(kinds).error();
+  }
+  selection.kinds = *std::move(kinds);
   return {};
 }
 
@@ -268,7 +288,9 @@ Result<Selection> SelectionFlags::selection() const {
     if (const std::optional<ProviderSelection> provider = parse_provider(text))
       selection.providers.push_back(*provider);
   }
-  Result<void> ok = parse_ids<std::uint16_t>(events_, Option::events, "an event id", selection.events);
+  std::vector<std::string> ids;
+  std::ranges::remove_copy_if(events_, std::back_inserter(ids), is_event_name);
+  Result<void> ok = parse_ids<std::uint16_t>(ids, Option::events, "an event id", selection.events);
   if (ok) ok = parse_ids<std::uint8_t>(opcodes_, Option::opcodes, "an opcode", selection.opcodes);
   if (ok) ok = parse_ids<std::uint16_t>(tasks_, Option::tasks, "a task", selection.tasks);
   if (ok) ok = parse_ids<std::uint8_t>(channels_, Option::channels, "a channel", selection.channels);

@@ -59,16 +59,15 @@ struct RunFlags {
 };
 
 // Which events: -p, --children, --cmdline, --exclude, --from, --to, --provider, --event, --opcode, --task,
-// --channel,
-// --activity, --cpu, --keep-system.
+// --channel, --activity, --cpu, --keep-system.
 struct SelectionFlags {
   void add_to(CLI::App &command);
-  // What they say, once the command line has been read; an error names the flag that is wrong. Providers that
-  // only the trace may know by their names are not in it before find_providers().
+  // What they say, once the command line has been read; an error names the flag that is wrong. Events by
+  // name, and providers that only the trace may know by theirs, are not in it before find_names().
   [[nodiscard]] Result<Selection> selection() const;
   // Looks for these in the trace, in one pass if there are any, and in `known`.
-  [[nodiscard]] Result<void> find_providers(const Trace &trace, const SchemaCatalog &known,
-                                            const RunOptions &run, Selection &selection) const;
+  [[nodiscard]] Result<void> find_names(const Trace &trace, const SchemaCatalog &known, const RunOptions &run,
+                                        Selection &selection) const;
 
 private:
   Selection selection_;

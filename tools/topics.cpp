@@ -26,7 +26,9 @@ constexpr std::string_view kSelection =
   --exclude NAME    but not of these
   --from, --to      a time: 12.5s after the start, or UTC such as 2026-01-31T10:00:00; ends included
   --provider P[:KEYWORDS[:LEVEL]]   by name or GUID
-  --event ID        event ids, hook ids of kernel events, opcodes of classic events
+  --event NAME|ID   events of that name, from any of its slashes on and with * and ?, as stats, schema and
+                    export show them: GC/AllocationTick, CSwitch, "DiskIO/*"; or ids, hook ids of kernel
+                    events, opcodes of classic events
   --opcode, --task, --channel, --activity   by what the header says of them
   --cpu N           of that processor
   --keep-system     with a process also events of no process: DPC, ISR and others

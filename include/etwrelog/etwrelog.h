@@ -181,6 +181,11 @@ typedef struct etwr_selection {
   size_t opcode_count;
   const uint8_t *activities; /* GUIDs of 16 bytes each */
   size_t activity_count;
+  /* With `events`, what is in either: kinds by name, from any slash of it on, with * and ?, without regard to
+     case: "Microsoft-Windows-DotNETRuntime/GC/AllocationTick", "GC/AllocationTick", "CSwitch". */
+  const char *const *event_names;
+  size_t event_name_count;
+  const struct etwr_schemas *schemas; /* that have the names; NULL: the trace is read once more for its own */
 } etwr_selection;
 
 /* --- Events --- */

@@ -43,6 +43,28 @@ struct ProviderSelection {
 // "GUID|name[:keywords[:level]]"; names are those of provider_names.hpp, without regard to case.
 [[nodiscard]] std::optional<ProviderSelection> parse_provider(std::string_view text);
 
+class SchemaCatalog;
+
+// Kinds of events, by what they are called. Immutable, cheap to copy; any thread.
+class NamedKinds {
+public:
+  NamedKinds() = default; // none
+  // All kinds in the catalog that a name fits: "Microsoft-Windows-DotNETRuntime/GC/AllocationTick", or what
+  // stands behind any slash of it: "GC/AllocationTick", "AllocationTick"; with * and ?, without regard to
+  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does. Error: no_match for a
+  // name that fits none.
+  [[nodiscard]] static Result<NamedKinds> find(std::span<const std::string> names,
+                                               const SchemaCatalog &catalog);
+
+  [[nodiscard]] bool empty() const { return impl_ == nullptr; }
+  // A look-up of the event's schema. What has none is none of them, but for events of .NET.
+  [[nodiscard]] bool contains(const EventView &event) const noexcept;
+
+private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
 // Which events to keep. Everything given must hold; a list means any of its entries.
 struct Selection {
   // Process ids, or image names with * and ?, without regard to case; "game" is game.exe, too.
@@ -53,6 +75,7 @@ struct Selection {
   std::optional<Moment> from{}, to{}; // inclusive
   std::vector<ProviderSelection> providers{};
   std::vector<std::uint32_t> events{}; // event ids, hook ids of kernel events, opcodes of classic events
+  NamedKinds kinds{};                  // with `events`: what is in either
   std::vector<std::uint16_t> processors{};
   // Of what the header has: kernel, classic and WPP events have neither channel, task nor activity, and are
   // left out where one of these is asked for.
@@ -66,8 +89,8 @@ struct Selection {
     return !processes.empty() || !exclude.empty() || !command_line.empty();
   }
   [[nodiscard]] bool names_kinds() const { // and not only processors
-    return !providers.empty() || !events.empty() || !channels.empty() || !tasks.empty() || !opcodes.empty() ||
-           !activities.empty();
+    return !providers.empty() || !events.empty() || !kinds.empty() || !channels.empty() || !tasks.empty() ||
+           !opcodes.empty() || !activities.empty();
   }
   [[nodiscard]] bool by_kind() const { return names_kinds() || !processors.empty(); }
   [[nodiscard]] bool everything() const { return !by_process() && !by_kind() && !from && !to; }

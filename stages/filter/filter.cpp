@@ -159,7 +159,10 @@ bool of_selected_kind(const Selection &selection, const EventView &event, std::u
   };
   if (!selection.processors.empty() && !contains(selection.processors, processor)) return false;
   const std::uint32_t id = event.is_classic() ? event.opcode() : event.id();
-  if (!selection.events.empty() && !contains(selection.events, id)) return false;
+  const bool by_id = !selection.events.empty(), by_name = !selection.kinds.empty();
+  if ((by_id || by_name) && !(by_id && contains(selection.events, id)) &&
+      !(by_name && selection.kinds.contains(event)))
+    return false;
   const bool has_task = event.is_event(); // and channel and activity
   if (!selection.channels.empty() && !(has_task && contains(selection.channels, event.channel())))
     return false;

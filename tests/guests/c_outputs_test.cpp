@@ -146,6 +146,28 @@ TEST_F(COutputs, EveryListOfASelectionArrives) {
   selection.events = events;
   selection.event_count = 2;
   EXPECT_EQ(kept(selection), (std::set<int>{1, 7}));
+  // The built-in table has no names of it; a manifest has.
+  const char *const names[] = {"Maker/Fifth", "second"};
+  selection.event_names = names;
+  selection.event_name_count = 2;
+  auto options = sized<etwr_relog_options>();
+  options.selection = &selection;
+  error.reset(etwr_relog(trace.get(), files.path("none.etl").c_str(), &options, nullptr, nullptr));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(etwr_error_kind(error.get()), ETWR_ERROR_NO_MATCH);
+  etwr_schemas *described = nullptr;
+  error.reset(etwr_schemas_collect(nullptr, nullptr, &described));
+  ASSERT_FALSE(error) << text_of(error);
+  const SchemasPtr schemas(described);
+  const std::string manifest =
+      R"(<provider name="Maker" guid="{11112222-3333-4444-5555-666677778888}"><events>
+      <event value="2" version="0" symbol="Second"/><event value="5" version="0" symbol="Fifth"/>
+    </events></provider>)";
+  error.reset(
+      etwr_schemas_add(schemas.get(), files.write("maker.man", {manifest.begin(), manifest.end()}).c_str()));
+  ASSERT_FALSE(error) << text_of(error);
+  selection.schemas = schemas.get();
+  EXPECT_EQ(kept(selection), (std::set<int>{1, 2, 5, 7}));
   const std::uint8_t one = 1;
   selection = sized<etwr_selection>();
   selection.channels = &one;
@@ -165,8 +187,6 @@ TEST_F(COutputs, EveryListOfASelectionArrives) {
   const char *const bad[] = {"no such provider"};
   selection.providers = bad;
   selection.provider_count = 1;
-  auto options = sized<etwr_relog_options>();
-  options.selection = &selection;
   error.reset(etwr_relog(trace.get(), files.path("bad.etl").c_str(), &options, nullptr, nullptr));
   ASSERT_TRUE(error);
   EXPECT_EQ(etwr_error_kind(error.get()), ETWR_ERROR_USAGE);

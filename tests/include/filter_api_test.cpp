@@ -94,6 +94,9 @@ SyntheticTrace two_processes() {
 std::vector<std::pair<std::string, Selection>> selections() {
   const auto provider = parse_provider("22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716");
   EXPECT_TRUE(provider);
+  const std::string names[] = {"PageFault/*", "StackWalk/Stack"};
+  const Result<NamedKinds> named = NamedKinds::find(names, SchemaCatalog::builtin());
+  EXPECT_TRUE(named);
   return {
       {"name", {.processes = {"one.exe"}}},
       {"children", {.processes = {"one.exe"}, .children = true}},
@@ -104,6 +107,7 @@ std::vector<std::pair<std::string, Selection>> selections() {
       {"provider", {.providers = {*provider}}},
       {"event id", {.events = {2, 0x0F2E}}},
       {"names and stacks", {.events = {0x0424, 0x1820}}},
+      {"event name", {.kinds = *named}},
       {"opcode", {.opcodes = {1, 0x2E}}},
       {"channel", {.channels = {17}}},
       {"task", {.tasks = {3}}},

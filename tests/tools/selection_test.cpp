@@ -274,6 +274,38 @@ TEST_F(Selected, ASelectionThatFitsNothingIsTold) {
   }
 }
 
+TEST_F(Selected, EventsAreNamedAsTheyAreShown) {
+  const std::string in = write(testing::generated(1 << 20));
+  const json by_id = relog(in, "id.etl", {"--event", "0x0f2e", "--event", "0x0524"});
+  for (const Line &names : {Line{"--event", "PerfInfo/Sample", "--event", "Thread/CSwitch"},
+                            Line{"--event", "sampleprof", "--event", "0x0524"}}) {
+    EXPECT_EQ(relog(in, "name.etl", names).at("by_reason"), by_id.at("by_reason"));
+    EXPECT_EQ(testing::read_file(directory.file("name.etl")), testing::read_file(directory.file("id.etl")));
+  }
+  const auto lines = [&](const Line &selection) {
+    Line line{"export", in, "--format", "csv"};
+    line.insert(line.end(), selection.begin(), selection.end());
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_EQ(lines({"--event", "CSwitch"}), lines({"--where", "event = \"Thread/CSwitch\""}));
+  for (const auto &[name, said] : {std::pair("no such", "no kind of event is called \"no such\""),
+                                   {"0x10000", "expected an event id from 0 to 65535, found \"0x10000\""},
+                                   {"-1", "expected an event id from 0 to 65535, found \"-1\""}}) {
+    const ToolRun run = run_tool({"relog", in, "-o", directory.file("none.etl"), "--event", name});
+    EXPECT_NE(run.status, 0) << name;
+    EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+  }
+  testing::ToolOptions piped;
+  piped.input = in;
+  const ToolRun once = run_tool(
+      {"relog", "-", "--single-pass", "-o", directory.file("none.etl"), "--event", "CSwitch"}, piped);
+  EXPECT_EQ(once.status, 2);
+  EXPECT_NE(once.err.find("--event"), std::string::npos) << once.err;
+  EXPECT_FALSE(std::filesystem::exists(directory.file("none.etl")));
+}
+
 TEST_F(Selected, ReasonsOfSeveralTracesAreCounts) {
   const auto one = testing::trace_path("diaghub"), other = testing::trace_path("diaghub.kernel.1");
   if (!one || !other) GTEST_SKIP() << "the real traces are not here";

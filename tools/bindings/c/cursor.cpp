@@ -86,8 +86,9 @@ etwr_error *etwr_events(const etwr_trace *trace, int order, const etwr_query *qu
     std::optional<Filter> filter;
     if (const etwr_selection *selection = c::copy_of(query).selection) {
       Selection selected;
-      if (etwr_error *error = c::read_selection(selection, selected)) return error;
       const c::Run in_run(run);
+      if (etwr_error *error = c::read_selection(selection, trace->trace, {}, in_run.options(), selected))
+        return error;
       Result<Filter> prepared = Filter::prepare(trace->trace, selected, in_run.options());
       if (!prepared) return c::make_error(std::move(prepared).error());
       filter = *std::move(prepared);

@@ -86,7 +86,10 @@ template <class To, class From> std::vector<To> list_of(const From *from, std::s
 [[nodiscard]] std::vector<Guid> guids_of(const std::uint8_t *from, std::size_t count, bool &good);
 // A time as the user words it. NULL: none.
 [[nodiscard]] etwr_error *read_moment(const char *text, std::optional<Moment> &moment);
-[[nodiscard]] etwr_error *read_selection(const etwr_selection *given, Selection &selection);
+// `trace`: which the selection is for, and `known` beside what that says of itself: for kinds by name.
+[[nodiscard]] etwr_error *read_selection(const etwr_selection *given, const Trace &trace,
+                                         const SchemaCatalog &known, const RunOptions &run,
+                                         Selection &selection);
 // ETWR_LEVEL_*; none: not one of them.
 [[nodiscard]] std::optional<Level> level_of(int level);
 

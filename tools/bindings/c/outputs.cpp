@@ -18,7 +18,8 @@ Output output_at(const char *path, int replace) {
   return Output(path, replace != 0 ? Existing::replace : Existing::refuse);
 }
 
-etwr_error *read_options(const etwr_relog_options &given, RelogOptions &options) {
+etwr_error *read_options(const etwr_relog_options &given, const Trace &trace, const RunOptions &run,
+                         RelogOptions &options) {
   if (given.codec < ETWR_CODEC_AUTO || given.codec > ETWR_CODEC_XPRESS_HUFFMAN)
     return usage("etwr_relog: no such codec");
   if (given.codec != ETWR_CODEC_AUTO) options.codec = static_cast<Codec>(given.codec - ETWR_CODEC_NONE);
@@ -38,7 +39,7 @@ etwr_error *read_options(const etwr_relog_options &given, RelogOptions &options)
   options.keep_grouping = given.keep_grouping != 0;
   if (given.stack_window != 0) options.stack_window = given.stack_window;
   if (given.stack_memory != 0) options.stack_memory = given.stack_memory;
-  return read_selection(given.selection, options.selection);
+  return read_selection(given.selection, trace, {}, run, options.selection);
 }
 
 etwr_error *tell(const Result<UnpackReport> &done, const Run &run, etwr_archive_report *report) {
@@ -65,8 +66,8 @@ etwr_error *etwr_relog(const etwr_trace *trace, const char *output, const etwr_r
     if (trace == nullptr || output == nullptr) return c::usage("etwr_relog: no trace or no output");
     const etwr_relog_options given = c::copy_of(options);
     RelogOptions how;
-    if (etwr_error *error = c::read_options(given, how)) return error;
     const c::Run in_run(run);
+    if (etwr_error *error = c::read_options(given, trace->trace, in_run.options(), how)) return error;
     const Result<RelogReport> done =
         relog(trace->trace, c::output_at(output, given.replace), how, in_run.options());
     if (!done) return c::make_error(done.error());

@@ -1,3 +1,4 @@
+#include "etwrelog/export.hpp"
 #include "handles.hpp"
 
 namespace etwrelog::c {
@@ -35,10 +36,11 @@ etwr_error *read_moment(const char *text, std::optional<Moment> &moment) {
   return moment ? nullptr : bad_text(Option::none, "a time", "seconds such as 12.5s, or a UTC time", text);
 }
 
-etwr_error *read_selection(const etwr_selection *given, Selection &selection) {
+etwr_error *read_selection(const etwr_selection *given, const Trace &trace, const SchemaCatalog &known,
+                           const RunOptions &run, Selection &selection) {
   const etwr_selection asked = copy_of(given);
   if (any_null(asked.processes, asked.process_count) || any_null(asked.exclude, asked.exclude_count) ||
-      any_null(asked.providers, asked.provider_count))
+      any_null(asked.providers, asked.provider_count) || any_null(asked.event_names, asked.event_name_count))
     return usage("etwr_selection: a text is NULL");
   bool good = true;
   selection.processes = list_of<std::string>(asked.processes, asked.process_count, good);
@@ -59,9 +61,19 @@ etwr_error *read_selection(const etwr_selection *given, Selection &selection) {
   selection.tasks = list_of<std::uint16_t>(asked.tasks, asked.task_count, good);
   selection.opcodes = list_of<std::uint8_t>(asked.opcodes, asked.opcode_count, good);
   selection.activities = guids_of(asked.activities, asked.activity_count, good);
+  const auto names = list_of<std::string>(asked.event_names, asked.event_name_count, good);
   if (!good) return usage("etwr_selection: a count without a list");
   if (etwr_error *error = read_moment(asked.from, selection.from)) return error;
-  return read_moment(asked.to, selection.to);
+  if (etwr_error *error = read_moment(asked.to, selection.to)) return error;
+  if (!names.empty()) {
+    const Result<SchemaCatalog> all =
+        asked.schemas != nullptr ? asked.schemas->catalog : collect_schemas(trace, known, run);
+    if (!all) return make_error(all.error());
+    Result<NamedKinds> kinds = NamedKinds::find(names, *all);
+    if (!kinds) return make_error(std::move(kinds).error());
+    selection.kinds = *std::move(kinds);
+  }
+  return nullptr;
 }
 
 std::optional<Level> level_of(int level) {

@@ -30,7 +30,8 @@ etwr_tables::etwr_tables(std::shared_ptr<const etwrelog::Trace> of, etwrelog::Ar
 namespace etwrelog::c {
 namespace {
 
-etwr_error *read_options(const etwr_table_options *given, ExportOptions &options) {
+etwr_error *read_options(const etwr_table_options *given, const Trace &trace, const RunOptions &run,
+                         ExportOptions &options) {
   const etwr_table_options asked = copy_of(given);
   constexpr std::uint32_t kJoins = 2 * ETWR_JOIN_DURATION - 1;
   if ((asked.joins & ~kJoins) != 0) return usage("etwr_table_options: no such join");
@@ -42,7 +43,7 @@ etwr_error *read_options(const etwr_table_options *given, ExportOptions &options
   options.joins.duration = (asked.joins & ETWR_JOIN_DURATION) != 0;
   if (asked.where != nullptr) options.where = asked.where;
   if (asked.schemas != nullptr) options.schemas = asked.schemas->catalog;
-  return read_selection(asked.selection, options.selection);
+  return read_selection(asked.selection, trace, options.schemas, run, options.selection);
 }
 
 // A stream that keeps its trace: who imports it frees it when a garbage collector says so.
@@ -86,8 +87,8 @@ etwr_error *etwr_events_stream(const etwr_trace *trace, const etwr_table_options
   return c::guarded([&]() -> etwr_error * {
     if (trace == nullptr || stream == nullptr) return c::usage("etwr_events_stream: no trace or no result");
     ExportOptions how;
-    if (etwr_error *error = c::read_options(options, how)) return error;
     const c::Run in_run(run);
+    if (etwr_error *error = c::read_options(options, trace->trace, in_run.options(), how)) return error;
     auto owned = std::make_unique<c::Kept>(trace->shared);
     const Result<void> made = arrow_events(*owned->trace, owned->stream, how, in_run.options());
     if (!made) return c::make_error(made.error());
@@ -102,8 +103,8 @@ etwr_error *etwr_tables_open(const etwr_trace *trace, const etwr_table_options *
   return c::guarded([&]() -> etwr_error * {
     if (trace == nullptr || tables == nullptr) return c::usage("etwr_tables_open: no trace or no result");
     ExportOptions how;
-    if (etwr_error *error = c::read_options(options, how)) return error;
     const c::Run in_run(run);
+    if (etwr_error *error = c::read_options(options, trace->trace, in_run.options(), how)) return error;
     Result<ArrowTables> opened = ArrowTables::open(trace->trace, how, in_run.options());
     if (!opened) return c::make_error(std::move(opened).error());
     *tables = new etwr_tables(trace->shared, *std::move(opened));
