@@ -54,7 +54,8 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
 }
 
 bool matches_process_name(std::string_view pattern, std::string_view name) {
-  const bool may_lack_exe = pattern.find_first_of(".*?") == std::string_view::npos;
+  const bool may_lack_exe =
+      pattern.find_first_of("*?") == std::string_view::npos && !matches_wildcard("*.exe", pattern);
   return matches_wildcard(pattern, name) ||
          (may_lack_exe && matches_wildcard(fmt::format("{}.exe", pattern), name));
 }

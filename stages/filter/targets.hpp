@@ -9,8 +9,8 @@ namespace etwrelog::filter {
 
 // `*` any run, `?` any one character; ASCII letters match in either case.
 [[nodiscard]] bool matches_wildcard(std::string_view pattern, std::string_view text);
-// The same of a process's image name; a pattern without a dot or wildcard is also that of the name before
-// ".exe".
+// The same of a process's image name; a pattern without a wildcard that does not end in ".exe" may be what
+// stands before that.
 [[nodiscard]] bool matches_process_name(std::string_view pattern, std::string_view name);
 
 class Targets {
