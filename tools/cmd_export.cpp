@@ -267,9 +267,7 @@ int run_export(const ExportFlags &flags) {
   const bool each = many.one_by_one();
   if (Result<void> sound = check_flags(flags, each); !sound) return report(sound.error());
   if (each) return export_each(flags);
-  if (flags.inputs.empty()) {
-    return report(usage_error("no trace is given (- is standard input)"));
-  }
+  if (flags.inputs.empty()) return report(no_trace_given());
   if (format_of(flags).empty()) {
     return report(usage_error(fmt::format("\"{}\" has an ending that tells no format: give --format, or an "
                                           "output that ends in .jsonl, .csv, .tsv, "

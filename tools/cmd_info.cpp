@@ -284,7 +284,7 @@ int run_info(InfoOptions &options) {
   if (Result<void> sound = options.many.check_as_one(options.as_one, options.many.sum); !sound)
     return report(sound.error());
   if (options.many.sum) return run_sum(Sum::info, options.many, options, 0);
-  if (options.inputs.empty()) return report(usage_error("no trace is given (- is standard input)"));
+  if (options.inputs.empty()) return report(no_trace_given());
   int status = kDone;
   json all = json::array();
   const std::vector<std::vector<std::string>> traces = options.together();

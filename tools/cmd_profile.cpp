@@ -31,15 +31,6 @@ struct ProfileFlags : CommonOptions, SymbolFlags {
   CLI::Option *top_given = nullptr, *by_given = nullptr, *min_given = nullptr;
 };
 
-Error bad_option(Option option, std::string what, std::string expected) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.option = option;
-  error.what = std::move(what);
-  error.expected = std::move(expected);
-  return error;
-}
-
 ProfileKind kind_of(const std::string &name) {
   return name == "wait" ? ProfileKind::wait : name == "ready" ? ProfileKind::ready : ProfileKind::cpu;
 }
@@ -365,8 +356,7 @@ int run_profile(const ProfileFlags &options) {
     if (Result<void> sound = check_flags(options, true); !sound) return report(sound.error());
     return profile_each(options);
   }
-  if (options.inputs.empty())
-    return report(bad_option(Option::input, "no trace is given (- is standard input)", {}));
+  if (options.inputs.empty()) return report(no_trace_given());
   if (Result<void> sound = check_flags(options, !options.output.empty()); !sound)
     return report(sound.error());
   if (options.json && !options.output.empty())

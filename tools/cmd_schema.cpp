@@ -16,6 +16,7 @@ using nlohmann::json;
 struct SchemaFlags : RunFlags {
   std::vector<std::string> inputs, schemas;
   std::string where;
+  SelectionFlags selection;
   bool salvage = false;
 };
 
@@ -56,6 +57,9 @@ void print_fields(std::span<const Field> fields, std::size_t begin, std::size_t 
 
 int run_schema(const SchemaFlags &flags) {
   ExportOptions options;
+  Result<Selection> selection = flags.selection.selection();
+  if (!selection) return report(selection.error());
+  options.selection = *std::move(selection);
   options.where = flags.where;
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(options.schemas, path); !added)
@@ -66,6 +70,9 @@ int run_schema(const SchemaFlags &flags) {
   run.report = &told;
   Result<Trace> trace = open_trace(flags.inputs, {.salvage = flags.salvage}, run);
   if (!trace) return report(trace.error());
+  if (Result<void> named = flags.selection.find_names(*trace, options.schemas, run, options.selection);
+      !named)
+    return report(named.error());
   const Result<ExportReport> done = describe_kinds(*trace, options, run);
   if (!done) return report(about_condition(done.error()));
   for (const std::string &problem : done->problems)
@@ -99,6 +106,7 @@ void add_schema_command(CLI::App &app, int &exit_status) {
       ->allow_extra_args(false);
   command->add_option("--where", flags->where, "Only events that fulfil a condition, as for export");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
+  flags->selection.add_to(*command);
   flags->add_to(*command);
   flags->add_json_to(*command);
   command->callback([flags, &exit_status] { exit_status = run_schema(*flags); });

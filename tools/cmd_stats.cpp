@@ -4,6 +4,7 @@
 #include "etwrelog/trace.hpp"
 #include "tools/cli.hpp"
 #include "tools/commands.hpp"
+#include "tools/errors.hpp"
 #include "tools/fleet_sum.hpp"
 
 #include <algorithm>
@@ -155,6 +156,7 @@ int run_stats(StatsOptions &options) {
     return report(sound.error());
   if (options.many.sum) return run_sum(Sum::stats, options.many, options, options.top);
   if (options.many.one_by_one()) return run_listed(options);
+  if (options.inputs.empty()) return report(no_trace_given());
   int status = kDone;
   json all = json::array();
   const std::vector<std::vector<std::string>> traces = options.together();

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace etwrelog::cli {
 namespace {
 
@@ -30,12 +32,25 @@ CLI::Validator without_leading_zeros() {
       "");
 }
 
-void take_decimals(CLI::App &command) {
-  for (CLI::Option *option : command.get_options())
+// CLI11 takes "-9" for a number, and where none is expected for the name of a file.
+CLI::Validator no_option() {
+  return CLI::Validator(
+      [](std::string &text) {
+        return text.size() < 2 || text.front() != '-'
+                   ? std::string()
+                   : fmt::format("\"{}\" {} is ./{}", text, kTakenForAFile, text);
+      },
+      "");
+}
+
+void mend_values(CLI::App &command) {
+  for (CLI::Option *option : command.get_options()) {
     if (const std::string type = option->get_type_name(); type.starts_with("UINT") || type.starts_with("INT"))
       option->transform(without_leading_zeros());
+    if (option->get_positional()) option->check(no_option());
+  }
   for (CLI::App *inner : command.get_subcommands({}))
-    take_decimals(*inner);
+    mend_values(*inner);
 }
 
 } // namespace
@@ -47,7 +62,7 @@ Command::Command(int order, AddCommand add) {
 void add_commands(CLI::App &app, int &exit_status) {
   for (const auto &[order, add] : registered())
     add(app, exit_status);
-  take_decimals(app);
+  mend_values(app);
 }
 
 } // namespace etwrelog::cli

@@ -17,4 +17,7 @@ struct Command {
 
 void add_commands(CLI::App &app, int &exit_status); // all that are registered
 
+// What the error of an argument such as "-9" says that CLI11 takes for the name of a file.
+inline constexpr const char *kTakenForAFile = "is no option; a file of that name";
+
 } // namespace etwrelog::cli

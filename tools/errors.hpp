@@ -13,6 +13,10 @@ namespace etwrelog::cli {
   return error;
 }
 
+[[nodiscard]] inline Error no_trace_given() {
+  return usage_error("no trace is given (- is standard input)");
+}
+
 [[nodiscard]] inline Error no_profile_format(std::string what) {
   Error error = usage_error(std::move(what), Option::output);
   error.expected = ".svg, .html, .folded, .speedscope.json, .firefox.json.gz, .pb.gz or .trace.json";

@@ -60,11 +60,19 @@ bool writes_files(const CLI::App &command) {
 // Where CLI11's say little.
 std::string in_our_words(const std::string &what, const std::vector<std::string> &arguments) {
   constexpr std::string_view kNoNumber = "Could not convert: ", kIs = " = ",
-                             kNoCommand = "A subcommand is required";
+                             kNoCommand = "A subcommand is required",
+                             kTooMuch = "The following argument was not expected: ";
   if (what.starts_with(kNoNumber))
     if (const std::size_t is = what.find(kIs); is != std::string::npos)
       return fmt::format("{}: expected a number that it can have, found \"{}\"",
                          what.substr(kNoNumber.size(), is - kNoNumber.size()), what.substr(is + kIs.size()));
+  if (what.starts_with(kTooMuch)) {
+    const std::string argument = what.substr(kTooMuch.size());
+    return fmt::format("\"{}\" is {}", argument,
+                       argument.starts_with('-') ? "no option" : "one argument too many");
+  }
+  if (what.find(cli::kTakenForAFile) != std::string::npos)
+    return what.substr(what.find('"')); // behind the name of the positional argument
   if (what == kNoCommand && !arguments.empty() && arguments.front().starts_with('-'))
     return fmt::format("\"{}\" stands where a command should", arguments.front());
   if (what == kNoCommand) return "no command is given";
@@ -100,8 +108,11 @@ int main(int argc, char **argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   app.failure_message([&](const CLI::App *, const CLI::Error &error) {
     const std::string meant = cli::suggestion(app, arguments);
-    return fmt::format("etwrelog: error: {}; \"etwrelog --help\" lists commands and options\n",
-                       printable(meant.empty() ? in_our_words(error.what(), arguments) : meant));
+    const CLI::App *const command = chosen(app);
+    return fmt::format("etwrelog: error: {}; \"etwrelog {}--help\" lists {}options\n",
+                       printable(meant.empty() ? in_our_words(error.what(), arguments) : meant),
+                       command != nullptr ? command->get_name() + " " : std::string(),
+                       command != nullptr ? "its " : "commands and ");
   });
   if (const std::optional<std::string> empty = empty_argument(arguments)) {
     process::print_message(fmt::format("etwrelog: error: {}\n", *empty));

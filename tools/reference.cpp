@@ -394,12 +394,31 @@ std::string completion_script(const CLI::App &app, Shell shell) {
 
 std::string nearest(std::string_view word, const std::vector<std::string> &candidates) {
   std::string best;
-  std::size_t least = word.size() / 3 + 2; // more changes than that are another word
+  const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  std::size_t least = letters / 3 + 2; // as many changes as that are another word
   for (const std::string &candidate : candidates)
     if (const std::size_t distance = edit_distance(word, candidate); distance < least)
       least = distance, best = candidate;
   return best;
 }
+
+namespace {
+
+// What other programs call what a command does.
+std::string_view command_for(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"filter", "relog"},       {"cut", "relog"},     {"trim", "relog"},     {"cat", "export"},
+      {"convert", "export"},     {"decode", "export"}, {"dump", "export"},    {"print", "export"},
+      {"list", "info"},          {"show", "info"},     {"ls", "info"},        {"count", "stats"},
+      {"flamegraph", "profile"}, {"flame", "profile"}, {"report", "profile"}, {"sql", "query"},
+      {"compare", "diff"},       {"compress", "pack"}, {"zip", "pack"},       {"decompress", "unpack"},
+      {"extract", "unpack"},     {"check", "verify"},  {"test", "verify"},    {"concat", "merge"},
+  };
+  const auto found = std::ranges::find(kOthers, word, [](const auto &pair) { return pair.first; });
+  return found == std::end(kOthers) ? std::string_view() : found->second;
+}
+
+} // namespace
 
 std::string suggestion(const CLI::App &app, const std::vector<std::string> &arguments) {
   const auto commands = commands_of(app);
@@ -416,7 +435,8 @@ std::string suggestion(const CLI::App &app, const std::vector<std::string> &argu
       std::vector<std::string> names;
       for (const CLI::App *c : commands)
         names.push_back(c->get_name());
-      const std::string meant = is_trace_file_name(argument) ? "info " + argument : nearest(argument, names);
+      std::string meant(command_for(argument));
+      if (meant.empty()) meant = is_trace_file_name(argument) ? "info " + argument : nearest(argument, names);
       return fmt::format("\"{}\" is no command", argument) +
              (meant.empty() ? std::string() : fmt::format(": did you mean \"{}\"?", meant));
     }

@@ -189,6 +189,15 @@ TEST_F(Cli, WhatIsMissingIsAskedForAsItIsWritten) {
   }
 }
 
+TEST_F(Cli, ACommandWithoutATraceAsksForOne) {
+  for (const char *command :
+       {"info", "stats", "profile", "symbols", "stacks", "export", "schema", "query", "pack", "unpack"}) {
+    const ToolRun run = run_tool({command});
+    EXPECT_EQ(run.status, 2) << command;
+    expect_one_line(run);
+  }
+}
+
 TEST_F(Cli, WithoutACommandItSaysWhatLists) {
   const ToolRun run = run_tool({});
   EXPECT_EQ(run.status, 2);

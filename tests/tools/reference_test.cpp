@@ -1,8 +1,10 @@
 // Manual pages, completions and suggestions come from the commands' own descriptions and say the same.
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -155,6 +157,34 @@ TEST(Reference, SuggestsWhatWasMeant) {
   const ToolRun far = run_tool({"relog", "x.etl", "--xyzzyplugh"});
   EXPECT_EQ(far.status, 2);
   EXPECT_EQ(far.err.find("did you mean"), std::string::npos) << far.err;
+  const ToolRun short_word = run_tool({"pack", "x.etl", "--best"});
+  EXPECT_EQ(short_word.status, 2);
+  EXPECT_EQ(short_word.err.find("did you mean"), std::string::npos)
+      << "--help is no more like it: " << short_word.err;
+}
+
+TEST(Reference, KnowsWhatOtherProgramsCallItsCommands) {
+  for (const auto &[word, command] :
+       {std::pair("filter", "relog"), {"dump", "export"}, {"compress", "pack"}}) {
+    const ToolRun run = run_tool({word, "x.etl"});
+    EXPECT_EQ(run.status, 2);
+    EXPECT_NE(run.err.find(std::string("did you mean \"") + command + "\"?"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Reference, ANumberBehindADashIsNoFile) {
+  const TempDir directory;
+  const std::string trace = directory.file("x.etl");
+  testing::write_file(trace, testing::generated(1 << 16));
+  for (const std::vector<std::string> &line :
+       {std::vector<std::string>{"pack", "-9", trace}, {"stats", trace, "-5"}}) {
+    const ToolRun run = run_tool(line);
+    EXPECT_EQ(run.status, 2) << line[0];
+    EXPECT_NE(run.err.find("is no option"), std::string::npos) << run.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory.file("x.etlz")));
+  EXPECT_EQ(run_tool({"relog", trace, "-q", "-o", directory.file("o.etl"), "--from", "-5s"}).status, 0)
+      << "the value of an option is one";
 }
 
 TEST(Reference, HelpKnowsCommandsAndTopicsAndNothingElse) {

@@ -289,6 +289,9 @@ TEST_F(Selected, EventsAreNamedAsTheyAreShown) {
     EXPECT_EQ(run.status, 0) << run.err;
     return run.out;
   };
+  const json kinds = json::parse(run_tool({"schema", in, "--json", "--event", "CSwitch"}).out).at("kinds");
+  ASSERT_EQ(kinds.size(), 1u);
+  EXPECT_EQ(kinds[0].at("name"), "Windows Kernel/Thread/CSwitch");
   EXPECT_EQ(lines({"--event", "CSwitch"}), lines({"--where", "event = \"Thread/CSwitch\""}));
   for (const auto &[name, said] : {std::pair("no such", "no kind of event is called \"no such\""),
                                    {"0x10000", "expected an event id from 0 to 65535, found \"0x10000\""},
