@@ -111,6 +111,36 @@ Result<LogfileHeader> salvage_first_event(Bytes head, const std::string &name) {
   return header;
 }
 
+namespace {
+
+// ", as a Windows event log (.evtx) begins": of files that stand beside traces and are taken for them.
+std::string as_it_begins(Bytes head) {
+  struct Kind {
+    std::size_t at;
+    std::string_view magic, name;
+  };
+  static constexpr Kind kKinds[] = {
+      {0, "ElfFile", "a Windows event log (.evtx)"},
+      {4, "LfLe", "a Windows event log (.evt)"},
+      {4, "!FastSerialization", "PerfView's own file of a trace (.etlx)"},
+      {0, "MDMP", "a crash dump"},
+      {0, "PAGEDU", "a crash dump"},
+      {0, "\x0A\x0D\x0D\x0A", "a network capture (.pcapng)"},
+      {0, "\xD4\xC3\xB2\xA1", "a network capture (.pcap)"},
+      {0, "Microsoft C/C++", "symbols (.pdb)"},
+      {0, "SQLite format 3", "an SQLite database"},
+      {0, "MZ", "a program or library"},
+  };
+  for (const Kind &kind : kKinds)
+    if (head.size() >= kind.at + kind.magic.size() &&
+        std::equal(kind.magic.begin(), kind.magic.end(), head.begin() + static_cast<std::ptrdiff_t>(kind.at),
+                   [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; }))
+      return fmt::format(", as {} begins", kind.name);
+  return {};
+}
+
+} // namespace
+
 Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   if (head.empty()) return no_trace(name, 0, "the file is empty", "", "");
   if (head.size() < kBufferHeaderSize + kSystemHeaderSize)
@@ -121,7 +151,7 @@ Result<LogfileHeader> read_first_event(Bytes head, const std::string &name) {
   if (buffer.buffer_size < kBufferHeaderSize + kSystemHeaderSize || buffer.buffer_size > kMaxBufferSize)
     return no_trace(name, 0, "first buffer: BufferSize",
                     fmt::format("0x{:x}..0x{:x}", kBufferHeaderSize + kSystemHeaderSize, kMaxBufferSize),
-                    fmt::format("0x{:x}", buffer.buffer_size));
+                    fmt::format("0x{:x}{}", buffer.buffer_size, as_it_begins(head)));
   if (buffer.compressed())
     return no_trace(name, 0x34, "first buffer: BufferFlag", "not compressed",
                     fmt::format("0x{:04x}", buffer.flags));

@@ -204,7 +204,8 @@ Wrapping wrapping_of(Bytes head) {
   if ((head[0] & 0xF0) == 0x50 && head[1] == 0x2A && head[2] == 0x4D && head[3] == 0x18)
     return Wrapping::zstd; // a frame that is skipped, as pzstd writes it in front
   if (starts({'B', 'Z', 'h'})) return Wrapping::bzip2;
-  if (starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C}) || starts({'R', 'a', 'r', '!', 0x1A, 7}))
+  if (starts({'7', 'z', 0xBC, 0xAF, 0x27, 0x1C}) || starts({'R', 'a', 'r', '!', 0x1A, 7}) ||
+      starts({'M', 'S', 'C', 'F', 0, 0}))
     return Wrapping::other;
   return Wrapping::none;
 }

@@ -92,6 +92,31 @@ TEST(Salvage, AnArchiveIsReadWithoutItsDamagedSegments) {
   EXPECT_EQ(testing::read_file(cut), testing::read_file(again));
 }
 
+// What lies beside traces is told from a damaged one.
+TEST(OtherFiles, AreCalledByTheirNames) {
+  const TempDir directory;
+  for (const auto &[begin, said] : std::vector<std::pair<std::string, std::string>>{
+           {"ElfFile", "as a Windows event log (.evtx) begins"},
+           {{'\x14', 0,   0,   0,   '!', 'F', 'a', 's', 't', 'S', 'e',
+             'r',    'i', 'a', 'l', 'i', 'z', 'a', 't', 'i', 'o', 'n'},
+            "as PerfView's own file of a trace (.etlx) begins"},
+           {"MDMP", "as a crash dump begins"},
+           {std::string("MSCF\0\0", 6), "is an archive of a kind that is not read"}}) {
+    const std::string name = directory.file("other");
+    std::string content = begin;
+    content.resize(4096, 'x');
+    testing::write_file(name, Bytes(reinterpret_cast<const std::uint8_t *>(content.data()), content.size()));
+    for (const char *command : {"info", "export", "profile"}) {
+      const ToolRun run = run_tool({command, name});
+      EXPECT_EQ(run.status, 1) << command;
+      EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+    }
+    EXPECT_EQ(run_tool({"pack", name, "-f", "-o", name + ".etlz"}).status, 0) << "any file can be";
+    EXPECT_EQ(run_tool({"unpack", "-q", name + ".etlz", "-f", "-o", name + ".back"}).status, 0);
+    EXPECT_EQ(testing::read_file(name), testing::read_file(name + ".back"));
+  }
+}
+
 // Padding may follow a gzip file, of any length; what follows that is an error and nothing worse.
 TEST(Unwrapping, WhatFollowsThePaddingOfAGzipFileIsAnError) {
   const TempDir directory;
