@@ -1,4 +1,5 @@
 // etwrelog profile: where the time went.
+#include "etwrelog/export.hpp"
 #include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
 #include "etwrelog/profile_symbols.hpp"
@@ -22,13 +23,13 @@ namespace etwrelog::cli {
 namespace {
 
 struct ProfileFlags : CommonOptions, SymbolFlags {
-  std::vector<std::string> processes, threads_of, only_threads;
+  std::vector<std::string> processes, threads_of, only_threads, events;
   std::string from, to, kind = "cpu", by = "function", output, format, max_size;
   BulkFlags many;
   double min_share = 1;
   std::size_t top = 30;
   bool tree = false, idle = false, force = false, icicle = false;
-  CLI::Option *top_given = nullptr, *by_given = nullptr, *min_given = nullptr;
+  CLI::Option *top_given = nullptr, *by_given = nullptr, *min_given = nullptr, *kind_given = nullptr;
 };
 
 ProfileKind kind_of(const std::string &name) {
@@ -45,6 +46,12 @@ ProfileBy by_of(const std::string &name) {
 // What the trace has instead of what was asked for. `slices`: what threads did, with stacks or without.
 Error nothing_there(const std::string &file, ProfileKind kind, bool slices, bool all_of_it,
                     const ProfileResult &result) {
+  if (kind == ProfileKind::events && !slices) {
+    Error none = usage_error("no event fits the selection", Option::events);
+    none.kind = ErrorKind::no_match;
+    none.file = file;
+    return none;
+  }
   const bool samples = kind == ProfileKind::cpu && !slices;
   const char *const stacks = slices ? "" : " with stacks";
   Error error;
@@ -147,7 +154,14 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     if (!trace) return trace.error();
     const std::string name = name_of(*trace, inputs);
     ProfileOptions profile_options;
-    profile_options.kind = kind_of(options.kind);
+    profile_options.kind = options.events.empty() ? kind_of(options.kind) : ProfileKind::events;
+    if (!options.events.empty()) {
+      const Result<SchemaCatalog> catalog = collect_schemas(*trace, {}, run);
+      if (!catalog) return catalog.error();
+      Result<NamedKinds> kinds = kinds_called(options.events, *catalog);
+      if (!kinds) return std::move(kinds).error();
+      profile_options.events = *std::move(kinds);
+    }
     profile_options.idle = options.idle;
     const std::optional<ProfileFormat> format = format_of(options);
     profile_options.slices = format == ProfileFormat::chrome || format == ProfileFormat::firefox;
@@ -257,7 +271,9 @@ Result<int> profile_one(const ProfileFlags &options) {
     Error error;
     error.kind = ErrorKind::no_match;
     error.what = fmt::format("nothing is left of the profile: no {} fits the selection",
-                             of_slices ? "context switch" : "sample");
+                             of_slices                              ? "context switch"
+                             : profile->kind == ProfileKind::events ? "event"
+                                                                    : "sample");
     if (!of_slices && profile->accounting.idle_left_out != 0)
       error.what += "; of the Idle process there are some, for --idle";
     return error;
@@ -318,6 +334,8 @@ int profile_each(const ProfileFlags &options) {
 Result<void> check_flags(const ProfileFlags &options, bool into_files) {
   const bool tree_given = options.tree, by_given = options.by_given->count() != 0,
              top_given = options.top_given->count() != 0, min_given = options.min_given->count() != 0;
+  if (!options.events.empty() && (options.kind_given->count() != 0 || options.idle))
+    return usage_error("counts events, of which --kind and --idle say nothing", Option::events);
   if (options.idle && kind_of(options.kind) != ProfileKind::cpu)
     return usage_error("--idle is about samples (--kind cpu): the Idle process waits for nothing");
   const std::pair<bool, const char *> of_files[] = {{!options.format.empty(), "--format"},
@@ -387,9 +405,16 @@ void add_profile_command(CLI::App &app, int &exit_status) {
   c->add_option("--from", options->from, "From then on: 12.5s, 2m, or UTC time")->group("Selection");
   c->add_option("--to", options->to, "Up to then")->group("Selection");
   c->add_flag("--idle", options->idle, "Count the samples of the Idle process too")->group("Selection");
-  c->add_option("--kind", options->kind,
-                "cpu: samples; wait: time blocked, until ready again; ready: from then on, until it runs")
-      ->check(CLI::IsMember({"cpu", "wait", "ready"}))
+  options->kind_given =
+      c->add_option("--kind", options->kind,
+                    "cpu: samples; wait: time blocked, until ready again; ready: from then on, until it runs")
+          ->check(CLI::IsMember({"cpu", "wait", "ready"}))
+          ->group("View");
+  c->add_option(
+       "--event", options->events,
+       "Instead of samples, events of this name, such as GC/AllocationTick, with * and ?, and where in "
+       "the program they were written; repeatable")
+      ->allow_extra_args(false)
       ->group("View");
   options->by_given = c->add_option("--by", options->by, "What to list")
                           ->check(CLI::IsMember({"process", "thread", "module", "function", "line"}))

@@ -164,6 +164,14 @@ Result<std::optional<Moment>> moment_of(const std::string &text, Option option) 
                    "seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
 }
 
+Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const SchemaCatalog &catalog) {
+  Result<NamedKinds> kinds = NamedKinds::find(names, catalog);
+  if (!kinds)
+    kinds.error().what += "; \"etwrelog schema\" lists the kinds of a trace, and one that nobody has "
+                          "described has an id alone";
+  return kinds;
+}
+
 Error about_condition(Error error) {
   // Columns, and the words of --join that people take for these.
   for (const char *name : {"command_line", "owner", "owner_process_id", "owner_thread_id", "owner_process",
@@ -265,13 +273,8 @@ Result<void> SelectionFlags::find_names(const Trace &trace, const SchemaCatalog 
     if (found.empty()) return bad_value(Option::providers, text, kProviderForm);
     selection.providers.insert(selection.providers.end(), found.begin(), found.end());
   }
-  Result<NamedKinds> kinds = NamedKinds::find(events, *catalog);
-  if (!kinds) {
-    kinds.error().what +=
-        "; \"etwrelog schema\" lists the kinds of a trace, and one that nobody has described has "
-        "an id alone";
-    return std::move(kinds).error();
-  }
+  Result<NamedKinds> kinds = kinds_called(events, *catalog);
+  if (!kinds) return std::move(kinds).error();
   selection.kinds = *std::move(kinds);
   return {};
 }

@@ -75,6 +75,10 @@ private:
   std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
 };
 
+// Kinds of events by their names; an error says where names stand.
+[[nodiscard]] Result<NamedKinds> kinds_called(const std::vector<std::string> &names,
+                                              const SchemaCatalog &catalog);
+
 // An error about a condition, and where that names what only --join adds, that this cannot be.
 [[nodiscard]] Error about_condition(Error error);
 

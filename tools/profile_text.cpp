@@ -30,7 +30,7 @@ std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t
 
 // Samples, or the time of nanoseconds.
 std::string weight_text(const Profile &profile, std::uint64_t weight) {
-  if (profile.counts_samples()) return human_count(weight);
+  if (profile.counts()) return human_count(weight);
   if (weight < 1'000'000) return fmt::format("{:.5g} us", static_cast<double>(weight) * 1e-3);
   if (weight < 100'000'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-6);
   return human_seconds(static_cast<double>(weight) * 1e-9);
@@ -43,7 +43,17 @@ std::string_view name_of(std::string_view name) {
 }
 
 const char *subject_of(const Profile &profile) {
-  return profile.kind == ProfileKind::cpu ? "samples" : "switches";
+  switch (profile.kind) {
+  case ProfileKind::cpu: return "samples";
+  case ProfileKind::events: return "events";
+  default: return "switches";
+  }
+}
+
+// What stands over weights.
+const char *weights_text(const Profile &profile) {
+  if (profile.kind == ProfileKind::events) return "Events";
+  return profile.counts_samples() ? "Samples" : "Time";
 }
 
 const char *unit_text(const Profile &profile) {
@@ -51,6 +61,7 @@ const char *unit_text(const Profile &profile) {
   switch (profile.kind) {
   case ProfileKind::wait: return "blocked";
   case ProfileKind::ready: return "ready, waiting for a processor";
+  case ProfileKind::events: return "events";
   default: return "samples";
   }
 }
@@ -82,7 +93,7 @@ void print_head(const Profile &profile, const ProfileText &text) {
 
 void print_processes(const Profile &profile, const std::vector<ProfileRow> &processes, std::uint64_t whole,
                      std::size_t rows) {
-  print_text("\n{:>12} {:>7}  Process\n", profile.counts_samples() ? "Samples" : "Time", "");
+  print_text("\n{:>12} {:>7}  Process\n", weights_text(profile), "");
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < processes.size(); ++i) {
     const ProfileRow &row = processes[i];
@@ -199,7 +210,8 @@ void print_accounting(const Profile &profile, std::size_t top) {
     rows.push_back(std::move(rest));
   }
   rows.push_back({"all", numbers_of(all.total)});
-  const char *const subject = profile.kind == ProfileKind::cpu ? "Samples" : "Switches";
+  std::string subject = subject_of(profile);
+  subject.front() = static_cast<char>(subject.front() - 'a' + 'A');
   print_text(
       "\n{} by stack: full, kernel only and complete, user half missing, none; fragments of stacks by\n"
       "whose they are. Idle counts; rows and columns add up.\n",
@@ -232,7 +244,7 @@ void print_footer(const Profile &profile) {
   print_row("Fragments of the trace: {} = {} of {} + {} of other events + {} orphaned",
             human_count(all.fragments), human_count(all.claimed), subject_of(profile),
             human_count(all.other_event), human_count(all.orphaned));
-  if (profile.kind != ProfileKind::cpu && profile.accounting.not_timed != 0)
+  if (profile.accounting.not_timed != 0)
     print_row("Not counted: {} switches that end a wait of before, or of no length",
               human_count(profile.accounting.not_timed));
   const std::uint64_t whole = total_weight(profile);
@@ -240,12 +252,10 @@ void print_footer(const Profile &profile) {
   for (const ProfileUnresolved &row : profile_unresolved_reasons(profile))
     line += fmt::format("{}{} in {} ({:.1f}%)", line.empty() ? "" : "; ", unresolved_text(row.why),
                         weight_text(profile, row.total), 100 * share(row.total, whole));
-  if (!line.empty())
-    print_row("{} with frames without a name: {}", profile.counts_samples() ? "Samples" : "Time", line);
+  if (!line.empty()) print_row("{} with frames without a name: {}", weights_text(profile), line);
   if (const std::uint64_t estimated = estimated_weight(profile); estimated != 0)
     print_row("{} whose innermost frame has the name of the nearest public symbol: {} ({:.1f}%)",
-              profile.counts_samples() ? "Samples" : "Time", weight_text(profile, estimated),
-              100 * share(estimated, whole));
+              weights_text(profile), weight_text(profile, estimated), 100 * share(estimated, whole));
 }
 
 json rows_json(const Profile &profile, const std::vector<ProfileRow> &rows, std::uint64_t whole,
@@ -353,6 +363,7 @@ void print_profile(const Profile &profile, const ProfileText &text) {
 }
 
 const char *weight_unit(const Profile &profile) {
+  if (profile.kind == ProfileKind::events) return "events";
   return profile.counts_samples() ? "samples" : "nanoseconds";
 }
 
@@ -362,9 +373,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
   for (const ProfileInterval &interval : profile.intervals)
     intervals.push_back({{"time_ns", interval.time}, {"interval_ns", interval.interval_ns}});
   json all = {{"trace", profile.trace},
-              {"kind", profile.kind == ProfileKind::cpu    ? "cpu"
-                       : profile.kind == ProfileKind::wait ? "wait"
-                                                           : "ready"},
+              {"kind", profile_kind_name(profile.kind)},
               {"unit", weight_unit(profile)},
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},

@@ -116,7 +116,7 @@ inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
 
 struct ProfileSample {
   std::int64_t time = 0;    // ns since trace start; of a wait, when it began
-  std::uint64_t weight = 1; // CPU: samples, unless by_time is set; waits: nanoseconds
+  std::uint64_t weight = 1; // CPU: samples, unless by_time is set; waits: nanoseconds; else events
   std::uint32_t thread = 0; // in Profile::threads
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
   std::uint16_t processor = 0;
@@ -156,7 +156,10 @@ struct ProfileAccounting {
   std::uint64_t in_dpc_or_isr = 0; // samples taken in one
 };
 
-enum class ProfileKind : std::uint8_t { cpu, wait, ready };
+// `events`: each event of the kinds that were asked for counts, at the stack on which it was written. What is
+// said here of samples is then said of these.
+enum class ProfileKind : std::uint8_t { cpu, wait, ready, events };
+[[nodiscard]] const char *profile_kind_name(ProfileKind kind); // "cpu"
 
 struct ProfileInterval { // the sampling interval from `time` on
   std::int64_t time = 0; // ns since trace start
@@ -197,16 +200,22 @@ struct Profile {
   [[nodiscard]] const ProfileProcess &process_of(const ProfileSample &sample) const {
     return processes[threads[sample.thread].process];
   }
-  // Whether weights are numbers of samples; else they are nanoseconds.
+  // Whether weights are numbers of samples, which are drawn, and not all there was.
   [[nodiscard]] bool counts_samples() const { return kind == ProfileKind::cpu && !by_time; }
-  // Nanoseconds that a weight of 1 stands for; 0 if not known.
-  [[nodiscard]] std::uint64_t weight_ns() const { return counts_samples() ? interval_ns : 1; }
+  // Whether weights are numbers, of samples or events; else they are nanoseconds.
+  [[nodiscard]] bool counts() const { return counts_samples() || kind == ProfileKind::events; }
+  // Nanoseconds that a weight of 1 stands for; 0 if not known, or if it stands for none.
+  [[nodiscard]] std::uint64_t weight_ns() const { return counts() ? interval_ns : 1; }
 };
 
 class Trace;
 
 struct ProfileOptions {
   ProfileKind kind = ProfileKind::cpu;
+  // For ProfileKind::events, and only for that. Their stacks are those that the kernel wrote for them, those
+  // in the events themselves, and of .NET's events those that its runtime wrote behind them. Who wrote an
+  // event is told by its header where the trace tells nothing of the thread.
+  NamedKinds events{};
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp

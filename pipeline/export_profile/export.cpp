@@ -134,9 +134,10 @@ std::string title_of(const Profile &profile, const ProfileExportOptions &options
   for (const std::string &run : profile.runs)
     name.append(name.empty() ? "" : " + ").append(file_name(run));
   if (name.empty()) name = file_name(profile.trace);
-  const char *what = profile.kind == ProfileKind::cpu    ? "Processor time"
-                     : profile.kind == ProfileKind::wait ? "Time waiting"
-                                                         : "Time ready to run";
+  const char *what = profile.kind == ProfileKind::cpu      ? "Processor time"
+                     : profile.kind == ProfileKind::wait   ? "Time waiting"
+                     : profile.kind == ProfileKind::events ? "Events"
+                                                           : "Time ready to run";
   std::string title = name.empty() ? what : fmt::format("{}: {}", what, name);
   if (const std::string stretch = stretch_text(profile); !stretch.empty()) title += ", " + stretch;
   return clean(title);
@@ -152,7 +153,13 @@ std::string Unit::text(double of) const {
   return grouped(static_cast<std::uint64_t>(std::llround(of / static_cast<double>(weight))));
 }
 
+const char *kind_to_note(const Profile &profile) {
+  const bool told = profile.kind == ProfileKind::wait || profile.counts_samples();
+  return told ? nullptr : profile_kind_name(profile.kind);
+}
+
 Unit unit_of(const Profile &profile) {
+  if (profile.kind == ProfileKind::events) return {"events", 1};
   return profile.counts_samples() ? Unit{"samples", 1} : Unit{"µs", 1000};
 }
 

@@ -86,8 +86,7 @@ private:
         .text(",\"logicalCPUs\":")
         .unsigned_number(profile_.processors);
     // Of our own: what the viewer has no word for.
-    if (profile_.kind == ProfileKind::ready) out_.text(",\"profileKind\":\"ready\"");
-    if (profile_.by_time) out_.text(",\"profileKind\":\"cpu\"");
+    if (const char *kind = kind_to_note(profile_)) out_.text(",\"profileKind\":\"").text(kind).text("\"");
     if (profile_.interval_ns == 0) out_.text(",\"intervalRecorded\":false");
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
@@ -330,7 +329,7 @@ private:
   // The viewer takes a sample's processor time for what passed since the sample before, and knows nothing of
   // the first one's: one without a stack and without weight stands before it, which read_firefox() skips.
   void sample_table(const std::vector<const ProfileSample *> &samples) {
-    const bool cpu = profile_.kind == ProfileKind::cpu, counts = profile_.counts_samples();
+    const bool cpu = profile_.kind == ProfileKind::cpu, counts = profile_.counts();
     std::optional<ProfileSample> before;
     if (cpu && profile_.weight_ns() != 0 && !samples.empty()) {
       const std::uint64_t stands_for = counts ? profile_.interval_ns : samples[0]->weight;

@@ -25,12 +25,15 @@ Result<void> write_chrome(const Job &job, Out &out);
 
 // What people read weights in.
 struct Unit {
-  std::string_view name;                           // "samples" or "µs"
+  std::string_view name;                           // "samples", "events" or "µs"
   std::uint64_t weight;                            // of one
   [[nodiscard]] std::string text(double of) const; // "1,234"
   [[nodiscard]] std::string text_with_name(double of) const { return text(of).append(" ").append(name); }
 };
 [[nodiscard]] Unit unit_of(const Profile &profile);
+// Of a profile whose kind its weights do not tell: numbers are of samples, and times of waits, unless it is
+// said. Null otherwise.
+[[nodiscard]] const char *kind_to_note(const Profile &profile);
 
 // Two profiles over one tree. `total` and `self` of a node are those of `after`.
 struct DiffTree {

@@ -73,11 +73,11 @@ private:
   }
 
   void meta(const std::string &title) {
-    const char *kind = profile_.kind == ProfileKind::cpu    ? "cpu"
-                       : profile_.kind == ProfileKind::wait ? "wait"
-                                                            : "ready";
     out_.text("{\"title\":").json(title).text(",\"subtitle\":").json(subtitle_of(profile_));
-    out_.text(",\"program\":").json(clean(job_.options.program)).text(",\"kind\":\"").text(kind);
+    out_.text(",\"program\":")
+        .json(clean(job_.options.program))
+        .text(",\"kind\":\"")
+        .text(profile_kind_name(profile_.kind));
     const Unit unit = unit_of(profile_);
     out_.text("\",\"unit\":\"").text(unit.name).text("\",\"weight\":").unsigned_number(unit.weight);
     out_.text(",\"duration\":").number(end());

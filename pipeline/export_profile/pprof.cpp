@@ -76,10 +76,8 @@ public:
         location_of_frame_(profile.frames.size()) {}
 
   void write(const ProfileExportOptions &options) {
-    const char *what = profile_.kind == ProfileKind::cpu    ? "cpu"
-                       : profile_.kind == ProfileKind::wait ? "wait"
-                                                            : "ready";
-    if (profile_.counts_samples()) emit(1, value_type("samples", "count"));
+    const char *what = profile_kind_name(profile_.kind);
+    if (profile_.counts()) emit(1, value_type(profile_.counts_samples() ? "samples" : what, "count"));
     if (timed()) emit(1, value_type(what, "nanoseconds"));
     // In order, so that the file is the same every time.
     const GroupWeights by_thread(profile_, Group::thread);

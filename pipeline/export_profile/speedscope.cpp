@@ -53,7 +53,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     if (first[frames.of_frame[i]] == nullptr) first[frames.of_frame[i]] = &profile.frames[i];
 
   // What is counted is told in milliseconds where the interval is known; what is timed, in nanoseconds.
-  const bool counts = profile.counts_samples(), timed = profile.weight_ns() != 0;
+  const bool counts = profile.counts(), timed = profile.weight_ns() != 0;
   const double unit = counts && timed ? static_cast<double>(profile.weight_ns()) / 1e6 : 1;
   out.text("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":")
       .json(clean(options.program));
@@ -81,8 +81,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     out.text("}");
   }
   out.text("]},");
-  if (profile.kind == ProfileKind::ready) out.text("\"kind\":\"ready\",");
-  if (profile.by_time) out.text("\"kind\":\"cpu\",");
+  if (const char *kind = kind_to_note(profile)) out.text("\"kind\":\"").text(kind).text("\",");
   out.text("\"interval_ns\":").unsigned_number(profile.interval_ns).text(",\"modules\":[");
   for (std::size_t i = 0; i < profile.modules.size(); ++i)
     write_module(profile.modules[i], i == 0, out);

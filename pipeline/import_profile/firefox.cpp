@@ -192,7 +192,8 @@ private:
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");
     const bool timed = thread.at("samples").at("weightType") != "samples";
-    if (timed) set_timed_kind(file_.at("meta").value("profileKind", std::string()), profile);
+    (timed ? set_timed_kind : set_counted_kind)(file_.at("meta").value("profileKind", std::string()),
+                                                profile);
     slices(thread, number);
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {

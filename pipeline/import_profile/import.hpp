@@ -32,6 +32,11 @@ inline void set_timed_kind(std::string_view name, Profile &profile) {
                                    : ProfileKind::wait;
 }
 
+// Of what is counted: events; all else are samples.
+inline void set_counted_kind(std::string_view name, Profile &profile) {
+  if (name == profile_kind_name(ProfileKind::events)) profile.kind = ProfileKind::events;
+}
+
 // A name as the formats write it that keep no more: "module!function", "[no stack]", "0x7ffe0300".
 [[nodiscard]] ProfileFrame named_frame(std::string text);
 

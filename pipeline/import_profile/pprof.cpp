@@ -141,7 +141,9 @@ private:
       for (Field field; message.next(field);)
         if (field.number == 1) name = text(field.value);
     }
-    if (name != "samples") set_timed_kind(name, builder_.profile);
+    set_counted_kind(name, builder_.profile);
+    if (name != "samples" && builder_.profile.kind != ProfileKind::events)
+      set_timed_kind(name, builder_.profile);
   }
 
   void add_mapping(Bytes bytes) {

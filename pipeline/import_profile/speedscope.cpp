@@ -90,7 +90,7 @@ private:
     Profile &profile = builder_.profile;
     // Microseconds: of files that are older.
     const bool older = from.at("unit") == "microseconds", timed = older || from.at("unit") == "nanoseconds";
-    if (timed) set_timed_kind(file_.value("kind", std::string()), profile);
+    (timed ? set_timed_kind : set_counted_kind)(file_.value("kind", std::string()), profile);
     const json &stacks = from.at("samples"), &weights = from.at("weights");
     // A sample of the processor weighs one interval.
     const double unit = older                                ? 1e-3

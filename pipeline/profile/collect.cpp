@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "filter/rules.hpp"
 #include "profile/join_within.hpp"
+#include "profile_pass/clr_stacks.hpp"
 #include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
 namespace etwrelog::pipeline {
 
@@ -23,6 +25,7 @@ using stacks::StackEventKind;
 namespace {
 
 constexpr std::uint16_t kSwitch = 0x0524, kReady = 0x0532;
+constexpr std::uint8_t kRundown = 3; // ThreadRecord::opcode
 
 // Numbers for the kinds of events that a stack may belong to. A hook stands for itself; all else is numbered
 // as it comes, which depends on timing, and is known by its name.
@@ -67,6 +70,8 @@ struct Reference { // a fragment whose frames a later event defines
 struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
   std::uint16_t processor = 0;
   TimeRange times;
+  OpenClrEvents clr_events;
+  std::vector<std::uint32_t> clr_stacks; // as fragments, of events in other buffers
 };
 
 struct CollectWork {
@@ -82,6 +87,7 @@ struct CollectWork {
   std::uint64_t unreadable = 0;
 
   std::vector<BufferMarks> buffers;
+  std::vector<ThreadRecord> writers; // of selected events, as their headers tell
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -103,6 +109,7 @@ struct CollectWork {
     counts.clear();
     unreadable = 0;
     buffers.clear();
+    writers.clear();
   }
 };
 
@@ -132,10 +139,11 @@ public:
   struct Begin {
     std::size_t marks, fragments;
   };
-  [[nodiscard]] static Begin begin(const CollectWork &work) {
+  [[nodiscard]] static Begin begin(const DecodedBuffer &buffer, CollectWork &work) {
+    work.buffers.push_back({processor_of(buffer), {}, {}, {}});
     return {work.marks.size(), work.fragments.size()};
   }
-  void end(const Begin &begin, const DecodedBuffer &buffer, CollectWork &work) {
+  void end(const Begin &begin, CollectWork &work) {
     work.answers.resize(work.queries.size());
     stacks_.intern(work.queries, work.answers.data());
     for (std::size_t i = 0; i < work.asking.size(); ++i)
@@ -144,7 +152,7 @@ public:
     work.asking.clear();
     const std::span<const Mark> marks = std::span(work.marks).subspan(begin.marks);
     join_within(work.subjects, marks, work.fragments, begin.fragments);
-    work.buffers.push_back({processor_of(buffer), times_of(marks)});
+    work.buffers.back().times = times_of(marks);
   }
 
   void look_at(const EventView &event, std::int64_t time, const DecodedBuffer &buffer, std::uint32_t at,
@@ -178,17 +186,23 @@ private:
       sample(event, moment, processor, work);
       return;
     }
-    const bool switches = collect_.kind != ProfileKind::cpu || collect_.switches;
+    const bool switches = about_switches() || collect_.switches;
     if (hook == kSwitch && switches && in_time) {
       context_switch(event, moment, processor, work);
-      if (collect_.kind != ProfileKind::cpu) return;
+      if (about_switches()) return;
     }
     if (hook == kReady && switches && in_time)
       if (const Bytes payload = event.payload(); payload.size() >= 4)
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);
-    if (!in_time || !may_have_stack(hook)) return;
+    if (!in_time) return;
+    const bool selected = is_selected(event);
+    if (!selected && !may_have_stack(hook)) return;
     const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, hook);
+    if (selected) {
+      selected_event(event, thread, moment, processor, work);
+      return;
+    }
     const std::uint16_t kind =
         hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
     work.marks.push_back({moment.time, thread, processor, kind});
@@ -197,17 +211,102 @@ private:
   void other_event(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const schema::EventType type = schema::type_of(event);
     if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
-    if (!collect_.time.holds(moment.time)) return;
-    work.counts.add(event);
-    const bool clr =
-        event.is_event() && (type.guid == format::kClrGuid || type.guid == format::kClrRundownGuid);
-    if (clr && type.id == clr::kStackWalkId) return; // a stack itself
+    const bool in_time = collect_.time.holds(moment.time);
+    if (in_time) work.counts.add(event);
+    if (event.is_event() && (type.guid == format::kClrGuid || type.guid == format::kClrRundownGuid)) {
+      const bool events =
+          collect_.kind == ProfileKind::events; // of the last one in time the stack comes later
+      if (type.id == clr::kStackWalkId) {
+        if (events) clr_stack(event, moment, processor, work);
+        return;
+      }
+      if (events) work.buffers.back().clr_events.add(event.thread_id(), moment.time);
+    }
+    if (!in_time) return;
+    if (is_selected(event)) {
+      const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+      selected_event(event, thread, moment, processor, work);
+      if (event.has_items()) stacks_in_items(event, moment, processor, work);
+      return;
+    }
     if (type != work.last_type || work.last_kind == Kinds::kTooMany) {
       work.last_type = type;
       work.last_kind = kinds_.number(type);
     }
     const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
     work.marks.push_back({moment.time, thread, processor, work.last_kind});
+  }
+
+  [[nodiscard]] bool about_switches() const {
+    return collect_.kind == ProfileKind::wait || collect_.kind == ProfileKind::ready;
+  }
+  [[nodiscard]] bool is_selected(const EventView &event) const {
+    return collect_.kind == ProfileKind::events && collect_.events.contains(event);
+  }
+
+  void selected_event(const EventView &event, std::uint32_t thread, Instant moment, std::uint16_t processor,
+                      CollectWork &work) {
+    Subject made;
+    made.time = moment.time;
+    made.thread = thread;
+    made.processor = processor;
+    made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
+    subject(made, work);
+    if (thread == kUnknownId || !event.has_ids() || event.thread_id() != thread) return;
+    const ThreadRecord writer{moment, kRundown, thread, event.process_id()};
+    if (work.writers.empty() || work.writers.back().tid != thread || work.writers.back().pid != writer.pid)
+      work.writers.push_back(writer);
+  }
+
+  // A stack that the event itself holds, which is of nobody else.
+  void stacks_in_items(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
+    ExtendedItems items = event.items();
+    for (ExtendedItem item{}; items.next(item);) {
+      using format::ItemType;
+      const bool frames = item.type == ItemType::stack_trace32 || item.type == ItemType::stack_trace64,
+                 key = item.type == ItemType::stack_key32 || item.type == ItemType::stack_key64;
+      const unsigned p = item.type == ItemType::stack_trace32 || item.type == ItemType::stack_key32 ? 4 : 8;
+      if ((!frames && !key) || item.data.size() < format::kItemStackFramesAt + p) continue;
+      const Bytes data = item.data.subspan(format::kItemStackFramesAt);
+      Fragment fragment = fragment_of(event, moment, moment.time, processor);
+      if (key) {
+        fragment.flags = Fragment::kReference;
+        work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
+                                   false,
+                                   load_pointer(data.data(), p),
+                                   {moment.time, moment.order}});
+        work.fragments.push_back(fragment);
+      } else {
+        add_frames(fragment, data, p, work);
+      }
+    }
+  }
+
+  // Belongs to the event of .NET before it on its thread.
+  void clr_stack(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
+    const Bytes payload = event.payload();
+    const unsigned p = event.pointer_size();
+    if (payload.size() < clr::kStackFramesAt + p) {
+      ++work.unreadable;
+      return;
+    }
+    BufferMarks &buffer = work.buffers.back();
+    const std::optional<std::int64_t> of = buffer.clr_events.take(event.thread_id());
+    if (of && !collect_.time.holds(*of)) return;
+    if (!of) buffer.clr_stacks.push_back(static_cast<std::uint32_t>(work.fragments.size()));
+    add_frames(fragment_of(event, moment, of.value_or(moment.time), processor),
+               payload.subspan(clr::kStackFramesAt), p, work);
+  }
+
+  static Fragment fragment_of(const EventView &event, Instant moment, std::int64_t event_time,
+                              std::uint16_t processor) {
+    Fragment fragment;
+    fragment.event_time = event_time;
+    fragment.time = moment.time;
+    fragment.thread = event.thread_id();
+    fragment.process = event.process_id();
+    fragment.processor = processor & kProcessors;
+    return fragment;
   }
 
   void subject(const Subject &subject, CollectWork &work) {
@@ -249,7 +348,7 @@ private:
     record.reason = payload[kReasonAt];
     record.state = payload[kStateAt];
     work.switches.push_back(record);
-    if (collect_.kind == ProfileKind::cpu) return;
+    if (!about_switches()) return;
     Subject made;
     made.time = moment.time;
     made.thread = record.new_thread;
@@ -291,9 +390,16 @@ private:
                                  stacks::refers_to_kernel(event),
                                  fields.key,
                                  {moment.time, moment.order}});
-    } else if (const stacks::Frames frames = stacks::frames_in_place(fields.frames, p, work.frames);
-               !frames.empty()) {
-      const std::uint32_t part = scope(frames, p);
+      work.fragments.push_back(fragment);
+    } else {
+      add_frames(fragment, fields.frames, p, work);
+    }
+  }
+
+  void add_frames(Fragment fragment, Bytes from, unsigned pointer_size, CollectWork &work) {
+    const stacks::Frames frames = stacks::frames_in_place(from, pointer_size, work.frames);
+    if (!frames.empty()) {
+      const std::uint32_t part = scope(frames, pointer_size);
       fragment.flags = flags_of(part);
       if (frames.data() == work.frames.data()) { // a copy, which the next stack replaces
         fragment.stack = stacks_.intern(frames, part);
@@ -358,11 +464,11 @@ public:
       work.clear();
       for (const DecodedBuffer &buffer : batch.buffers) {
         const DecodedBuffer here = numbered(buffer, first);
-        const Collector::Begin begin = Collector::begin(work);
+        const Collector::Begin begin = Collector::begin(here, work);
         trace.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
           collector_.look_at(event, time, here, at, work);
         });
-        collector_.end(begin, here, work);
+        collector_.end(begin, work);
       }
     };
     pass.merge = [&](Batch &, CollectWork &work) -> Result<void> {
@@ -375,6 +481,8 @@ public:
   Collected finish(PassResult &&met) && {
     all_.pass = std::move(met);
     resolve(all_, references_, definitions_);
+    find_clr_events(clr_events_, clr_stacks_, all_.records.fragments);
+    add_writers();
     Records &records = all_.records;
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
@@ -404,8 +512,18 @@ private:
     for (Subject &subject : work.subjects)
       for (std::uint32_t *number : {&subject.kernel, &subject.user})
         if (*number != Subject::kNoFragment) *number += fragments;
-    for (const BufferMarks &buffer : work.buffers)
+    for (const BufferMarks &buffer : work.buffers) {
       overlaps_.add(buffer.processor, buffer.times);
+      std::ranges::copy(buffer.clr_events.left(), std::back_inserter(clr_events_));
+      for (const std::uint32_t number : buffer.clr_stacks)
+        clr_stacks_.push_back(number + fragments);
+    }
+    for (const ThreadRecord &writer : work.writers)
+      if (const auto [known, fresh] = writer_pids_.try_emplace(writer.tid, writer.pid);
+          fresh || known->second != writer.pid) {
+        known->second = writer.pid;
+        writers_.push_back(writer);
+      }
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -421,8 +539,25 @@ private:
     all_.unreadable += work.unreadable;
   }
 
+  // Of threads that the trace says nothing else of.
+  void add_writers() {
+    std::vector<ThreadRecord> &threads = state_.threads;
+    std::ranges::stable_sort(writers_, {}, &ThreadRecord::tid);
+    std::vector<std::uint32_t> told;
+    for (const ThreadRecord &thread : threads)
+      told.push_back(thread.tid);
+    std::ranges::sort(told);
+    std::erase_if(writers_,
+                  [&](const ThreadRecord &one) { return std::ranges::binary_search(told, one.tid); });
+    std::ranges::copy(writers_, std::back_inserter(threads));
+  }
+
   Collected all_;
   Collector collector_;
+  std::vector<ThreadRecord> writers_;
+  std::unordered_map<std::uint32_t, std::uint32_t> writer_pids_; // the last one of each thread
+  std::vector<ClrEvent> clr_events_;                             // that stayed open in their buffers
+  std::vector<std::uint32_t> clr_stacks_;                        // as fragments, of events in other buffers
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

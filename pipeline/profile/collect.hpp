@@ -13,9 +13,10 @@
 namespace etwrelog::pipeline {
 
 struct CollectOptions {
-  ProfileKind kind = ProfileKind::cpu; // samples, or context switches
-  bool methods = false;                // names of code that runtimes made
-  bool switches = false;               // context switches too, for what threads did when
+  ProfileKind kind = ProfileKind::cpu; // samples, context switches, or `events`
+  NamedKinds events{};
+  bool methods = false;  // names of code that runtimes made
+  bool switches = false; // context switches too, for what threads did when
   profile::TimeRange time =
       profile::kAlways; // of samples, switches and other events that stacks belong to; raw
 };

@@ -121,7 +121,7 @@ ProfileChange function_change(const std::string &name, const Side &before, const
 
 // How many samples of one weight would tell as much.
 double sample_count(const Profile &profile) {
-  if (profile.counts_samples()) return static_cast<double>(total_weight(profile));
+  if (profile.counts()) return static_cast<double>(total_weight(profile));
   double sum = 0, squares = 0;
   for (const ProfileSample &sample : profile.samples) {
     const auto weight = static_cast<double>(sample.weight);

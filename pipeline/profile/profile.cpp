@@ -48,6 +48,7 @@ template <class Tell> void each_interval(const Profile &profile, const Tell &tel
 // Sets interval_ns, and lets samples weigh their time where they were taken at several intervals. What to say
 // of that, if anything.
 std::optional<std::string> settle_intervals(Profile &profile) {
+  if (profile.kind == ProfileKind::events) return std::nullopt; // each is what it is
   std::map<std::uint64_t, std::uint64_t> amounts;
   each_interval(profile, [&](std::uint64_t interval, std::uint64_t amount) {
     if (amount != 0) amounts[interval] += amount;
@@ -109,8 +110,9 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
-  ETWRELOG_TRY_LET(collected,
-                   collect_profile(read, {options.kind, options.names, options.slices, time}, graph));
+  ETWRELOG_TRY_LET(
+      collected,
+      collect_profile(read, {options.kind, options.events, options.names, options.slices, time}, graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
   const profile::ParallelFor parallel = [threads](std::size_t count,
@@ -138,7 +140,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
           std::max(profile.duration, std::min(header.end_time - profile.start_time, kLongest) * 100);
   }
   profile::build(collected.records, first.clock(), read_frames,
-                 {options.idle, options.slices, options.kind, time,
+                 {options.idle || options.kind == ProfileKind::events, options.slices, options.kind, time,
                   cut_off(time, collected.records, first.clock(), profile.duration),
                   options.names ? &methods : nullptr, graph.stop},
                  parallel, profile);

@@ -319,9 +319,10 @@ std::string busiest_names(const Profile &profile, bool of_threads) {
 
 Result<void> select(Profile &profile, const ProfileSelection &selection) {
   const auto missing = [&profile](bool of_threads, const std::string &pattern) {
-    return base::no_match(
-        fmt::format("no {} with samples is called or numbered \"{}\": most samples are of {}",
-                    of_threads ? "thread" : "process", pattern, busiest_names(profile, of_threads)));
+    const char *const what = profile.kind == ProfileKind::events ? "events" : "samples";
+    return base::no_match(fmt::format("no {0} with {1} is called or numbered \"{2}\": most {1} are of {3}",
+                                      of_threads ? "thread" : "process", what, pattern,
+                                      busiest_names(profile, of_threads)));
   };
   std::vector<char> process(profile.processes.size(), selection.processes.empty()),
       thread(profile.threads.size(), selection.threads.empty());

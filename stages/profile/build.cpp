@@ -58,7 +58,7 @@ public:
     if (stopped()) return;
     const bool cut = options_.cut.from != kBeginning && options_.cut.to != kForever;
     if (options_.slices && cut && options_.kind == ProfileKind::cpu) sampled_ = find_sampled(records_);
-    if (options_.kind == ProfileKind::cpu)
+    if (options_.kind == ProfileKind::cpu || options_.kind == ProfileKind::events)
       take_samples(parallel); // which gives up the records of samples
     else
       take_waits();

@@ -9,6 +9,7 @@ void Frames::add(const SampledStack &stack, FramedStacks &out) {
   switch (stack.sample_class) {
   case SampleClass::no_stack:
     framed.note = note("[no stack]");
+    if (profile_.kind == ProfileKind::events) return; // which say no address, as samples do
     framed.other_frames = 1;
     out.frames.push_back(frame(stack, stack.ip, true));
     return;

@@ -21,7 +21,7 @@ namespace etwrelog::profile {
 // One of the stacks that samples have.
 struct SampledStack {
   std::int64_t time = 0; // one at which the process had it
-  std::uint64_t ip = 0;  // its one frame, without a stack
+  std::uint64_t ip = 0;  // its one frame, without a stack; of an event that is no sample: none
   std::uint32_t pid = 0;
   std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
   std::uint32_t kernel = Subject::kNoFragment, user = Subject::kNoFragment; // by the numbers of their frames

@@ -21,6 +21,16 @@ const char *unresolved_text(Unresolved why) {
   return "?";
 }
 
+const char *profile_kind_name(ProfileKind kind) {
+  switch (kind) {
+  case ProfileKind::cpu: return "cpu";
+  case ProfileKind::wait: return "wait";
+  case ProfileKind::ready: return "ready";
+  case ProfileKind::events: break;
+  }
+  return "events";
+}
+
 const char *sample_class_text(SampleClass sample_class) {
   switch (sample_class) {
   case SampleClass::full: return "full stack";

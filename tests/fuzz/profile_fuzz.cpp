@@ -5,6 +5,7 @@
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
+#include "etwrelog/schema.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ constexpr std::uint16_t kHooks[] = {
     0x0301, 0x0302, 0x0303, 0x0501, 0x0502, 0x0503, 0x0548,         // processes, threads
     0x030A, 0x1402, 0x1403, 0x1404, 0x140A,                         // images
     0x0524, 0x0532, 0x0F48, 0x0F49};
-constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190}, kRundown[] = {143, 144, 149, 150, 153, 154},
-                        kScript[] = {5, 6, 9, 10, 39, 40, 41};
+constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190, 10, 82},
+                        kRundown[] = {143, 144, 149, 150, 153, 154}, kScript[] = {5, 6, 9, 10, 39, 40, 41};
 
 // A little later or earlier; or at times of which not all have a difference.
 std::int64_t moved(std::int64_t time, std::uint8_t step) {
@@ -35,6 +36,15 @@ std::int64_t moved(std::int64_t time, std::uint8_t step) {
 void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, std::uint8_t version,
           Bytes payload) {
   const std::uint32_t pid = payload.empty() ? 8 : payload[0] % 3 * 4;
+  if (what % 8 == 1 && (version & 0x40) != 0) { // with a stack of its own
+    using format::ItemType;
+    constexpr ItemType kStacks[] = {ItemType::stack_trace32, ItemType::stack_trace64, ItemType::stack_key32,
+                                    ItemType::stack_key64};
+    trace.manifest_event({time, static_cast<std::uint16_t>(what / 8 % 2)},
+                         {.provider = format::kClrGuid, .id = 10}, 80, pid, {},
+                         {{kStacks[version % 4], {payload.begin(), payload.end()}}});
+    return;
+  }
   trace.emit({time, static_cast<std::uint16_t>(what % 2)}, [&](write::EventBuilder &e) {
     const auto id_of = [&](auto &ids) { return ids[what / 8 % std::size(ids)]; };
     const auto event = [&](const Guid &provider, std::uint16_t id) {
@@ -54,6 +64,14 @@ void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, 
     }
     e.bytes(payload);
   });
+}
+
+const NamedKinds &selected() {
+  static const NamedKinds kinds = [] {
+    const std::string names[] = {"GC/*", "PerfInfo/Sample", "Thread/CSwitch", "Process/*"};
+    return *NamedKinds::find(names, SchemaCatalog::builtin());
+  }();
+  return kinds;
 }
 
 std::uint64_t sum_of(const ProfileCounts &counts) {
@@ -95,7 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   pipeline::PassOptions graph;
   graph.threads = 1;
   ProfileOptions options;
-  options.kind = static_cast<ProfileKind>(data[0] % 3);
+  options.kind = static_cast<ProfileKind>(data[0] % 4);
+  options.events = selected();
   options.names = (data[0] & 4) != 0;
   options.slices = (data[0] & 8) != 0;
   options.idle = (data[0] & 16) != 0;

@@ -44,6 +44,43 @@ std::map<std::string, Numbers> accounting_of(const std::string &out) {
   return rows;
 }
 
+TEST(ProfileText, EventsAreCalledEvents) {
+  testing::SyntheticTrace t;
+  t.process_rundown({1'000'000}, 100, 4, "game.exe");
+  t.thread_rundown({1'000'001}, 101, 100);
+  t.disk_init({2'000'000}, 101, 101, 100);
+  t.stack_walk({2'000'001}, 2'000'000, 100, 101, {0x7FF6'0000'1000});
+  t.sample({2'500'000}, 101, 0x7FF6'0000'1000);
+  const testing::TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, t.bytes());
+  const std::vector<std::string> events = {"profile", trace,     "--symbols",
+                                           "none",    "--event", "DiskIO/WriteInit"};
+  const auto with = [&events](std::vector<std::string> more) {
+    more.insert(more.begin(), events.begin(), events.end());
+    return testing::run_tool(more);
+  };
+  const testing::ToolRun table = with({});
+  EXPECT_EQ(table.status, 0) << table.err;
+  EXPECT_NE(table.out.find("1 events"), std::string::npos) << table.out;
+  for (const char *word : {"amples", "±", "every", "switches"})
+    EXPECT_EQ(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  const auto all = nlohmann::json::parse(with({"--json"}).out);
+  EXPECT_EQ(all.at("kind"), "events");
+  EXPECT_EQ(all.at("unit"), "events");
+  EXPECT_EQ(all.at("selected"), 1);
+  for (const auto &[more, status, said] : std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
+           {{"--kind", "wait"}, 2, "--kind"},
+           {{"--idle"}, 2, "--idle"},
+           {{"-p", "nobody"}, 1, "no process with events"},
+           {{"--from", "100s"}, 1, "no event fits"},
+           {{"--event", "no such"}, 1, "no kind of event is called \"no such\""}}) {
+    const testing::ToolRun run = with(more);
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+  }
+}
+
 TEST(ProfileText, TheAccountingOfProcessesAddsUp) {
   testing::SyntheticTrace t;
   std::int64_t time = 2'000'000;
