@@ -218,7 +218,8 @@ void print_accounting(const Profile &profile, std::size_t top) {
       subject);
   std::array<std::size_t, std::tuple_size_v<Numbers>> widths{};
   for (std::size_t i = 0; i < widths.size(); ++i) {
-    const std::string name = i == 0 ? subject : kNumberNames[i];
+    constexpr std::size_t kOfSubjects = 6; // fragments
+    const std::string name = i == 0 ? subject : i == kOfSubjects ? subject_of(profile) : kNumberNames[i];
     widths[i] = std::max(name.size(), human_count(rows.back().numbers[i]).size()) + (i == 5 ? 3 : 1);
     print_text("{:>{}}", name, widths[i]);
   }

@@ -214,7 +214,8 @@ struct ProfileOptions {
   ProfileKind kind = ProfileKind::cpu;
   // For ProfileKind::events, and only for that. Their stacks are those that the kernel wrote for them, those
   // in the events themselves, and of .NET's events those that its runtime wrote behind them. Who wrote an
-  // event is told by its header where the trace tells nothing of the thread.
+  // event is told by its header where the trace tells nothing of the thread. Stacks are no events of their
+  // own.
   NamedKinds events{};
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
 
 namespace etwrelog::pipeline {
 
@@ -25,7 +24,6 @@ using stacks::StackEventKind;
 namespace {
 
 constexpr std::uint16_t kSwitch = 0x0524, kReady = 0x0532;
-constexpr std::uint8_t kRundown = 3; // ThreadRecord::opcode
 
 // Numbers for the kinds of events that a stack may belong to. A hook stands for itself; all else is numbered
 // as it comes, which depends on timing, and is known by its name.
@@ -87,7 +85,6 @@ struct CollectWork {
   std::uint64_t unreadable = 0;
 
   std::vector<BufferMarks> buffers;
-  std::vector<ThreadRecord> writers; // of selected events, as their headers tell
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -109,7 +106,6 @@ struct CollectWork {
     counts.clear();
     unreadable = 0;
     buffers.clear();
-    writers.clear();
   }
 };
 
@@ -248,14 +244,11 @@ private:
                       CollectWork &work) {
     Subject made;
     made.time = moment.time;
+    made.ip = event.has_ids() && event.thread_id() == thread ? event.process_id() : kUnknownId;
     made.thread = thread;
     made.processor = processor;
     made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
     subject(made, work);
-    if (thread == kUnknownId || !event.has_ids() || event.thread_id() != thread) return;
-    const ThreadRecord writer{moment, kRundown, thread, event.process_id()};
-    if (work.writers.empty() || work.writers.back().tid != thread || work.writers.back().pid != writer.pid)
-      work.writers.push_back(writer);
   }
 
   // A stack that the event itself holds, which is of nobody else.
@@ -482,7 +475,6 @@ public:
     all_.pass = std::move(met);
     resolve(all_, references_, definitions_);
     find_clr_events(clr_events_, clr_stacks_, all_.records.fragments);
-    add_writers();
     Records &records = all_.records;
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
@@ -518,12 +510,6 @@ private:
       for (const std::uint32_t number : buffer.clr_stacks)
         clr_stacks_.push_back(number + fragments);
     }
-    for (const ThreadRecord &writer : work.writers)
-      if (const auto [known, fresh] = writer_pids_.try_emplace(writer.tid, writer.pid);
-          fresh || known->second != writer.pid) {
-        known->second = writer.pid;
-        writers_.push_back(writer);
-      }
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -539,25 +525,10 @@ private:
     all_.unreadable += work.unreadable;
   }
 
-  // Of threads that the trace says nothing else of.
-  void add_writers() {
-    std::vector<ThreadRecord> &threads = state_.threads;
-    std::ranges::stable_sort(writers_, {}, &ThreadRecord::tid);
-    std::vector<std::uint32_t> told;
-    for (const ThreadRecord &thread : threads)
-      told.push_back(thread.tid);
-    std::ranges::sort(told);
-    std::erase_if(writers_,
-                  [&](const ThreadRecord &one) { return std::ranges::binary_search(told, one.tid); });
-    std::ranges::copy(writers_, std::back_inserter(threads));
-  }
-
   Collected all_;
   Collector collector_;
-  std::vector<ThreadRecord> writers_;
-  std::unordered_map<std::uint32_t, std::uint32_t> writer_pids_; // the last one of each thread
-  std::vector<ClrEvent> clr_events_;                             // that stayed open in their buffers
-  std::vector<std::uint32_t> clr_stacks_;                        // as fragments, of events in other buffers
+  std::vector<ClrEvent> clr_events_;      // that stayed open in their buffers
+  std::vector<std::uint32_t> clr_stacks_; // as fragments, of events in other buffers
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

@@ -265,6 +265,7 @@ private:
   // sample is that for the thread's last one.
   struct Context {
     std::uint32_t tid = 0, pid = kNoIndex, process = 0, thread = 0;
+    std::uint32_t told = kNoIndex;             // the process, where nothing else is known of the thread
     std::uint32_t kernel_epoch = 0, epoch = 0; // of addresses in the kernel, and in the process or the kernel
     TimeRange valid;
   };
@@ -340,17 +341,20 @@ private:
   }
 
   // Valid until the next call.
-  Context &context(std::uint32_t tid, std::int64_t time) {
+  Context &context(std::uint32_t tid, std::int64_t time, std::uint32_t told = kNoIndex) {
     Context &known = contexts_[(tid * 0x9E37'79B1u) >> (32 - kContextBits)];
-    if (known.tid == tid && known.valid.holds(time)) return known;
+    if (known.tid == tid && known.told == told && known.valid.holds(time)) return known;
     known = {};
     known.tid = tid;
+    known.told = told;
     known.valid = kAlways;
     const std::uint32_t span = tid == 0 ? Timeline::kNone : thread_times_.find(tid, time, known.valid);
     if (tid == 0)
       known.pid = 0;
     else if (span != Timeline::kNone)
       known.pid = thread_times_[span].value;
+    else
+      known.pid = told;
     const ProcessAt &process_at = process(known.pid, time);
     known.process = process_at.number;
     known.valid.from = std::max(known.valid.from, process_at.valid.from);
@@ -392,7 +396,9 @@ private:
   }
 
   void take(const Subject &subject) {
-    const Context &at = context(subject.thread, subject.time);
+    const bool event = options_.kind == ProfileKind::events;
+    const Context &at =
+        context(subject.thread, subject.time, event ? static_cast<std::uint32_t>(subject.ip) : kNoIndex);
     const SampleClass sample_class = class_of(subject, at.pid);
     count(at.process, sample_class);
     if ((subject.flags & (Subject::kInDpc | Subject::kInIsr)) != 0) ++profile_.accounting.in_dpc_or_isr;

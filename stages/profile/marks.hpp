@@ -9,10 +9,10 @@
 
 namespace etwrelog::profile {
 
-// An event that the profile is about: a CPU sample or a context switch.
+// An event that the profile is about: a CPU sample, a context switch, or one of the kinds asked for.
 struct Subject {
   std::int64_t time = 0;
-  std::uint64_t ip = 0; // of a switch: 0
+  std::uint64_t ip = 0; // of a switch: 0; of an event: the process that its header names, or kUnknownId
   std::uint32_t thread = kUnknownId;
   // Of its stack, as numbers of Records::fragments, later of the stacks themselves; kNoFragment: none.
   std::uint32_t kernel = kNoFragment, user = kNoFragment;

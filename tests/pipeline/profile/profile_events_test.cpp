@@ -118,7 +118,8 @@ TEST(ProfileOfEventsAlone, TheirHeadersTellWhoseTheyAre) {
   trace.trace_logging({2'000'000}, kEventMaker, "Maker", "Made", 500, 400);
   trace.trace_logging({2'000'001}, kEventMaker, "Maker", "Made", 600, 400);
   trace.trace_logging({2'000'002}, kEventMaker, "Maker", "Made", 500, 400);
-  trace.trace_logging({3'000'000}, kEventMaker, "Maker", "Made", 500, 800); // the id again
+  trace.trace_logging({4'000'000}, kEventMaker, "Maker", "Made", 500, 400);
+  trace.trace_logging({3'000'000, 1}, kEventMaker, "Maker", "Made", 500, 800); // the id again, and given back
   const Result<etwrelog::Trace> opened = etwrelog::Trace::open(Input::memory("made.etl", trace.bytes()));
   ASSERT_TRUE(opened);
   const Result<SchemaCatalog> catalog = collect_schemas(*opened);
@@ -129,7 +130,7 @@ TEST(ProfileOfEventsAlone, TheirHeadersTellWhoseTheyAre) {
   for (const unsigned threads : {1u, 3u}) {
     const Result<ProfileResult> made = make_profile(*opened, options, {.threads = threads});
     ASSERT_TRUE(made);
-    EXPECT_EQ(folded(made->profile), (Lines{{"? (400);[no stack]", 3}, {"? (800);[no stack]", 1}}));
+    EXPECT_EQ(folded(made->profile), (Lines{{"? (400);[no stack]", 4}, {"? (800);[no stack]", 1}}));
   }
 }
 
