@@ -390,6 +390,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"accounting", accounting_json(profile)},
               {"estimated", estimated_weight(profile)},
               {"unresolved", unresolved_json(profile)}};
+  if (!profile.events.empty()) all["events"] = profile.events;
   if (profile.stretch) {
     all["from_seconds"] = static_cast<double>(profile.stretch->from) * 1e-9;
     all["to_seconds"] = static_cast<double>(profile.stretch->to) * 1e-9;

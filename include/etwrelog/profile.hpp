@@ -179,6 +179,8 @@ struct Profile {
   [[nodiscard]] std::int64_t length() const { return stretch ? stretch->to - stretch->from : duration; }
   std::uint32_t processors = 0;
   ProfileKind kind = ProfileKind::cpu;
+  std::vector<std::string>
+      events; // ProfileKind::events: the names that were asked for; none of a file read back
   // The sampling interval: of all samples, or, by_time, of most; where there are none, of most of the time
   // that was asked for. 0 if not known.
   std::uint64_t interval_ns = 0;

@@ -57,6 +57,7 @@ public:
                                                const SchemaCatalog &catalog);
 
   [[nodiscard]] bool empty() const { return impl_ == nullptr; }
+  [[nodiscard]] std::span<const std::string> names() const; // that were given
   // A look-up of the event's schema. What has none is none of them, but for events of .NET.
   [[nodiscard]] bool contains(const EventView &event) const noexcept;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace etwrelog {
 namespace {
@@ -134,10 +135,11 @@ std::string title_of(const Profile &profile, const ProfileExportOptions &options
   for (const std::string &run : profile.runs)
     name.append(name.empty() ? "" : " + ").append(file_name(run));
   if (name.empty()) name = file_name(profile.trace);
-  const char *what = profile.kind == ProfileKind::cpu      ? "Processor time"
-                     : profile.kind == ProfileKind::wait   ? "Time waiting"
-                     : profile.kind == ProfileKind::events ? "Events"
-                                                           : "Time ready to run";
+  std::string what = profile.kind == ProfileKind::cpu     ? "Processor time"
+                     : profile.kind == ProfileKind::wait  ? "Time waiting"
+                     : profile.kind == ProfileKind::ready ? "Time ready to run"
+                                                          : "Events";
+  if (!profile.events.empty()) what = fmt::format("{}", fmt::join(profile.events, ", "));
   std::string title = name.empty() ? what : fmt::format("{}: {}", what, name);
   if (const std::string stretch = stretch_text(profile); !stretch.empty()) title += ", " + stretch;
   return clean(title);

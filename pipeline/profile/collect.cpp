@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 namespace etwrelog::pipeline {
 
@@ -60,7 +61,7 @@ private:
 
 struct Reference { // a fragment whose frames a later event defines
   std::uint32_t fragment;
-  bool kernel;
+  std::optional<bool> kernel; // none: it may be to either part
   std::uint64_t key;
   stacks::Place place;
 };
@@ -265,7 +266,7 @@ private:
       if (key) {
         fragment.flags = Fragment::kReference;
         work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
-                                   false,
+                                   std::nullopt,
                                    load_pointer(data.data(), p),
                                    {moment.time, moment.order}});
         work.fragments.push_back(fragment);
@@ -432,7 +433,8 @@ void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDe
   std::vector<std::uint64_t> frames;
   for (const Reference &reference : references) {
     const stacks::KeyDefinition *found =
-        definitions.resolve(reference.key, reference.kernel, reference.place);
+        reference.kernel ? definitions.resolve(reference.key, *reference.kernel, reference.place)
+                         : definitions.resolve_any(reference.key, reference.place);
     if (found == nullptr || found->stack == stacks::kNoStack) continue;
     Fragment &fragment = all.records.fragments[reference.fragment];
     fragment.stack = found->stack;

@@ -127,6 +127,8 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   if (options.names) methods.build(std::move(collected.code));
   Profile &profile = result.profile;
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
+  const std::span<const std::string> events = options.events.names();
+  if (options.kind == ProfileKind::events) profile.events.assign(events.begin(), events.end());
   profile.start_time = first.header().start_time;
   constexpr std::int64_t kLongest = kProfileTimeLimit / 100;
   for (const Trace *trace : traces) {

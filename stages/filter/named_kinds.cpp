@@ -39,8 +39,10 @@ std::array<std::string, 2> names_of(const Schema &schema, const SchemaCatalog &c
 } // namespace
 
 struct NamedKinds::Impl {
-  explicit Impl(const SchemaCatalog &all) : catalog(all), wanted(all.all().size()) {}
+  Impl(std::span<const std::string> given, const SchemaCatalog &all)
+      : names(given.begin(), given.end()), catalog(all), wanted(all.all().size()) {}
 
+  std::vector<std::string> names;
   SchemaCatalog catalog;
   std::vector<bool> wanted; // by ordinal
   EventSet undescribed;     // of .NET, whose names are known where schemas are not
@@ -49,7 +51,7 @@ struct NamedKinds::Impl {
 Result<NamedKinds> NamedKinds::find(std::span<const std::string> names, const SchemaCatalog &catalog) {
   NamedKinds found;
   if (names.empty()) return found;
-  auto impl = std::make_shared<Impl>(catalog);
+  auto impl = std::make_shared<Impl>(names, catalog);
   std::vector<bool> met(names.size());
   for (const Schema *const schema : impl->catalog.all())
     for (const std::string &name : names_of(*schema, impl->catalog))
@@ -73,6 +75,10 @@ Result<NamedKinds> NamedKinds::find(std::span<const std::string> names, const Sc
         .about(Option::events);
   found.impl_ = std::move(impl);
   return found;
+}
+
+std::span<const std::string> NamedKinds::names() const {
+  return impl_ == nullptr ? std::span<const std::string>() : impl_->names;
 }
 
 bool NamedKinds::contains(const EventView &event) const noexcept {

@@ -69,6 +69,7 @@ TEST(ProfileText, EventsAreCalledEvents) {
   EXPECT_EQ(all.at("kind"), "events");
   EXPECT_EQ(all.at("unit"), "events");
   EXPECT_EQ(all.at("selected"), 1);
+  EXPECT_EQ(all.at("events"), nlohmann::json({"DiskIO/WriteInit"}));
   for (const auto &[more, status, said] : std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
            {{"--kind", "wait"}, 2, "--kind"},
            {{"--idle"}, 2, "--idle"},

@@ -149,6 +149,7 @@ TEST_F(ProfileOfEvents, AreEventsInFiles) {
     }));
     if (format == ProfileFormat::svg || format == ProfileFormat::html) {
       const std::string text(file.begin(), file.end());
+      EXPECT_NE(text.find("GC/AllocationTick: "), std::string::npos) << "its title";
       EXPECT_NE(text.find("2 events"), std::string::npos);
       EXPECT_EQ(text.find("2 samples"), std::string::npos);
       continue;
