@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 struct DiffFlags : RunFlags, SymbolFlags {
-  std::vector<std::string> before, after, processes, conditions;
+  std::vector<std::string> before, after, processes, events, conditions;
   std::string output;
   std::size_t top = 20;
   bool salvage = false, force = false;
@@ -46,20 +46,31 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input, con
   const Result<Trace> trace =
       Trace::open(input_of(input), {.salvage = options.salvage, .file_order = true}, run);
   if (!trace) return trace.error();
-  Result<ProfileResult> result = make_profile(*trace, {.names = !options.none()}, run);
+  ProfileOptions what;
+  what.names = !options.none();
+  if (!options.events.empty()) {
+    Result<NamedKinds> kinds = kinds_called(options.events, *trace, run);
+    if (!kinds) return std::move(kinds).error();
+    what.kind = ProfileKind::events;
+    what.events = *std::move(kinds);
+  }
+  Result<ProfileResult> result = make_profile(*trace, what, run);
   if (!result) return std::move(result).error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
-  if (!result->profile.samples.empty() && result->profile.weight_ns() == 0)
+  if (!result->profile.samples.empty() && result->profile.counts_samples() &&
+      result->profile.weight_ns() == 0)
     warn(input, "the sampling interval is not recorded: processor time is that of one sample every 1 ms");
   Error error;
   error.kind = ErrorKind::no_match;
   error.file = input;
   if (result->profile.samples.empty()) {
-    error.what = "the trace holds no CPU samples";
+    error.what =
+        what.kind == ProfileKind::events ? "no event fits --event" : "the trace holds no CPU samples";
     return error;
   }
   if (!busiest.empty() && !select_named(result->profile, busiest)) {
-    error.what = fmt::format("no process with samples is called \"{}\"", busiest);
+    error.what = fmt::format("no process with {} is called \"{}\"",
+                             what.kind == ProfileKind::events ? "such events" : "samples", busiest);
     return error;
   }
   if (Result<void> done = select(result->profile, {options.processes, {}, {}, {}}); !done) {
@@ -100,11 +111,15 @@ void print_change(const ProfileChange &change) {
             relative_text(change.relative()), verdict_text(change.verdict), change.name);
 }
 
-void print_diff(const ProfileDiff &diff, std::size_t top) {
+void print_diff(const ProfileDiff &diff, bool of_events, std::size_t top) {
   const ProfileChange &total = diff.total;
-  print_text("Processor time a trace: {:.3f} s before, {:.3f} s after, {} [{} {}]: {}\n\n", total.before,
-             total.after, relative_text(total.relative()), relative_text(total.relative_low),
-             relative_text(total.relative_high), verdict_text(total.verdict));
+  const auto amount = [of_events](double of) {
+    return of_events ? fmt::format("{:.6g}", of) : fmt::format("{:.3f} s", of);
+  };
+  print_text("{} a trace: {} before, {} after, {} [{} {}]: {}\n\n", of_events ? "Events" : "Processor time",
+             amount(total.before), amount(total.after), relative_text(total.relative()),
+             relative_text(total.relative_low), relative_text(total.relative_high),
+             verdict_text(total.verdict));
   print_row("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all",
             "Before", "After", "Change", "95%", "Relative", "Verdict");
   std::size_t shown = 0, noise = 0;
@@ -267,7 +282,7 @@ int run_diff(DiffFlags options) {
     print_text("{}\n",
                text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
-    print_diff(diff, options.top);
+    print_diff(diff, !options.events.empty(), options.top);
   }
   process::print_message(messages);
   return failures.empty() ? status : int{kFailed};
@@ -281,6 +296,10 @@ void add_diff_command(CLI::App &app, int &exit_status) {
       ->required();
   c->add_option("--new", options->after, "Traces from after; -- says the same");
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
+      ->allow_extra_args(false);
+  c->add_option(
+       "--event", options->events,
+       "Instead of samples, events of this name, such as GC/AllocationTick, with * and ?; repeatable")
       ->allow_extra_args(false);
   c->add_option("--top", options->top, "Changes to show; 0: all")->check(no_less_than_zero());
   c->add_option(

@@ -1,5 +1,4 @@
 // etwrelog profile: where the time went.
-#include "etwrelog/export.hpp"
 #include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
 #include "etwrelog/profile_symbols.hpp"
@@ -156,9 +155,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     ProfileOptions profile_options;
     profile_options.kind = options.events.empty() ? kind_of(options.kind) : ProfileKind::events;
     if (!options.events.empty()) {
-      const Result<SchemaCatalog> catalog = collect_schemas(*trace, {}, run);
-      if (!catalog) return catalog.error();
-      Result<NamedKinds> kinds = kinds_called(options.events, *catalog);
+      Result<NamedKinds> kinds = kinds_called(options.events, *trace, run);
       if (!kinds) return std::move(kinds).error();
       profile_options.events = *std::move(kinds);
     }

@@ -172,6 +172,13 @@ Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Sch
   return kinds;
 }
 
+Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Trace &trace,
+                                const RunOptions &run) {
+  const Result<SchemaCatalog> catalog = collect_schemas(trace, {}, run);
+  if (!catalog) return catalog.error();
+  return kinds_called(names, *catalog);
+}
+
 Error about_condition(Error error) {
   // Columns, and the words of --join that people take for these.
   for (const char *name : {"command_line", "owner", "owner_process_id", "owner_thread_id", "owner_process",

@@ -78,6 +78,9 @@ private:
 // Kinds of events by their names; an error says where names stand.
 [[nodiscard]] Result<NamedKinds> kinds_called(const std::vector<std::string> &names,
                                               const SchemaCatalog &catalog);
+// The same of those that the trace describes, which is read for them, and of the built-in ones.
+[[nodiscard]] Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Trace &trace,
+                                              const RunOptions &run);
 
 // An error about a condition, and where that names what only --join adds, that this cannot be.
 [[nodiscard]] Error about_condition(Error error);

@@ -18,15 +18,15 @@ enum class ProfileVerdict : std::uint8_t { same, more, less, appeared, vanished 
 
 struct ProfileChange {
   std::string name;
-  double before = 0, after = 0;               // shares; of the total: seconds of processor time a trace
-  double low = 0, high = 0;                   // 95 % interval of after - before
+  double before = 0, after = 0; // shares; of the total: seconds of processor time a trace, or events
+  double low = 0, high = 0;     // 95 % interval of after - before
   double relative_low = 0, relative_high = 0; // of (after - before) / before; infinite where before is 0
   ProfileVerdict verdict = ProfileVerdict::same;
   [[nodiscard]] double relative() const;
 };
 
 struct ProfileDiff {
-  ProfileChange total;                // processor time, not brought to the same total
+  ProfileChange total;                // processor time, or events, not brought to the same total
   std::vector<ProfileChange> changes; // of functions with what they called, the largest change first
 };
 // Neither side may be empty, and all must be comparable (make_comparable).

@@ -130,13 +130,14 @@ double sample_count(const Profile &profile) {
   return squares > 0 ? sum * sum / squares : 0;
 }
 
-// Seconds a trace; samples stand for their interval.
+// Seconds a trace; samples stand for their interval. Events: how many.
 ProfileChange total_change(std::span<const Profile> before, std::span<const Profile> after) {
   const auto side = [](std::span<const Profile> profiles) {
     Side result;
     for (const Profile &profile : profiles) {
       const std::uint64_t unit = profile.weight_ns() == 0 ? kUsualIntervalNs : profile.weight_ns();
-      result.part.push_back(static_cast<double>(total_weight(profile)) * static_cast<double>(unit) * 1e-9);
+      const double seconds = profile.kind == ProfileKind::events ? 1 : static_cast<double>(unit) * 1e-9;
+      result.part.push_back(static_cast<double>(total_weight(profile)) * seconds);
       result.whole.push_back(1);
       result.samples += sample_count(profile);
     }

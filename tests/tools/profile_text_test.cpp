@@ -439,6 +439,26 @@ TEST(DiffText, TheBusiestProcessIsTakenByItsName) {
   }
 }
 
+TEST(DiffText, EventsAreCounted) {
+  const std::string few = sampled("few", {{"game.exe", 20}}), many = sampled("many", {{"game.exe", 60}});
+  const std::vector<std::string> line = {"diff",           few, many, "--symbols", "none", "--event",
+                                         "PerfInfo/Sample"};
+  const testing::ToolRun text = testing::run_tool(line);
+  EXPECT_EQ(text.status, 0);
+  EXPECT_NE(text.out.find("Events a trace: 20 before, 60 after, +200.0%"), std::string::npos) << text.out;
+  EXPECT_EQ(text.err.find("interval"), std::string::npos) << text.err;
+  std::vector<std::string> gate = line;
+  gate.insert(gate.end(), {"--json", "--fail-if", "total > +5%"});
+  const testing::ToolRun closed = testing::run_tool(gate);
+  EXPECT_EQ(closed.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(closed.out)["total"]["after"], 60);
+  std::vector<std::string> none = line;
+  none.back() = "DiskIO/Read";
+  const testing::ToolRun empty = testing::run_tool(none);
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_NE(empty.err.find("no event fits --event"), std::string::npos) << empty.err;
+}
+
 TEST(DiffText, AnIntervalThatIsNotRecordedIsTold) {
   const auto said = [](const std::string &trace) {
     const testing::ToolRun run = testing::run_tool({"diff", trace, "--new", trace});
