@@ -69,8 +69,6 @@ struct Reference { // a fragment whose frames a later event defines
 struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
   std::uint16_t processor = 0;
   TimeRange times;
-  OpenClrEvents clr_events;
-  std::vector<std::uint32_t> clr_stacks; // as fragments, of events in other buffers
 };
 
 struct CollectWork {
@@ -86,6 +84,8 @@ struct CollectWork {
   std::uint64_t unreadable = 0;
 
   std::vector<BufferMarks> buffers;
+  std::vector<ClrEvent> clr_events;      // if the profile is of events
+  std::vector<std::uint32_t> clr_stacks; // as fragments
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -107,6 +107,8 @@ struct CollectWork {
     counts.clear();
     unreadable = 0;
     buffers.clear();
+    clr_events.clear();
+    clr_stacks.clear();
   }
 };
 
@@ -137,7 +139,7 @@ public:
     std::size_t marks, fragments;
   };
   [[nodiscard]] static Begin begin(const DecodedBuffer &buffer, CollectWork &work) {
-    work.buffers.push_back({processor_of(buffer), {}, {}, {}});
+    work.buffers.push_back({processor_of(buffer), {}});
     return {work.marks.size(), work.fragments.size()};
   }
   void end(const Begin &begin, CollectWork &work) {
@@ -217,7 +219,7 @@ private:
         if (events) clr_stack(event, moment, processor, work);
         return;
       }
-      if (events) work.buffers.back().clr_events.add(event.thread_id(), moment.time);
+      if (events) work.clr_events.push_back({event.thread_id(), moment.time});
     }
     if (!in_time) return;
     if (is_selected(event)) {
@@ -276,7 +278,7 @@ private:
     }
   }
 
-  // Belongs to the event of .NET before it on its thread.
+  // Whose it is, is found out when all are known (find_clr_events); until then it is nobody's.
   void clr_stack(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const Bytes payload = event.payload();
     const unsigned p = event.pointer_size();
@@ -284,12 +286,9 @@ private:
       ++work.unreadable;
       return;
     }
-    BufferMarks &buffer = work.buffers.back();
-    const std::optional<std::int64_t> of = buffer.clr_events.take(event.thread_id());
-    if (of && !collect_.time.holds(*of)) return;
-    if (!of) buffer.clr_stacks.push_back(static_cast<std::uint32_t>(work.fragments.size()));
-    add_frames(fragment_of(event, moment, of.value_or(moment.time), processor),
-               payload.subspan(clr::kStackFramesAt), p, work);
+    work.clr_stacks.push_back(static_cast<std::uint32_t>(work.fragments.size()));
+    add_frames(fragment_of(event, moment, kForever, processor), payload.subspan(clr::kStackFramesAt), p,
+               work);
   }
 
   static Fragment fragment_of(const EventView &event, Instant moment, std::int64_t event_time,
@@ -506,12 +505,11 @@ private:
     for (Subject &subject : work.subjects)
       for (std::uint32_t *number : {&subject.kernel, &subject.user})
         if (*number != Subject::kNoFragment) *number += fragments;
-    for (const BufferMarks &buffer : work.buffers) {
+    for (const BufferMarks &buffer : work.buffers)
       overlaps_.add(buffer.processor, buffer.times);
-      std::ranges::copy(buffer.clr_events.left(), std::back_inserter(clr_events_));
-      for (const std::uint32_t number : buffer.clr_stacks)
-        clr_stacks_.push_back(number + fragments);
-    }
+    clr_events_.insert(clr_events_.end(), work.clr_events.begin(), work.clr_events.end());
+    for (const std::uint32_t number : work.clr_stacks)
+      clr_stacks_.push_back(number + fragments);
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -529,8 +527,8 @@ private:
 
   Collected all_;
   Collector collector_;
-  std::vector<ClrEvent> clr_events_;      // that stayed open in their buffers
-  std::vector<std::uint32_t> clr_stacks_; // as fragments, of events in other buffers
+  std::vector<ClrEvent> clr_events_;
+  std::vector<std::uint32_t> clr_stacks_; // as fragments
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

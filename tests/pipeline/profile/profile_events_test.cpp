@@ -88,6 +88,31 @@ TEST_F(ProfileOfEvents, AStackOfDotNetMayStandInAnotherBuffer) {
       (Lines{{line(";0x7ff600001000"), 1}, {line(";0x7ff600001001"), 1}, {line(";0x7ff600001002"), 1}}));
 }
 
+TEST_F(ProfileOfEvents, StacksOfDotNetFollowAThreadThatComesAndGoes) {
+  allocation({2'000'000, 0});
+  trace.clr_stack({2'000'001, 1}, kEventThread, kEventProcess, {kUser});
+  allocation({2'000'002, 1});
+  trace.clr_stack({2'000'003, 0}, kEventThread, kEventProcess, {kUser + 1});
+  allocation({2'000'004, 0});
+  trace.clr_stack({2'000'005, 0}, kEventThread, kEventProcess, {kUser + 2});
+  const Profile profile = of("GC/AllocationTick");
+  ASSERT_EQ(profile.samples.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(line_of(profile, profile.samples[i]), line(";0x7ff60000100" + std::to_string(i)));
+}
+
+// In a trace that was cut down, stacks of events that are not there are left.
+TEST_F(ProfileOfEvents, AStackOfAnEventThatIsMissingIsNobodys) {
+  trace.clr_stack({1'500'000}, kEventThread, kEventProcess, {kUser + 5});
+  allocation({2'000'000, 0});
+  trace.clr_stack({2'000'001, 1}, kEventThread, kEventProcess, {kUser});
+  trace.clr_stack({2'500'000, 0}, kEventThread, kEventProcess, {kUser + 6});
+  trace.clr_stack({2'500'001, 1}, kEventThread, kEventProcess, {kUser + 7});
+  const Profile profile = of("GC/AllocationTick");
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001000"), 1}}));
+  EXPECT_EQ(profile.accounting.total.orphaned, 3u);
+}
+
 TEST_F(ProfileOfEvents, TheTimeIsThatOfTheEvent) {
   allocation({1'999'999});
   trace.clr_stack({2'000'000}, kEventThread, kEventProcess, {kUser});
