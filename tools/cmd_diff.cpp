@@ -48,12 +48,8 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input, con
   if (!trace) return trace.error();
   ProfileOptions what;
   what.names = !options.none();
-  if (!options.events.empty()) {
-    Result<NamedKinds> kinds = kinds_called(options.events, *trace, run);
-    if (!kinds) return std::move(kinds).error();
-    what.kind = ProfileKind::events;
-    what.events = *std::move(kinds);
-  }
+  if (Result<void> counts = count_events(options.events, *trace, run, what); !counts)
+    return std::move(counts).error();
   Result<ProfileResult> result = make_profile(*trace, what, run);
   if (!result) return std::move(result).error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));

@@ -153,12 +153,9 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     if (!trace) return trace.error();
     const std::string name = name_of(*trace, inputs);
     ProfileOptions profile_options;
-    profile_options.kind = options.events.empty() ? kind_of(options.kind) : ProfileKind::events;
-    if (!options.events.empty()) {
-      Result<NamedKinds> kinds = kinds_called(options.events, *trace, run);
-      if (!kinds) return std::move(kinds).error();
-      profile_options.events = *std::move(kinds);
-    }
+    profile_options.kind = kind_of(options.kind);
+    if (Result<void> counts = count_events(options.events, *trace, run, profile_options); !counts)
+      return std::move(counts).error();
     profile_options.idle = options.idle;
     const std::optional<ProfileFormat> format = format_of(options);
     profile_options.slices = format == ProfileFormat::chrome || format == ProfileFormat::firefox;

@@ -164,6 +164,9 @@ Result<std::optional<Moment>> moment_of(const std::string &text, Option option) 
                    "seconds since the start such as 12.5s, or UTC such as 2026-01-31T12:00:00.5Z");
 }
 
+namespace {
+
+// An error says where names stand.
 Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const SchemaCatalog &catalog) {
   Result<NamedKinds> kinds = NamedKinds::find(names, catalog);
   if (!kinds)
@@ -172,11 +175,18 @@ Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Sch
   return kinds;
 }
 
-Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Trace &trace,
-                                const RunOptions &run) {
+} // namespace
+
+Result<void> count_events(const std::vector<std::string> &names, const Trace &trace, const RunOptions &run,
+                          ProfileOptions &options) {
+  if (names.empty()) return {};
   const Result<SchemaCatalog> catalog = collect_schemas(trace, {}, run);
   if (!catalog) return catalog.error();
-  return kinds_called(names, *catalog);
+  Result<NamedKinds> kinds = kinds_called(names, *catalog);
+  if (!kinds) return std::move(kinds).error();
+  options.kind = ProfileKind::events;
+  options.events = *std::move(kinds);
+  return {};
 }
 
 Error about_condition(Error error) {

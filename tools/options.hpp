@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/io.hpp"
+#include "etwrelog/profile.hpp"
 #include "etwrelog/run.hpp"
 #include "etwrelog/schema.hpp"
 #include "etwrelog/select.hpp"
@@ -75,12 +76,9 @@ private:
   std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
 };
 
-// Kinds of events by their names; an error says where names stand.
-[[nodiscard]] Result<NamedKinds> kinds_called(const std::vector<std::string> &names,
-                                              const SchemaCatalog &catalog);
-// The same of those that the trace describes, which is read for them, and of the built-in ones.
-[[nodiscard]] Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Trace &trace,
-                                              const RunOptions &run);
+// Makes it a profile of events of these names, if there are any, which the trace is read for.
+[[nodiscard]] Result<void> count_events(const std::vector<std::string> &names, const Trace &trace,
+                                        const RunOptions &run, ProfileOptions &options);
 
 // An error about a condition, and where that names what only --join adds, that this cannot be.
 [[nodiscard]] Error about_condition(Error error);
