@@ -17,13 +17,22 @@ inline constexpr Guid kScriptGuid = make_guid(0x57277741, 0x3638, 0x4a4b, 0xbdba
 inline constexpr std::uint16_t kStackWalkId = 82;
 inline constexpr std::size_t kStackFramesAt = 8;
 
+// The two providers of the runtime behind whose events stand stacks.
+[[nodiscard]] constexpr bool is_runtime(const Guid &provider) {
+  return provider == format::kClrGuid || provider == format::kClrRundownGuid;
+}
+[[nodiscard]] constexpr bool is_stack(const Guid &provider, std::uint16_t id) {
+  return id == kStackWalkId && is_runtime(provider);
+}
+
 // Whether the event says where code lies or what it is called: methods, modules, assemblies, domains, IL
-// maps, the runtime itself. The same id means different things on the two providers; both ranges are covered
-// whole.
+// maps, the runtime itself; methods and sources of scripts. The same id means different things on the two
+// providers of .NET; both ranges are covered whole.
 [[nodiscard]] constexpr bool names_code(const Guid &provider, std::uint16_t id) {
   if (provider == format::kClrGuid)
     return (id >= 141 && id <= 144) || (id >= 151 && id <= 157) || id == 187 || id == 190;
-  return provider == format::kClrRundownGuid;
+  if (provider == kScriptGuid) return id == 5 || id == 6 || id == 9 || id == 10 || (id >= 39 && id <= 41);
+  return provider == format::kClrRundownGuid && id != kStackWalkId;
 }
 
 // Methods that come and go while the trace runs: load and unload of the runtime provider, with or without

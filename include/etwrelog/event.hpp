@@ -17,6 +17,31 @@ struct ExtendedItem {
   Bytes data;
 };
 
+// A stack that stands in an item: its frames, or the key of a definition elsewhere in the trace.
+struct StackItem {
+  bool by_key = false;
+  unsigned pointer_size = 8; // 4 or 8
+  std::uint64_t match = 0;   // MatchId; not 0: under it the user's part of the stack is written later
+  Bytes data;                // addresses, or the key
+
+  [[nodiscard]] std::uint64_t key() const { return load_pointer(data.data(), pointer_size); } // if by_key
+};
+
+// nullopt of items without a stack, and of such that are too short for one.
+[[nodiscard]] inline std::optional<StackItem> stack_in(const ExtendedItem &item) {
+  using format::ItemType;
+  StackItem stack;
+  stack.by_key = item.type == ItemType::stack_key32 || item.type == ItemType::stack_key64;
+  if (!stack.by_key && item.type != ItemType::stack_trace32 && item.type != ItemType::stack_trace64)
+    return std::nullopt;
+  stack.pointer_size = item.type == ItemType::stack_key32 || item.type == ItemType::stack_trace32 ? 4 : 8;
+  const std::size_t data_at = stack.by_key ? format::kItemStackKeyAt : format::kItemStackFramesAt;
+  if (item.data.size() < data_at + (stack.by_key ? stack.pointer_size : 0)) return std::nullopt;
+  stack.match = load<std::uint64_t>(item.data.data());
+  stack.data = item.data.subspan(data_at);
+  return stack;
+}
+
 // Walks the packed items. A malformed item ends the walk and clears `ok()`.
 class ExtendedItems {
 public:

@@ -22,12 +22,18 @@ Selection in_clock_of(Selection selection, const Clock &clock, bool first) {
 
 Result<void> follow_references(const pipeline::OpenedTrace &opened, const pipeline::SourcesInTime &sources,
                                Filter::Impl &impl, std::uint32_t machine, const RunOptions &run) {
+  filter::Filter &filter = *impl.machines[machine];
   filter::Marks marks;
   for (std::size_t s = 0; s < sources.size(); ++s)
     if (opened.infos[s].machine == machine)
-      ETWRELOG_TRY(pipeline::collect_references(sources[s], *impl.machines[machine], impl.first_buffer[s],
-                                                run, marks));
-  impl.machines[machine]->set_marks(std::move(marks));
+      ETWRELOG_TRY(pipeline::collect_references(sources[s], filter, impl.first_buffer[s], run, marks));
+  filter.set_marks(std::move(marks));
+  std::unordered_set<std::uint32_t> with_code;
+  for (std::size_t s = 0; s < sources.size(); ++s)
+    if (opened.infos[s].machine == machine)
+      ETWRELOG_TRY(
+          pipeline::collect_code_processes(sources[s], filter, impl.first_buffer[s], run, with_code));
+  filter.set_code_processes(std::move(with_code));
   return {};
 }
 

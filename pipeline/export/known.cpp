@@ -125,19 +125,18 @@ struct Knowledge::Part {
 private:
   // The user's part of a stack, in an item of the event or in its payload.
   static void add_later(const Event &event, OfMachine &mine) {
-    Bytes stack = event.payload();
-    unsigned pointer_size = event.pointer_size();
+    std::optional<StackItem> stack;
     ExtendedItems items = event.items();
     for (ExtendedItem item{}; items.next(item);)
-      if (item.type == format::ItemType::stack_trace32 || item.type == format::ItemType::stack_trace64) {
-        stack = item.data;
-        pointer_size = item.type == format::ItemType::stack_trace32 ? 4 : 8;
-      }
-    if (stack.size() < format::kItemStackFramesAt + pointer_size) return;
-    RawLater raw{
-        {load<std::uint64_t>(stack.data()), event.time(), event.thread_id(), 0}, mine.frames.size(), 0};
-    if (raw.part.match == 0) return;
-    read_frames(stack.subspan(format::kItemStackFramesAt), pointer_size, mine.frames);
+      if (const auto in_item = stack_in(item); in_item && !in_item->by_key) stack = in_item;
+    if (!stack) { // the payload is as such an item
+      const bool wide = event.pointer_size() == 8;
+      using format::ItemType;
+      stack = stack_in({wide ? ItemType::stack_trace64 : ItemType::stack_trace32, event.payload()});
+    }
+    if (!stack || stack->match == 0 || stack->data.size() < stack->pointer_size) return;
+    RawLater raw{{stack->match, event.time(), event.thread_id(), 0}, mine.frames.size(), 0};
+    read_frames(stack->data, stack->pointer_size, mine.frames);
     raw.end = mine.frames.size();
     mine.later.push_back(raw);
   }
@@ -417,22 +416,13 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
   ExtendedItem item{};
   std::uint64_t match = 0; // of what was written later
   while (items.next(item)) {
-    if (item.data.size() < format::kItemStackFramesAt) continue;
-    const Bytes data = item.data.subspan(format::kItemStackFramesAt);
-    const auto number = load<std::uint64_t>(item.data.data());
-    switch (item.type) {
-    case format::ItemType::stack_trace32: match = number, read_frames(data, 4, frames); break;
-    case format::ItemType::stack_trace64: match = number, read_frames(data, 8, frames); break;
-    case format::ItemType::stack_key32:
-      match = number;
-      if (data.size() >= 4) add_either(load<std::uint32_t>(data.data()));
-      break;
-    case format::ItemType::stack_key64:
-      match = number;
-      if (data.size() >= 8) add_either(load<std::uint64_t>(data.data()));
-      break;
-    default: break;
-    }
+    const auto stack = stack_in(item);
+    if (!stack) continue;
+    match = stack->match;
+    if (stack->by_key)
+      add_either(stack->key());
+    else
+      read_frames(stack->data, stack->pointer_size, frames);
   }
   if (match != 0 && !is_later_part(event)) add_later_part(machine, match, event, frames);
   if (!frames.empty() || machine.fragments.empty()) return;

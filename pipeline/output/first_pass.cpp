@@ -83,7 +83,10 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
   };
   trace_.visit(batch, buffer, [&](const EventView &event, std::int64_t time, std::uint32_t at) {
     const filter::HookRule *const rule = filter::rule_of(event);
-    if (rule != nullptr) part.records.add(event, *rule, time, buffer.index);
+    if (rule != nullptr)
+      part.records.add(event, *rule, time, buffer.index);
+    else
+      part.records.add_other(event);
     const std::uint32_t switches = walk.switches;
     const std::optional<filter::Reason> dropped = early_.drops(event, rule, time, walk);
     const auto end = static_cast<std::uint32_t>(at + align8(event.size()));
@@ -280,7 +283,7 @@ const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const f
 Result<void> FirstPass::follow_references(const filter::Filter &filter, const filter::Lifetimes &lifetimes,
                                           const PassOptions &options, filter::Marks &marks) {
   const auto buffers = std::exchange(looked_, {}); // is not needed from here on
-  if (lifetimes.has_stacks_or_definitions())
+  if (lifetimes.has_stacks_or_definitions() || lifetimes.has_clr_stacks())
     return collect_references(trace_, filter, 0, options, marks, &cache_);
   // One buffer speaks for others with the same providers. The last ones first: of them most was known, and
   // their candidates are likely to stay.

@@ -9,6 +9,7 @@
 #include "output/merged_header.hpp"
 #include "output/time_merge.hpp"
 #include "output/trace_output.hpp"
+#include "passes/collect.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -201,29 +202,15 @@ private:
     events_.emplace(*filter_, lifetimes_, options_.count);
     if (options_.selection.everything()) return {};
     filter::Marks marks;
-    for (std::uint32_t number = 0; number < traces_.size(); ++number) {
-      Pass<filter::Marks::Part> pass;
-      pass.name = "following references";
-      pass.work = [&](Batch &batch, filter::Marks::Part &part) {
-        part.clear();
-        for (const DecodedBuffer &buffer : batch.buffers) {
-          filter::Position position =
-              filter_->begin_buffer(first_number_[number] + buffer.index, buffer.header.processor());
-          traces_[number]->visit(batch, buffer,
-                                 [&](const EventView &event, std::int64_t time, std::uint32_t) {
-                                   filter_->mark(event, time, position, part);
-                                 });
-        }
-        part.shrink();
-      };
-      pass.merge = [&](Batch &, filter::Marks::Part &part) -> Result<void> {
-        filter_->merge(part, marks);
-        return {};
-      };
-      if (Result<PassResult> done = run_pass(*traces_[number], pass, options_.graph); !done)
-        return std::move(done).error();
-    }
+    for (std::uint32_t number = 0; number < traces_.size(); ++number)
+      ETWRELOG_TRY(
+          collect_references(*traces_[number], *filter_, first_number_[number], options_.graph, marks));
     filter_->set_marks(std::move(marks));
+    std::unordered_set<std::uint32_t> with_code;
+    for (std::uint32_t number = 0; number < traces_.size(); ++number)
+      ETWRELOG_TRY(collect_code_processes(*traces_[number], *filter_, first_number_[number], options_.graph,
+                                          with_code));
+    filter_->set_code_processes(std::move(with_code));
     if (!filter_->targets().all())
       for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
         if (filter_->targets().is_target(i))

@@ -17,4 +17,11 @@ namespace etwrelog::pipeline {
                                               std::uint32_t first_buffer, const PassOptions &options,
                                               filter::Marks &marks, const KeptBuffers *kept = nullptr);
 
+// When the filter has its marks: adds the processes whose names of code stay, for Filter::set_code_processes.
+// Reads only where there may be any.
+[[nodiscard]] Result<void> collect_code_processes(const Trace &trace, const filter::Filter &filter,
+                                                  std::uint32_t first_buffer, const PassOptions &options,
+                                                  std::unordered_set<std::uint32_t> &processes,
+                                                  const KeptBuffers *kept = nullptr);
+
 } // namespace etwrelog::pipeline

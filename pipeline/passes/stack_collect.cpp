@@ -29,10 +29,8 @@ void note_item_keys(const EventView &event, Place place, std::vector<FixedRefere
   ExtendedItems items = event.items();
   ExtendedItem item;
   while (items.next(item)) {
-    const bool narrow = item.type == format::ItemType::stack_key32,
-               wide = item.type == format::ItemType::stack_key64;
-    if ((!narrow && !wide) || item.data.size() < format::kItemStackKeyAt + 8) continue;
-    fixed.push_back({load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4), place});
+    const auto stack = stack_in(item);
+    if (stack && stack->by_key) fixed.push_back({stack->key(), place});
   }
 }
 

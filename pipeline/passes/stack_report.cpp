@@ -89,7 +89,7 @@ public:
     }
     if (!event.is_event()) return;
     if (event.has_items()) items(event, place, buffer, work);
-    if (event.id() == clr::kStackWalkId && event.provider() == format::kClrGuid) {
+    if (clr::is_stack(event.provider(), event.id())) {
       const Bytes payload = event.payload();
       const std::size_t size =
           payload.size() < clr::kStackFramesAt ? 0 : payload.size() - clr::kStackFramesAt;
@@ -128,16 +128,12 @@ private:
     ExtendedItems list = event.items();
     ExtendedItem item;
     while (list.next(item)) {
-      const bool narrow = item.type == format::ItemType::stack_trace32,
-                 wide = item.type == format::ItemType::stack_trace64;
-      if ((!narrow && !wide) || item.data.size() < format::kItemStackFramesAt) continue;
-      const unsigned pointer_size = wide ? 8 : 4;
-      const Bytes frames = item.data.subspan(format::kItemStackFramesAt);
-      if (frames.size() % pointer_size != 0) continue;
-      load_frames(frames, pointer_size, work.frames);
+      const auto stack = stack_in(item);
+      if (!stack || stack->by_key || stack->data.size() % stack->pointer_size != 0) continue;
+      load_frames(stack->data, stack->pointer_size, work.frames);
       work.item_bytes += format::kItemHeaderSize + item.data.size();
-      add(StackKind::item, event, pointer_size, event.process_id(), event.thread_id(), place.time, place,
-          buffer, work);
+      add(StackKind::item, event, stack->pointer_size, event.process_id(), event.thread_id(), place.time,
+          place, buffer, work);
     }
   }
 

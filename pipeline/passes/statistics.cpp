@@ -209,14 +209,13 @@ private:
       ExtendedItems items = event.items();
       ExtendedItem item;
       while (items.next(item)) {
-        if (item.type != ItemType::stack_trace32 && item.type != ItemType::stack_trace64) continue;
+        const auto stack = stack_in(item);
+        if (!stack || stack->by_key) continue;
         ++work_.stacks.item_stacks;
-        const std::size_t width = item.type == ItemType::stack_trace64 ? 8 : 4;
-        if (item.data.size() >= kItemStackFramesAt)
-          work_.stacks.item_frames += (item.data.size() - kItemStackFramesAt) / width;
+        work_.stacks.item_frames += stack->data.size() / stack->pointer_size;
       }
     }
-    if (event.id() != clr::kStackWalkId || event.provider() != kClrGuid) return;
+    if (event.id() != clr::kStackWalkId || !clr::is_runtime(event.provider())) return;
     ++work_.stacks.clr_stacks;
     const std::size_t bytes = event.payload().size();
     if (bytes >= clr::kStackFramesAt)

@@ -1,9 +1,9 @@
 #include "profile_pass/collect.hpp"
 
 #include "base/errors.hpp"
-#include "filter/rules.hpp"
+#include "filter/clr_stacks.hpp"
+#include "filter/filter.hpp"
 #include "profile/join_within.hpp"
-#include "profile_pass/clr_stacks.hpp"
 #include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
@@ -84,8 +84,8 @@ struct CollectWork {
   std::uint64_t unreadable = 0;
 
   std::vector<BufferMarks> buffers;
-  std::vector<ClrEvent> clr_events;      // if the profile is of events
-  std::vector<std::uint32_t> clr_stacks; // as fragments
+  std::vector<filter::EventKey> clr_events; // if the profile is of events
+  std::vector<std::uint32_t> clr_stacks;    // as fragments
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -212,14 +212,14 @@ private:
     if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
     const bool in_time = collect_.time.holds(moment.time);
     if (in_time) work.counts.add(event);
-    if (event.is_event() && (type.guid == format::kClrGuid || type.guid == format::kClrRundownGuid)) {
+    if (event.is_event() && clr::is_runtime(type.guid)) {
       const bool events =
           collect_.kind == ProfileKind::events; // of the last one in time the stack comes later
       if (type.id == clr::kStackWalkId) {
         if (events) clr_stack(event, moment, processor, work);
         return;
       }
-      if (events) work.clr_events.push_back({event.thread_id(), moment.time});
+      if (events) work.clr_events.push_back({moment.time, event.thread_id()});
     }
     if (!in_time) return;
     if (is_selected(event)) {
@@ -258,22 +258,18 @@ private:
   void stacks_in_items(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     ExtendedItems items = event.items();
     for (ExtendedItem item{}; items.next(item);) {
-      using format::ItemType;
-      const bool frames = item.type == ItemType::stack_trace32 || item.type == ItemType::stack_trace64,
-                 key = item.type == ItemType::stack_key32 || item.type == ItemType::stack_key64;
-      const unsigned p = item.type == ItemType::stack_trace32 || item.type == ItemType::stack_key32 ? 4 : 8;
-      if ((!frames && !key) || item.data.size() < format::kItemStackFramesAt + p) continue;
-      const Bytes data = item.data.subspan(format::kItemStackFramesAt);
+      const auto stack = stack_in(item);
+      if (!stack || stack->data.size() < stack->pointer_size) continue;
       Fragment fragment = fragment_of(event, moment, moment.time, processor);
-      if (key) {
+      if (stack->by_key) {
         fragment.flags = Fragment::kReference;
         work.references.push_back({static_cast<std::uint32_t>(work.fragments.size()),
                                    std::nullopt,
-                                   load_pointer(data.data(), p),
+                                   stack->key(),
                                    {moment.time, moment.order}});
         work.fragments.push_back(fragment);
       } else {
-        add_frames(fragment, data, p, work);
+        add_frames(fragment, stack->data, stack->pointer_size, work);
       }
     }
   }
@@ -475,8 +471,16 @@ public:
   Collected finish(PassResult &&met) && {
     all_.pass = std::move(met);
     resolve(all_, references_, definitions_);
-    find_clr_events(clr_events_, clr_stacks_, all_.records.fragments);
     Records &records = all_.records;
+    filter::find_clr_events(
+        clr_events_, clr_stacks_,
+        [](const filter::EventKey &event) { return std::pair(event.tid, event.time); },
+        [&records](std::uint32_t stack) {
+          return std::pair(records.fragments[stack].thread, records.fragments[stack].time);
+        },
+        [&records](std::uint32_t stack, const filter::EventKey &event) {
+          records.fragments[stack].event_time = event.time;
+        });
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
     records.processes = std::move(state_.processes);
@@ -527,7 +531,7 @@ private:
 
   Collected all_;
   Collector collector_;
-  std::vector<ClrEvent> clr_events_;
+  std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;

@@ -242,15 +242,20 @@ std::optional<Reason> EarlyFilter::drops_other(const EventView &event, std::int6
 std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64_t time,
                                               EarlyWalk &walk) const {
   const bool in_time = time_.contains(time);
+  const bool of_kind = !by_kind_ || of_selected_kind(selection_, event, walk.position.processor);
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
-    if (!in_time && clr::names_code(event.provider(), event.id()) &&
-        (!by_kind_ || of_selected_kind(selection_, event, walk.position.processor)))
+    if (clr::names_code(event.provider(), event.id()) && !(of_kind && in_time)) // stay where stacks do
       return by_process(walk, event.process_id(), time);
+    if (!of_kind && in_time && clr::is_runtime(event.provider())) {
+      const std::optional<Reason> reason = by_process(walk, event.process_id(), time);
+      if (!reason) return std::nullopt; // also of those that go, stacks are told whose they are not
+      return event.id() == clr::kStackWalkId ? *reason : Reason::dropped_kind;
+    }
   }
   if (!in_time) return Reason::dropped_time;
-  if (by_kind_ && !of_selected_kind(selection_, event, walk.position.processor)) return Reason::dropped_kind;
+  if (!of_kind) return Reason::dropped_kind;
   return by_header(event, time, walk);
 }
 

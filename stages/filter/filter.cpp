@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/sort_unique.hpp"
 #include "etwrelog/clr_events.hpp"
+#include "filter/clr_stacks.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -42,6 +43,8 @@ void Marks::Part::clear() {
   kept_events.clear();
   dropped_events.clear();
   references.clear();
+  clr_events.clear();
+  clr_stacks.clear();
 }
 
 void Marks::Part::shrink() {
@@ -289,21 +292,32 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
     const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
     return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
   }
-  // JIT methods and modules outside the time name the frames of stacks inside it.
-  if (!in_time(time) && clr::names_code(event.provider(), event.id()) &&
-      (!by_kind_ || of_kind(event, position)))
-    return {by_process(event.process_id(), time)};
-  return {Reason::count_};
+  const Guid provider = event.provider();
+  if (by_kind_ && in_time(time) && clr::is_stack(provider, event.id()) && !of_kind(event, position)) {
+    const Reason reason = by_process(event.process_id(), time);
+    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::clr_stack} : Verdict{reason};
+  }
+  return clr::names_code(provider, event.id()) ? judge_code(event, time, position) : Verdict{Reason::count_};
+}
+
+// JIT methods and modules outside the time name the frames of stacks inside it, whatever has these stacks.
+Filter::Verdict Filter::judge_code(const EventView &event, std::int64_t time,
+                                   const Position &position) const {
+  const bool selected = !by_kind_ || of_kind(event, position);
+  if (selected && in_time(time)) return {Reason::count_};
+  const Reason reason = by_process(event.process_id(), time);
+  if (selected || !is_kept(reason)) return {reason};
+  return {Reason::kept_state, Need::code};
+}
+
+bool Filter::any_kept(const EventKey &event, bool only_fitting) const {
+  const auto found = std::ranges::equal_range(marks_.kept_events, event, {}, &Marks::Event::key);
+  return std::ranges::any_of(found, [&](const Marks::Event &kept) { return kept.yes || !only_fitting; });
 }
 
 bool Filter::stack_kept(const EventKey &event) const {
   if (by_kind_ && so_far_) return in_time(event.time);
-  if (by_kind_) {
-    const auto has = [this](const EventKey &key) {
-      return std::ranges::binary_search(marks_.kept_events, key);
-    };
-    return has(event) || has({event.time, kUnknownId});
-  }
+  if (by_kind_) return any_kept(event, false) || any_kept({event.time, kUnknownId}, false);
   auto actor = std::ranges::lower_bound(actors_, event, {}, &ActorVerdict::event);
   if (actor != actors_.end() && actor->event == event) {
     for (; actor != actors_.end() && actor->event == event; ++actor)
@@ -427,22 +441,34 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
         if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
           part.files.push_back(*file);
     if (by_kind_ && lifetimes_->has_stacks())
-      part.kept_events.push_back({time, walked_thread(event, rule, at, position)});
+      part.kept_events.push_back(
+          {time, walked_thread(event, rule, at, position), fits(event, time, position)});
     add_provider(event, part);
     return;
   }
-  if (verdict.need != Need::none || !is_kept(verdict.reason)) return;
-  if (by_kind_ && lifetimes_->has_stacks()) part.kept_events.push_back({time, event.thread_id()});
+  mark_other(event, time, verdict, position, part);
+}
+
+void Filter::mark_other(const EventView &event, std::int64_t time, const Verdict &verdict,
+                        const Position &position, Marks::Part &part) const {
+  const bool kept = verdict.need == Need::none && is_kept(verdict.reason);
+  if (by_kind_ && lifetimes_->has_clr_stacks() && event.is_event() && in_time(time) &&
+      clr::is_runtime(event.provider())) {
+    if (clr::is_stack(event.provider(), event.id()))
+      part.clr_stacks.push_back({time, event.thread_id()});
+    else
+      part.clr_events.push_back({time, event.thread_id(), kept});
+  }
+  if (!kept) return;
+  if (by_kind_ && lifetimes_->has_stacks())
+    part.kept_events.push_back({time, event.thread_id(), fits(event, time, position)});
   add_provider(event, part);
   if (!event.has_items()) return;
   ExtendedItems items = event.items();
   ExtendedItem item;
   while (items.next(item)) {
-    const bool narrow = item.type == format::ItemType::stack_key32,
-               wide = item.type == format::ItemType::stack_key64;
-    if ((!narrow && !wide) || item.data.size() < 16) continue;
-    const std::uint64_t key = load_pointer(item.data.data() + format::kItemStackKeyAt, wide ? 8 : 4);
-    mark_definitions({key, time, KeyReference::Kind::either}, part);
+    const auto stack = stack_in(item);
+    if (stack && stack->by_key) mark_definitions({stack->key(), time, KeyReference::Kind::either}, part);
   }
 }
 
@@ -456,18 +482,60 @@ void Filter::merge(const Marks::Part &part, Marks &marks) const {
   append(marks.kept_events, part.kept_events);
   append(marks.dropped_events, part.dropped_events);
   append(marks.references, part.references);
+  append(marks.clr_events, part.clr_events);
+  append(marks.clr_stacks, part.clr_stacks);
 }
 
 void Filter::set_marks(Marks marks) {
   marks_ = std::move(marks);
   marks_.definitions.resize(lifetimes_->definitions().size());
-  std::ranges::sort(marks_.kept_events);
+  std::ranges::sort(marks_.kept_events, {}, &Marks::Event::key);
   std::ranges::sort(marks_.dropped_events);
   for (const Marks::Reference &reference : marks_.references) {
     if (stack_kept(reference.event))
       for_definitions(reference.to, [this](std::size_t i) { marks_.definitions[i] = true; });
   }
-  marks_.references.clear();
+  marks_.references = {};
+  std::vector<EventKey> stacks;
+  find_clr_events(
+      marks_.clr_events, marks_.clr_stacks,
+      [](const Marks::Event &event) { return std::pair(event.tid, event.time); },
+      [](const EventKey &stack) { return std::pair(stack.tid, stack.time); },
+      [&](const EventKey &stack, const Marks::Event &of) {
+        if (of.yes) stacks.push_back(stack);
+      });
+  std::ranges::sort(stacks);
+  marks_.clr_stacks = std::move(stacks);
+  marks_.clr_events = {};
+}
+
+std::optional<std::uint32_t> Filter::process_of_stack(const EventView &event, std::int64_t time,
+                                                      Position &position) const {
+  const Reason reason = decide(event, time, position);
+  if (!is_kept(reason)) return std::nullopt;
+  if (const HookRule *const rule = rule_of(event)) {
+    if (!is_stack(rule->scope)) return std::nullopt;
+    const FieldOffsets &at = rule->offsets(event.pointer_size());
+    const Bytes payload = event.payload();
+    const auto of = FieldOffsets::i64(payload, at.event_time);
+    const auto tid = FieldOffsets::u32(payload, at.thread_id);
+    const bool of_fitting = reason != Reason::kept_stack ||
+                            (of && tid && (any_kept({*of, *tid}, true) || any_kept({*of, kUnknownId}, true)));
+    return of_fitting ? FieldOffsets::u32(payload, at.process_id) : std::nullopt;
+  }
+  if (!event.is_event()) return std::nullopt;
+  if (clr::is_stack(event.provider(), event.id())) return event.process_id();
+  if (!event.has_items() || !fits(event, time, position)) return std::nullopt;
+  ExtendedItems items = event.items();
+  for (ExtendedItem item; items.next(item);)
+    if (stack_in(item)) return event.process_id();
+  return std::nullopt;
+}
+
+void Filter::set_code_processes(std::unordered_set<std::uint32_t> processes) {
+  code_processes_ = std::move(processes);
+  if (!code_processes_.empty()) // what names code may be described in the trace, too
+    marks_.providers.insert({format::kClrGuid, format::kClrRundownGuid, clr::kScriptGuid});
 }
 
 Reason Filter::decide(const EventView &event, std::int64_t time, Position &position) const {
@@ -479,6 +547,15 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     return for_itself && !fits(event, time, position) ? Reason::kept_state : verdict.reason;
   }
   const Bytes payload = event.payload();
+  if (verdict.need == Need::code) {
+    if (so_far_ || code_processes_.contains(event.process_id())) return Reason::kept_state;
+    return in_time(time) ? Reason::dropped_kind : Reason::dropped_time;
+  }
+  if (verdict.need == Need::clr_stack) {
+    const bool kept =
+        so_far_ || std::ranges::binary_search(marks_.clr_stacks, EventKey{time, event.thread_id()});
+    return kept ? Reason::kept_stack : Reason::dropped_stack;
+  }
   if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;
   if (verdict.need == Need::provider) {
     const bool in_payload = event.is_classic();

@@ -111,7 +111,15 @@ struct Marks {
   std::vector<bool> definitions;           // by index in Lifetimes::definitions()
   std::unordered_set<std::uint64_t> files; // file objects and keys
   std::unordered_set<Guid> providers;
-  std::vector<EventKey> kept_events;    // when stacks must be looked up: selections by kind
+  struct Event { // by time and thread, and what is known of it
+    std::int64_t time;
+    std::uint32_t tid;
+    bool yes;
+    [[nodiscard]] EventKey key() const { return {time, tid}; }
+  };
+  // When stacks must be looked up, which is in selections by kind: whether it fits itself, or only says what
+  // others mean.
+  std::vector<Event> kept_events;
   std::vector<EventKey> dropped_events; // dropped because whose they are is not known
 
   struct Reference { // of a stack to its definition
@@ -120,14 +128,19 @@ struct Marks {
   };
   std::vector<Reference> references; // decided when all kept events are known
 
+  std::vector<Event> clr_events;    // of .NET's runtime, likewise: whether it is kept
+  std::vector<EventKey> clr_stacks; // behind them; when all are known, those of kept events
+
   // One batch's part, cheap to make in parallel.
   struct Part {
     std::vector<std::uint32_t> definitions;
     std::vector<std::uint64_t> files;
     std::vector<Guid> providers;
-    std::vector<EventKey> kept_events;
+    std::vector<Event> kept_events;
     std::vector<EventKey> dropped_events;
     std::vector<Reference> references;
+    std::vector<Event> clr_events;
+    std::vector<EventKey> clr_stacks;
     void clear();
     void shrink(); // drops what stands in the part twice
   };
@@ -156,6 +169,20 @@ public:
   // When all parts are merged; step 3 may begin.
   void set_marks(Marks marks);
 
+  // Then, of a selection by kind: names of code stay for the processes that stacks are kept of. Whether that
+  // has to be found out, by looking at the events once more; the process of a stack that is kept of an event
+  // that fits, be it in the event itself; and what was found. Without it none of them stays.
+  [[nodiscard]] bool asks_for_code_processes() const {
+    return by_kind_ && !so_far_ && !lifetimes_->code_processes().empty();
+  }
+  [[nodiscard]] std::optional<std::uint32_t> process_of_stack(const EventView &event, std::int64_t time,
+                                                              Position &position) const;
+  void set_code_processes(std::unordered_set<std::uint32_t> processes);
+  // Of which processes there are such names at all.
+  [[nodiscard]] const std::unordered_set<std::uint32_t> &code_processes() const {
+    return lifetimes_->code_processes();
+  }
+
   // Step 3. Any thread, each with its own position.
   [[nodiscard]] Reason decide(const EventView &event, std::int64_t time, Position &position) const;
   // Of what decide() keeps, whether it is of the selected time and kinds itself, and not kept for what others
@@ -167,7 +194,7 @@ public:
 private:
   Filter() = default;
   // The decision as far as it can be made without marks, and what it depends on otherwise.
-  enum class Need : std::uint8_t { none, definition, file, provider, stack };
+  enum class Need : std::uint8_t { none, definition, file, provider, stack, clr_stack, code };
   struct Verdict {
     Reason reason;
     Need need = Need::none;
@@ -178,6 +205,7 @@ private:
   // Reason::count_ where no special rule applies.
   [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time, Position &position) const;
   [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time, Position &position) const;
+  [[nodiscard]] Verdict judge_code(const EventView &event, std::int64_t time, const Position &position) const;
   // Of a manifest or metadata.
   [[nodiscard]] Verdict judge_description(const EventView &event, std::int64_t time,
                                           Position &position) const;
@@ -187,6 +215,8 @@ private:
                                   const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
+  void mark_other(const EventView &event, std::int64_t time, const Verdict &verdict, const Position &position,
+                  Marks::Part &part) const;
   void mark_reference(const Marks::Reference &reference, std::uint32_t pid, Marks::Part &part) const;
   // Calls each(index) for the definitions that a reference may mean.
   template <class Each> void for_definitions(const KeyReference &to, Each &&each) const;
@@ -195,6 +225,7 @@ private:
   [[nodiscard]] bool in_time(std::int64_t time) const { return time_.contains(time); }
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
+  [[nodiscard]] bool any_kept(const EventKey &event, bool only_fitting) const; // of Marks::kept_events
 
   Selection selection_;
   const Lifetimes *lifetimes_ = nullptr;
@@ -210,6 +241,7 @@ private:
   };
   std::vector<ActorVerdict> actors_; // sorted
   Marks marks_;
+  std::unordered_set<std::uint32_t> code_processes_; // whose names of code stay
 };
 
 } // namespace etwrelog::filter

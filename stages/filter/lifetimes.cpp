@@ -54,7 +54,8 @@ void LifetimeRecords::clear() {
   actors.clear();
   definitions.clear();
   switches.clear();
-  has_stacks = has_switch_batches = has_unowned = false;
+  has_stacks = has_switch_batches = has_unowned = has_clr_stacks = false;
+  code_processes.clear();
 }
 
 void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const HookRule &rule) {
@@ -122,6 +123,8 @@ void LifetimeRecords::append(LifetimeRecords &&later) {
   has_stacks = has_stacks || later.has_stacks;
   has_switch_batches = has_switch_batches || later.has_switch_batches;
   has_unowned = has_unowned || later.has_unowned;
+  has_clr_stacks = has_clr_stacks || later.has_clr_stacks;
+  code_processes.merge(later.code_processes);
 }
 
 namespace {
@@ -172,7 +175,8 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
                      std::span<const std::uint16_t> processors, bool one_stream)
     : definitions_(std::move(records.definitions)), actors_(std::move(records.actors)),
       has_stacks_(records.has_stacks), has_switch_batches_(records.has_switch_batches),
-      has_unowned_(records.has_unowned) {
+      has_unowned_(records.has_unowned), has_clr_stacks_(records.has_clr_stacks),
+      code_processes_(std::move(records.code_processes)) {
   build_processes(std::move(records.processes));
   build_threads(threads);
   std::ranges::sort(definitions_);

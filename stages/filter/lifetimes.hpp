@@ -4,6 +4,7 @@
 
 #include "base/cpu.hpp"
 #include "base/flat_map.hpp"
+#include "etwrelog/clr_events.hpp"
 #include "etwrelog/statistics.hpp"
 #include "filter/rules.hpp"
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -97,11 +99,25 @@ struct LifetimeRecords {
   bool has_stacks = false;
   bool has_switch_batches = false;
   bool has_unowned = false; // events that say neither process nor thread but belong to one
+  bool has_clr_stacks = false;
+  std::unordered_set<std::uint32_t> code_processes; // that say what their code is called
 
   void clear();
   // Looks at one event of the buffer with this index.
   void add(const EventView &event, std::int64_t time, std::uint32_t buffer) {
-    if (const HookRule *const rule = rule_of(event)) add(event, *rule, time, buffer);
+    if (const HookRule *const rule = rule_of(event))
+      add(event, *rule, time, buffer);
+    else
+      add_other(event);
+  }
+  // Of no hook.
+  void add_other(const EventView &event) {
+    if (!event.is_event()) return;
+    const Guid provider = event.provider();
+    if (clr::is_stack(provider, event.id()))
+      has_clr_stacks = true;
+    else if (clr::names_code(provider, event.id()))
+      code_processes.insert(event.process_id());
   }
   ETWRELOG_ALWAYS_INLINE void add(const EventView &event, const HookRule &rule, std::int64_t time,
                                   std::uint32_t buffer) {
@@ -193,6 +209,9 @@ public:
   [[nodiscard]] bool has_stacks_or_definitions() const { return has_stacks_ || !definitions_.empty(); }
   [[nodiscard]] bool has_switch_batches() const { return has_switch_batches_; }
   [[nodiscard]] bool has_unowned() const { return has_unowned_; }
+  [[nodiscard]] bool has_clr_stacks() const { return has_clr_stacks_; } // that .NET's runtime wrote
+  // Those that say what their code is called, as .NET does.
+  [[nodiscard]] const std::unordered_set<std::uint32_t> &code_processes() const { return code_processes_; }
 
 private:
   void build_processes(std::vector<LifetimeRecords::Process> records);
@@ -213,7 +232,8 @@ private:
   std::vector<std::uint32_t> thread_at_start_;
   std::vector<LifetimeRecords::Definition> definitions_;
   std::vector<LifetimeRecords::Actor> actors_;
-  bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false;
+  bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false, has_clr_stacks_ = false;
+  std::unordered_set<std::uint32_t> code_processes_;
 };
 
 } // namespace etwrelog::filter

@@ -6,15 +6,15 @@
 #pragma once
 
 #include "base/seed.hpp"
+#include "etwrelog/state.hpp"
 #include "profile/records.hpp"
 
-#include <limits>
 #include <unordered_map>
 
 namespace etwrelog::profile {
 
-inline constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min(),
-                              kForever = std::numeric_limits<std::int64_t>::max();
+using etwrelog::kBeginning;
+using etwrelog::kForever;
 
 inline constexpr TimeRange kAlways{kBeginning, kForever};
 

@@ -1,4 +1,5 @@
 // What a selection by time, provider and kind keeps, through the whole pipeline.
+#include "etwrelog/clr_events.hpp"
 #include "tests/pipeline/filter_fixture.hpp"
 
 namespace etwrelog {
@@ -155,6 +156,75 @@ TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
   for (const auto event : all)
     EXPECT_EQ(kept(event), event != elsewhere && event != elsewhere_stack && event != other_definition)
         << event;
+}
+
+// The runtime's stacks are events of their own: each is of the event before it on its thread, wherever that
+// is.
+TEST_F(FilterTest, SelectionsByKindKeepTheStacksThatDotNetWritesBehindThem) {
+  const auto clr = [&](testing::At at, std::uint16_t id, std::uint32_t tid, std::uint32_t pid) {
+    return t.manifest_event(at, {.provider = format::kClrGuid, .id = id}, tid, pid);
+  };
+  const auto orphan = t.clr_stack({1'999'000}, kT1, kTarget, {1}), tick = clr({2'000'000}, 10, kT1, kTarget),
+             foreign_tick = clr({2'000'001, 1}, 10, kO1, kOther),
+             foreign_stack = t.clr_stack({2'000'002, 1}, kO1, kOther, {2}),
+             stack = t.clr_stack({2'000'003, 2}, kT1, kTarget, {3}),
+             second = t.clr_stack({2'000'004, 2}, kT1, kTarget, {4}),
+             start = clr({2'000'010}, 1, kT1, kTarget),
+             start_stack = t.clr_stack({2'000'011}, kT1, kTarget, {5}),
+             other_thread = t.clr_stack({2'000'012}, kT2, kTarget, {6}),
+             late_tick = clr({12'000'000}, 10, kT1, kTarget),
+             late_stack = t.clr_stack({12'000'001}, kT1, kTarget, {7});
+  const std::vector<std::size_t> all{orphan, tick,        foreign_tick, foreign_stack, stack,     second,
+                                     start,  start_stack, other_thread, late_tick,     late_stack};
+  const auto expect = [&](const char *what, const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto event : all)
+      EXPECT_EQ(kept(event), std::ranges::count(yes, event) == 1) << what << ' ' << event;
+  };
+  expect("ticks", {.events = {10}}, {tick, stack, foreign_tick, foreign_stack, late_tick, late_stack});
+  expect("ticks of a process", {.processes = {"target.exe"}, .events = {10}},
+         {tick, stack, late_tick, late_stack});
+  expect("ticks of a time", {.to = Moment{true, 1, 0}, .events = {10}},
+         {tick, stack, foreign_tick, foreign_stack});
+  expect("starts", {.events = {1}}, {start, start_stack});
+  expect("of a processor", {.processors = {1}}, {foreign_tick, foreign_stack});
+  expect("stacks", {.events = {82}},
+         {orphan, foreign_stack, stack, second, start_stack, other_thread, late_stack});
+  expect("other kinds", {.events = {0x0F2E}}, {});
+}
+
+// A stack without the names of its code is numbers; names without stacks are most of a trace for nothing.
+TEST_F(FilterTest, NamesOfCodeStayForTheProcessesThatStacksAreKeptOf) {
+  const auto own = t.clr_method_load({2'000'000}, kT1, kTarget),
+             late = t.clr_method_load({12'000'000}, kT2, kTarget),
+             script = t.manifest_event({2'000'001}, {.provider = clr::kScriptGuid, .id = 9}, kT1, kTarget),
+             foreign = t.clr_method_load({2'000'002, 1}, kO1, kOther),
+             described = t.manifest({2'000'003}, format::kClrGuid, kT1, kTarget, "<a/>");
+  const std::vector<std::size_t> all{own, late, script, foreign, described};
+  const auto sample = t.sample({3'000'000}, kT1), foreign_sample = t.sample({3'000'001, 1}, kO1);
+  t.stack_walk({3'000'010}, 3'000'000, kTarget, kT1, {1});
+  t.image_load({3'000'020}, kTarget, kUserBase, kT1); // stays whatever is asked for, with its stack
+  t.stack_walk({3'000'030}, 3'000'020, kTarget, kT1, {1, 2});
+  std::vector<std::uint8_t> frames(16, 1);
+  t.manifest_event({4'000'000}, {.provider = kProvider, .id = 1}, kO1, kOther, {},
+                   {{ItemType::stack_trace64, frames}});
+  t.manifest_event({4'000'001}, {.provider = kProvider2, .id = 2}, kT1, kTarget);
+  t.manifest_event({5'000'000}, {.provider = format::kClrGuid, .id = 10}, kT2, kTarget);
+  t.clr_stack({5'000'001}, kT2, kTarget, {1});
+  const auto expect = [&](const char *what, const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto event : all)
+      EXPECT_EQ(kept(event), std::ranges::count(yes, event) == 1) << what << ' ' << event;
+  };
+  expect("samples", {.events = {0x0F2E}}, {own, late, script, described});
+  EXPECT_TRUE(kept(sample) && kept(foreign_sample));
+  expect("of a time", {.to = Moment{true, 1, 0}, .events = {0x0F2E}}, {own, late, script, described});
+  expect("without a stack", {.processes = {"other.exe"}, .events = {0x0F2E}}, {});
+  expect("in the event", {.events = {1}}, {foreign, described});
+  expect("no stack of the kind", {.events = {2}}, {});
+  expect("of .NET", {.events = {10}}, {own, late, script, described});
+  expect("named themselves", {.events = {143}}, {own, late, foreign, described});
+  expect("by process", {.processes = {"target.exe"}}, {own, late, script, described});
 }
 
 // What goes with the events that refer to it stays for itself where its own kind is named.

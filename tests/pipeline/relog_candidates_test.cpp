@@ -297,6 +297,8 @@ TEST(RelogCandidates, RealTraces) {
     time.from = Moment{true, 0.1, 0};
     time.to = Moment{true, 0.7, 0};
     expect_same(trace, time, fmt::format("{} by time", name));
+    time.events = {10}; // allocations of .NET, with the stacks behind them and the names of code
+    expect_same(trace, time, fmt::format("{} by kind", name));
   }
 }
 
