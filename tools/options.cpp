@@ -169,9 +169,7 @@ namespace {
 // An error says where names stand.
 Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const SchemaCatalog &catalog) {
   Result<NamedKinds> kinds = NamedKinds::find(names, catalog);
-  if (!kinds)
-    kinds.error().what += "; \"etwrelog schema\" lists the kinds of a trace, and one that nobody has "
-                          "described has an id alone";
+  if (!kinds) kinds.error().what += "; \"etwrelog schema\" lists the kinds of a trace";
   return kinds;
 }
 

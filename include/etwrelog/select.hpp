@@ -51,8 +51,9 @@ public:
   NamedKinds() = default; // none
   // All kinds in the catalog that a name fits: "Microsoft-Windows-DotNETRuntime/GC/AllocationTick", or what
   // stands behind any slash of it: "GC/AllocationTick", "AllocationTick"; with * and ?, without regard to
-  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does. Error: no_match for a
-  // name that fits none.
+  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does; also by number, as
+  // these do where nobody describes a kind: "Provider/EventID(8)". Error: no_match for a name that fits none,
+  // and can fit none that is not described.
   [[nodiscard]] static Result<NamedKinds> find(std::span<const std::string> names,
                                                const SchemaCatalog &catalog);
 

@@ -4,10 +4,12 @@
 #include "etwrelog/schema.hpp"
 #include "etwrelog/select.hpp"
 #include "filter/targets.hpp"
+#include "schema/entry.hpp"
 #include "schema/event_names.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -24,16 +26,60 @@ bool fits(std::string_view pattern, std::string_view name) {
   return true;
 }
 
-// What a kind is called: by its schema, and in statistics.
-std::array<std::string, 2> names_of(const Schema &schema, const SchemaCatalog &catalog) {
-  static const schema::EventNames built_in;
-  const std::string_view known =
-      schema.provider_name.empty() ? catalog.provider_name(schema.provider) : schema.provider_name;
-  const EventType type = schema.classic
-                             ? EventType{Family::classic, schema.version, schema.opcode, schema.provider}
-                             : EventType{Family::event, schema.version, schema.id, schema.provider};
-  return {fmt::format("{}/{}", known.empty() ? to_string(schema.provider) : std::string(known), schema.name),
-          built_in.name(type)};
+const schema::EventNames &built_in_names() {
+  static const schema::EventNames names;
+  return names;
+}
+
+// What a kind is called: by its schema, in statistics, and where nobody describes it.
+std::array<std::string, 3> names_of(const Schema &schema, const SchemaCatalog &catalog) {
+  std::string provider(schema.provider_name);
+  if (provider.empty()) provider = catalog.provider_name(schema.provider);
+  if (provider.empty()) provider = to_string(schema.provider);
+  return {fmt::format("{}/{}", provider, schema.name), built_in_names().name(schema::type_of(schema)),
+          schema.classic ? fmt::format("{}/Opcode({})", provider, schema.opcode)
+                         : fmt::format("{}/EventID({})", provider, schema.id)};
+}
+
+// The same of an event that nobody describes.
+std::array<std::string, 2> names_of(const EventView &event, const SchemaCatalog &catalog) {
+  std::array<std::string, 2> names;
+  catalog.append_name(event, names[0]);
+  names[1] = built_in_names().name(type_of(event));
+  return names;
+}
+
+// Whether a name may be of kinds that are not described, of which a catalog says nothing: a number behind a
+// provider that is known, or all of such a provider; or of what describes others.
+bool may_be_undescribed(std::string_view name, const SchemaCatalog &catalog) {
+  const std::size_t slash = name.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  const bool numbered =
+      std::ranges::any_of(std::array{"EventID(*)", "Opcode(*)", "Message(*)", "Hook(*)", "HeaderType(*)",
+                                     "ManifestData", "EventInfo", "EventMapInfo"},
+                          [last](const char *form) { return filter::matches_wildcard(form, last); });
+  if (slash == std::string_view::npos) return numbered;
+  if (!numbered && last != "*") return false;
+  std::string_view provider = name.substr(0, slash);
+  for (;;) {
+    if (parse_guid(provider) || !catalog.providers_called(provider).empty()) return true;
+    if (schema::same_name(provider, "WPP") || schema::same_name(provider, "Windows Kernel")) return true;
+    if (provider.find_first_of("*?") != std::string_view::npos) return true;
+    const std::size_t before = provider.find('/'); // the kernel's, in front of its classes
+    if (before == std::string_view::npos) return false;
+    provider.remove_prefix(before + 1);
+  }
+}
+
+// Of .NET's kinds the names are known where schemas are not. Some milliseconds.
+bool is_clr_name(std::string_view name, const SchemaCatalog &catalog) {
+  for (const Guid &provider : {format::kClrGuid, format::kClrPrivateGuid, format::kClrRundownGuid})
+    for (unsigned id = 0; id <= 0xFFFF; ++id) {
+      const std::string_view event = clr::event_name(provider, static_cast<std::uint16_t>(id));
+      if (!event.empty() && fits(name, fmt::format("{}/{}", catalog.provider_name(provider), event)))
+        return true;
+    }
+  return false;
 }
 
 } // namespace
@@ -42,11 +88,40 @@ struct NamedKinds::Impl {
   Impl(std::span<const std::string> given, const SchemaCatalog &all)
       : names(given.begin(), given.end()), catalog(all), wanted(all.all().size()) {}
 
+  [[nodiscard]] bool any_fits(const EventView &event) const {
+    const auto its = names_of(event, catalog);
+    return std::ranges::any_of(names, [&its](const std::string &name) {
+      return std::ranges::any_of(its, [&name](const std::string &one) { return fits(name, one); });
+    });
+  }
+  [[nodiscard]] bool wants_undescribed(const EventView &event) const;
+
   std::vector<std::string> names;
   SchemaCatalog catalog;
   std::vector<bool> wanted; // by ordinal
-  EventSet undescribed;     // of .NET, whose names are known where schemas are not
+  const std::uint64_t number = next_number++;
+
+  static inline std::atomic<std::uint64_t> next_number = 1;
 };
+
+// There is no list of such kinds before the trace is read. Each thread remembers what it has found out last:
+// there are few, and a name takes as long to make as many events to read.
+bool NamedKinds::Impl::wants_undescribed(const EventView &event) const {
+  struct Known {
+    std::uint64_t kinds = 0; // Impl::number
+    EventType type;
+    std::uint8_t opcode = 0;
+    bool wanted = false;
+  };
+  constexpr std::size_t kKnown = 256;
+  static thread_local std::array<Known, kKnown> known;
+  const EventType type = type_of(event);
+  const std::uint8_t opcode = event.opcode();
+  Known &mine = known[(type.id * 31 + type.guid.low + opcode) % kKnown];
+  if (mine.kinds != number || mine.type != type || mine.opcode != opcode)
+    mine = {number, type, opcode, any_fits(event)};
+  return mine.wanted;
+}
 
 Result<NamedKinds> NamedKinds::find(std::span<const std::string> names, const SchemaCatalog &catalog) {
   NamedKinds found;
@@ -57,22 +132,9 @@ Result<NamedKinds> NamedKinds::find(std::span<const std::string> names, const Sc
     for (const std::string &name : names_of(*schema, impl->catalog))
       for (std::size_t i = 0; i < names.size(); ++i)
         if (fits(names[i], name)) impl->wanted[schema->ordinal] = met[i] = true;
-  // Some milliseconds, once.
-  for (const Guid &provider : {format::kClrGuid, format::kClrPrivateGuid, format::kClrRundownGuid})
-    for (unsigned id = 0; id <= 0xFFFF; ++id) {
-      const auto number = static_cast<std::uint16_t>(id);
-      const std::string_view event = clr::event_name(provider, number);
-      if (event.empty()) continue;
-      const std::string name = fmt::format("{}/{}", impl->catalog.provider_name(provider), event);
-      for (std::size_t i = 0; i < names.size(); ++i)
-        if (fits(names[i], name)) {
-          impl->undescribed.add_event(provider, number);
-          met[i] = true;
-        }
-    }
-  if (const auto unmet = std::ranges::find(met, false); unmet != met.end())
-    return base::no_match(fmt::format("no kind of event is called \"{}\"", names[unmet - met.begin()]))
-        .about(Option::events);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!met[i] && !may_be_undescribed(names[i], impl->catalog) && !is_clr_name(names[i], impl->catalog))
+      return base::no_match(fmt::format("no kind of event is called \"{}\"", names[i])).about(Option::events);
   found.impl_ = std::move(impl);
   return found;
 }
@@ -84,8 +146,7 @@ std::span<const std::string> NamedKinds::names() const {
 bool NamedKinds::contains(const EventView &event) const noexcept {
   if (impl_ == nullptr) return false;
   const Schema *const schema = impl_->catalog.find(event);
-  if (schema != nullptr) return impl_->wanted[schema->ordinal];
-  return event.is_event() && !impl_->undescribed.empty() && impl_->undescribed.contains(event);
+  return schema != nullptr ? impl_->wanted[schema->ordinal] : impl_->wants_undescribed(event);
 }
 
 } // namespace etwrelog

@@ -224,13 +224,17 @@ std::string_view other_field_name(std::string_view field) {
   return {};
 }
 
-std::string_view other_event_name(const Schema &kind) {
-  std::string_view name;
-  if (!kind.classic)
-    name = clr::event_name(kind.provider, kind.id);
-  else if (const auto hook = kernel::hook_of_class(kind.provider, kind.opcode))
-    if (const kernel::HookInfo *info = kernel::find_hook(*hook)) name = info->name;
-  return name == kind.name ? std::string_view() : name;
+EventType type_of(const Schema &kind) {
+  return kind.classic ? EventType{Family::classic, kind.version, kind.opcode, kind.provider}
+                      : EventType{Family::event, kind.version, kind.id, kind.provider};
+}
+
+std::string other_event_name(const Schema &kind) {
+  static const EventNames built_in;
+  std::string name = built_in.name(type_of(kind));
+  if (name.ends_with(')')) return {}; // a number, which a schema says more than
+  name.erase(0, name.find('/') + 1);
+  return name == kind.name ? std::string() : name;
 }
 
 } // namespace etwrelog::schema

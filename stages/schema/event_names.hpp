@@ -53,8 +53,10 @@ private:
 // Another name by which people know a field of kernel events: what xperf and WPA call what Microsoft's
 // documentation calls `field`; empty for most. Conditions and SQL take both.
 [[nodiscard]] std::string_view other_field_name(std::string_view field);
-// What PerfView, and with it `stats`, calls events of a kind of the kernel or .NET that Microsoft's
-// documentation calls otherwise: "TcpIp/Recv" for "TcpIp/RecvIPV4"; empty for others. Conditions take both.
-[[nodiscard]] std::string_view other_event_name(const Schema &kind);
+// The type under which events of a kind are counted, if they are not the kernel's own.
+[[nodiscard]] EventType type_of(const Schema &kind);
+// What PerfView, and with it `stats`, calls events of a kind that Microsoft's documentation calls otherwise:
+// "TcpIp/Recv" for "TcpIp/RecvIPV4"; empty for others. Conditions take both.
+[[nodiscard]] std::string other_event_name(const Schema &kind);
 
 } // namespace etwrelog::schema

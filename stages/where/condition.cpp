@@ -274,7 +274,7 @@ std::optional<bool> Condition::Impl::constant(const Schema *schema, std::uint32_
   std::string provider, name;
   surroundings.names(nullptr, schema, provider, name);
   if (*column == Column::provider) return tests[number].text(provider);
-  const std::string_view in_tools = schema::other_event_name(*schema);
+  const std::string in_tools = schema::other_event_name(*schema);
   return in_tools.empty() ? tests[number].text(name) : tests[number].texts(name, in_tools);
 }
 
