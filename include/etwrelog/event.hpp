@@ -42,6 +42,13 @@ struct StackItem {
   return stack;
 }
 
+class EventView;
+// The user's part of a stack whose event ended in the kernel: Windows writes it when the thread leaves that,
+// as an event of Microsoft-Windows-Kernel-EventTracing with the MatchId of the item. nullopt of other events.
+[[nodiscard]] std::optional<StackItem> later_stack(const EventView &event);
+// By the header alone.
+[[nodiscard]] bool is_later_stack(const EventView &event);
+
 // Walks the packed items. A malformed item ends the walk and clears `ok()`.
 class ExtendedItems {
 public:

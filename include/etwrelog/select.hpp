@@ -51,9 +51,8 @@ public:
   NamedKinds() = default; // none
   // All kinds in the catalog that a name fits: "Microsoft-Windows-DotNETRuntime/GC/AllocationTick", or what
   // stands behind any slash of it: "GC/AllocationTick", "AllocationTick"; with * and ?, without regard to
-  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does; also by number, as
-  // these do where nobody describes a kind: "Provider/EventID(8)". Error: no_match for a name that fits none,
-  // and can fit none that is not described.
+  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does. Error: no_match for a
+  // name that fits none.
   [[nodiscard]] static Result<NamedKinds> find(std::span<const std::string> names,
                                                const SchemaCatalog &catalog);
 
@@ -162,8 +161,8 @@ public:
   // what the kept events refer to, of an archive only where the selection's time is; not at all for a
   // selection of everything. Errors: no_match where a name or id fits no process of the trace, usage for a
   // regular expression that is none or a time that ends before it begins, unsupported of a single-pass trace;
-  // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one; where kinds
-  // are named 16 for each event of them with a thread, and for each of .NET's runtime that writes stacks.
+  // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one; where kinds are
+  // named 16 for each event of them with a thread, and for each of .NET's runtime that writes stacks.
   [[nodiscard]] static Result<Filter> prepare(const Trace &trace, const Selection &selection,
                                               const RunOptions &run = {}, const Lifetimes *known = nullptr);
 

@@ -20,12 +20,6 @@ using kernel::Scope;
 
 namespace {
 
-// Microsoft-Windows-Kernel-EventTracing: the part of a stack that could not be taken with its event.
-bool is_later_part(const EventView &event) {
-  constexpr std::uint16_t kId = 18;
-  return event.is_event() && event.id() == kId && event.provider() == format::kKernelEventTracingGuid;
-}
-
 void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames) {
   for (std::size_t at = 0; at + pointer_size <= data.size(); at += pointer_size)
     frames.push_back(load_pointer(data.data() + at, pointer_size));
@@ -65,7 +59,7 @@ struct Knowledge::Part {
   void clear() { machines.clear(); }
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
-    if (wanted.stacks && is_later_part(event)) return add_later(event, machines[event.machine()]);
+    if (wanted.stacks && is_later_stack(event)) return add_later(event, machines[event.machine()]);
     const auto hook = kernel::hook_of(event);
     if (!hook) return;
     OfMachine &mine = machines[event.machine()];
@@ -123,18 +117,9 @@ struct Knowledge::Part {
   }
 
 private:
-  // The user's part of a stack, in an item of the event or in its payload.
   static void add_later(const Event &event, OfMachine &mine) {
-    std::optional<StackItem> stack;
-    ExtendedItems items = event.items();
-    for (ExtendedItem item{}; items.next(item);)
-      if (const auto in_item = stack_in(item); in_item && !in_item->by_key) stack = in_item;
-    if (!stack) { // the payload is as such an item
-      const bool wide = event.pointer_size() == 8;
-      using format::ItemType;
-      stack = stack_in({wide ? ItemType::stack_trace64 : ItemType::stack_trace32, event.payload()});
-    }
-    if (!stack || stack->match == 0 || stack->data.size() < stack->pointer_size) return;
+    const std::optional<StackItem> stack = later_stack(event);
+    if (!stack) return;
     RawLater raw{{stack->match, event.time(), event.thread_id(), 0}, mine.frames.size(), 0};
     read_frames(stack->data, stack->pointer_size, mine.frames);
     raw.end = mine.frames.size();
@@ -424,7 +409,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     else
       read_frames(stack->data, stack->pointer_size, frames);
   }
-  if (match != 0 && !is_later_part(event)) add_later_part(machine, match, event, frames);
+  if (match != 0 && !is_later_stack(event)) add_later_part(machine, match, event, frames);
   if (!frames.empty() || machine.fragments.empty()) return;
   if (const HookRule *const rule = filter::rule_of(event))
     if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;

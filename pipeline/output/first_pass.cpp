@@ -283,7 +283,7 @@ const BufferCache &FirstPass::settle(const filter::Lifetimes &lifetimes, const f
 Result<void> FirstPass::follow_references(const filter::Filter &filter, const filter::Lifetimes &lifetimes,
                                           const PassOptions &options, filter::Marks &marks) {
   const auto buffers = std::exchange(looked_, {}); // is not needed from here on
-  if (lifetimes.has_stacks_or_definitions() || lifetimes.has_clr_stacks())
+  if (lifetimes.has_stacks_or_definitions() || lifetimes.has_stack_events())
     return collect_references(trace_, filter, 0, options, marks, &cache_);
   // One buffer speaks for others with the same providers. The last ones first: of them most was known, and
   // their candidates are likely to stay.

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 namespace etwrelog::pipeline {
 
@@ -66,6 +67,13 @@ struct Reference { // a fragment whose frames a later event defines
   stacks::Place place;
 };
 
+// A stack of an event, or of several, whose user part is written later: by MatchId, thread and time.
+using LaterKey = std::tuple<std::uint64_t, std::uint32_t, std::int64_t>;
+struct LaterPart {
+  LaterKey written;
+  std::uint32_t fragment;
+};
+
 struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
   std::uint16_t processor = 0;
   TimeRange times;
@@ -86,6 +94,8 @@ struct CollectWork {
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events
   std::vector<std::uint32_t> clr_stacks;    // as fragments
+  std::vector<LaterKey> awaited;            // of events
+  std::vector<LaterPart> later_parts;
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -109,6 +119,8 @@ struct CollectWork {
     buffers.clear();
     clr_events.clear();
     clr_stacks.clear();
+    awaited.clear();
+    later_parts.clear();
   }
 };
 
@@ -221,7 +233,10 @@ private:
       }
       if (events) work.clr_events.push_back({moment.time, event.thread_id()});
     }
+    if (collect_.kind == ProfileKind::events && is_later_stack(event))
+      later_part(event, moment, processor, work);
     if (!in_time) return;
+    if (collect_.kind == ProfileKind::events && event.has_items()) await_later_part(event, moment, work);
     if (is_selected(event)) {
       const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
       selected_event(event, thread, moment, processor, work);
@@ -285,6 +300,25 @@ private:
     work.clr_stacks.push_back(static_cast<std::uint32_t>(work.fragments.size()));
     add_frames(fragment_of(event, moment, kForever, processor), payload.subspan(clr::kStackFramesAt), p,
                work);
+  }
+
+  // Also of what is not counted: such a part belongs to something else.
+  static void await_later_part(const EventView &event, Instant moment, CollectWork &work) {
+    ExtendedItems items = event.items();
+    for (ExtendedItem item{}; items.next(item);)
+      if (const auto stack = stack_in(item); stack && stack->match != 0)
+        work.awaited.emplace_back(stack->match, event.thread_id(), moment.time);
+  }
+
+  void later_part(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
+    const std::optional<StackItem> stack = later_stack(event);
+    if (!stack) {
+      ++work.unreadable;
+      return;
+    }
+    work.later_parts.push_back(
+        {{stack->match, event.thread_id(), moment.time}, static_cast<std::uint32_t>(work.fragments.size())});
+    add_frames(fragment_of(event, moment, kForever, processor), stack->data, stack->pointer_size, work);
   }
 
   static Fragment fragment_of(const EventView &event, Instant moment, std::int64_t event_time,
@@ -481,6 +515,7 @@ public:
         [&records](std::uint32_t stack, const filter::EventKey &event) {
           records.fragments[stack].event_time = event.time;
         });
+    give_later_parts();
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
     records.processes = std::move(state_.processes);
@@ -498,6 +533,21 @@ public:
   }
 
 private:
+  // A part belongs to every event that awaits it; each has a fragment of its own.
+  void give_later_parts() {
+    std::ranges::sort(later_parts_, {}, &LaterPart::written);
+    profile::Sequence<Fragment> &fragments = all_.records.fragments;
+    for (const LaterKey &event : awaited_) {
+      const auto part = std::ranges::lower_bound(later_parts_, event, {}, &LaterPart::written);
+      if (part == later_parts_.end()) continue;
+      const auto &[match, thread, time] = event;
+      if (std::get<0>(part->written) != match || std::get<1>(part->written) != thread) continue;
+      const bool first = fragments[part->fragment].event_time == kForever;
+      if (!first) fragments.push_back(Fragment(fragments[part->fragment]));
+      fragments[first ? part->fragment : fragments.size() - 1].event_time = time;
+    }
+  }
+
   void merge(CollectWork &work) {
     Records &records = all_.records;
     const auto subjects = static_cast<std::uint32_t>(records.subjects.size()),
@@ -514,6 +564,9 @@ private:
     clr_events_.insert(clr_events_.end(), work.clr_events.begin(), work.clr_events.end());
     for (const std::uint32_t number : work.clr_stacks)
       clr_stacks_.push_back(number + fragments);
+    awaited_.insert(awaited_.end(), work.awaited.begin(), work.awaited.end());
+    for (const LaterPart &part : work.later_parts)
+      later_parts_.push_back({part.written, part.fragment + fragments});
     records.subjects.append(work.subjects);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -533,6 +586,8 @@ private:
   Collector collector_;
   std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
+  std::vector<LaterKey> awaited_;
+  std::vector<LaterPart> later_parts_;
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

@@ -72,6 +72,25 @@ MessageParts EventView::message() const {
   return parts;
 }
 
+bool is_later_stack(const EventView &event) {
+  constexpr std::uint16_t kId = 18;
+  return event.is_event() && event.id() == kId && event.provider() == kKernelEventTracingGuid;
+}
+
+std::optional<StackItem> later_stack(const EventView &event) {
+  if (!is_later_stack(event)) return std::nullopt;
+  std::optional<StackItem> stack;
+  ExtendedItems items = event.items();
+  for (ExtendedItem item{}; items.next(item);)
+    if (const auto in_item = stack_in(item); in_item && !in_item->by_key) stack = in_item;
+  if (!stack) { // the payload is as such an item
+    const bool wide = event.pointer_size() == 8;
+    stack = stack_in({wide ? ItemType::stack_trace64 : ItemType::stack_trace32, event.payload()});
+  }
+  if (!stack || stack->match == 0 || stack->data.size() < stack->pointer_size) return std::nullopt;
+  return stack;
+}
+
 std::uint32_t EventView::cold_thread_id() const {
   return is_message() ? message().thread_id : kUnknownId;
 }

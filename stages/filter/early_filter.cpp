@@ -248,10 +248,10 @@ std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64
       return std::nullopt;
     if (clr::names_code(event.provider(), event.id()) && !(of_kind && in_time)) // stay where stacks do
       return by_process(walk, event.process_id(), time);
-    if (!of_kind && in_time && clr::is_runtime(event.provider())) {
+    if (!of_kind && in_time && (clr::is_runtime(event.provider()) || is_later_stack(event))) {
       const std::optional<Reason> reason = by_process(walk, event.process_id(), time);
       if (!reason) return std::nullopt; // also of those that go, stacks are told whose they are not
-      return event.id() == clr::kStackWalkId ? *reason : Reason::dropped_kind;
+      return is_stack_event(event) ? *reason : Reason::dropped_kind;
     }
   }
   if (!in_time) return Reason::dropped_time;

@@ -45,6 +45,7 @@ void Marks::Part::clear() {
   references.clear();
   clr_events.clear();
   clr_stacks.clear();
+  later_stacks.clear();
 }
 
 void Marks::Part::shrink() {
@@ -87,6 +88,10 @@ Result<void> check_range(const TimeRange &range) {
   if (range.from <= range.to || range.from - 1 == range.to) return {};
   return base::ErrorBuilder(ErrorKind::usage, "the range is empty: its beginning lies after its end")
       .about(Option::from, Option::to);
+}
+
+bool is_stack_event(const EventView &event) {
+  return event.is_event() && (clr::is_stack(event.provider(), event.id()) || is_later_stack(event));
 }
 
 bool is_state(Scope scope) {
@@ -293,9 +298,9 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
     return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
   }
   const Guid provider = event.provider();
-  if (by_kind_ && in_time(time) && clr::is_stack(provider, event.id()) && !of_kind(event, position)) {
+  if (by_kind_ && in_time(time) && is_stack_event(event) && !of_kind(event, position)) {
     const Reason reason = by_process(event.process_id(), time);
-    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::clr_stack} : Verdict{reason};
+    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::stack_event} : Verdict{reason};
   }
   return clr::names_code(provider, event.id()) ? judge_code(event, time, position) : Verdict{Reason::count_};
 }
@@ -452,7 +457,7 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
 void Filter::mark_other(const EventView &event, std::int64_t time, const Verdict &verdict,
                         const Position &position, Marks::Part &part) const {
   const bool kept = verdict.need == Need::none && is_kept(verdict.reason);
-  if (by_kind_ && lifetimes_->has_clr_stacks() && event.is_event() && in_time(time) &&
+  if (by_kind_ && lifetimes_->has_stack_events() && event.is_event() && in_time(time) &&
       clr::is_runtime(event.provider())) {
     if (clr::is_stack(event.provider(), event.id()))
       part.clr_stacks.push_back({time, event.thread_id()});
@@ -468,7 +473,9 @@ void Filter::mark_other(const EventView &event, std::int64_t time, const Verdict
   ExtendedItem item;
   while (items.next(item)) {
     const auto stack = stack_in(item);
-    if (stack && stack->by_key) mark_definitions({stack->key(), time, KeyReference::Kind::either}, part);
+    if (!stack) continue;
+    if (stack->by_key) mark_definitions({stack->key(), time, KeyReference::Kind::either}, part);
+    if (by_kind_ && stack->match != 0) part.later_stacks.push_back({stack->match, event.thread_id()});
   }
 }
 
@@ -484,6 +491,7 @@ void Filter::merge(const Marks::Part &part, Marks &marks) const {
   append(marks.references, part.references);
   append(marks.clr_events, part.clr_events);
   append(marks.clr_stacks, part.clr_stacks);
+  append(marks.later_stacks, part.later_stacks);
 }
 
 void Filter::set_marks(Marks marks) {
@@ -507,6 +515,16 @@ void Filter::set_marks(Marks marks) {
   std::ranges::sort(stacks);
   marks_.clr_stacks = std::move(stacks);
   marks_.clr_events = {};
+  base::sort_unique(marks_.later_stacks);
+}
+
+bool Filter::stack_event_kept(const EventView &event, std::int64_t time) const {
+  if (so_far_) return true;
+  if (!is_later_stack(event))
+    return std::ranges::binary_search(marks_.clr_stacks, EventKey{time, event.thread_id()});
+  const std::optional<StackItem> stack = later_stack(event);
+  return stack &&
+         std::ranges::binary_search(marks_.later_stacks, Marks::Later{stack->match, event.thread_id()});
 }
 
 std::optional<std::uint32_t> Filter::process_of_stack(const EventView &event, std::int64_t time,
@@ -524,7 +542,7 @@ std::optional<std::uint32_t> Filter::process_of_stack(const EventView &event, st
     return of_fitting ? FieldOffsets::u32(payload, at.process_id) : std::nullopt;
   }
   if (!event.is_event()) return std::nullopt;
-  if (clr::is_stack(event.provider(), event.id())) return event.process_id();
+  if (is_stack_event(event)) return event.process_id();
   if (!event.has_items() || !fits(event, time, position)) return std::nullopt;
   ExtendedItems items = event.items();
   for (ExtendedItem item; items.next(item);)
@@ -551,11 +569,8 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     if (so_far_ || code_processes_.contains(event.process_id())) return Reason::kept_state;
     return in_time(time) ? Reason::dropped_kind : Reason::dropped_time;
   }
-  if (verdict.need == Need::clr_stack) {
-    const bool kept =
-        so_far_ || std::ranges::binary_search(marks_.clr_stacks, EventKey{time, event.thread_id()});
-    return kept ? Reason::kept_stack : Reason::dropped_stack;
-  }
+  if (verdict.need == Need::stack_event)
+    return stack_event_kept(event, time) ? Reason::kept_stack : Reason::dropped_stack;
   if (so_far_ && verdict.need != Need::stack) return Reason::kept_reference;
   if (verdict.need == Need::provider) {
     const bool in_payload = event.is_classic();

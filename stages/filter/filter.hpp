@@ -76,6 +76,10 @@ private:
 [[nodiscard]] std::uint32_t named_process(const EventView &event, std::int64_t time,
                                           const Lifetimes &lifetimes);
 
+// Whether it has no hook and is nothing but a stack of another event: one that .NET's runtime wrote behind
+// its own, or a part that Windows wrote later.
+[[nodiscard]] bool is_stack_event(const EventView &event);
+
 // State events: those that a filter keeps, or may keep, also outside the selected time. Of stacks it depends
 // on the event that they belong to; they count as such.
 [[nodiscard]] bool is_state(const EventView &event);
@@ -130,6 +134,12 @@ struct Marks {
 
   std::vector<Event> clr_events;    // of .NET's runtime, likewise: whether it is kept
   std::vector<EventKey> clr_stacks; // behind them; when all are known, those of kept events
+  struct Later {                    // the part of a stack that was written later
+    std::uint64_t match;
+    std::uint32_t tid;
+    auto operator<=>(const Later &) const = default;
+  };
+  std::vector<Later> later_stacks; // of kept events, likewise
 
   // One batch's part, cheap to make in parallel.
   struct Part {
@@ -141,6 +151,7 @@ struct Marks {
     std::vector<Reference> references;
     std::vector<Event> clr_events;
     std::vector<EventKey> clr_stacks;
+    std::vector<Later> later_stacks;
     void clear();
     void shrink(); // drops what stands in the part twice
   };
@@ -194,7 +205,7 @@ public:
 private:
   Filter() = default;
   // The decision as far as it can be made without marks, and what it depends on otherwise.
-  enum class Need : std::uint8_t { none, definition, file, provider, stack, clr_stack, code };
+  enum class Need : std::uint8_t { none, definition, file, provider, stack, stack_event, code };
   struct Verdict {
     Reason reason;
     Need need = Need::none;
@@ -215,6 +226,8 @@ private:
                                   const Position &position) const;
   [[nodiscard]] Reason by_owner(const Owner &owner, std::int64_t time) const;
   [[nodiscard]] Reason by_process(std::uint32_t pid, std::int64_t time) const;
+  [[nodiscard]] bool stack_event_kept(const EventView &event,
+                                      std::int64_t time) const; // of one without a hook
   void mark_other(const EventView &event, std::int64_t time, const Verdict &verdict, const Position &position,
                   Marks::Part &part) const;
   void mark_reference(const Marks::Reference &reference, std::uint32_t pid, Marks::Part &part) const;

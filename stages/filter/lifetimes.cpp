@@ -54,7 +54,7 @@ void LifetimeRecords::clear() {
   actors.clear();
   definitions.clear();
   switches.clear();
-  has_stacks = has_switch_batches = has_unowned = has_clr_stacks = false;
+  has_stacks = has_switch_batches = has_unowned = has_stack_events = false;
   code_processes.clear();
 }
 
@@ -123,7 +123,7 @@ void LifetimeRecords::append(LifetimeRecords &&later) {
   has_stacks = has_stacks || later.has_stacks;
   has_switch_batches = has_switch_batches || later.has_switch_batches;
   has_unowned = has_unowned || later.has_unowned;
-  has_clr_stacks = has_clr_stacks || later.has_clr_stacks;
+  has_stack_events = has_stack_events || later.has_stack_events;
   code_processes.merge(later.code_processes);
 }
 
@@ -175,7 +175,7 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
                      std::span<const std::uint16_t> processors, bool one_stream)
     : definitions_(std::move(records.definitions)), actors_(std::move(records.actors)),
       has_stacks_(records.has_stacks), has_switch_batches_(records.has_switch_batches),
-      has_unowned_(records.has_unowned), has_clr_stacks_(records.has_clr_stacks),
+      has_unowned_(records.has_unowned), has_stack_events_(records.has_stack_events),
       code_processes_(std::move(records.code_processes)) {
   build_processes(std::move(records.processes));
   build_threads(threads);

@@ -98,8 +98,8 @@ struct LifetimeRecords {
   std::vector<Switches> switches;
   bool has_stacks = false;
   bool has_switch_batches = false;
-  bool has_unowned = false; // events that say neither process nor thread but belong to one
-  bool has_clr_stacks = false;
+  bool has_unowned = false;      // events that say neither process nor thread but belong to one
+  bool has_stack_events = false; // without a hook, of other events: .NET's, and parts that were written later
   std::unordered_set<std::uint32_t> code_processes; // that say what their code is called
 
   void clear();
@@ -114,8 +114,8 @@ struct LifetimeRecords {
   void add_other(const EventView &event) {
     if (!event.is_event()) return;
     const Guid provider = event.provider();
-    if (clr::is_stack(provider, event.id()))
-      has_clr_stacks = true;
+    if (clr::is_stack(provider, event.id()) || is_later_stack(event))
+      has_stack_events = true;
     else if (clr::names_code(provider, event.id()))
       code_processes.insert(event.process_id());
   }
@@ -209,7 +209,7 @@ public:
   [[nodiscard]] bool has_stacks_or_definitions() const { return has_stacks_ || !definitions_.empty(); }
   [[nodiscard]] bool has_switch_batches() const { return has_switch_batches_; }
   [[nodiscard]] bool has_unowned() const { return has_unowned_; }
-  [[nodiscard]] bool has_clr_stacks() const { return has_clr_stacks_; } // that .NET's runtime wrote
+  [[nodiscard]] bool has_stack_events() const { return has_stack_events_; }
   // Those that say what their code is called, as .NET does.
   [[nodiscard]] const std::unordered_set<std::uint32_t> &code_processes() const { return code_processes_; }
 
@@ -232,7 +232,7 @@ private:
   std::vector<std::uint32_t> thread_at_start_;
   std::vector<LifetimeRecords::Definition> definitions_;
   std::vector<LifetimeRecords::Actor> actors_;
-  bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false, has_clr_stacks_ = false;
+  bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false, has_stack_events_ = false;
   std::unordered_set<std::uint32_t> code_processes_;
 };
 

@@ -193,6 +193,29 @@ TEST_F(FilterTest, SelectionsByKindKeepTheStacksThatDotNetWritesBehindThem) {
   expect("other kinds", {.events = {0x0F2E}}, {});
 }
 
+TEST_F(FilterTest, SelectionsByKindKeepTheStacksThatAreWrittenLater) {
+  const auto event = [&](std::int64_t time, std::uint16_t id, std::uint32_t tid, std::uint32_t pid,
+                         std::uint64_t match) {
+    return t.manifest_event({time}, {.provider = kProvider, .id = id}, tid, pid, {},
+                            {{ItemType::stack_trace64, testing::stack_item({kKernelBase}, match)}});
+  };
+  const auto one = event(2'000'000, 1, kT1, kTarget, 7), two = event(2'000'001, 2, kT1, kTarget, 8),
+             foreign = event(2'000'002, 1, kO1, kOther, 7),
+             part = t.later_stack({2'000'010, 1}, kT1, kTarget, 7, {1}),
+             part_of_two = t.later_stack({2'000'011}, kT1, kTarget, 8, {2}),
+             foreign_part = t.later_stack({2'000'012}, kO1, kOther, 7, {3}),
+             other_thread = t.later_stack({2'000'013}, kT2, kTarget, 7, {4});
+  const auto expect = [&](const char *what, const Selection &selection, const std::vector<std::size_t> &yes) {
+    run(selection);
+    for (const auto number : {one, two, foreign, part, part_of_two, foreign_part, other_thread})
+      EXPECT_EQ(kept(number), std::ranges::count(yes, number) == 1) << what << ' ' << number;
+  };
+  expect("one", {.events = {1}}, {one, part, foreign, foreign_part});
+  expect("two", {.events = {2}}, {two, part_of_two});
+  expect("of a process", {.processes = {"target.exe"}, .events = {1}}, {one, part});
+  expect("the parts", {.events = {18}}, {part, part_of_two, foreign_part, other_thread});
+}
+
 // A stack without the names of its code is numbers; names without stacks are most of a trace for nothing.
 TEST_F(FilterTest, NamesOfCodeStayForTheProcessesThatStacksAreKeptOf) {
   const auto own = t.clr_method_load({2'000'000}, kT1, kTarget),

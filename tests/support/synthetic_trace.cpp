@@ -407,13 +407,19 @@ std::size_t SyntheticTrace::clr_stack(At at, std::uint32_t tid, std::uint32_t pi
     e.put<std::uint32_t>(0).put(static_cast<std::uint32_t>(frames.size())).frames(frames);
   });
 }
+std::size_t SyntheticTrace::later_stack(At at, std::uint32_t tid, std::uint32_t pid, std::uint64_t match,
+                                        const Frames &frames) {
+  return manifest_event(at, {.provider = kKernelEventTracingGuid, .id = 18, .opcode = 24}, tid, pid,
+                        stack_item(frames, match));
+}
 std::size_t SyntheticTrace::message(At at, const Guid &guid, std::uint32_t tid, std::uint32_t pid) {
   return emit(
       at, [&](EventBuilder &e) { e.message(17, guid, options_.pointer_size, tid, pid, at.time).zeros(4); });
 }
 
-std::vector<std::uint8_t> stack_item(const Frames &frames) {
+std::vector<std::uint8_t> stack_item(const Frames &frames, std::uint64_t match) {
   std::vector<std::uint8_t> data(8 + frames.size() * 8);
+  store(data.data(), match);
   for (std::size_t i = 0; i < frames.size(); ++i)
     store(data.data() + 8 + i * 8, frames[i]);
   return data;

@@ -133,6 +133,9 @@ public:
                        std::string_view xml, std::uint16_t chunk = 0, std::uint16_t chunks = 1);
   std::size_t clr_method_load(At at, std::uint32_t tid, std::uint32_t pid);
   std::size_t clr_stack(At at, std::uint32_t tid, std::uint32_t pid, const Frames &frames);
+  // The user's part of a stack, which the item of an event with this MatchId awaits.
+  std::size_t later_stack(At at, std::uint32_t tid, std::uint32_t pid, std::uint64_t match,
+                          const Frames &frames);
   std::size_t message(At at, const Guid &guid, std::uint32_t tid, std::uint32_t pid);
 
 private:
@@ -146,8 +149,8 @@ private:
   std::vector<std::vector<std::uint8_t>> events_;
 };
 
-// A 64-bit stack item's data: MatchId 0 and frames.
-[[nodiscard]] std::vector<std::uint8_t> stack_item(const Frames &frames);
+// A 64-bit stack item's data: MatchId and frames.
+[[nodiscard]] std::vector<std::uint8_t> stack_item(const Frames &frames, std::uint64_t match = 0);
 // A 64-bit stack key item's data: MatchId 0 and key.
 [[nodiscard]] std::vector<std::uint8_t> stack_key_item(std::uint64_t key);
 

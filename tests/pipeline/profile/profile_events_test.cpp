@@ -137,6 +137,30 @@ TEST_F(ProfileOfEvents, StacksInEventsAreTheirOwn) {
                                                     {line(";0x7ff600001004"), 1}}));
 }
 
+// The user's part of a stack is written when the thread leaves the kernel, once for all that awaits it.
+TEST_F(ProfileOfEvents, PartsOfStacksInEventsMayBeWrittenLater) {
+  using format::ItemType;
+  const auto event = [&](At at, std::uint16_t id, std::uint32_t thread, std::uint64_t match,
+                         const Frames &frames) {
+    trace.manifest_event(at, {.provider = format::kClrGuid, .id = id, .opcode = 11}, thread, kEventProcess,
+                         {}, {{ItemType::stack_trace64, stack_item(frames, match)}});
+  };
+  event({2'000'000}, 10, kEventThread, 7, {kKernel});
+  event({2'000'001}, 10, 81, 7, {kKernel + 1}); // the same number on another thread
+  event({2'000'002}, 10, kEventThread, 7, {kKernel});
+  event({2'000'003}, 1, kEventThread, 8, {kKernel});
+  trace.later_stack({2'000'010, 1}, kEventThread, kEventProcess, 7, {kUser});
+  trace.later_stack({2'000'011}, kEventThread, kEventProcess, 8, {kUser + 8});
+  trace.later_stack({2'000'012}, 81, kEventProcess, 7, {kUser + 1});
+  event({3'000'000}, 10, kEventThread, 7, {kKernel + 2}); // whose part is missing: those before are none
+  const Profile profile = of("GC/AllocationTick");
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001000;0xfffff80000001000_[k]"), 2},
+                                    {line(";0x7ff600001001;0xfffff80000001001_[k]"), 1},
+                                    {line(";[user stack missing];0xfffff80000001002_[k]"), 1}}));
+  EXPECT_EQ(profile.accounting.total.other_event, 1u);
+  EXPECT_EQ(profile.accounting.total.orphaned, 0u);
+}
+
 // A session of one program has no events of processes and threads.
 TEST(ProfileOfEventsAlone, TheirHeadersTellWhoseTheyAre) {
   SyntheticTrace trace;
