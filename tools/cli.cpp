@@ -48,6 +48,7 @@ std::string_view flag_name(Option option) {
   case Option::single_pass: return "--single-pass";
   case Option::database: return "--export";
   case Option::top: return "--top";
+  case Option::sum: return "--sum";
   case Option::count_: break;
   }
   return option_name(option);

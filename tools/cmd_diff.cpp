@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-struct DiffFlags : RunFlags, SymbolFlags {
-  std::vector<std::string> before, after, processes, events, conditions;
+struct DiffFlags : RunFlags, SymbolFlags, EventsFlags {
+  std::vector<std::string> before, after, processes, conditions;
   std::string output;
   std::size_t top = 20;
   bool salvage = false, force = false;
@@ -48,11 +48,11 @@ Result<Profile> read_one(const DiffFlags &options, const std::string &input, con
   if (!trace) return trace.error();
   ProfileOptions what;
   what.names = !options.none();
-  if (Result<void> counts = count_events(options.events, *trace, run, what); !counts)
-    return std::move(counts).error();
+  if (Result<void> counts = options.count(*trace, run, what); !counts) return std::move(counts).error();
   Result<ProfileResult> result = make_profile(*trace, what, run);
   if (!result) return std::move(result).error();
   status = std::max(status, report_damage(source_names(*trace), result->warnings, result->skipped));
+  options.warn_of_weightless(input, *result);
   if (!result->profile.samples.empty() && result->profile.counts_samples() &&
       result->profile.weight_ns() == 0)
     warn(input, "the sampling interval is not recorded: processor time is that of one sample every 1 ms");
@@ -107,15 +107,20 @@ void print_change(const ProfileChange &change) {
             relative_text(change.relative()), verdict_text(change.verdict), change.name);
 }
 
-void print_diff(const ProfileDiff &diff, bool of_events, std::size_t top) {
+// `one`: of the profiles, which are all alike.
+void print_diff(const ProfileDiff &diff, const Profile &one, std::size_t top) {
   const ProfileChange &total = diff.total;
-  const auto amount = [of_events](double of) {
+  const bool of_events = one.kind == ProfileKind::events, of_bytes = profile_unit(one) == "bytes";
+  const auto amount = [&](double of) {
+    if (of_bytes) return human_bytes(static_cast<std::uint64_t>(of));
     return of_events ? fmt::format("{:.6g}", of) : fmt::format("{:.3f} s", of);
   };
-  print_text("{} a trace: {} before, {} after, {} [{} {}]: {}\n\n", of_events ? "Events" : "Processor time",
-             amount(total.before), amount(total.after), relative_text(total.relative()),
-             relative_text(total.relative_low), relative_text(total.relative_high),
-             verdict_text(total.verdict));
+  const std::string what = !of_events           ? "Processor time"
+                           : one.summed.empty() ? "Events"
+                                                : printable(one.summed);
+  print_text("{} a trace: {} before, {} after, {} [{} {}]: {}\n\n", what, amount(total.before),
+             amount(total.after), relative_text(total.relative()), relative_text(total.relative_low),
+             relative_text(total.relative_high), verdict_text(total.verdict));
   print_row("{:>7} {:>7} {:>7} [{:^13}] {:>8}  {:<8}  Function and what it called, as shares of all",
             "Before", "After", "Change", "95%", "Relative", "Verdict");
   std::size_t shown = 0, noise = 0;
@@ -278,7 +283,7 @@ int run_diff(DiffFlags options) {
     print_text("{}\n",
                text_of({{"total", change_json(diff.total)}, {"changes", changes}, {"failed", failures}}));
   } else {
-    print_diff(diff, !options.events.empty(), options.top);
+    print_diff(diff, after->front(), options.top);
   }
   process::print_message(messages);
   return failures.empty() ? status : int{kFailed};
@@ -293,10 +298,7 @@ void add_diff_command(CLI::App &app, int &exit_status) {
   c->add_option("--new", options->after, "Traces from after; -- says the same");
   c->add_option("-p,--process", options->processes, "Only these processes: names (* and ?) or ids")
       ->allow_extra_args(false);
-  c->add_option(
-       "--event", options->events,
-       "Instead of samples, events of this name, such as GC/AllocationTick, with * and ?; repeatable")
-      ->allow_extra_args(false);
+  options->EventsFlags::add_to(*c);
   c->add_option("--top", options->top, "Changes to show; 0: all")->check(no_less_than_zero());
   c->add_option(
        "--fail-if", options->conditions,

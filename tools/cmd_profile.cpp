@@ -21,8 +21,8 @@
 namespace etwrelog::cli {
 namespace {
 
-struct ProfileFlags : CommonOptions, SymbolFlags {
-  std::vector<std::string> processes, threads_of, only_threads, events;
+struct ProfileFlags : CommonOptions, SymbolFlags, EventsFlags {
+  std::vector<std::string> processes, threads_of, only_threads;
   std::string from, to, kind = "cpu", by = "function", output, format, max_size;
   BulkFlags many;
   double min_share = 1;
@@ -154,7 +154,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     const std::string name = name_of(*trace, inputs);
     ProfileOptions profile_options;
     profile_options.kind = kind_of(options.kind);
-    if (Result<void> counts = count_events(options.events, *trace, run, profile_options); !counts)
+    if (Result<void> counts = options.count(*trace, run, profile_options); !counts)
       return std::move(counts).error();
     profile_options.idle = options.idle;
     const std::optional<ProfileFormat> format = format_of(options);
@@ -168,6 +168,7 @@ Result<Profile> read_profiles(const ProfileFlags &options, int &status) {
     if (result->unreadable != 0)
       warn(name, fmt::format("{} stack events or samples are too short to be read",
                              human_count(result->unreadable)));
+    options.warn_of_weightless(name, *result);
     const bool of_slices = shows_slices_alone(options);
     if (of_slices ? result->profile.slices.empty() : result->profile.accounting.total.samples == 0)
       without.push_back(nothing_there(name, profile_options.kind, of_slices, !*from && !*to, *result));
@@ -404,12 +405,9 @@ void add_profile_command(CLI::App &app, int &exit_status) {
                     "cpu: samples; wait: time blocked, until ready again; ready: from then on, until it runs")
           ->check(CLI::IsMember({"cpu", "wait", "ready"}))
           ->group("View");
-  c->add_option(
-       "--event", options->events,
-       "Instead of samples, events of this name, such as GC/AllocationTick, with * and ?, and where in "
-       "the program they were written; repeatable")
-      ->allow_extra_args(false)
-      ->group("View");
+  for (CLI::Option *const option :
+       options->EventsFlags::add_to(*c, ", and where in the program they were written"))
+    option->group("View");
   options->by_given = c->add_option("--by", options->by, "What to list")
                           ->check(CLI::IsMember({"process", "thread", "module", "function", "line"}))
                           ->group("View");

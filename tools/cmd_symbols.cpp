@@ -95,7 +95,7 @@ json to_json(const std::string &input, std::span<const ModuleRow> rows, const Pr
                        {"reason", looked_for ? row.symbols->reason() : std::string()},
                        {"looked", row.symbols->looked()}});
   return {{"file", input},
-          {"unit", weight_unit(profile)},
+          {"unit", profile_unit(profile)},
           {"samples", profile.samples.size()},
           {"modules", std::move(modules)}};
 }

@@ -175,16 +175,40 @@ Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Sch
 
 } // namespace
 
-Result<void> count_events(const std::vector<std::string> &names, const Trace &trace, const RunOptions &run,
-                          ProfileOptions &options) {
-  if (names.empty()) return {};
+std::array<CLI::Option *, 2> EventsFlags::add_to(CLI::App &command, const char *written) {
+  CLI::Option *const names =
+      command
+          .add_option(
+              "--event", events,
+              fmt::format("Instead of samples, events of this name, such as GC/AllocationTick, with * "
+                          "and ?{}; repeatable",
+                          written))
+          ->allow_extra_args(false);
+  CLI::Option *const field =
+      command
+          .add_option("--sum", sum,
+                      "Of these events add up a field instead of counting them: IoSize, AllocationAmount64")
+          ->needs(names);
+  return {names, field};
+}
+
+Result<void> EventsFlags::count(const Trace &trace, const RunOptions &run, ProfileOptions &options) const {
+  if (events.empty()) return {};
   const Result<SchemaCatalog> catalog = collect_schemas(trace, {}, run);
   if (!catalog) return catalog.error();
-  Result<NamedKinds> kinds = kinds_called(names, *catalog);
+  Result<NamedKinds> kinds = kinds_called(events, *catalog);
   if (!kinds) return std::move(kinds).error();
   options.kind = ProfileKind::events;
   options.events = *std::move(kinds);
+  options.sum = sum;
   return {};
+}
+
+void EventsFlags::warn_of_weightless(const std::string &trace, const ProfileResult &result) const {
+  if (result.weightless == 0) return;
+  warn(trace, fmt::format("{} of {} events weigh nothing: they have no {}, or one below 0",
+                          human_count(result.weightless),
+                          human_count(result.profile.accounting.total.samples), sum));
 }
 
 Error about_condition(Error error) {

@@ -8,6 +8,7 @@
 #include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,9 +77,17 @@ private:
   std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
 };
 
-// Makes it a profile of events of these names, if there are any, which the trace is read for.
-[[nodiscard]] Result<void> count_events(const std::vector<std::string> &names, const Trace &trace,
-                                        const RunOptions &run, ProfileOptions &options);
+// What profiles are made of instead of samples.
+struct EventsFlags {
+  std::vector<std::string> events; // names
+  std::string sum;                 // a field of theirs
+
+  // `written`: to be said behind the names. Returns what was added, --event first.
+  std::array<CLI::Option *, 2> add_to(CLI::App &command, const char *written = "");
+  // Makes it a profile of them, if there are any, which the trace is read for.
+  [[nodiscard]] Result<void> count(const Trace &trace, const RunOptions &run, ProfileOptions &options) const;
+  void warn_of_weightless(const std::string &trace, const ProfileResult &result) const;
+};
 
 // An error about a condition, and where that names what only --join adds, that this cannot be.
 [[nodiscard]] Error about_condition(Error error);

@@ -28,9 +28,9 @@ std::string share_text(const Profile &profile, std::uint64_t part, std::uint64_t
                                   : text;
 }
 
-// Samples, or the time of nanoseconds.
+// Samples, events, what these add up to, or the time of nanoseconds.
 std::string weight_text(const Profile &profile, std::uint64_t weight) {
-  if (profile.counts()) return human_count(weight);
+  if (profile.counts()) return profile_unit(profile) == "bytes" ? human_bytes(weight) : human_count(weight);
   if (weight < 1'000'000) return fmt::format("{:.5g} us", static_cast<double>(weight) * 1e-3);
   if (weight < 100'000'000) return fmt::format("{:.2f} ms", static_cast<double>(weight) * 1e-6);
   return human_seconds(static_cast<double>(weight) * 1e-9);
@@ -52,12 +52,14 @@ const char *subject_of(const Profile &profile) {
 
 // What stands over weights.
 const char *weights_text(const Profile &profile) {
+  if (!profile.summed.empty()) return profile_unit(profile) == "bytes" ? "Bytes" : "Sum";
   if (profile.kind == ProfileKind::events) return "Events";
   return profile.counts_samples() ? "Samples" : "Time";
 }
 
-const char *unit_text(const Profile &profile) {
+std::string unit_text(const Profile &profile) {
   if (profile.by_time) return "of processor time";
+  if (!profile.summed.empty()) return "of " + profile.summed;
   switch (profile.kind) {
   case ProfileKind::wait: return "blocked";
   case ProfileKind::ready: return "ready, waiting for a processor";
@@ -363,11 +365,6 @@ void print_profile(const Profile &profile, const ProfileText &text) {
                "profile --help\n");
 }
 
-const char *weight_unit(const Profile &profile) {
-  if (profile.kind == ProfileKind::events) return "events";
-  return profile.counts_samples() ? "samples" : "nanoseconds";
-}
-
 json profile_json(const Profile &profile, const ProfileText &text) {
   const std::uint64_t whole = total_weight(profile);
   json intervals = json::array();
@@ -375,7 +372,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
     intervals.push_back({{"time_ns", interval.time}, {"interval_ns", interval.interval_ns}});
   json all = {{"trace", profile.trace},
               {"kind", profile_kind_name(profile.kind)},
-              {"unit", weight_unit(profile)},
+              {"unit", profile_unit(profile)},
               {"duration_seconds", static_cast<double>(profile.duration) * 1e-9},
               {"start", filetime_text(profile.start_time)},
               {"processors", profile.processors},
@@ -391,6 +388,7 @@ json profile_json(const Profile &profile, const ProfileText &text) {
               {"estimated", estimated_weight(profile)},
               {"unresolved", unresolved_json(profile)}};
   if (!profile.events.empty()) all["events"] = profile.events;
+  if (!profile.summed.empty()) all["summed"] = profile.summed;
   if (profile.stretch) {
     all["from_seconds"] = static_cast<double>(profile.stretch->from) * 1e-9;
     all["to_seconds"] = static_cast<double>(profile.stretch->to) * 1e-9;

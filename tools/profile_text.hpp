@@ -25,8 +25,6 @@ struct ProfileText {
 };
 
 void print_profile(const Profile &profile, const ProfileText &text);
-// What the weights in JSON are: "samples" or "nanoseconds".
-[[nodiscard]] const char *weight_unit(const Profile &profile);
 [[nodiscard]] nlohmann::json profile_json(const Profile &profile, const ProfileText &text);
 
 } // namespace etwrelog::cli

@@ -59,6 +59,7 @@ enum class Option : std::uint8_t {
   single_pass,
   database,
   top,
+  sum,
   count_,
 };
 

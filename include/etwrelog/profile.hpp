@@ -115,8 +115,9 @@ enum class SampleClass : std::uint8_t {
 inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
 
 struct ProfileSample {
-  std::int64_t time = 0;    // ns since trace start; of a wait, when it began
-  std::uint64_t weight = 1; // CPU: samples, unless by_time is set; waits: nanoseconds; else events
+  std::int64_t time = 0; // ns since trace start; of a wait, when it began
+  // CPU: samples, unless by_time is set; waits: nanoseconds; else events, or what Profile::summed says.
+  std::uint64_t weight = 1;
   std::uint32_t thread = 0; // in Profile::threads
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
   std::uint16_t processor = 0;
@@ -181,6 +182,8 @@ struct Profile {
   ProfileKind kind = ProfileKind::cpu;
   std::vector<std::string>
       events; // ProfileKind::events: the names that were asked for; none of a file read back
+  // ProfileKind::events: the field of theirs that weights are sums of; empty where each weighs 1.
+  std::string summed;
   // The sampling interval: of all samples, or, by_time, of most; where there are none, of most of the time
   // that was asked for. 0 if not known.
   std::uint64_t interval_ns = 0;
@@ -204,7 +207,7 @@ struct Profile {
   }
   // Whether weights are numbers of samples, which are drawn, and not all there was.
   [[nodiscard]] bool counts_samples() const { return kind == ProfileKind::cpu && !by_time; }
-  // Whether weights are numbers, of samples or events; else they are nanoseconds.
+  // Whether weights are numbers, of samples or events or what these say; else they are nanoseconds.
   [[nodiscard]] bool counts() const { return counts_samples() || kind == ProfileKind::events; }
   // Nanoseconds that a weight of 1 stands for; 0 if not known, or if it stands for none.
   [[nodiscard]] std::uint64_t weight_ns() const { return counts() ? interval_ns : 1; }
@@ -219,6 +222,7 @@ struct ProfileOptions {
   // event is told by its header where the trace tells nothing of the thread. Stacks are no events of their
   // own.
   NamedKinds events{};
+  std::string sum{};   // of these, a field that is one number: instead of 1 each weighs what it says there
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp
@@ -233,6 +237,7 @@ struct ProfileResult {
   Profile profile; // without samples where the trace has none of that kind: `events` tells what it has
   std::map<std::string, std::uint64_t> events; // by kind of event: how many
   std::uint64_t unreadable = 0;                // stack events and samples that are too short to be read
+  std::uint64_t weightless = 0; // with ProfileOptions::sum: events that do not say it, or what is below 0
   std::vector<std::string> warnings;
   std::vector<Skipped> skipped; // with OpenOptions::salvage
 };
@@ -243,6 +248,11 @@ struct ProfileResult {
 // 60 bytes a sample or stack event. Errors are those of reading a trace.
 [[nodiscard]] Result<ProfileResult> make_profile(const Trace &trace, const ProfileOptions &options = {},
                                                  const RunOptions &run = {});
+
+// What a profile's weights are numbers of, as people read it: "samples", "events", "bytes" where the name of
+// the field that was added up tells that ("IoSize", "AllocationAmount64"), or that name; "nanoseconds" where
+// they are none.
+[[nodiscard]] std::string profile_unit(const Profile &profile);
 
 // "module!function", "module+0x1c0" or "0x7ffe0300"; an annotation as it is. No suffix for the kind.
 [[nodiscard]] std::string frame_text(const Profile &profile, const ProfileFrame &frame);

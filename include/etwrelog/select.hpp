@@ -44,6 +44,7 @@ struct ProviderSelection {
 [[nodiscard]] std::optional<ProviderSelection> parse_provider(std::string_view text);
 
 class SchemaCatalog;
+struct Schema;
 
 // Kinds of events, by what they are called. Immutable, cheap to copy; any thread.
 class NamedKinds {
@@ -51,15 +52,19 @@ public:
   NamedKinds() = default; // none
   // All kinds in the catalog that a name fits: "Microsoft-Windows-DotNETRuntime/GC/AllocationTick", or what
   // stands behind any slash of it: "GC/AllocationTick", "AllocationTick"; with * and ?, without regard to
-  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does. Error: no_match for a
-  // name that fits none.
+  // case. Both what statistics call a kind and what SchemaCatalog::append_name() does; also by number, as
+  // these do where nobody describes a kind: "Provider/EventID(8)". Error: no_match for a name that fits none,
+  // and can fit none that is not described.
   [[nodiscard]] static Result<NamedKinds> find(std::span<const std::string> names,
                                                const SchemaCatalog &catalog);
 
   [[nodiscard]] bool empty() const { return impl_ == nullptr; }
   [[nodiscard]] std::span<const std::string> names() const; // that were given
-  // A look-up of the event's schema. What has none is none of them, but for events of .NET.
+  // A look-up of the event's schema; of what has none, its name is made of its header.
   [[nodiscard]] bool contains(const EventView &event) const noexcept;
+  // The catalog that they were found in, and whether a kind of it is one of them.
+  [[nodiscard]] SchemaCatalog catalog() const;
+  [[nodiscard]] bool contains(const Schema &kind) const noexcept;
 
 private:
   struct Impl;
@@ -161,8 +166,8 @@ public:
   // what the kept events refer to, of an archive only where the selection's time is; not at all for a
   // selection of everything. Errors: no_match where a name or id fits no process of the trace, usage for a
   // regular expression that is none or a time that ends before it begins, unsupported of a single-pass trace;
-  // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one; where kinds are
-  // named 16 for each event of them with a thread, and for each of .NET's runtime that writes stacks.
+  // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one; where kinds
+  // are named 16 for each event of them with a thread, and for each of .NET's runtime that writes stacks.
   [[nodiscard]] static Result<Filter> prepare(const Trace &trace, const Selection &selection,
                                               const RunOptions &run = {}, const Lifetimes *known = nullptr);
 

@@ -140,6 +140,7 @@ std::string title_of(const Profile &profile, const ProfileExportOptions &options
                      : profile.kind == ProfileKind::ready ? "Time ready to run"
                                                           : "Events";
   if (!profile.events.empty()) what = fmt::format("{}", fmt::join(profile.events, ", "));
+  if (!profile.summed.empty()) what = fmt::format("{} of {}", profile.summed, what);
   std::string title = name.empty() ? what : fmt::format("{}: {}", what, name);
   if (const std::string stretch = stretch_text(profile); !stretch.empty()) title += ", " + stretch;
   return clean(title);
@@ -161,8 +162,7 @@ const char *kind_to_note(const Profile &profile) {
 }
 
 Unit unit_of(const Profile &profile) {
-  if (profile.kind == ProfileKind::events) return {"events", 1};
-  return profile.counts_samples() ? Unit{"samples", 1} : Unit{"µs", 1000};
+  return profile.counts() ? Unit{clean(profile_unit(profile)), 1} : Unit{"µs", 1000};
 }
 
 std::string subtitle_of(const Profile &profile) {

@@ -87,6 +87,7 @@ private:
         .unsigned_number(profile_.processors);
     // Of our own: what the viewer has no word for.
     if (const char *kind = kind_to_note(profile_)) out_.text(",\"profileKind\":\"").text(kind).text("\"");
+    if (!profile_.summed.empty()) out_.text(",\"profileSummed\":").json(clean(profile_.summed));
     if (profile_.interval_ns == 0) out_.text(",\"intervalRecorded\":false");
     out_.text(",\"debug\":false,\"symbolicated\":").text(named ? "true" : "false");
     out_.text(",\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
@@ -343,7 +344,9 @@ private:
     out_.text("\"length\":")
         .unsigned_number(count)
         .text(",\"weightType\":\"")
-        .text(counts ? "samples" : "tracing-ms")
+        .text(!counts                             ? "tracing-ms"
+              : profile_unit(profile_) == "bytes" ? "bytes"
+                                                  : "samples")
         .text("\",");
     column("stack", count,
            [&](std::size_t i) { index(at(i).node == 0 ? kNoIndex : at(i).node - 1, "null"); });

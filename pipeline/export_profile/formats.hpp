@@ -25,7 +25,7 @@ Result<void> write_chrome(const Job &job, Out &out);
 
 // What people read weights in.
 struct Unit {
-  std::string_view name;                           // "samples", "events" or "µs"
+  std::string name;                                // profile_unit(), but "µs" for nanoseconds
   std::uint64_t weight;                            // of one
   [[nodiscard]] std::string text(double of) const; // "1,234"
   [[nodiscard]] std::string text_with_name(double of) const { return text(of).append(" ").append(name); }

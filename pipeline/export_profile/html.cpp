@@ -79,7 +79,7 @@ private:
         .text(",\"kind\":\"")
         .text(profile_kind_name(profile_.kind));
     const Unit unit = unit_of(profile_);
-    out_.text("\",\"unit\":\"").text(unit.name).text("\",\"weight\":").unsigned_number(unit.weight);
+    out_.text("\",\"unit\":").json(unit.name).text(",\"weight\":").unsigned_number(unit.weight);
     out_.text(",\"duration\":").number(end());
     out_.text(",\"interval\":")
         .unsigned_number(profile_.weight_ns())

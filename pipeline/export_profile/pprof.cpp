@@ -77,7 +77,13 @@ public:
 
   void write(const ProfileExportOptions &options) {
     const char *what = profile_kind_name(profile_.kind);
-    if (profile_.counts()) emit(1, value_type(profile_.counts_samples() ? "samples" : what, "count"));
+    const std::string summed = clean(profile_.summed);
+    if (profile_.counts_samples())
+      emit(1, value_type("samples", "count"));
+    else if (!summed.empty())
+      emit(1, value_type(summed.c_str(), profile_unit(profile_) == "bytes" ? "bytes" : "count"));
+    else if (profile_.counts())
+      emit(1, value_type(what, "count"));
     if (timed()) emit(1, value_type(what, "nanoseconds"));
     // In order, so that the file is the same every time.
     const GroupWeights by_thread(profile_, Group::thread);

@@ -82,6 +82,7 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
   }
   out.text("]},");
   if (const char *kind = kind_to_note(profile)) out.text("\"kind\":\"").text(kind).text("\",");
+  if (!profile.summed.empty()) out.text("\"summed\":").json(clean(profile.summed)).text(",");
   out.text("\"interval_ns\":").unsigned_number(profile.interval_ns).text(",\"modules\":[");
   for (std::size_t i = 0; i < profile.modules.size(); ++i)
     write_module(profile.modules[i], i == 0, out);
@@ -95,7 +96,11 @@ void write_all(const Profile &profile, const ProfileExportOptions &options, Out 
     out.text(any ? ",\n{" : "\n{")
         .text("\"type\":\"sampled\",\"name\":")
         .json(clean(process + " / " + thread_text(of)));
-    out.text(",\"unit\":\"").text(!counts ? "nanoseconds" : timed ? "milliseconds" : "none");
+    out.text(",\"unit\":\"")
+        .text(!counts                            ? "nanoseconds"
+              : timed                            ? "milliseconds"
+              : profile_unit(profile) == "bytes" ? "bytes"
+                                                 : "none");
     out.text("\",\"startValue\":0,\"endValue\":").fixed(static_cast<double>(thread.weight) * unit, 6);
     out.text(",\"samples\":[");
     for (std::size_t i = 0; i < thread.samples.size(); ++i) {

@@ -403,14 +403,14 @@ void draw_diff(const DiffTree &diff, const Unit &unit, const ProfileExportOption
   });
   if (any_lost) {
     svg.text(kMargin, second - 10,
-             fmt::format("Vanished: {} of the time before, in stacks that no longer occur",
+             fmt::format("Vanished: {} of the total before, in stacks that no longer occur",
                          fmt::format("{:.2f} %", 100 * gone[0] / old_whole)));
     svg.frames(lost, second, gone[0], "vanished", [&](const Cell &cell) {
       return std::pair<std::string_view, Frame>(
           tree.names[tree.nodes[cell.node].name].text,
           {{},
            colour(214, 45, 82),
-           fmt::format("vanished: {:.2f} % of the time before", 100 * cell.width / old_whole)});
+           fmt::format("vanished: {:.2f} % of the total before", 100 * cell.width / old_whole)});
     });
   }
   if (now.left_out > 0) {

@@ -191,9 +191,10 @@ private:
     made.start = moment(thread, "registerTime", 0);
     made.end = moment(thread, "unregisterTime", kForever);
     const Table table(thread, "samples");
-    const bool timed = thread.at("samples").at("weightType") != "samples";
-    (timed ? set_timed_kind : set_counted_kind)(file_.at("meta").value("profileKind", std::string()),
-                                                profile);
+    const json &weights = thread.at("samples").at("weightType"), &meta = file_.at("meta");
+    const bool timed = weights != "samples" && weights != "bytes";
+    (timed ? set_timed_kind : set_counted_kind)(meta.value("profileKind", std::string()), profile);
+    if (profile.kind == ProfileKind::events) profile.summed = meta.value("profileSummed", std::string());
     slices(thread, number);
     std::int64_t time = 0;
     for (std::size_t i = 0; i < table.size(); ++i) {

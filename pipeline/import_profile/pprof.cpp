@@ -133,17 +133,21 @@ private:
   [[nodiscard]] std::string text(std::uint64_t index) const { return std::string(view(index)); }
 
   // Samples of the processor are counted, and timed where their interval is known; waits are timed alone.
+  // What is neither a time nor samples is what events say.
   void read_kind(const std::vector<Bytes> &values) {
     if (values.size() > 1) return;
-    std::string name;
+    std::string name, unit;
     if (!values.empty()) {
       Message message(values.front());
-      for (Field field; message.next(field);)
+      for (Field field; message.next(field);) {
         if (field.number == 1) name = text(field.value);
+        if (field.number == 2) unit = text(field.value);
+      }
     }
-    set_counted_kind(name, builder_.profile);
-    if (name != "samples" && builder_.profile.kind != ProfileKind::events)
-      set_timed_kind(name, builder_.profile);
+    if (name == "samples") return;
+    if (unit != "bytes" && unit != "count") return set_timed_kind(name, builder_.profile);
+    builder_.profile.kind = ProfileKind::events;
+    if (name != profile_kind_name(ProfileKind::events)) builder_.profile.summed = name;
   }
 
   void add_mapping(Bytes bytes) {

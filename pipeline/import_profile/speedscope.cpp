@@ -93,9 +93,9 @@ private:
     (timed ? set_timed_kind : set_counted_kind)(file_.value("kind", std::string()), profile);
     const json &stacks = from.at("samples"), &weights = from.at("weights");
     // A sample of the processor weighs one interval.
-    const double unit = older                                ? 1e-3
-                        : timed || from.at("unit") == "none" ? 1
-                                                             : file_.value("interval_ns", 0.0) / 1e6;
+    const bool counted = from.at("unit") == "none" || from.at("unit") == "bytes";
+    const double unit = older ? 1e-3 : timed || counted ? 1 : file_.value("interval_ns", 0.0) / 1e6;
+    if (profile.kind == ProfileKind::events) profile.summed = file_.value("summed", std::string());
     for (std::size_t i = 0; i < stacks.size(); ++i) {
       ProfileSample sample;
       sample.thread = thread;

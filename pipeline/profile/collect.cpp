@@ -89,7 +89,8 @@ struct CollectWork {
   std::vector<stacks::KeyDefinition> definitions;
   StateRecords state;
   schema::TypeCounts counts;
-  std::uint64_t unreadable = 0;
+  std::uint64_t unreadable = 0, weightless = 0;
+  std::vector<std::uint64_t> weights; // of subjects, where a field of theirs is added up
 
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events
@@ -115,7 +116,8 @@ struct CollectWork {
     definitions.clear();
     state.clear();
     counts.clear();
-    unreadable = 0;
+    unreadable = weightless = 0;
+    weights.clear();
     buffers.clear();
     clr_events.clear();
     clr_stacks.clear();
@@ -267,6 +269,10 @@ private:
     made.processor = processor;
     made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
     subject(made, work);
+    if (collect_.sum.empty()) return;
+    const std::optional<std::uint64_t> weight = collect_.sum.of(event);
+    work.weights.push_back(weight.value_or(0));
+    if (!weight) ++work.weightless;
   }
 
   // A stack that the event itself holds, which is of nobody else.
@@ -568,6 +574,7 @@ private:
     for (const LaterPart &part : work.later_parts)
       later_parts_.push_back({part.written, part.fragment + fragments});
     records.subjects.append(work.subjects);
+    records.weights.append(work.weights);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
     records.readies.append(work.readies);
@@ -580,6 +587,7 @@ private:
     state_.append(std::move(work.state));
     counts_.merge(work.counts);
     all_.unreadable += work.unreadable;
+    all_.weightless += work.weightless;
   }
 
   Collected all_;

@@ -6,6 +6,7 @@
 #include "profile/methods.hpp"
 #include "profile/records.hpp"
 #include "profile/timeline.hpp"
+#include "profile_pass/field_sum.hpp"
 #include "stacks/stack_table.hpp"
 
 #include <map>
@@ -15,6 +16,7 @@ namespace etwrelog::pipeline {
 struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, context switches, or `events`
   NamedKinds events{};
+  FieldSum sum{};        // of these
   bool methods = false;  // names of code that runtimes made
   bool switches = false; // context switches too, for what threads did when
   profile::TimeRange time =
@@ -27,6 +29,7 @@ struct Collected {
   profile::Methods::Events code;
   std::map<std::string, std::uint64_t> events; // by kind: what the trace has, for who finds no samples in it
   std::uint64_t unreadable = 0;                // stack events and samples that are too short
+  std::uint64_t weightless = 0;                // events without what is to be added up
   PassResult pass;
 };
 

@@ -121,7 +121,7 @@ ProfileChange function_change(const std::string &name, const Side &before, const
 
 // How many samples of one weight would tell as much.
 double sample_count(const Profile &profile) {
-  if (profile.counts()) return static_cast<double>(total_weight(profile));
+  if (profile.counts() && profile.summed.empty()) return static_cast<double>(total_weight(profile));
   double sum = 0, squares = 0;
   for (const ProfileSample &sample : profile.samples) {
     const auto weight = static_cast<double>(sample.weight);
@@ -130,7 +130,7 @@ double sample_count(const Profile &profile) {
   return squares > 0 ? sum * sum / squares : 0;
 }
 
-// Seconds a trace; samples stand for their interval. Events: how many.
+// Seconds a trace; samples stand for their interval. Events: how many, or what they add up to.
 ProfileChange total_change(std::span<const Profile> before, std::span<const Profile> after) {
   const auto side = [](std::span<const Profile> profiles) {
     Side result;

@@ -106,13 +106,20 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   const filter::TimeRange selected = filter::selected_time(selection, first.clock());
   ETWRELOG_TRY(filter::check_range(selected));
   const profile::TimeRange time{selected.from, selected.to};
+  FieldSum sum;
+  if (!options.sum.empty()) {
+    ETWRELOG_TRY_LET(made, FieldSum::make(options.events, options.sum));
+    sum = std::move(made);
+  }
+  const std::string summed = sum.field();
   std::deque<Trace> narrowed;
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
   ETWRELOG_TRY_LET(
       collected,
-      collect_profile(read, {options.kind, options.events, options.names, options.slices, time}, graph));
+      collect_profile(
+          read, {options.kind, options.events, std::move(sum), options.names, options.slices, time}, graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
   const profile::ParallelFor parallel = [threads](std::size_t count,
@@ -129,6 +136,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   profile.trace = traces.size() == 1 ? first.input().name() : first.input().file();
   const std::span<const std::string> events = options.events.names();
   if (options.kind == ProfileKind::events) profile.events.assign(events.begin(), events.end());
+  profile.summed = summed;
   profile.start_time = first.header().start_time;
   constexpr std::int64_t kLongest = kProfileTimeLimit / 100;
   for (const Trace *trace : traces) {
@@ -157,6 +165,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   }
   result.events = std::move(collected.events);
   result.unreadable = collected.unreadable;
+  result.weightless = collected.weightless;
   PassResult met;
   for (std::size_t i = 0; i < traces.size(); ++i)
     add_to(met, {0, traces[i]->scan().skipped, traces[i]->scan().warnings}, traces, i);

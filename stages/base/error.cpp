@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Option::count_)>
     "OpenOptions::spool = false",
     "StackReportOptions::database",
     "StackReportOptions::top",
+    "ProfileOptions::sum",
 };
 static_assert(!kOptionNames.back().empty());
 

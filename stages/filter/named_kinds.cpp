@@ -143,6 +143,14 @@ std::span<const std::string> NamedKinds::names() const {
   return impl_ == nullptr ? std::span<const std::string>() : impl_->names;
 }
 
+SchemaCatalog NamedKinds::catalog() const {
+  return impl_ == nullptr ? SchemaCatalog::builtin() : impl_->catalog;
+}
+
+bool NamedKinds::contains(const Schema &kind) const noexcept {
+  return impl_ != nullptr && kind.ordinal < impl_->wanted.size() && impl_->wanted[kind.ordinal];
+}
+
 bool NamedKinds::contains(const EventView &event) const noexcept {
   if (impl_ == nullptr) return false;
   const Schema *const schema = impl_->catalog.find(event);

@@ -115,6 +115,9 @@ private:
     }
     for (ProfileSample &sample : profile_.samples)
       sample.node = nodes_[sample.node];
+    if (!records_.weights.empty()) // of events, of which none is left out
+      for (std::size_t i = 0; i < profile_.samples.size(); ++i)
+        profile_.samples[i].weight = records_.weights[order[i]];
     records_.subjects.clear();
   }
 

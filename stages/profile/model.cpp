@@ -42,6 +42,25 @@ const char *sample_class_text(SampleClass sample_class) {
   return "?";
 }
 
+namespace {
+
+// Sizes have no unit in a schema; these words of their names tell it.
+bool tells_bytes(std::string_view field) {
+  std::string lower(field);
+  for (char &c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  const auto has = [&lower](std::string_view word) { return lower.find(word) != std::string::npos; };
+  return (has("size") || has("byte") || has("amount")) && !has("page");
+}
+
+} // namespace
+
+std::string profile_unit(const Profile &profile) {
+  if (profile.kind != ProfileKind::events) return profile.counts_samples() ? "samples" : "nanoseconds";
+  if (profile.summed.empty()) return "events";
+  return tells_bytes(profile.summed) ? "bytes" : profile.summed;
+}
+
 std::string frame_text(const Profile &profile, const ProfileFrame &frame) {
   if (frame.kind == FrameKind::annotation) return frame.function;
   if (frame.module == kNoIndex)

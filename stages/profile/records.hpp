@@ -103,6 +103,7 @@ struct SwitchRecord {
 struct Records {
   Sequence<SwitchRecord> switches;
   Sequence<Subject> subjects;
+  Sequence<std::uint64_t> weights; // of these, where each has its own; else empty
   Marks marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;

@@ -19,7 +19,7 @@ function load(file) {
   return false;
 }
 fs.mkdirSync(process.env.PROFILER_CLI_SESSION_DIR, { recursive: true });
-for (const name of ['x', 'hostile-x']) {
+for (const name of ['x', 'hostile-x', 'bytes-x']) {
   if (!load(path.join(folder, name + '.firefox.json.gz'))) { console.error('its server does not start in time on this machine'); process.exit(77); }
   const threads = run('thread', 'list');
   if (!/4 threads across 3 processes/.test(threads)) fail('threads: ' + threads);
@@ -47,6 +47,11 @@ for (const name of ['x', 'hostile-x']) {
       const total = profile.samples.filter(s => s.includes(index)).length;
       if (+main[1] !== total) fail(`main: ${main[1]} instead of ${total}`);
     }
+  }
+  if (name === 'bytes-x') {
+    const functions = run('thread', 'functions', '--include-idle'), main = /game\.exe!main - self: \S+ \([^)]*\), total: ([^\n(]*)/.exec(functions);
+    if (!main) fail('functions of bytes: ' + functions);
+    console.log(`bytes of main: ${main && main[1]}`);
   }
   run('stop', '--all');
 }

@@ -52,6 +52,13 @@ int main(int argc, char **argv) {
   }
   const std::string folder = std::string(argv[1]) + "/";
   const Profile profile = test_support::synthetic_profile({.slices = true});
+  Profile bytes = profile; // events that weigh what they say
+  bytes.kind = ProfileKind::events;
+  bytes.interval_ns = 0;
+  bytes.events = {"FileIO/Read"};
+  bytes.summed = "IoSize";
+  for (ProfileSample &sample : bytes.samples)
+    sample.weight = 4096;
   const Profile hostile = test_support::synthetic_profile({.slices = true, .hostile_names = true});
   int failed = 0;
   for (const auto &[name, format] :
@@ -61,6 +68,7 @@ int main(int argc, char **argv) {
         std::pair("x.trace.json", ProfileFormat::chrome)}) {
     failed |= save(folder + name, profile, format);
     failed |= save(folder + "hostile-" + name, hostile, format);
+    if (format != ProfileFormat::chrome) failed |= save(folder + "bytes-" + name, bytes, format);
   }
   failed |= save(folder + "icicle.svg", profile, ProfileFormat::svg, {.icicle = true});
   std::ofstream(folder + "facts.json") << nlohmann::json{

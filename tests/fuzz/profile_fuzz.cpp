@@ -60,6 +60,7 @@ void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, 
     case 2: event(format::kClrRundownGuid, id_of(kRundown)); break;
     case 3: event(clr::kScriptGuid, id_of(kScript)); break;
     case 4: e.perfinfo(id_of(kHooks), version % 5, 8, time); break;
+    case 5: event(format::kKernelEventTracingGuid, 18); break; // a part of a stack that is written later
     default: e.system(id_of(kHooks), version % 5, 8, 80, pid, time); break;
     }
     e.bytes(payload);
@@ -118,6 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   options.names = (data[0] & 4) != 0;
   options.slices = (data[0] & 8) != 0;
   options.idle = (data[0] & 16) != 0;
+  if ((data[0] & 64) != 0 && options.kind == ProfileKind::events) options.sum = "AllocationAmount";
   if ((data[0] & 32) != 0) options.to = etwrelog::Moment{true, 0.1 + data[1] * 1e-6, 0};
   if (const Result<ProfileResult> result = pipeline::make_profile(*opened, options, graph))
     check(result->profile);

@@ -1,4 +1,5 @@
 // What profile tells people of what it counted: the rows of --by process add up, and so do its columns.
+#include "tests/support/generated.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/symbol_files.hpp"
 #include "tests/support/synthetic_trace.hpp"
@@ -77,6 +78,49 @@ TEST(ProfileText, EventsAreCalledEvents) {
            {{"--from", "100s"}, 1, "no event fits"},
            {{"--event", "no such"}, 1, "no kind of event is called \"no such\""}}) {
     const testing::ToolRun run = with(more);
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+  }
+}
+
+TEST(ProfileText, WhatEventsSayAddsUpToWhatAnExportShows) {
+  const testing::TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  gen::Options options;
+  options.profile = gen::find_profile("medium");
+  options.size = 1 << 20;
+  testing::write_file(trace, testing::generated(options));
+  const testing::ToolRun exported = testing::run_tool({"export", trace, "--event", "FileIO/Read"});
+  std::uint64_t bytes = 0, events = 0;
+  std::istringstream lines(exported.out);
+  for (std::string line; std::getline(lines, line); ++events)
+    bytes += nlohmann::json::parse(line).at("fields").at("IoSize").get<std::uint64_t>();
+  ASSERT_GT(events, 10u) << exported.err;
+  std::vector<std::string> line = {"profile", trace,         "-p",    "*",      "--symbols", "none",
+                                   "--event", "FileIO/Read", "--sum", "iosize", "--json"};
+  const auto all = nlohmann::json::parse(testing::run_tool(line).out);
+  EXPECT_EQ(all.at("selected"), bytes);
+  EXPECT_EQ(all.at("unit"), "bytes");
+  EXPECT_EQ(all.at("summed"), "IoSize");
+  EXPECT_EQ(all.at("accounting").at("samples"), events);
+  line.back() = "--tree";
+  const testing::ToolRun text = testing::run_tool(line);
+  EXPECT_NE(text.out.find("B of IoSize, "), std::string::npos) << text.out;
+  const testing::ToolRun diff = testing::run_tool(
+      {"diff", trace, trace, "-p", "*", "--symbols", "none", "--event", "FileIO/Read", "--sum", "IoSize"});
+  EXPECT_EQ(diff.status, 0);
+  EXPECT_NE(diff.out.find("IoSize a trace: "), std::string::npos) << diff.out << diff.err;
+  EXPECT_NE(diff.out.find("B after, +0.0%"), std::string::npos) << diff.out;
+  // Other events of the same name have other fields.
+  line = {"profile", trace, "-p", "*", "--event", "DiskIO/*", "--sum", "TransferSize"};
+  EXPECT_NE(testing::run_tool(line).err.find(" events weigh nothing: they have no TransferSize"),
+            std::string::npos);
+  for (const auto &[more, status, said] : std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
+           {{"--sum", "IoSize"}, 2, "--sum requires --event"},
+           {{"--event", "FileIO/Read", "--sum", "Size"}, 1, "--sum: none of these events has one number"}}) {
+    line = {"profile", trace};
+    line.insert(line.end(), more.begin(), more.end());
+    const testing::ToolRun run = testing::run_tool(line);
     EXPECT_EQ(run.status, status) << run.err;
     EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
   }

@@ -39,6 +39,14 @@ protected:
     EXPECT_EQ(profile.weight_ns(), 0u) << "an event stands for no time";
     return profile;
   }
+  static std::vector<std::uint8_t> written(const Profile &profile, ProfileFormat format) {
+    std::vector<std::uint8_t> file;
+    EXPECT_TRUE(write_profile(profile, format, {}, [&](Bytes bytes) -> Result<void> {
+      file.insert(file.end(), bytes.begin(), bytes.end());
+      return {};
+    }));
+    return file;
+  }
   static std::string line(const std::string &frames) { return "game.exe (8)" + frames; }
 };
 
@@ -183,6 +191,64 @@ TEST(ProfileOfEventsAlone, TheirHeadersTellWhoseTheyAre) {
   }
 }
 
+// Instead of 1 each weighs what it says.
+TEST_F(ProfileOfEvents, WeighWhatAFieldOfTheirsSays) {
+  const auto tick = [&](At at, std::uint64_t bytes, std::size_t size = 26) {
+    std::vector<std::uint8_t> payload(
+        size); // AllocationAmount, Kind, ClrInstanceID, AllocationAmount64, TypeID
+    store(payload.data() + 10, bytes);
+    trace.manifest_event(at, {.provider = format::kClrGuid, .id = 10, .version = 2, .opcode = 11},
+                         kEventThread, kEventProcess, payload);
+  };
+  tick({2'000'000}, 1000);
+  trace.clr_stack({2'000'001}, kEventThread, kEventProcess, {kUser});
+  tick({2'000'002, 1}, 24);
+  trace.clr_stack({2'000'003}, kEventThread, kEventProcess, {kUser});
+  tick({2'000'004}, 5);
+  trace.clr_stack({2'000'005}, kEventThread, kEventProcess, {kUser + 1});
+  tick({2'000'006}, ~std::uint64_t{0}); // which is no amount
+  trace.clr_stack({2'000'007}, kEventThread, kEventProcess, {kUser + 1});
+  ProfileOptions options;
+  options.kind = ProfileKind::events;
+  options.events = kinds_called_so("GC/AllocationTick");
+  options.sum = "allocationamount64";
+  const ProfileResult made = profile_of(trace, options);
+  const Profile &profile = made.profile;
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001000"), 1024}, {line(";0x7ff600001001"), 5}}));
+  EXPECT_EQ(made.weightless, 1u);
+  EXPECT_EQ(profile.accounting.total.samples, 4u);
+  EXPECT_EQ(profile.summed, "AllocationAmount64");
+  EXPECT_EQ(profile_unit(profile), "bytes");
+  for (const ProfileFormat format :
+       {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof, ProfileFormat::svg}) {
+    const std::vector<std::uint8_t> file = written(profile, format);
+    if (format == ProfileFormat::svg) {
+      const std::string text(file.begin(), file.end());
+      EXPECT_NE(text.find("AllocationAmount64 of GC/AllocationTick: "), std::string::npos);
+      EXPECT_NE(text.find("1,029 bytes"), std::string::npos);
+      continue;
+    }
+    const Result<ReadProfile> read = read_profile(file);
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->profile.kind, ProfileKind::events) << profile_format_name(format);
+    EXPECT_EQ(read->profile.summed, "AllocationAmount64") << profile_format_name(format);
+    EXPECT_EQ(total_weight(read->profile), 1029u) << profile_format_name(format);
+  }
+  const Result<etwrelog::Trace> opened = etwrelog::Trace::open(Input::memory("made.etl", trace.bytes()));
+  ASSERT_TRUE(opened);
+  for (const auto &[field, why] :
+       {std::pair("TypeName", "a text"), {"AllocationAmount32", "none"}, {"", "of samples"}}) {
+    options.sum = field;
+    if (*field == 0) options.sum = "AllocationAmount", options.events = {};
+    const Result<ProfileResult> none = make_profile(*opened, options);
+    ASSERT_FALSE(none) << why;
+    EXPECT_EQ(none.error().kind, ErrorKind::no_match);
+    EXPECT_EQ(none.error().option, Option::sum);
+    if (*field == 0) continue;
+    EXPECT_NE(none.error().what.find("AllocationAmount64"), std::string::npos) << none.error().what;
+  }
+}
+
 // As a file and back, in the formats that can be read again.
 TEST_F(ProfileOfEvents, AreEventsInFiles) {
   allocation({2'000'000});
@@ -191,11 +257,7 @@ TEST_F(ProfileOfEvents, AreEventsInFiles) {
   const Profile profile = of("GC/AllocationTick");
   for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof,
                                      ProfileFormat::svg, ProfileFormat::html}) {
-    std::vector<std::uint8_t> file;
-    ASSERT_TRUE(write_profile(profile, format, {}, [&](Bytes bytes) -> Result<void> {
-      file.insert(file.end(), bytes.begin(), bytes.end());
-      return {};
-    }));
+    const std::vector<std::uint8_t> file = written(profile, format);
     if (format == ProfileFormat::svg || format == ProfileFormat::html) {
       const std::string text(file.begin(), file.end());
       EXPECT_NE(text.find("GC/AllocationTick: "), std::string::npos) << "its title";
