@@ -2,9 +2,10 @@
 
 #include "api/reading.hpp"
 #include "base/errors.hpp"
+#include "etwrelog/clr_events.hpp"
 #include "etwrelog/text.hpp"
 #include "export/event_keys.hpp"
-#include "filter/filter.hpp"
+#include "filter/clr_stacks.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/value_text.hpp"
 #include "stacks/stack_events.hpp"
@@ -46,6 +47,10 @@ struct Knowledge::Part {
     LaterPart part;
     std::size_t begin, end;
   };
+  struct RawClr {
+    ClrStack stack;
+    std::size_t begin, end;
+  };
   struct OfMachine {
     std::vector<File> files;
     StateRecords state;
@@ -53,13 +58,18 @@ struct Knowledge::Part {
     std::vector<RawFragment> fragments;
     std::vector<RawDefinition> definitions;
     std::vector<RawLater> later;
+    std::vector<filter::EventKey> clr_events;
+    std::vector<RawClr> clr_stacks;
     std::vector<std::uint64_t> frames;
   };
   std::vector<OfMachine> machines;
   void clear() { machines.clear(); }
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
-    if (wanted.stacks && is_later_stack(event)) return add_later(event, machines[event.machine()]);
+    if (wanted.stacks && event.is_event()) {
+      if (is_later_stack(event)) return add_later(event, machines[event.machine()]);
+      if (clr::is_runtime(event.provider())) return add_clr(event, machines[event.machine()]);
+    }
     const auto hook = kernel::hook_of(event);
     if (!hook) return;
     OfMachine &mine = machines[event.machine()];
@@ -126,6 +136,19 @@ private:
     mine.later.push_back(raw);
   }
 
+  static void add_clr(const Event &event, OfMachine &mine) {
+    if (!clr::is_stack(event.provider(), event.id())) {
+      mine.clr_events.push_back({event.time(), event.thread_id()});
+      return;
+    }
+    const Bytes payload = event.payload();
+    if (payload.size() < clr::kStackFramesAt) return;
+    RawClr raw{{event.thread_id(), 0, event.time(), kForever}, mine.frames.size(), 0};
+    read_frames(payload.subspan(clr::kStackFramesAt), event.pointer_size(), mine.frames);
+    raw.end = mine.frames.size();
+    mine.clr_stacks.push_back(raw);
+  }
+
   // FileIo/Name and its kin give the name of a key; FileIo/Create that of the object that it opens.
   static void add_file(const Event &event, std::uint16_t hook, OfMachine &mine) {
     constexpr std::uint16_t kCreate = 0x0440;
@@ -189,6 +212,26 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   std::vector<std::unordered_map<std::string, std::uint32_t>> names(machines);
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20); // of each table
   Stacks stacks(known, room);
+  // Whose a stack is, all events tell together: without some of them none is joined.
+  const auto merge_clr = [&](const Part::OfMachine &from, Machine &into) {
+    if (into.clr_full) return;
+    into.clr_events.insert(into.clr_events.end(), from.clr_events.begin(), from.clr_events.end());
+    for (const Part::RawClr &raw : from.clr_stacks) {
+      ClrStack stack = raw.stack;
+      stack.stack = stacks.number(std::span(from.frames).subspan(raw.begin, raw.end - raw.begin));
+      if (stack.stack == kByKey)
+        known.problem("more different stacks than memory has room for: some are not joined");
+      else
+        into.clr_stacks.push_back(stack);
+    }
+    if (std::max(into.clr_events.size() * sizeof(filter::EventKey),
+                 into.clr_stacks.size() * sizeof(ClrStack)) <= 2 * room)
+      return;
+    known.problem("more events of .NET than memory has room for: their stacks are not joined");
+    into.clr_events = {};
+    into.clr_stacks = {};
+    into.clr_full = true;
+  };
   auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
     Machine &into = known.machines_[number];
     states[number].append(std::move(from.state));
@@ -232,6 +275,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
       else
         into.later.push_back(part);
     }
+    merge_clr(from, into);
     for (const Part::RawDefinition &raw : from.definitions) {
       stacks::KeyDefinition definition = raw.definition;
       definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
@@ -265,6 +309,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
     std::ranges::stable_sort(machine.later, {}, LaterPart::key);
+    find_clr_events(machine);
     for (std::vector<Running> &running : machine.running)
       std::ranges::stable_sort(running, {}, &Running::time);
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
@@ -410,7 +455,12 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
       read_frames(stack->data, stack->pointer_size, frames);
   }
   if (match != 0 && !is_later_stack(event)) add_later_part(machine, match, event, frames);
-  if (!frames.empty() || machine.fragments.empty()) return;
+  if (frames.empty() && !machine.fragments.empty()) add_fragments(machine, event, frames);
+  if (frames.empty() && !machine.clr_stacks.empty()) add_clr_stack(machine, event, frames);
+}
+
+void Knowledge::add_fragments(const Machine &machine, const Event &event,
+                              std::vector<std::uint64_t> &frames) const {
   if (const HookRule *const rule = filter::rule_of(event))
     if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;
   const std::uint32_t thread = logger_of(event);
@@ -428,6 +478,27 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
     kernel += frames.size() - static_cast<std::size_t>(begin);
   }
   if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, event.time(), frames);
+}
+
+void Knowledge::find_clr_events(Machine &machine) {
+  filter::find_clr_events(
+      machine.clr_events, machine.clr_stacks,
+      [](const filter::EventKey &event) { return std::pair(event.tid, event.time); },
+      [](const ClrStack &stack) { return std::pair(stack.thread, stack.written); },
+      [](ClrStack &stack, const filter::EventKey &event) { stack.event = event.time; });
+  machine.clr_events = {};
+  std::erase_if(machine.clr_stacks, [](const ClrStack &stack) { return stack.event == kForever; });
+  std::ranges::sort(machine.clr_stacks, {},
+                    [](const ClrStack &stack) { return std::pair(stack.thread, stack.event); });
+}
+
+void Knowledge::add_clr_stack(const Machine &machine, const Event &event,
+                              std::vector<std::uint64_t> &frames) const {
+  if (!event.is_event() || !clr::is_runtime(event.provider()) || filter::is_stack_event(event)) return;
+  const std::pair key(event.thread_id(), event.time());
+  const auto of = [](const ClrStack &stack) { return std::pair(stack.thread, stack.event); };
+  const auto at = std::ranges::lower_bound(machine.clr_stacks, key, {}, of);
+  if (at != machine.clr_stacks.end() && of(*at) == key) add_stack(at->stack, frames);
 }
 
 // The first one that the thread wrote from then on: numbers may be given again.

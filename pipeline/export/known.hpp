@@ -3,6 +3,7 @@
 #pragma once
 
 #include "export/survey.hpp"
+#include "filter/filter.hpp"
 #include "profile/images.hpp"
 #include "stacks/stack_definitions.hpp"
 
@@ -95,6 +96,12 @@ private:
       return {part.match, part.thread, part.time};
     }
   };
+  // A stack that .NET's runtime wrote behind one of its events.
+  struct ClrStack {
+    std::uint32_t thread, stack;
+    std::int64_t written, event; // event: when that was written
+    auto operator<=>(const ClrStack &) const = default;
+  };
   struct Machine {
     std::vector<FileName> files; // by key and time
     std::vector<std::string> names;
@@ -106,6 +113,9 @@ private:
     stacks::StackDefinitions definitions;      // with the numbers that stacks have here
     std::vector<UserHalf> user_halves;         // by thread and when they were written
     std::vector<LaterPart> later;              // by LaterPart::key
+    std::vector<filter::EventKey> clr_events;  // until their stacks are found
+    std::vector<ClrStack> clr_stacks;          // by thread and event
+    bool clr_full = false;                     // there is no room for them
   };
   struct Ended {
     Position position;
@@ -122,6 +132,9 @@ private:
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   static stacks::Place place_of(const Event &event);
   void collect_user_halves(Machine &machine) const;
+  void add_fragments(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
+  void add_clr_stack(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
+  static void find_clr_events(Machine &machine);
   void add_later_part(const Machine &machine, std::uint64_t match, const Event &event,
                       std::vector<std::uint64_t> &frames) const;
   void add_fragment(const Machine &machine, const Fragment &fragment,

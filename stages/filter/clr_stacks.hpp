@@ -16,7 +16,7 @@ void find_clr_events(Events &events, Stacks &stacks, OfEvent &&of_event, OfStack
   std::ranges::sort(events, {}, of_event);
   std::ranges::sort(stacks, {}, [&](const auto &stack) { return std::pair(of_stack(stack), stack); });
   auto taken = events.end();
-  for (const auto &stack : stacks) {
+  for (auto &stack : stacks) {
     const auto written = of_stack(stack);
     const auto behind = std::ranges::upper_bound(events, written, {}, of_event);
     if (behind == events.begin()) continue;

@@ -196,6 +196,25 @@ TEST_F(ExportEdges, StacksGetTheirUserPartFromALaterEvent) {
     }
 }
 
+// Each is of the event before it on its thread.
+TEST_F(ExportEdges, EventsOfDotNetGetTheStacksThatItsRuntimeWritesBehindThem) {
+  const write::EventFields tick{.provider = format::kClrGuid, .id = 10, .opcode = 11};
+  trace_.manifest_event({kSoon + 1, 0}, tick, 7, 8);
+  trace_.manifest_event({kSoon + 2, 1}, tick, 9, 8);
+  trace_.clr_stack({kSoon + 3, 1}, 7, 8, {0x7001, 0x7002});
+  trace_.clr_stack({kSoon + 4, 0}, 9, 8, {0x9001});
+  trace_.manifest_event({kSoon + 5, 0}, tick, 7, 8); // whose stack is missing
+  trace_.manifest_event({kSoon + 6, 0}, {.provider = format::kClrGuid, .id = 1, .opcode = 1}, 7, 8);
+  trace_.clr_stack({kSoon + 7, 0}, 7, 8, {0x7003});
+  const std::vector<Json> ticks = lines({"--join", "stack", "--event", "GC/AllocationTick"});
+  ASSERT_EQ(ticks.size(), 3u);
+  EXPECT_EQ(ticks[0]["stack"], (Json{"0x7001", "0x7002"}));
+  EXPECT_EQ(ticks[1]["stack"], Json::array({"0x9001"}));
+  EXPECT_FALSE(ticks[2].contains("stack"));
+  for (const Json &event : lines({"--join", "stack", "--where", "id = 82"}))
+    EXPECT_FALSE(event.contains("stack")) << "it is one";
+}
+
 TEST_F(ExportEdges, TimesAtTheEndsOfAClockAreFoundByConditions) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const auto times =
