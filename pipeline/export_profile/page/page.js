@@ -5,6 +5,7 @@
   const $ = id => document.getElementById(id);
   const data = JSON.parse($('data').textContent);
   const meta = data.meta, unit = meta.unit;
+  const what = meta.kind === 'events' ? 'events' : meta.kind === 'cpu' ? 'samples' : 'switches', What = what[0].toUpperCase() + what.slice(1); // what has stacks
   const PROCESS = 1, FIRST_CODE = 3, KERNEL = 3, JIT = 5, NOTE = 8; // styles: 0 root, 1 process, 2 thread, then kinds of code
 
   // Columns are base64 of variable-length integers.
@@ -340,7 +341,7 @@
       if (c.node === state.focus && document.activeElement === stacks) { g.globalAlpha = 1; g.strokeStyle = css('--accent'); g.lineWidth = 2; g.strokeRect(c.x + 1, y + 1, Math.max(2, c.w - 3), ROW - 3); }
     }
     g.globalAlpha = 1;
-    if (sum === 0) { g.fillStyle = css('--soft'); g.fillText('No samples here', 8, ROW * 1.5); }
+    if (sum === 0) { g.fillStyle = css('--soft'); g.fillText(`No ${what} here`, 8, ROW * 1.5); }
   }
   scroll.addEventListener('scroll', () => { showTip(''); paint(); });
   function drawFlame() {
@@ -473,16 +474,16 @@
     }
     if (any.size === 0) add(body.parentNode.parentNode, 'p', 'None');
     const list = state.process < 0 ? data.accounting.total : data.accounting.processes[state.process];
-    add(box, 'h2', 'Samples of ' + (state.process < 0 ? 'all processes' : data.processes[state.process][0]) + ', over all the trace' + (state.process < 0 && data.accounting.idle ? `, with ${group(data.accounting.idle)} of the Idle process, which are not shown elsewhere` : ''));
-    body = table(box, [['Samples', 1], ['%', 1], ['Stack']]);
+    add(box, 'h2', What + ' of ' + (state.process < 0 ? 'all processes' : data.processes[state.process][0]) + ', over all the trace' + (state.process < 0 && data.accounting.idle ? `, with ${group(data.accounting.idle)} of the Idle process, which are not shown elsewhere` : ''));
+    body = table(box, [[What, 1], ['%', 1], ['Stack']]);
     list.classes.forEach((n, i) => { const tr = add(body, 'tr'); add(tr, 'td', group(n), { class: 'n' }); add(tr, 'td', percent(n, list.samples), { class: 'n' }); add(tr, 'td', data.classes[i]); });
     add(box, 'h2', 'Stack fragments in the trace');
     body = table(box, [['Fragments', 1], ['%', 1], ['Claimed by']]);
     const frag = (n, text) => { const tr = add(body, 'tr'); add(tr, 'td', group(n), { class: 'n' }); add(tr, 'td', percent(n, list.fragments), { class: 'n' }); add(tr, 'td', text); };
-    frag(list.claimed, 'a sample'); frag(list.other, 'another event');
+    frag(list.claimed, { samples: 'a sample', events: 'an event that counts', switches: 'a switch' }[what]); frag(list.other, 'another event');
     if (state.process < 0) data.accounting.other.forEach(o => frag(o[1], '– ' + o[0]));
     frag(list.orphaned, 'nothing: orphaned');
-    add(box, 'h2', 'Modules, by samples in what is selected');
+    add(box, 'h2', `Modules, by ${unit === 'µs' ? 'time' : unit} in what is selected`);
     body = table(box, [['Self', 1], ['%', 1], ['Module'], ['Symbols'], ['GUID and age']]);
     for (const r of rows('build').filter(x => x.module >= 0).sort((a, b) => b.self - a.self || b.total - a.total).slice(0, 200)) {
       const m = data.modules[r.module], tr = add(body, 'tr');
