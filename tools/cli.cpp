@@ -49,6 +49,7 @@ std::string_view flag_name(Option option) {
   case Option::database: return "--export";
   case Option::top: return "--top";
   case Option::sum: return "--sum";
+  case Option::leaf: return "--leaf";
   case Option::count_: break;
   }
   return option_name(option);

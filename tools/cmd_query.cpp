@@ -112,11 +112,24 @@ Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery
   return done;
 }
 
+// Without the provider a name is none, but whose it is can be told; else the nearest one.
+std::string table_meant(std::string_view name, const TraceQuery &query) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  std::vector<std::string> all = query.tables(), others = query.other_tables();
+  std::ranges::move(others, std::back_inserter(all));
+  for (const std::string &table : all)
+    if (table.size() > name.size() && table[table.size() - name.size() - 1] == '_' &&
+        std::ranges::equal(std::string_view(table).substr(table.size() - name.size()), name, {}, lower,
+                           lower))
+      return table;
+  return nearest(name, all);
+}
+
 // What SQLite says of a name that is none, with what it may have been meant to be.
 Error with_what_there_is(Error error, const TraceQuery &query) {
   constexpr std::string_view kNoTable = "SQL: no such table: ", kNoColumn = "SQL: no such column: ";
   if (error.what.starts_with(kNoTable)) {
-    const std::string meant = nearest(std::string_view(error.what).substr(kNoTable.size()), query.tables());
+    const std::string meant = table_meant(std::string_view(error.what).substr(kNoTable.size()), query);
     error.what += meant.empty() ? "; .tables in the place of the statement lists them"
                                 : fmt::format("; did you mean \"{}\"?", meant);
   } else if (error.what.starts_with(kNoColumn)) {

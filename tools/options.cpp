@@ -175,7 +175,7 @@ Result<NamedKinds> kinds_called(const std::vector<std::string> &names, const Sch
 
 } // namespace
 
-std::array<CLI::Option *, 2> EventsFlags::add_to(CLI::App &command, const char *written) {
+std::array<CLI::Option *, 3> EventsFlags::add_to(CLI::App &command, const char *written) {
   CLI::Option *const names =
       command
           .add_option(
@@ -189,7 +189,12 @@ std::array<CLI::Option *, 2> EventsFlags::add_to(CLI::App &command, const char *
           .add_option("--sum", sum,
                       "Of these events add up a field instead of counting them: IoSize, AllocationAmount64")
           ->needs(names);
-  return {names, field};
+  CLI::Option *const innermost =
+      command
+          .add_option("--leaf", leaf,
+                      "Of these events show what a field says as the innermost frame: TypeName, OpenPath")
+          ->needs(names);
+  return {names, field, innermost};
 }
 
 Result<void> EventsFlags::count(const Trace &trace, const RunOptions &run, ProfileOptions &options) const {
@@ -201,6 +206,7 @@ Result<void> EventsFlags::count(const Trace &trace, const RunOptions &run, Profi
   options.kind = ProfileKind::events;
   options.events = *std::move(kinds);
   options.sum = sum;
+  options.leaf = leaf;
   return {};
 }
 

@@ -80,10 +80,10 @@ private:
 // What profiles are made of instead of samples.
 struct EventsFlags {
   std::vector<std::string> events; // names
-  std::string sum;                 // a field of theirs
+  std::string sum, leaf;           // fields of theirs
 
   // `written`: to be said behind the names. Returns what was added, --event first.
-  std::array<CLI::Option *, 2> add_to(CLI::App &command, const char *written = "");
+  std::array<CLI::Option *, 3> add_to(CLI::App &command, const char *written = "");
   // Makes it a profile of them, if there are any, which the trace is read for.
   [[nodiscard]] Result<void> count(const Trace &trace, const RunOptions &run, ProfileOptions &options) const;
   void warn_of_weightless(const std::string &trace, const ProfileResult &result) const;

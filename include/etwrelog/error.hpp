@@ -60,6 +60,7 @@ enum class Option : std::uint8_t {
   database,
   top,
   sum,
+  leaf,
   count_,
 };
 

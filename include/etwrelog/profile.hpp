@@ -223,6 +223,7 @@ struct ProfileOptions {
   // own.
   NamedKinds events{};
   std::string sum{};   // of these, a field that is one number: instead of 1 each weighs what it says there
+  std::string leaf{};  // of these, a field: what it says is the innermost frame, "TypeName: System.String"
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp

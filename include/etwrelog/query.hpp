@@ -48,6 +48,8 @@ public:
   Result<void> run(const std::string &sql, const Visitor &visitor);
 
   [[nodiscard]] std::vector<std::string> tables() const; // by name
+  // Names that some of them answer to, too: what statistics call the kind, "PerfInfo_Sample".
+  [[nodiscard]] std::vector<std::string> other_tables() const;
   // That a text which is typed line by line ends with the semicolon of a statement: not one inside a text, a
   // name or a comment.
   [[nodiscard]] static bool is_complete(const std::string &sql);

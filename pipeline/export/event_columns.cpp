@@ -1,6 +1,7 @@
 #include "export/event_columns.hpp"
 
 #include "etwrelog/kernel_events.hpp"
+#include "schema/event_names.hpp"
 #include "schema/value_text.hpp"
 
 #include <fmt/format.h>
@@ -49,10 +50,12 @@ ColumnType column_type(const Field &field) {
   }
 }
 
-std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
+namespace {
+
+std::string table_base(const SchemaCatalog &catalog, const Schema *schema, std::string_view of_kind) {
   std::string name = "undescribed";
   if (schema) {
-    name = schema->name;
+    name = of_kind;
     if (!kernel::hook_of_class(schema->provider, schema->opcode)) {
       const std::string_view provider =
           schema->provider_name.empty() ? catalog.provider_name(schema->provider) : schema->provider_name;
@@ -69,13 +72,32 @@ std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
   return name;
 }
 
+} // namespace
+
+std::string table_base(const SchemaCatalog &catalog, const Schema *schema) {
+  return table_base(catalog, schema, schema ? schema->name : std::string_view());
+}
+
+std::optional<std::string> other_table_base(const SchemaCatalog &catalog, const Schema &schema) {
+  const std::string other = schema::other_event_name(schema);
+  return other.empty() ? std::nullopt : std::optional(table_base(catalog, &schema, other));
+}
+
 TableNames::TableNames(std::initializer_list<std::string_view> others) {
   for (const std::string_view name : others)
     static_cast<void>(names_.take(name));
 }
 
 std::string TableNames::give(const SchemaCatalog &catalog, const Schema *schema) {
-  const std::string name = table_base(catalog, schema);
+  return give(table_base(catalog, schema), schema);
+}
+
+std::optional<std::string> TableNames::give_other(const SchemaCatalog &catalog, const Schema &schema) {
+  const std::optional<std::string> other = other_table_base(catalog, schema);
+  return other ? std::optional(give(*other, &schema)) : std::nullopt;
+}
+
+std::string TableNames::give(const std::string &name, const Schema *schema) {
   if (names_.take(name)) return name;
   if (schema)
     if (std::string versioned = fmt::format("{}_v{}", name, schema->version); names_.take(versioned))

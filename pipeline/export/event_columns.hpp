@@ -46,6 +46,8 @@ constexpr std::size_t kMostFieldColumns = 1'900;
 // "DiskIo_Read"; of other than kernel events with the provider in front, and "_" before what would begin with
 // "sqlite_". Versions of a kind share it.
 [[nodiscard]] std::string table_base(const SchemaCatalog &catalog, const Schema *schema);
+// The same by what statistics call the kind; nullopt where that is no other name.
+[[nodiscard]] std::optional<std::string> other_table_base(const SchemaCatalog &catalog, const Schema &schema);
 
 // The same, or with a version or number behind it where another table has it.
 class TableNames {
@@ -53,10 +55,14 @@ public:
   // `others` that no kind of event gets.
   explicit TableNames(std::initializer_list<std::string_view> others = {kEvents});
   [[nodiscard]] std::string give(const SchemaCatalog &catalog, const Schema *schema);
+  // By what statistics call the kind; nullopt where that is no other name. When all have their own.
+  [[nodiscard]] std::optional<std::string> give_other(const SchemaCatalog &catalog, const Schema &schema);
 
   static constexpr std::string_view kEvents = "events"; // the view of all, or the one table
 
 private:
+  [[nodiscard]] std::string give(const std::string &name, const Schema *schema);
+
   tables::DistinctNames names_;
 };
 

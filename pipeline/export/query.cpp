@@ -110,11 +110,18 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   sqlite3_db_config(raw, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
   if (sqlite3_create_module(raw, "trace", &pipeline::event_tables(), impl.get()) != SQLITE_OK)
     return sql_error(raw);
+  const auto add_table = [raw](const std::string &name, std::size_t kind) {
+    return execute(raw, fmt::format("CREATE VIRTUAL TABLE {} USING trace({})", quoted_name(name), kind));
+  };
   for (std::size_t i = 0; i < impl->kinds.size(); ++i)
-    if (Result<void> made = execute(
-            raw, fmt::format("CREATE VIRTUAL TABLE {} USING trace({})", quoted_name(impl->kinds[i].name), i));
-        !made)
-      return std::move(made).error();
+    ETWRELOG_TRY(add_table(impl->kinds[i].name, i));
+  for (std::size_t i = 0; i < impl->kinds.size(); ++i) {
+    if (impl->kinds[i].schema == nullptr) continue;
+    const std::optional<std::string> other = names.give_other(schemas, *impl->kinds[i].schema);
+    if (!other) continue;
+    ETWRELOG_TRY(add_table(*other, i));
+    impl->other_names.push_back(*other);
+  }
   ETWRELOG_TRY(pipeline::add_state(raw, *impl->state));
   ETWRELOG_TRY(pipeline::add_samples(raw, samples));
   sqlite3_set_authorizer(raw, authorize, nullptr);
@@ -199,6 +206,10 @@ std::vector<std::string> TraceQuery::tables() const {
     names.push_back(kind.name);
   std::ranges::sort(names);
   return names;
+}
+
+std::vector<std::string> TraceQuery::other_tables() const {
+  return impl_->other_names;
 }
 
 bool TraceQuery::is_complete(const std::string &sql) {

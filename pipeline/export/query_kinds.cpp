@@ -4,7 +4,7 @@
 #include "export/event_columns.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace etwrelog::pipeline {
 namespace {
@@ -46,13 +46,22 @@ Result<KindsSeen> kinds_seen(const etwrelog::Trace &trace, const SchemaCatalog &
 bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const etwrelog::Trace &trace) {
   const bool one_source = trace.sources().size() == 1;
   const std::string folded = tables::folded_name(sql);
-  std::set<std::string> bases;
-  for (const Schema *schema : schemas.all()) {
-    if (one_source && kernel::hook_of_class(schema->provider, schema->opcode)) continue;
-    std::string base = tables::folded_name(table_base(schemas, schema));
-    if (folded.find(base) == std::string::npos) continue;
-    if (schema->origin == Origin::trace_logging || !bases.insert(std::move(base)).second) return true;
-  }
+  std::map<std::string, const Schema *> bases;
+  // Of a kind of the kernel's one source has one version.
+  const auto is_one = [one_source](const Schema &a, const Schema &b) {
+    return one_source && a.name == b.name && kernel::hook_of_class(a.provider, a.opcode) &&
+           kernel::hook_of_class(b.provider, b.opcode);
+  };
+  for (const Schema *schema : schemas.all())
+    for (const std::optional<std::string> &name :
+         {std::optional(table_base(schemas, schema)), other_table_base(schemas, *schema)}) {
+      if (!name) continue;
+      std::string base = tables::folded_name(*name);
+      if (folded.find(base) == std::string::npos) continue;
+      const auto [known, fresh] = bases.try_emplace(std::move(base), schema);
+      if (schema->origin == Origin::trace_logging || (!fresh && !is_one(*known->second, *schema)))
+        return true;
+    }
   return false;
 }
 

@@ -57,6 +57,7 @@ struct TraceQuery::Impl {
   std::optional<pipeline::CommonColumns> common;
   std::optional<pipeline::Decoders> decoders;
   std::vector<pipeline::KindTable> kinds;
+  std::vector<std::string> other_names; // by which some of them are known, too
   pipeline::Knowledge known;
   std::optional<pipeline::QueryState> state;
   std::vector<std::uint64_t> first_buffers; // of each source, among those of all

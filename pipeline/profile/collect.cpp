@@ -1,5 +1,6 @@
 #include "profile_pass/collect.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "filter/clr_stacks.hpp"
 #include "filter/filter.hpp"
@@ -14,9 +15,12 @@
 #include "etwrelog/kernel_events.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 namespace etwrelog::pipeline {
 
@@ -74,6 +78,26 @@ struct LaterPart {
   std::uint32_t fragment;
 };
 
+// Numbers of texts, each kept once.
+class LeafTexts {
+public:
+  std::uint32_t number(std::string_view text) {
+    if (const auto known = numbers_.find(text); known != numbers_.end()) return known->second;
+    const auto number = static_cast<std::uint32_t>(texts_.size());
+    numbers_.emplace(texts_.emplace_back(text), number); // which stays where it is
+    return number;
+  }
+  [[nodiscard]] const std::deque<std::string> &all() const { return texts_; }
+  void clear() {
+    numbers_.clear();
+    texts_.clear();
+  }
+
+private:
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;
+};
+
 struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
   std::uint16_t processor = 0;
   TimeRange times;
@@ -91,6 +115,9 @@ struct CollectWork {
   schema::TypeCounts counts;
   std::uint64_t unreadable = 0, weightless = 0;
   std::vector<std::uint64_t> weights; // of subjects, where a field of theirs is added up
+  std::vector<std::uint32_t> leaves;  // and where one is a frame of their stacks
+  LeafTexts leaf_texts;
+  std::string text;
 
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events
@@ -118,6 +145,8 @@ struct CollectWork {
     counts.clear();
     unreadable = weightless = 0;
     weights.clear();
+    leaves.clear();
+    leaf_texts.clear();
     buffers.clear();
     clr_events.clear();
     clr_stacks.clear();
@@ -269,10 +298,17 @@ private:
     made.processor = processor;
     made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
     subject(made, work);
-    if (collect_.sum.empty()) return;
-    const std::optional<std::uint64_t> weight = collect_.sum.of(event);
-    work.weights.push_back(weight.value_or(0));
-    if (!weight) ++work.weightless;
+    if (!collect_.sum.empty()) {
+      const std::optional<FieldValue> value = collect_.sum.of(event);
+      const std::optional<std::uint64_t> weight = value ? weight_of(*value) : std::nullopt;
+      work.weights.push_back(weight.value_or(0));
+      if (!weight) ++work.weightless;
+    }
+    if (!collect_.leaf.empty()) {
+      work.text.clear();
+      if (const std::optional<FieldValue> value = collect_.leaf.of(event)) value->append_text(work.text);
+      work.leaves.push_back(work.leaf_texts.number(base::at_most(work.text, base::kLongestName)));
+    }
   }
 
   // A stack that the event itself holds, which is of nobody else.
@@ -524,6 +560,7 @@ public:
     give_later_parts();
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
+    records.leaf_texts.assign(leaf_texts_.all().begin(), leaf_texts_.all().end());
     records.processes = std::move(state_.processes);
     records.threads = std::move(state_.threads);
     records.thread_names = std::move(state_.thread_names);
@@ -575,6 +612,12 @@ private:
       later_parts_.push_back({part.written, part.fragment + fragments});
     records.subjects.append(work.subjects);
     records.weights.append(work.weights);
+    std::vector<std::uint32_t> numbers;
+    for (const std::string &text : work.leaf_texts.all())
+      numbers.push_back(leaf_texts_.number(text));
+    for (std::uint32_t &leaf : work.leaves)
+      leaf = numbers[leaf];
+    records.leaves.append(work.leaves);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
     records.readies.append(work.readies);
@@ -594,6 +637,7 @@ private:
   Collector collector_;
   std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
+  LeafTexts leaf_texts_;
   std::vector<LaterKey> awaited_;
   std::vector<LaterPart> later_parts_;
   std::vector<Reference> references_;

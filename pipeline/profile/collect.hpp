@@ -6,7 +6,7 @@
 #include "profile/methods.hpp"
 #include "profile/records.hpp"
 #include "profile/timeline.hpp"
-#include "profile_pass/field_sum.hpp"
+#include "profile_pass/event_field.hpp"
 #include "stacks/stack_table.hpp"
 
 #include <map>
@@ -16,9 +16,9 @@ namespace etwrelog::pipeline {
 struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, context switches, or `events`
   NamedKinds events{};
-  FieldSum sum{};        // of these
-  bool methods = false;  // names of code that runtimes made
-  bool switches = false; // context switches too, for what threads did when
+  EventField sum{}, leaf{}; // of these: what they weigh, and what is the innermost frame of their stacks
+  bool methods = false;     // names of code that runtimes made
+  bool switches = false;    // context switches too, for what threads did when
   profile::TimeRange time =
       profile::kAlways; // of samples, switches and other events that stacks belong to; raw
 };

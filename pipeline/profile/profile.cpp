@@ -106,20 +106,26 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   const filter::TimeRange selected = filter::selected_time(selection, first.clock());
   ETWRELOG_TRY(filter::check_range(selected));
   const profile::TimeRange time{selected.from, selected.to};
-  FieldSum sum;
+  EventField sum, leaf;
   if (!options.sum.empty()) {
-    ETWRELOG_TRY_LET(made, FieldSum::make(options.events, options.sum));
+    ETWRELOG_TRY_LET(made,
+                     EventField::make(options.events, options.sum, EventField::Of::numbers, Option::sum));
     sum = std::move(made);
   }
-  const std::string summed = sum.field();
+  if (!options.leaf.empty()) {
+    ETWRELOG_TRY_LET(made,
+                     EventField::make(options.events, options.leaf, EventField::Of::anything, Option::leaf));
+    leaf = std::move(made);
+  }
+  const std::string summed = sum.name(), leaf_name = leaf.name();
   std::deque<Trace> narrowed;
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
-  ETWRELOG_TRY_LET(
-      collected,
-      collect_profile(
-          read, {options.kind, options.events, std::move(sum), options.names, options.slices, time}, graph));
+  ETWRELOG_TRY_LET(collected, collect_profile(read,
+                                              {options.kind, options.events, std::move(sum), std::move(leaf),
+                                               options.names, options.slices, time},
+                                              graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
   const profile::ParallelFor parallel = [threads](std::size_t count,
@@ -151,7 +157,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   }
   profile::build(collected.records, first.clock(), read_frames,
                  {options.idle || options.kind == ProfileKind::events, options.slices, options.kind, time,
-                  cut_off(time, collected.records, first.clock(), profile.duration),
+                  cut_off(time, collected.records, first.clock(), profile.duration), leaf_name,
                   options.names ? &methods : nullptr, graph.stop},
                  parallel, profile);
   if (graph.stop.stop_requested()) return base::cancelled().in(first.input().name());

@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Option::count_)>
     "StackReportOptions::database",
     "StackReportOptions::top",
     "ProfileOptions::sum",
+    "ProfileOptions::leaf",
 };
 static_assert(!kOptionNames.back().empty());
 

@@ -316,8 +316,10 @@ Filter::Verdict Filter::judge_code(const EventView &event, std::int64_t time,
 }
 
 bool Filter::any_kept(const EventKey &event, bool only_fitting) const {
-  const auto found = std::ranges::equal_range(marks_.kept_events, event, {}, &Marks::Event::key);
-  return std::ranges::any_of(found, [&](const Marks::Event &kept) { return kept.yes || !only_fitting; });
+  auto kept = std::ranges::lower_bound(marks_.kept_events, event, {}, &Marks::Event::key);
+  for (; kept != marks_.kept_events.end() && kept->key() == event; ++kept)
+    if (kept->yes || !only_fitting) return true;
+  return false;
 }
 
 bool Filter::stack_kept(const EventKey &event) const {

@@ -115,10 +115,23 @@ private:
     }
     for (ProfileSample &sample : profile_.samples)
       sample.node = nodes_[sample.node];
-    if (!records_.weights.empty()) // of events, of which none is left out
+    // Of events none is left out.
+    if (!records_.weights.empty())
       for (std::size_t i = 0; i < profile_.samples.size(); ++i)
         profile_.samples[i].weight = records_.weights[order[i]];
+    if (!records_.leaves.empty()) add_leaves(order);
     records_.subjects.clear();
+  }
+
+  void add_leaves(std::span<const std::uint32_t> order) {
+    std::vector<std::uint32_t> notes(records_.leaf_texts.size(), kNoIndex);
+    for (std::size_t i = 0; i < profile_.samples.size(); ++i) {
+      const std::uint32_t leaf = records_.leaves[order[i]];
+      const std::string &text = records_.leaf_texts[leaf];
+      if (text.empty()) continue;
+      if (notes[leaf] == kNoIndex) notes[leaf] = frames_->note(options_.leaf + ": " + text);
+      profile_.samples[i].node = tree_->child(profile_.samples[i].node, notes[leaf]);
+    }
   }
 
   void frame(std::span<const SampledStack> stacks, FramedStacks &framed) {

@@ -17,6 +17,7 @@ struct BuildOptions {
   ProfileKind kind = ProfileKind::cpu;
   TimeRange time = kAlways;         // of what the records tell; raw
   TimeRange cut = kAlways;          // where slices are cut off; the extremes where the trace itself ends
+  std::string leaf;                 // what stands in front of Records::leaf_texts
   const Methods *methods = nullptr; // of runtimes; null: names are not asked for
   std::stop_token stop{};           // what is in the profile by then is of no use
 };

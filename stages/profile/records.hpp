@@ -103,7 +103,9 @@ struct SwitchRecord {
 struct Records {
   Sequence<SwitchRecord> switches;
   Sequence<Subject> subjects;
-  Sequence<std::uint64_t> weights; // of these, where each has its own; else empty
+  Sequence<std::uint64_t> weights;     // of these, where each has its own; else empty
+  Sequence<std::uint32_t> leaves;      // of these, where each has a frame of its own: places in leaf_texts
+  std::vector<std::string> leaf_texts; // empty: none
   Marks marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;

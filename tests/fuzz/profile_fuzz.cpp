@@ -119,7 +119,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   options.names = (data[0] & 4) != 0;
   options.slices = (data[0] & 8) != 0;
   options.idle = (data[0] & 16) != 0;
-  if ((data[0] & 64) != 0 && options.kind == ProfileKind::events) options.sum = "AllocationAmount";
+  if ((data[0] & 64) != 0 && options.kind == ProfileKind::events)
+    options.sum = "AllocationAmount", options.leaf = "TypeName";
   if ((data[0] & 32) != 0) options.to = etwrelog::Moment{true, 0.1 + data[1] * 1e-6, 0};
   if (const Result<ProfileResult> result = pipeline::make_profile(*opened, options, graph))
     check(result->profile);

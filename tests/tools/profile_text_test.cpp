@@ -111,6 +111,9 @@ TEST(ProfileText, WhatEventsSayAddsUpToWhatAnExportShows) {
   EXPECT_EQ(diff.status, 0);
   EXPECT_NE(diff.out.find("IoSize a trace: "), std::string::npos) << diff.out << diff.err;
   EXPECT_NE(diff.out.find("B after, +0.0%"), std::string::npos) << diff.out;
+  line = {"profile", trace,         "-p",     "*",      "--symbols", "none",
+          "--event", "FileIO/Read", "--leaf", "Offset", "--top",     "0"};
+  EXPECT_NE(testing::run_tool(line).out.find(" Offset: "), std::string::npos);
   // Other events of the same name have other fields.
   line = {"profile", trace, "-p", "*", "--event", "DiskIO/*", "--sum", "TransferSize"};
   EXPECT_NE(testing::run_tool(line).err.find(" events weigh nothing: they have no TransferSize"),

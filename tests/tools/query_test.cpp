@@ -357,7 +357,8 @@ TEST(Query, TablesOfAnArchiveAreCalledAsThoseOfItsTraceAreWhateverTimeIsAskedFor
   const TempDir directory;
   const std::string archive = directory.file("x.etlz");
   ASSERT_EQ(run_tool({"pack", *trace, "-o", archive}).status, 0);
-  for (const std::string name : {"GarbageCollection_Start", "garbagecollection_start_V2"}) {
+  for (const std::string name :
+       {"GarbageCollection_Start", "garbagecollection_start_V2", "GC_Start", "gc_start_v2"}) {
     const std::string sql = "select count(*), min(version) from Microsoft_Windows_DotNETRuntime_" + name +
                             " where time between 1595981223852396000 and 1595981223852400000";
     EXPECT_EQ(answer(archive, sql), answer(*trace, sql)) << sql;
@@ -382,6 +383,34 @@ TEST(Query, KnowsFieldsByTheNamesThatToolsHaveForThem) {
   const std::string large = lines("event = 'DiskIo/Read' and IoSize > 16384");
   EXPECT_FALSE(large.empty());
   EXPECT_EQ(large, lines("event = 'DiskIo/Read' and TransferSize > 16384"));
+}
+
+TEST(Query, KnowsTablesByTheNamesThatStatisticsShow) {
+  testing::SyntheticTrace made;
+  made.process_rundown({1'000'000}, 10, 4, "one.exe");
+  made.thread_rundown({1'000'001}, 11, 10);
+  for (int i = 0; i < 5; ++i)
+    made.sample({2'000'000 + 1'000'000 * i}, 11);
+  made.manifest_event({2'000'000}, {.provider = format::kClrGuid, .id = 10, .version = 2}, 11, 10,
+                      std::vector<std::uint8_t>(26));
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, made.bytes());
+  for (const std::string of : {"", " where time > at('0.25s')", " where ThreadId = 11 order by time"}) {
+    const std::string columns = "select count(*), min(time), sum(Count) from ";
+    EXPECT_EQ(answer(trace, columns + "PerfInfo_Sample" + of),
+              answer(trace, columns + "PerfInfo_SampleProf" + of))
+        << of;
+  }
+  EXPECT_EQ(answer(trace, "select count(*) from perfinfo_sample"), "count(*)\n5\n");
+  EXPECT_EQ(answer(trace, "select count(*) from Microsoft_Windows_DotNETRuntime_GC_AllocationTick"),
+            "count(*)\n1\n");
+  EXPECT_EQ(answer(trace, ".tables").find("PerfInfo_Sample\n"), std::string::npos) << "each once";
+  const ToolRun near = run_tool({"query", trace, "select * from gc_allocationtick"});
+  EXPECT_EQ(near.status, 2);
+  EXPECT_NE(near.err.find("did you mean \"Microsoft_Windows_DotNETRuntime_GC_AllocationTick\"?"),
+            std::string::npos)
+      << near.err;
 }
 
 TEST(Query, ProvidersAreFoundByTheirIdInEitherCaseAsInTheExportedDatabase) {

@@ -26,6 +26,15 @@ protected:
     return trace.manifest_event(at, {.provider = format::kClrGuid, .id = 10, .opcode = 11}, thread,
                                 kEventProcess);
   }
+  void tick(At at, std::uint64_t bytes, std::u16string_view type = u"") {
+    // AllocationAmount, AllocationKind, ClrInstanceID, AllocationAmount64, TypeID, TypeName
+    std::vector<std::uint8_t> payload(26 + 2 * type.size() + (type.empty() ? 0 : 2));
+    store(payload.data() + 10, bytes);
+    for (std::size_t i = 0; i < type.size(); ++i)
+      store(payload.data() + 26 + 2 * i, static_cast<std::uint16_t>(type[i]));
+    trace.manifest_event(at, {.provider = format::kClrGuid, .id = 10, .version = 2, .opcode = 11},
+                         kEventThread, kEventProcess, payload);
+  }
   Profile of(const std::string &name, std::optional<double> from = {}, std::optional<double> to = {}) {
     ProfileOptions options;
     options.kind = ProfileKind::events;
@@ -193,13 +202,6 @@ TEST(ProfileOfEventsAlone, TheirHeadersTellWhoseTheyAre) {
 
 // Instead of 1 each weighs what it says.
 TEST_F(ProfileOfEvents, WeighWhatAFieldOfTheirsSays) {
-  const auto tick = [&](At at, std::uint64_t bytes, std::size_t size = 26) {
-    std::vector<std::uint8_t> payload(
-        size); // AllocationAmount, Kind, ClrInstanceID, AllocationAmount64, TypeID
-    store(payload.data() + 10, bytes);
-    trace.manifest_event(at, {.provider = format::kClrGuid, .id = 10, .version = 2, .opcode = 11},
-                         kEventThread, kEventProcess, payload);
-  };
   tick({2'000'000}, 1000);
   trace.clr_stack({2'000'001}, kEventThread, kEventProcess, {kUser});
   tick({2'000'002, 1}, 24);
@@ -247,6 +249,38 @@ TEST_F(ProfileOfEvents, WeighWhatAFieldOfTheirsSays) {
     if (*field == 0) continue;
     EXPECT_NE(none.error().what.find("AllocationAmount64"), std::string::npos) << none.error().what;
   }
+}
+
+// As PerfView shows what is allocated.
+TEST_F(ProfileOfEvents, StacksMayEndInWhatAFieldSays) {
+  tick({2'000'000}, 10, u"System.String");
+  trace.clr_stack({2'000'001}, kEventThread, kEventProcess, {kUser});
+  tick({2'000'002, 1}, 20, u"A;B");
+  trace.clr_stack({2'000'003}, kEventThread, kEventProcess, {kUser});
+  tick({2'000'004}, 40, u"System.String");
+  tick({2'000'006}, 80); // cut off in front of it
+  ProfileOptions options;
+  options.kind = ProfileKind::events;
+  options.events = kinds_called_so("GC/AllocationTick");
+  options.sum = "AllocationAmount64";
+  options.leaf = "typename";
+  for (const unsigned threads : {1u, 3u}) {
+    const Result<etwrelog::Trace> opened = etwrelog::Trace::open(Input::memory("made.etl", trace.bytes()));
+    ASSERT_TRUE(opened);
+    const Result<ProfileResult> made = make_profile(*opened, options, {.threads = threads});
+    ASSERT_TRUE(made) << made.error().message();
+    EXPECT_EQ(folded(made->profile), (Lines{{line(";0x7ff600001000;TypeName: System.String"), 10},
+                                            {line(";0x7ff600001000;TypeName: A;B"), 20},
+                                            {line(";[no stack];TypeName: System.String"), 40},
+                                            {line(";[no stack]"), 80}}));
+    EXPECT_EQ(made->weightless, 0u);
+  }
+  options.leaf = "NoSuch";
+  const Result<etwrelog::Trace> opened = etwrelog::Trace::open(Input::memory("made.etl", trace.bytes()));
+  const Result<ProfileResult> none = make_profile(*opened, options);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().option, Option::leaf);
+  EXPECT_NE(none.error().what.find("TypeName"), std::string::npos) << none.error().what;
 }
 
 // As a file and back, in the formats that can be read again.
