@@ -201,6 +201,87 @@ void at(sqlite3_context *context, int, sqlite3_value **argv) {
   sqlite3_result_int64(context, unix_nanoseconds(moment->of(state_of(context).clock)));
 }
 
+// What is shown in hexadecimal is text, of which SQLite makes 0.
+std::optional<std::uint64_t> number_in_hex(sqlite3_value *value) {
+  if (sqlite3_value_type(value) != SQLITE_TEXT || !text_of(value).starts_with("0x")) return std::nullopt;
+  return address_of(value);
+}
+
+bool is_whole(std::uint64_t number) {
+  return number <= static_cast<std::uint64_t>(INT64_MAX); // SQLite has no larger ones
+}
+
+void number(sqlite3_context *context, int, sqlite3_value **argv) {
+  if (const auto hex = number_in_hex(argv[0])) {
+    if (is_whole(*hex))
+      sqlite3_result_int64(context, static_cast<std::int64_t>(*hex));
+    else
+      sqlite3_result_double(context, static_cast<double>(*hex));
+    return;
+  }
+  switch (sqlite3_value_numeric_type(argv[0])) {
+  case SQLITE_INTEGER: return sqlite3_result_int64(context, sqlite3_value_int64(argv[0]));
+  case SQLITE_FLOAT: return sqlite3_result_double(context, sqlite3_value_double(argv[0]));
+  case SQLITE_NULL: return;
+  default: fail(context, fmt::format("'{}' is no number", text_of(argv[0])));
+  }
+}
+
+// sum(), avg() and total() as SQLite has them, but for numbers in hexadecimal.
+struct Sum {
+  std::int64_t whole, count;
+  double real;
+  bool overflow, is_real;
+};
+
+void add_to_sum(sqlite3_context *context, sqlite3_value *value, bool remove) {
+  if (sqlite3_value_type(value) == SQLITE_NULL) return;
+  auto *sum = static_cast<Sum *>(sqlite3_aggregate_context(context, sizeof(Sum)));
+  if (sum == nullptr) return sqlite3_result_error_nomem(context);
+  sum->count += remove ? -1 : 1;
+  const std::optional<std::uint64_t> hex = number_in_hex(value);
+  if (hex ? is_whole(*hex) : sqlite3_value_numeric_type(value) == SQLITE_INTEGER) {
+    const std::int64_t one = hex ? static_cast<std::int64_t>(*hex) : sqlite3_value_int64(value);
+    sum->real += static_cast<double>(one) * (remove ? -1 : 1);
+    const bool over = remove ? __builtin_sub_overflow(sum->whole, one, &sum->whole)
+                             : __builtin_add_overflow(sum->whole, one, &sum->whole);
+    sum->overflow = sum->overflow || over;
+    return;
+  }
+  const double one = hex ? static_cast<double>(*hex) : sqlite3_value_double(value);
+  sum->real += remove ? -one : one;
+  sum->is_real = true;
+}
+
+void step(sqlite3_context *context, int, sqlite3_value **argv) {
+  add_to_sum(context, argv[0], false);
+}
+void inverse(sqlite3_context *context, int, sqlite3_value **argv) {
+  add_to_sum(context, argv[0], true);
+}
+const Sum *sum_of(sqlite3_context *context) {
+  const auto *sum = static_cast<const Sum *>(sqlite3_aggregate_context(context, 0));
+  return sum != nullptr && sum->count > 0 ? sum : nullptr;
+}
+void tell_sum(sqlite3_context *context) {
+  const Sum *const sum = sum_of(context);
+  if (sum == nullptr) return;
+  if (sum->is_real)
+    sqlite3_result_double(context, sum->real);
+  else if (sum->overflow)
+    sqlite3_result_error(context, "integer overflow", -1);
+  else
+    sqlite3_result_int64(context, sum->whole);
+}
+void tell_average(sqlite3_context *context) {
+  if (const Sum *const sum = sum_of(context))
+    sqlite3_result_double(context, sum->real / static_cast<double>(sum->count));
+}
+void tell_total(sqlite3_context *context) {
+  const Sum *const sum = sum_of(context);
+  sqlite3_result_double(context, sum == nullptr ? 0 : sum->real);
+}
+
 void regexp(sqlite3_context *context, int, sqlite3_value **argv) {
   if (sqlite3_value_type(argv[0]) == SQLITE_NULL || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
   auto *pattern = static_cast<re2::RE2 *>(sqlite3_get_auxdata(context, 0));
@@ -248,10 +329,20 @@ Result<void> add_state(sqlite3 *database, const QueryState &state) {
                                      {"module", 4, module},
                                      {"utc", 1, utc},
                                      {"at", 1, at},
+                                     {"number", 1, number},
                                      {"regexp", 2, regexp}};
   for (const Function &f : kFunctions)
     if (sqlite3_create_function(database, f.name, f.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
                                 const_cast<QueryState *>(&state), f.call, nullptr, nullptr) != SQLITE_OK)
+      return sql_error(database);
+  struct Aggregate {
+    const char *name;
+    void (*tell)(sqlite3_context *);
+  };
+  constexpr Aggregate kAggregates[] = {{"sum", tell_sum}, {"avg", tell_average}, {"total", tell_total}};
+  for (const Aggregate &a : kAggregates)
+    if (sqlite3_create_window_function(database, a.name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, step,
+                                       a.tell, a.tell, inverse, nullptr) != SQLITE_OK)
       return sql_error(database);
   if (Result<void> made = add_processes(database, state); !made) return made;
   if (Result<void> made = add_threads(database, state); !made) return made;

@@ -94,13 +94,31 @@ int disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
+// Numbers that exports show as "0x1f": text in SQL, which is equal to no number and behind them all.
+bool is_hex_text(const KindTable &kind, int column) {
+  if (kind.object || kind.schema == nullptr || column < int{CommonColumns::kColumns}) return false;
+  const auto behind = static_cast<std::size_t>(column) - CommonColumns::kColumns;
+  if (behind >= kind.machine() || behind == kind.raw() || behind == kind.truncated()) return false;
+  const Field &field = kind.schema->fields[kind.field_of_column(behind)];
+  const bool number = field.type <= FieldType::i64 || field.type == FieldType::pointer;
+  return number && column_type(field) == ColumnType::text && field.format != Format::characters &&
+         field.format != Format::ip_address;
+}
+
 // Which conditions a scan gets, a letter for each of its arguments: '<', '>', '=' on time, 'b', 'a', 'e' on
 // the raw time stamp; 'c' processor, 'i' process id, 'p' provider, 'g' its id, 'v' event, all of them equal
-// to something, or to one of several things where the letter is a capital.
-char letter_of(sqlite3_index_info *info, int i) {
+// to something, or to one of several things where the letter is a capital; 'h' a number that is shown in
+// hexadecimal, compared with anything.
+char letter_of(const KindTable &kind, sqlite3_index_info *info, int i) {
   const auto &constraint = info->aConstraint[i];
   if (constraint.usable == 0) return 0;
   const bool equal = constraint.op == SQLITE_INDEX_CONSTRAINT_EQ;
+  if (is_hex_text(kind, constraint.iColumn)) {
+    const bool order =
+        constraint.op == SQLITE_INDEX_CONSTRAINT_LT || constraint.op == SQLITE_INDEX_CONSTRAINT_LE ||
+        constraint.op == SQLITE_INDEX_CONSTRAINT_GT || constraint.op == SQLITE_INDEX_CONSTRAINT_GE;
+    return equal || order ? 'h' : 0;
+  }
   switch (constraint.iColumn) {
   case CommonColumns::kTime:
   case CommonColumns::kTimestamp: {
@@ -123,16 +141,17 @@ char letter_of(sqlite3_index_info *info, int i) {
   }
 }
 
-int best_index(sqlite3_vtab *, sqlite3_index_info *info) {
+int best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
+  const KindTable &kind = *reinterpret_cast<const Table *>(base)->kind;
   std::string plan;
   double cost = 1e7;
   for (int i = 0; i < info->nConstraint; ++i) {
-    const char letter = letter_of(info, i);
+    const char letter = letter_of(kind, info, i);
     if (letter == 0) continue;
     // All that stands behind an "in" at once, where SQLite would scan for each. Of times it may.
     const bool several = letter >= 'c' && letter != 'e' && sqlite3_vtab_in(info, i, 1) != 0;
     plan += several ? static_cast<char>(letter - 'a' + 'A') : letter;
-    cost /= letter == 'c' || letter == 'i' ? 2 : 10;
+    cost /= letter == 'h' ? 1 : letter == 'c' || letter == 'i' ? 2 : 10;
     info->aConstraintUsage[i].argvIndex =
         static_cast<int>(plan.size()); // SQLite checks the condition again itself
   }
@@ -284,6 +303,29 @@ std::optional<std::vector<T>> numbers_in(sqlite3_value *argument, bool several, 
   return numbers;
 }
 
+// It would find nothing, or everything.
+int refuse_number(sqlite3_vtab &table, sqlite3_value *value) {
+  sqlite3_free(table.zErrMsg);
+  table.zErrMsg = sqlite3_mprintf(
+      "a number that is shown in hexadecimal is text in SQL, as '0x1f', and compared with %s: "
+      "number(COLUMN) is the number",
+      sqlite3_value_text(value));
+  return SQLITE_ERROR;
+}
+
+// The first that is a number, or was one before it was to be compared with text; null if there is none.
+sqlite3_value *number_among(sqlite3_value *argument, bool several) {
+  sqlite3_value *found = nullptr;
+  take_values(argument, several, [&found](sqlite3_value *value) {
+    if (sqlite3_value_numeric_type(value) != SQLITE_INTEGER &&
+        sqlite3_value_numeric_type(value) != SQLITE_FLOAT)
+      return true;
+    found = value;
+    return false;
+  });
+  return found;
+}
+
 int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_value **argv) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
@@ -299,6 +341,11 @@ int filter(sqlite3_vtab_cursor *base, int, const char *plan, int argc, sqlite3_v
     const char op = several ? static_cast<char>(plan[i] - 'A' + 'a') : plan[i];
     if (op == 'p' || op == 'g' || op == 'v') {
       if (auto names = names_in(argv[i], several)) kinds.restrict(op, *std::move(names));
+      continue;
+    }
+    if (op == 'h') {
+      if (sqlite3_value *const number = number_among(argv[i], several))
+        return refuse_number(*base->pVtab, number);
       continue;
     }
     if (op == 'c') {

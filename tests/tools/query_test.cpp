@@ -413,6 +413,45 @@ TEST(Query, KnowsTablesByTheNamesThatStatisticsShow) {
       << near.err;
 }
 
+// To SQLite such a text is 0, and equal to no number.
+TEST(Query, NumbersInHexadecimalAreAddedUpAndNotComparedWithOthers) {
+  testing::SyntheticTrace made;
+  for (const std::uint64_t bytes : {std::uint64_t{1000}, std::uint64_t{24}, std::uint64_t{0x10}}) {
+    std::vector<std::uint8_t> payload(26);
+    store(payload.data() + 10, bytes);
+    made.manifest_event({2'000'000 + static_cast<std::int64_t>(bytes)},
+                        {.provider = format::kClrGuid, .id = 10, .version = 2}, 11, 10, payload);
+  }
+  const TempDir directory;
+  const std::string trace = directory.file("t.etl");
+  testing::write_file(trace, made.bytes());
+  const std::string from = " from Microsoft_Windows_DotNETRuntime_GC_AllocationTick";
+  const auto ask = [&](const std::string &what) {
+    const std::string all = answer(trace, "select " + what);
+    return all.substr(all.find('\n') + 1);
+  };
+  EXPECT_EQ(ask("sum(AllocationAmount64), total(AllocationAmount64), max(AllocationAmount64)" + from),
+            "1040\t1040.0\t0x3e8\n");
+  EXPECT_EQ(ask("round(avg(AllocationAmount64), 3), sum(distinct AllocationAmount64)" + from),
+            "346.667\t1040\n");
+  EXPECT_EQ(ask("sum(AllocationAmount64) over (order by time rows 1 preceding)" + from), "16\n40\n1024\n");
+  EXPECT_EQ(ask("sum(AllocationAmount64), total(AllocationAmount64)" + from + " where id = 3"), "\t0.0\n");
+  EXPECT_EQ(ask("number(AllocationAmount64) & 0x18" + from + " order by 1 desc limit 1"), "24\n");
+  EXPECT_EQ(ask("count(*)" + from + " where number(AllocationAmount64) > 20"), "2\n");
+  EXPECT_EQ(ask("count(*)" + from + " where AllocationAmount64 in ('0x18', '0x10')"), "2\n");
+  EXPECT_EQ(ask("number('0xffffffffffffffff') > 1e19, number('12'), number(null), sum('abc'), sum(1.5)"),
+            "1\t12\t\t0.0\t1.5\n");
+  for (const std::string wrong : {" where AllocationAmount64 > 20", " where AllocationAmount64 = 0x18",
+                                  " where AllocationAmount64 in (24, 16)", " where number('abc') = 0"}) {
+    const ToolRun run = run_tool({"query", trace, "select count(*)" + from + wrong});
+    EXPECT_EQ(run.status, 2) << wrong << run.out;
+    EXPECT_NE(run.err.find("number"), std::string::npos) << run.err;
+  }
+  const ToolRun over =
+      run_tool({"query", trace, "select sum(column1) from (values (9223372036854775807), (1))"});
+  EXPECT_NE(over.status, 0) << over.out;
+}
+
 TEST(Query, ProvidersAreFoundByTheirIdInEitherCaseAsInTheExportedDatabase) {
   const TempDir directory;
   const std::string trace = directory.file("t.etl"), database = directory.file("t.sqlite");
