@@ -322,6 +322,11 @@ bool Filter::any_kept(const EventKey &event, bool only_fitting) const {
   return false;
 }
 
+bool Filter::completes_another(const EventKey &event, std::int64_t written) const {
+  const auto next = std::ranges::lower_bound(kept_by_thread_, std::pair(event.tid, event.time));
+  return next != kept_by_thread_.end() && next->first == event.tid && next->second <= written;
+}
+
 bool Filter::stack_kept(const EventKey &event) const {
   if (by_kind_ && so_far_) return in_time(event.time);
   if (by_kind_) return any_kept(event, false) || any_kept({event.time, kUnknownId}, false);
@@ -394,6 +399,15 @@ namespace {
 KeyReference::Kind kind_of_key(const HookRule &rule) {
   if (rule.hook == kernel::kHookStackKeyKernel) return KeyReference::Kind::kernel;
   return rule.hook == kernel::kHookStackKeyUser ? KeyReference::Kind::user : KeyReference::Kind::either;
+}
+
+// Whether a stack has frames in user mode alone, as far as it tells; a reference by the kind of its key.
+bool is_user_half(const EventView &event, const HookRule &rule) {
+  if (rule.scope == Scope::stack_reference) return kind_of_key(rule) == KeyReference::Kind::user;
+  const unsigned pointer_size = event.pointer_size();
+  const auto innermost =
+      FieldOffsets::pointer(event.payload(), rule.offsets(pointer_size).frames, pointer_size);
+  return innermost && !format::is_kernel_address(*innermost, pointer_size);
 }
 
 // The thread whose stack belongs to the event: the one that caused it; of a switch the one switched in.
@@ -501,8 +515,13 @@ void Filter::set_marks(Marks marks) {
   marks_.definitions.resize(lifetimes_->definitions().size());
   std::ranges::sort(marks_.kept_events, {}, &Marks::Event::key);
   std::ranges::sort(marks_.dropped_events);
+  if (by_kind_)
+    for (const Marks::Event &event : marks_.kept_events)
+      kept_by_thread_.emplace_back(event.tid, event.time);
+  std::ranges::sort(kept_by_thread_);
   for (const Marks::Reference &reference : marks_.references) {
-    if (stack_kept(reference.event))
+    if (stack_kept(reference.event) || (reference.to.kind == KeyReference::Kind::user &&
+                                        completes_another(reference.event, reference.to.time)))
       for_definitions(reference.to, [this](std::size_t i) { marks_.definitions[i] = true; });
   }
   marks_.references = {};
@@ -587,7 +606,9 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     const auto event_time = FieldOffsets::i64(payload, at.event_time);
     const auto tid = FieldOffsets::u32(payload, at.thread_id);
     if (!event_time || !tid) return Reason::dropped_stack;
-    return stack_kept({*event_time, *tid}) ? Reason::kept_stack : Reason::dropped_stack;
+    const EventKey of = {*event_time, *tid};
+    const bool kept = stack_kept(of) || (is_user_half(event, *rule) && completes_another(of, time));
+    return kept ? Reason::kept_stack : Reason::dropped_stack;
   }
   if (verdict.need == Need::file) {
     const auto file = FieldOffsets::pointer(payload, at.file_object, event.pointer_size());

@@ -239,6 +239,9 @@ private:
   [[nodiscard]] bool of_kind(const EventView &event, const Position &position) const;
   [[nodiscard]] bool stack_kept(const EventKey &event) const;
   [[nodiscard]] bool any_kept(const EventKey &event, bool only_fitting) const; // of Marks::kept_events
+  // Of a user's half whose own event goes: whether its thread did something that stays before it was written,
+  // in the same stay in the kernel, whose half it completes.
+  [[nodiscard]] bool completes_another(const EventKey &event, std::int64_t written) const;
 
   Selection selection_;
   const Lifetimes *lifetimes_ = nullptr;
@@ -254,7 +257,8 @@ private:
   };
   std::vector<ActorVerdict> actors_; // sorted
   Marks marks_;
-  std::unordered_set<std::uint32_t> code_processes_; // whose names of code stay
+  std::vector<std::pair<std::uint32_t, std::int64_t>> kept_by_thread_; // of Marks::kept_events, sorted
+  std::unordered_set<std::uint32_t> code_processes_;                   // whose names of code stay
 };
 
 } // namespace etwrelog::filter

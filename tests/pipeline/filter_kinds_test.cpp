@@ -158,6 +158,31 @@ TEST_F(FilterTest, SelectionsByKindKeepTheStacksOfWhatTheyKeep) {
         << event;
 }
 
+// Of several events in one stay in the kernel each has a half of its own there, and one the user's half of
+// all.
+TEST_F(FilterTest, SelectionsByKindKeepTheUsersHalfThatAnotherEventHas) {
+  const auto call = t.syscall({2'000'000});
+  const auto sample = t.sample({2'000'010}, kT1);
+  const auto half = t.stack_walk({2'000'011}, 2'000'010, kTarget, kT1, {kKernelBase + 1}),
+             call_half = t.stack_walk({2'000'012}, 2'000'000, kTarget, kT1, {kKernelBase}),
+             users = t.stack_walk({2'000'020, 1}, 2'000'000, kTarget, kT1, {kUserBase}),
+             by_key = t.stack_key({2'000'021, 1}, 2'000'000, kTarget, kT1, kKey),
+             kernel_key = t.stack_key({2'000'022, 1}, 2'000'000, kTarget, kT1, kKey + 8, false),
+             other_thread = t.stack_walk({2'000'023, 1}, 2'000'000, kTarget, kT2, {kUserBase + 1}),
+             before = t.stack_walk({2'000'009, 2}, 2'000'001, kTarget, kT1, {kUserBase + 2}),
+             after = t.stack_walk({2'000'040, 1}, 2'000'030, kTarget, kT1, {kUserBase + 3});
+  const auto definition = t.stack_definition({2'000'900, 3}, kKey, {kUserBase}),
+             kernel_definition = t.stack_definition({2'000'901, 3}, kKey + 8, {kKernelBase});
+  run({.events = {0x0F2E}});
+  for (const auto event : {sample, half, users, by_key, definition})
+    EXPECT_TRUE(kept(event)) << event;
+  for (const auto event : {call, call_half, kernel_key, other_thread, before, after, kernel_definition})
+    EXPECT_FALSE(kept(event)) << event;
+  run({.events = {0x0F2E}, .processors = {3}}); // where nothing was sampled
+  for (const auto event : {half, users, by_key})
+    EXPECT_FALSE(kept(event)) << event;
+}
+
 // The runtime's stacks are events of their own: each is of the event before it on its thread, wherever that
 // is.
 TEST_F(FilterTest, SelectionsByKindKeepTheStacksThatDotNetWritesBehindThem) {
