@@ -167,7 +167,7 @@ public:
   // selection of everything. Errors: no_match where a name or id fits no process of the trace, usage for a
   // regular expression that is none or a time that ends before it begins, unsupported of a single-pass trace;
   // those of reading. Memory: 24 bytes for each definition of a stack and each reference to one; where kinds
-  // are named 16 for each event of them with a thread, and for each of .NET's runtime that writes stacks.
+  // are named 32 for each event of them with a thread, and 16 for each of .NET's runtime that writes stacks.
   [[nodiscard]] static Result<Filter> prepare(const Trace &trace, const Selection &selection,
                                               const RunOptions &run = {}, const Lifetimes *known = nullptr);
 
