@@ -161,6 +161,11 @@ std::string name_of(const Trace &trace, const std::vector<std::string> &given) {
                                      : fmt::format("{}", fmt::join(given, ", "));
 }
 
+bool same_in_any_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   if (bytes < 1000) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes);

@@ -55,10 +55,11 @@ void warn(std::string_view file, std::string_view text);
                                 const std::vector<Skipped> &skipped);
 [[nodiscard]] std::vector<std::string> source_names(const Trace &trace);
 
-[[nodiscard]] std::string human_bytes(std::uint64_t bytes);   // "1.23 GB", powers of 1000
-[[nodiscard]] std::string human_count(std::uint64_t count);   // "1,234,567"
-[[nodiscard]] std::string human_seconds(double seconds);      // "1.234 s", "2m03s"
-[[nodiscard]] std::string percent(double part, double whole); // "12.3%"; "-" of nothing
+[[nodiscard]] bool same_in_any_case(std::string_view a, std::string_view b); // of ASCII
+[[nodiscard]] std::string human_bytes(std::uint64_t bytes);                  // "1.23 GB", powers of 1000
+[[nodiscard]] std::string human_count(std::uint64_t count);                  // "1,234,567"
+[[nodiscard]] std::string human_seconds(double seconds);                     // "1.234 s", "2m03s"
+[[nodiscard]] std::string percent(double part, double whole);                // "12.3%"; "-" of nothing
 // Of any strings: what is not UTF-8, as file names need not be, is replaced.
 [[nodiscard]] std::string text_of(const nlohmann::json &value);
 // An error where the program is to stop: for what has no RunOptions that would look. Symbols that were being

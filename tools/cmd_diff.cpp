@@ -29,10 +29,8 @@ struct DiffFlags : RunFlags, SymbolFlags, EventsFlags {
 
 // Of one name, however it is written: it is no pattern, though it may be "*".
 bool select_named(Profile &profile, std::string_view name) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   const auto is_other = [&](std::uint32_t thread) {
-    return !std::ranges::equal(profile.processes[profile.threads[thread].process].name, name, {}, lower,
-                               lower);
+    return !same_in_any_case(profile.processes[profile.threads[thread].process].name, name);
   };
   std::erase_if(profile.samples, [&](const ProfileSample &sample) { return is_other(sample.thread); });
   return !profile.samples.empty();

@@ -114,13 +114,11 @@ Result<void> run_sql(TraceQuery &query, const std::string &sql, const TraceQuery
 
 // Without the provider a name is none, but whose it is can be told; else the nearest one.
 std::string table_meant(std::string_view name, const TraceQuery &query) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   std::vector<std::string> all = query.tables(), others = query.other_tables();
   std::ranges::move(others, std::back_inserter(all));
   for (const std::string &table : all)
     if (table.size() > name.size() && table[table.size() - name.size() - 1] == '_' &&
-        std::ranges::equal(std::string_view(table).substr(table.size() - name.size()), name, {}, lower,
-                           lower))
+        same_in_any_case(std::string_view(table).substr(table.size() - name.size()), name))
       return table;
   return nearest(name, all);
 }

@@ -22,19 +22,10 @@ Selection in_clock_of(Selection selection, const Clock &clock, bool first) {
 
 Result<void> follow_references(const pipeline::OpenedTrace &opened, const pipeline::SourcesInTime &sources,
                                Filter::Impl &impl, std::uint32_t machine, const RunOptions &run) {
-  filter::Filter &filter = *impl.machines[machine];
-  filter::Marks marks;
+  std::vector<pipeline::FilteredTrace> all;
   for (std::size_t s = 0; s < sources.size(); ++s)
-    if (opened.infos[s].machine == machine)
-      ETWRELOG_TRY(pipeline::collect_references(sources[s], filter, impl.first_buffer[s], run, marks));
-  filter.set_marks(std::move(marks));
-  std::unordered_set<std::uint32_t> with_code;
-  for (std::size_t s = 0; s < sources.size(); ++s)
-    if (opened.infos[s].machine == machine)
-      ETWRELOG_TRY(
-          pipeline::collect_code_processes(sources[s], filter, impl.first_buffer[s], run, with_code));
-  filter.set_code_processes(std::move(with_code));
-  return {};
+    if (opened.infos[s].machine == machine) all.push_back({&sources[s], impl.first_buffer[s]});
+  return pipeline::settle_filter(all, *impl.machines[machine], run);
 }
 
 } // namespace

@@ -501,13 +501,11 @@ void Knowledge::add_clr_stack(const Machine &machine, const Event &event,
   if (at != machine.clr_stacks.end() && of(*at) == key) add_stack(at->stack, frames);
 }
 
-// The first one that the thread wrote from then on: numbers may be given again.
 void Knowledge::add_later_part(const Machine &machine, std::uint64_t match, const Event &event,
                                std::vector<std::uint64_t> &frames) const {
-  const std::tuple from(match, event.thread_id(), event.time());
-  const auto at = std::ranges::lower_bound(machine.later, from, {}, LaterPart::key);
-  if (at != machine.later.end() && at->match == match && at->thread == event.thread_id())
-    add_stack(at->stack, frames);
+  const filter::LaterKey awaited(match, event.thread_id(), event.time());
+  const auto part = filter::find_later_part(machine.later, awaited, LaterPart::key);
+  if (part != machine.later.end()) add_stack(part->stack, frames);
 }
 
 void Knowledge::add_fragment(const Machine &machine, const Fragment &fragment,

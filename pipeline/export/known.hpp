@@ -4,6 +4,7 @@
 
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
+#include "filter/later_stacks.hpp"
 #include "profile/images.hpp"
 #include "stacks/stack_definitions.hpp"
 
@@ -92,9 +93,7 @@ private:
     std::uint64_t match;
     std::int64_t time;
     std::uint32_t thread, stack;
-    static std::tuple<std::uint64_t, std::uint32_t, std::int64_t> key(const LaterPart &part) {
-      return {part.match, part.thread, part.time};
-    }
+    static filter::LaterKey key(const LaterPart &part) { return {part.match, part.thread, part.time}; }
   };
   // A stack that .NET's runtime wrote behind one of its events.
   struct ClrStack {

@@ -116,9 +116,8 @@ private:
       filter::Marks marks;
       ETWRELOG_TRY(first_pass_->follow_references(*filter_, lifetimes_, graph_, marks));
       filter_->set_marks(std::move(marks));
-      std::unordered_set<std::uint32_t> with_code;
-      ETWRELOG_TRY(collect_code_processes(trace_, *filter_, 0, graph_, with_code, cache_));
-      filter_->set_code_processes(std::move(with_code));
+      const FilteredTrace one{&trace_, 0, cache_};
+      ETWRELOG_TRY(settle_names_of_code({&one, 1}, *filter_, graph_));
       if (!filter_->targets().all())
         for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
           if (filter_->targets().is_target(i))

@@ -201,16 +201,10 @@ private:
     filter_.emplace(std::move(*filter));
     events_.emplace(*filter_, lifetimes_, options_.count);
     if (options_.selection.everything()) return {};
-    filter::Marks marks;
+    std::vector<FilteredTrace> all;
     for (std::uint32_t number = 0; number < traces_.size(); ++number)
-      ETWRELOG_TRY(
-          collect_references(*traces_[number], *filter_, first_number_[number], options_.graph, marks));
-    filter_->set_marks(std::move(marks));
-    std::unordered_set<std::uint32_t> with_code;
-    for (std::uint32_t number = 0; number < traces_.size(); ++number)
-      ETWRELOG_TRY(collect_code_processes(*traces_[number], *filter_, first_number_[number], options_.graph,
-                                          with_code));
-    filter_->set_code_processes(std::move(with_code));
+      all.push_back({traces_[number], first_number_[number]});
+    ETWRELOG_TRY(settle_filter(all, *filter_, options_.graph));
     if (!filter_->targets().all())
       for (std::uint32_t i = 0; i < lifetimes_.processes().size(); ++i)
         if (filter_->targets().is_target(i))

@@ -76,27 +76,41 @@ Result<void> collect_references(const Trace &trace, const filter::Filter &filter
   return {};
 }
 
-Result<void> collect_code_processes(const Trace &trace, const filter::Filter &filter,
-                                    std::uint32_t first_buffer, const PassOptions &options,
-                                    std::unordered_set<std::uint32_t> &processes, const KeptBuffers *kept) {
+Result<void> settle_names_of_code(std::span<const FilteredTrace> traces, filter::Filter &filter,
+                                  const PassOptions &options) {
+  if (!filter.asks_for_code_processes()) return {};
   const auto &all = filter.code_processes();
-  if (!filter.asks_for_code_processes() || processes.size() == all.size()) return {};
-  using Part = std::unordered_set<std::uint32_t>;
-  Pass<Part> pass;
-  pass.name = "looking for stacks of runtimes";
-  pass.work = filtered<Part>(
-      trace, filter, first_buffer,
-      [&filter, &all](const EventView &event, std::int64_t time, filter::Position &position, Part &part) {
-        const auto process = filter.process_of_stack(event, time, position);
-        if (process && all.contains(*process)) part.insert(*process);
-      });
-  pass.merge = [&processes](Batch &, Part &part) -> Result<void> {
-    processes.merge(part);
-    return {};
-  };
-  pass.enough = [&] { return processes.size() == all.size(); };
-  ETWRELOG_TRY(run_pass(trace, pass, options, kept));
+  using Processes = std::unordered_set<std::uint32_t>;
+  Processes found;
+  const auto enough = [&] { return found.size() == all.size(); };
+  for (const FilteredTrace &one : traces) {
+    if (enough()) break;
+    Pass<Processes> pass;
+    pass.name = "looking for stacks of runtimes";
+    pass.work = filtered<Processes>(*one.trace, filter, one.first_buffer,
+                                    [&filter, &all](const EventView &event, std::int64_t time,
+                                                    filter::Position &position, Processes &part) {
+                                      const auto process = filter.process_of_stack(event, time, position);
+                                      if (process && all.contains(*process)) part.insert(*process);
+                                    });
+    pass.merge = [&found](Batch &, Processes &part) -> Result<void> {
+      found.merge(part);
+      return {};
+    };
+    pass.enough = enough;
+    ETWRELOG_TRY(run_pass(*one.trace, pass, options, one.kept));
+  }
+  filter.set_code_processes(std::move(found));
   return {};
+}
+
+Result<void> settle_filter(std::span<const FilteredTrace> traces, filter::Filter &filter,
+                           const PassOptions &options) {
+  filter::Marks marks;
+  for (const FilteredTrace &one : traces)
+    ETWRELOG_TRY(collect_references(*one.trace, filter, one.first_buffer, options, marks, one.kept));
+  filter.set_marks(std::move(marks));
+  return settle_names_of_code(traces, filter, options);
 }
 
 } // namespace etwrelog::pipeline

@@ -17,11 +17,18 @@ namespace etwrelog::pipeline {
                                               std::uint32_t first_buffer, const PassOptions &options,
                                               filter::Marks &marks, const KeptBuffers *kept = nullptr);
 
-// When the filter has its marks: adds the processes whose names of code stay, for Filter::set_code_processes.
-// Reads only where there may be any.
-[[nodiscard]] Result<void> collect_code_processes(const Trace &trace, const filter::Filter &filter,
-                                                  std::uint32_t first_buffer, const PassOptions &options,
-                                                  std::unordered_set<std::uint32_t> &processes,
-                                                  const KeptBuffers *kept = nullptr);
+// One of the traces that a filter is over.
+struct FilteredTrace {
+  const Trace *trace;
+  std::uint32_t first_buffer = 0;    // where its buffers begin in the numbering of the filter's lifetimes
+  const KeptBuffers *kept = nullptr; // as run_pass() takes it
+};
+// When the filter has its marks: of a selection by kind, whose names of code stay. Reads only where there may
+// be any.
+[[nodiscard]] Result<void> settle_names_of_code(std::span<const FilteredTrace> traces, filter::Filter &filter,
+                                                const PassOptions &options);
+// All that the filter has to know before it decides.
+[[nodiscard]] Result<void> settle_filter(std::span<const FilteredTrace> traces, filter::Filter &filter,
+                                         const PassOptions &options);
 
 } // namespace etwrelog::pipeline

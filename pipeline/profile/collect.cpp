@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "filter/clr_stacks.hpp"
 #include "filter/filter.hpp"
+#include "filter/later_stacks.hpp"
 #include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
@@ -71,10 +72,8 @@ struct Reference { // a fragment whose frames a later event defines
   stacks::Place place;
 };
 
-// A stack of an event, or of several, whose user part is written later: by MatchId, thread and time.
-using LaterKey = std::tuple<std::uint64_t, std::uint32_t, std::int64_t>;
-struct LaterPart {
-  LaterKey written;
+struct LaterPart { // of the stack of an event, or of several
+  filter::LaterKey written;
   std::uint32_t fragment;
 };
 
@@ -122,7 +121,7 @@ struct CollectWork {
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events
   std::vector<std::uint32_t> clr_stacks;    // as fragments
-  std::vector<LaterKey> awaited;            // of events
+  std::vector<filter::LaterKey> awaited;    // of events
   std::vector<LaterPart> later_parts;
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
@@ -253,21 +252,19 @@ private:
   void other_event(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
     const schema::EventType type = schema::type_of(event);
     if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
-    const bool in_time = collect_.time.holds(moment.time);
+    const bool in_time = collect_.time.holds(moment.time), events = collect_.kind == ProfileKind::events;
     if (in_time) work.counts.add(event);
+    // Of the last event in time the stack comes later.
     if (event.is_event() && clr::is_runtime(type.guid)) {
-      const bool events =
-          collect_.kind == ProfileKind::events; // of the last one in time the stack comes later
       if (type.id == clr::kStackWalkId) {
         if (events) clr_stack(event, moment, processor, work);
         return;
       }
       if (events) work.clr_events.push_back({moment.time, event.thread_id()});
     }
-    if (collect_.kind == ProfileKind::events && is_later_stack(event))
-      later_part(event, moment, processor, work);
+    if (events && is_later_stack(event)) later_part(event, moment, processor, work);
     if (!in_time) return;
-    if (collect_.kind == ProfileKind::events && event.has_items()) await_later_part(event, moment, work);
+    if (events && event.has_items()) await_later_part(event, moment, work);
     if (is_selected(event)) {
       const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
       selected_event(event, thread, moment, processor, work);
@@ -580,14 +577,12 @@ private:
   void give_later_parts() {
     std::ranges::sort(later_parts_, {}, &LaterPart::written);
     profile::Sequence<Fragment> &fragments = all_.records.fragments;
-    for (const LaterKey &event : awaited_) {
-      const auto part = std::ranges::lower_bound(later_parts_, event, {}, &LaterPart::written);
+    for (const filter::LaterKey &event : awaited_) {
+      const auto part = filter::find_later_part(later_parts_, event, &LaterPart::written);
       if (part == later_parts_.end()) continue;
-      const auto &[match, thread, time] = event;
-      if (std::get<0>(part->written) != match || std::get<1>(part->written) != thread) continue;
       const bool first = fragments[part->fragment].event_time == kForever;
       if (!first) fragments.push_back(Fragment(fragments[part->fragment]));
-      fragments[first ? part->fragment : fragments.size() - 1].event_time = time;
+      fragments[first ? part->fragment : fragments.size() - 1].event_time = std::get<2>(event);
     }
   }
 
@@ -638,7 +633,7 @@ private:
   std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
   LeafTexts leaf_texts_;
-  std::vector<LaterKey> awaited_;
+  std::vector<filter::LaterKey> awaited_;
   std::vector<LaterPart> later_parts_;
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;

@@ -246,9 +246,11 @@ std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
-    if (clr::names_code(event.provider(), event.id()) && !(of_kind && in_time)) // stay where stacks do
-      return by_process(walk, event.process_id(), time);
-    if (!of_kind && in_time && (clr::is_runtime(event.provider()) || is_later_stack(event))) {
+    if (of_kind && in_time) return by_header(event, time, walk);
+    const Guid provider = event.provider();
+    if (clr::names_code(provider, event.id()))
+      return by_process(walk, event.process_id(), time); // as stacks do
+    if (in_time && (clr::is_runtime(provider) || is_later_stack(event))) {
       const std::optional<Reason> reason = by_process(walk, event.process_id(), time);
       if (!reason) return std::nullopt; // also of those that go, stacks are told whose they are not
       return is_stack_event(event) ? *reason : Reason::dropped_kind;

@@ -297,22 +297,17 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
     const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
     return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
   }
-  const Guid provider = event.provider();
-  if (by_kind_ && in_time(time) && is_stack_event(event) && !of_kind(event, position)) {
-    const Reason reason = by_process(event.process_id(), time);
-    return is_kept(reason) ? Verdict{Reason::kept_stack, Need::stack_event} : Verdict{reason};
-  }
-  return clr::names_code(provider, event.id()) ? judge_code(event, time, position) : Verdict{Reason::count_};
-}
-
-// JIT methods and modules outside the time name the frames of stacks inside it, whatever has these stacks.
-Filter::Verdict Filter::judge_code(const EventView &event, std::int64_t time,
-                                   const Position &position) const {
+  const bool here = in_time(time);
+  if (here && !by_kind_) return {Reason::count_};
+  const bool stack = here && is_stack_event(event);
+  if (!stack && !clr::names_code(event.provider(), event.id())) return {Reason::count_};
   const bool selected = !by_kind_ || of_kind(event, position);
-  if (selected && in_time(time)) return {Reason::count_};
+  if (here && selected) return {Reason::count_};
   const Reason reason = by_process(event.process_id(), time);
   if (selected || !is_kept(reason)) return {reason};
-  return {Reason::kept_state, Need::code};
+  // Methods and modules, also outside the time, name the frames of stacks inside it, whatever has these
+  // stacks.
+  return stack ? Verdict{Reason::kept_stack, Need::stack_event} : Verdict{Reason::kept_state, Need::code};
 }
 
 bool Filter::any_kept(const EventKey &event, bool only_fitting) const {

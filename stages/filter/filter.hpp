@@ -1,6 +1,8 @@
 // Decides which events to keep. Three steps over a trace, each parallel over its buffers:
 //   1. LifetimeRecords collects processes, threads and what stack keys are defined (lifetimes.hpp);
-//   2. Marks collects what kept events refer to: stack definitions, file objects, providers;
+//   2. Marks collects what kept events refer to: stack definitions, file objects, providers; of a selection
+//   by
+//      kind also their stacks, and then whose code these need the names of;
 //   3. Filter::decide says of every event whether it stays and why.
 #pragma once
 
@@ -216,7 +218,6 @@ private:
   // Reason::count_ where no special rule applies.
   [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time, Position &position) const;
   [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time, Position &position) const;
-  [[nodiscard]] Verdict judge_code(const EventView &event, std::int64_t time, const Position &position) const;
   // Of a manifest or metadata.
   [[nodiscard]] Verdict judge_description(const EventView &event, std::int64_t time,
                                           Position &position) const;

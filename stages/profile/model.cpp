@@ -1,5 +1,7 @@
 #include "etwrelog/profile.hpp"
 
+#include "base/cut_text.hpp"
+
 #include <fmt/format.h>
 
 namespace etwrelog {
@@ -46,9 +48,7 @@ namespace {
 
 // Sizes have no unit in a schema; these words of their names tell it.
 bool tells_bytes(std::string_view field) {
-  std::string lower(field);
-  for (char &c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  const std::string lower = base::lower(field);
   const auto has = [&lower](std::string_view word) { return lower.find(word) != std::string::npos; };
   return (has("size") || has("byte") || has("amount")) && !has("page");
 }
