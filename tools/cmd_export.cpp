@@ -26,7 +26,7 @@ struct ExportFlags : RunFlags {
   std::string where;
   BulkFlags many;
   bool salvage = false, force = false, maps = false, messages = false, report = false, by_kind = false,
-       verify = false;
+       verify = false, numbers = false;
 };
 
 const std::map<std::string, ExportProfile> kProfiles = {{"etwrelog", ExportProfile::etwrelog},
@@ -152,6 +152,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   options.joins = *joins;
   options.profile = kProfiles.at(flags.profile);
   options.maps = flags.maps, options.messages = flags.messages;
+  options.numbers = flags.numbers;
   Result<Selection> selection = flags.selection.selection();
   if (!selection) return std::move(selection).error();
   options.selection = *std::move(selection);
@@ -252,12 +253,12 @@ Result<void> check_flags(const ExportFlags &flags, bool each) {
     return usage_error("is not given, and --force is about it", Option::output);
   if (flags.by_kind && !each) {
     constexpr TableFormat kFolders[] = {TableFormat::csv, TableFormat::tsv, TableFormat::arrow,
-                                        TableFormat::arrow_stream};
+                                        TableFormat::arrow_stream, TableFormat::parquet};
     const auto table = kTables.find(format_of(flags));
     if (flags.output.empty() || flags.output == "-" || table == kTables.end() ||
         std::ranges::find(kFolders, table->second) == std::end(kFolders))
-      return usage_error(
-          "--by-kind makes a folder of tables: it needs --output and --format csv, tsv, arrow or arrows");
+      return usage_error("--by-kind makes a folder of tables: it needs --output and --format csv, tsv, "
+                         "arrow, arrows or parquet");
   }
   return {};
 }
@@ -300,7 +301,10 @@ void add_export_command(CLI::App &app, int &exit_status) {
   command->add_flag(
       "--by-kind", flags->by_kind,
       "A table for each kind of event with a column for each field, a file each, in the new folder "
-      "that --output names; --format csv, tsv, arrow or arrows");
+      "that --output names; --format csv, tsv, arrow, arrows or parquet");
+  command->add_flag("--numbers", flags->numbers,
+                    "Addresses and hexadecimal numbers as numbers, 31 instead of \"0x1f\"; what Arrow and "
+                    "Parquet have with --by-kind anyway");
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
       ->allow_extra_args(false);

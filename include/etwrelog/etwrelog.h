@@ -368,12 +368,19 @@ enum { /* etwr_table_options.joins: columns out of other events; each costs pass
        ETWR_JOIN_DURATION = 32 /* duration_ns: of events that end what another began */
 };
 
+enum { /* etwr_table_options.flags */
+       /* Addresses and hexadecimal numbers as numbers, not texts, and in tables of a kind arrays of numbers
+        * as lists: 31 and not "0x1f". */
+       ETWR_TABLE_NUMBERS = 1
+};
+
 typedef struct etwr_table_options {
   size_t struct_size;
   const etwr_selection *selection; /* NULL: every event */
   const char *where;           /* condition on fields, as `etwrelog export --where` takes it; NULL: none */
   const etwr_schemas *schemas; /* known beforehand; NULL: what is built in */
   uint32_t joins;              /* ETWR_JOIN_..., added up */
+  uint64_t flags;              /* ETWR_TABLE_..., added up */
 } etwr_table_options;
 
 /* All events as one table, with `fields` as JSON. Takes a pass before it returns. *stream is set on success

@@ -51,6 +51,10 @@ struct ExportOptions {
   ExportProfile profile = ExportProfile::etwrelog;
   bool maps = false;     // names of values and bits in the place of numbers
   bool messages = false; // texts of events that have one
+  // Addresses and what is shown in hexadecimal are numbers: 31 and not "0x1f". Of up to 64 bits, of which not
+  // every reader of JSON takes more than 53. Where DuckDB or Arrow in memory has a column for each field,
+  // arrays of numbers are lists then. `keyword`, messages and what joins add stay as they are.
+  bool numbers = false;
 };
 
 // How the events of one kind were decoded.
@@ -102,8 +106,9 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
                                   const ExportOptions &options = {}, const RunOptions &run = {});
 
 // The same as a new folder with a table for each kind of event, a file each, as SQLite's tables are called:
-// CSV, TSV or Arrow. In Arrow's, addresses and hexadecimal numbers are numbers, and arrays of numbers are
-// lists. The folder is there whole or not at all; one that exists is never touched.
+// CSV, TSV, Arrow or Parquet. In the latter two addresses and hexadecimal numbers are numbers, whatever the
+// options say, and arrays of numbers are lists. The folder is there whole or not at all; one that exists is
+// never touched.
 Result<ExportReport> export_tables(const Trace &trace, const std::string &folder, TableFormat format,
                                    const ExportOptions &options = {}, const RunOptions &run = {});
 

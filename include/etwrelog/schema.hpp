@@ -120,6 +120,11 @@ struct Field {
     return (type >= FieldType::i8 && type <= FieldType::i64) || type == FieldType::raw_time ||
            type == FieldType::filetime;
   }
+  // Shown as "0x1f": addresses, and integers of which it is said.
+  [[nodiscard]] bool is_hexadecimal() const {
+    return type == FieldType::pointer ||
+           (type <= FieldType::i64 && (format == Format::hex || format == Format::address));
+  }
   [[nodiscard]] bool is_string() const { return type >= FieldType::astr && type <= FieldType::wstr; }
 };
 
@@ -185,6 +190,8 @@ struct DecodedSize {
 
 struct JsonOptions {
   bool maps = false; // names of values and bits in the place of numbers, where a map has them
+  bool numbers =
+      false; // 31 in the place of "0x1f"; of up to 64 bits, which not every reader of JSON takes whole
 };
 
 // Compiled for one schema; any thread, no allocation in a call but for text. Needs the schema's catalog to

@@ -236,7 +236,7 @@ Result<Counts> count_kinds(const Source &source) {
 
 Result<void> arrow_events(const Trace &trace, ArrowArrayStream &out, const ExportOptions &options,
                           const RunOptions &run) {
-  ETWRELOG_TRY_LET(source, make_source(trace, options, FieldColumns::json, run));
+  ETWRELOG_TRY_LET(source, make_source(trace, options, {.by_kind = false}, run));
   const Query query = source->all->selected->query(Order::time);
   Stream(std::move(source), std::nullopt, query).give_to(out);
   return {};
@@ -254,7 +254,7 @@ ArrowTables::~ArrowTables() = default;
 
 Result<ArrowTables> ArrowTables::open(const Trace &trace, const ExportOptions &options,
                                       const RunOptions &run) {
-  ETWRELOG_TRY_LET(source, make_source(trace, options, FieldColumns::texts, run));
+  ETWRELOG_TRY_LET(source, make_source(trace, options, {.lists = true}, run));
   auto impl = std::make_unique<Impl>(Impl{std::move(source), {}});
   ETWRELOG_TRY_LET(counts, count_kinds(*impl->source));
   const SchemaCatalog &schemas = impl->source->all->survey.schemas;

@@ -40,10 +40,9 @@ ColumnType column_type(const Field &field) {
   if (field.is_array()) return ColumnType::text;
   if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;
   if (field.type == FieldType::boolean) return ColumnType::boolean;
+  if (field.is_hexadecimal()) return ColumnType::text;
   if (field.type > FieldType::i64 && field.type != FieldType::raw_time) return ColumnType::text;
   switch (field.format) {
-  case Format::hex:
-  case Format::address:
   case Format::ip_address:
   case Format::characters: return ColumnType::text;
   default: return field.is_signed() ? ColumnType::integer : ColumnType::unsigned_integer;

@@ -181,7 +181,8 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
   ETWRELOG_TRY_LET(survey, pipeline::survey_for_export(trace, options.schemas, run, options.selection));
   ETWRELOG_TRY_LET(selected, pipeline::Selected::make(trace, options.selection, options.where, survey, run));
   JsonLines::Options how;
-  how.json.maps = options.maps, how.messages = options.messages, how.profile = options.profile;
+  how.json = {.maps = options.maps, .numbers = options.numbers};
+  how.messages = options.messages, how.profile = options.profile;
   const pipeline::Decoders decoders(survey.schemas);
   std::optional<pipeline::Joins> joins;
   const std::string_view prefix =

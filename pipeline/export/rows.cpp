@@ -46,9 +46,10 @@ void add_text(ColumnData &column, const Op &op, Bytes data, unsigned pointer_siz
 class Rows::Sink {
 public:
   // `payload`: the size of the event's.
-  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder &decoder, std::size_t payload)
+  Sink(std::span<ColumnData> columns, const Plan &plan, const Decoder &decoder, std::size_t payload,
+       JsonOptions json)
       : columns_(columns), plan_(plan), program_(schema::program_of(decoder)),
-        pointer_size_(schema::pointer_size_of(decoder)), payload_(payload) {}
+        pointer_size_(schema::pointer_size_of(decoder)), payload_(payload), json_(json) {}
 
   void value(const Op &op, Bytes data) {
     if (depth_ != 0) return nested_->value(op, data);
@@ -135,7 +136,7 @@ private:
     text_ = &columns_[plan_.places[op.field].column];
     std::string &out = text_->begin_text();
     start_ = out.size();
-    nested_.emplace(out, program_, pointer_size_, payload_, JsonOptions{});
+    nested_.emplace(out, program_, pointer_size_, payload_, json_);
     out += sign;
   }
   void close(char sign) {
@@ -157,18 +158,21 @@ private:
   const Decoder::Program &program_;
   unsigned pointer_size_;
   std::size_t payload_, depth_ = 0, filled_ = 0, start_ = 0;
+  JsonOptions json_;
   bool overfull_ = false;
   ColumnData *text_ = nullptr, *list_ = nullptr;
   std::optional<schema::JsonSink> nested_;
 };
 
 Rows::Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
-           FieldColumns fields)
+           FieldColumns fields, bool numbers)
     : common_(clock, survey), survey_(survey), decoders_(decoders), joins_(joins), fields_(fields) {
+  json_.numbers = numbers;
+  fields_.numbers = fields_.numbers || numbers;
   if (!by_kind()) return;
   for (const Schema *schema : survey.schemas.all()) {
     Plan &plan = plans_.emplace_back();
-    plan.object = fields_ == FieldColumns::sqlite && too_many_columns(*schema);
+    plan.object = fields_.few && too_many_columns(*schema);
     if (plan.object) continue;
     plan.places.resize(schema->fields.size());
     for_each_top_field(*schema, [&](std::size_t i) {
@@ -211,14 +215,11 @@ bool Rows::add_fixed(const Plan &plan, const Decoder &decoder, Bytes payload, st
 
 ColumnType Rows::type_of(const Field &field) const {
   const ColumnType type = column_type(field);
-  if (fields_ != FieldColumns::typed || type != ColumnType::text) return type;
-  const bool number =
-      field.type == FieldType::pointer ||
-      (field.type <= FieldType::u64 && (field.format == Format::hex || field.format == Format::address));
-  if (!field.is_array()) return number ? ColumnType::unsigned_integer : type;
+  if (!fields_.numbers || type != ColumnType::text) return type;
+  if (!field.is_array()) return field.is_hexadecimal() ? ColumnType::unsigned_integer : type;
   const bool plain = field.type <= FieldType::u64 && field.format != Format::characters &&
                      field.format != Format::ip_address && field.format != Format::port;
-  return number || plain ? ColumnType::list : type;
+  return fields_.lists && (plain || field.is_hexadecimal()) ? ColumnType::list : type;
 }
 
 Rows::Way Rows::way_of(const Field &field, ColumnType type) {
@@ -231,9 +232,7 @@ Rows::Way Rows::way_of(const Field &field, ColumnType type) {
     return field.format == Format::port && field.type == FieldType::u16 ? Way::port : Way::number;
   default: break;
   }
-  const bool hex =
-      field.type == FieldType::pointer || (field.type <= FieldType::i64 && field.format == Format::hex);
-  return hex && !field.is_array() ? Way::hex : Way::text;
+  return field.is_hexadecimal() && !field.is_array() ? Way::hex : Way::text;
 }
 
 std::vector<Column> Rows::columns(Kind kind) const {
@@ -376,7 +375,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, tables::Batch &b
   bool whole = true;
   if (schema != nullptr && is_object(*schema)) {
     ColumnData &fields = batch.columns[first];
-    const DecodedSize size = decoders_.of(event, *schema).append_json(payload, fields.begin_text());
+    const DecodedSize size = decoders_.of(event, *schema).append_json(payload, fields.begin_text(), json_);
     covered = size.covered;
     fields.end_text();
     whole = size.given_up || !size.truncated;
@@ -386,7 +385,7 @@ void Rows::add_fields(const Event &event, const Schema *schema, tables::Batch &b
     const Plan &plan = plans_[schema->ordinal];
     const std::span<ColumnData> columns = std::span(batch.columns).subspan(first, plan.columns);
     if (add_fixed(plan, decoder, payload, columns)) return raw.add_null(), truncated.add_null();
-    Sink sink(columns, plan, decoder, payload.size());
+    Sink sink(columns, plan, decoder, payload.size(), json_);
     schema::Run<Sink> run(schema::program_of(decoder), payload, schema::pointer_size_of(decoder), sink);
     whole = run.all();
     covered = run.position();
@@ -437,7 +436,7 @@ Result<std::unique_ptr<TableRows>> TableRows::make(const etwrelog::Trace &trace,
     made->joins = std::move(joins);
   }
   made->rows.emplace(trace.clock(), made->survey, *made->decoders, made->joins ? &*made->joins : nullptr,
-                     fields);
+                     fields, options.numbers);
   return made;
 }
 

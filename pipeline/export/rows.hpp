@@ -12,12 +12,12 @@
 
 namespace etwrelog::pipeline {
 
-// What a table has for the fields of its events.
-enum class FieldColumns : std::uint8_t {
-  json,   // one table for all kinds; one column with an object
-  texts,  // a table for each kind; a column for each field; addresses, hexadecimal numbers and arrays as text
-  sqlite, // the same, but one column with an object for kinds with too_many_columns()
-  typed,  // as `texts`, but addresses and hexadecimal numbers as numbers, and arrays of them as lists
+// What a format's tables have for the fields of events.
+struct FieldColumns {
+  bool by_kind = true;  // a table for each kind, with a column for each field; else one with an object
+  bool numbers = false; // addresses and hexadecimal numbers are numbers whatever ExportOptions say
+  bool lists = false;   // where they are, arrays of numbers are lists; else they stay JSON
+  bool few = false;     // kinds with too_many_columns() have one with an object
 };
 
 // Rows of one batch. One thread at a time; memory is kept from batch to batch.
@@ -91,13 +91,13 @@ private:
 class Rows {
 public:
   using Kind = RowBatches::Kind;
-  // `joins`: null for none.
+  // `joins`: null for none. `numbers`: what ExportOptions say.
   Rows(const Clock &clock, const ExportSurvey &survey, const Decoders &decoders, const Joins *joins,
-       FieldColumns fields);
+       FieldColumns fields, bool numbers);
 
   // Of a table: the common ones, those of fields, joined ones, last_columns().
   [[nodiscard]] std::vector<tables::Column> columns(Kind kind) const;
-  [[nodiscard]] bool by_kind() const { return fields_ != FieldColumns::json; }
+  [[nodiscard]] bool by_kind() const { return fields_.by_kind; }
 
   // Makes rows of events, some hundred at a time: a column of a table is filled for all of them before the
   // next one is, so that nothing is asked of each value that is the same for its column. One thread.
@@ -160,6 +160,7 @@ private:
   const Decoders &decoders_;
   const Joins *joins_;
   FieldColumns fields_;
+  JsonOptions json_; // of objects, arrays and structures
   struct Plan {
     std::vector<Place> places; // by index in Schema::fields; none if `object`
     std::size_t columns = 0;   // of fields

@@ -25,6 +25,8 @@ using pipeline::RowBatches;
 using pipeline::Rows;
 using pipeline::TableRows;
 
+constexpr FieldColumns kOneTable{.by_kind = false}, kTyped{.numbers = true, .lists = true};
+
 // Made anew where a worker begins, not where its rows have been written: that is what all wait for.
 struct TablePart {
   RowBatches rows;
@@ -93,10 +95,11 @@ Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, T
                                      const ExportOptions &options, const RunOptions &run) {
   ETWRELOG_TRY_LET(folder, base::PrivateFolder::make("events")); // what is to become the output
   const bool parquet = format == TableFormat::parquet;
-  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"), folder.file())
-                                   : tables::duckdb_writer(folder.file(), {}));
-  ETWRELOG_TRY_LET(
-      report, write_tables(trace, *writer, parquet ? FieldColumns::json : FieldColumns::texts, options, run));
+  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"),
+                                                           [&](const std::string &) { return folder.file(); })
+                                   : tables::duckdb_writer(folder.file()));
+  const FieldColumns fields = parquet ? kOneTable : FieldColumns{.lists = true};
+  ETWRELOG_TRY_LET(report, write_tables(trace, *writer, fields, options, run));
   writer.reset();
   ETWRELOG_TRY_LET(file, base::File::open_read(folder.file()));
   std::vector<std::uint8_t> chunk(kCopied);
@@ -111,7 +114,21 @@ Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, T
 Result<ExportReport> write_sqlite(const Trace &trace, base::OutputFile &file, const ExportOptions &options,
                                   const RunOptions &run) {
   ETWRELOG_TRY_LET(writer, tables::sqlite_writer(file, run.stop));
-  return write_tables(trace, *writer, FieldColumns::sqlite, options, run);
+  return write_tables(trace, *writer, {.few = true}, options, run);
+}
+
+// By way of a database, which DuckDB copies each table out of.
+Result<ExportReport> write_parquet_folder(const Trace &trace, pipeline::NewFolder folder,
+                                          const ExportOptions &options, const RunOptions &run) {
+  ETWRELOG_TRY_LET(place, base::PrivateFolder::make("events"));
+  ETWRELOG_TRY_LET(writer, tables::duckdb_writer(place.file(), [&](const std::string &table) {
+                     return folder.file_for(table).path;
+                   }));
+  ETWRELOG_TRY_LET(report, write_tables(trace, *writer, kTyped, options, run));
+  writer.reset();
+  ETWRELOG_TRY_LET(bytes, folder.commit());
+  report.bytes = bytes;
+  return report;
 }
 
 // SQLite writes here and there: straight into the output if that is a file.
@@ -165,16 +182,17 @@ Result<ExportReport> export_tables(const Trace &trace, const std::string &folder
   case TableFormat::arrow_stream:
     ending = ".arrows", make = [](tables::ByteTarget &target) { return tables::arrow_writer(target, false); };
     break;
+  case TableFormat::parquet: ending = ".parquet"; break;
   default:
     return base::unsupported(
-        "a folder of tables is made of CSV and Arrow: the other formats have their tables in one "
-        "file");
+        "SQLite and DuckDB have a table for each kind of event in one file, not in a folder");
   }
-  const bool typed = format == TableFormat::arrow || format == TableFormat::arrow_stream;
-  ETWRELOG_TRY_LET(writer, pipeline::TableFolder::make(folder, ending, make));
-  ETWRELOG_TRY_LET(
-      report, write_tables(trace, *writer, typed ? FieldColumns::typed : FieldColumns::texts, options, run));
-  report.bytes = writer->bytes();
+  ETWRELOG_TRY_LET(place, pipeline::NewFolder::make(folder, ending));
+  if (!make) return write_parquet_folder(trace, std::move(place), options, run);
+  const bool text = format == TableFormat::csv || format == TableFormat::tsv;
+  pipeline::TableFolder writer(std::move(place), std::move(make));
+  ETWRELOG_TRY_LET(report, write_tables(trace, writer, text ? FieldColumns{} : kTyped, options, run));
+  report.bytes = writer.bytes();
   return report;
 }
 
@@ -195,7 +213,7 @@ Result<ExportReport> export_table(const Trace &trace, const Output &output, Tabl
     case TableFormat::arrow: writer = tables::arrow_writer(target, true); break;
     case TableFormat::arrow_stream: writer = tables::arrow_writer(target, false); break;
     }
-    return write_tables(trace, *writer, FieldColumns::json, options, run);
+    return write_tables(trace, *writer, kOneTable, options, run);
   }();
   if (!report) return report;
   report->bytes = stream.size();

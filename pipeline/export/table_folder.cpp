@@ -1,11 +1,9 @@
 #include "export/table_folder.hpp"
 
 #include "base/errors.hpp"
-#include "base/platform.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -21,18 +19,15 @@ constexpr std::size_t kMostBytes = 64u << 20, kBytesOfFile = 1u << 20; // of tex
 // Opened for each piece: there may be more kinds of events than a process may have files.
 class TableFolder::File final : public tables::ByteTarget {
 public:
-  // `shown`: where it will be when all is done.
-  File(std::string name, std::string shown, std::uint64_t &bytes, const std::size_t &most)
-      : name_(std::move(name)), shown_(std::move(shown)), bytes_(bytes), most_(most) {}
+  File(NewFolder::Place place, const std::size_t &most) : place_(std::move(place)), most_(most) {}
   Result<void> append(std::string_view bytes) override {
-    bytes_ += bytes.size();
     if (text_.size() + bytes.size() > most_) return put(bytes);
     text_ += bytes;
     return {};
   }
   Result<void> put(std::string_view more) {
     errno = 0;
-    std::ofstream file(name_, std::ios::binary | std::ios::app);
+    std::ofstream file(place_.path, std::ios::binary | std::ios::app);
     file.write(text_.data(), static_cast<std::streamsize>(text_.size()));
     file.write(more.data(), static_cast<std::streamsize>(more.size())).flush();
     text_.clear();
@@ -40,58 +35,30 @@ public:
     const int reason = errno;
     return base::io_failure("cannot write" +
                             (reason == 0 ? std::string() : ": " + std::generic_category().message(reason)))
-        .in(shown_);
-  }
-  // On the disk, not only written.
-  Result<void> sync() {
-    ETWRELOG_TRY(put({}));
-    ETWRELOG_TRY_LET(file, base::File::open_read(name_));
-    return file.sync();
+        .in(place_.shown);
   }
 
 private:
-  std::string name_, shown_, text_;
-  std::uint64_t &bytes_;
+  NewFolder::Place place_;
+  std::string text_;
   const std::size_t &most_; // of text_
 };
 
 struct TableFolder::Table {
-  Table(const std::string &file_name, const std::vector<tables::Column> &columns, TableFolder &folder)
-      : file(folder.temporary_ + "/" + file_name, folder.path_ + "/" + file_name, folder.bytes_,
-             folder.most_of_file_),
-        pending(columns) {}
+  Table(NewFolder::Place place, const std::vector<tables::Column> &columns, const TableFolder &folder)
+      : file(std::move(place), folder.most_of_file_), pending(columns) {}
   File file;
   std::unique_ptr<tables::TableWriter> writer;
   tables::Batch pending;
 };
 
-TableFolder::TableFolder(std::string path, std::string ending, MakeWriter make_writer)
-    : path_(std::move(path)), ending_(std::move(ending)), make_writer_(std::move(make_writer)) {}
+TableFolder::TableFolder(NewFolder folder, MakeWriter make_writer)
+    : folder_(std::move(folder)), make_writer_(std::move(make_writer)) {}
 
-Result<std::unique_ptr<TableFolder>> TableFolder::make(const std::string &path, std::string ending,
-                                                       MakeWriter make_writer) {
-  std::string name = path;
-  while (name.size() > 1 && name.back() == '/')
-    name.pop_back();
-  if (name.empty()) return base::bad_option(Option::output, "the name of the folder is empty");
-  if (base::exists(name))
-    return base::io_failure("exists already; a folder is never replaced").in(name).about(Option::output);
-  std::unique_ptr<TableFolder> folder(new TableFolder(name, std::move(ending), std::move(make_writer)));
-  ETWRELOG_TRY_LET(lock, base::File::create_folder_beside(name, folder->temporary_));
-  folder->lock_ = std::move(lock);
-  return folder;
-}
-
-TableFolder::~TableFolder() {
-  if (temporary_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(temporary_, ignored);
-}
+TableFolder::~TableFolder() = default;
 
 Result<void> TableFolder::add_table(const std::string &name, const std::vector<tables::Column> &columns) {
-  constexpr std::size_t kLongest = 200; // file systems take some 255 bytes, with a number and the ending
-  const std::string file = files_.give(std::string_view(name).substr(0, kLongest), "_");
-  Table &table = *tables_.emplace_back(std::make_unique<Table>(file + ending_, columns, *this));
+  Table &table = *tables_.emplace_back(std::make_unique<Table>(folder_.file_for(name), columns, *this));
   most_of_file_ = std::min(kBytesOfFile, kMostBytes / tables_.size());
   table.writer = make_writer_(table.file);
   return table.writer->add_table(name, columns);
@@ -129,16 +96,11 @@ Result<void> TableFolder::finish() {
   ETWRELOG_TRY(write_pending());
   for (const std::unique_ptr<Table> &table : tables_) {
     ETWRELOG_TRY(table->writer->finish());
-    ETWRELOG_TRY(table->file.sync());
+    ETWRELOG_TRY(table->file.put({}));
   }
-  ETWRELOG_TRY(base::sync_folder(temporary_));
-  if (base::exists(path_)) return base::io_failure("exists already").in(path_).about(Option::output);
-  std::error_code failed;
-  std::filesystem::rename(temporary_, path_, failed);
-  if (failed) return base::io_failure("cannot be given its name: " + failed.message()).in(path_);
-  temporary_.clear();
-  const std::string parent = std::filesystem::path(path_).parent_path().string();
-  return base::sync_folder(parent.empty() ? "." : parent);
+  ETWRELOG_TRY_LET(bytes, folder_.commit());
+  bytes_ = bytes;
+  return {};
 }
 
 } // namespace etwrelog::pipeline

@@ -23,12 +23,10 @@ schema::JsonWay json_way(const Field &field) {
   const bool natural = field.length == Measure::natural && field.repeat == Measure::natural;
   if (field.type == FieldType::wstr) return natural ? JsonWay::wide_text : JsonWay::other;
   if (field.type == FieldType::astr) return natural ? JsonWay::narrow_text : JsonWay::other;
-  if (field.type == FieldType::pointer) return JsonWay::hex;
+  if (field.is_hexadecimal()) return JsonWay::hex;
   if (field.type == FieldType::raw_time) return JsonWay::signed_number;
   if (field.type > FieldType::i64) return JsonWay::other;
   switch (field.format) {
-  case Format::hex:
-  case Format::address: return JsonWay::hex;
   case Format::port:
   case Format::ip_address:
   case Format::characters: return JsonWay::other;

@@ -60,7 +60,12 @@ void append_binary(std::string &out, const Op &op, Bytes data) {
   out += '"';
 }
 
-void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *map) {
+void append_hexadecimal(std::string &out, std::uint64_t value, bool as_number) {
+  if (as_number) return append_unsigned(out, value);
+  out += '"', append_hex(out, value), out += '"';
+}
+
+void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *map, bool numbers) {
   const std::uint64_t value = load_unsigned(data);
   if (map != nullptr) {
     if (const std::string name = map->text(value, data.size()); !name.empty()) {
@@ -70,7 +75,7 @@ void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *
   }
   switch (op.format) {
   case Format::hex:
-  case Format::address: out += '"', append_hex(out, value), out += '"'; return;
+  case Format::address: return append_hexadecimal(out, value, numbers);
   case Format::port:
     if (data.size() != 2) break;
     append_unsigned(out, (value & 0xFF) << 8 | value >> 8);
@@ -93,12 +98,12 @@ void append_integer(std::string &out, const Op &op, Bytes data, const ValueMap *
 
 } // namespace
 
-void append_value(std::string &out, const Op &op, Bytes data, unsigned, const ValueMap *map) {
+void append_value(std::string &out, const Op &op, Bytes data, unsigned, const ValueMap *map, bool numbers) {
   switch (op.type) {
   case FieldType::f32: append_float(out, load<float>(data.data())); break;
   case FieldType::f64: append_double(out, load<double>(data.data())); break;
   case FieldType::boolean: out += load_unsigned(data) != 0 ? "true" : "false"; break;
-  case FieldType::pointer: out += '"', append_hex(out, load_unsigned(data)), out += '"'; break;
+  case FieldType::pointer: append_hexadecimal(out, load_unsigned(data), numbers); break;
   case FieldType::raw_time: append_signed(out, load<std::int64_t>(data.data())); break;
   case FieldType::filetime:
     out += '"';
@@ -128,7 +133,7 @@ void append_value(std::string &out, const Op &op, Bytes data, unsigned, const Va
     if (op.repeat != Measure::natural && op.format == Format::characters)
       append_string(out, op, text_of(op, data));
     else
-      append_integer(out, op, data, map);
+      append_integer(out, op, data, map, numbers);
   }
 }
 

@@ -6,16 +6,17 @@
 
 namespace etwrelog::schema {
 
-// One value; strings with their quotes.
-void append_value(std::string &out, const Op &op, Bytes data, unsigned pointer_size, const ValueMap *map);
+// One value; strings with their quotes. `numbers`: as in JsonOptions.
+void append_value(std::string &out, const Op &op, Bytes data, unsigned pointer_size, const ValueMap *map,
+                  bool numbers = false);
 
 class JsonSink {
 public:
   // `payload`: the size of the event's.
   JsonSink(std::string &out, const Decoder::Program &program, unsigned pointer_size, std::size_t payload,
            const JsonOptions &options)
-      : program_(program), pointer_size_(pointer_size), maps_(options.maps), start_(out.size()),
-        most_(max_text(payload)), out_(out), pen_(out) {}
+      : program_(program), pointer_size_(pointer_size), maps_(options.maps), numbers_(options.numbers),
+        start_(out.size()), most_(max_text(payload)), out_(out), pen_(out) {}
 
   void value(const Op &op, Bytes data) {
     key(op);
@@ -32,7 +33,7 @@ public:
     put(op, data);
   }
   void elements(const Op &op, Bytes data, std::size_t unit) {
-    if (op.way == JsonWay::hex && !(maps_ && op.map >= 0) && unit >= 4 && !data.empty()) {
+    if (op.way == JsonWay::hex && !numbers_ && !(maps_ && op.map >= 0) && unit >= 4 && !data.empty()) {
       comma_ = true; // they are the first of their array
       return put_quoted_hexes(pen_, data, unit);
     }
@@ -67,7 +68,8 @@ private:
     switch (op.way) {
     case JsonWay::number: return put_unsigned(pen_, load_unsigned(data));
     case JsonWay::signed_number: return put_signed(pen_, load_signed(data));
-    case JsonWay::hex: return put_quoted_hex(pen_, load_unsigned(data));
+    case JsonWay::hex:
+      return numbers_ ? put_unsigned(pen_, load_unsigned(data)) : put_quoted_hex(pen_, load_unsigned(data));
     case JsonWay::wide_text: return pen_.put('"'), put_json_utf16(pen_, data), pen_.put('"');
     case JsonWay::narrow_text: return pen_.put('"'), put_json_cp1252(pen_, data), pen_.put('"');
     case JsonWay::other: return put_other(op, data);
@@ -75,7 +77,7 @@ private:
   }
   void put_other(const Op &op, Bytes data) {
     pen_.flush();
-    append_value(out_, op, data, pointer_size_, map_of(op));
+    append_value(out_, op, data, pointer_size_, map_of(op), numbers_);
   }
   [[nodiscard]] const ValueMap *map_of(const Op &op) const {
     return maps_ && op.map >= 0 ? program_.schema->maps[static_cast<std::size_t>(op.map)].get() : nullptr;
@@ -83,7 +85,7 @@ private:
 
   const Decoder::Program &program_;
   unsigned pointer_size_;
-  bool maps_, comma_ = false;
+  bool maps_, numbers_, comma_ = false;
   std::size_t start_, most_;
   std::string &out_;
   TextPen pen_; // last: it ends first

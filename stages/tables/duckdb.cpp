@@ -34,6 +34,7 @@ struct DuckDb {
   const char *(*result_error)(QueryResult *result);
   void (*destroy_result)(QueryResult *result);
   Handle (*create_logical_type)(int type);
+  Handle (*create_list_type)(Handle of);
   void (*destroy_logical_type)(Handle *type);
   Handle (*create_data_chunk)(Handle *types, std::uint64_t columns);
   void (*destroy_data_chunk)(Handle *chunk);
@@ -45,6 +46,12 @@ struct DuckDb {
   std::uint64_t *(*vector_get_validity)(Handle vector);
   void (*vector_assign_string_element_len)(Handle vector, std::uint64_t row, const char *text,
                                            std::uint64_t size);
+  struct ListEntry {
+    std::uint64_t offset, size; // in the child's elements
+  };
+  Handle (*list_vector_get_child)(Handle vector);
+  int (*list_vector_reserve)(Handle vector, std::uint64_t elements);
+  int (*list_vector_set_size)(Handle vector, std::uint64_t elements);
   std::uint64_t (*vector_size)();
   int (*appender_create)(Handle connection, const char *schema, const char *table, Handle *appender);
   int (*append_data_chunk)(Handle appender, Handle chunk);
@@ -80,6 +87,7 @@ Result<DuckDb> DuckDb::load() {
   take(db.result_error, "duckdb_result_error");
   take(db.destroy_result, "duckdb_destroy_result");
   take(db.create_logical_type, "duckdb_create_logical_type");
+  take(db.create_list_type, "duckdb_create_list_type");
   take(db.destroy_logical_type, "duckdb_destroy_logical_type");
   take(db.create_data_chunk, "duckdb_create_data_chunk");
   take(db.destroy_data_chunk, "duckdb_destroy_data_chunk");
@@ -90,6 +98,9 @@ Result<DuckDb> DuckDb::load() {
   take(db.vector_ensure_validity_writable, "duckdb_vector_ensure_validity_writable");
   take(db.vector_get_validity, "duckdb_vector_get_validity");
   take(db.vector_assign_string_element_len, "duckdb_vector_assign_string_element_len");
+  take(db.list_vector_get_child, "duckdb_list_vector_get_child");
+  take(db.list_vector_reserve, "duckdb_list_vector_reserve");
+  take(db.list_vector_set_size, "duckdb_list_vector_set_size");
   take(db.vector_size, "duckdb_vector_size");
   take(db.appender_create, "duckdb_appender_create");
   take(db.append_data_chunk, "duckdb_append_data_chunk");
@@ -114,7 +125,7 @@ std::string quoted(std::string_view text, char quote) {
 
 class DuckDbWriter final : public TableWriter {
 public:
-  DuckDbWriter(const DuckDb &db, std::string path, std::string parquet)
+  DuckDbWriter(const DuckDb &db, std::string path, ParquetFile parquet)
       : db_(db), path_(std::move(path)), parquet_(std::move(parquet)) {}
   ~DuckDbWriter() override {
     for (Table &table : tables_)
@@ -143,6 +154,7 @@ public:
     for (const Column &column : named) {
       if (!definitions.empty()) definitions += ", ";
       definitions += quoted(column.name, '"') + type_of(column.type).second;
+      if (column.type == ColumnType::list) definitions += "[]";
       table.types.push_back(column.type);
     }
     if (Result<void> made = run(fmt::format("CREATE TABLE {} ({})", quoted(name, '"'), definitions)); !made)
@@ -160,7 +172,8 @@ public:
       const std::size_t rows = std::min(most, batch.rows - first);
       db_.data_chunk_reset(table.chunk);
       for (std::size_t i = 0; i < table.types.size(); ++i)
-        fill(db_.data_chunk_get_vector(table.chunk, i), batch.columns[i], table.types[i], first, rows);
+        if (!fill(db_.data_chunk_get_vector(table.chunk, i), batch.columns[i], table.types[i], first, rows))
+          return failure("out of memory");
       db_.data_chunk_set_size(table.chunk, rows);
       if (db_.append_data_chunk(table.appender, table.chunk) != 0) return appender_failure(table);
     }
@@ -174,9 +187,7 @@ public:
     std::vector<std::string> tables;
     for (const Table &table : tables_)
       tables.push_back(quoted(table.name, '"'));
-    if (!parquet_.empty())
-      return run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD, ROW_GROUP_SIZE {})",
-                             quoted(tables_[0].name, '"'), quoted(parquet_, '\''), rows_of_group()));
+    if (parquet_) return write_parquet();
     if (Result<void> made = run(view_of_events(tables)); !made) return made;
     return run("CHECKPOINT");
   }
@@ -194,27 +205,44 @@ private:
   static constexpr std::size_t kLongRow = 512, kMostBytesHeld = std::size_t{24} << 20;
   static constexpr std::size_t kRowsOfGroup = 122'880, kRowsOfVector = 2048; // DuckDB's own
 
+  Result<void> write_parquet() {
+    for (const Table &table : tables_)
+      ETWRELOG_TRY(
+          run(fmt::format("COPY {} TO {} (FORMAT PARQUET, COMPRESSION ZSTD, ROW_GROUP_SIZE {})",
+                          quoted(table.name, '"'), quoted(parquet_(table.name), '\''), rows_of_group())));
+    return {};
+  }
+
   // As many rows as a group has, or fewer of long ones.
   [[nodiscard]] std::size_t rows_of_group() const {
     const std::size_t fit = kMostBytesHeld / std::max<std::size_t>(longest_row_, 1);
     return std::clamp(fit / kRowsOfVector * kRowsOfVector, kRowsOfVector, kRowsOfGroup);
   }
 
+  // Of an element, where it is a list.
   static std::pair<int, const char *> type_of(ColumnType type) {
     switch (type) {
     case ColumnType::integer: return {DuckDb::bigint, " BIGINT"};
+    case ColumnType::list:
     case ColumnType::unsigned_integer: return {DuckDb::ubigint, " UBIGINT"};
     case ColumnType::real: return {DuckDb::real, " DOUBLE"};
     case ColumnType::boolean: return {DuckDb::boolean, " BOOLEAN"};
     case ColumnType::timestamp: return {DuckDb::timestamp_ns, " TIMESTAMP_NS"};
-    case ColumnType::list:
     case ColumnType::text: break;
     }
     return {DuckDb::varchar, " VARCHAR"};
   }
+  [[nodiscard]] DuckDb::Handle make_type(ColumnType type) const {
+    DuckDb::Handle made = db_.create_logical_type(type_of(type).first);
+    if (type != ColumnType::list) return made;
+    DuckDb::Handle list = db_.create_list_type(made);
+    db_.destroy_logical_type(&made);
+    return list;
+  }
 
-  void fill(DuckDb::Handle vector, const ColumnData &column, ColumnType type, std::size_t first,
-            std::size_t rows) {
+  // False if it has no memory.
+  [[nodiscard]] bool fill(DuckDb::Handle vector, const ColumnData &column, ColumnType type, std::size_t first,
+                          std::size_t rows) {
     if (column.nulls() != 0) {
       db_.vector_ensure_validity_writable(vector);
       std::uint64_t *const valid = db_.vector_get_validity(vector);
@@ -232,15 +260,35 @@ private:
         const std::string_view text = column.text(first + i);
         db_.vector_assign_string_element_len(vector, i, text.data(), text.size());
       }
-      return;
+      return true;
     }
+    if (type == ColumnType::list) return fill_lists(vector, column, first, rows);
     auto *const data = static_cast<std::uint8_t *>(db_.vector_get_data(vector));
     if (type == ColumnType::boolean) {
       for (std::size_t i = 0; i < rows; ++i)
         data[i] = column.number(first + i) != 0 ? 1 : 0;
-      return;
+      return true;
     }
     std::memcpy(data, column.numbers().data() + first, rows * 8);
+    return true;
+  }
+
+  [[nodiscard]] bool fill_lists(DuckDb::Handle vector, const ColumnData &column, std::size_t first,
+                                std::size_t rows) {
+    const std::uint32_t *const ends = column.ends().data() + first;
+    const std::uint32_t begin = first == 0 ? 0 : ends[-1];
+    const std::size_t elements = ends[rows - 1] - begin;
+    if (db_.list_vector_reserve(vector, elements) != 0 || db_.list_vector_set_size(vector, elements) != 0)
+      return false;
+    auto *const lists = static_cast<DuckDb::ListEntry *>(db_.vector_get_data(vector));
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::uint32_t at = i == 0 ? begin : ends[i - 1];
+      lists[i] = {at - begin, ends[i] - at};
+    }
+    if (elements != 0)
+      std::memcpy(db_.vector_get_data(db_.list_vector_get_child(vector)), column.numbers().data() + begin,
+                  elements * 8);
+    return true;
   }
 
   Result<void> make_room(const Batch &batch) {
@@ -252,7 +300,7 @@ private:
     if (each <= longest_row_) return {};
     longest_row_ = each;
     // It takes a vector of rows at a time, however long they are, and holds some.
-    const std::size_t needed = (parquet_.empty() ? 3 : 6) * kRowsOfVector * longest_row_;
+    const std::size_t needed = (parquet_ ? 6 : 3) * kRowsOfVector * longest_row_;
     if (needed <= memory_limit_) return {};
     memory_limit_ = needed;
     return run(fmt::format("SET memory_limit = '{}MiB'", (memory_limit_ >> 20) + 1));
@@ -264,7 +312,7 @@ private:
       return appender_failure(table);
     std::vector<DuckDb::Handle> types;
     for (const ColumnType type : table.types)
-      types.push_back(db_.create_logical_type(type_of(type).first));
+      types.push_back(make_type(type));
     table.chunk = db_.create_data_chunk(types.data(), types.size());
     for (DuckDb::Handle &type : types)
       db_.destroy_logical_type(&type);
@@ -311,7 +359,8 @@ private:
   }
 
   DuckDb db_;
-  std::string path_, parquet_;
+  std::string path_;
+  ParquetFile parquet_; // none: the database is what is wanted
   DuckDb::Handle database_ = nullptr, connection_ = nullptr;
   std::vector<Table> tables_;
   std::size_t memory_limit_ = std::size_t{256} << 20;
@@ -321,10 +370,10 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path, const std::string &parquet) {
+Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path, ParquetFile parquet) {
   const Result<DuckDb> db = DuckDb::load();
   if (!db) return db.error();
-  auto writer = std::make_unique<DuckDbWriter>(*db, path, parquet);
+  auto writer = std::make_unique<DuckDbWriter>(*db, path, std::move(parquet));
   if (Result<void> opened = writer->open(); !opened) return std::move(opened).error();
   return std::unique_ptr<TableWriter>(std::move(writer));
 }

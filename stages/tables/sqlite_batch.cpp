@@ -109,7 +109,7 @@ int value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int place) {
   case ColumnType::timestamp: sqlite3_result_int64(to, static_cast<sqlite3_int64>(column.number(row))); break;
   case ColumnType::real: sqlite3_result_double(to, column.real(row)); break;
   case ColumnType::text: put_text(to, column.text(row), SQLITE_STATIC); break;
-  case ColumnType::list: break; // only Arrow has it
+  case ColumnType::list: break; // SQLite has none
   }
   return SQLITE_OK;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,7 +32,7 @@ enum class ColumnType : std::uint8_t {
   boolean,
   text,      // UTF-8
   timestamp, // i64: nanoseconds since 1970, UTC
-  list,      // of u64; only Arrow has it
+  list,      // of u64; only Arrow, Parquet and DuckDB have it
 };
 
 struct Column {
@@ -268,9 +269,11 @@ public:
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> sqlite_writer(base::OutputFile &file,
                                                                  const std::stop_token &stop = {});
 
-// The same for DuckDB at `path`, which must not exist; or, if `parquet` is not empty, one table that ends as
-// a Parquet file of that name. Unsupported where DuckDB's library is not on the machine.
+// The same for DuckDB at `path`, which must not exist; or, where there is `parquet`, what is asked for the
+// file of each table: they end as Parquet, and the database is only on the way. Unsupported where DuckDB's
+// library is not on the machine.
+using ParquetFile = std::function<std::string(const std::string &table)>;
 [[nodiscard]] Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path,
-                                                                 const std::string &parquet);
+                                                                 ParquetFile parquet = {});
 
 } // namespace etwrelog::tables

@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { tableFromIPC } from 'apache-arrow';
-import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 
 const folder = process.argv[2];
@@ -77,30 +77,45 @@ const same = (typed, field) => {
   if (JSON.stringify(a) === JSON.stringify(b)) return true;
   return typeof typed === 'string' && JSON.stringify(field) === typed; // structures and other arrays
 };
-let typedRows = 0, files = 0, lists = 0;
-for (const file of readdirSync(`${folder}/x.kinds`)) {
-  const table = tableFromIPC(readFileSync(`${folder}/x.kinds/${file}`));
-  const names = table.schema.fields.map(field => field.name).slice(columns.length + 1, -2);
-  ++files;
-  for (const row of table) {
-    ++typedRows;
-    const candidates = byKey.get(keyOf(name => row[name])) ?? [];
-    const fieldOf = (fields, name) => name in fields ? fields[name] : fields[name.replace(/#\d+$/, '')];
-    const at = candidates.findIndex(fields => names.every(name => same(row[name], fieldOf(fields, name))));
-    if (at < 0) {
-      console.log(`${file}: no line for ${JSON.stringify(names.map(name => simple(row[name])))}`);
-      process.exit(1);
+// `read`: of a file its rows, and the names of their columns.
+async function compareFolder(name, folder, read) {
+  const left = new Map([...byKey].map(([key, fields]) => [key, [...fields]]));
+  let count = 0, files = 0, lists = 0;
+  for (const file of readdirSync(folder)) {
+    const { rows, all } = await read(`${folder}/${file}`);
+    const names = all.slice(columns.length + 1, -2);
+    ++files;
+    for (const row of rows) {
+      ++count;
+      const candidates = left.get(keyOf(name => row[name])) ?? [];
+      const fieldOf = (fields, name) => name in fields ? fields[name] : fields[name.replace(/#\d+$/, '')];
+      const at = candidates.findIndex(fields => names.every(name => same(row[name], fieldOf(fields, name))));
+      if (at < 0) {
+        console.log(`${file}: no line for ${JSON.stringify(names.map(name => simple(row[name])))}`);
+        process.exit(1);
+      }
+      lists += names.some(name => row[name] !== null && typeof row[name] === 'object') ? 1 : 0;
+      candidates.splice(at, 1);
     }
-    lists += names.some(name => row[name] !== null && typeof row[name] === 'object') ? 1 : 0;
-    candidates.splice(at, 1);
+  }
+  if (count !== expected.length || files < 5 || lists === 0) {
+    console.log(`${name}: ${count} rows in ${files} files, ${lists} with lists; ${expected.length} are wanted`);
+    failed = 1;
+  } else {
+    console.log(`${name}: ${count} rows in ${files} files are equal`);
   }
 }
-if (typedRows !== expected.length || files < 5 || lists === 0) {
-  console.log(`--by-kind: ${typedRows} rows in ${files} files, ${lists} with lists; ${expected.length} are wanted`);
-  failed = 1;
-} else {
-  console.log(`--by-kind, apache-arrow: ${typedRows} rows in ${files} files are equal`);
-}
+await compareFolder('--by-kind, apache-arrow', `${folder}/x.arrow.kinds`, file => {
+  const table = tableFromIPC(readFileSync(file));
+  return { rows: table, all: table.schema.fields.map(field => field.name) };
+});
+await compareFolder('--by-kind, hyparquet', `${folder}/x.parquet.kinds`, async file => {
+  const buffer = await asyncBufferFromFile(file);
+  const { schema } = await parquetMetadataAsync(buffer);
+  // Lists have groups of their own in the schema: names of columns are children of its root.
+  const all = parquetSchema({ schema }).children.map(child => child.element.name);
+  return { rows: await parquetReadObjects({ file: buffer, compressors }), all };
+});
 
 let polars;
 try {
@@ -136,4 +151,18 @@ if (Number(counted[0].n) !== expected.length || BigInt(counted[0].sum) !== sum) 
 } else {
   console.log(`DuckDB: a table for each kind, ${counted[0].n} events together`);
 }
+// Addresses as numbers, stacks as lists: as the files of --by-kind have them.
+const numbers = await (await DuckDBInstance.create(`${folder}/x.numbers.duckdb`, { access_mode: 'READ_ONLY' })).connect();
+const [inDatabase] = await ask(numbers, 'SELECT count(*) AS n, sum(list_sum(Stack)) AS sum FROM StackWalk_Stack');
+const [inParquet] = await ask(memory,
+  `SELECT count(*) AS n, sum(list_sum(Stack)) AS sum FROM '${folder}/x.parquet.kinds/StackWalk_Stack.parquet'`);
+const stacks = lines.map(line => JSON.parse(line)).filter(event => event.event === 'StackWalk/Stack');
+const addresses = stacks.flatMap(event => event.fields.Stack).reduce((all, text) => all + BigInt(text), 0n);
+for (const [name, found] of [['DuckDB', inDatabase], ['Parquet', inParquet]])
+  if (Number(found.n) !== stacks.length || BigInt(found.sum) !== addresses || stacks.length === 0) {
+    console.log(`${name}: ${found.n} stacks with ${found.sum}, not ${stacks.length} with ${addresses}`);
+    failed = 1;
+  } else {
+    console.log(`${name}: ${found.n} stacks are lists of numbers`);
+  }
 process.exit(failed);

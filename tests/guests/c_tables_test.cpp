@@ -57,6 +57,12 @@ json value_at(const ArrowSchema &column, const ArrowArray &array, std::int64_t r
   if (format == "g") return at<double>(array, 1, row);
   if (format == "b") return bit(array, 1, row);
   if (format == "u") return text_at(array, row);
+  if (format == "+l") {
+    json list = json::array();
+    for (auto i = at<std::int32_t>(array, 1, row); i < at<std::int32_t>(array, 1, row + 1); ++i)
+      list.push_back(value_at(*column.children[0], *array.children[0], i));
+    return list;
+  }
   EXPECT_EQ(format, "i");
   const auto place = at<std::int32_t>(array, 1, row);
   EXPECT_LT(place, array.dictionary->length);
@@ -221,6 +227,31 @@ TEST_F(CTables, EachKindHasAColumnForEachField) {
     }
   }
   EXPECT_EQ(rows, events.size());
+}
+
+TEST_F(CTables, AddressesAreNumbersAndStacksListsIfAskedFor) {
+  const TracePtr trace = open_trace(files.write("a.etl", sampled_trace().bytes()));
+  auto options = sized<etwr_table_options>();
+  options.where = "event = \"StackWalk/Stack\"";
+  options.flags = ETWR_TABLE_NUMBERS;
+  const auto tables = tables_of(trace, &options);
+  ASSERT_EQ(etwr_table_count(tables.get()), 1u);
+  Stream of_kind = stream_of(tables, 0);
+  const Table table = read(of_kind);
+  ASSERT_EQ(table.rows.size(), 300u);
+  const json stack = {0x7FF6'0000'1000, 0x7FF6'0000'2000};
+  EXPECT_EQ(table.rows.back().at("Stack"), stack);
+  Stream all = stream_of(trace, &options);
+  EXPECT_EQ(json::parse(read(all).rows.back().at("fields").get<std::string>()).at("Stack"), stack);
+  options.flags = 0;
+  Stream texts = stream_of(trace, &options);
+  EXPECT_EQ(json::parse(read(texts).rows.back().at("fields").get<std::string>()).at("Stack"),
+            json({"0x7ff600001000", "0x7ff600002000"}));
+  options.flags = 2;
+  Stream bad;
+  error.reset(etwr_events_stream(trace.get(), &options, nullptr, &bad.held));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(etwr_error_kind(error.get()), ETWR_ERROR_USAGE);
 }
 
 TEST_F(CTables, WhatIsHandedOverOutlivesWhereItCameFrom) {

@@ -141,7 +141,7 @@ TEST_F(Cli, OptionsThatMeanNothingTogetherAreRefused) {
            {{"merge", in, "-o", out, "--codec", "none", "--level", "max"}, "--level"},
            {{"export", in, "-f"}, "--force"},
            {{"export", in, "--by-kind", "--format", "sqlite", "-o", folder}, "--by-kind"},
-           {{"export", in, "--by-kind", "--format", "parquet", "-o", folder}, "--by-kind"},
+           {{"export", in, "--by-kind", "--format", "duckdb", "-o", folder}, "--by-kind"},
            {{"stacks", in, "--simulate-cache", "--buckets", "255"}, "256 to 4096"},
            {{"stacks", in, "--simulate-cache", "--buckets", "1021,4097"}, "256 to 4096"},
            {{"stacks", in, "--simulate-cache", "--cache-size", "2M"}, "3M to 50M"},

@@ -19,6 +19,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sqlite3.h>
@@ -41,6 +42,7 @@ std::string plain(const json &value) {
   if (value.is_null()) return "";
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>()); // 29, also where it is 29.0
   return value.dump();
 }
 
@@ -206,6 +208,80 @@ TEST_P(TableExport, SaysTheSameInEveryFormat) {
       run_tool({"export", trace->string(), "--by-kind", "--format", "csv", "-o", directory.file("kinds")});
   ASSERT_EQ(folder.status, 0) << folder.err;
   EXPECT_EQ(from_folder(directory.file("kinds")), lines);
+}
+
+// What lines say without --numbers and with it: the same, but for texts of hexadecimal numbers, which are
+// numbers. How many.
+void compare_numbers(const json &texts, const json &numbers, std::size_t &made) {
+  ASSERT_EQ(texts.size(), numbers.size());
+  if (texts.is_structured()) {
+    for (auto text = texts.begin(), number = numbers.begin(); text != texts.end(); ++text, ++number)
+      compare_numbers(*text, *number, made);
+  } else if (texts.is_string() && numbers.is_number()) {
+    EXPECT_EQ(texts.get<std::string>(), fmt::format("0x{:x}", numbers.get<std::uint64_t>()));
+    ++made;
+  } else {
+    EXPECT_EQ(texts, numbers);
+  }
+}
+
+void expect_numbers_in_every_format(const std::string &trace, std::size_t least) {
+  const TempDir directory;
+  ASSERT_EQ(run_tool({"export", trace, "-o", directory.file("texts.jsonl")}).status, 0);
+  for (const char *format : {"jsonl", "csv", "sqlite"}) {
+    const ToolRun run =
+        run_tool({"export", trace, "--numbers", "-o", directory.file(std::string("x.") + format)});
+    ASSERT_EQ(run.status, 0) << run.err;
+  }
+  std::ifstream texts(directory.file("texts.jsonl")), numbers(directory.file("x.jsonl"));
+  std::size_t made = 0;
+  for (std::string text, number; std::getline(texts, text);) {
+    ASSERT_TRUE(std::getline(numbers, number));
+    const json before = json::parse(text), after = json::parse(number);
+    ASSERT_NO_FATAL_FAILURE(compare_numbers(before, after, made)) << text << '\n' << number;
+    EXPECT_EQ(before.at("keyword"), after.at("keyword")); // of all events
+  }
+  EXPECT_GE(made, least);
+  const Events lines = from_json_lines(directory.file("x.jsonl"));
+  EXPECT_EQ(from_csv(directory.file("x.csv")), lines);
+  EXPECT_EQ(from_sqlite(directory.file("x.sqlite")), lines);
+  const ToolRun folder =
+      run_tool({"export", trace, "--numbers", "--by-kind", "--format", "csv", "-o", directory.file("kinds")});
+  ASSERT_EQ(folder.status, 0) << folder.err;
+  EXPECT_EQ(from_folder(directory.file("kinds")), lines);
+}
+
+TEST(TableExport, NumbersAreNumbersInEveryFormatIfAskedFor) {
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), testing::generated(200'000));
+  expect_numbers_in_every_format(directory.file("t.etl"), 1'000);
+}
+
+TEST_P(TableExport, NumbersSayTheSameAsTheirTexts) {
+  const auto trace = testing::trace_path(GetParam());
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  if (testing::kSanitized && std::filesystem::file_size(*trace) > 3u << 20)
+    GTEST_SKIP() << "too much for a sanitizer: the smaller ones take the same ways";
+  expect_numbers_in_every_format(trace->string(), 0);
+}
+
+TEST(TableExport, AColumnOfNumbersCanBeAddedUp) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const TempDir directory;
+  const std::string out = directory.file("x.sqlite");
+  ASSERT_EQ(
+      run_tool({"export", trace->string(), "--event", "GC/AllocationTick", "--numbers", "-o", out}).status,
+      0);
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(out.c_str(), &database), SQLITE_OK);
+  std::int64_t sum = 0;
+  for_each_row(database,
+               "SELECT sum(AllocationAmount64) FROM "
+               "Microsoft_Windows_DotNETRuntime_GarbageCollection_GCAllocationTick",
+               [&](sqlite3_stmt *row) { sum = sqlite3_column_int64(row, 0); });
+  sqlite3_close(database);
+  EXPECT_EQ(sum, 1'108'915'440);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shared, TableExport,
@@ -391,9 +467,13 @@ TEST(TableExport, RefusesAnExistingFileAndWritesNothing) {
   // Parquet needs DuckDB's library, and says so.
   ASSERT_EQ(::setenv("ETWRELOG_DUCKDB", directory.file("libduckdb.so").c_str(), 1), 0);
   const ToolRun parquet = run_tool({"export", trace->string(), "-o", directory.file("x.parquet")});
+  const ToolRun folder = run_tool(
+      {"export", trace->string(), "--by-kind", "--format", "parquet", "-o", directory.file("kinds")});
   ::unsetenv("ETWRELOG_DUCKDB");
-  EXPECT_EQ(parquet.status, 1);
-  EXPECT_NE(parquet.err.find("$ETWRELOG_DUCKDB"), std::string::npos) << parquet.err;
+  for (const ToolRun *without : {&parquet, &folder}) {
+    EXPECT_EQ(without->status, 1);
+    EXPECT_NE(without->err.find("$ETWRELOG_DUCKDB"), std::string::npos) << without->err;
+  }
   EXPECT_EQ(directory.names(), std::vector<std::string>{"x.sqlite"});
 }
 

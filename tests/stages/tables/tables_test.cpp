@@ -325,7 +325,7 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   EXPECT_EQ(ask(database, "select level, activity from events limit 1"), "level|activity\n");
   sqlite3_close(database);
   // Where its library is on the machine; consumers/tables reads what it writes.
-  if (auto duck = duckdb_writer(directory.file("t.duckdb"), "")) fill(**duck);
+  if (auto duck = duckdb_writer(directory.file("t.duckdb"))) fill(**duck);
 }
 
 } // namespace

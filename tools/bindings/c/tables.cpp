@@ -41,6 +41,9 @@ etwr_error *read_options(const etwr_table_options *given, const Trace &trace, co
   options.joins.module = (asked.joins & ETWR_JOIN_MODULE) != 0;
   options.joins.stack = (asked.joins & ETWR_JOIN_STACK) != 0;
   options.joins.duration = (asked.joins & ETWR_JOIN_DURATION) != 0;
+  if ((asked.flags & ~std::uint64_t{ETWR_TABLE_NUMBERS}) != 0)
+    return usage("etwr_table_options: no such flag");
+  options.numbers = (asked.flags & ETWR_TABLE_NUMBERS) != 0;
   if (asked.where != nullptr) options.where = asked.where;
   if (asked.schemas != nullptr) options.schemas = asked.schemas->catalog;
   return read_selection(asked.selection, trace, options.schemas, run, options.selection);
