@@ -191,8 +191,10 @@ std::array<CLI::Option *, 3> EventsFlags::add_to(CLI::App &command, const char *
           ->needs(names);
   CLI::Option *const innermost =
       command
-          .add_option("--leaf", leaf,
-                      "Of these events show what a field says as the innermost frame: TypeName, OpenPath")
+          .add_option(
+              "--leaf", leaf,
+              "Of these events show what a field says as the innermost frame: TypeName, OpenPath; file: "
+              "the path of the file that they are about")
           ->needs(names);
   return {names, field, innermost};
 }

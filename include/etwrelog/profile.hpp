@@ -218,12 +218,15 @@ class Trace;
 struct ProfileOptions {
   ProfileKind kind = ProfileKind::cpu;
   // For ProfileKind::events, and only for that. Their stacks are those that the kernel wrote for them, those
-  // in the events themselves, and of .NET's events those that its runtime wrote behind them. Who wrote an
-  // event is told by its header where the trace tells nothing of the thread. Stacks are no events of their
-  // own.
+  // in the events themselves, and of .NET's events those that its runtime wrote behind them. What ends a
+  // request to a disk (DiskIO/Read, Write, FlushBuffers) is by whom its beginning is, and has that one's
+  // stack. Who wrote an event is told by its header where the trace tells nothing of the thread. Stacks are
+  // no events of their own.
   NamedKinds events{};
-  std::string sum{};   // of these, a field that is one number: instead of 1 each weighs what it says there
-  std::string leaf{};  // of these, a field: what it says is the innermost frame, "TypeName: System.String"
+  std::string sum{}; // of these, a field that is one number: instead of 1 each weighs what it says there
+  // Of these, a field: what it says is the innermost frame, "TypeName: System.String". Where none is called
+  // "file", that is the path of the FileObject or FileKey, "file: \Device\HarddiskVolume2\a.txt".
+  std::string leaf{};
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches
   bool names = false; // of code that runtimes made, out of the trace; for native code see profile_symbols.hpp

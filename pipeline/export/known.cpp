@@ -30,11 +30,6 @@ void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &
 
 // What one batch shows.
 struct Knowledge::Part {
-  struct File {
-    std::uint64_t key;
-    std::int64_t time;
-    std::string name;
-  };
   struct RawFragment {
     Fragment fragment;
     std::size_t begin, end; // in `frames`
@@ -52,7 +47,7 @@ struct Knowledge::Part {
     std::size_t begin, end;
   };
   struct OfMachine {
-    std::vector<File> files;
+    std::vector<FileName> files;
     StateRecords state;
     std::vector<std::pair<std::uint16_t, Running>> running;
     std::vector<RawFragment> fragments;
@@ -123,7 +118,8 @@ struct Knowledge::Part {
     }
     default: break;
     }
-    if (wanted.files && *hook >> 8 == 0x04) add_file(event, *hook, mine);
+    if (!wanted.files) return;
+    if (auto told = file_name_of(event, *hook, event.time())) mine.files.push_back(*std::move(told));
   }
 
 private:
@@ -147,26 +143,6 @@ private:
     read_frames(payload.subspan(clr::kStackFramesAt), event.pointer_size(), mine.frames);
     raw.end = mine.frames.size();
     mine.clr_stacks.push_back(raw);
-  }
-
-  // FileIo/Name and its kin give the name of a key; FileIo/Create that of the object that it opens.
-  static void add_file(const Event &event, std::uint16_t hook, OfMachine &mine) {
-    constexpr std::uint16_t kCreate = 0x0440;
-    if (kernel::scope_of(hook) != Scope::file_name && hook != kCreate) return;
-    const kernel::Layout *layout = kernel::find_layout(hook, event.version());
-    if (layout == nullptr) return;
-    std::optional<std::uint64_t> object;
-    std::string name;
-    kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
-    const kernel::Field *field = nullptr;
-    for (Bytes data; walk.next(field, data);) {
-      if (field->role == Role::file_object || (field->role == Role::file_key && !object))
-        object = kernel::field_value(data);
-      if (field->role == Role::file_name || std::string_view(field->name) == "OpenPath")
-        name = utf8_from_utf16(data);
-    }
-    if (object && *object != 0 && !name.empty())
-      mine.files.push_back({*object, event.time(), std::move(name)});
   }
 };
 
@@ -209,7 +185,6 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   const std::size_t machines = survey.lifetimes.size();
   known.machines_.resize(machines);
   std::vector<StateRecords> states(machines);
-  std::vector<std::unordered_map<std::string, std::uint32_t>> names(machines);
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20); // of each table
   Stacks stacks(known, room);
   // Whose a stack is, all events tell together: without some of them none is joined.
@@ -235,15 +210,12 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
     Machine &into = known.machines_[number];
     states[number].append(std::move(from.state));
-    for (Part::File &file : from.files) {
-      if (into.files.size() * (sizeof(FileName) + 128) > room) {
+    for (const FileName &file : from.files) {
+      if (into.files.memory() > room) {
         known.problem("more names of files than memory has room for: some are not joined");
         break;
       }
-      const auto [at, fresh] =
-          names[number].try_emplace(std::move(file.name), static_cast<std::uint32_t>(into.names.size()));
-      if (fresh) into.names.push_back(at->first);
-      into.files.push_back({file.key, file.time, at->second});
+      into.files.add(file);
     }
     for (const auto &[processor, running] : from.running) {
       if (into.running.size() <= processor) into.running.resize(processor + 1u);
@@ -303,7 +275,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   }
   for (std::size_t i = 0; i < machines; ++i) {
     Machine &machine = known.machines_[i];
-    std::ranges::stable_sort(machine.files, {}, [](const FileName &f) { return std::pair(f.key, f.time); });
+    machine.files.sort();
     machine.definitions.sort();
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
@@ -404,14 +376,7 @@ const ProcessInstance *Knowledge::process(std::uint32_t machine, std::uint32_t p
 }
 
 std::string_view Knowledge::file(std::uint32_t machine, std::uint64_t key, std::int64_t time) const {
-  const std::vector<FileName> &files = machines_[machine].files;
-  // The last name that it got until then; else, as rundowns come at the end, the next.
-  const auto of = [](const FileName &f) { return std::pair(f.key, f.time); };
-  const auto after = std::ranges::upper_bound(files, std::pair(key, time), {}, of);
-  if (after != files.begin() && std::prev(after)->key == key)
-    return machines_[machine].names[std::prev(after)->name];
-  if (after != files.end() && after->key == key) return machines_[machine].names[after->name];
-  return {};
+  return machines_[machine].files.find(key, time);
 }
 
 bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time,

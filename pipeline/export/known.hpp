@@ -5,6 +5,7 @@
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
+#include "passes/file_names.hpp"
 #include "profile/images.hpp"
 #include "stacks/stack_definitions.hpp"
 
@@ -62,11 +63,6 @@ public:
   }
 
 private:
-  struct FileName {
-    std::uint64_t key;
-    std::int64_t time;
-    std::uint32_t name;
-  };
   struct Running { // from `time` on
     std::int64_t time;
     std::uint32_t thread;
@@ -102,8 +98,7 @@ private:
     auto operator<=>(const ClrStack &) const = default;
   };
   struct Machine {
-    std::vector<FileName> files; // by key and time
-    std::vector<std::string> names;
+    FileNames files;
     std::vector<ThreadSpan> threads;
     profile::Images images;
     std::vector<profile::IdentityRecord> identities;

@@ -4,6 +4,7 @@
 #include "base/errors.hpp"
 #include "export/event_keys.hpp"
 #include "filter/filter.hpp"
+#include "schema/io_requests.hpp"
 #include "schema/value_text.hpp"
 
 #include <algorithm>
@@ -24,18 +25,6 @@ struct Edge {
   bool begins = false;
 };
 
-// The number of an I/O request.
-std::optional<std::uint64_t> request_of(const Event &event, std::uint16_t hook) {
-  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
-  if (layout == nullptr) return std::nullopt;
-  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
-  const kernel::Field *field = nullptr;
-  for (Bytes data; walk.next(field, data);)
-    if (const std::string_view name = field->name; name == "IrpPtr" || name == "Irp" || name == "IRP")
-      return kernel::field_value(data);
-  return std::nullopt;
-}
-
 // Pairs that the kernel writes. Numbers are opcodes of their group.
 bool kernel_edge(const Event &event, std::uint16_t hook, Edge &edge) {
   const unsigned opcode = hook & 0xFF;
@@ -52,19 +41,18 @@ bool kernel_edge(const Event &event, std::uint16_t hook, Edge &edge) {
     edge.kind = hook >> 8, edge.key = *id, edge.begins = opcode == 1;
     return true;
   }
-  case 0x01: { // DiskIo: the beginnings have the request alone
-    const bool begins = opcode == 12 || opcode == 13 || opcode == 15;
-    if (!begins && opcode != 10 && opcode != 11 && opcode != 14) return false;
-    const auto irp = request_of(event, hook);
-    if (!irp) return false;
-    edge.kind = 1, edge.key = *irp, edge.begins = begins;
+  case 0x01: { // DiskIo
+    const auto begin = schema::disk_request_begin(hook);
+    const auto request = begin ? schema::io_request(event, hook) : std::nullopt;
+    if (!request) return false;
+    edge.kind = 1, edge.key = *request, edge.begins = hook == *begin;
     return true;
   }
   case 0x04: { // FileIo: requests, and OperationEnd
     if (opcode < 64 || opcode > 77) return false;
-    const auto irp = request_of(event, hook);
-    if (!irp) return false;
-    edge.kind = 4, edge.key = *irp, edge.begins = opcode != 76;
+    const auto request = schema::io_request(event, hook);
+    if (!request) return false;
+    edge.kind = 4, edge.key = *request, edge.begins = opcode != 76;
     return true;
   }
   default: return false;

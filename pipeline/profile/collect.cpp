@@ -2,13 +2,16 @@
 
 #include "base/cut_text.hpp"
 #include "base/errors.hpp"
+#include "base/text_numbers.hpp"
 #include "filter/clr_stacks.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
+#include "passes/file_names.hpp"
 #include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
+#include "schema/io_requests.hpp"
 #include "stacks/stack_definitions.hpp"
 #include "stacks/stack_events.hpp"
 
@@ -16,12 +19,11 @@
 #include "etwrelog/kernel_events.hpp"
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 
 namespace etwrelog::pipeline {
 
@@ -77,25 +79,18 @@ struct LaterPart { // of the stack of an event, or of several
   std::uint32_t fragment;
 };
 
-// Numbers of texts, each kept once.
-class LeafTexts {
-public:
-  std::uint32_t number(std::string_view text) {
-    if (const auto known = numbers_.find(text); known != numbers_.end()) return known->second;
-    const auto number = static_cast<std::uint32_t>(texts_.size());
-    numbers_.emplace(texts_.emplace_back(text), number); // which stays where it is
-    return number;
-  }
-  [[nodiscard]] const std::deque<std::string> &all() const { return texts_; }
-  void clear() {
-    numbers_.clear();
-    texts_.clear();
-  }
-
-private:
-  std::deque<std::string> texts_;
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;
+// What begins or ends a request to a disk.
+struct DiskEdge {
+  std::uint64_t request = 0;
+  Instant at;
+  std::uint32_t thread = kUnknownId, process = kUnknownId;
+  std::uint32_t subject = kNoSubject; // of an end that the profile is about
+  std::uint16_t begin = 0;            // the hook of the beginning
+  bool ends = false;
+  static constexpr std::uint32_t kNoSubject = 0xFFFF'FFFF;
 };
+
+using FileNumbers = std::array<std::uint64_t, 2>; // by which an event calls its file; 0: none
 
 struct BufferMarks { // of one buffer: what to know of its marks when it is put behind the others
   std::uint16_t processor = 0;
@@ -115,14 +110,17 @@ struct CollectWork {
   std::uint64_t unreadable = 0, weightless = 0;
   std::vector<std::uint64_t> weights; // of subjects, where a field of theirs is added up
   std::vector<std::uint32_t> leaves;  // and where one is a frame of their stacks
-  LeafTexts leaf_texts;
+  base::TextNumbers leaf_texts;
   std::string text;
+  std::vector<FileNumbers> files; // of subjects, where the frame is the name of a file
+  std::vector<FileName> file_names;
 
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events
   std::vector<std::uint32_t> clr_stacks;    // as fragments
   std::vector<filter::LaterKey> awaited;    // of events
   std::vector<LaterPart> later_parts;
+  std::vector<DiskEdge> disk_edges;
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -146,17 +144,20 @@ struct CollectWork {
     weights.clear();
     leaves.clear();
     leaf_texts.clear();
+    files.clear();
+    file_names.clear();
     buffers.clear();
     clr_events.clear();
     clr_stacks.clear();
     awaited.clear();
     later_parts.clear();
+    disk_edges.clear();
   }
 };
 
-// Disk completions and rundowns have no stack, nor do stacks.
+// Rundowns of threads have no stack, nor do stacks.
 bool may_have_stack(std::uint16_t hook) {
-  return hook >> 8 != 0x18 && hook != 0x010A && hook != 0x010B && hook != 0x010E && hook != 0x0503;
+  return hook >> 8 != 0x18 && hook != 0x0503;
 }
 
 // The thread that an event without ids in its header names; kUnknownId if it names none.
@@ -236,14 +237,21 @@ private:
       if (const Bytes payload = event.payload(); payload.size() >= 4)
         work.readies.push_back({moment.time, load<std::uint32_t>(payload.data()), processor});
     add_kernel_state(event, hook, moment, work.state);
+    if (!collect_.files.empty())
+      if (auto told = file_name_of(event, hook, moment.time)) work.file_names.push_back(*std::move(told));
     if (!in_time) return;
     const bool selected = is_selected(event);
-    if (!selected && !may_have_stack(hook)) return;
     const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, hook);
+    const std::optional<std::uint16_t> begin = schema::disk_request_begin(hook);
+    const bool ends = begin && *begin != hook;
+    if (begin && collect_.kind == ProfileKind::events)
+      disk_edge(event, hook, *begin, {.at = moment, .thread = thread}, selected, work);
     if (selected) {
       selected_event(event, thread, moment, processor, work);
+      if (!ends) mark_subject(work); // else what has its time and thread is another's
       return;
     }
+    if (ends || !may_have_stack(hook)) return;
     const std::uint16_t kind =
         hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
     work.marks.push_back({moment.time, thread, processor, kind});
@@ -268,6 +276,7 @@ private:
     if (is_selected(event)) {
       const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
       selected_event(event, thread, moment, processor, work);
+      mark_subject(work);
       if (event.has_items()) stacks_in_items(event, moment, processor, work);
       return;
     }
@@ -286,6 +295,19 @@ private:
     return collect_.kind == ProfileKind::events && collect_.events.contains(event);
   }
 
+  static void disk_edge(const EventView &event, std::uint16_t hook, std::uint16_t begin, DiskEdge edge,
+                        bool selected, CollectWork &work) {
+    const std::optional<std::uint64_t> request = schema::io_request(event, hook);
+    if (!request) return;
+    edge.request = *request;
+    if (event.has_ids()) edge.process = event.process_id();
+    edge.begin = begin;
+    edge.ends = begin != hook;
+    if (selected && edge.ends) edge.subject = static_cast<std::uint32_t>(work.subjects.size()); // to come
+    work.disk_edges.push_back(edge);
+  }
+
+  // Adds a subject without a mark.
   void selected_event(const EventView &event, std::uint32_t thread, Instant moment, std::uint16_t processor,
                       CollectWork &work) {
     Subject made;
@@ -294,7 +316,7 @@ private:
     made.thread = thread;
     made.processor = processor;
     made.pointer_size = static_cast<std::uint8_t>(event.pointer_size());
-    subject(made, work);
+    work.subjects.push_back(made);
     if (!collect_.sum.empty()) {
       const std::optional<FieldValue> value = collect_.sum.of(event);
       const std::optional<std::uint64_t> weight = value ? weight_of(*value) : std::nullopt;
@@ -305,6 +327,13 @@ private:
       work.text.clear();
       if (const std::optional<FieldValue> value = collect_.leaf.of(event)) value->append_text(work.text);
       work.leaves.push_back(work.leaf_texts.number(base::at_most(work.text, base::kLongestName)));
+    }
+    if (!collect_.files.empty()) {
+      FileNumbers numbers{};
+      for (std::size_t i = 0; i < collect_.files.size(); ++i)
+        if (const std::optional<FieldValue> value = collect_.files[i].of(event))
+          numbers[i] = value->integer().value_or(0);
+      work.files.push_back(numbers);
     }
   }
 
@@ -371,10 +400,14 @@ private:
     return fragment;
   }
 
-  void subject(const Subject &subject, CollectWork &work) {
-    work.marks.push_back(
-        {subject.time, static_cast<std::uint32_t>(work.subjects.size()), subject.processor, Mark::kSubject});
+  static void subject(const Subject &subject, CollectWork &work) {
     work.subjects.push_back(subject);
+    mark_subject(work);
+  }
+  static void mark_subject(CollectWork &work) {
+    const Subject &last = work.subjects.back();
+    const auto number = static_cast<std::uint32_t>(work.subjects.size() - 1);
+    work.marks.push_back({last.time, number, last.processor, Mark::kSubject});
   }
 
   void sample(const EventView &event, Instant moment, std::uint16_t processor, CollectWork &work) {
@@ -555,6 +588,8 @@ public:
           records.fragments[stack].event_time = event.time;
         });
     give_later_parts();
+    find_begun();
+    name_files();
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
     records.leaf_texts.assign(leaf_texts_.all().begin(), leaf_texts_.all().end());
@@ -586,6 +621,37 @@ private:
     }
   }
 
+  void name_files() {
+    file_names_.sort();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      std::string_view name;
+      for (const std::uint64_t number : files_[i])
+        if (name.empty() && number != 0) name = file_names_.find(number, all_.records.subjects[i].time);
+      all_.records.leaves.push_back(leaf_texts_.number(base::at_most(name, base::kLongestName)));
+    }
+  }
+
+  // What a disk has done is what the thread caused that asked for it. A request has a number that it shares
+  // with no other until it ends; where an end is missing, the next beginning takes its place.
+  void find_begun() {
+    const auto place = [](const DiskEdge &edge) { return std::pair(edge.request, edge.at); };
+    std::ranges::sort(disk_edges_, {}, place);
+    Records &records = all_.records;
+    for (std::size_t i = 1; i < disk_edges_.size(); ++i) {
+      const DiskEdge &begin = disk_edges_[i - 1], &end = disk_edges_[i];
+      const bool pair = begin.request == end.request && begin.begin == end.begin && !begin.ends && end.ends;
+      if (!pair || end.subject == DiskEdge::kNoSubject || begin.thread == kUnknownId) continue;
+      Subject &subject = records.subjects[end.subject];
+      subject.thread = begin.thread;
+      subject.ip = begin.process;
+      records.begun.push_back({begin.at.time, begin.thread, end.subject, begin.begin});
+    }
+    disk_edges_ = {};
+    std::ranges::sort(records.begun, {}, [](const profile::Begun &begun) {
+      return std::tuple(begun.time, begun.thread, ~begun.subject);
+    });
+  }
+
   void merge(CollectWork &work) {
     Records &records = all_.records;
     const auto subjects = static_cast<std::uint32_t>(records.subjects.size()),
@@ -605,6 +671,9 @@ private:
     awaited_.insert(awaited_.end(), work.awaited.begin(), work.awaited.end());
     for (const LaterPart &part : work.later_parts)
       later_parts_.push_back({part.written, part.fragment + fragments});
+    for (DiskEdge &edge : work.disk_edges)
+      if (edge.subject != DiskEdge::kNoSubject) edge.subject += subjects;
+    disk_edges_.insert(disk_edges_.end(), work.disk_edges.begin(), work.disk_edges.end());
     records.subjects.append(work.subjects);
     records.weights.append(work.weights);
     std::vector<std::uint32_t> numbers;
@@ -613,6 +682,9 @@ private:
     for (std::uint32_t &leaf : work.leaves)
       leaf = numbers[leaf];
     records.leaves.append(work.leaves);
+    files_.append(work.files);
+    for (const FileName &told : work.file_names)
+      file_names_.add(told);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
     records.readies.append(work.readies);
@@ -632,9 +704,12 @@ private:
   Collector collector_;
   std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
-  LeafTexts leaf_texts_;
+  base::TextNumbers leaf_texts_;
+  profile::Sequence<FileNumbers> files_;
+  FileNames file_names_;
   std::vector<filter::LaterKey> awaited_;
   std::vector<LaterPart> later_parts_;
+  std::vector<DiskEdge> disk_edges_;
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

@@ -17,8 +17,9 @@ struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, context switches, or `events`
   NamedKinds events{};
   EventField sum{}, leaf{}; // of these: what they weigh, and what is the innermost frame of their stacks
-  bool methods = false;     // names of code that runtimes made
-  bool switches = false;    // context switches too, for what threads did when
+  std::vector<EventField> files{}; // instead of `leaf`, two at most: these number a file, whose name it is
+  bool methods = false;            // names of code that runtimes made
+  bool switches = false;           // context switches too, for what threads did when
   profile::TimeRange time =
       profile::kAlways; // of samples, switches and other events that stacks belong to; raw
 };

@@ -7,6 +7,7 @@
 #include "profile/build.hpp"
 #include "profile/join.hpp"
 #include "profile_pass/collect.hpp"
+#include "schema/entry.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -96,6 +97,19 @@ profile::TimeRange cut_off(profile::TimeRange time, const profile::Records &reco
   return time;
 }
 
+// What stands for a field where none is called so: the file that an event is about, as an export joins it.
+constexpr const char *kFile = "file";
+
+std::vector<EventField> fields_of_files(const ProfileOptions &options) {
+  std::vector<EventField> found;
+  if (!schema::same_name(options.leaf, kFile)) return found;
+  for (const char *name : {"FileObject", "FileKey"})
+    if (Result<EventField> made =
+            EventField::make(options.events, name, EventField::Of::anything, Option::leaf))
+      found.push_back(*std::move(made));
+  return found;
+}
+
 } // namespace
 
 Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options, const PassOptions &graph) {
@@ -112,19 +126,25 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
                      EventField::make(options.events, options.sum, EventField::Of::numbers, Option::sum));
     sum = std::move(made);
   }
+  std::vector<EventField> files;
   if (!options.leaf.empty()) {
-    ETWRELOG_TRY_LET(made,
-                     EventField::make(options.events, options.leaf, EventField::Of::anything, Option::leaf));
-    leaf = std::move(made);
+    Result<EventField> made =
+        EventField::make(options.events, options.leaf, EventField::Of::anything, Option::leaf);
+    if (!made) {
+      files = fields_of_files(options);
+      if (files.empty()) return std::move(made).error();
+    } else {
+      leaf = *std::move(made);
+    }
   }
-  const std::string summed = sum.name(), leaf_name = leaf.name();
+  const std::string summed = sum.name(), leaf_name = files.empty() ? leaf.name() : kFile;
   std::deque<Trace> narrowed;
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
   ETWRELOG_TRY_LET(collected, collect_profile(read,
                                               {options.kind, options.events, std::move(sum), std::move(leaf),
-                                               options.names, options.slices, time},
+                                               std::move(files), options.names, options.slices, time},
                                               graph));
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;

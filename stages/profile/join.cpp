@@ -317,11 +317,39 @@ private:
   std::vector<Partitioned<Mark>> marks_;
 };
 
+// Gives the fragments that name a beginning to what ended it.
+void give_to_ends(Records &records, const ParallelFor &parallel) {
+  if (records.begun.empty()) return;
+  const auto place = [](const Begun &begun) { return std::pair(begun.time, begun.thread); };
+  struct Given {
+    std::uint32_t subject, fragment;
+  };
+  std::vector<std::vector<Given>> found(records.fragments.chunks());
+  parallel(found.size(), [&](std::size_t i) {
+    const std::span<Fragment> chunk = records.fragments.chunk(i);
+    for (std::size_t k = 0; k < chunk.size(); ++k) {
+      Fragment &fragment = chunk[k];
+      const std::pair named(fragment.event_time, fragment.thread);
+      const auto begun = std::ranges::lower_bound(records.begun, named, {}, place);
+      if (begun == records.begun.end() || place(*begun) != named) continue;
+      if (fragment.owner != begun->kind && fragment.owner != Fragment::kOfSubject) continue;
+      fragment.owner = Fragment::kOfSubject;
+      if (fragment.is(Fragment::kHasFrames))
+        found[i].push_back(
+            {begun->subject, static_cast<std::uint32_t>((i << Sequence<Fragment>::kChunkBits) + k)});
+    }
+  });
+  for (const std::vector<Given> &some : found)
+    for (const Given &given : some)
+      give_stack(records.subjects[given.subject], records.fragments, given.fragment);
+}
+
 } // namespace
 
 std::uint64_t join(Records &records, const ParallelFor &parallel) {
   reopen(records, records.overlaps);
   Owners(records).run(parallel);
+  give_to_ends(records, parallel);
   // A fragment that holds both parts needs no other.
   for (std::size_t i = 0; i < records.subjects.size(); ++i)
     if (Subject &subject = records.subjects[i]; (subject.flags & Subject::kWhole) != 0)

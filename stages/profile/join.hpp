@@ -4,7 +4,8 @@
 // processor decides, then the later in the file. The user half of a stack is written when the thread leaves
 // the kernel and names the first event since it got in: it completes the kernel halves of the thread whose
 // events lie between that one and the moment when it was written. Nothing else is ever completed: a sample
-// that was taken in a DPC or an ISR has no user half, and a later one is not its own.
+// that was taken in a DPC or an ISR has no user half, and a later one is not its own. What ends something may
+// have the stack of its beginning (Records::begun), beside the beginning itself if that is a subject.
 #pragma once
 
 #include "profile/records.hpp"

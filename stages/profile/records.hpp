@@ -100,12 +100,20 @@ struct SwitchRecord {
   std::uint8_t reason = 0, state = 0; // of the old thread
 };
 
+// The beginning of what a subject ended: it has the stack.
+struct Begun {
+  std::int64_t time = 0;
+  std::uint32_t thread = 0, subject = 0;
+  std::uint16_t kind = 0; // of its mark, if that is not a subject itself
+};
+
 struct Records {
   Sequence<SwitchRecord> switches;
   Sequence<Subject> subjects;
   Sequence<std::uint64_t> weights;     // of these, where each has its own; else empty
   Sequence<std::uint32_t> leaves;      // of these, where each has a frame of its own: places in leaf_texts
   std::vector<std::string> leaf_texts; // empty: none
+  std::vector<Begun> begun;            // by time and thread; the later first, of which one gets the stack
   Marks marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;

@@ -1,8 +1,10 @@
 // What profile tells people of what it counted: the rows of --by process add up, and so do its columns.
 #include "tests/support/generated.hpp"
+#include "tests/support/json_lines.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/symbol_files.hpp"
 #include "tests/support/synthetic_trace.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <algorithm>
 #include <map>
@@ -127,6 +129,35 @@ TEST(ProfileText, WhatEventsSayAddsUpToWhatAnExportShows) {
     EXPECT_EQ(run.status, status) << run.err;
     EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
   }
+}
+
+// Who asked for it is at the beginning of a request, how much and of which file at its end.
+TEST(ProfileText, WhatADiskReadsIsWhatAnExportShowsAtTheStacksOfItsBeginnings) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  using Bytes = std::map<std::string, std::uint64_t>;
+  const auto folded = [&trace](const std::vector<std::string> &more) {
+    std::vector<std::string> line = {"profile",   trace->string(), "-p",       "*",      "-o",     "-",
+                                     "--symbols", "none",          "--format", "folded", "--event"};
+    line.insert(line.end(), more.begin(), more.end());
+    std::istringstream lines(testing::run_tool(line).out);
+    Bytes stacks;
+    for (std::string text; std::getline(lines, text);)
+      stacks[text.substr(0, text.rfind(' '))] += std::stoull(text.substr(text.rfind(' ') + 1));
+    return stacks;
+  };
+  EXPECT_EQ(folded({"DiskIO/Read"}), folded({"DiskIO/ReadInit"}));
+  Bytes expected, files;
+  const testing::ToolRun exported =
+      testing::run_tool({"export", trace->string(), "--event", "DiskIO/Read", "--join", "file"});
+  for (const nlohmann::json &event : testing::json_lines(exported.out))
+    expected[event.at("file")] += event.at("fields").at("TransferSize").get<std::uint64_t>();
+  for (const auto &[stack, bytes] : folded({"DiskIO/Read", "--sum", "TransferSize", "--leaf", "file"})) {
+    EXPECT_EQ(stack.find("[no stack]"), std::string::npos) << stack;
+    files[stack.substr(stack.rfind(";file: ") + 7)] += bytes;
+  }
+  EXPECT_EQ(files, expected);
+  EXPECT_EQ(files.size(), 31u);
 }
 
 TEST(ProfileText, TheAccountingOfProcessesAddsUp) {

@@ -1,0 +1,50 @@
+#include "passes/file_names.hpp"
+
+#include "etwrelog/text.hpp"
+
+#include <algorithm>
+
+namespace etwrelog::pipeline {
+
+using kernel::Role;
+
+std::optional<FileName> file_name_of(const EventView &event, std::uint16_t hook, std::int64_t time) {
+  constexpr std::uint16_t kCreate = 0x0440;
+  if (hook >> 8 != 0x04) return std::nullopt;
+  if (hook != kCreate && kernel::scope_of(hook) != kernel::Scope::file_name) return std::nullopt;
+  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
+  if (layout == nullptr) return std::nullopt;
+  FileName told;
+  told.time = time;
+  bool has_object = false;
+  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
+  const kernel::Field *field = nullptr;
+  for (Bytes data; walk.next(field, data);) {
+    if (field->role == Role::file_object || (field->role == Role::file_key && !has_object)) {
+      told.number = kernel::field_value(data);
+      has_object = true;
+    }
+    if (field->role == Role::file_name || std::string_view(field->name) == "OpenPath")
+      told.name = utf8_from_utf16(data);
+  }
+  if (told.number == 0 || told.name.empty()) return std::nullopt;
+  return told;
+}
+
+void FileNames::sort() {
+  std::ranges::stable_sort(told_, {}, &Told::place);
+}
+
+std::string_view FileNames::find(std::uint64_t number, std::int64_t time) const {
+  const auto after = std::ranges::upper_bound(told_, std::pair(number, time), {}, &Told::place);
+  if (after != told_.begin() && std::prev(after)->number == number) return names_[std::prev(after)->name];
+  if (after != told_.end() && after->number == number) return names_[after->name];
+  return {};
+}
+
+std::size_t FileNames::memory() const {
+  constexpr std::size_t kName = 128;
+  return told_.size() * (sizeof(Told) + kName);
+}
+
+} // namespace etwrelog::pipeline

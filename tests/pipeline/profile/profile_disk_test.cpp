@@ -1,0 +1,198 @@
+// What a disk has done counts where it was asked for: the end of a request says how much and of which file,
+// its beginning has the stack.
+#include "etwrelog/schema.hpp"
+#include "tests/pipeline/profile/profile_runs.hpp"
+
+#include <fmt/format.h>
+
+namespace etwrelog {
+namespace {
+
+constexpr std::uint16_t kDiskRead = 0x010A, kDiskWrite = 0x010B, kDiskReadInit = 0x010C;
+constexpr std::uint32_t kReader = 80, kReaderProcess = 8;
+
+class ProfileOfDisks : public Join {
+protected:
+  ProfileOfDisks() { trace.thread_rundown({1'000'003}, 81, 8); }
+
+  void begin(At at, std::uint64_t request, std::uint32_t thread = kReader,
+             std::uint16_t hook = kDiskReadInit) {
+    trace.emit(at, [&](write::EventBuilder &e) {
+      e.system(hook, 3, 8, thread, kReaderProcess, at.time).value(request).value(thread);
+    });
+  }
+  // Written by whoever ran when the disk was done; the thread is told as who asked for it.
+  void end(At at, std::uint64_t request, std::uint32_t bytes, std::uint32_t thread = kReader,
+           std::uint16_t hook = kDiskRead, std::uint64_t file = 0) {
+    trace.emit(at, [&](write::EventBuilder &e) {
+      e.perfinfo(hook, 3, 8, at.time).rest(2).value(bytes).rest(2).value(file).value(request).rest(1);
+      e.value(thread);
+    });
+  }
+  void stack(At at, std::int64_t of, const Frames &frames, std::uint32_t thread = kReader) {
+    trace.stack_walk(at, of, kReaderProcess, thread, frames);
+  }
+  pipeline::ProfileOptions options(const std::vector<std::string> &names, std::string sum = "TransferSize") {
+    pipeline::ProfileOptions options;
+    options.kind = ProfileKind::events;
+    const Result<NamedKinds> found = NamedKinds::find(names, SchemaCatalog::builtin());
+    EXPECT_TRUE(found);
+    if (found) options.events = *found;
+    options.sum = std::move(sum);
+    return options;
+  }
+  Profile reads() {
+    const Profile profile = profile_of(trace, options({"DiskIO/Read"})).profile;
+    expect_sums(profile);
+    return profile;
+  }
+  static std::string line(const std::string &frames) { return "game.exe (8)" + frames; }
+};
+
+TEST_F(ProfileOfDisks, BytesAreAtTheStackThatAskedForThem) {
+  begin({2'000'000}, 0x1234);
+  stack({2'000'001}, 2'000'000, {kUser, kUser + 1});
+  begin({2'000'100}, 0x5678, 81);
+  stack({2'000'101}, 2'000'100, {kUser + 2}, 81);
+  trace.end_buffer(0);
+  end({2'000'200, 1}, 0x5678, 512, 81);
+  end({2'000'300, 1}, 0x1234, 4096);
+  begin({2'000'400}, 0x1234, 81); // the number again
+  stack({2'000'401}, 2'000'400, {kUser + 3}, 81);
+  end({2'000'500, 2}, 0x1234, 100, 81);
+  const Profile profile = reads();
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001001;0x7ff600001000"), 4096},
+                                    {line(";0x7ff600001002"), 512},
+                                    {line(";0x7ff600001003"), 100}}));
+  EXPECT_EQ(profile.accounting.total.claimed, 3u);
+  EXPECT_EQ(profile.samples.front().time, 100'020'000) << "they count when they end: " << 2'000'200;
+}
+
+// The kernel's half names the beginning, the user's what the thread did first in the kernel.
+TEST_F(ProfileOfDisks, BothHalvesOfTheStackAreTheirs) {
+  trace.system({2'000'000}, 0x0443, 3, kReader, kReaderProcess); // FileIo/Read
+  begin({2'000'010}, 7);
+  stack({2'000'011}, 2'000'010, {kKernel, kKernel + 1});
+  stack({2'000'500}, 2'000'000, {kUser});
+  end({2'000'400, 1}, 7, 10);
+  const Profile profile = reads();
+  EXPECT_EQ(folded(profile),
+            (Lines{{line(";0x7ff600001000;0xfffff80000001001_[k];0xfffff80000001000_[k]"), 10}}));
+  EXPECT_EQ(profile.accounting.lent_user_halves, 1u);
+}
+
+TEST_F(ProfileOfDisks, WhoeverAskedIsWhoseTheyAre) {
+  trace.process_rundown({1'000'010}, 9, 4, "cache.exe");
+  trace.thread_rundown({1'000'011}, 90, 9);
+  begin({2'000'000}, 1);
+  stack({2'000'001}, 2'000'000, {kUser});
+  end({2'000'100}, 1, 10, 90); // told as another thread's
+  EXPECT_EQ(folded(reads()), (Lines{{line(";0x7ff600001000"), 10}}));
+}
+
+TEST_F(ProfileOfDisks, NoStackIsMadeUp) {
+  end({2'000'000}, 1, 1); // begun before the trace
+  begin({2'000'010}, 2, kReader, 0x010D);
+  stack({2'000'011}, 2'000'010, {kUser});
+  end({2'000'020}, 2, 2); // whose beginning was lost: that is of a write
+  begin({2'000'030}, 3);  // without a stack
+  end({2'000'040}, 3, 4);
+  begin({2'000'050}, 4); // never ends
+  stack({2'000'051}, 2'000'050, {kUser + 1});
+  begin({2'000'060}, 5);
+  stack({2'000'061}, 2'000'060, {kUser + 2});
+  end({2'000'070}, 5, 8, kReader, kDiskWrite); // not asked for, nor of that beginning
+  end({2'000'080}, 5, 16);                     // ended already
+  // Of another event of the thread, when the disk is done.
+  begin({2'000'090}, 6);
+  end({2'000'100, 1}, 6, 32);
+  trace.system({2'000'100}, 0x0443, 3, kReader, kReaderProcess);
+  stack({2'000'101}, 2'000'100, {kUser + 3});
+  const Profile profile = reads();
+  EXPECT_EQ(folded(profile), (Lines{{line(";[no stack]"), 1 + 2 + 4 + 16 + 32}}));
+  EXPECT_EQ(profile.accounting.total.claimed, 0u);
+  EXPECT_EQ(profile.accounting.total.other_event, 4u);
+  EXPECT_EQ(profile.accounting.total.orphaned, 0u);
+}
+
+TEST_F(ProfileOfDisks, BeginningsCountBesideEnds) {
+  begin({2'000'000}, 1);
+  stack({2'000'001}, 2'000'000, {kUser});
+  end({2'000'100}, 1, 10);
+  begin({2'000'200}, 1);
+  stack({2'000'201}, 2'000'200, {kUser + 1});
+  const Profile profile = profile_of(trace, options({"DiskIO/Read", "DiskIO/ReadInit"}, "")).profile;
+  expect_sums(profile);
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001000"), 2}, {line(";0x7ff600001001"), 1}}));
+  EXPECT_EQ(profile.accounting.total.claimed, 2u);
+}
+
+// Of two beginnings of a thread at one time the stack is that of one, as everywhere.
+TEST_F(ProfileOfDisks, AStackIsOfOneRequest) {
+  for (const std::uint64_t request : {1, 2})
+    begin({2'000'000}, request);
+  stack({2'000'001}, 2'000'000, {kUser});
+  end({2'000'100}, 1, 1);
+  end({2'000'110}, 2, 2);
+  EXPECT_EQ(folded(reads()), (Lines{{line(";0x7ff600001000"), 2}, {line(";[no stack]"), 1}}));
+}
+
+TEST_F(ProfileOfDisks, StacksMayEndInTheFile) {
+  trace.file_name({1'500'000}, 0xA0, "\\first.txt");
+  trace.file_name({2'500'000}, 0xA0, "\\second.txt"); // the number again
+  trace.file_name({9'000'000}, 0xB0, "\\told;at the end.txt");
+  std::int64_t time = 2'000'000;
+  for (const std::uint64_t file : {0xA0, 0xB0, 0xC0, 0}) {
+    begin({time}, 1);
+    stack({time + 1}, time, {kUser});
+    end({time + 100, 1}, 1, 10, kReader, kDiskRead, file);
+    time += 1000;
+  }
+  end({2'600'000}, 1, 7, kReader, kDiskRead, 0xA0);
+  pipeline::ProfileOptions about = options({"DiskIO/Read"});
+  about.leaf = "File";
+  const Profile profile = profile_of(trace, about).profile;
+  expect_sums(profile);
+  EXPECT_EQ(folded(profile), (Lines{{line(";0x7ff600001000;file: \\first.txt"), 10},
+                                    {line(";0x7ff600001000;file: \\told;at the end.txt"), 10},
+                                    {line(";0x7ff600001000"), 20},
+                                    {line(";[no stack];file: \\second.txt"), 7}}));
+}
+
+TEST_F(ProfileOfDisks, AFileIsOnlyThatOfEventsThatHaveOne) {
+  trace.sample({2'000'000}, kReader, kUser);
+  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
+  ASSERT_TRUE(opened);
+  pipeline::ProfileOptions about = options({"PerfInfo/Sample"}, "");
+  about.leaf = "file";
+  const Result<pipeline::ProfileResult> none = pipeline::make_profile(*opened, about, {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().option, Option::leaf);
+  EXPECT_NE(none.error().what.find("a field called \"file\""), std::string::npos) << none.error().what;
+}
+
+// Over many buffers and processors, and whatever the number of threads.
+TEST_F(ProfileOfDisks, EveryByteOfManyIsWhereItBelongs) {
+  Lines planted;
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    const std::int64_t time = 2'000'000 + 100 * std::int64_t{i};
+    const auto processor = static_cast<std::uint16_t>(i % 4);
+    const std::uint32_t thread = kReader + i % 2, bytes = 512 * (i % 7 + 1), place = i % 11;
+    const std::uint64_t request = i % 13; // each ends before the number comes again
+    begin({time, processor}, request, thread);
+    stack({time + 1, processor}, time, {kUser + place}, thread);
+    end({time + 1000, static_cast<std::uint16_t>((i / 5) % 4)}, request, bytes, thread);
+    if (i % 97 == 0) trace.end_buffer(processor);
+    planted[line(fmt::format(";0x{:x}", kUser + place))] += bytes;
+  }
+  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
+  ASSERT_TRUE(opened);
+  for (const unsigned threads : {1u, 3u}) {
+    const Profile profile = profile_of(*opened, options({"DiskIO/Read"}), threads).profile;
+    expect_sums(profile);
+    EXPECT_EQ(folded(profile), planted) << threads;
+  }
+}
+
+} // namespace
+} // namespace etwrelog
