@@ -23,7 +23,7 @@ namespace {
 struct QueryFlags : RunFlags {
   std::vector<std::string> words, schemas; // traces, and behind them perhaps SQL
   std::string from, to;
-  bool salvage = false;
+  bool salvage = false, numbers = false;
 };
 
 // Columns by tabs; line ends and tabs inside a value as \n and \t, other signs that terminals obey as \x1b.
@@ -197,6 +197,7 @@ int run_query(QueryFlags &flags) {
   if (!trace) return report(trace.error());
   ExportOptions options;
   options.schemas = known;
+  options.numbers = flags.numbers;
   for (const auto &[text, option, moment] : {std::tuple(&flags.from, Option::from, &options.selection.from),
                                              std::tuple(&flags.to, Option::to, &options.selection.to)}) {
     Result<std::optional<Moment>> when = moment_of(*text, option);
@@ -233,6 +234,10 @@ void add_query_command(CLI::App &app, int &exit_status) {
   command->add_option("--from", flags->from,
                       "Nothing before: 12.5s, 2m, or UTC time; of an archive nothing else is read");
   command->add_option("--to", flags->to, "Nothing after");
+  command->add_flag(
+      "--numbers", flags->numbers,
+      "Addresses and hexadecimal numbers as numbers, 31 instead of '0x1f'; of 2^63 and more, as "
+      "many addresses are, texts of their digits");
   command->add_flag("--salvage", flags->salvage, "Step over damage");
   flags->add_to(*command);
   flags->add_json_to(*command, "A JSON object a row");

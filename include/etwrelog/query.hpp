@@ -22,7 +22,8 @@ class TraceQuery {
 public:
   // Some passes: schemas, processes, images, and which kinds there are. With options.selection's time
   // (nothing else of the selection is looked at) the trace is what lies in it, and of an archive little else
-  // is read.
+  // is read. With options.numbers what is shown in hexadecimal is a number in SQL, one of 2^63 and more the
+  // text of its digits.
   // `sql`: what run() will be asked, where that is known. If conditions on `time` and `timestamp` with
   // numbers hold for every table of events in it, it is opened as if the selection had that time. Asked
   // something else, or for a kind of event that this time has none of, it is opened again, for all.

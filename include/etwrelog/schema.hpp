@@ -162,6 +162,12 @@ class Decoder;
 struct Fit;      // for the library
 struct Teaching; // too
 
+struct JsonOptions {
+  bool maps = false; // names of values and bits in the place of numbers, where a map has them
+  // 31 in the place of "0x1f"; of up to 64 bits, which not every reader of JSON takes whole
+  bool numbers = false;
+};
+
 // One top-level field of one event.
 struct FieldValue {
   const Field *field = nullptr;
@@ -176,9 +182,9 @@ struct FieldValue {
   [[nodiscard]] std::optional<std::uint64_t> integer() const;
   [[nodiscard]] std::optional<double> real() const; // of f32, f64; none for NaN and infinities
   // The value as JSON: what `export` writes for it.
-  void append_json(std::string &out) const;
+  void append_json(std::string &out, const JsonOptions &options = {}) const;
   // The same without quotes around a single string, for tables; arrays and structures stay JSON.
-  void append_text(std::string &out) const;
+  void append_text(std::string &out, const JsonOptions &options = {}) const;
 };
 
 struct DecodedSize {
@@ -186,12 +192,6 @@ struct DecodedSize {
   std::size_t covered = 0; // bytes of the payload that fields cover
   bool truncated = false;  // the payload ends inside a field
   bool given_up = false;   // more than any real event says: then append_json() writes {} and covers nothing
-};
-
-struct JsonOptions {
-  bool maps = false; // names of values and bits in the place of numbers, where a map has them
-  bool numbers =
-      false; // 31 in the place of "0x1f"; of up to 64 bits, which not every reader of JSON takes whole
 };
 
 // Compiled for one schema; any thread, no allocation in a call but for text. Needs the schema's catalog to

@@ -36,11 +36,11 @@ const std::vector<tables::Column> &last_columns() {
   return columns;
 }
 
-ColumnType column_type(const Field &field) {
+ColumnType column_type(const Field &field, bool numbers) {
   if (field.is_array()) return ColumnType::text;
   if (field.type == FieldType::f32 || field.type == FieldType::f64) return ColumnType::real;
   if (field.type == FieldType::boolean) return ColumnType::boolean;
-  if (field.is_hexadecimal()) return ColumnType::text;
+  if (field.is_hexadecimal()) return numbers ? ColumnType::unsigned_integer : ColumnType::text;
   if (field.type > FieldType::i64 && field.type != FieldType::raw_time) return ColumnType::text;
   switch (field.format) {
   case Format::ip_address:

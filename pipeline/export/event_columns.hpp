@@ -21,8 +21,9 @@ namespace etwrelog::pipeline {
 // inside a field, which is true or null.
 [[nodiscard]] const std::vector<tables::Column> &last_columns();
 
-// Numbers where a column of numbers holds every value, else the text that JSON lines have.
-[[nodiscard]] tables::ColumnType column_type(const Field &field);
+// Numbers where a column of numbers holds every value, else the text that JSON lines have. `numbers`: also
+// where that text is hexadecimal, of signed fields, too: the same bits.
+[[nodiscard]] tables::ColumnType column_type(const Field &field, bool numbers = false);
 // Of these a value may be none, which is null.
 [[nodiscard]] constexpr bool is_sid(FieldType type) {
   return type == FieldType::sid || type == FieldType::token_sid;

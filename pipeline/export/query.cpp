@@ -84,7 +84,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   wanted.images = true;
   ETWRELOG_TRY_LET(known, pipeline::Knowledge::collect(trace, impl->survey, wanted, run, selection));
   impl->known = std::move(known);
-  impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock()});
+  impl->state.emplace(pipeline::QueryState{impl->survey, impl->known, trace.clock(), options.numbers});
   pipeline::TableNames names{pipeline::TableNames::kEvents, "processes", "threads", "images", "samples"};
   std::vector<std::string> samples;
   for (const Schema *schema : schemas.all()) {

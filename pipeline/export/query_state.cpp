@@ -31,6 +31,11 @@ public:
                       SQLITE_TRANSIENT);
     return *this;
   }
+  // SQLite has no integers of 2^63 and more: they are texts of their digits.
+  Insert &unsigned_number(std::uint64_t value) {
+    return value <= static_cast<std::uint64_t>(INT64_MAX) ? number(static_cast<std::int64_t>(value))
+                                                          : text(fmt::format("{}", value));
+  }
   Insert &null() { return sqlite3_bind_null(statement_.get(), ++place_), *this; }
   Result<void> row() {
     place_ = 0;
@@ -94,15 +99,20 @@ Result<void> add_threads(sqlite3 *database, const QueryState &state) {
 
 Result<void> add_images(sqlite3 *database, const QueryState &state) {
   Result<void> made =
-      execute(database, "CREATE TABLE images (machine INTEGER, process_id INTEGER, base TEXT, "
-                        "size INTEGER, start INTEGER, end INTEGER, path TEXT)");
+      execute(database, fmt::format("CREATE TABLE images (machine INTEGER, process_id INTEGER, base{}, "
+                                    "size INTEGER, start INTEGER, end INTEGER, path TEXT)",
+                                    state.numbers ? "" : " TEXT"));
   if (!made) return made;
   Insert insert(database, "images", 7);
   for (std::uint32_t machine = 0; machine < state.survey.lifetimes.size(); ++machine) {
     const profile::Images &images = state.known.images(machine);
     for (std::uint32_t i = 0; i < images.size(); ++i) {
       const profile::Images::Image &image = images[i];
-      insert.number(machine).number(image.pid).text(fmt::format("0x{:x}", image.base));
+      insert.number(machine).number(image.pid);
+      if (state.numbers)
+        insert.unsigned_number(image.base);
+      else
+        insert.text(fmt::format("0x{:x}", image.base));
       insert.number(static_cast<std::int64_t>(image.size));
       add_moment(insert, state.clock, image.from, image.from > INT64_MIN / 2);
       add_moment(insert, state.clock, image.to, image.to < INT64_MAX / 2);

@@ -8,6 +8,7 @@
 #include "export/query_times.hpp"
 #include "export/virtual_table.hpp"
 #include "schema/event_names.hpp"
+#include "schema/program.hpp"
 #include "schema/value_text.hpp"
 #include "where/condition.hpp"
 
@@ -60,12 +61,13 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     all.push_back({"fields", ColumnType::text});
   else
     for (const std::size_t field : kind.fields)
-      all.push_back({std::string(kind.schema->fields[field].name), column_type(kind.schema->fields[field])});
+      all.push_back(
+          {std::string(kind.schema->fields[field].name), impl->type_of(kind.schema->fields[field])});
   all.insert(all.end(), last_columns().begin(), last_columns().end());
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
     all.push_back({std::string(schema::other_field_name(kind.schema->fields[field].name)),
-                   column_type(kind.schema->fields[field])});
+                   impl->type_of(kind.schema->fields[field])});
   all.push_back({"machine", ColumnType::integer});
   tables::tell_apart(all);
   std::string columns;
@@ -94,26 +96,29 @@ int disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
-// Numbers that exports show as "0x1f": text in SQL, which is equal to no number and behind them all.
-bool is_hex_text(const KindTable &kind, int column) {
+// Text in SQL, which is equal to no number and behind them all: numbers that are shown as "0x1f", and arrays
+// of numbers.
+bool is_text_of_numbers(const Table &table, int column) {
+  const KindTable &kind = *table.kind;
   if (kind.object || kind.schema == nullptr || column < int{CommonColumns::kColumns}) return false;
   const auto behind = static_cast<std::size_t>(column) - CommonColumns::kColumns;
   if (behind >= kind.machine() || behind == kind.raw() || behind == kind.truncated()) return false;
   const Field &field = kind.schema->fields[kind.field_of_column(behind)];
-  const bool number = field.type <= FieldType::i64 || field.type == FieldType::pointer;
-  return number && column_type(field) == ColumnType::text && field.format != Format::characters &&
-         field.format != Format::ip_address;
+  if (table.impl->type_of(field) != ColumnType::text) return false;
+  const bool plain = field.is_array() && field.type <= FieldType::i64 && field.format != Format::characters &&
+                     field.format != Format::ip_address;
+  return plain || field.is_hexadecimal();
 }
 
 // Which conditions a scan gets, a letter for each of its arguments: '<', '>', '=' on time, 'b', 'a', 'e' on
 // the raw time stamp; 'c' processor, 'i' process id, 'p' provider, 'g' its id, 'v' event, all of them equal
-// to something, or to one of several things where the letter is a capital; 'h' a number that is shown in
-// hexadecimal, compared with anything.
-char letter_of(const KindTable &kind, sqlite3_index_info *info, int i) {
+// to something, or to one of several things where the letter is a capital; 'h' a text of numbers, compared
+// with anything.
+char letter_of(const Table &table, sqlite3_index_info *info, int i) {
   const auto &constraint = info->aConstraint[i];
   if (constraint.usable == 0) return 0;
   const bool equal = constraint.op == SQLITE_INDEX_CONSTRAINT_EQ;
-  if (is_hex_text(kind, constraint.iColumn)) {
+  if (is_text_of_numbers(table, constraint.iColumn)) {
     const bool order =
         constraint.op == SQLITE_INDEX_CONSTRAINT_LT || constraint.op == SQLITE_INDEX_CONSTRAINT_LE ||
         constraint.op == SQLITE_INDEX_CONSTRAINT_GT || constraint.op == SQLITE_INDEX_CONSTRAINT_GE;
@@ -142,11 +147,11 @@ char letter_of(const KindTable &kind, sqlite3_index_info *info, int i) {
 }
 
 int best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
-  const KindTable &kind = *reinterpret_cast<const Table *>(base)->kind;
+  const Table &table = *reinterpret_cast<const Table *>(base);
   std::string plan;
   double cost = 1e7;
   for (int i = 0; i < info->nConstraint; ++i) {
-    const char letter = letter_of(kind, info, i);
+    const char letter = letter_of(table, info, i);
     if (letter == 0) continue;
     // All that stands behind an "in" at once, where SQLite would scan for each. Of times it may.
     const bool several = letter >= 'c' && letter != 'e' && sqlite3_vtab_in(info, i, 1) != 0;
@@ -306,10 +311,10 @@ std::optional<std::vector<T>> numbers_in(sqlite3_value *argument, bool several, 
 // It would find nothing, or everything.
 int refuse_number(sqlite3_vtab &table, sqlite3_value *value) {
   sqlite3_free(table.zErrMsg);
-  table.zErrMsg = sqlite3_mprintf(
-      "a number that is shown in hexadecimal is text in SQL, as '0x1f', and compared with %s: "
-      "number(COLUMN) is the number",
-      sqlite3_value_text(value));
+  table.zErrMsg = sqlite3_mprintf("what is shown in hexadecimal, as '0x1f', and lists, as '[1,2]', are text "
+                                  "in SQL, and compared with %s: "
+                                  "number(COLUMN) is the number, json_each(COLUMN) has those of a list",
+                                  sqlite3_value_text(value));
   return SQLITE_ERROR;
 }
 
@@ -383,8 +388,16 @@ bool is_shown_as_text(const Field &field) {
   return !is_sid(field.type) && !field.is_array() && field.type != FieldType::structure;
 }
 
-void put_field(const FieldValue &value, Cursor &cursor, ResultPut put) {
-  switch (column_type(*value.field)) {
+void put_unsigned(std::uint64_t number, ResultPut put) {
+  if (number > static_cast<std::uint64_t>(INT64_MAX))
+    put.text(fmt::format("{}", number)); // SQLite has no such integer
+  else
+    put.number(static_cast<std::int64_t>(number));
+}
+
+void put_field(const FieldValue &value, const TraceQuery::Impl &impl, Cursor &cursor, ResultPut put) {
+  const ColumnType type = impl.type_of(*value.field);
+  switch (type) {
   case ColumnType::real:
     if (const auto real = value.real())
       sqlite3_result_double(put.context, *real);
@@ -393,30 +406,31 @@ void put_field(const FieldValue &value, Cursor &cursor, ResultPut put) {
     return;
   case ColumnType::text:
     cursor.text.clear();
-    value.append_text(cursor.text);
+    value.append_text(cursor.text, impl.json());
     if (cursor.text == "null" && !is_shown_as_text(*value.field)) return put.null();
     put.text(cursor.text);
     return;
   default:
     if (const auto integer = value.integer(); !integer)
       put.null();
-    else if (!value.field->is_signed() && *integer > static_cast<std::uint64_t>(INT64_MAX))
-      put.text(fmt::format("{}", *integer)); // SQLite has no such integer
+    else if (type == ColumnType::unsigned_integer)
+      put_unsigned(value.field->is_signed() ? schema::load_unsigned(value.data) : *integer, put);
     else
       put.number(static_cast<std::int64_t>(*integer));
   }
 }
 
 // Whether the text of an event, or of one of its fields where each has a column, is given up.
-bool is_overfull(const KindTable &kind, const Decoder &decoder, Bytes payload, std::string &text) {
-  if (kind.object) return text.clear(), decoder.append_json(payload, text).given_up;
+bool is_overfull(const KindTable &kind, const Decoder &decoder, Bytes payload, const JsonOptions &options,
+                 std::string &text) {
+  if (kind.object) return text.clear(), decoder.append_json(payload, text, options).given_up;
   return std::ranges::any_of(kind.fields, [&](std::size_t index) {
     const Field &field = kind.schema->fields[index];
     if (field.type != FieldType::structure && !field.is_array()) return false;
     const std::optional<FieldValue> value = decoder.field(payload, index);
     if (!value) return false;
     text.clear();
-    value->append_text(text);
+    value->append_text(text, options);
     return text == "null" && !is_shown_as_text(field);
   });
 }
@@ -430,7 +444,7 @@ const DecodedSize &size_of(Cursor &cursor, const KindTable &kind, TraceQuery::Im
   const Bytes payload = cursor.event->payload();
   size = decoder.decode(payload, {});
   if (!size.given_up && impl.wordy[cursor.schema->ordinal])
-    size.given_up = is_overfull(kind, decoder, payload, cursor.text);
+    size.given_up = is_overfull(kind, decoder, payload, impl.json(), cursor.text);
   if (size.given_up) size.covered = 0, size.truncated = false;
   return size;
 }
@@ -475,7 +489,7 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   const Decoder &decoder = impl.decoders->of(*cursor->event, *cursor->schema);
   if (table->kind->object) {
     cursor->text.clear();
-    const DecodedSize size = decoder.append_json(cursor->event->payload(), cursor->text);
+    const DecodedSize size = decoder.append_json(cursor->event->payload(), cursor->text, impl.json());
     size.given_up ? put.null() : put.text(cursor->text);
     return SQLITE_OK;
   }
@@ -484,7 +498,7 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   if (wordy && size_of(*cursor, *table->kind, impl).given_up) return put.null(), SQLITE_OK;
   const auto value = decoder.field(cursor->event->payload(), table->kind->field_of_column(behind));
   if (value)
-    put_field(*value, *cursor, put);
+    put_field(*value, impl, *cursor, put);
   else
     put.null();
   return SQLITE_OK;

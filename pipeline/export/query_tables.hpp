@@ -47,6 +47,12 @@ struct TraceQuery::Impl {
     }
   }
 
+  [[nodiscard]] tables::ColumnType type_of(const Field &field) const {
+    return pipeline::column_type(field, options.numbers);
+  }
+
+  [[nodiscard]] JsonOptions json() const { return {.numbers = options.numbers}; }
+
   const Trace &trace;
   ExportOptions options;
   RunOptions run;

@@ -214,12 +214,11 @@ bool Rows::add_fixed(const Plan &plan, const Decoder &decoder, Bytes payload, st
 }
 
 ColumnType Rows::type_of(const Field &field) const {
-  const ColumnType type = column_type(field);
-  if (!fields_.numbers || type != ColumnType::text) return type;
-  if (!field.is_array()) return field.is_hexadecimal() ? ColumnType::unsigned_integer : type;
+  const ColumnType type = column_type(field, fields_.numbers);
+  if (!fields_.numbers || !fields_.lists || !field.is_array()) return type;
   const bool plain = field.type <= FieldType::u64 && field.format != Format::characters &&
                      field.format != Format::ip_address && field.format != Format::port;
-  return fields_.lists && (plain || field.is_hexadecimal()) ? ColumnType::list : type;
+  return plain || field.is_hexadecimal() ? ColumnType::list : type;
 }
 
 Rows::Way Rows::way_of(const Field &field, ColumnType type) {

@@ -231,13 +231,15 @@ std::optional<double> FieldValue::real() const {
   return value;
 }
 
-void FieldValue::append_json(std::string &out) const {
+void FieldValue::append_json(std::string &out, const JsonOptions &options) const {
   if (field == nullptr || decoder == nullptr) return;
   const Decoder::Program &program = *decoder->program_;
   const auto index = static_cast<std::size_t>(field - program.schema->fields.data());
   const Op &op = program.ops[index];
   if (op.type != FieldType::structure && (op.repeat == Measure::natural || op.format == Format::characters)) {
-    schema::append_value(out, op, data, pointer_size, nullptr);
+    const bool named = options.maps && op.map >= 0;
+    const ValueMap *map = named ? program.schema->maps[static_cast<std::size_t>(op.map)].get() : nullptr;
+    schema::append_value(out, op, data, pointer_size, map, options.numbers);
     return;
   }
   // Lengths and counts may come from fields in front of it: run up to it in silence, then with a voice.
@@ -246,7 +248,7 @@ void FieldValue::append_json(std::string &out) const {
   schema::Run<ValueSink> before(program, payload, pointer_size, nothing);
   if (!before.until(index)) return;
   out += '{'; // the sink writes a member of an object: its key and this brace go again
-  schema::JsonSink sink(out, program, pointer_size, payload.size(), {});
+  schema::JsonSink sink(out, program, pointer_size, payload.size(), options);
   schema::Run<schema::JsonSink> run(before, sink);
   run.one(index);
   sink.flush();
@@ -258,10 +260,10 @@ void FieldValue::append_json(std::string &out) const {
   out.erase(start, op.key_size); // as long as the brace and the key without its comma
 }
 
-void FieldValue::append_text(std::string &out) const {
+void FieldValue::append_text(std::string &out, const JsonOptions &options) const {
   if (field == nullptr) return;
   const std::size_t start = out.size();
-  append_json(out);
+  append_json(out, options);
   schema::unquote_json(out, start);
 }
 

@@ -447,6 +447,11 @@ TEST(Query, NumbersInHexadecimalAreAddedUpAndNotComparedWithOthers) {
     EXPECT_EQ(run.status, 2) << wrong << run.out;
     EXPECT_NE(run.err.find("number"), std::string::npos) << run.err;
   }
+  const ToolRun numbers =
+      run_tool({"query", trace, "--numbers",
+                "select max(AllocationAmount64), min(AllocationAmount64), sum(AllocationAmount64 > 20)" +
+                    from + " where AllocationAmount64 in (24, 1000)"});
+  EXPECT_EQ(numbers.out.substr(numbers.out.find('\n') + 1), "1000\t24\t2\n") << numbers.err;
   const ToolRun over =
       run_tool({"query", trace, "select sum(column1) from (values (9223372036854775807), (1))"});
   EXPECT_NE(over.status, 0) << over.out;

@@ -265,6 +265,55 @@ TEST_P(TableExport, NumbersSayTheSameAsTheirTexts) {
   expect_numbers_in_every_format(trace->string(), 0);
 }
 
+// SQL over a trace has row for row what an exported database has.
+void expect_query_like_a_database(const std::string &trace, bool numbers) {
+  const TempDir directory;
+  const std::string path = directory.file("x.sqlite");
+  std::vector<std::string> line = {"export", trace, "-o", path};
+  if (numbers) line.emplace_back("--numbers");
+  ASSERT_EQ(run_tool(line).status, 0);
+  sqlite3 *database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  std::multiset<std::string> expected, found;
+  std::string sql;
+  std::vector<std::string> tables;
+  for_each_row(database, "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'undescribed'",
+               [&](sqlite3_stmt *row) { tables.push_back(cell(row, 0).get<std::string>()); });
+  for (const std::string &table : tables) {
+    sql += fmt::format("select '{0}' as the_table, * from \"{0}\";", table);
+    for_each_row(database, fmt::format("select '{0}', * from \"{0}\"", table), [&](sqlite3_stmt *row) {
+      json cells = json::array();
+      for (int i = 0; i < sqlite3_column_count(row); ++i)
+        cells.push_back(cell(row, i));
+      expected.insert(cells.dump());
+    });
+  }
+  sqlite3_close(database);
+  line = {"query", trace, sql, "--json"};
+  if (numbers) line.emplace_back("--numbers");
+  const ToolRun run = run_tool(line);
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream rows(run.out);
+  for (std::string row; std::getline(rows, row);) {
+    json cells = json::array();
+    const auto object = nlohmann::ordered_json::parse(row);
+    for (const auto &[name, value] : object.items())
+      cells.push_back(json(value));
+    found.insert(cells.dump());
+  }
+  EXPECT_GT(expected.size(), 100u);
+  EXPECT_EQ(found, expected);
+}
+
+TEST(TableExport, SqlOverATraceIsSqlOverItsDatabase) {
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), testing::generated(200'000));
+  for (const bool numbers : {false, true})
+    expect_query_like_a_database(directory.file("t.etl"), numbers);
+  const auto trace = testing::trace_path("diaghub.kernel.1");
+  if (trace && !testing::kSanitized) expect_query_like_a_database(trace->string(), true);
+}
+
 TEST(TableExport, AColumnOfNumbersCanBeAddedUp) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
