@@ -7,6 +7,22 @@
 #include <utility>
 
 namespace etwrelog::pipeline {
+namespace {
+
+// How large the file is, which is on the disk then.
+Result<std::uint64_t> sync_file(const std::string &path) {
+  ETWRELOG_TRY_LET(file, base::File::open_read(path));
+  ETWRELOG_TRY(file.sync());
+  return file.size();
+}
+
+// With the name that people know.
+Error shown_as(const std::string &name, Error error) {
+  error.file = name;
+  return error;
+}
+
+} // namespace
 
 Result<NewFolder> NewFolder::make(const std::string &path, std::string ending) {
   std::string name = path;
@@ -42,13 +58,12 @@ Result<std::uint64_t> NewFolder::commit() {
   std::error_code failed;
   std::filesystem::directory_iterator files(temporary_, failed);
   for (; !failed && files != std::filesystem::directory_iterator(); files.increment(failed)) {
-    ETWRELOG_TRY_LET(file, base::File::open_read(files->path().string()));
-    ETWRELOG_TRY(file.sync());
-    ETWRELOG_TRY_LET(size, file.size());
-    bytes += size;
+    const Result<std::uint64_t> size = sync_file(files->path().string());
+    if (!size) return shown_as(path_ + "/" + files->path().filename().string(), size.error());
+    bytes += *size;
   }
   if (failed) return base::io_failure("cannot be listed: " + failed.message()).in(path_);
-  ETWRELOG_TRY(base::sync_folder(temporary_));
+  if (const Result<void> done = base::sync_folder(temporary_); !done) return shown_as(path_, done.error());
   if (base::exists(path_)) return base::io_failure("exists already").in(path_).about(Option::output);
   std::filesystem::rename(temporary_, path_, failed);
   if (failed) return base::io_failure("cannot be given its name: " + failed.message()).in(path_);

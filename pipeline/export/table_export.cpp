@@ -95,9 +95,9 @@ Result<ExportReport> write_by_duckdb(const Trace &trace, OutputStream &stream, T
                                      const ExportOptions &options, const RunOptions &run) {
   ETWRELOG_TRY_LET(folder, base::PrivateFolder::make("events")); // what is to become the output
   const bool parquet = format == TableFormat::parquet;
-  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"),
+  ETWRELOG_TRY_LET(writer, parquet ? tables::duckdb_writer(folder.in("database"), run.stop,
                                                            [&](const std::string &) { return folder.file(); })
-                                   : tables::duckdb_writer(folder.file()));
+                                   : tables::duckdb_writer(folder.file(), run.stop));
   const FieldColumns fields = parquet ? kOneTable : FieldColumns{.lists = true};
   ETWRELOG_TRY_LET(report, write_tables(trace, *writer, fields, options, run));
   writer.reset();
@@ -121,7 +121,7 @@ Result<ExportReport> write_sqlite(const Trace &trace, base::OutputFile &file, co
 Result<ExportReport> write_parquet_folder(const Trace &trace, pipeline::NewFolder folder,
                                           const ExportOptions &options, const RunOptions &run) {
   ETWRELOG_TRY_LET(place, base::PrivateFolder::make("events"));
-  ETWRELOG_TRY_LET(writer, tables::duckdb_writer(place.file(), [&](const std::string &table) {
+  ETWRELOG_TRY_LET(writer, tables::duckdb_writer(place.file(), run.stop, [&](const std::string &table) {
                      return folder.file_for(table).path;
                    }));
   ETWRELOG_TRY_LET(report, write_tables(trace, *writer, kTyped, options, run));

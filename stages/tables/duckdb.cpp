@@ -31,6 +31,7 @@ struct DuckDb {
   int (*connect)(Handle database, Handle *connection);
   void (*disconnect)(Handle *connection);
   int (*query)(Handle connection, const char *sql, QueryResult *result);
+  void (*interrupt)(Handle connection); // from any thread
   const char *(*result_error)(QueryResult *result);
   void (*destroy_result)(QueryResult *result);
   Handle (*create_logical_type)(int type);
@@ -84,6 +85,7 @@ Result<DuckDb> DuckDb::load() {
   take(db.connect, "duckdb_connect");
   take(db.disconnect, "duckdb_disconnect");
   take(db.query, "duckdb_query");
+  take(db.interrupt, "duckdb_interrupt");
   take(db.result_error, "duckdb_result_error");
   take(db.destroy_result, "duckdb_destroy_result");
   take(db.create_logical_type, "duckdb_create_logical_type");
@@ -125,8 +127,8 @@ std::string quoted(std::string_view text, char quote) {
 
 class DuckDbWriter final : public TableWriter {
 public:
-  DuckDbWriter(const DuckDb &db, std::string path, ParquetFile parquet)
-      : db_(db), path_(std::move(path)), parquet_(std::move(parquet)) {}
+  DuckDbWriter(const DuckDb &db, std::string path, std::stop_token stop, ParquetFile parquet)
+      : db_(db), path_(std::move(path)), stop_(std::move(stop)), parquet_(std::move(parquet)) {}
   ~DuckDbWriter() override {
     for (Table &table : tables_)
       release(table);
@@ -338,13 +340,16 @@ private:
   }
 
   Result<void> run(const std::string &sql) {
+    if (stop_.stop_requested()) return base::cancelled();
+    const std::stop_callback interrupt(stop_, [this] { db_.interrupt(connection_); }); // a copy takes long
     DuckDb::QueryResult result{};
     const int state = db_.query(connection_, sql.c_str(), &result);
     const char *const said = state != 0 ? db_.result_error(&result) : nullptr;
     const std::string why = said != nullptr ? said : "failed";
     db_.destroy_result(&result);
-    if (state != 0) return failure(why);
-    return {};
+    if (state == 0) return {};
+    if (stop_.stop_requested()) return base::cancelled();
+    return failure(why);
   }
 
   Error appender_failure(const Table &table) const {
@@ -360,6 +365,7 @@ private:
 
   DuckDb db_;
   std::string path_;
+  std::stop_token stop_;
   ParquetFile parquet_; // none: the database is what is wanted
   DuckDb::Handle database_ = nullptr, connection_ = nullptr;
   std::vector<Table> tables_;
@@ -370,10 +376,11 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path, ParquetFile parquet) {
+Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path, const std::stop_token &stop,
+                                                   ParquetFile parquet) {
   const Result<DuckDb> db = DuckDb::load();
   if (!db) return db.error();
-  auto writer = std::make_unique<DuckDbWriter>(*db, path, std::move(parquet));
+  auto writer = std::make_unique<DuckDbWriter>(*db, path, stop, std::move(parquet));
   if (Result<void> opened = writer->open(); !opened) return std::move(opened).error();
   return std::unique_ptr<TableWriter>(std::move(writer));
 }

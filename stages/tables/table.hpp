@@ -270,10 +270,10 @@ public:
                                                                  const std::stop_token &stop = {});
 
 // The same for DuckDB at `path`, which must not exist; or, where there is `parquet`, what is asked for the
-// file of each table: they end as Parquet, and the database is only on the way. Unsupported where DuckDB's
-// library is not on the machine.
+// file of each table: they end as Parquet, and the database is only on the way. `stop` ends what DuckDB is
+// at, too. Unsupported where its library is not on the machine.
 using ParquetFile = std::function<std::string(const std::string &table)>;
-[[nodiscard]] Result<std::unique_ptr<TableWriter>> duckdb_writer(const std::string &path,
-                                                                 ParquetFile parquet = {});
+[[nodiscard]] Result<std::unique_ptr<TableWriter>>
+duckdb_writer(const std::string &path, const std::stop_token &stop = {}, ParquetFile parquet = {});
 
 } // namespace etwrelog::tables

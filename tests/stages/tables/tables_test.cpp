@@ -6,6 +6,9 @@
 #include "tables/names.hpp"
 #include "tests/support/pipeline_runs.hpp"
 
+#include <filesystem>
+#include <stop_token>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -326,6 +329,31 @@ TEST(Tables, TheViewOfAllHasThemAllHoweverManyThereAre) {
   sqlite3_close(database);
   // Where its library is on the machine; consumers/tables reads what it writes.
   if (auto duck = duckdb_writer(directory.file("t.duckdb"))) fill(**duck);
+}
+
+TEST(DuckDb, ARequestToStopEndsTheCopyingOfTables) {
+  const testing::TempDir directory;
+  std::stop_source stop;
+  int copied = 0;
+  auto duck = duckdb_writer(directory.file("t.duckdb"), stop.get_token(), [&](const std::string &table) {
+    if (++copied == 2) stop.request_stop();
+    return directory.file(table + ".parquet");
+  });
+  if (!duck) GTEST_SKIP() << duck.error().message();
+  const std::vector<Column> columns = {{"a", ColumnType::integer}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE((*duck)->add_table(fmt::format("kind_{}", i), columns));
+    Batch batch(columns);
+    batch.rows = 1;
+    batch.columns[0].add_number(i);
+    ASSERT_TRUE((*duck)->write(i, batch));
+  }
+  const Result<void> done = (*duck)->finish();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, ErrorKind::cancelled) << done.error().message();
+  EXPECT_EQ(copied, 2);
+  EXPECT_TRUE(std::filesystem::exists(directory.file("kind_0.parquet")));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("kind_2.parquet")));
 }
 
 } // namespace
