@@ -1,5 +1,6 @@
 #include "export/event_columns.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "schema/event_names.hpp"
 #include "schema/value_text.hpp"
@@ -67,7 +68,7 @@ std::string table_base(const SchemaCatalog &catalog, const Schema *schema, std::
     if (!word) c = '_';
   }
   // SQLite keeps these names for itself. All formats and SQL over a trace call a table the same.
-  if (tables::folded_name(name.substr(0, 7)) == "sqlite_") name.insert(0, 1, '_');
+  if (base::lower(name.substr(0, 7)) == "sqlite_") name.insert(0, 1, '_');
   return name;
 }
 

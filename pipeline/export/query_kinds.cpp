@@ -1,5 +1,6 @@
 #include "export/query_kinds.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/event_columns.hpp"
 
@@ -45,7 +46,7 @@ Result<KindsSeen> kinds_seen(const etwrelog::Trace &trace, const SchemaCatalog &
 
 bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, const etwrelog::Trace &trace) {
   const bool one_source = trace.sources().size() == 1;
-  const std::string folded = tables::folded_name(sql);
+  const std::string folded = base::lower(sql);
   std::map<std::string, const Schema *> bases;
   // Of a kind of the kernel's one source has one version.
   const auto is_one = [one_source](const Schema &a, const Schema &b) {
@@ -56,9 +57,9 @@ bool may_mean_several(const std::string &sql, const SchemaCatalog &schemas, cons
     for (const std::optional<std::string> &name :
          {std::optional(table_base(schemas, schema)), other_table_base(schemas, *schema)}) {
       if (!name) continue;
-      std::string base = tables::folded_name(*name);
-      if (folded.find(base) == std::string::npos) continue;
-      const auto [known, fresh] = bases.try_emplace(std::move(base), schema);
+      std::string table = base::lower(*name);
+      if (folded.find(table) == std::string::npos) continue;
+      const auto [known, fresh] = bases.try_emplace(std::move(table), schema);
       if (schema->origin == Origin::trace_logging || (!fresh && !is_one(*known->second, *schema)))
         return true;
     }

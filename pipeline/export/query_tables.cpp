@@ -4,6 +4,7 @@
 #include "export/query_tables.hpp"
 
 #include "api/reading.hpp"
+#include "base/cut_text.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "export/query_times.hpp"
 #include "export/virtual_table.hpp"
@@ -208,7 +209,7 @@ public:
   void restrict(char letter, std::vector<std::string> names) {
     if (letter == 'g')
       for (std::string &name : names)
-        name = tables::folded_name(name);
+        name = base::lower(name);
     (letter == 'p' ? provider_ : letter == 'g' ? provider_id_ : event_) = std::move(names);
     restricted_ = true;
   }

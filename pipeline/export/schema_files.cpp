@@ -1,4 +1,5 @@
 // Schemas out of files of the user.
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "base/platform.hpp"
 #include "etwrelog/export.hpp"
@@ -34,16 +35,13 @@ Result<std::string> read_whole(const std::string &path) {
 }
 
 bool is_schema(const std::filesystem::path &path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::string extension = base::lower(path.extension().string());
   return extension == ".man" || extension == ".xml" || extension == ".tmf";
 }
 
 Result<void> add_file(SchemaCatalog &catalog, const std::filesystem::path &path) {
   ETWRELOG_TRY_LET(text, read_whole(path.string()));
-  std::string extension = path.extension().string();
-  const bool tmf = extension.size() == 4 && (extension[1] | 32) == 't';
+  const bool tmf = base::lower(path.extension().string()) == ".tmf";
   Result<void> added = tmf ? catalog.add_tmf(text) : schema::add_manifest(catalog, text, path.string());
   if (!added) added.error().file = path.string();
   return added;

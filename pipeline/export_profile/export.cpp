@@ -1,5 +1,6 @@
 #include "export_profile/fit.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 
 #include <algorithm>
@@ -57,9 +58,7 @@ std::optional<ProfileFormat> parse_profile_format(std::string_view name) {
 }
 
 std::optional<ProfileFormat> profile_format_of_path(std::string_view path) {
-  std::string lower(path);
-  std::ranges::transform(lower, lower.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::string lower = base::lower(path);
   for (const Ending &ending : kEndings)
     if (lower.size() > ending.text.size() && lower.ends_with(ending.text)) return ending.format;
   return std::nullopt;

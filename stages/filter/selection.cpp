@@ -1,3 +1,4 @@
+#include "base/cut_text.hpp"
 #include "etwrelog/clock.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/select.hpp"
@@ -74,9 +75,7 @@ std::optional<ProviderSelection> parse_provider(std::string_view text) {
     if (numbers[1] > 255) return std::nullopt;
     selection.level = static_cast<std::uint8_t>(numbers[1]);
   }
-  std::string lowered(name);
-  for (char &c : lowered)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  const std::string lowered = base::lower(name);
   if (lowered == "windows kernel" || lowered == "kernel") {
     selection.kernel = true;
     return selection;

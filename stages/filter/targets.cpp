@@ -1,5 +1,6 @@
 #include "filter/targets.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 
 #include <algorithm>
@@ -10,10 +11,6 @@
 
 namespace etwrelog::filter {
 namespace {
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 std::optional<std::uint32_t> parse_pid(std::string_view text) {
   std::uint32_t pid = 0;
@@ -39,7 +36,7 @@ bool matches_wildcard(std::string_view pattern, std::string_view text) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || lower(pattern[p]) == lower(text[t]))) {
+    } else if (p < pattern.size() && (pattern[p] == '?' || base::lower(pattern[p]) == base::lower(text[t]))) {
       ++p, ++t;
     } else if (star != std::string_view::npos) {
       p = star + 1;

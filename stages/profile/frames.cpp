@@ -143,9 +143,7 @@ void Frames::find_runtimes() {
   runtimes_.emplace();
   for (std::size_t i = 0; i < images_.size(); ++i) {
     const Images::Image &image = images_[static_cast<std::uint32_t>(i)];
-    std::string file(last_part(image.path));
-    for (char &c : file)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    const std::string file = base::lower(last_part(image.path));
     if (file == "clr.dll" || file == "coreclr.dll" || file == "mscorwks.dll" || file == "chakra.dll" ||
         file == "chakracore.dll" || file == "v8.dll")
       runtimes_->insert(image.pid);

@@ -1,5 +1,6 @@
 #include "etwrelog/provider_names.hpp"
 
+#include "base/cut_text.hpp"
 #include "etwrelog/format.hpp"
 #include "etwrelog/kernel_events.hpp"
 #include "schema/entry.hpp"
@@ -43,8 +44,7 @@ constexpr Named kProviders[] = {
 } // namespace
 
 bool schema::same_name(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, [lower](char x, char y) { return lower(x) == lower(y); });
+  return std::ranges::equal(a, b, [](char x, char y) { return base::lower(x) == base::lower(y); });
 }
 
 std::string_view provider_name(const Guid &guid) {

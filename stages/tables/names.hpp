@@ -8,9 +8,6 @@
 
 namespace etwrelog::tables {
 
-// In lower case.
-[[nodiscard]] std::string folded_name(std::string name);
-
 // Names of which no two are the same.
 class DistinctNames {
 public:

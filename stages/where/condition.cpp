@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "schema/entry.hpp"
 #include "schema/event_names.hpp"
 #include "schema/fitting_decoder.hpp"
 #include "schema/value_text.hpp"
@@ -212,11 +213,7 @@ Result<void> Condition::Impl::check_names() const {
         continue;
       }
       for (const Field &field : schema->fields)
-        if (close.empty() && std::ranges::equal(field.name, comparison.path.back(), [](char a, char b) {
-              auto low = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-              return low(a) == low(b);
-            }))
-          close = field.name;
+        if (close.empty() && schema::same_name(field.name, comparison.path.back())) close = field.name;
     }
     if (known && of_times) ETWRELOG_TRY(check_dates(comparison));
     if (known) continue;

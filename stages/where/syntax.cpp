@@ -1,5 +1,6 @@
 #include "where/syntax.hpp"
 
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 
 namespace etwrelog::where {
@@ -29,12 +30,7 @@ struct Token {
 };
 
 bool same_word(std::string_view a, std::string_view lower) {
-  if (a.size() != lower.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] + 32) : a[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
+  return std::ranges::equal(a, lower, {}, [](char c) { return base::lower(c); });
 }
 
 class Parser {
