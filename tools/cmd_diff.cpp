@@ -108,14 +108,15 @@ void print_change(const ProfileChange &change) {
 // `one`: of the profiles, which are all alike.
 void print_diff(const ProfileDiff &diff, const Profile &one, std::size_t top) {
   const ProfileChange &total = diff.total;
-  const bool of_events = one.kind == ProfileKind::events, of_bytes = profile_unit(one) == "bytes";
+  const bool of_bytes = profile_unit(one) == "bytes";
   const auto amount = [&](double of) {
     if (of_bytes) return human_bytes(static_cast<std::uint64_t>(of));
-    return of_events ? fmt::format("{:.6g}", of) : fmt::format("{:.3f} s", of);
+    const bool amounts = one.kind == ProfileKind::events && one.counts();
+    return amounts ? fmt::format("{:.6g}", of) : fmt::format("{:.3f} s", of);
   };
-  const std::string what = !of_events           ? "Processor time"
-                           : one.summed.empty() ? "Events"
-                                                : printable(one.summed);
+  const std::string what = one.kind != ProfileKind::events ? "Processor time"
+                           : one.summed.empty()            ? "Events"
+                                                           : printable(one.summed);
   print_text("{} a trace: {} before, {} after, {} [{} {}]: {}\n\n", what, amount(total.before),
              amount(total.after), relative_text(total.relative()), relative_text(total.relative_low),
              relative_text(total.relative_high), verdict_text(total.verdict));

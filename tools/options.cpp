@@ -184,11 +184,12 @@ std::array<CLI::Option *, 3> EventsFlags::add_to(CLI::App &command, const char *
                           "and ?{}; repeatable",
                           written))
           ->allow_extra_args(false);
-  CLI::Option *const field =
-      command
-          .add_option("--sum", sum,
-                      "Of these events add up a field instead of counting them: IoSize, AllocationAmount64")
-          ->needs(names);
+  CLI::Option *const field = command
+                                 .add_option("--sum", sum,
+                                             "Of these events add up a field instead of counting them: "
+                                             "IoSize, AllocationAmount64; duration: how "
+                                             "long it took what they end")
+                                 ->needs(names);
   CLI::Option *const innermost =
       command
           .add_option(

@@ -52,14 +52,14 @@ const char *subject_of(const Profile &profile) {
 
 // What stands over weights.
 const char *weights_text(const Profile &profile) {
+  if (!profile.counts()) return "Time";
   if (!profile.summed.empty()) return profile_unit(profile) == "bytes" ? "Bytes" : "Sum";
-  if (profile.kind == ProfileKind::events) return "Events";
-  return profile.counts_samples() ? "Samples" : "Time";
+  return profile.kind == ProfileKind::events ? "Events" : "Samples";
 }
 
 std::string unit_text(const Profile &profile) {
-  if (profile.by_time) return "of processor time";
   if (!profile.summed.empty()) return "of " + profile.summed;
+  if (profile.by_time) return "of processor time";
   switch (profile.kind) {
   case ProfileKind::wait: return "blocked";
   case ProfileKind::ready: return "ready, waiting for a processor";
@@ -75,7 +75,7 @@ void print_head(const Profile &profile, const ProfileText &text) {
                        human_seconds(static_cast<double>(profile.stretch->from) * 1e-9));
   std::string line = fmt::format("{}: {}, {} processors, {} {}", profile.trace, time, profile.processors,
                                  weight_text(profile, text.all.weight), unit_text(profile));
-  if (profile.by_time) {
+  if (profile.by_time && profile.kind == ProfileKind::cpu) {
     line += ", sampling intervals differ";
   } else if (profile.counts_samples()) {
     const std::uint64_t interval = profile.interval_ns;

@@ -116,7 +116,7 @@ inline constexpr std::int64_t kProfileTimeLimit = 4'000'000'000'000'000'000;
 
 struct ProfileSample {
   std::int64_t time = 0; // ns since trace start; of a wait, when it began
-  // CPU: samples, unless by_time is set; waits: nanoseconds; else events, or what Profile::summed says.
+  // Nanoseconds of waits, and by_time; else samples, events, or what Profile::summed says.
   std::uint64_t weight = 1;
   std::uint32_t thread = 0; // in Profile::threads
   std::uint32_t node = 0;   // its innermost frame, in Profile::nodes
@@ -162,6 +162,9 @@ struct ProfileAccounting {
 enum class ProfileKind : std::uint8_t { cpu, wait, ready, events };
 [[nodiscard]] const char *profile_kind_name(ProfileKind kind); // "cpu"
 
+// Profile::summed of events that weigh how long it took what they end.
+inline constexpr const char *kSummedDuration = "duration";
+
 struct ProfileInterval { // the sampling interval from `time` on
   std::int64_t time = 0; // ns since trace start
   std::uint64_t interval_ns = 0;
@@ -187,7 +190,8 @@ struct Profile {
   // The sampling interval: of all samples, or, by_time, of most; where there are none, of most of the time
   // that was asked for. 0 if not known.
   std::uint64_t interval_ns = 0;
-  // CPU: samples were taken at several intervals, and weigh the nanoseconds that each stands for.
+  // Weights are nanoseconds: of samples that were taken at several intervals, what each stands for; of
+  // events, how long it took what they end.
   bool by_time = false;
   std::vector<ProfileInterval> intervals; // by time, as the trace has them; empty if it does not tell
   std::uint64_t events_lost = 0, buffers_lost = 0; // these: also what the file lacks of those written
@@ -208,7 +212,9 @@ struct Profile {
   // Whether weights are numbers of samples, which are drawn, and not all there was.
   [[nodiscard]] bool counts_samples() const { return kind == ProfileKind::cpu && !by_time; }
   // Whether weights are numbers, of samples or events or what these say; else they are nanoseconds.
-  [[nodiscard]] bool counts() const { return counts_samples() || kind == ProfileKind::events; }
+  [[nodiscard]] bool counts() const {
+    return !by_time && (kind == ProfileKind::cpu || kind == ProfileKind::events);
+  }
   // Nanoseconds that a weight of 1 stands for; 0 if not known, or if it stands for none.
   [[nodiscard]] std::uint64_t weight_ns() const { return counts() ? interval_ns : 1; }
 };
@@ -223,7 +229,10 @@ struct ProfileOptions {
   // stack. Who wrote an event is told by its header where the trace tells nothing of the thread. Stacks are
   // no events of their own.
   NamedKinds events{};
-  std::string sum{}; // of these, a field that is one number: instead of 1 each weighs what it says there
+  // Of these, a field that is one number: instead of 1 each weighs what it says there. Where none is called
+  // "duration", that is how long it took what the event ends: of requests to disks and files, of processes
+  // and threads, and from a provider's Start to its Stop, by activity, else by thread.
+  std::string sum{};
   // Of these, a field: what it says is the innermost frame, "TypeName: System.String". Where none is called
   // "file", that is the path of the FileObject or FileKey, "file: \Device\HarddiskVolume2\a.txt".
   std::string leaf{};

@@ -16,7 +16,6 @@ Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &surv
   Joins joins;
   joins.decoders_ = &decoders;
   joins.wanted_ = wanted;
-  joins.clock_ = trace.clock();
   KnowledgeWanted needed;
   needed.files = wanted.file;
   needed.images = wanted.module || wanted.stack;
@@ -163,13 +162,7 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
     ++column;
   }
   if (wanted_.stack) stack(event, owner.process, column++, scratch);
-  if (wanted_.duration) {
-    constexpr double kMost = 9e18; // of what damage says; 285 years
-    std::optional<std::int64_t> ns;
-    if (const auto ticks = known_.duration_of(event))
-      ns = std::llround(std::clamp(clock_.span_seconds(*ticks) * 1e9, -kMost, kMost));
-    number(ns);
-  }
+  if (wanted_.duration) number(known_.duration_of(event));
 }
 
 void Joins::append_json(const Event &event, const Schema *schema, Scratch &scratch, std::string_view prefix,

@@ -47,7 +47,6 @@ private:
                                                    Scratch &scratch) const;
 
   ExportJoins wanted_;
-  Clock clock_;
   Knowledge known_;
   std::vector<Column> columns_;
   struct Kind { // what its fields refer to: indices of top-level fields

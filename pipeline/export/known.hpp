@@ -45,7 +45,7 @@ public:
                      std::string &out) const;
   // Innermost frame first, kernel frames before those of the user; empty: it has none.
   void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
-  // Ticks since the event began that this one ends; none if it ends none that the trace holds.
+  // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.
   [[nodiscard]] std::optional<std::int64_t> duration_of(const Event &event) const;
 
   // With `images`: when each thread id meant a thread of which process; the extremes where that was not seen.
@@ -113,7 +113,7 @@ private:
   };
   struct Ended {
     Position position;
-    std::int64_t ticks;
+    std::int64_t ns;
   };
   static constexpr std::uint32_t kByKey = 0xFFFF'FFFF;
 

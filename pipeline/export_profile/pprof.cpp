@@ -76,11 +76,11 @@ public:
         location_of_frame_(profile.frames.size()) {}
 
   void write(const ProfileExportOptions &options) {
-    const char *what = profile_kind_name(profile_.kind);
     const std::string summed = clean(profile_.summed);
+    const char *what = timed() && !summed.empty() ? summed.c_str() : profile_kind_name(profile_.kind);
     if (profile_.counts_samples())
       emit(1, value_type("samples", "count"));
-    else if (!summed.empty())
+    else if (!summed.empty() && profile_.counts())
       emit(1, value_type(summed.c_str(), profile_unit(profile_) == "bytes" ? "bytes" : "count"));
     else if (profile_.counts())
       emit(1, value_type(what, "count"));

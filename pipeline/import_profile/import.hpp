@@ -24,12 +24,12 @@ namespace etwrelog::import_profile {
 [[nodiscard]] bool read_hex(std::string_view text, std::uint64_t &value);
 [[nodiscard]] std::string last_part(const std::string &path); // behind the last \ or /
 
-// Of what is timed instead of counted: samples of the processor, "ready"; all else are waits.
+// Of what is timed instead of counted: samples of the processor, "ready", events; all else are waits.
 inline void set_timed_kind(std::string_view name, Profile &profile) {
-  profile.by_time = name == "cpu";
-  profile.kind = profile.by_time   ? ProfileKind::cpu
-                 : name == "ready" ? ProfileKind::ready
-                                   : ProfileKind::wait;
+  profile.kind = ProfileKind::wait;
+  for (const ProfileKind kind : {ProfileKind::cpu, ProfileKind::ready, ProfileKind::events})
+    if (name == profile_kind_name(kind)) profile.kind = kind;
+  profile.by_time = profile.kind == ProfileKind::cpu || profile.kind == ProfileKind::events;
 }
 
 // Of what is counted: events; all else are samples.

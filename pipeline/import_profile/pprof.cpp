@@ -145,7 +145,9 @@ private:
       }
     }
     if (name == "samples") return;
-    if (unit != "bytes" && unit != "count") return set_timed_kind(name, builder_.profile);
+    builder_.profile.by_time = name == kSummedDuration && unit == "nanoseconds";
+    if (unit != "bytes" && unit != "count" && !builder_.profile.by_time)
+      return set_timed_kind(name, builder_.profile);
     builder_.profile.kind = ProfileKind::events;
     if (name != profile_kind_name(ProfileKind::events)) builder_.profile.summed = name;
   }

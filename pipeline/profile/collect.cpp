@@ -6,6 +6,7 @@
 #include "filter/clr_stacks.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
+#include "passes/durations.hpp"
 #include "passes/file_names.hpp"
 #include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
@@ -79,14 +80,13 @@ struct LaterPart { // of the stack of an event, or of several
   std::uint32_t fragment;
 };
 
-// What begins or ends a request to a disk.
-struct DiskEdge {
-  std::uint64_t request = 0;
+// An event that begins or ends something.
+struct EdgeRecord {
+  EventEdge edge;
   Instant at;
   std::uint32_t thread = kUnknownId, process = kUnknownId;
   std::uint32_t subject = kNoSubject; // of an end that the profile is about
-  std::uint16_t begin = 0;            // the hook of the beginning
-  bool ends = false;
+  std::uint16_t hook = 0;             // of a kernel event
   static constexpr std::uint32_t kNoSubject = 0xFFFF'FFFF;
 };
 
@@ -120,7 +120,7 @@ struct CollectWork {
   std::vector<std::uint32_t> clr_stacks;    // as fragments
   std::vector<filter::LaterKey> awaited;    // of events
   std::vector<LaterPart> later_parts;
-  std::vector<DiskEdge> disk_edges;
+  std::vector<EdgeRecord> edges;
 
   // Stacks of the buffer at hand, by where they stand in it, and the fragments that wait for their numbers.
   std::vector<stacks::StackQuery> queries;
@@ -151,7 +151,7 @@ struct CollectWork {
     clr_stacks.clear();
     awaited.clear();
     later_parts.clear();
-    disk_edges.clear();
+    edges.clear();
   }
 };
 
@@ -175,7 +175,11 @@ std::uint32_t payload_thread(const EventView &event, std::uint16_t hook) {
 
 class Collector {
 public:
-  Collector(const CollectOptions &collect, stacks::StackTable &stacks) : collect_(collect), stacks_(stacks) {}
+  Collector(const CollectOptions &collect, stacks::StackTable &stacks) : collect_(collect), stacks_(stacks) {
+    for (const Schema *const kind : collect.events.catalog().all())
+      if (kernel::hook_of_class(kind->provider, kind->opcode) == schema::kFileOperationEnd)
+        ends_of_files_ = ends_of_files_ || collect.events.contains(*kind);
+  }
 
   // All events of one buffer, one by one by look_at() between these two.
   struct Begin {
@@ -243,15 +247,15 @@ private:
     const bool selected = is_selected(event);
     const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, hook);
     const std::optional<std::uint16_t> begin = schema::disk_request_begin(hook);
-    const bool ends = begin && *begin != hook;
-    if (begin && collect_.kind == ProfileKind::events)
-      disk_edge(event, hook, *begin, {.at = moment, .thread = thread}, selected, work);
+    const bool ends_request = begin && *begin != hook; // then what has its time and thread is another's stack
     if (selected) {
       selected_event(event, thread, moment, processor, work);
-      if (!ends) mark_subject(work); // else what has its time and thread is another's
-      return;
+      if (!ends_request) mark_subject(work);
     }
-    if (ends || !may_have_stack(hook)) return;
+    if (wants_edges(hook >> 8))
+      if (const std::optional<EventEdge> edge = kernel_edge_of(event, hook))
+        add_edge({.edge = *edge, .at = moment, .thread = thread, .hook = hook}, event, selected, work);
+    if (selected || ends_request || !may_have_stack(hook)) return;
     const std::uint16_t kind =
         hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
     work.marks.push_back({moment.time, thread, processor, kind});
@@ -273,18 +277,21 @@ private:
     if (events && is_later_stack(event)) later_part(event, moment, processor, work);
     if (!in_time) return;
     if (events && event.has_items()) await_later_part(event, moment, work);
-    if (is_selected(event)) {
-      const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+    const bool selected = is_selected(event);
+    const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+    if (selected) {
       selected_event(event, thread, moment, processor, work);
       mark_subject(work);
       if (event.has_items()) stacks_in_items(event, moment, processor, work);
-      return;
     }
+    if (collect_.durations)
+      if (const std::optional<EventEdge> edge = edge_of(event))
+        add_edge({.edge = *edge, .at = moment, .thread = thread}, event, selected, work);
+    if (selected) return;
     if (type != work.last_type || work.last_kind == Kinds::kTooMany) {
       work.last_type = type;
       work.last_kind = kinds_.number(type);
     }
-    const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
     work.marks.push_back({moment.time, thread, processor, work.last_kind});
   }
 
@@ -295,16 +302,16 @@ private:
     return collect_.kind == ProfileKind::events && collect_.events.contains(event);
   }
 
-  static void disk_edge(const EventView &event, std::uint16_t hook, std::uint16_t begin, DiskEdge edge,
-                        bool selected, CollectWork &work) {
-    const std::optional<std::uint64_t> request = schema::io_request(event, hook);
-    if (!request) return;
-    edge.request = *request;
-    if (event.has_ids()) edge.process = event.process_id();
-    edge.begin = begin;
-    edge.ends = begin != hook;
-    if (selected && edge.ends) edge.subject = static_cast<std::uint32_t>(work.subjects.size()); // to come
-    work.disk_edges.push_back(edge);
+  // Beginnings and ends: of requests for their stacks, of others for how long they took.
+  [[nodiscard]] bool wants_edges(unsigned group) const {
+    if (collect_.kind != ProfileKind::events) return false;
+    return collect_.durations || group == 0x01 || (group == 0x04 && ends_of_files_);
+  }
+  static void add_edge(EdgeRecord record, const EventView &event, bool selected, CollectWork &work) {
+    if (event.has_ids()) record.process = event.process_id();
+    if (selected && !record.edge.begins)
+      record.subject = static_cast<std::uint32_t>(work.subjects.size() - 1);
+    work.edges.push_back(record);
   }
 
   // Adds a subject without a mark.
@@ -323,6 +330,7 @@ private:
       work.weights.push_back(weight.value_or(0));
       if (!weight) ++work.weightless;
     }
+    if (collect_.durations) work.weights.push_back(0); // until all edges are known
     if (!collect_.leaf.empty()) {
       work.text.clear();
       if (const std::optional<FieldValue> value = collect_.leaf.of(event)) value->append_text(work.text);
@@ -527,6 +535,7 @@ private:
   const CollectOptions &collect_;
   stacks::StackTable &stacks_;
   Kinds kinds_;
+  bool ends_of_files_ = false; // are among the events
 };
 
 void resolve(Collected &all, std::vector<Reference> &references, stacks::StackDefinitions &definitions) {
@@ -551,7 +560,8 @@ namespace {
 // What the traces say, one after the other.
 class Gathering {
 public:
-  explicit Gathering(const CollectOptions &collect) : collector_(collect, *all_.stacks) {}
+  explicit Gathering(const CollectOptions &collect)
+      : durations_(collect.durations), collector_(collect, *all_.stacks) {}
 
   Result<PassResult> add(const Trace &trace, std::uint32_t first, const PassOptions &options) {
     Pass<CollectWork> pass;
@@ -588,7 +598,7 @@ public:
           records.fragments[stack].event_time = event.time;
         });
     give_later_parts();
-    find_begun();
+    pair_edges();
     name_files();
     records.overlaps = std::move(overlaps_).take();
     records.kinds = collector_.kind_names();
@@ -631,25 +641,47 @@ private:
     }
   }
 
-  // What a disk has done is what the thread caused that asked for it. A request has a number that it shares
-  // with no other until it ends; where an end is missing, the next beginning takes its place.
-  void find_begun() {
-    const auto place = [](const DiskEdge &edge) { return std::pair(edge.request, edge.at); };
-    std::ranges::sort(disk_edges_, {}, place);
-    Records &records = all_.records;
-    for (std::size_t i = 1; i < disk_edges_.size(); ++i) {
-      const DiskEdge &begin = disk_edges_[i - 1], &end = disk_edges_[i];
-      const bool pair = begin.request == end.request && begin.begin == end.begin && !begin.ends && end.ends;
-      if (!pair || end.subject == DiskEdge::kNoSubject || begin.thread == kUnknownId) continue;
-      Subject &subject = records.subjects[end.subject];
-      subject.thread = begin.thread;
-      subject.ip = begin.process;
-      records.begun.push_back({begin.at.time, begin.thread, end.subject, begin.begin});
+  void pair_edges() {
+    std::ranges::sort(edges_, {}, &EdgeRecord::at);
+    OpenEdges<const EdgeRecord *> open;
+    bool all_have_room = true;
+    std::size_t timed = 0;
+    for (const EdgeRecord &record : edges_) {
+      if (record.edge.begins) {
+        all_have_room = open.begin(record.edge, 0, &record) && all_have_room;
+        continue;
+      }
+      const auto begin = open.end(record.edge, 0);
+      if (!begin || record.subject == EdgeRecord::kNoSubject) continue;
+      give_beginning(**begin, record);
+      if (!durations_) continue;
+      const std::int64_t ns = duration_ns(*durations_, (*begin)->at.time, record.at.time);
+      if (ns < 0 || static_cast<std::uint64_t>(ns) > kMostWeight) continue;
+      all_.records.weights[record.subject] = static_cast<std::uint64_t>(ns);
+      ++timed;
     }
-    disk_edges_ = {};
-    std::ranges::sort(records.begun, {}, [](const profile::Begun &begun) {
+    if (durations_) all_.weightless = all_.records.subjects.size() - timed;
+    if (!all_have_room)
+      all_.pass.warnings.emplace_back(
+          "more beginnings without an end than memory has room for: some ends have "
+          "no beginning");
+    edges_ = {};
+    std::ranges::sort(all_.records.begun, {}, [](const profile::Begun &begun) {
       return std::tuple(begun.time, begun.thread, ~begun.subject);
     });
+  }
+
+  // What was done for a request is what the thread caused that asked for it. Who ends one of a disk is
+  // whoever ran when it was done.
+  void give_beginning(const EdgeRecord &begin, const EdgeRecord &end) {
+    const bool of_disk = end.hook >> 8 == 0x01, of_file = end.hook >> 8 == 0x04;
+    if ((!of_disk && !of_file) || begin.thread == kUnknownId) return;
+    Subject &subject = all_.records.subjects[end.subject];
+    if (of_disk || subject.thread == kUnknownId) {
+      subject.thread = begin.thread;
+      subject.ip = begin.process;
+    }
+    all_.records.begun.push_back({begin.at.time, begin.thread, end.subject, begin.hook});
   }
 
   void merge(CollectWork &work) {
@@ -671,9 +703,9 @@ private:
     awaited_.insert(awaited_.end(), work.awaited.begin(), work.awaited.end());
     for (const LaterPart &part : work.later_parts)
       later_parts_.push_back({part.written, part.fragment + fragments});
-    for (DiskEdge &edge : work.disk_edges)
-      if (edge.subject != DiskEdge::kNoSubject) edge.subject += subjects;
-    disk_edges_.insert(disk_edges_.end(), work.disk_edges.begin(), work.disk_edges.end());
+    for (EdgeRecord &edge : work.edges)
+      if (edge.subject != EdgeRecord::kNoSubject) edge.subject += subjects;
+    edges_.insert(edges_.end(), work.edges.begin(), work.edges.end());
     records.subjects.append(work.subjects);
     records.weights.append(work.weights);
     std::vector<std::uint32_t> numbers;
@@ -701,6 +733,7 @@ private:
   }
 
   Collected all_;
+  std::optional<Clock> durations_;
   Collector collector_;
   std::vector<filter::EventKey> clr_events_;
   std::vector<std::uint32_t> clr_stacks_; // as fragments
@@ -709,7 +742,7 @@ private:
   FileNames file_names_;
   std::vector<filter::LaterKey> awaited_;
   std::vector<LaterPart> later_parts_;
-  std::vector<DiskEdge> disk_edges_;
+  std::vector<EdgeRecord> edges_;
   std::vector<Reference> references_;
   stacks::StackDefinitions definitions_;
   StateRecords state_;

@@ -17,6 +17,8 @@ struct CollectOptions {
   ProfileKind kind = ProfileKind::cpu; // samples, context switches, or `events`
   NamedKinds events{};
   EventField sum{}, leaf{}; // of these: what they weigh, and what is the innermost frame of their stacks
+  std::optional<Clock>
+      durations{};                 // instead of `sum`: they weigh how long what they end took, in nanoseconds
   std::vector<EventField> files{}; // instead of `leaf`, two at most: these number a file, whose name it is
   bool methods = false;            // names of code that runtimes made
   bool switches = false;           // context switches too, for what threads did when

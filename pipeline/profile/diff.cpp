@@ -136,7 +136,8 @@ ProfileChange total_change(std::span<const Profile> before, std::span<const Prof
     Side result;
     for (const Profile &profile : profiles) {
       const std::uint64_t unit = profile.weight_ns() == 0 ? kUsualIntervalNs : profile.weight_ns();
-      const double seconds = profile.kind == ProfileKind::events ? 1 : static_cast<double>(unit) * 1e-9;
+      const bool amounts = profile.kind == ProfileKind::events && profile.counts();
+      const double seconds = amounts ? 1 : static_cast<double>(unit) * 1e-9;
       result.part.push_back(static_cast<double>(total_weight(profile)) * seconds);
       result.whole.push_back(1);
       result.samples += sample_count(profile);

@@ -71,11 +71,10 @@ std::optional<FieldValue> EventField::of(const EventView &event) const {
 }
 
 std::optional<std::uint64_t> weight_of(const FieldValue &value) {
-  constexpr std::uint64_t kMost = 1'000'000'000'000'000; // so that sums of them keep within 64 bits
   std::optional<std::uint64_t> weight = value.integer(); // one below 0 is a very large one
-  if (const std::optional<double> real = value.real(); real && *real >= 0 && *real <= kMost)
+  if (const std::optional<double> real = value.real(); real && *real >= 0 && *real <= kMostWeight)
     weight = static_cast<std::uint64_t>(std::llround(*real));
-  return weight && *weight <= kMost ? weight : std::nullopt;
+  return weight && *weight <= kMostWeight ? weight : std::nullopt;
 }
 
 } // namespace etwrelog::pipeline

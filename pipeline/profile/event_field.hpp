@@ -34,7 +34,8 @@ private:
   std::vector<std::optional<Place>> places_; // by ordinal
 };
 
-// What a number weighs; nullopt of one below 0 or above 10^15, which is none that anything weighs.
+inline constexpr std::uint64_t kMostWeight = 1'000'000'000'000'000; // so that sums keep within 64 bits
+// What a number weighs; nullopt of one below 0 or above that, which is none that anything weighs.
 [[nodiscard]] std::optional<std::uint64_t> weight_of(const FieldValue &value);
 
 } // namespace etwrelog::pipeline

@@ -97,7 +97,8 @@ profile::TimeRange cut_off(profile::TimeRange time, const profile::Records &reco
   return time;
 }
 
-// What stands for a field where none is called so: the file that an event is about, as an export joins it.
+// What stands for a field where none is called so: the file that an event is about, and how long it took what
+// it ends, as an export joins them.
 constexpr const char *kFile = "file";
 
 std::vector<EventField> fields_of_files(const ProfileOptions &options) {
@@ -121,31 +122,43 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   ETWRELOG_TRY(filter::check_range(selected));
   const profile::TimeRange time{selected.from, selected.to};
   EventField sum, leaf;
+  std::optional<Clock> durations;
   if (!options.sum.empty()) {
-    ETWRELOG_TRY_LET(made,
-                     EventField::make(options.events, options.sum, EventField::Of::numbers, Option::sum));
-    sum = std::move(made);
+    Result<EventField> made =
+        EventField::make(options.events, options.sum, EventField::Of::numbers, Option::sum);
+    if (made)
+      sum = *std::move(made);
+    else if (!options.events.empty() && schema::same_name(options.sum, kSummedDuration))
+      durations = first.clock();
+    else
+      return std::move(made).error();
   }
   std::vector<EventField> files;
   if (!options.leaf.empty()) {
     Result<EventField> made =
         EventField::make(options.events, options.leaf, EventField::Of::anything, Option::leaf);
-    if (!made) {
-      files = fields_of_files(options);
-      if (files.empty()) return std::move(made).error();
-    } else {
+    if (made)
       leaf = *std::move(made);
-    }
+    else if (files = fields_of_files(options); files.empty())
+      return std::move(made).error();
   }
-  const std::string summed = sum.name(), leaf_name = files.empty() ? leaf.name() : kFile;
+  const std::string summed = durations ? kSummedDuration : sum.name(),
+                    leaf_name = files.empty() ? leaf.name() : kFile;
   std::deque<Trace> narrowed;
   std::vector<const Trace *> read;
   for (const Trace *trace : traces)
     read.push_back(&narrowed.emplace_back(trace->within(time.from, time.to)));
-  ETWRELOG_TRY_LET(collected, collect_profile(read,
-                                              {options.kind, options.events, std::move(sum), std::move(leaf),
-                                               std::move(files), options.names, options.slices, time},
-                                              graph));
+  ETWRELOG_TRY_LET(collected,
+                   collect_profile(read,
+                                   {options.kind, options.events, std::move(sum), std::move(leaf), durations,
+                                    std::move(files), options.names, options.slices, time},
+                                   graph));
+  const std::size_t events_found = collected.records.subjects.size();
+  if (durations && events_found != 0 && collected.weightless == events_found)
+    return base::no_match(
+               "none of these events has a number called \"duration\", or ends what began in the trace")
+        .about(Option::sum)
+        .in(first.input().name());
   const unsigned threads = graph.threads != 0 ? graph.threads : default_threads();
   ProfileResult result;
   const profile::ParallelFor parallel = [threads](std::size_t count,
@@ -163,6 +176,7 @@ Result<ProfileResult> make_profile(Traces traces, const ProfileOptions &options,
   const std::span<const std::string> events = options.events.names();
   if (options.kind == ProfileKind::events) profile.events.assign(events.begin(), events.end());
   profile.summed = summed;
+  profile.by_time = durations.has_value();
   profile.start_time = first.header().start_time;
   constexpr std::int64_t kLongest = kProfileTimeLimit / 100;
   for (const Trace *trace : traces) {

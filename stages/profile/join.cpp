@@ -319,6 +319,10 @@ private:
 
 // Gives the fragments that name a beginning to what ended it.
 void give_to_ends(Records &records, const ParallelFor &parallel) {
+  std::erase_if(records.begun, [&](const Begun &begun) { // one of their own goes before
+    const Subject &subject = records.subjects[begun.subject];
+    return subject.kernel != Subject::kNoFragment || subject.user != Subject::kNoFragment;
+  });
   if (records.begun.empty()) return;
   const auto place = [](const Begun &begun) { return std::pair(begun.time, begun.thread); };
   struct Given {

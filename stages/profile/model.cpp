@@ -56,7 +56,8 @@ bool tells_bytes(std::string_view field) {
 } // namespace
 
 std::string profile_unit(const Profile &profile) {
-  if (profile.kind != ProfileKind::events) return profile.counts_samples() ? "samples" : "nanoseconds";
+  if (!profile.counts()) return "nanoseconds";
+  if (profile.kind != ProfileKind::events) return "samples";
   if (profile.summed.empty()) return "events";
   return tells_bytes(profile.summed) ? "bytes" : profile.summed;
 }

@@ -5,6 +5,8 @@
 
 namespace etwrelog::schema {
 
+inline constexpr std::uint16_t kFileOperationEnd = 0x044C; // of what began with any other of its group
+
 // The hook of the event that begins the request to a disk which an event of `hook` begins, then the same, or
 // ends; none if it does neither. Beginnings have the number of the request, the thread and a stack alone;
 // what was done the end says, which is written by whoever ran when the disk was done, and has no stack.

@@ -160,6 +160,35 @@ TEST(ProfileText, WhatADiskReadsIsWhatAnExportShowsAtTheStacksOfItsBeginnings) {
   EXPECT_EQ(files.size(), 31u);
 }
 
+TEST(ProfileText, HowLongThingsTookIsWhatAnExportShows) {
+  const auto trace = testing::trace_path("net.4.5.2.x64");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const std::vector<std::string> of = {"-p", "*", "--symbols", "none", "--sum", "duration"};
+  for (const std::string event : {"DiskIO/*", "GC/Stop", "Process/End", "Thread/End"}) {
+    const testing::ToolRun exported =
+        testing::run_tool({"export", trace->string(), "--event", event, "--join", "duration"});
+    std::uint64_t expected = 0, ended = 0, all = 0;
+    for (const nlohmann::json &one : testing::json_lines(exported.out)) {
+      expected += one.value("duration_ns", std::uint64_t{0});
+      ended += one.contains("duration_ns") ? 1 : 0;
+      ++all;
+    }
+    ASSERT_GT(ended, 0u) << event;
+    std::vector<std::string> line = {"profile", trace->string(), "--event", event, "--json"};
+    line.insert(line.end(), of.begin(), of.end());
+    const testing::ToolRun run = testing::run_tool(line);
+    const auto profile = nlohmann::json::parse(run.out);
+    EXPECT_EQ(profile.at("selected"), expected) << event;
+    EXPECT_EQ(profile.at("unit"), "nanoseconds");
+    const bool warned = run.err.find("events weigh nothing: they have no duration") != std::string::npos;
+    EXPECT_EQ(warned, ended != all) << event << run.err;
+  }
+  std::vector<std::string> line = {"diff", trace->string(), trace->string(), "--event", "DiskIO/Read"};
+  line.insert(line.end(), of.begin(), of.end());
+  const testing::ToolRun diff = testing::run_tool(line);
+  EXPECT_NE(diff.out.find("duration a trace: 2.013 s before, 2.013 s after"), std::string::npos) << diff.out;
+}
+
 TEST(ProfileText, TheAccountingOfProcessesAddsUp) {
   testing::SyntheticTrace t;
   std::int64_t time = 2'000'000;

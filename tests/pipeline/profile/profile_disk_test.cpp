@@ -1,5 +1,5 @@
 // What a disk has done counts where it was asked for: the end of a request says how much and of which file,
-// its beginning has the stack.
+// its beginning has the stack. And how long it took what events end.
 #include "etwrelog/schema.hpp"
 #include "tests/pipeline/profile/profile_runs.hpp"
 
@@ -169,6 +169,101 @@ TEST_F(ProfileOfDisks, AFileIsOnlyThatOfEventsThatHaveOne) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().option, Option::leaf);
   EXPECT_NE(none.error().what.find("a field called \"file\""), std::string::npos) << none.error().what;
+}
+
+TEST_F(ProfileOfDisks, RequestsMayWeighHowLongTheyTook) {
+  begin({2'000'000}, 1);
+  stack({2'000'001}, 2'000'000, {kUser});
+  end({2'003'000, 1}, 1, 10);
+  end({2'004'000}, 2, 10); // begun before the trace
+  pipeline::ProfileOptions durations = options({"DiskIO/Read"}, "Duration");
+  const pipeline::ProfileResult made = profile_of(trace, durations);
+  EXPECT_EQ(folded(made.profile), (Lines{{line(";0x7ff600001000"), 300'000}, {line(";[no stack]"), 0}}));
+  EXPECT_EQ(made.weightless, 1u);
+  EXPECT_EQ(made.profile.summed, "duration");
+  EXPECT_EQ(profile_unit(made.profile), "nanoseconds");
+  EXPECT_FALSE(made.profile.counts());
+}
+
+// Of files, too, the end has neither thread nor stack; one that it has comes before that of the beginning.
+TEST_F(ProfileOfDisks, EndsOfFilesRequestsAreWhereTheyBegan) {
+  const auto operation = [&](At at, std::uint64_t request) {
+    trace.emit(at, [&](write::EventBuilder &e) {
+      e.system(0x0443, 3, 8, kReader, kReaderProcess, at.time).rest(1).value(request).rest(2);
+      e.value(kReader).rest();
+    });
+  };
+  const auto ended = [&](At at, std::uint64_t request) {
+    trace.emit(at, [&](write::EventBuilder &e) { e.perfinfo(0x044C, 2, 8, at.time).value(request).rest(); });
+  };
+  operation({2'000'000}, 1);
+  stack({2'000'001}, 2'000'000, {kUser});
+  ended({2'000'050, 1}, 1);
+  operation({2'001'000}, 1);
+  stack({2'001'001}, 2'001'000, {kUser + 1});
+  ended({2'001'010, 2}, 1);
+  stack({2'001'011, 2}, 2'001'010, {kUser + 2});
+  EXPECT_EQ(folded(profile_of(trace, options({"FileIo/OperationEnd"}, "")).profile),
+            (Lines{{line(";0x7ff600001000"), 1}, {line(";0x7ff600001002"), 1}}));
+  EXPECT_EQ(folded(profile_of(trace, options({"FileIo/OperationEnd"}, "duration")).profile),
+            (Lines{{line(";0x7ff600001000"), 5'000}, {line(";0x7ff600001002"), 1'000}}));
+}
+
+// By activity wherever they go on, else by thread, and nested.
+TEST_F(ProfileOfDisks, WhatProvidersStartAndStopHasDurationsToo) {
+  const auto gc = [&](std::int64_t time, bool starts, std::uint32_t thread, std::uint64_t activity = 0) {
+    write::EventFields fields{.provider = format::kClrGuid, .id = static_cast<std::uint16_t>(starts ? 1 : 2)};
+    fields.opcode = starts ? 1 : 2;
+    fields.task = 1;
+    fields.activity.low = activity;
+    trace.manifest_event({time}, fields, thread, kReaderProcess);
+  };
+  gc(2'000'000, true, kReader);
+  gc(2'000'010, true, 81);
+  gc(2'000'020, true, kReader);
+  gc(2'000'030, false, kReader); // 10 ticks of 100 ns
+  gc(2'000'040, false, 81);      // 30
+  gc(2'000'100, false, kReader); // 100
+  gc(2'000'200, true, kReader, 7);
+  gc(2'000'300, false, 81, 7); // 100
+  gc(2'000'400, false, 81, 8); // of nothing
+  const pipeline::ProfileResult made = profile_of(trace, options({"GC/Stop"}, "duration"));
+  EXPECT_EQ(total_weight(made.profile), 24'000u);
+  EXPECT_EQ(made.profile.samples.size(), 5u);
+  EXPECT_EQ(made.weightless, 1u);
+  const Result<pipeline::Trace> opened = open_trace(trace.bytes());
+  ASSERT_TRUE(opened);
+  const Result<pipeline::ProfileResult> none =
+      pipeline::make_profile(*opened, options({"GC/Start"}, "duration"), {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().option, Option::sum) << "they end nothing";
+}
+
+TEST_F(ProfileOfDisks, DurationsAreTimesInFiles) {
+  begin({2'000'000}, 1);
+  stack({2'000'001}, 2'000'000, {kUser});
+  end({2'030'000}, 1, 10);
+  const Profile profile = profile_of(trace, options({"DiskIO/Read"}, "duration")).profile;
+  for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof,
+                                     ProfileFormat::svg, ProfileFormat::html, ProfileFormat::folded}) {
+    const std::vector<std::uint8_t> file = file_of(profile, format);
+    const std::string text(file.begin(), file.end());
+    if (format == ProfileFormat::folded) {
+      EXPECT_EQ(text, "game.exe (8);0x7ff600001000 3000\n");
+      continue;
+    }
+    if (format == ProfileFormat::svg || format == ProfileFormat::html) {
+      EXPECT_NE(text.find("duration of DiskIO/Read: "), std::string::npos) << "its title";
+      EXPECT_NE(text.find("3,000 µs"), std::string::npos);
+      continue;
+    }
+    const Result<ReadProfile> read = read_profile(file);
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->profile.kind, ProfileKind::events) << profile_format_name(format);
+    EXPECT_EQ(read->profile.summed, "duration") << profile_format_name(format);
+    EXPECT_TRUE(read->profile.by_time) << profile_format_name(format);
+    EXPECT_EQ(total_weight(read->profile), 3'000'000u) << profile_format_name(format);
+  }
 }
 
 // Over many buffers and processors, and whatever the number of threads.

@@ -1,6 +1,5 @@
 // Profiles of events instead of samples: each counts once, at the stack that was written for it.
 #include "etwrelog/export.hpp"
-#include "etwrelog/profile_export.hpp"
 #include "etwrelog/trace.hpp"
 #include "tests/pipeline/profile/profile_runs.hpp"
 #include "tests/support/generated.hpp"
@@ -47,14 +46,6 @@ protected:
     EXPECT_FALSE(profile.counts_samples());
     EXPECT_EQ(profile.weight_ns(), 0u) << "an event stands for no time";
     return profile;
-  }
-  static std::vector<std::uint8_t> written(const Profile &profile, ProfileFormat format) {
-    std::vector<std::uint8_t> file;
-    EXPECT_TRUE(write_profile(profile, format, {}, [&](Bytes bytes) -> Result<void> {
-      file.insert(file.end(), bytes.begin(), bytes.end());
-      return {};
-    }));
-    return file;
   }
   static std::string line(const std::string &frames) { return "game.exe (8)" + frames; }
 };
@@ -223,7 +214,7 @@ TEST_F(ProfileOfEvents, WeighWhatAFieldOfTheirsSays) {
   EXPECT_EQ(profile_unit(profile), "bytes");
   for (const ProfileFormat format :
        {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof, ProfileFormat::svg}) {
-    const std::vector<std::uint8_t> file = written(profile, format);
+    const std::vector<std::uint8_t> file = file_of(profile, format);
     if (format == ProfileFormat::svg) {
       const std::string text(file.begin(), file.end());
       EXPECT_NE(text.find("AllocationAmount64 of GC/AllocationTick: "), std::string::npos);
@@ -291,7 +282,7 @@ TEST_F(ProfileOfEvents, AreEventsInFiles) {
   const Profile profile = of("GC/AllocationTick");
   for (const ProfileFormat format : {ProfileFormat::speedscope, ProfileFormat::firefox, ProfileFormat::pprof,
                                      ProfileFormat::svg, ProfileFormat::html}) {
-    const std::vector<std::uint8_t> file = written(profile, format);
+    const std::vector<std::uint8_t> file = file_of(profile, format);
     if (format == ProfileFormat::svg || format == ProfileFormat::html) {
       const std::string text(file.begin(), file.end());
       EXPECT_NE(text.find("GC/AllocationTick: "), std::string::npos) << "its title";

@@ -1,6 +1,7 @@
 // Profiles of traces made in memory, and what a profile must hold in any case.
 #pragma once
 
+#include "etwrelog/profile_export.hpp"
 #include "etwrelog/profile_report.hpp"
 #include "profile_pass/profile.hpp"
 #include "tests/support/pipeline_runs.hpp"
@@ -50,6 +51,15 @@ inline Lines folded(const Profile &profile) {
   for (const ProfileSample &sample : profile.samples)
     lines[line_of(profile, sample)] += sample.weight;
   return lines;
+}
+
+inline std::vector<std::uint8_t> file_of(const Profile &profile, ProfileFormat format) {
+  std::vector<std::uint8_t> file;
+  EXPECT_TRUE(write_profile(profile, format, {}, [&](Bytes bytes) -> Result<void> {
+    file.insert(file.end(), bytes.begin(), bytes.end());
+    return {};
+  }));
+  return file;
 }
 
 inline void expect_sums(const Profile &profile) {
