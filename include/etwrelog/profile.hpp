@@ -233,8 +233,9 @@ struct ProfileOptions {
   // "duration", that is how long it took what the event ends: of requests to disks and files, of processes
   // and threads, and from a provider's Start to its Stop, by activity, else by thread.
   std::string sum{};
-  // Of these, a field: what it says is the innermost frame, "TypeName: System.String". Where none is called
-  // "file", that is the path of the FileObject or FileKey, "file: \Device\HarddiskVolume2\a.txt".
+  // Of these, a field: what it says is the innermost frame, "TypeName: System.String", or, of an address of
+  // code (Format::address), the frame that this is. Where none is called "file", that is the path of the
+  // FileObject or FileKey, "file: \Device\HarddiskVolume2\a.txt".
   std::string leaf{};
   bool idle = false;   // keep the samples of the Idle process; it waits for nothing, whatever this says
   bool slices = false; // Profile::slices: what each thread did when, from context switches

@@ -21,20 +21,24 @@ Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const Ru
   OpenEdges<std::int64_t> open; // since when
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20);
   const Clock clock = trace.clock();
+  const auto keep = [&](const Position &position, std::int64_t ns) {
+    if (ended_.size() * sizeof(Ended) > room)
+      return problem("more durations than memory has room for: some are missing");
+    ended_.push_back({position, ns});
+  };
   // The machine is that of the source.
   const auto sources = trace.sources();
   const auto pair = [&](const Seen &seen) {
-    const std::uint32_t machine = sources[seen.position.source].machine;
+    const SourceInfo &source = sources[seen.position.source];
+    if (seen.edge.took) return keep(seen.position, duration_ns(source.clock, *seen.edge.took));
+    const std::uint32_t machine = source.machine;
     if (seen.edge.begins) {
       if (!open.begin(seen.edge, machine, seen.time))
         problem("more beginnings without an end than memory has room for: some durations are missing");
       return;
     }
     const std::optional<std::int64_t> began = open.end(seen.edge, machine);
-    if (!began) return;
-    if (ended_.size() * sizeof(Ended) > room)
-      return problem("more durations than memory has room for: some are missing");
-    ended_.push_back({seen.position, duration_ns(clock, *began, seen.time)});
+    if (began) keep(seen.position, duration_ns(clock, ticks_between(*began, seen.time)));
   };
   Result<Edges> done = trace.fold<Edges>(
       [](Edges &part, EventBatch &batch) {

@@ -41,14 +41,27 @@ std::optional<EventEdge> kernel_edge_of(const EventView &event, std::uint16_t ho
     edge.key = *request, edge.begins = hook != schema::kFileOperationEnd;
     return edge;
   }
+  case 0x02:
+  case 0x0F: { // PageFault/HardFault, and interrupts: when they began stands first
+    constexpr std::uint16_t kTheirs[] = {0x0220, 0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0F46, 0x0F5F};
+    if (std::ranges::find(kTheirs, hook) == std::end(kTheirs) || event.payload().size() < 8)
+      return std::nullopt;
+    const auto began = load<std::int64_t>(event.payload().data());
+    if (began == 0) return std::nullopt;
+    edge.took = ticks_between(began, event.header_time());
+    return edge;
+  }
   default: return std::nullopt;
   }
 }
 
-std::int64_t duration_ns(const Clock &clock, std::int64_t began, std::int64_t ended) {
-  constexpr double kMost = 9e18; // 285 years
+std::int64_t ticks_between(std::int64_t began, std::int64_t ended) {
   std::int64_t ticks = 0;
-  if (__builtin_sub_overflow(ended, began, &ticks)) ticks = std::numeric_limits<std::int64_t>::max();
+  return __builtin_sub_overflow(ended, began, &ticks) ? std::numeric_limits<std::int64_t>::max() : ticks;
+}
+
+std::int64_t duration_ns(const Clock &clock, std::int64_t ticks) {
+  constexpr double kMost = 9e18; // 285 years
   return std::llround(std::clamp(clock.span_seconds(ticks) * 1e9, -kMost, kMost));
 }
 

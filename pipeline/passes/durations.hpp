@@ -1,5 +1,6 @@
 // What begins and what ends: processes and threads by id, requests to disks and files by number, and what
-// providers call Start and Stop, by activity, else by thread.
+// providers call Start and Stop, by activity, else by thread. Of page faults that read from a disk, of DPCs
+// and of ISRs there is an event at the end alone, which says itself when it began.
 #pragma once
 
 #include "passes/event_keys.hpp"
@@ -18,7 +19,8 @@ struct EventEdge {
   // Of a request to a disk: the hook of its beginning, which is what the end must end.
   std::uint16_t request = 0;
   bool begins = false;
-  bool single = false; // such a thing is there once until it ends
+  bool single = false;                // such a thing is there once until it ends
+  std::optional<std::int64_t> took{}; // of an end that says so itself: ticks of its own clock
 };
 
 // None: the event neither begins nor ends anything.
@@ -26,8 +28,9 @@ struct EventEdge {
 // The same of a kernel event, whatever its header.
 [[nodiscard]] std::optional<EventEdge> kernel_edge_of(const EventView &event, std::uint16_t hook);
 
-// Of the ticks that something took, or of so many as damage says.
-[[nodiscard]] std::int64_t duration_ns(const Clock &clock, std::int64_t began, std::int64_t ended);
+// Of as many ticks as damage says, too: the most there are where the difference does not exist.
+[[nodiscard]] std::int64_t ticks_between(std::int64_t began, std::int64_t ended);
+[[nodiscard]] std::int64_t duration_ns(const Clock &clock, std::int64_t ticks);
 
 // Beginnings that have not ended. Edges come in the order of time.
 template <class Begin> class OpenEdges {

@@ -116,11 +116,15 @@ private:
         all_have_room = open.begin(record.edge, 0, &record) && all_have_room;
         continue;
       }
-      const auto begin = open.end(record.edge, 0);
-      if (!begin || record.subject == EdgeRecord::kNoSubject) continue;
-      give_beginning(**begin, record);
-      if (!durations_) continue;
-      const std::int64_t ns = duration_ns(*durations_, (*begin)->at.time, record.at.time);
+      std::optional<std::int64_t> ticks = record.edge.took;
+      if (!ticks) {
+        const auto begin = open.end(record.edge, 0);
+        if (!begin || record.subject == EdgeRecord::kNoSubject) continue;
+        give_beginning(**begin, record);
+        ticks = ticks_between((*begin)->at.time, record.at.time);
+      }
+      if (!durations_ || record.subject == EdgeRecord::kNoSubject) continue;
+      const std::int64_t ns = duration_ns(*durations_, *ticks);
       if (ns < 0 || static_cast<std::uint64_t>(ns) > kMostWeight) continue;
       all_.records.weights[record.subject] = static_cast<std::uint64_t>(ns);
       ++timed;
@@ -179,6 +183,7 @@ private:
     for (std::uint32_t &leaf : work.leaves)
       leaf = numbers[leaf];
     records.leaves.append(work.leaves);
+    records.code_leaves.append(work.code_leaves);
     files_.append(work.files);
     for (const FileName &told : work.file_names)
       file_names_.add(told);

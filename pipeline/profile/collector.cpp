@@ -247,7 +247,10 @@ void Collector::selected_event(const EventView &event, std::uint32_t thread, Ins
     if (!weight) ++work.weightless;
   }
   if (collect_.durations) work.weights.push_back(0); // until all edges are known
-  if (!collect_.leaf.empty()) {
+  if (collect_.leaf.is_code()) {
+    const std::optional<FieldValue> value = collect_.leaf.of(event);
+    work.code_leaves.push_back(value ? value->integer().value_or(0) : 0);
+  } else if (!collect_.leaf.empty()) {
     work.text.clear();
     if (const std::optional<FieldValue> value = collect_.leaf.of(event)) value->append_text(work.text);
     work.leaves.push_back(work.leaf_texts.number(base::at_most(work.text, base::kLongestName)));

@@ -99,6 +99,7 @@ struct CollectWork {
   std::vector<std::uint64_t> weights; // of subjects, where a field of theirs is added up
   std::vector<std::uint32_t> leaves;  // and where one is a frame of their stacks
   base::TextNumbers leaf_texts;
+  std::vector<std::uint64_t> code_leaves;
   std::string text;
   std::vector<FileNumbers> files; // of subjects, where the frame is the name of a file
   std::vector<FileName> file_names;
@@ -132,6 +133,7 @@ struct CollectWork {
     weights.clear();
     leaves.clear();
     leaf_texts.clear();
+    code_leaves.clear();
     files.clear();
     file_names.clear();
     buffers.clear();

@@ -46,7 +46,10 @@ Result<EventField> EventField::make(const NamedKinds &kinds, const std::string &
   for (const Schema *const kind : field.catalog_.all()) {
     if (!kinds.contains(*kind)) continue;
     if (const auto index = find_field(*kind, what, name)) {
-      if (field.name_.empty()) field.name_ = kind->fields[*index].name;
+      const Field &found = kind->fields[*index];
+      const bool first = field.name_.empty();
+      if (first) field.name_ = found.name;
+      field.is_code_ = (first || field.is_code_) && found.format == Format::address && !found.is_array();
       field.places_[kind->ordinal].emplace(Place{*index, Decoder(*kind, 4), Decoder(*kind, 8)});
       continue;
     }

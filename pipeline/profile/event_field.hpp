@@ -21,6 +21,7 @@ public:
 
   [[nodiscard]] bool empty() const { return places_.empty(); }
   [[nodiscard]] const std::string &name() const { return name_; } // as the first kind spells it
+  [[nodiscard]] bool is_code() const { return is_code_; }         // of every kind: an address of code
   // nullopt: the event has none. Any thread.
   [[nodiscard]] std::optional<FieldValue> of(const EventView &event) const;
 
@@ -30,6 +31,7 @@ private:
     Decoder narrow, wide;
   };
   std::string name_;
+  bool is_code_ = false;
   SchemaCatalog catalog_;                    // which the decoders need
   std::vector<std::optional<Place>> places_; // by ordinal
 };

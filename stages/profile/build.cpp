@@ -120,6 +120,7 @@ private:
       for (std::size_t i = 0; i < profile_.samples.size(); ++i)
         profile_.samples[i].weight = records_.weights[order[i]];
     if (!records_.leaves.empty()) add_leaves(order);
+    if (!records_.code_leaves.empty()) add_code_leaves(order);
     records_.subjects.clear();
   }
 
@@ -132,6 +133,14 @@ private:
       if (notes[leaf] == kNoIndex) notes[leaf] = frames_->note(options_.leaf + ": " + text);
       profile_.samples[i].node = tree_->child(profile_.samples[i].node, notes[leaf]);
     }
+  }
+
+  // Of events none is left out.
+  void add_code_leaves(std::span<const std::uint32_t> order) {
+    for (std::size_t i = 0; i < profile_.samples.size(); ++i)
+      if (const std::uint64_t address = records_.code_leaves[order[i]]; address != 0)
+        profile_.samples[i].node =
+            tree_->child(profile_.samples[i].node, frames_->code(code_contexts_[i], address));
   }
 
   void frame(std::span<const SampledStack> stacks, FramedStacks &framed) {
@@ -423,6 +432,7 @@ private:
       return;
     }
     waiting_.push_back({sampled_stack(subject, at, sample_class), at.thread, subject.processor});
+    if (!records_.code_leaves.empty()) code_contexts_.push_back(waiting_.back().stack);
     if (sample_class != SampleClass::no_stack) known_.prefetch(parts_of(waiting_.back().stack));
   }
 
@@ -503,10 +513,11 @@ private:
   WordMap process_numbers_, thread_numbers_;
   static constexpr std::size_t kAhead = 16; // how far memory is fetched ahead
   std::vector<Waiting> waiting_;
-  WordMap known_, known_alone_;      // stacks by their parts; of one frame, by that
-  std::uint32_t distinct_ = 0;       // of them
-  std::vector<SampledStack> stacks_; // the last ones, whose frames are not asked for yet
-  std::vector<std::uint32_t> nodes_; // of those that are in the tree
+  std::vector<SampledStack> code_contexts_; // of samples, where each has an address of its own
+  WordMap known_, known_alone_;             // stacks by their parts; of one frame, by that
+  std::uint32_t distinct_ = 0;              // of them
+  std::vector<SampledStack> stacks_;        // the last ones, whose frames are not asked for yet
+  std::vector<std::uint32_t> nodes_;        // of those that are in the tree
   SampledThreads sampled_;
   std::optional<Frames> frames_;
   std::optional<StackTree> tree_;

@@ -60,6 +60,8 @@ public:
     user_parts_.prefetch(user_key(stack));
     resolved_.prefetch(frames_key(stack, stack.kernel));
   }
+  // The frame of an address where code runs, in the process that has this stack.
+  std::uint32_t code(const SampledStack &stack, std::uint64_t address) { return frame(stack, address, true); }
   // The frame that stands for a note.
   std::uint32_t note(const std::string &text);
   // What of an address decides about its frame: the same key, the same frame.

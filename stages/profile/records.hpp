@@ -113,6 +113,7 @@ struct Records {
   Sequence<std::uint64_t> weights;     // of these, where each has its own; else empty
   Sequence<std::uint32_t> leaves;      // of these, where each has a frame of its own: places in leaf_texts
   std::vector<std::string> leaf_texts; // empty: none
+  Sequence<std::uint64_t> code_leaves; // instead, where that frame is an address of code; 0: none
   std::vector<Begun> begun;            // by time and thread; the later first, of which one gets the stack
   Marks marks;
   Sequence<Fragment> fragments;

@@ -164,12 +164,17 @@ TEST(ProfileText, HowLongThingsTookIsWhatAnExportShows) {
   const auto trace = testing::trace_path("net.4.5.2.x64");
   if (!trace) GTEST_SKIP() << "the real traces are not here";
   const std::vector<std::string> of = {"-p", "*", "--symbols", "none", "--sum", "duration"};
-  for (const std::string event : {"DiskIO/*", "GC/Stop", "Process/End", "Thread/End"}) {
+  for (const std::string event : {"DiskIO/*", "GC/Stop", "Process/End", "Thread/End", "Memory/HardFault"}) {
     const testing::ToolRun exported =
         testing::run_tool({"export", trace->string(), "--event", event, "--join", "duration"});
     std::uint64_t expected = 0, ended = 0, all = 0;
     for (const nlohmann::json &one : testing::json_lines(exported.out)) {
-      expected += one.value("duration_ns", std::uint64_t{0});
+      const std::uint64_t took = one.value("duration_ns", std::uint64_t{0});
+      if (event == "Memory/HardFault") { // which say it themselves, in ticks of 100 ns
+        EXPECT_EQ(took, 100 * (one.at("timestamp").get<std::uint64_t>() -
+                               one.at("fields").at("InitialTime").get<std::uint64_t>()));
+      }
+      expected += took;
       ended += one.contains("duration_ns") ? 1 : 0;
       ++all;
     }
