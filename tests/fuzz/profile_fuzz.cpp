@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 
 namespace {
@@ -17,11 +18,13 @@ namespace {
 using namespace etwrelog;
 
 constexpr std::uint16_t kHooks[] = {
-    0x0F2E, 0x0F2E, 0x1820, 0x1820, 0x1823, 0x1824, 0x1825, 0x1826, // samples, stacks
-    0x0301, 0x0302, 0x0303, 0x0501, 0x0502, 0x0503, 0x0548,         // processes, threads
-    0x030A, 0x1402, 0x1403, 0x1404, 0x140A,                         // images
-    0x0524, 0x0532, 0x0F48, 0x0F49, 0x010A, 0x010B, 0x010C, 0x010D,
-    0x010E, 0x010F, 0x0400, 0x0440}; // disks and names of files
+    0x0F2E, 0x1820, 0x1823, 0x1824, 0x1825, 0x1826,                         // samples, stacks
+    0x0301, 0x0302, 0x0303, 0x0501, 0x0502, 0x0503, 0x0548,                 // processes, threads
+    0x030A, 0x1402, 0x1403, 0x1404, 0x140A,                                 // images
+    0x0524, 0x0532, 0x0F48, 0x0F49, 0x0F44,                                 // switches, intervals, interrupts
+    0x010A, 0x010B, 0x010C, 0x010D, 0x010E, 0x010F, 0x0220, 0x0400, 0x0440, // disks, names of files
+};
+static_assert(std::size(kHooks) <= 32); // as many as the number of an event tells apart
 constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190, 10, 82},
                         kRundown[] = {143, 144, 149, 150, 153, 154}, kScript[] = {5, 6, 9, 10, 39, 40, 41};
 
@@ -68,9 +71,13 @@ void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t what, 
   });
 }
 
+// Of a text, of a file, and of addresses of code.
+constexpr const char *kLeaves[] = {"TypeName", "file", "InstructionPointer", "Routine"};
+
 const NamedKinds &selected() {
   static const NamedKinds kinds = [] {
-    const std::string names[] = {"GC/*", "PerfInfo/Sample", "Thread/CSwitch", "Process/*", "DiskIO/*"};
+    const std::string names[] = {"GC/*",      "PerfInfo/Sample", "Thread/CSwitch",
+                                 "Process/*", "DiskIO/*",        "PerfInfo/DPC"};
     return *NamedKinds::find(names, SchemaCatalog::builtin());
   }();
   return kinds;
@@ -121,7 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   options.slices = (data[0] & 8) != 0;
   options.idle = (data[0] & 16) != 0;
   if ((data[0] & 64) != 0 && options.kind == ProfileKind::events)
-    options.sum = "AllocationAmount", options.leaf = (data[1] & 1) != 0 ? "TypeName" : "file";
+    options.sum = (data[1] & 4) != 0 ? "AllocationAmount" : kSummedDuration,
+    options.leaf = kLeaves[data[1] % 4];
   if ((data[0] & 32) != 0) options.to = etwrelog::Moment{true, 0.1 + data[1] * 1e-6, 0};
   if (const Result<ProfileResult> result = pipeline::make_profile(*opened, options, graph))
     check(result->profile);
