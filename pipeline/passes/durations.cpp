@@ -42,10 +42,12 @@ std::optional<EventEdge> kernel_edge_of(const EventView &event, std::uint16_t ho
     return edge;
   }
   case 0x02:
-  case 0x0F: { // PageFault/HardFault, and interrupts: when they began stands first
-    constexpr std::uint16_t kTheirs[] = {0x0220, 0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0F46, 0x0F5F};
-    if (std::ranges::find(kTheirs, hook) == std::end(kTheirs) || event.payload().size() < 8)
-      return std::nullopt;
+  case 0x0F: { // PageFault/HardFault, and interrupts: when they began stands first, from these versions on
+    constexpr std::uint16_t kHardFault = 0x0220,
+                            kInterrupts[] = {0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0F46, 0x0F5F};
+    const bool interrupt = std::ranges::find(kInterrupts, hook) != std::end(kInterrupts);
+    if (!interrupt && hook != kHardFault) return std::nullopt;
+    if (event.version() < (interrupt ? 1 : 2) || event.payload().size() < 8) return std::nullopt;
     const auto began = load<std::int64_t>(event.payload().data());
     if (began == 0) return std::nullopt;
     edge.took = ticks_between(began, event.header_time());

@@ -243,22 +243,25 @@ TEST_F(ProfileOfDisks, WhatProvidersStartAndStopHasDurationsToo) {
 TEST_F(ProfileOfDisks, InterruptsAreOfTheirRoutines) {
   constexpr std::uint64_t kDriver = 0xFFFFF800'10000000;
   trace.image_load({1'500'000}, 0, kDriver);
-  const auto dpc = [&](std::int64_t began, std::int64_t ended, std::uint64_t routine) {
+  const auto dpc = [&](std::int64_t began, std::int64_t ended, std::uint64_t routine,
+                       std::uint8_t version = 2) {
     trace.emit({ended}, [&](write::EventBuilder &e) {
-      e.perfinfo(0x0F44, 2, 8, ended).value(static_cast<std::uint64_t>(began)).value(routine);
+      e.perfinfo(0x0F44, version, 8, ended).put(static_cast<std::uint64_t>(began)).put(routine);
     });
   };
   dpc(2'000'000, 2'000'100, kDriver + 0x10);
   dpc(2'000'200, 2'000'230, kDriver + 0x10);
   dpc(2'000'300, 2'000'301, kDriver + 0x20);
-  dpc(0, 2'000'400, kDriver + 0x20);         // which says nothing
-  dpc(2'000'500, 2'000'499, kDriver + 0x20); // nothing of use
+  dpc(0, 2'000'400, kDriver + 0x20);            // which says nothing
+  dpc(2'000'500, 2'000'499, kDriver + 0x20);    // nothing of use
+  dpc(2'000'600, 2'000'700, kDriver + 0x20, 0); // of a version that nobody describes
   pipeline::ProfileOptions durations = options({"PerfInfo/DPC"}, "duration");
   durations.leaf = "routine";
   const pipeline::ProfileResult made = profile_of(trace, durations);
-  EXPECT_EQ(folded(made.profile),
-            (Lines{{"? (-1);[no stack];a.dll+0x10_[k]", 13'000}, {"? (-1);[no stack];a.dll+0x20_[k]", 100}}));
-  EXPECT_EQ(made.weightless, 2u);
+  EXPECT_EQ(folded(made.profile), (Lines{{"? (-1);[no stack];a.dll+0x10_[k]", 13'000},
+                                         {"? (-1);[no stack];a.dll+0x20_[k]", 100},
+                                         {"? (-1);[no stack]", 0}}));
+  EXPECT_EQ(made.weightless, 3u);
   EXPECT_EQ(profile_rows(made.profile, ProfileBy::module).front().name, "a.dll");
 }
 
