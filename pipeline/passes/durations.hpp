@@ -28,8 +28,9 @@ struct EventEdge {
 // The same of a kernel event, whatever its header.
 [[nodiscard]] std::optional<EventEdge> kernel_edge_of(const EventView &event, std::uint16_t hook);
 
-// Of as many ticks as damage says, too: the most there are where the difference does not exist.
+// The most there are where the difference of what damage says does not exist.
 [[nodiscard]] std::int64_t ticks_between(std::int64_t began, std::int64_t ended);
+// At most 285 years, before or after.
 [[nodiscard]] std::int64_t duration_ns(const Clock &clock, std::int64_t ticks);
 
 // Beginnings that have not ended. Edges come in the order of time.
