@@ -132,8 +132,7 @@ private:
     if (durations_) all_.weightless = all_.records.subjects.size() - timed;
     if (!all_have_room)
       all_.pass.warnings.emplace_back(
-          "more beginnings without an end than memory has room for: some ends have "
-          "no beginning");
+          "more beginnings without an end than memory has room for: some ends have no beginning");
     edges_ = {};
     std::ranges::sort(all_.records.begun, {}, [](const profile::Begun &begun) {
       return std::tuple(begun.time, begun.thread, ~begun.subject);

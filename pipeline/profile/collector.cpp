@@ -3,6 +3,7 @@
 #include "base/cut_text.hpp"
 #include "profile/join_within.hpp"
 #include "profile_pass/code_events.hpp"
+#include "schema/entry.hpp"
 #include "schema/io_requests.hpp"
 
 #include "etwrelog/clr_events.hpp"
@@ -103,9 +104,13 @@ void add_edge(EdgeRecord record, const EventView &event, bool selected, CollectW
 
 Collector::Collector(const CollectOptions &collect, stacks::StackTable &stacks)
     : collect_(collect), stacks_(stacks) {
-  for (const Schema *const kind : collect.events.catalog().all())
-    if (kernel::hook_of_class(kind->provider, kind->opcode) == schema::kFileOperationEnd)
-      ends_of_files_ = ends_of_files_ || collect.events.contains(*kind);
+  for (const Schema *const kind : collect.events.catalog().all()) {
+    const auto hook = schema::hook_of(*kind);
+    if (!hook || !collect.events.contains(*kind)) continue;
+    const auto begin = schema::disk_request_begin(*hook);
+    ends_of_disks_ = ends_of_disks_ || (begin && *begin != *hook);
+    ends_of_files_ = ends_of_files_ || *hook == schema::kFileOperationEnd;
+  }
 }
 
 void Collector::look_at(const Trace &trace, Batch &batch, std::uint32_t first, CollectWork &work) {
@@ -224,10 +229,10 @@ void Collector::other_event(const EventView &event, Instant moment, std::uint16_
   work.marks.push_back({moment.time, thread, processor, work.last_kind});
 }
 
-// Beginnings and ends: of requests for their stacks, of others for how long they took.
+// Beginnings and ends: of requests for the stacks of their ends, of others for how long they took.
 bool Collector::wants_edges(unsigned group) const {
   if (collect_.kind != ProfileKind::events) return false;
-  return collect_.durations || group == 0x01 || (group == 0x04 && ends_of_files_);
+  return collect_.durations || (group == 0x01 && ends_of_disks_) || (group == 0x04 && ends_of_files_);
 }
 
 // Adds a subject without a mark.

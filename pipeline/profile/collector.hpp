@@ -192,7 +192,7 @@ private:
   const CollectOptions &collect_;
   stacks::StackTable &stacks_;
   Kinds kinds_;
-  bool ends_of_files_ = false; // are among the events
+  bool ends_of_disks_ = false, ends_of_files_ = false; // requests: are among the events
 };
 
 } // namespace etwrelog::pipeline
