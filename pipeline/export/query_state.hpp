@@ -12,7 +12,7 @@ struct QueryState {
   const ExportSurvey &survey;
   const Knowledge &known;
   Clock clock;
-  bool numbers; // as ExportOptions have it
+  bool numbers = false; // as ExportOptions have it
 };
 
 //   processes, threads, images                  tables
