@@ -20,9 +20,10 @@ namespace {
 using nlohmann::json;
 
 struct ExportFlags : RunFlags {
-  std::vector<std::string> inputs, schemas, joins;
+  std::vector<std::string> inputs, schemas;
   std::string output, format, profile = "etwrelog";
   SelectionFlags selection;
+  JoinFlags joins;
   std::string where;
   BulkFlags many;
   bool salvage = false, force = false, maps = false, messages = false, report = false, by_kind = false,
@@ -122,32 +123,10 @@ std::string verified_text(const ExportReport &report, bool as_json) {
                             human_bytes(bytes));
 }
 
-constexpr std::pair<const char *, bool ExportJoins::*> kJoins[] = {
-    {"process", &ExportJoins::process}, {"owner", &ExportJoins::owner}, {"file", &ExportJoins::file},
-    {"module", &ExportJoins::module},   {"stack", &ExportJoins::stack}, {"duration", &ExportJoins::duration}};
-
-// "file,stack" or "all".
-Result<ExportJoins> joins_of(const std::vector<std::string> &names) {
-  ExportJoins joins;
-  for (const std::string &name : names) {
-    bool known = false;
-    for (const auto &[word, wanted] : kJoins)
-      if (name == word || name == "all") joins.*wanted = known = true;
-    if (known) continue;
-    Error error;
-    error.kind = ErrorKind::usage;
-    error.what = "--join";
-    error.expected = "process, owner, file, module, stack, duration or all";
-    error.found = "'" + name + "'";
-    return error;
-  }
-  return joins;
-}
-
 // The exit status of an export that went well, and of one that whoever read it had seen enough of.
 Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   ExportOptions options;
-  Result<ExportJoins> joins = joins_of(flags.joins);
+  Result<ExportJoins> joins = flags.joins.joins();
   if (!joins) return std::move(joins).error();
   options.joins = *joins;
   options.profile = kProfiles.at(flags.profile);
@@ -308,15 +287,7 @@ void add_export_command(CLI::App &app, int &exit_status) {
   command->add_flag("-f,--force", flags->force, "Replace the output if it exists");
   command->add_option("--schemas", flags->schemas, "Folder (or file) of .man, .xml and .tmf schemas")
       ->allow_extra_args(false);
-  command
-      ->add_option(
-          "--join", flags->joins,
-          "What other events say about each: process (command line), owner (process and thread also of "
-          "events "
-          "without ids), file (path of a file object or key), module (image and offset of addresses), stack, "
-          "duration (of what ends here); or all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  flags->joins.add_to(*command);
   command->add_option("--profile", flags->profile, "Layout of a line: etwrelog, otel or timeline")
       ->check(CLI::IsMember({"etwrelog", "otel", "timeline"}));
   command->add_flag("--maps", flags->maps, "Names of values and bits in the place of numbers");

@@ -23,6 +23,7 @@ namespace {
 struct QueryFlags : RunFlags {
   std::vector<std::string> words, schemas; // traces, and behind them perhaps SQL
   std::string from, to;
+  JoinFlags joins;
   bool salvage = false, numbers = false;
 };
 
@@ -131,7 +132,11 @@ Error with_what_there_is(Error error, const TraceQuery &query) {
     error.what += meant.empty() ? "; .tables in the place of the statement lists them"
                                 : fmt::format("; did you mean \"{}\"?", meant);
   } else if (error.what.starts_with(kNoColumn)) {
-    error.what += "; \"etwrelog schema\" lists the fields of each kind";
+    const std::string_view column = std::string_view(error.what).substr(kNoColumn.size());
+    const std::string_view join = JoinFlags::adding(column.substr(column.rfind('.') + 1));
+    error.what += join.empty()
+                      ? "; \"etwrelog schema\" lists the fields of each kind"
+                      : fmt::format("; tables of events have what other events say with --join {}", join);
   }
   return error;
 }
@@ -198,6 +203,9 @@ int run_query(QueryFlags &flags) {
   ExportOptions options;
   options.schemas = known;
   options.numbers = flags.numbers;
+  Result<ExportJoins> joins = flags.joins.joins();
+  if (!joins) return report(joins.error());
+  options.joins = *joins;
   for (const auto &[text, option, moment] : {std::tuple(&flags.from, Option::from, &options.selection.from),
                                              std::tuple(&flags.to, Option::to, &options.selection.to)}) {
     Result<std::optional<Moment>> when = moment_of(*text, option);
@@ -234,6 +242,7 @@ void add_query_command(CLI::App &app, int &exit_status) {
   command->add_option("--from", flags->from,
                       "Nothing before: 12.5s, 2m, or UTC time; of an archive nothing else is read");
   command->add_option("--to", flags->to, "Nothing after");
+  flags->joins.add_to(*command);
   command->add_flag(
       "--numbers", flags->numbers,
       "Addresses and hexadecimal numbers as numbers, 31 instead of '0x1f'; of 2^63 and more, as "
@@ -243,6 +252,8 @@ void add_query_command(CLI::App &app, int &exit_status) {
   flags->add_json_to(*command, "A JSON object a row");
   command->footer("  etwrelog query T.etl \"select process, count(*) from PerfInfo_SampleProf group by 1\"\n"
                   "  etwrelog query T.etl \"select count(*) from events where time < at('2.5s')\"\n"
+                  "  etwrelog query T.etl --join file,duration \"select file, sum(duration_ns) from "
+                  "DiskIo_Read group by 1\"\n"
                   "  etwrelog query T.etl \"select name from sqlite_master\"");
   command->callback([flags, &exit_status] { exit_status = run_query(*flags); });
 }

@@ -220,12 +220,71 @@ void EventsFlags::warn_of_weightless(const std::string &trace, const ProfileResu
                           human_count(result.profile.accounting.total.samples), sum));
 }
 
+namespace {
+
+struct Join {
+  const char *word;
+  bool ExportJoins::*wanted;
+  std::vector<std::string_view> columns;
+};
+
+const Join kJoins[] = {
+    {"process", &ExportJoins::process, {"command_line"}},
+    {"owner", &ExportJoins::owner, {"owner_process_id", "owner_thread_id", "owner_process"}},
+    {"file", &ExportJoins::file, {"file"}},
+    {"module", &ExportJoins::module, {"modules"}},
+    {"stack", &ExportJoins::stack, {"stack"}},
+    {"duration", &ExportJoins::duration, {"duration_ns"}}};
+
+} // namespace
+
+std::string_view JoinFlags::adding(std::string_view column) {
+  for (const Join &join : kJoins) {
+    const bool said = column == join.word && join.wanted != &ExportJoins::process; // that is a column itself
+    if (said || std::ranges::find(join.columns, column) != join.columns.end()) return join.word;
+  }
+  return {};
+}
+
+void JoinFlags::add_to(CLI::App &command) {
+  command
+      .add_option(
+          "--join", names,
+          "What other events say about each: process (command line), owner (process and thread also of "
+          "events "
+          "without ids), file (path of a file object or key), module (image and offset of addresses), stack, "
+          "duration (of what ends here); or all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+// "file,stack" or "all".
+Result<ExportJoins> JoinFlags::joins() const {
+  ExportJoins joins;
+  for (const std::string &name : names) {
+    bool known = false;
+    for (const Join &join : kJoins)
+      if (name == join.word || name == "all") joins.*join.wanted = known = true;
+    if (known) continue;
+    Error error;
+    error.kind = ErrorKind::usage;
+    error.what = "--join";
+    error.expected = "process, owner, file, module, stack, duration or all";
+    error.found = "'" + name + "'";
+    return error;
+  }
+  return joins;
+}
+
 Error about_condition(Error error) {
-  // Columns, and the words of --join that people take for these.
-  for (const char *name : {"command_line", "owner", "owner_process_id", "owner_thread_id", "owner_process",
-                           "file", "module", "modules", "stack", "duration", "duration_ns"})
-    if (error.what.find(fmt::format("has a field '{}'", name)) != std::string::npos)
-      error.what += "; what --join adds cannot stand in a condition";
+  constexpr std::string_view kField = "has a field '";
+  const std::size_t begin = error.what.find(kField);
+  if (begin == std::string::npos) return error;
+  const std::string_view name = std::string_view(error.what).substr(begin + kField.size());
+  if (const std::string_view join = JoinFlags::adding(name.substr(0, name.find('\''))); !join.empty())
+    error.what += fmt::format("; what --join adds cannot stand in a condition, but in SQL of \"etwrelog "
+                              "query --join {}\"",
+                              join);
   return error;
 }
 

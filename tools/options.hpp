@@ -1,6 +1,7 @@
 // Groups of options that commands share, each added by one call.
 #pragma once
 
+#include "etwrelog/export.hpp"
 #include "etwrelog/io.hpp"
 #include "etwrelog/profile.hpp"
 #include "etwrelog/run.hpp"
@@ -75,6 +76,16 @@ private:
   Selection selection_;
   std::string from_, to_;
   std::vector<std::string> providers_, events_, opcodes_, tasks_, channels_, activities_;
+};
+
+// Columns that events have of other events: --join.
+struct JoinFlags {
+  std::vector<std::string> names;
+
+  void add_to(CLI::App &command);
+  [[nodiscard]] Result<ExportJoins> joins() const;
+  // What to give it for that column, or for what people take for its name; empty: no join adds it.
+  [[nodiscard]] static std::string_view adding(std::string_view column);
 };
 
 // What profiles are made of instead of samples.

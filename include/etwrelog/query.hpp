@@ -23,7 +23,8 @@ public:
   // Some passes: schemas, processes, images, and which kinds there are. With options.selection's time
   // (nothing else of the selection is looked at) the trace is what lies in it, and of an archive little else
   // is read. With options.numbers what is shown in hexadecimal is a number in SQL, one of 2^63 and more the
-  // text of its digits.
+  // text of its digits. With options.joins tables of events have the columns that an export would have, at
+  // the cost of its passes and memory.
   // `sql`: what run() will be asked, where that is known. If conditions on `time` and `timestamp` with
   // numbers hold for every table of events in it, it is opened as if the selection had that time. Asked
   // something else, or for a kind of event that this time has none of, it is opened again, for all.

@@ -42,11 +42,13 @@ TraceQuery::~TraceQuery() = default;
 namespace {
 
 // The selection with the time that the statements ask for, where that lies in it and something is gained: of
-// archives what lies elsewhere is not read.
-std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace, const Selection &whole) {
-  if (sql.empty() || std::ranges::none_of(trace.sources(), [](const SourceInfo &source) {
-        return source.access == Access::archive;
-      }))
+// archives what lies elsewhere is not read, unless that may say something of these events.
+std::optional<Selection> narrowed_to(const std::string &sql, const Trace &trace,
+                                     const ExportOptions &options) {
+  const Selection &whole = options.selection;
+  if (sql.empty() || options.joins.any() ||
+      std::ranges::none_of(trace.sources(),
+                           [](const SourceInfo &source) { return source.access == Access::archive; }))
     return std::nullopt;
   const std::optional<pipeline::AskedTimes> times = pipeline::times_of(sql, trace.clock());
   if (!times) return std::nullopt;
@@ -64,7 +66,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   impl->run.progress = {}; // a scan is no phase with an end
   impl->asked = filter::selected_time(options.selection, trace.clock());
   Selection selection = options.selection;
-  if (std::optional<Selection> narrowed = narrowed_to(sql, trace, selection)) {
+  if (std::optional<Selection> narrowed = narrowed_to(sql, trace, options)) {
     selection = *std::move(narrowed);
     impl->narrowed = true;
     impl->sql = sql;
@@ -76,7 +78,12 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   ETWRELOG_TRY_LET(seen, pipeline::kinds_seen(trace, schemas, selection, run));
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
-  impl->kinds.push_back({"events", nullptr, true, {}});
+  if (options.joins.any()) {
+    ETWRELOG_TRY_LET(joins, pipeline::Joins::make(trace, impl->survey, *impl->decoders, options.joins, run));
+    impl->joins = std::move(joins);
+  }
+  const std::size_t joined = impl->joins ? impl->joins->columns().size() : 0;
+  impl->kinds.push_back({"events", nullptr, true, {}, {}, joined});
   impl->undescribed = seen.undescribed;
   for (const Schema *schema : schemas.all())
     impl->wordy.push_back(pipeline::is_wordy(*schema));
@@ -92,6 +99,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
     KindTable &kind = impl->kinds.emplace_back();
     kind.name = names.give(schemas, schema);
     kind.schema = schema;
+    kind.joins = joined;
     if (schema->classic && kernel::hook_of_class(schema->provider, schema->opcode) == kernel::kHookSample)
       samples.push_back(kind.name);
     kind.object = pipeline::too_many_columns(*schema);
@@ -217,9 +225,14 @@ bool TraceQuery::is_complete(const std::string &sql) {
 }
 
 std::vector<std::string> TraceQuery::problems() const {
-  const auto schemas = impl_->survey.schemas.problems(), known = impl_->known.problems();
-  std::vector<std::string> all(schemas.begin(), schemas.end());
-  all.insert(all.end(), known.begin(), known.end());
+  std::vector<std::string> all;
+  const auto add = [&all](std::span<const std::string> problems) {
+    for (const std::string &problem : problems)
+      if (std::ranges::find(all, problem) == all.end()) all.push_back(problem);
+  };
+  add(impl_->survey.schemas.problems());
+  add(impl_->known.problems());
+  if (impl_->joins) add(impl_->joins->problems());
   return all;
 }
 

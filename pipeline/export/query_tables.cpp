@@ -49,6 +49,8 @@ struct Cursor {
   const Schema *schema = nullptr;
   bool nothing = false;            // is wanted
   std::optional<DecodedSize> size; // of the event, once it was asked for
+  bool is_joined = false;          // `joined` is what others say of the event
+  Joins::Scratch joined;
   std::string text;
 };
 
@@ -64,6 +66,9 @@ int connect(sqlite3 *database, void *context, int argc, const char *const *argv,
     for (const std::size_t field : kind.fields)
       all.push_back(
           {std::string(kind.schema->fields[field].name), impl->type_of(kind.schema->fields[field])});
+  if (impl->joins)
+    for (const Joins::Column &column : impl->joins->columns())
+      all.push_back({column.name, column.type});
   all.insert(all.end(), last_columns().begin(), last_columns().end());
   const std::size_t shown = all.size();
   for (const std::size_t field : kind.renamed)
@@ -103,7 +108,7 @@ bool is_text_of_numbers(const Table &table, int column) {
   const KindTable &kind = *table.kind;
   if (kind.object || kind.schema == nullptr || column < int{CommonColumns::kColumns}) return false;
   const auto behind = static_cast<std::size_t>(column) - CommonColumns::kColumns;
-  if (behind >= kind.machine() || behind == kind.raw() || behind == kind.truncated()) return false;
+  if (behind >= kind.machine() || (behind >= kind.joined() && behind <= kind.truncated())) return false;
   const Field &field = kind.schema->fields[kind.field_of_column(behind)];
   if (table.impl->type_of(field) != ColumnType::text) return false;
   const bool plain = field.is_array() && field.type <= FieldType::i64 && field.format != Format::characters &&
@@ -188,6 +193,7 @@ int next(sqlite3_vtab_cursor *base) {
   TraceQuery::Impl &impl = *table->impl;
   cursor->event = nullptr;
   cursor->size.reset();
+  cursor->is_joined = false;
   if (cursor->nothing) return SQLITE_OK;
   while ((cursor->event = cursor->events->next()) != nullptr) {
     if (!impl.asked.contains(cursor->event->time())) continue;
@@ -460,6 +466,14 @@ void put_raw(Cursor &cursor, const KindTable &kind, TraceQuery::Impl &impl, Resu
   put.text(cursor.text);
 }
 
+// What other events say of it, the number-th column of that.
+void put_joined(Cursor &cursor, const Joins &joins, std::size_t number, ResultPut put) {
+  if (!std::exchange(cursor.is_joined, true)) joins.look_up(*cursor.event, cursor.schema, cursor.joined);
+  if (!cursor.joined.present[number]) return put.null();
+  if (const auto value = cursor.joined.numbers[number]) return put.number(*value);
+  put.text(cursor.joined.texts[number]);
+}
+
 int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   auto *cursor = reinterpret_cast<Cursor *>(base);
   auto *table = reinterpret_cast<Table *>(base->pVtab);
@@ -473,6 +487,10 @@ int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index) {
   const std::size_t behind = number - CommonColumns::kColumns;
   if (behind == table->kind->machine()) {
     put.number(cursor->event->machine());
+    return SQLITE_OK;
+  }
+  if (behind >= table->kind->joined() && behind < table->kind->raw()) {
+    put_joined(*cursor, *impl.joins, behind - table->kind->joined(), put);
     return SQLITE_OK;
   }
   if (behind == table->kind->raw()) {

@@ -3,6 +3,7 @@
 
 #include "etwrelog/query.hpp"
 #include "export/event_columns.hpp"
+#include "export/joins.hpp"
 #include "export/json_lines.hpp"
 #include "export/query_state.hpp"
 #include "filter/filter.hpp"
@@ -20,13 +21,15 @@ struct KindTable {
   std::vector<std::size_t> fields; // indices of top-level fields
   // Of those that have another name: hidden columns behind the others.
   std::vector<std::size_t> renamed{};
-  // Columns behind the common ones: fields, or all of them as JSON; what they leave, and whether one is cut;
-  // fields by their other names; the machine.
-  [[nodiscard]] std::size_t raw() const { return object ? 1 : fields.size(); }
+  std::size_t joins = 0; // columns that events have of other events
+  // Columns behind the common ones: fields, or all of them as JSON; joined ones; what fields leave, and
+  // whether one is cut; fields by their other names; the machine.
+  [[nodiscard]] std::size_t joined() const { return object ? 1 : fields.size(); }
+  [[nodiscard]] std::size_t raw() const { return joined() + joins; }
   [[nodiscard]] std::size_t truncated() const { return raw() + 1; }
   [[nodiscard]] std::size_t machine() const { return truncated() + 1 + renamed.size(); }
   [[nodiscard]] std::size_t field_of_column(std::size_t number) const {
-    return number < raw() ? fields[number] : renamed[number - truncated() - 1];
+    return number < joined() ? fields[number] : renamed[number - truncated() - 1];
   }
 };
 
@@ -62,6 +65,7 @@ struct TraceQuery::Impl {
   pipeline::ExportSurvey survey;
   std::optional<pipeline::CommonColumns> common;
   std::optional<pipeline::Decoders> decoders;
+  std::optional<pipeline::Joins> joins;
   std::vector<pipeline::KindTable> kinds;
   std::vector<std::string> other_names; // by which some of them are known, too
   pipeline::Knowledge known;

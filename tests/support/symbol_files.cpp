@@ -1,5 +1,7 @@
 #include "tests/support/symbol_files.hpp"
 
+#include "tests/support/trace_files.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -40,7 +42,7 @@ std::optional<DemoPdb> build(bool debug) {
   if (compiler.empty() || linker.empty()) return std::nullopt;
   DemoPdb out;
   out.folder = new_folder(debug ? "demo" : "demo-publics");
-  out.source = std::string(ETWRELOG_SOURCE_DIR) + "/tests/symbols/demo.cpp";
+  out.source = (testing::project_dir() / "tests/symbols/demo.cpp").string();
   const std::string base = out.folder + "/demo";
   if (!run(compiler + " --target=x86_64-pc-windows-msvc -O2 " + (debug ? "-g -gcodeview" : "") +
            " -fno-exceptions -nostdlib -c " + out.source + " -o " + base + ".obj"))

@@ -52,12 +52,16 @@ std::vector<std::uint8_t> unpack(const fs::path &path) {
 
 } // namespace
 
+fs::path project_dir() {
+  return ETWRELOG_SOURCE_DIR;
+}
+
 std::optional<fs::path> shared_dir() {
   if (const auto dir = env_dir("ETWRELOG_SHARED")) {
     return dir;
   }
   std::error_code ignored;
-  for (fs::path at = fs::path(ETWRELOG_SOURCE_DIR); at.has_relative_path(); at = at.parent_path()) {
+  for (fs::path at = project_dir(); at.has_relative_path(); at = at.parent_path()) {
     if (fs::is_directory(at / ".." / "shared" / "traces", ignored)) {
       return fs::weakly_canonical(at / ".." / "shared");
     }

@@ -15,6 +15,9 @@
 
 namespace etwrelog::testing {
 
+// Where the sources of the project are.
+[[nodiscard]] std::filesystem::path project_dir();
+
 // $ETWRELOG_SHARED, or the directory `shared` beside the source tree or one of its parents.
 [[nodiscard]] std::optional<std::filesystem::path> shared_dir();
 

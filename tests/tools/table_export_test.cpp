@@ -266,11 +266,11 @@ TEST_P(TableExport, NumbersSayTheSameAsTheirTexts) {
 }
 
 // SQL over a trace has row for row what an exported database has.
-void expect_query_like_a_database(const std::string &trace, bool numbers) {
+void expect_query_like_a_database(const std::string &trace, const std::vector<std::string> &options) {
   const TempDir directory;
   const std::string path = directory.file("x.sqlite");
   std::vector<std::string> line = {"export", trace, "-o", path};
-  if (numbers) line.emplace_back("--numbers");
+  line.insert(line.end(), options.begin(), options.end());
   ASSERT_EQ(run_tool(line).status, 0);
   sqlite3 *database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
@@ -281,16 +281,17 @@ void expect_query_like_a_database(const std::string &trace, bool numbers) {
                [&](sqlite3_stmt *row) { tables.push_back(cell(row, 0).get<std::string>()); });
   for (const std::string &table : tables) {
     sql += fmt::format("select '{0}' as the_table, * from \"{0}\";", table);
-    for_each_row(database, fmt::format("select '{0}', * from \"{0}\"", table), [&](sqlite3_stmt *row) {
-      json cells = json::array();
-      for (int i = 0; i < sqlite3_column_count(row); ++i)
-        cells.push_back(cell(row, i));
-      expected.insert(cells.dump());
-    });
+    for_each_row(database, fmt::format("select '{0}' as the_table, * from \"{0}\"", table),
+                 [&](sqlite3_stmt *row) {
+                   json cells = json::array();
+                   for (int i = 0; i < sqlite3_column_count(row); ++i)
+                     cells.push_back({sqlite3_column_name(row, i), cell(row, i)});
+                   expected.insert(cells.dump());
+                 });
   }
   sqlite3_close(database);
   line = {"query", trace, sql, "--json"};
-  if (numbers) line.emplace_back("--numbers");
+  line.insert(line.end(), options.begin(), options.end());
   const ToolRun run = run_tool(line);
   ASSERT_EQ(run.status, 0) << run.err;
   std::istringstream rows(run.out);
@@ -298,7 +299,7 @@ void expect_query_like_a_database(const std::string &trace, bool numbers) {
     json cells = json::array();
     const auto object = nlohmann::ordered_json::parse(row);
     for (const auto &[name, value] : object.items())
-      cells.push_back(json(value));
+      cells.push_back({name, json(value)});
     found.insert(cells.dump());
   }
   EXPECT_GT(expected.size(), 100u);
@@ -308,10 +309,12 @@ void expect_query_like_a_database(const std::string &trace, bool numbers) {
 TEST(TableExport, SqlOverATraceIsSqlOverItsDatabase) {
   const TempDir directory;
   testing::write_file(directory.file("t.etl"), testing::generated(200'000));
-  for (const bool numbers : {false, true})
-    expect_query_like_a_database(directory.file("t.etl"), numbers);
+  for (const std::vector<std::string> &options :
+       {std::vector<std::string>{}, {"--numbers"}, {"--join", "all"}})
+    expect_query_like_a_database(directory.file("t.etl"), options);
   const auto trace = testing::trace_path("diaghub.kernel.1");
-  if (trace && !testing::kSanitized) expect_query_like_a_database(trace->string(), true);
+  if (trace && !testing::kSanitized)
+    expect_query_like_a_database(trace->string(), {"--numbers", "--join", "all"});
 }
 
 TEST(TableExport, AColumnOfNumbersCanBeAddedUp) {

@@ -19,7 +19,7 @@ using nlohmann::json;
 using Buffer = std::vector<std::uint8_t>;
 
 fs::path golden(const std::string &name) {
-  return fs::path(ETWRELOG_GOLDEN) / name;
+  return testing::project_dir() / "tests/golden" / name;
 }
 
 std::vector<std::string> names(std::string_view prefix, std::string_view ending) {

@@ -1,6 +1,7 @@
 // Errors as values: what they say, in whose words, and that the library leaves flags to the programs.
 #include "base/errors.hpp"
 #include "etwrelog/text.hpp"
+#include "tests/support/trace_files.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -87,7 +88,7 @@ TEST(Error, IsHandedOnByTry) {
 
 // A window or a C program gets the library's texts too: they name no flag of the command line.
 TEST(Error, NoTextOfTheLibraryNamesAFlag) {
-  const fs::path root = ETWRELOG_SOURCE_DIR;
+  const fs::path root = testing::project_dir();
   const std::regex text("\"(?:[^\"\\\\\n]|\\\\.)*--[a-z](?:[^\"\\\\\n]|\\\\.)*\"");
   std::size_t files = 0;
   for (const char *folder : {"stages", "pipeline"})
