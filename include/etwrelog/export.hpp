@@ -30,7 +30,9 @@ struct ExportJoins {
       false; // owner_process_id, owner_thread_id, owner_process: also of events whose header has no ids
   bool file = false;   // file: the path of a FileObject or FileKey
   bool module = false; // modules: "ntoskrnl.exe+0x1f0" for each field that is an address in an image
-  bool stack = false;  // stack: a list, innermost frame first
+  // stack: a list, innermost frame first: "ntoskrnl.exe+0x1f0"; of code that a runtime names
+  // "Contoso.dll!Contoso.Program.Main+0x1f0"; else the address.
+  bool stack = false;
   bool duration =
       false; // duration_ns: of events that end what another began (start and stop, requests, processes)
   [[nodiscard]] bool any() const { return process || owner || file || module || stack || duration; }

@@ -20,7 +20,7 @@ Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &surv
   needed.files = wanted.file;
   needed.images = wanted.module || wanted.stack;
   needed.running = wanted.owner || wanted.module || wanted.stack;
-  needed.stacks = wanted.stack;
+  needed.stacks = needed.code = wanted.stack;
   needed.durations = wanted.duration;
   ETWRELOG_TRY_LET(known, Knowledge::collect(trace, survey, needed, run));
   joins.known_ = std::move(known);
@@ -111,12 +111,11 @@ void Joins::stack(const Event &event, std::uint32_t process, std::size_t column,
   known_.frames_of(event, scratch.frames);
   if (scratch.frames.empty()) return;
   std::string &out = scratch.texts[column];
-  for (const std::uint64_t frame : scratch.frames) {
+  for (std::size_t i = 0; i < scratch.frames.size(); ++i) {
     out += out.empty() ? '[' : ',';
-    std::string module;
-    if (!known_.append_module(event.machine(), process, event.time(), frame, module))
-      schema::append_hex(module, frame);
-    schema::append_json_string(out, module);
+    scratch.frame.clear();
+    known_.append_frame(event.machine(), process, event.time(), scratch.frames[i], i == 0, scratch.frame);
+    schema::append_json_string(out, scratch.frame);
   }
   out += ']';
   scratch.present[column] = true;

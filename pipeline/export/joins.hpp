@@ -30,6 +30,7 @@ public:
     std::vector<std::optional<std::int64_t>> numbers;
     std::vector<bool> present;
     std::vector<std::uint64_t> frames;
+    std::string frame;
     std::vector<FieldValue> values;
   };
   // Fills `scratch` with what the event gets.

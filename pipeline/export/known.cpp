@@ -1,12 +1,13 @@
 #include "export/known.hpp"
 
 #include "api/reading.hpp"
+#include "base/cut_text.hpp"
 #include "base/errors.hpp"
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/text.hpp"
 #include "filter/clr_stacks.hpp"
 #include "passes/event_keys.hpp"
-#include "profile_pass/event_records.hpp"
+#include "profile_pass/code_events.hpp"
 #include "schema/value_text.hpp"
 #include "stacks/stack_events.hpp"
 
@@ -56,11 +57,14 @@ struct Knowledge::Part {
     std::vector<filter::EventKey> clr_events;
     std::vector<RawClr> clr_stacks;
     std::vector<std::uint64_t> frames;
+    std::uint64_t method_bytes = 0;
   };
   std::vector<OfMachine> machines;
   void clear() { machines.clear(); }
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
+    if (wanted.code && event.is_event() && tells_of_code(event.provider()))
+      add_names_of_code(event, machines[event.machine()]);
     if (wanted.stacks && event.is_event()) {
       if (is_later_stack(event)) return add_later(event, machines[event.machine()]);
       if (clr::is_runtime(event.provider())) return add_clr(event, machines[event.machine()]);
@@ -123,6 +127,16 @@ struct Knowledge::Part {
   }
 
 private:
+  static void add_names_of_code(const Event &event, OfMachine &mine) {
+    const stacks::Place place = place_of(event);
+    profile::Methods::Events &code = mine.state.code;
+    const std::size_t before = code.methods.size();
+    add_code(event, {place.time, place.order}, mine.state);
+    code.maps.clear(); // lines have no part in names
+    for (std::size_t i = before; i < code.methods.size(); ++i)
+      mine.method_bytes += sizeof(profile::MethodRecord) + code.methods[i].name.size();
+  }
+
   static void add_later(const Event &event, OfMachine &mine) {
     const std::optional<StackItem> stack = later_stack(event);
     if (!stack) return;
@@ -209,6 +223,11 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   };
   auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
     Machine &into = known.machines_[number];
+    into.method_bytes += from.method_bytes;
+    if (into.method_bytes > room && from.method_bytes != 0) {
+      known.problem("more names of code than memory has room for: some frames are not named");
+      from.state.code = {};
+    }
     states[number].append(std::move(from.state));
     for (const FileName &file : from.files) {
       if (into.files.memory() > room) {
@@ -257,7 +276,8 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
         into.definitions.add(definition);
     }
   };
-  const KnowledgeWanted once{wanted.files, wanted.images, wanted.running, wanted.stacks, false};
+  KnowledgeWanted once = wanted;
+  once.durations = false;
   if (once.anything()) {
     Result<Part> done = read_fold<Part>(
         trace,
@@ -287,6 +307,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
     machine.identities = std::move(states[i].identities);
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
+    machine.methods.build(std::move(states[i].code));
   }
   if (wanted.durations) ETWRELOG_TRY(known.collect_durations(trace, run));
   return known;
@@ -379,16 +400,46 @@ std::string_view Knowledge::file(std::uint32_t machine, std::uint64_t key, std::
   return machines_[machine].files.find(key, time);
 }
 
+std::uint32_t Knowledge::image_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                                  std::uint64_t address) const {
+  const profile::Images &images = machines_[machine].images;
+  const std::uint32_t found = pid == kUnknownId ? profile::Images::kNone : images.find(pid, time, address);
+  return found == profile::Images::kNone ? images.find_kernel(time, address) : found;
+}
+
 bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
                               std::uint64_t address, std::string &out) const {
   const profile::Images &images = machines_[machine].images;
-  std::uint32_t found = pid == kUnknownId ? profile::Images::kNone : images.find(pid, time, address);
-  if (found == profile::Images::kNone) found = images.find_kernel(time, address);
+  const std::uint32_t found = image_at(machine, pid, time, address);
   if (found == profile::Images::kNone) return false;
   out += profile::last_part(images[found].path);
   out += '+';
   schema::append_hex(out, address - images[found].base);
   return true;
+}
+
+void Knowledge::append_frame(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                             std::uint64_t address, bool innermost, std::string &out) const {
+  const profile::Images &images = machines_[machine].images;
+  const profile::Methods &methods = machines_[machine].methods;
+  const std::uint64_t within = innermost || address == 0 ? address : address - 1;
+  const std::uint32_t image = image_at(machine, pid, time, within);
+  const std::uint32_t method = pid == kUnknownId ? methods.kNone : methods.find(pid, time, within);
+  std::string_view module;
+  if (image != images.kNone)
+    module = profile::last_part(images[image].path);
+  else if (method != methods.kNone)
+    module = methods[method].module;
+  out += module;
+  if (method != methods.kNone) {
+    if (!module.empty()) out += '!';
+    out += base::at_most(methods[method].name, base::kLongestName);
+    address -= methods[method].start;
+  } else if (image != images.kNone) {
+    address -= images[image].base;
+  }
+  if (method != methods.kNone || image != images.kNone) out += '+';
+  schema::append_hex(out, address);
 }
 
 void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const {

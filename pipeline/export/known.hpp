@@ -7,6 +7,7 @@
 #include "filter/later_stacks.hpp"
 #include "passes/file_names.hpp"
 #include "profile/images.hpp"
+#include "profile/methods.hpp"
 #include "stacks/stack_definitions.hpp"
 
 #include <tuple>
@@ -16,7 +17,8 @@ namespace etwrelog::pipeline {
 
 struct KnowledgeWanted {
   bool files = false, images = false, running = false, stacks = false, durations = false;
-  [[nodiscard]] bool anything() const { return files || images || running || stacks || durations; }
+  bool code = false; // that runtimes made
+  [[nodiscard]] bool anything() const { return files || images || running || stacks || durations || code; }
 };
 
 class Knowledge {
@@ -43,6 +45,12 @@ public:
   // "ntoskrnl.exe+0x1f0" appended; false: no image holds the address.
   bool append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
                      std::string &out) const;
+  // The frame of a stack of that process, appended: as append_module() has it; of code that a runtime made,
+  // or tells of, with the method's name, "Contoso.dll!Contoso.Program.Main+0x1f0"; or the address.
+  // `innermost`: the first of its stack. All others are addresses that calls return to, which may lie behind
+  // the end of their code.
+  void append_frame(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
+                    bool innermost, std::string &out) const;
   // Innermost frame first, kernel frames before those of the user; empty: it has none.
   void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
   // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.
@@ -101,6 +109,8 @@ private:
     FileNames files;
     std::vector<ThreadSpan> threads;
     profile::Images images;
+    profile::Methods methods;
+    std::uint64_t method_bytes = 0; // of their names and all
     std::vector<profile::IdentityRecord> identities;
     std::vector<std::vector<Running>> running; // by processor
     std::vector<Fragment> fragments;           // by time, thread, order
@@ -121,6 +131,9 @@ private:
   static std::vector<ThreadSpan> spans_of(std::vector<profile::ThreadRecord> records,
                                           std::vector<profile::ThreadName> names);
   class Stacks;
+  // profile::Images::kNone: none holds the address.
+  [[nodiscard]] std::uint32_t image_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                                       std::uint64_t address) const;
   [[nodiscard]] std::uint32_t running_on(const Event &event) const;
   [[nodiscard]] std::uint32_t logger_of(const Event &event) const; // the thread that its stack is of
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;

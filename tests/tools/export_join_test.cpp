@@ -112,6 +112,34 @@ TEST_F(ExportJoin, GivesEventsTheirStacks) {
   EXPECT_GT(lent, 100u);
 }
 
+// Most of these stacks have frames of compiled code, whose names the runtime tells elsewhere.
+TEST_F(ExportJoin, NamesCodeAsAProfileDoes) {
+  std::map<std::string, std::size_t> joined, profiled;
+  std::size_t named = 0;
+  for (const json &event : exported(trace_, "stack", "event = 'GarbageCollection/GCAllocationTick'")) {
+    std::string stack;
+    for (auto frame = event["stack"].rbegin(); frame != event["stack"].rend(); ++frame) {
+      std::string text = *frame;
+      if (text.find('!') != std::string::npos) text.resize(text.rfind("+0x")), ++named;
+      stack += ";" + text;
+    }
+    ++joined[stack];
+  }
+  const ToolRun run =
+      run_tool({"profile", trace_, "--event", "GC/AllocationTick", "--format", "folded", "-o", "-"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t process = line.find(';'), count = line.rfind(' ');
+    std::string stack = line.substr(process, count - process);
+    for (std::size_t mark; (mark = stack.find("_[j]")) != std::string::npos;)
+      stack.erase(mark, 4);
+    profiled[stack] += std::stoul(line.substr(count));
+  }
+  EXPECT_GT(named, 10'000u);
+  EXPECT_EQ(joined, profiled);
+}
+
 TEST_F(ExportJoin, MeasuresRequestsFromTheirBeginning) {
   const std::vector<json> events = exported(trace_, "duration", "event ~ '^DiskIo/'");
   std::map<std::string, std::int64_t> open;
