@@ -106,6 +106,19 @@ void Joins::modules(const Event &event, std::uint32_t process, const Schema &sch
   scratch.present[column] = true;
 }
 
+const std::string &Joins::text_of(const Knowledge::Frame &frame, Scratch &scratch) const {
+  constexpr unsigned kBits = 12;
+  scratch.frame_texts.resize(std::size_t{1} << kBits);
+  Scratch::FrameText &place = scratch.frame_texts[frame.address * 0x9E37'79B9'7F4A'7C15ull >> (64 - kBits)];
+  if (place.frame == frame && !place.text.empty()) return place.text;
+  scratch.text.clear();
+  known_.append_frame(frame, scratch.text);
+  place.frame = frame;
+  place.text.clear();
+  schema::append_json_string(place.text, scratch.text);
+  return place.text;
+}
+
 void Joins::stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const {
   scratch.frames.clear();
   known_.frames_of(event, scratch.frames);
@@ -113,9 +126,8 @@ void Joins::stack(const Event &event, std::uint32_t process, std::size_t column,
   std::string &out = scratch.texts[column];
   for (std::size_t i = 0; i < scratch.frames.size(); ++i) {
     out += out.empty() ? '[' : ',';
-    scratch.frame.clear();
-    known_.append_frame(event.machine(), process, event.time(), scratch.frames[i], i == 0, scratch.frame);
-    schema::append_json_string(out, scratch.frame);
+    out +=
+        text_of(known_.frame_at(event.machine(), process, event.time(), scratch.frames[i], i == 0), scratch);
   }
   out += ']';
   scratch.present[column] = true;

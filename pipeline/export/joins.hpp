@@ -30,7 +30,13 @@ public:
     std::vector<std::optional<std::int64_t>> numbers;
     std::vector<bool> present;
     std::vector<std::uint64_t> frames;
-    std::string frame;
+    // Texts of frames that came last, by their addresses: most come again soon.
+    struct FrameText {
+      Knowledge::Frame frame;
+      std::string text; // in JSON; empty: of none yet
+    };
+    std::vector<FrameText> frame_texts;
+    std::string text;
     std::vector<FieldValue> values;
   };
   // Fills `scratch` with what the event gets.
@@ -43,6 +49,7 @@ private:
   void files(const Event &event, const Schema &schema, std::size_t column, Scratch &scratch) const;
   void modules(const Event &event, std::uint32_t process, const Schema &schema, std::size_t column,
                Scratch &scratch) const;
+  const std::string &text_of(const Knowledge::Frame &frame, Scratch &scratch) const;
   void stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const;
   [[nodiscard]] std::span<const FieldValue> decode(const Event &event, const Schema &schema,
                                                    Scratch &scratch) const;

@@ -418,28 +418,33 @@ bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int
   return true;
 }
 
-void Knowledge::append_frame(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
-                             std::uint64_t address, bool innermost, std::string &out) const {
-  const profile::Images &images = machines_[machine].images;
-  const profile::Methods &methods = machines_[machine].methods;
+Knowledge::Frame Knowledge::frame_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                                     std::uint64_t address, bool innermost) const {
   const std::uint64_t within = innermost || address == 0 ? address : address - 1;
-  const std::uint32_t image = image_at(machine, pid, time, within);
-  const std::uint32_t method = pid == kUnknownId ? methods.kNone : methods.find(pid, time, within);
-  std::string_view module;
-  if (image != images.kNone)
-    module = profile::last_part(images[image].path);
-  else if (method != methods.kNone)
-    module = methods[method].module;
-  out += module;
-  if (method != methods.kNone) {
-    if (!module.empty()) out += '!';
-    out += base::at_most(methods[method].name, base::kLongestName);
-    address -= methods[method].start;
-  } else if (image != images.kNone) {
-    address -= images[image].base;
+  Frame frame{address, machine, image_at(machine, pid, time, within)};
+  if (pid != kUnknownId) frame.method = machines_[machine].methods.find(pid, time, within);
+  return frame;
+}
+
+void Knowledge::append_frame(const Frame &frame, std::string &out) const {
+  const bool in_image = frame.image != profile::Images::kNone,
+             in_method = frame.method != profile::Methods::kNone;
+  if (!in_image && !in_method) return schema::append_hex(out, frame.address);
+  std::uint64_t begin = 0;
+  if (in_image) {
+    const profile::Images::Image &image = machines_[frame.machine].images[frame.image];
+    out += profile::last_part(image.path);
+    begin = image.base;
   }
-  if (method != methods.kNone || image != images.kNone) out += '+';
-  schema::append_hex(out, address);
+  if (in_method) {
+    const profile::Methods::Method &method = machines_[frame.machine].methods[frame.method];
+    if (!in_image) out += method.module;
+    if (in_image || !method.module.empty()) out += '!';
+    out += base::at_most(method.name, base::kLongestName);
+    begin = method.start;
+  }
+  out += '+';
+  schema::append_hex(out, frame.address - begin);
 }
 
 void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const {

@@ -45,12 +45,20 @@ public:
   // "ntoskrnl.exe+0x1f0" appended; false: no image holds the address.
   bool append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
                      std::string &out) const;
-  // The frame of a stack of that process, appended: as append_module() has it; of code that a runtime made,
-  // or tells of, with the method's name, "Contoso.dll!Contoso.Program.Main+0x1f0"; or the address.
+  // A frame of a stack, with what its address lies in.
+  struct Frame {
+    std::uint64_t address = 0;
+    std::uint32_t machine = 0;
+    std::uint32_t image = profile::Images::kNone, method = profile::Methods::kNone;
+    bool operator==(const Frame &) const = default;
+  };
   // `innermost`: the first of its stack. All others are addresses that calls return to, which may lie behind
   // the end of their code.
-  void append_frame(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
-                    bool innermost, std::string &out) const;
+  [[nodiscard]] Frame frame_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
+                               std::uint64_t address, bool innermost) const;
+  // As append_module() has it; of code that a runtime made, or tells of, with the method's name,
+  // "Contoso.dll!Contoso.Program.Main+0x1f0"; or the address.
+  void append_frame(const Frame &frame, std::string &out) const;
   // Innermost frame first, kernel frames before those of the user; empty: it has none.
   void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
   // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.

@@ -10,8 +10,10 @@
 namespace etwrelog::profile {
 
 std::string_view last_part(std::string_view path) {
-  const std::size_t at = path.find_last_of("\\/");
-  return at == path.npos ? path : path.substr(at + 1);
+  std::size_t at = path.size(); // find_last_of() calls a function for each character
+  while (at > 0 && path[at - 1] != '\\' && path[at - 1] != '/')
+    --at;
+  return path.substr(at);
 }
 
 namespace {

@@ -447,6 +447,8 @@ void append_json_cp1252(std::string &out, Bytes text) {
 void append_json_utf8(std::string &out, Bytes text) {
   TextPen pen(out);
   for (std::size_t i = 0; i < text.size();) {
+    i += put_ascii<std::uint8_t>(pen, text.subspan(i));
+    if (i == text.size()) return;
     const std::uint8_t first = text[i++];
     if (first < 0x80) {
       pen.put_character(first);
