@@ -207,8 +207,7 @@ void name_frames(const DiffFlags &options, std::vector<Profile> &before, std::ve
   for (std::vector<Profile> *side : {&before, &after})
     for (Profile &profile : *side)
       name_native_code(profile, resolver);
-  for (const std::string &warning : resolver.warnings())
-    warn("symbols", warning);
+  warn_of(&resolver);
   const ModuleNames old_names(before), new_names(after);
   warn_of_names_missing("old", old_names, new_names);
   warn_of_names_missing("new", new_names, old_names);

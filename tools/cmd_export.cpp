@@ -126,9 +126,11 @@ std::string verified_text(const ExportReport &report, bool as_json) {
 // The exit status of an export that went well, and of one that whoever read it had seen enough of.
 Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   ExportOptions options;
-  Result<ExportJoins> joins = flags.joins.joins();
+  Result<ExportJoins> joins = flags.joins.joins(flags.inputs);
   if (!joins) return std::move(joins).error();
   options.joins = *joins;
+  const std::unique_ptr<SymbolResolver> resolver = flags.joins.resolver(flags.inputs, given.threads);
+  options.symbols = resolver.get();
   options.profile = kProfiles.at(flags.profile);
   options.maps = flags.maps, options.messages = flags.messages;
   options.numbers = flags.numbers;
@@ -178,6 +180,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   if (!flushed) return flushed.error();
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
+  warn_of(resolver.get());
   // Of a list, those that have something are asked for.
   const bool selects = !options.where.empty() || !options.selection.everything();
   if (done->events == 0 && selects && !flags.many.one_by_one())

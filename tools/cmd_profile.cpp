@@ -210,8 +210,7 @@ void name_frames(const ProfileFlags &options, Profile &profile) {
   if (options.none()) return;
   SymbolResolver resolver(options.SymbolFlags::options(options.inputs, options.threads));
   name_native_code(profile, resolver);
-  for (const std::string &warning : resolver.warnings())
-    warn("symbols", warning);
+  warn_of(&resolver);
 }
 
 Result<int> write_file(const ProfileFlags &options, const Profile &profile) {

@@ -191,6 +191,8 @@ int run_query(QueryFlags &flags) {
                                             "statement (of a single trace alone there is a prompt)",
                                             printable(sql))));
   }
+  const Result<ExportJoins> joins = flags.joins.joins(flags.words);
+  if (!joins) return report(joins.error());
   SchemaCatalog known;
   for (const std::string &path : flags.schemas)
     if (Result<std::size_t> added = add_schema_files(known, path); !added) return report(added.error());
@@ -203,9 +205,9 @@ int run_query(QueryFlags &flags) {
   ExportOptions options;
   options.schemas = known;
   options.numbers = flags.numbers;
-  Result<ExportJoins> joins = flags.joins.joins();
-  if (!joins) return report(joins.error());
   options.joins = *joins;
+  const std::unique_ptr<SymbolResolver> resolver = flags.joins.resolver(flags.words, flags.threads);
+  options.symbols = resolver.get();
   for (const auto &[text, option, moment] : {std::tuple(&flags.from, Option::from, &options.selection.from),
                                              std::tuple(&flags.to, Option::to, &options.selection.to)}) {
     Result<std::optional<Moment>> when = moment_of(*text, option);
@@ -225,6 +227,7 @@ int run_query(QueryFlags &flags) {
     return report(with_what_there_is(done.error(), *query));
   for (const std::string &problem : query->problems())
     warn(flags.words.front(), problem);
+  warn_of(resolver.get());
   return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));
 }
 

@@ -247,8 +247,7 @@ int run_apply(const SymbolsFlags &options) {
   for (const std::string &input : options.inputs)
     if (const Result<void> done = apply_one(options, input, resolver); !done)
       status = std::max<int>(report(done.error()), kFailed);
-  for (const std::string &warning : resolver.warnings())
-    warn("symbols", warning);
+  warn_of(&resolver);
   return status;
 }
 
@@ -273,10 +272,8 @@ int run_symbols(const SymbolsFlags &options) {
       if (options.inputs.size() > 1) all.push_back(failure_json({input}, done.error()));
     }
   if (options.json && !all.empty()) print_text("{}\n", text_of(options.inputs.size() == 1 ? all[0] : all));
-  for (const std::string &warning : resolver.warnings())
-    warn("symbols", warning);
-  if (!SymbolResolver::reads_pdb())
-    warn("symbols", "this etwrelog was built without LLVM and reads no PDB files");
+  warn_of(&resolver);
+  warn_without_pdb_reader();
   return status;
 }
 

@@ -256,10 +256,13 @@ void JoinFlags::add_to(CLI::App &command) {
           "duration (of what ends here); or all")
       ->delimiter(',')
       ->allow_extra_args(false);
+  symbols.add_to(command, "Names of native functions in joined stacks, too, by the PDBs in this folder, or "
+                          "symbol store, looked at before _NT_SYMBOL_PATH");
 }
 
 // "file,stack" or "all".
-Result<ExportJoins> JoinFlags::joins() const {
+Result<ExportJoins> JoinFlags::joins(const std::vector<std::string> &traces) const {
+  if (Result<void> sound = symbols.check(traces); !sound) return std::move(sound).error();
   ExportJoins joins;
   for (const std::string &name : names) {
     bool known = false;
@@ -273,7 +276,16 @@ Result<ExportJoins> JoinFlags::joins() const {
     error.found = "'" + name + "'";
     return error;
   }
+  if (wants_names() && !joins.stack)
+    return usage_error("--symbols and --symbol-server name the frames of stacks: they need --join stack");
   return joins;
+}
+
+std::unique_ptr<SymbolResolver> JoinFlags::resolver(const std::vector<std::string> &traces,
+                                                    unsigned threads) const {
+  if (!wants_names() || symbols.none()) return nullptr;
+  warn_without_pdb_reader();
+  return std::make_unique<SymbolResolver>(symbols.options(traces, threads));
 }
 
 Error about_condition(Error error) {

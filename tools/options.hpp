@@ -8,8 +8,10 @@
 #include "etwrelog/schema.hpp"
 #include "etwrelog/select.hpp"
 #include "etwrelog/trace.hpp"
+#include "tools/symbol_options.hpp"
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -83,9 +85,19 @@ struct JoinFlags {
   std::vector<std::string> names;
 
   void add_to(CLI::App &command);
-  [[nodiscard]] Result<ExportJoins> joins() const;
+  // What to look for names of native functions in, where stacks are joined and it was asked for.
+  SymbolFlags symbols;
+
+  // What they say, before a trace is read.
+  [[nodiscard]] Result<ExportJoins> joins(const std::vector<std::string> &traces) const;
+  // Null where no names are asked for; `joins` are those of joins(). It outlives what uses the options.
+  [[nodiscard]] std::unique_ptr<SymbolResolver> resolver(const std::vector<std::string> &traces,
+                                                         unsigned threads) const;
   // What to give it for that column, or for what people take for its name; empty: no join adds it.
   [[nodiscard]] static std::string_view adding(std::string_view column);
+
+private:
+  [[nodiscard]] bool wants_names() const { return !symbols.folders.empty() || !symbols.server.empty(); }
 };
 
 // What profiles are made of instead of samples.

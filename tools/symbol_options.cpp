@@ -55,4 +55,15 @@ SymbolOptions SymbolFlags::options(const std::vector<std::string> &traces, unsig
   return out;
 }
 
+void warn_without_pdb_reader() {
+  if (!SymbolResolver::reads_pdb())
+    warn("symbols", "this etwrelog was built without LLVM and reads no PDB files");
+}
+
+void warn_of(const SymbolResolver *resolver) {
+  if (resolver == nullptr) return;
+  for (const std::string &warning : resolver->warnings())
+    warn("symbols", warning);
+}
+
 } // namespace etwrelog::cli

@@ -22,4 +22,9 @@ struct SymbolFlags {
   [[nodiscard]] bool none() const { return folders.size() == 1 && folders[0] == "none"; }
 };
 
+// Parts of a path that cannot be used, servers that did not answer; of none nothing.
+void warn_of(const SymbolResolver *resolver);
+// Where names were asked for, that this program can read none.
+void warn_without_pdb_reader();
+
 } // namespace etwrelog::cli

@@ -16,6 +16,8 @@
 
 namespace etwrelog {
 
+class SymbolResolver;
+
 // How an event is laid out.
 enum class ExportProfile : std::uint8_t {
   etwrelog, // one object an event: time, timestamp, cpu, process_id, ..., fields
@@ -31,7 +33,8 @@ struct ExportJoins {
   bool file = false;   // file: the path of a FileObject or FileKey
   bool module = false; // modules: "ntoskrnl.exe+0x1f0" for each field that is an address in an image
   // stack: a list, innermost frame first: "ntoskrnl.exe+0x1f0"; of code that a runtime names
-  // "Contoso.dll!Contoso.Program.Main+0x1f0"; else the address.
+  // "Contoso.dll!Contoso.Program.Main+0x1f0", and so are native functions with ExportOptions::symbols; else
+  // the address.
   bool stack = false;
   bool duration =
       false; // duration_ns: of events that end what another began (start and stop, requests, processes)
@@ -50,6 +53,10 @@ struct ExportOptions {
   std::string where{};
   SchemaCatalog schemas{}; // what is known beforehand: added manifests; the trace's own come on top
   ExportJoins joins{};
+  // For joins.stack: names native functions where it finds their PDBs, by the one that holds the address,
+  // also where the compiler put calls in place. Asked by several threads; outlives what is given these
+  // options.
+  SymbolResolver *symbols = nullptr;
   ExportProfile profile = ExportProfile::etwrelog;
   bool maps = false;     // names of values and bits in the place of numbers
   bool messages = false; // texts of events that have one

@@ -188,7 +188,7 @@ Result<ExportReport> run_export(const Trace &trace, const ExportOptions &options
   const std::string_view prefix =
       options.profile == ExportProfile::otel ? pipeline::Joins::kOtelPrefix : std::string_view();
   if (with_text && options.joins.any()) {
-    ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options.joins, run));
+    ETWRELOG_TRY_LET(made, pipeline::Joins::make(trace, survey, decoders, options, run));
     joins = std::move(made);
     for (const pipeline::Joins::Column &column : joins->columns())
       how.joined.push_back(std::string(prefix) + column.name);

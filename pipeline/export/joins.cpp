@@ -12,8 +12,10 @@ namespace etwrelog::pipeline {
 using tables::ColumnType;
 
 Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &survey, const Decoders &decoders,
-                          const ExportJoins &wanted, const RunOptions &run) {
+                          const ExportOptions &options, const RunOptions &run) {
+  const ExportJoins &wanted = options.joins;
   Joins joins;
+  joins.symbols_ = options.symbols;
   joins.decoders_ = &decoders;
   joins.wanted_ = wanted;
   KnowledgeWanted needed;
@@ -21,6 +23,7 @@ Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &surv
   needed.images = wanted.module || wanted.stack;
   needed.running = wanted.owner || wanted.module || wanted.stack;
   needed.stacks = needed.code = wanted.stack;
+  needed.identities = wanted.stack && options.symbols != nullptr;
   needed.durations = wanted.duration;
   ETWRELOG_TRY_LET(known, Knowledge::collect(trace, survey, needed, run));
   joins.known_ = std::move(known);
@@ -106,13 +109,22 @@ void Joins::modules(const Event &event, std::uint32_t process, const Schema &sch
   scratch.present[column] = true;
 }
 
+// Those of its image, if something looks for them; null if that has none.
+const ModuleSymbols *Joins::symbols_of(const Knowledge::Frame &frame, Scratch &scratch) const {
+  if (symbols_ == nullptr || frame.image == profile::Images::kNone) return nullptr;
+  std::shared_ptr<const ModuleSymbols> &symbols =
+      scratch.symbols[std::uint64_t{frame.machine} << 32 | frame.image];
+  if (symbols == nullptr) symbols = symbols_->load(known_.identity_of(frame));
+  return symbols->state() == SymbolState::found ? symbols.get() : nullptr;
+}
+
 const std::string &Joins::text_of(const Knowledge::Frame &frame, Scratch &scratch) const {
   constexpr unsigned kBits = 12;
   scratch.frame_texts.resize(std::size_t{1} << kBits);
   Scratch::FrameText &place = scratch.frame_texts[frame.address * 0x9E37'79B9'7F4A'7C15ull >> (64 - kBits)];
   if (place.frame == frame && !place.text.empty()) return place.text;
   scratch.text.clear();
-  known_.append_frame(frame, scratch.text);
+  known_.append_frame(frame, symbols_of(frame, scratch), scratch.names, scratch.text);
   place.frame = frame;
   place.text.clear();
   schema::append_json_string(place.text, scratch.text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "etwrelog/export.hpp"
+#include "etwrelog/symbols.hpp"
 #include "export/decoders.hpp"
 #include "export/known.hpp"
 #include "tables/table.hpp"
@@ -11,8 +12,9 @@ namespace etwrelog::pipeline {
 class Joins {
 public:
   // `survey` and the decoders of its schemas outlive this.
+  // Of the options `joins` and `symbols`, which outlives this, too.
   static Result<Joins> make(const etwrelog::Trace &trace, const ExportSurvey &survey,
-                            const Decoders &decoders, const ExportJoins &wanted, const RunOptions &run);
+                            const Decoders &decoders, const ExportOptions &options, const RunOptions &run);
   // In front of the names of columns in records of OpenTelemetry, beside the fields of events.
   static constexpr std::string_view kOtelPrefix = "etw.";
 
@@ -36,6 +38,8 @@ public:
       std::string text; // in JSON; empty: of none yet
     };
     std::vector<FrameText> frame_texts;
+    std::unordered_map<std::uint64_t, std::shared_ptr<const ModuleSymbols>> symbols; // by machine and image
+    SymbolNames names;
     std::string text;
     std::vector<FieldValue> values;
   };
@@ -49,12 +53,14 @@ private:
   void files(const Event &event, const Schema &schema, std::size_t column, Scratch &scratch) const;
   void modules(const Event &event, std::uint32_t process, const Schema &schema, std::size_t column,
                Scratch &scratch) const;
+  const ModuleSymbols *symbols_of(const Knowledge::Frame &frame, Scratch &scratch) const;
   const std::string &text_of(const Knowledge::Frame &frame, Scratch &scratch) const;
   void stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const;
   [[nodiscard]] std::span<const FieldValue> decode(const Event &event, const Schema &schema,
                                                    Scratch &scratch) const;
 
   ExportJoins wanted_;
+  SymbolResolver *symbols_ = nullptr;
   Knowledge known_;
   std::vector<Column> columns_;
   struct Kind { // what its fields refer to: indices of top-level fields

@@ -69,6 +69,10 @@ struct Knowledge::Part {
       if (is_later_stack(event)) return add_later(event, machines[event.machine()]);
       if (clr::is_runtime(event.provider())) return add_clr(event, machines[event.machine()]);
     }
+    if (wanted.identities && event.is_classic() && event.provider() == format::kImageIdGuid) {
+      const stacks::Place place = place_of(event);
+      return add_identity(event, {place.time, place.order}, machines[event.machine()].state);
+    }
     const auto hook = kernel::hook_of(event);
     if (!hook) return;
     OfMachine &mine = machines[event.machine()];
@@ -421,12 +425,13 @@ bool Knowledge::append_module(std::uint32_t machine, std::uint32_t pid, std::int
 Knowledge::Frame Knowledge::frame_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
                                      std::uint64_t address, bool innermost) const {
   const std::uint64_t within = innermost || address == 0 ? address : address - 1;
-  Frame frame{address, machine, image_at(machine, pid, time, within)};
+  Frame frame{address, machine, innermost, image_at(machine, pid, time, within)};
   if (pid != kUnknownId) frame.method = machines_[machine].methods.find(pid, time, within);
   return frame;
 }
 
-void Knowledge::append_frame(const Frame &frame, std::string &out) const {
+void Knowledge::append_frame(const Frame &frame, const ModuleSymbols *symbols, SymbolNames &names,
+                             std::string &out) const {
   const bool in_image = frame.image != profile::Images::kNone,
              in_method = frame.method != profile::Methods::kNone;
   if (!in_image && !in_method) return schema::append_hex(out, frame.address);
@@ -442,9 +447,30 @@ void Knowledge::append_frame(const Frame &frame, std::string &out) const {
     if (in_image || !method.module.empty()) out += '!';
     out += base::at_most(method.name, base::kLongestName);
     begin = method.start;
+  } else if (symbols != nullptr) {
+    const std::uint64_t back = frame.innermost ? 0 : 1, at = frame.address - back - begin;
+    if (at <= UINT32_MAX && symbols->lookup(static_cast<std::uint32_t>(at), names)) {
+      out += '!';
+      out += base::at_most(names.frames.front().function, base::kLongestName);
+      begin += at - names.offset;
+    }
   }
   out += '+';
   schema::append_hex(out, frame.address - begin);
+}
+
+ModuleIdentity Knowledge::identity_of(const Frame &frame) const {
+  const profile::Images::Image &image = machines_[frame.machine].images[frame.image];
+  ModuleIdentity made;
+  made.path = image.path;
+  made.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(image.size, UINT32_MAX));
+  made.time_stamp = image.time_stamp;
+  if (image.identity == nullptr) return made;
+  made.pdb_name = image.identity->pdb_name;
+  made.pdb_guid = image.identity->guid;
+  made.pdb_age = image.identity->age;
+  if (made.time_stamp == 0) made.time_stamp = image.identity->time_stamp;
+  return made;
 }
 
 void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const {

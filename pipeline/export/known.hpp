@@ -2,6 +2,7 @@
 // ran, stacks, ends of what began. Collected in passes of its own, on request; looked up by any thread.
 #pragma once
 
+#include "etwrelog/symbols.hpp"
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
@@ -17,8 +18,11 @@ namespace etwrelog::pipeline {
 
 struct KnowledgeWanted {
   bool files = false, images = false, running = false, stacks = false, durations = false;
-  bool code = false; // that runtimes made
-  [[nodiscard]] bool anything() const { return files || images || running || stacks || durations || code; }
+  bool code = false;       // that runtimes made
+  bool identities = false; // of images: which PDBs are theirs
+  [[nodiscard]] bool anything() const {
+    return files || images || running || stacks || durations || code || identities;
+  }
 };
 
 class Knowledge {
@@ -49,6 +53,7 @@ public:
   struct Frame {
     std::uint64_t address = 0;
     std::uint32_t machine = 0;
+    bool innermost = false;
     std::uint32_t image = profile::Images::kNone, method = profile::Methods::kNone;
     bool operator==(const Frame &) const = default;
   };
@@ -57,8 +62,12 @@ public:
   [[nodiscard]] Frame frame_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
                                std::uint64_t address, bool innermost) const;
   // As append_module() has it; of code that a runtime made, or tells of, with the method's name,
-  // "Contoso.dll!Contoso.Program.Main+0x1f0"; or the address.
-  void append_frame(const Frame &frame, std::string &out) const;
+  // "Contoso.dll!Contoso.Program.Main+0x1f0", or else with that of `symbols`, null for none; or the address.
+  // `names`: memory of the caller.
+  void append_frame(const Frame &frame, const ModuleSymbols *symbols, SymbolNames &names,
+                    std::string &out) const;
+  // Of the frame's image, which it has.
+  [[nodiscard]] ModuleIdentity identity_of(const Frame &frame) const;
   // Innermost frame first, kernel frames before those of the user; empty: it has none.
   void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
   // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.

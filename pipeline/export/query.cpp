@@ -79,7 +79,7 @@ Result<TraceQuery> TraceQuery::open(const Trace &trace, const ExportOptions &opt
   impl->decoders.emplace(schemas);
   impl->common.emplace(trace.clock(), impl->survey);
   if (options.joins.any()) {
-    ETWRELOG_TRY_LET(joins, pipeline::Joins::make(trace, impl->survey, *impl->decoders, options.joins, run));
+    ETWRELOG_TRY_LET(joins, pipeline::Joins::make(trace, impl->survey, *impl->decoders, options, run));
     impl->joins = std::move(joins);
   }
   const std::size_t joined = impl->joins ? impl->joins->columns().size() : 0;

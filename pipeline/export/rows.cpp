@@ -431,7 +431,7 @@ Result<std::unique_ptr<TableRows>> TableRows::make(const etwrelog::Trace &trace,
   made->selected = std::move(selected);
   made->decoders.emplace(made->survey.schemas);
   if (options.joins.any()) {
-    ETWRELOG_TRY_LET(joins, Joins::make(trace, made->survey, *made->decoders, options.joins, run));
+    ETWRELOG_TRY_LET(joins, Joins::make(trace, made->survey, *made->decoders, options, run));
     made->joins = std::move(joins);
   }
   made->rows.emplace(trace.clock(), made->survey, *made->decoders, made->joins ? &*made->joins : nullptr,

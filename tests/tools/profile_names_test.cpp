@@ -117,6 +117,51 @@ TEST_F(ProfileNames, FunctionsLinesAndInlineFramesAreThoseOfTheSymbolizer) {
   EXPECT_EQ(found, stacks);
 }
 
+// Of an address inside a call that the compiler put in place, the function that it stands in.
+TEST_F(ProfileNames, JoinedStacksHaveThemWhereTheyAreAskedFor) {
+  const std::vector<std::string> join = {"--join", "stack", "--symbols", demo_pdb()->folder};
+  const auto run = [&](std::vector<std::string> line, const std::vector<std::string> &more) {
+    line.insert(line.end(), more.begin(), more.end());
+    const testing::ToolRun done = run_tool(line);
+    EXPECT_EQ(done.status, 0) << done.err;
+    return done.out;
+  };
+  const std::string caller_name = "demo.exe!" + places[caller - 1].back().function + "+0x";
+  std::vector<std::string> found;
+  std::istringstream lines(run({"export", trace, "--event", "SampleProf"}, join));
+  auto place = places.begin();
+  std::map<std::string, std::uint64_t> begins;
+  for (std::string line; std::getline(lines, line); ++place) {
+    const json stack = json::parse(line)["stack"];
+    ASSERT_EQ(stack.size(), 2u);
+    ASSERT_NE(place, places.end());
+    const std::string frame = stack[0];
+    const std::size_t offset = frame.rfind("+0x");
+    EXPECT_EQ(frame.substr(0, offset), "demo.exe!" + place->second.back().function);
+    // Whatever the address, its function begins where it does.
+    const std::uint64_t begin = place->first - std::stoull(frame.substr(offset + 3), nullptr, 16);
+    EXPECT_EQ(begins.try_emplace(frame.substr(0, offset), begin).first->second, begin) << frame;
+    EXPECT_TRUE(stack[1].get<std::string>().starts_with(caller_name)) << stack;
+    found.push_back(stack.dump());
+  }
+  EXPECT_EQ(place, places.end());
+  EXPECT_GT(begins.size(), 2u);
+  std::istringstream rows(run({"query", trace, "--json", "select stack from PerfInfo_SampleProf"}, join));
+  std::size_t row = 0;
+  for (std::string line; std::getline(rows, line); ++row)
+    EXPECT_EQ(json::parse(line)["stack"], found.at(row));
+  EXPECT_EQ(row, found.size());
+  const std::string archive = folder + "/demo.etlz";
+  ASSERT_EQ(run_tool({"pack", trace, "-o", archive}).status, 0);
+  EXPECT_EQ(run({"export", archive, "--event", "SampleProf"}, join),
+            run({"export", trace, "--event", "SampleProf"}, join));
+  ::setenv("_NT_SYMBOL_PATH", demo_pdb()->folder.c_str(), 1);
+  const std::string unnamed = run({"export", trace, "--event", "SampleProf", "--join", "stack"}, {});
+  ::unsetenv("_NT_SYMBOL_PATH");
+  EXPECT_EQ(unnamed.find("demo.exe!"), std::string::npos) << "nobody asked for names";
+  EXPECT_EQ(run_tool({"export", trace, "--symbols", demo_pdb()->folder}).status, 2);
+}
+
 TEST_F(ProfileNames, NoneLooksNowhereInEveryCommand) {
   ::setenv("_NT_SYMBOL_PATH", demo_pdb()->folder.c_str(), 1);
   const auto state = [this](std::vector<std::string> more) {
