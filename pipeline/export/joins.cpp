@@ -114,7 +114,7 @@ const ModuleSymbols *Joins::symbols_of(const Knowledge::Frame &frame, Scratch &s
   if (symbols_ == nullptr || frame.image == profile::Images::kNone) return nullptr;
   std::shared_ptr<const ModuleSymbols> &symbols =
       scratch.symbols[std::uint64_t{frame.machine} << 32 | frame.image];
-  if (symbols == nullptr) symbols = symbols_->load(known_.identity_of(frame));
+  if (symbols == nullptr) symbols = symbols_->load(profile::identity_of(known_.image_of(frame)));
   return symbols->state() == SymbolState::found ? symbols.get() : nullptr;
 }
 

@@ -228,11 +228,12 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   auto merge_machine = [&](std::size_t number, Part::OfMachine &from) {
     Machine &into = known.machines_[number];
     into.method_bytes += from.method_bytes;
-    if (into.method_bytes > room && from.method_bytes != 0) {
-      known.problem("more names of code than memory has room for: some frames are not named");
-      from.state.code = {};
-    }
     states[number].append(std::move(from.state));
+    // What lay where is told by all of them together: with some, code would have the names of other code.
+    if (into.method_bytes > room) {
+      known.problem("more names of code than memory has room for: frames have none");
+      states[number].code = {};
+    }
     for (const FileName &file : from.files) {
       if (into.files.memory() > room) {
         known.problem("more names of files than memory has room for: some are not joined");
@@ -437,9 +438,8 @@ void Knowledge::append_frame(const Frame &frame, const ModuleSymbols *symbols, S
   if (!in_image && !in_method) return schema::append_hex(out, frame.address);
   std::uint64_t begin = 0;
   if (in_image) {
-    const profile::Images::Image &image = machines_[frame.machine].images[frame.image];
-    out += profile::last_part(image.path);
-    begin = image.base;
+    out += profile::last_part(image_of(frame).path);
+    begin = image_of(frame).base;
   }
   if (in_method) {
     const profile::Methods::Method &method = machines_[frame.machine].methods[frame.method];
@@ -457,20 +457,6 @@ void Knowledge::append_frame(const Frame &frame, const ModuleSymbols *symbols, S
   }
   out += '+';
   schema::append_hex(out, frame.address - begin);
-}
-
-ModuleIdentity Knowledge::identity_of(const Frame &frame) const {
-  const profile::Images::Image &image = machines_[frame.machine].images[frame.image];
-  ModuleIdentity made;
-  made.path = image.path;
-  made.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(image.size, UINT32_MAX));
-  made.time_stamp = image.time_stamp;
-  if (image.identity == nullptr) return made;
-  made.pdb_name = image.identity->pdb_name;
-  made.pdb_guid = image.identity->guid;
-  made.pdb_age = image.identity->age;
-  if (made.time_stamp == 0) made.time_stamp = image.identity->time_stamp;
-  return made;
 }
 
 void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const {

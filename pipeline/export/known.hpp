@@ -66,8 +66,9 @@ public:
   // `names`: memory of the caller.
   void append_frame(const Frame &frame, const ModuleSymbols *symbols, SymbolNames &names,
                     std::string &out) const;
-  // Of the frame's image, which it has.
-  [[nodiscard]] ModuleIdentity identity_of(const Frame &frame) const;
+  [[nodiscard]] const profile::Images::Image &image_of(const Frame &frame) const { // which it has
+    return machines_[frame.machine].images[frame.image];
+  }
   // Innermost frame first, kernel frames before those of the user; empty: it has none.
   void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
   // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.

@@ -155,20 +155,17 @@ std::uint32_t Frames::module_of(std::uint32_t image_number) {
   std::uint32_t &module = module_of_image_[image_number];
   if (module != kNoIndex) return module;
   const Images::Image &image = images_[image_number];
-  const IdentityRecord *identity = image.identity;
+  const ModuleIdentity identity = identity_of(image);
   ProfileModule made;
   made.name = base::at_most(last_part(image.path), base::kLongestFileName);
   made.path = base::at_most(image.path, base::kLongestName);
   made.base = image.base;
   made.size = image.size;
-  made.time_stamp = image.time_stamp;
+  made.time_stamp = identity.time_stamp;
   made.kernel = image.pid == 0 || image.pid == 4;
-  if (identity != nullptr) {
-    made.pdb_name = base::at_most(identity->pdb_name, base::kLongestName);
-    made.pdb_guid = identity->guid;
-    made.pdb_age = identity->age;
-    if (made.time_stamp == 0) made.time_stamp = identity->time_stamp;
-  }
+  made.pdb_name = base::at_most(identity.pdb_name, base::kLongestName);
+  made.pdb_guid = identity.pdb_guid;
+  made.pdb_age = identity.pdb_age;
   const auto key =
       std::tuple(made.path, made.base, made.size, made.time_stamp, made.pdb_guid, made.pdb_age, made.kernel);
   const auto [place, fresh] = modules_.try_emplace(key, static_cast<std::uint32_t>(profile_.modules.size()));

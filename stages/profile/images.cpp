@@ -16,6 +16,19 @@ std::string_view last_part(std::string_view path) {
   return path.substr(at);
 }
 
+ModuleIdentity identity_of(const Images::Image &image) {
+  ModuleIdentity made;
+  made.path = image.path;
+  made.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(image.size, UINT32_MAX));
+  made.time_stamp = image.time_stamp;
+  if (image.identity == nullptr) return made;
+  made.pdb_name = image.identity->pdb_name;
+  made.pdb_guid = image.identity->guid;
+  made.pdb_age = image.identity->age;
+  if (made.time_stamp == 0) made.time_stamp = image.identity->time_stamp;
+  return made;
+}
+
 namespace {
 
 // Plays image events: what lies at a base of a process until something else does or it leaves.

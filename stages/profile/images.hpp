@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/seed.hpp"
+#include "etwrelog/symbols.hpp"
 #include "profile/records.hpp"
 #include "profile/stretches.hpp"
 
@@ -64,6 +65,9 @@ private:
   // Of processes in which many overlap: pieces by the stretches between changes.
   std::unordered_map<std::uint32_t, Stretches<Piece>, base::SeededHash> overlapping_;
 };
+
+// What the trace tells of it, for whoever looks for its PDB.
+[[nodiscard]] ModuleIdentity identity_of(const Images::Image &image);
 
 [[nodiscard]] std::string_view last_part(std::string_view path); // behind the last \ or /
 

@@ -140,6 +140,17 @@ TEST_F(ExportJoin, NamesCodeAsAProfileDoes) {
   EXPECT_EQ(joined, profiled);
 }
 
+// With some of the names, code would be called as other code that lay there before.
+TEST_F(ExportJoin, NamesNoCodeWhereThereIsNoRoomForAllNames) {
+  const ToolRun run =
+      run_tool({"export", trace_, "--join", "stack", "--event", "GC/AllocationTick", "--memory-limit", "8M"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("more names of code than memory has room for"), std::string::npos) << run.err;
+  for (const json &event : testing::json_lines(run.out))
+    for (const std::string frame : event["stack"])
+      ASSERT_EQ(frame.find('!'), std::string::npos) << frame;
+}
+
 TEST_F(ExportJoin, MeasuresRequestsFromTheirBeginning) {
   const std::vector<json> events = exported(trace_, "duration", "event ~ '^DiskIo/'");
   std::map<std::string, std::int64_t> open;
