@@ -70,8 +70,7 @@ struct Knowledge::Part {
       if (clr::is_runtime(event.provider())) return add_clr(event, machines[event.machine()]);
     }
     if (wanted.identities && event.is_classic() && event.provider() == format::kImageIdGuid) {
-      const stacks::Place place = place_of(event);
-      return add_identity(event, {place.time, place.order}, machines[event.machine()].state);
+      return add_identity(event, instant_of(event), machines[event.machine()].state);
     }
     const auto hook = kernel::hook_of(event);
     if (!hook) return;
@@ -88,10 +87,7 @@ struct Knowledge::Part {
     case Scope::process:
     case Scope::thread:
     case Scope::image:
-      if (wanted.images) {
-        const stacks::Place place = place_of(event);
-        add_kernel_state(event, *hook, {place.time, place.order}, mine.state);
-      }
+      if (wanted.images) add_kernel_state(event, *hook, instant_of(event), mine.state);
       return;
     case Scope::stack_walk:
     case Scope::stack_reference: {
@@ -131,11 +127,12 @@ struct Knowledge::Part {
   }
 
 private:
+  static profile::Instant instant_of(const Event &event) { return {event.time(), place_of(event).order}; }
+
   static void add_names_of_code(const Event &event, OfMachine &mine) {
-    const stacks::Place place = place_of(event);
     profile::Methods::Events &code = mine.state.code;
     const std::size_t before = code.methods.size();
-    add_code(event, {place.time, place.order}, mine.state);
+    add_code(event, instant_of(event), mine.state);
     code.maps.clear(); // lines have no part in names
     for (std::size_t i = before; i < code.methods.size(); ++i)
       mine.method_bytes += sizeof(profile::MethodRecord) + code.methods[i].name.size();
@@ -464,9 +461,13 @@ void Knowledge::add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frame
                 frames_.begin() + static_cast<std::ptrdiff_t>(stack_begins_[stack + 1]));
 }
 
+std::int64_t Knowledge::own_time(const Event &event) {
+  return event.has_time() ? event.header_time() : event.time();
+}
+
 stacks::Place Knowledge::place_of(const Event &event) {
-  return {event.time(), std::uint64_t{event.position().source} << 56 |
-                            std::uint64_t{event.position().buffer} << 26 | event.position().offset};
+  return {own_time(event), std::uint64_t{event.position().source} << 56 |
+                               std::uint64_t{event.position().buffer} << 26 | event.position().offset};
 }
 
 void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
@@ -498,7 +499,7 @@ void Knowledge::add_fragments(const Machine &machine, const Event &event,
     if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;
   const std::uint32_t thread = logger_of(event);
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
-  const std::pair key(event.time(), thread);
+  const std::pair key(own_time(event), thread);
   std::size_t kernel = 0; // frames of kernel halves, which stand in front whichever was written first
   for (auto at = std::ranges::lower_bound(machine.fragments, key, {}, of);
        at != machine.fragments.end() && of(*at) == key; ++at) {
@@ -510,7 +511,7 @@ void Knowledge::add_fragments(const Machine &machine, const Event &event,
     std::rotate(frames.begin() + static_cast<std::ptrdiff_t>(kernel), frames.begin() + begin, frames.end());
     kernel += frames.size() - static_cast<std::size_t>(begin);
   }
-  if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, event.time(), frames);
+  if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, own_time(event), frames);
 }
 
 void Knowledge::find_clr_events(Machine &machine) {

@@ -94,7 +94,7 @@ private:
     std::uint32_t thread;
   };
   struct Fragment {
-    std::int64_t time; // of the event that it belongs to
+    std::int64_t time; // own_time() of the event that it belongs to
     std::uint32_t thread;
     std::uint32_t stack; // or kByKey, then `key` and when
     std::uint64_t key;
@@ -155,7 +155,10 @@ private:
   [[nodiscard]] std::uint32_t running_on(const Event &event) const;
   [[nodiscard]] std::uint32_t logger_of(const Event &event) const; // the thread that its stack is of
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
-  static stacks::Place place_of(const Event &event);
+  // In the clock of its own trace, which those of other machines do not have: stack walks say so when their
+  // event was.
+  static std::int64_t own_time(const Event &event);
+  static stacks::Place place_of(const Event &event); // by own_time()
   void collect_user_halves(Machine &machine) const;
   void add_fragments(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
   void add_clr_stack(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;

@@ -342,6 +342,44 @@ TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirTimesAndOrder) {
   }
 }
 
+// Stack walks say when their event was in the clock of their own trace.
+TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirStacks) {
+  for (const std::int64_t late_rate : {10'000'000, 2'143'536, 24'000'000}) {
+    std::vector<std::string> traces;
+    for (const bool late : {false, true}) {
+      const std::int64_t start = 132'500'000'000'000'000;
+      SyntheticTrace t(
+          {.perf_freq = late ? late_rate : 10'000'000, .start_time = late ? start + 7'654'321 : start});
+      if (late) t.header().boot_time -= 777 * kFiletimePerSecond; // another machine
+      t.process_rundown({1'000'001}, 8, 4, "game.exe");
+      t.thread_rundown({1'000'002}, 80, 8);
+      for (int i = 0; i < 100; ++i) {
+        const std::int64_t time = 3'000'000 + 1000 * i;
+        const auto number = static_cast<std::uint64_t>(i);
+        t.context_switch({time - 10}, 80, 0);
+        t.sample({time}, 80, 0x7FF6'0000'0000 + number);
+        t.stack_walk({time + 2}, time, 8, 80,
+                     {0x7FF6'0000'0000 + number, 0x7FF6'0001'0000u + (late ? 1 : 0)});
+      }
+      traces.push_back(directory.file(late ? "late.etl" : "early.etl"));
+      write_file(traces.back(), t.bytes());
+    }
+    const auto asked = [](std::vector<std::string> line, const std::string &machine) {
+      line.insert(line.begin(), {"query", "--join", "stack"});
+      line.push_back("select time, stack from PerfInfo_SampleProf where stack is not null and machine = " +
+                     machine);
+      const ToolRun run = run_tool(line);
+      EXPECT_EQ(run.status, 0) << run.err;
+      return run.out;
+    };
+    for (const std::size_t machine : {0u, 1u}) {
+      const std::string alone = asked({traces[machine]}, "0");
+      EXPECT_EQ(std::ranges::count(alone, '\n'), 101);
+      EXPECT_EQ(asked(traces, std::to_string(machine)), alone) << late_rate;
+    }
+  }
+}
+
 TEST_F(Several, EveryReadingCommandTakesThem) {
   const json info = json_of({"info", "--json", zip}), stats = json_of({"stats", "--json", diagsession});
   EXPECT_EQ(info["traces"].size(), 3u);
