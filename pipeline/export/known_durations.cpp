@@ -11,7 +11,7 @@ namespace etwrelog::pipeline {
 Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const RunOptions &run) {
   struct Seen {
     Position position;
-    std::int64_t time;
+    std::int64_t time; // own_time(): what begins and ends is of one machine, and so of one clock
     EventEdge edge;
   };
   struct Edges {
@@ -20,7 +20,6 @@ Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const Ru
   };
   OpenEdges<std::int64_t> open; // since when
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20);
-  const Clock clock = trace.clock();
   const auto keep = [&](const Position &position, std::int64_t ns) {
     if (ended_.size() * sizeof(Ended) > room)
       return problem("more durations than memory has room for: some are missing");
@@ -38,13 +37,13 @@ Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const Ru
       return;
     }
     const std::optional<std::int64_t> began = open.end(seen.edge, machine);
-    if (began) keep(seen.position, duration_ns(clock, ticks_between(*began, seen.time)));
+    if (began) keep(seen.position, duration_ns(source.clock, ticks_between(*began, seen.time)));
   };
   Result<Edges> done = trace.fold<Edges>(
       [](Edges &part, EventBatch &batch) {
         for (const Event &event : batch)
           if (const std::optional<EventEdge> edge = edge_of(event))
-            part.all.push_back({event.position(), event.time(), *edge});
+            part.all.push_back({event.position(), own_time(event), *edge});
       },
       [&](Edges &, Edges &part) { std::ranges::for_each(part.all, pair); }, {.order = Order::time}, run);
   if (!done) return std::move(done).error();

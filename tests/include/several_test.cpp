@@ -9,6 +9,7 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -342,8 +343,9 @@ TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirTimesAndOrder) {
   }
 }
 
-// Stack walks say when their event was in the clock of their own trace.
-TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirStacks) {
+// Stack walks say when their event was in the clock of their own trace, which also counts how long things
+// took.
+TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirStacksAndDurations) {
   for (const std::int64_t late_rate : {10'000'000, 2'143'536, 24'000'000}) {
     std::vector<std::string> traces;
     for (const bool late : {false, true}) {
@@ -361,21 +363,24 @@ TEST_F(Several, EventsOfMachinesWithOtherClocksKeepTheirStacks) {
         t.stack_walk({time + 2}, time, 8, 80,
                      {0x7FF6'0000'0000 + number, 0x7FF6'0001'0000u + (late ? 1 : 0)});
       }
+      t.process_start({3'200'000}, 12, 8, "short.exe");
+      t.process_end({3'200'000 + 12'345}, 12, "short.exe");
       traces.push_back(directory.file(late ? "late.etl" : "early.etl"));
       write_file(traces.back(), t.bytes());
     }
-    const auto asked = [](std::vector<std::string> line, const std::string &machine) {
-      line.insert(line.begin(), {"query", "--join", "stack"});
-      line.push_back("select time, stack from PerfInfo_SampleProf where stack is not null and machine = " +
-                     machine);
+    const auto asked = [](std::vector<std::string> line, std::size_t machine) {
+      line.insert(line.begin(), {"query", "--join", "stack,duration"});
+      line.push_back(fmt::format("select time, stack from PerfInfo_SampleProf where stack is not null and "
+                                 "machine = {0}; select duration_ns from Process_End where machine = {0}",
+                                 machine));
       const ToolRun run = run_tool(line);
       EXPECT_EQ(run.status, 0) << run.err;
       return run.out;
     };
     for (const std::size_t machine : {0u, 1u}) {
-      const std::string alone = asked({traces[machine]}, "0");
-      EXPECT_EQ(std::ranges::count(alone, '\n'), 101);
-      EXPECT_EQ(asked(traces, std::to_string(machine)), alone) << late_rate;
+      const std::string alone = asked({traces[machine]}, 0);
+      EXPECT_EQ(std::ranges::count(alone, '\n'), 103);
+      EXPECT_EQ(asked(traces, machine), alone) << late_rate;
     }
   }
 }
