@@ -184,7 +184,7 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
     if (schema != nullptr) modules(event, owner.process, *schema, column, scratch);
     ++column;
   }
-  if (wanted_.stack) stack(event, owner.process, column++, scratch);
+  if (wanted_.stack) stack(event, known_.process_of_stack(event, owner), column++, scratch);
   if (wanted_.duration) number(known_.duration_of(event));
 }
 

@@ -387,6 +387,15 @@ Knowledge::Owner Knowledge::owner_of(const Event &event) const {
   return owner;
 }
 
+std::uint32_t Knowledge::process_of_stack(const Event &event, const Owner &owner) const {
+  if (event.process_id() != kUnknownId) return event.process_id();
+  const std::uint32_t thread = logger_of(event);
+  const auto pid = thread != kUnknownId
+                       ? survey_->lifetimes[event.machine()].pid_of_thread(thread, event.time())
+                       : std::nullopt;
+  return pid.value_or(owner.process);
+}
+
 const ProcessInstance *Knowledge::process_of(const Event &event) const {
   const filter::Lifetimes &lifetimes = survey_->lifetimes[event.machine()];
   return process(event.machine(), filter::named_process(event, event.time(), lifetimes), event.time());

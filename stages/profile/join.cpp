@@ -308,8 +308,9 @@ private:
     fragment.owner = owner.kind;
     if (owner.kind != Mark::kSubject) return;
     fragment.owner = Fragment::kOfSubject;
-    if (fragment.is(Fragment::kHasFrames))
-      give_stack(records_.subjects[owner.subject], records_.fragments, number);
+    Subject &subject = records_.subjects[owner.subject];
+    if (subject.thread == kUnknownId) subject.thread = fragment.thread;
+    if (fragment.is(Fragment::kHasFrames)) give_stack(subject, records_.fragments, number);
   }
 
   Records &records_;

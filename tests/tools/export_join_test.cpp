@@ -272,6 +272,12 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
   trace.process_rundown({1'000'002}, 9, 4, "sleeper.exe");
   trace.thread_rundown({1'000'003}, 80, 8);
   trace.thread_rundown({1'000'004}, 90, 9);
+  constexpr std::uint64_t kBase = 0x7FF6'0000'0000;
+  for (const bool waker : {true, false})
+    trace.emit({1'000'005}, [&](write::EventBuilder &e) {
+      e.perfinfo(0x1403, 3, 8, 1'000'005).value(kBase).value(0x10000).value(waker ? 8u : 9u).rest(10);
+      e.text(waker ? "\\Device\\waker.exe" : "\\Device\\sleeper.exe");
+    });
   trace.context_switch({2'000'000}, 80, 0);
   trace.ready_thread({2'000'100}, 90);
   trace.stack_walk({2'000'101}, 2'000'100, 8, 80, {0xFFFFF80000001000});
@@ -284,7 +290,7 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
     e.perfinfo(0x0262, 2, 8, 2'000'300).put(std::uint64_t{0x10000}).put(std::uint64_t{0x1000});
     e.put(std::uint32_t{9}).put(std::uint32_t{0x3000});
   });
-  trace.stack_walk({2'000'301}, 2'000'300, 8, 80, {0xFFFFF80000002000});
+  trace.stack_walk({2'000'301}, 2'000'300, 8, 80, {kBase + 0x20});
   const TempDir directory;
   const std::string path = directory.file("t.etl");
   testing::write_file(path, trace.bytes());
@@ -293,7 +299,7 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[2].value("owner_process", ""), "sleeper.exe") << events[2];
   EXPECT_FALSE(events[2].contains("owner_thread_id")) << "it has no such thread: " << events[2];
-  EXPECT_EQ(events[2].value("stack", json::array()).size(), 1u) << events[2];
+  EXPECT_EQ(events[2].value("stack", json::array()), json::array({"waker.exe+0x20"})) << "it ran there";
   events.pop_back();
   for (const json &event : events) {
     EXPECT_EQ(event.value("owner_thread_id", 0), 80) << event;

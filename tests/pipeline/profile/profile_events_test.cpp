@@ -61,6 +61,18 @@ TEST_F(ProfileOfEvents, StacksOfTheKernelAreThoseOfTheirEvents) {
   EXPECT_EQ(profile.accounting.total.other_event, 1u) << "that of the sample";
 }
 
+// Who takes memory is in no header, and the payload names the process that gets it.
+TEST_F(ProfileOfEvents, ThatTellNoThreadAreOfTheThreadThatTheirStackIsOf) {
+  for (const std::int64_t time : {2'000'000, 3'000'000})
+    trace.emit({time}, [time](write::EventBuilder &e) {
+      e.perfinfo(0x0262, 2, 8, time).put(std::uint64_t{0x10000}).put(std::uint64_t{0x1000});
+      e.put(std::uint32_t{9}).put(std::uint32_t{0x3000});
+    });
+  trace.stack_walk({3'000'010}, 2'000'000, kEventProcess, kEventThread, {kUser, kUser + 1});
+  EXPECT_EQ(folded(of("VirtualAlloc")),
+            (Lines{{line(";0x7ff600001001;0x7ff600001000"), 1}, {"? (-1);[no stack]", 1}}));
+}
+
 // Each of the event before it on its thread.
 TEST_F(ProfileOfEvents, StacksOfDotNetAreThoseOfTheEventBefore) {
   allocation({2'000'000});
