@@ -275,7 +275,7 @@ private:
         const std::uint32_t found = unknown.last(fragment.processor);
         if (found == EventsByTime::kNone) continue;
         own(numbers[k], events[found]);
-        if (events[found].kind == Mark::kSubject || fragment.thread == kUnknownId) continue;
+        if (fragment.thread == kUnknownId) continue;
         of_thread.event = found;
         unknown.take(found);
       }

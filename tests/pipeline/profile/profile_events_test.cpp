@@ -69,8 +69,10 @@ TEST_F(ProfileOfEvents, ThatTellNoThreadAreOfTheThreadThatTheirStackIsOf) {
       e.put(std::uint32_t{9}).put(std::uint32_t{0x3000});
     });
   trace.stack_walk({3'000'010}, 2'000'000, kEventProcess, kEventThread, {kUser, kUser + 1});
-  EXPECT_EQ(folded(of("VirtualAlloc")),
-            (Lines{{line(";0x7ff600001001;0x7ff600001000"), 1}, {"? (-1);[no stack]", 1}}));
+  const Lines expected{{line(";0x7ff600001001;0x7ff600001000"), 1}, {"? (-1);[no stack]", 1}};
+  EXPECT_EQ(folded(of("VirtualAlloc")), expected);
+  trace.stack_walk({3'000'020}, 2'000'000, 12, 120, {kKernel}); // of something else at that time
+  EXPECT_EQ(folded(of("VirtualAlloc")), expected);
 }
 
 // Each of the event before it on its thread.

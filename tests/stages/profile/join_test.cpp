@@ -45,12 +45,16 @@ void add_fragment(Records &records, std::int64_t event_time, std::int64_t time, 
 
 // Who owns each fragment, by looking at every event for every fragment.
 std::vector<std::uint16_t> owners_plainly(const Records &records) {
-  std::vector<Mark> marks;
-  for (std::size_t i = 0; i < records.marks.chunks(); ++i)
-    records.marks.visit(i, records.subjects, [&](const Mark &mark) { marks.push_back(mark); });
-  const auto thread_of = [&](const Mark &mark) {
-    return mark.kind == Mark::kSubject ? records.subjects[mark.thread].thread : mark.thread;
+  struct Marked {
+    Mark mark;
+    std::uint32_t thread;
   };
+  std::vector<Marked> marks;
+  for (std::size_t i = 0; i < records.marks.chunks(); ++i)
+    records.marks.visit(i, records.subjects, [&](const Mark &mark) {
+      const bool subject = mark.kind == Mark::kSubject;
+      marks.push_back({mark, subject ? records.subjects[mark.thread].thread : mark.thread});
+    });
   std::vector<std::uint32_t> order(records.fragments.size());
   for (std::uint32_t i = 0; i < order.size(); ++i)
     order[i] = i;
@@ -59,20 +63,21 @@ std::vector<std::uint16_t> owners_plainly(const Records &records) {
   for (const std::uint32_t number : order) {
     const Fragment &fragment = records.fragments[number];
     const auto last = [&](std::uint32_t thread) {
-      Mark *here = nullptr, *any = nullptr;
-      for (Mark &mark : marks)
-        if (mark.time == fragment.event_time && thread_of(mark) == thread) {
-          any = &mark;
-          if (mark.processor == fragment.processor) here = &mark;
+      Marked *here = nullptr, *any = nullptr;
+      for (Marked &marked : marks)
+        if (marked.mark.time == fragment.event_time && marked.thread == thread) {
+          any = &marked;
+          if (marked.mark.processor == fragment.processor) here = &marked;
         }
       return here != nullptr ? here : any;
     };
-    Mark *owner = fragment.thread == kUnknownId ? nullptr : last(fragment.thread);
+    Marked *owner = fragment.thread == kUnknownId ? nullptr : last(fragment.thread);
     if (owner == nullptr) {
       owner = last(kUnknownId);
-      if (owner != nullptr && owner->kind != Mark::kSubject) owner->thread = fragment.thread;
+      if (owner != nullptr) owner->thread = fragment.thread;
     }
-    if (owner != nullptr) owners[number] = owner->kind == Mark::kSubject ? Fragment::kOfSubject : owner->kind;
+    if (owner == nullptr) continue;
+    owners[number] = owner->mark.kind == Mark::kSubject ? Fragment::kOfSubject : owner->mark.kind;
   }
   return owners;
 }
