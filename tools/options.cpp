@@ -251,8 +251,8 @@ void JoinFlags::add_to(CLI::App &command) {
       .add_option(
           "--join", names,
           "What other events say about each: process (command line), owner (process and thread also of "
-          "events "
-          "without ids), file (path of a file object or key), module (image and offset of addresses), stack, "
+          "events without ids), file (path of a file object or key), module (image and offset of addresses), "
+          "stack, "
           "duration (of what ends here); or all")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -83,14 +83,12 @@ private:
 // Columns that events have of other events: --join.
 struct JoinFlags {
   std::vector<std::string> names;
+  SymbolFlags symbols; // for frames of joined stacks, where one of them is given
 
   void add_to(CLI::App &command);
-  // What to look for names of native functions in, where stacks are joined and it was asked for.
-  SymbolFlags symbols;
-
   // What they say, before a trace is read.
   [[nodiscard]] Result<ExportJoins> joins(const std::vector<std::string> &traces) const;
-  // Null where no names are asked for; `joins` are those of joins(). It outlives what uses the options.
+  // For ExportOptions::symbols, which it outlives; null where no names are asked for.
   [[nodiscard]] std::unique_ptr<SymbolResolver> resolver(const std::vector<std::string> &traces,
                                                          unsigned threads) const;
   // What to give it for that column, or for what people take for its name; empty: no join adds it.
