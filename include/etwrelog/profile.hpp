@@ -226,8 +226,9 @@ struct ProfileOptions {
   // For ProfileKind::events, and only for that. Their stacks are those that the kernel wrote for them, those
   // in the events themselves, and of .NET's events those that its runtime wrote behind them. What ends a
   // request to a disk (DiskIO/Read, Write, FlushBuffers) is by whom its beginning is, and has that one's
-  // stack. Who wrote an event is told by its header where the trace tells nothing of the thread. Stacks are
-  // no events of their own.
+  // stack. Who wrote an event is told by its header where the trace tells nothing of the thread; of events
+  // that name no thread, by their stack, by the process in their payload, or by who ran on their processor.
+  // Stacks are no events of their own.
   NamedKinds events{};
   // Of these, a field that is one number: instead of 1 each weighs what it says there. Where none is called
   // "duration", that is how long it took what the event ends: of requests to disks and files, of processes

@@ -50,7 +50,7 @@ struct Knowledge::Part {
   struct OfMachine {
     std::vector<FileName> files;
     StateRecords state;
-    std::vector<std::pair<std::uint16_t, Running>> running;
+    std::vector<std::pair<std::uint16_t, profile::WhoRan::Switch>> switches; // with their processors
     std::vector<RawFragment> fragments;
     std::vector<RawDefinition> definitions;
     std::vector<RawLater> later;
@@ -81,8 +81,9 @@ struct Knowledge::Part {
     const FieldOffsets &at = rule.offsets(size);
     switch (rule.scope) {
     case Scope::context_switch:
-      if (const auto thread = FieldOffsets::u32(payload, at.new_thread); wanted.running && thread)
-        mine.running.push_back({event.processor(), {event.time(), *thread}});
+      if (const auto threads = filter::switched_threads(event, rule); wanted.running && threads)
+        mine.switches.push_back(
+            {event.processor(), {event.time(), threads->new_thread, threads->old_thread}});
       return;
     case Scope::process:
     case Scope::thread:
@@ -238,10 +239,8 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
       }
       into.files.add(file);
     }
-    for (const auto &[processor, running] : from.running) {
-      if (into.running.size() <= processor) into.running.resize(processor + 1u);
-      into.running[processor].push_back(running);
-    }
+    for (const auto &[processor, to] : from.switches)
+      into.ran.add(processor, to);
     const std::span<const std::uint64_t> frames = from.frames;
     for (const Part::RawFragment &raw : from.fragments) {
       if (into.fragments.size() * sizeof(Fragment) > 2 * room) {
@@ -304,8 +303,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     known.collect_user_halves(machine);
     std::ranges::stable_sort(machine.later, {}, LaterPart::key);
     find_clr_events(machine);
-    for (std::vector<Running> &running : machine.running)
-      std::ranges::stable_sort(running, {}, &Running::time);
+    machine.ran.sort();
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
     machine.identities = std::move(states[i].identities);
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
@@ -344,11 +342,7 @@ std::vector<Knowledge::ThreadSpan> Knowledge::spans_of(std::vector<profile::Thre
 }
 
 std::uint32_t Knowledge::running_on(const Event &event) const {
-  const Machine &machine = machines_[event.machine()];
-  if (event.processor() >= machine.running.size()) return kUnknownId;
-  const std::vector<Running> &all = machine.running[event.processor()];
-  const auto after = std::ranges::upper_bound(all, event.time(), {}, &Running::time);
-  return after == all.begin() ? kUnknownId : std::prev(after)->thread;
+  return machines_[event.machine()].ran.on(event.processor(), event.time());
 }
 
 std::uint32_t Knowledge::logger_of(const Event &event) const {

@@ -9,6 +9,7 @@
 #include "passes/file_names.hpp"
 #include "profile/images.hpp"
 #include "profile/methods.hpp"
+#include "profile/who_ran.hpp"
 #include "stacks/stack_definitions.hpp"
 
 #include <tuple>
@@ -91,10 +92,6 @@ public:
   }
 
 private:
-  struct Running { // from `time` on
-    std::int64_t time;
-    std::uint32_t thread;
-  };
   struct Fragment {
     std::int64_t time; // own_time() of the event that it belongs to
     std::uint32_t thread;
@@ -132,14 +129,14 @@ private:
     profile::Methods methods;
     std::uint64_t method_bytes = 0; // of their names and all
     std::vector<profile::IdentityRecord> identities;
-    std::vector<std::vector<Running>> running; // by processor
-    std::vector<Fragment> fragments;           // by time, thread, order
-    stacks::StackDefinitions definitions;      // with the numbers that stacks have here
-    std::vector<UserHalf> user_halves;         // by thread and when they were written
-    std::vector<LaterPart> later;              // by LaterPart::key
-    std::vector<filter::EventKey> clr_events;  // until their stacks are found
-    std::vector<ClrStack> clr_stacks;          // by thread and event
-    bool clr_full = false;                     // there is no room for them
+    profile::WhoRan ran;
+    std::vector<Fragment> fragments;          // by time, thread, order
+    stacks::StackDefinitions definitions;     // with the numbers that stacks have here
+    std::vector<UserHalf> user_halves;        // by thread and when they were written
+    std::vector<LaterPart> later;             // by LaterPart::key
+    std::vector<filter::EventKey> clr_events; // until their stacks are found
+    std::vector<ClrStack> clr_stacks;         // by thread and event
+    bool clr_full = false;                    // there is no room for them
   };
   struct Ended {
     Position position;

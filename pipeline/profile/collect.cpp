@@ -66,6 +66,7 @@ public:
     pair_edges();
     name_files();
     records.overlaps = std::move(overlaps_).take();
+    records.who_ran.sort();
     records.kinds = collector_.kind_names();
     records.leaf_texts.assign(leaf_texts_.all().begin(), leaf_texts_.all().end());
     records.processes = std::move(state_.processes);
@@ -192,6 +193,8 @@ private:
     for (SwitchRecord &record : work.switches)
       record.subject += subjects;
     records.switches.append(work.switches);
+    for (const auto &[processor, to] : work.who_ran)
+      records.who_ran.add(processor, to);
     references_.insert(references_.end(), work.references.begin(), work.references.end());
     for (const stacks::KeyDefinition &definition : work.definitions)
       definitions_.add(definition);

@@ -19,14 +19,25 @@ namespace {
 constexpr std::uint16_t kSwitch = 0x0524, kReady = 0x0532;
 constexpr std::uint16_t kProcessors = 0x7FF; // what a fragment can tell apart
 
+// What a disk has done, not who asked for it.
+bool ends_disk_request(std::uint16_t hook) {
+  const std::optional<std::uint16_t> begin = schema::disk_request_begin(hook);
+  return begin && *begin != hook;
+}
+
 // Rundowns of threads have no stack, nor do stacks.
 bool may_have_stack(std::uint16_t hook) {
   return hook >> 8 != 0x18 && hook != 0x0503;
 }
 
+// Whether somebody runs while it is written who caused it, which is not so of interrupts and of what a disk
+// has done.
+bool is_by_who_ran(std::uint16_t hook, const filter::HookRule &rule) {
+  return rule.scope != kernel::Scope::system && !ends_disk_request(hook);
+}
+
 // The thread that an event without ids in its header names; kUnknownId if it names none.
-std::uint32_t payload_thread(const EventView &event, std::uint16_t hook) {
-  const filter::HookRule &rule = filter::rule_for(hook, event.version());
+std::uint32_t payload_thread(const EventView &event, const filter::HookRule &rule) {
   const filter::FieldOffsets &at = rule.offsets(event.pointer_size());
   switch (rule.scope) {
   case kernel::Scope::payload_thread:
@@ -107,9 +118,9 @@ Collector::Collector(const CollectOptions &collect, stacks::StackTable &stacks)
   for (const Schema *const kind : collect.events.catalog().all()) {
     const auto hook = schema::hook_of(*kind);
     if (!hook || !collect.events.contains(*kind)) continue;
-    const auto begin = schema::disk_request_begin(*hook);
-    ends_of_disks_ = ends_of_disks_ || (begin && *begin != *hook);
+    ends_of_disks_ = ends_of_disks_ || ends_disk_request(*hook);
     ends_of_files_ = ends_of_files_ || *hook == schema::kFileOperationEnd;
+    asks_who_ran_ = asks_who_ran_ || is_by_who_ran(*hook, filter::rule_for(*hook, kind->version));
   }
 }
 
@@ -165,6 +176,9 @@ void Collector::kernel_event(const EventView &event, std::uint16_t hook, Instant
     sample(event, moment, processor, work);
     return;
   }
+  if (hook == kSwitch && asks_who_ran_)
+    if (const auto threads = filter::switched_threads(event, filter::rule_for(hook, event.version())))
+      work.who_ran.push_back({processor, {moment.time, threads->new_thread, threads->old_thread}});
   const bool switches = about_switches() || collect_.switches;
   if (hook == kSwitch && switches && in_time) {
     context_switch(event, moment, processor, work);
@@ -178,11 +192,17 @@ void Collector::kernel_event(const EventView &event, std::uint16_t hook, Instant
     if (auto told = file_name_of(event, hook, moment.time)) work.file_names.push_back(*std::move(told));
   if (!in_time) return;
   const bool selected = is_selected(event);
-  const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, hook);
-  const std::optional<std::uint16_t> begin = schema::disk_request_begin(hook);
-  const bool ends_request = begin && *begin != hook; // then what has its time and thread is another's stack
+  const filter::HookRule &rule = filter::rule_for(hook, event.version());
+  const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, rule);
+  const bool ends_request = ends_disk_request(hook); // then what has its time and thread is another's stack
   if (selected) {
     selected_event(event, thread, moment, processor, work);
+    Subject &subject = work.subjects.back();
+    if (subject.ip == kUnknownId) {
+      filter::Position nobody_ran;
+      subject.ip = filter::claim_of(event, rule, nobody_ran).pid();
+    }
+    if (thread == kUnknownId && is_by_who_ran(hook, rule)) subject.flags |= Subject::kByWhoRan;
     if (!ends_request) mark_subject(work);
   }
   if (wants_edges(hook >> 8))

@@ -91,6 +91,7 @@ struct CollectWork {
   std::vector<profile::Fragment> fragments;
   std::vector<profile::ReadyRecord> readies;
   std::vector<profile::SwitchRecord> switches;
+  std::vector<std::pair<std::uint16_t, profile::WhoRan::Switch>> who_ran; // with their processors
   std::vector<Reference> references;
   std::vector<stacks::KeyDefinition> definitions;
   StateRecords state;
@@ -125,6 +126,7 @@ struct CollectWork {
     fragments.clear();
     readies.clear();
     switches.clear();
+    who_ran.clear();
     references.clear();
     definitions.clear();
     state.clear();
@@ -193,6 +195,7 @@ private:
   stacks::StackTable &stacks_;
   Kinds kinds_;
   bool ends_of_disks_ = false, ends_of_files_ = false; // requests: are among the events
+  bool asks_who_ran_ = false;                          // of some of them
 };
 
 } // namespace etwrelog::pipeline

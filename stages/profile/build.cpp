@@ -420,10 +420,20 @@ private:
     }
   }
 
+  // Whoever runs while something comes from the network, or is taken for another process, is not who the
+  // event is about.
+  [[nodiscard]] std::uint32_t caused_by(const Subject &subject) const {
+    if (subject.thread != kUnknownId || (subject.flags & Subject::kByWhoRan) == 0) return subject.thread;
+    const std::uint32_t thread = records_.who_ran.on(subject.processor, subject.time);
+    const std::uint32_t pid = thread == kUnknownId ? 0 : pid_of(thread, subject.time);
+    const bool known = pid != 0 || thread == 0;
+    return known && subject.ip != kUnknownId && subject.ip != pid ? kUnknownId : thread;
+  }
+
   void take(const Subject &subject) {
     const bool event = options_.kind == ProfileKind::events;
     const Context &at =
-        context(subject.thread, subject.time, event ? static_cast<std::uint32_t>(subject.ip) : kNoIndex);
+        context(caused_by(subject), subject.time, event ? static_cast<std::uint32_t>(subject.ip) : kNoIndex);
     const SampleClass sample_class = class_of(subject, at.pid);
     count(at.process, sample_class);
     if ((subject.flags & (Subject::kInDpc | Subject::kInIsr)) != 0) ++profile_.accounting.in_dpc_or_isr;

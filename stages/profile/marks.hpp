@@ -12,7 +12,7 @@ namespace etwrelog::profile {
 // An event that the profile is about: a CPU sample, a context switch, or one of the kinds asked for.
 struct Subject {
   std::int64_t time = 0;
-  std::uint64_t ip = 0; // of a switch: 0; of an event: the process that its header names, or kUnknownId
+  std::uint64_t ip = 0; // of a switch: 0; of an event: the process that it names, or kUnknownId
   std::uint32_t thread = kUnknownId;
   // Of its stack, as numbers of Records::fragments, later of the stacks themselves; kNoFragment: none.
   std::uint32_t kernel = kNoFragment, user = kNoFragment;
@@ -22,8 +22,9 @@ struct Subject {
 
   static constexpr std::uint32_t kNoFragment = 0xFFFF'FFFF;
   static constexpr std::uint8_t kInDpc = 1, kInIsr = 2, // as Windows writes them
-      kWhole = 0x40, // `user` is one fragment that holds the kernel part too
-      kLent = 0x80;  // `user` names another event
+      kByWhoRan = 0x20, // who caused it ran on its processor; `thread` only if its stack says so
+      kWhole = 0x40,    // `user` is one fragment that holds the kernel part too
+      kLent = 0x80;     // `user` names another event
 };
 
 // Any other event that may have a stack. What kind it is, is a number in Records::kinds.

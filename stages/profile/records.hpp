@@ -4,6 +4,7 @@
 #include "etwrelog/event.hpp"
 #include "profile/marks.hpp"
 #include "profile/sequence.hpp"
+#include "profile/who_ran.hpp"
 
 #include <functional>
 #include <limits>
@@ -118,6 +119,7 @@ struct Records {
   Marks marks;
   Sequence<Fragment> fragments;
   Sequence<ReadyRecord> readies;
+  WhoRan who_ran;                  // if a subject is Subject::kByWhoRan
   std::vector<TimeRange> overlaps; // at these times join_within() may have erred
   std::vector<ProcessRecord> processes;
   std::vector<ThreadRecord> threads;

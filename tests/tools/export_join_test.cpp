@@ -1,4 +1,5 @@
 // What --join adds, checked against the events that it was taken from, as the same export shows them.
+#include "tests/support/generated.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/run_tool.hpp"
@@ -305,6 +306,35 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
     EXPECT_EQ(event.value("owner_thread_id", 0), 80) << event;
     EXPECT_EQ(event.value("owner_process", ""), "waker.exe") << event;
     EXPECT_EQ(event.value("stack", json::array()).size(), 1u) << event;
+  }
+}
+
+// Of events that do not tell who caused them, and of some that do.
+TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
+  gen::Options options;
+  options.profile = gen::find_profile("real");
+  options.size = 4'000'000;
+  options.cpus = 4, options.processes = 16;
+  const TempDir directory;
+  const std::string path = directory.file("t.etl");
+  testing::write_file(path, testing::generated(options));
+  for (const std::string kind : {"PageFault/VirtualAlloc", "PageFault/DemandZeroFault", "Thread/ReadyThread",
+                                 "TcpIp/Recv*", "FileIo/Create", "PerfInfo/DPC"}) {
+    SCOPED_TRACE(kind);
+    std::map<std::int64_t, std::uint64_t> owners, processes;
+    const ToolRun exported = run_tool({"export", path, "--join", "owner", "--event", kind});
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    for (const json &event : testing::json_lines(exported.out))
+      ++owners[event.value("owner_process_id", -1)];
+    const ToolRun profile = run_tool({"profile", path, "--event", kind, "-p", "*", "--json"});
+    ASSERT_EQ(profile.status, 0) << profile.err;
+    const json read = json::parse(profile.out);
+    for (const json &process : read["processes"]) {
+      const std::string name = process["name"]; // "game.exe (620)"
+      processes[std::stoll(name.substr(name.rfind('(') + 1))] += process["total"].get<std::uint64_t>();
+    }
+    EXPECT_EQ(processes, owners);
+    EXPECT_EQ(owners.size() > 3, kind != "PerfInfo/DPC") << "interrupts are of nobody";
   }
 }
 

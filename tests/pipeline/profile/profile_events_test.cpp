@@ -69,10 +69,39 @@ TEST_F(ProfileOfEvents, ThatTellNoThreadAreOfTheThreadThatTheirStackIsOf) {
       e.put(std::uint32_t{9}).put(std::uint32_t{0x3000});
     });
   trace.stack_walk({3'000'010}, 2'000'000, kEventProcess, kEventThread, {kUser, kUser + 1});
-  const Lines expected{{line(";0x7ff600001001;0x7ff600001000"), 1}, {"? (-1);[no stack]", 1}};
+  const Lines expected{{line(";0x7ff600001001;0x7ff600001000"), 1}, {"? (9);[no stack]", 1}};
   EXPECT_EQ(folded(of("VirtualAlloc")), expected);
   trace.stack_walk({3'000'020}, 2'000'000, 12, 120, {kKernel}); // of something else at that time
   EXPECT_EQ(folded(of("VirtualAlloc")), expected);
+}
+
+TEST_F(ProfileOfEvents, ThatTellNoThreadAndHaveNoStackAreOfWhoRan) {
+  trace.process_rundown({1'000'010}, 12, 4, "other.exe");
+  trace.thread_rundown({1'000'011}, 120, 12);
+  trace.page_fault({2'000'000}); // before the first switch, which tells who it is away from
+  trace.context_switch({2'000'100}, kEventThread, 120);
+  trace.page_fault({2'000'200});
+  trace.udp_receive({2'000'210}, 9); // what comes from the network says whose it is
+  trace.udp_receive({2'000'220}, kEventProcess);
+  trace.dpc({2'000'230});
+  trace.context_switch({2'000'300}, 0, kEventThread);
+  trace.udp_receive({2'000'310}, kEventProcess);
+  trace.page_fault({2'000'320}); // the next switch is away from another thread: some are missing
+  trace.context_switch({2'000'400}, kEventThread, 120);
+  trace.page_fault({2'000'500, 1}); // on a processor of which nothing is known
+
+  const Lines faults{{"other.exe (12);[no stack]", 1}, {line(";[no stack]"), 1}, {"? (-1);[no stack]", 2}};
+  EXPECT_EQ(folded(of("DemandZeroFault")), faults);
+  const Profile received = of("UdpIp/Recv*");
+  EXPECT_EQ(folded(received), (Lines{{"? (9);[no stack]", 1}, {line(";[no stack]"), 2}}));
+  std::multiset<std::pair<std::uint32_t, std::uint32_t>> threads;
+  for (const ProfileSample &sample : received.samples) {
+    const ProfileThread &thread = received.threads[sample.thread];
+    threads.emplace(received.processes[thread.process].pid, thread.tid);
+  }
+  EXPECT_EQ(threads, (std::multiset<std::pair<std::uint32_t, std::uint32_t>>{
+                         {9, kUnknownId}, {kEventProcess, kEventThread}, {kEventProcess, kUnknownId}}));
+  EXPECT_EQ(folded(of("PerfInfo/DPC")), (Lines{{"? (-1);[no stack]", 1}})) << "interrupts are of nobody";
 }
 
 // Each of the event before it on its thread.
